@@ -1,2 +1,74 @@
-//! (being written)
-fn main() {}
+//! The developer's only entry: `cargo xtask ci | tidy | fixtures | mutants`.
+//!
+//! Whatever a CI machine runs is a subcommand here, so that it can be repeated at a desk with the same words. It has
+//! no dependencies: it must build in a second on a machine that has nothing yet.
+#![forbid(unsafe_code)]
+
+mod ci;
+mod failure;
+mod fixtures;
+mod invocation;
+mod mutants;
+mod tally;
+mod tidy;
+mod tree;
+
+use std::process::ExitCode;
+
+use failure::Failure;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  ci [--fast]        everything a change must pass; --fast leaves out docs, loom and mutants
+  tidy [--verbose]   the rules of STYLE.md that a machine can check
+  fixtures           unpack and build the PostgreSQL clusters that tests read
+  mutants [NAME...]  bring back known bugs, one at a time; a test must fail for each
+
+environment: CARGO_TARGET_DIR       where builds, fixtures and scratch copies go (default: target)
+             TRUNKLINE_FIXTURES     the folder with pg18.tar.zst, pg19.tar.zst and make.sh
+             TRUNKLINE_FIXTURE_DIR  set by ci for the tests: the folder with pg15, pg18, pg19
+             CI=true                a fixture that cannot be made is a failure";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match dispatch(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn dispatch(args: &[&str]) -> Result<(), Failure> {
+    match args {
+        ["ci"] => ci::run(&tree::Checkout::find()?, ci::Depth::Full),
+        ["ci", "--fast"] => ci::run(&tree::Checkout::find()?, ci::Depth::Fast),
+        ["tidy"] => tidy::run(&tree::Checkout::find()?, false),
+        ["tidy", "--verbose"] => tidy::run(&tree::Checkout::find()?, true),
+        ["fixtures"] => fixtures::run(&tree::Checkout::find()?),
+        ["mutants", names @ ..] if names.iter().all(|name| !name.starts_with('-')) => {
+            mutants::run(&tree::Checkout::find()?, names).map(|summary| println!("{summary}"))
+        }
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => Err(Failure::usage(USAGE)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_words_are_usage_errors() {
+        for args in [&[][..], &["unknown"], &["ci", "--slow"], &["tidy", "x"], &["mutants", "-n"]] {
+            let failure = dispatch(args).expect_err("must be refused");
+            assert_eq!(failure.exit_code(), 2, "{args:?}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Real PostgreSQL clusters for the tests: `pgNN/data`, a cluster that was stopped cleanly, and `pgNN/expected`, what
+//! the server itself answered for every table.
+//!
+//! 18 and 19 come as archives; 15 is made here where Debian's server is installed. All end up in `fixtures/` under
+//! the target directory, once: a stamp beside each folder names its source by size and time. A folder appears by
+//! rename, so a test never sees half of one.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::tree::Checkout;
+
+/// Clusters that are unpacked.
+const ARCHIVES: [&str; 2] = ["pg18", "pg19"];
+/// The server that makes the third one.
+const SERVER: &str = "/usr/lib/postgresql/15/bin";
+
+/// What there is after a run.
+#[derive(Debug)]
+pub(crate) struct Fixtures {
+    /// The folder that holds `pg15`, `pg18`, `pg19`.
+    pub(crate) dir: PathBuf,
+    /// Names of those that are there.
+    pub(crate) ready: Vec<&'static str>,
+    /// Those that are not, each with its reason.
+    pub(crate) missing: Vec<String>,
+}
+
+impl Fixtures {
+    /// Tells a test command where the clusters are; says nothing when there is none, so that tests report a skip.
+    pub(crate) fn expose(&self, command: Invocation) -> Invocation {
+        if self.ready.is_empty() {
+            return command;
+        }
+        command.env("TRUNKLINE_FIXTURE_DIR", &self.dir)
+    }
+}
+
+impl fmt::Display for Fixtures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines: Vec<String> =
+            self.ready.iter().map(|name| self.dir.join(name).display().to_string()).collect();
+        lines.extend(self.missing.iter().map(|why| format!("missing: {why}")));
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+/// The subcommand: makes what is missing and prints the paths; fails when one could not be made.
+pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
+    let made = make(checkout)?;
+    println!("{made}");
+    if made.missing.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("{} fixtures could not be made", made.missing.len())))
+}
+
+/// Makes what is missing. A cluster that cannot be made is reported in the result, not as an error.
+pub(crate) fn make(checkout: &Checkout) -> Result<Fixtures, Failure> {
+    let source = match std::env::var_os("TRUNKLINE_FIXTURES") {
+        Some(dir) => PathBuf::from(dir),
+        None => checkout.root.join("../shared/fixtures"),
+    };
+    let dir = checkout.target.join("fixtures");
+    fs::create_dir_all(&dir).map_err(|error| Failure::io(dir.display(), error))?;
+    let mut made = Fixtures { dir, ready: Vec::new(), missing: Vec::new() };
+    for name in ARCHIVES {
+        let done = unpack(&source, &made.dir, name);
+        made.note(name, done);
+    }
+    let done = build(&source, &made.dir);
+    made.note("pg15", done);
+    Ok(made)
+}
+
+impl Fixtures {
+    fn note(&mut self, name: &'static str, done: Result<(), Failure>) {
+        match done {
+            Ok(()) => self.ready.push(name),
+            Err(why) => self.missing.push(format!("{name}: {why}")),
+        }
+    }
+}
+
+/// Unpacks one archive beside its final place and moves it there.
+fn unpack(source: &Path, dir: &Path, name: &str) -> Result<(), Failure> {
+    let archive = source.join(format!("{name}.tar.zst"));
+    let stamp = fingerprint(&[&archive])?;
+    if is_current(dir, name, &stamp) {
+        return Ok(());
+    }
+    let scratch = Scratch::new(dir, name)?;
+    let tar = Invocation::new(dir, "tar", "--zstd --no-same-owner -xf")
+        .arg(&archive)
+        .arg("-C")
+        .arg(&scratch.path);
+    succeed(&tar)?;
+    publish(&scratch.path.join(name), dir, name, &stamp)
+}
+
+/// Makes a cluster with the installed server.
+///
+/// A server refuses to run as root, and an ordinary user may not enter our target directory (`/root` is closed, and
+/// a socket's path must be short), so root lends a folder in the temporary directory to such a user.
+fn build(source: &Path, dir: &Path) -> Result<(), Failure> {
+    let (script, setup) = (source.join("make.sh"), source.join("setup.sql"));
+    let server = Path::new(SERVER).join("postgres");
+    let stamp = fingerprint(&[&script, &setup, &server])?;
+    if is_current(dir, "pg15", &stamp) {
+        return Ok(());
+    }
+    let scratch = Scratch::new(&std::env::temp_dir(), "trunkline-pg15")?;
+    for file in [&script, &setup] {
+        succeed(&Invocation::new(dir, "cp", "").arg(file).arg(&scratch.path))?;
+    }
+    let at = &scratch.path;
+    if is_root()? {
+        let user = unprivileged(at)?;
+        succeed(&Invocation::new(dir, "chown", "-R").arg(user.name).arg(at))?;
+        succeed(&user.shell(at, &format!("bash ./make.sh {SERVER} out")))?;
+    } else {
+        succeed(&Invocation::new(at, "bash", "./make.sh").arg(SERVER).arg("out"))?;
+    }
+    // A copy rather than a rename: another file system, and the owner becomes ours again.
+    let inside = Scratch::new(dir, "pg15")?;
+    let copy = Invocation::new(dir, "cp", "-R --preserve=mode,timestamps");
+    succeed(&copy.arg(at.join("out")).arg(inside.path.join("pg15")))?;
+    publish(&inside.path.join("pg15"), dir, "pg15", &stamp)
+}
+
+/// A way to become somebody who is not root.
+struct Unprivileged {
+    name: &'static str,
+    program: &'static str,
+    args: String,
+}
+
+impl Unprivileged {
+    fn shell(&self, dir: &Path, script: &str) -> Invocation {
+        Invocation::new(dir, self.program, &self.args).arg(script)
+    }
+}
+
+/// The first user and program that really work here.
+fn unprivileged(dir: &Path) -> Result<Unprivileged, Failure> {
+    for name in ["postgres", "nobody"] {
+        let ways = [
+            ("runuser", format!("-u {name} -- bash -c")),
+            ("setpriv", format!("--reuid={name} --regid={name} --clear-groups bash -c")),
+            ("su", format!("-s /bin/bash {name} -c")),
+        ];
+        for (program, args) in ways {
+            let way = Unprivileged { name, program, args };
+            // An error here means that the program is not installed.
+            if way.shell(dir, "test $(id -u) -ne 0").capture().is_ok_and(|done| done.success()) {
+                return Ok(way);
+            }
+        }
+    }
+    Err(Failure::new("running as root, and neither runuser, setpriv nor su gives us another user"))
+}
+
+fn is_root() -> Result<bool, Failure> {
+    Ok(Invocation::new(Path::new("/"), "id", "-u").capture()?.text.trim() == "0")
+}
+
+/// Names files by size and time of change.
+fn fingerprint(files: &[&Path]) -> Result<String, Failure> {
+    let mut stamp = String::new();
+    for file in files {
+        let fail = |error| Failure::io(file.display(), error);
+        let meta = fs::metadata(file).map_err(fail)?;
+        let changed = meta.modified().map_err(fail)?;
+        let age = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
+        stamp.push_str(&format!("{} {}\n", meta.len(), age.as_nanos()));
+    }
+    Ok(stamp)
+}
+
+fn is_current(dir: &Path, name: &str, stamp: &str) -> bool {
+    let recorded = fs::read_to_string(stamp_path(dir, name));
+    is_whole(&dir.join(name)) && recorded.is_ok_and(|text| text == stamp)
+}
+
+fn is_whole(cluster: &Path) -> bool {
+    cluster.join("data/PG_VERSION").is_file() && cluster.join("expected").is_dir()
+}
+
+fn stamp_path(dir: &Path, name: &str) -> PathBuf {
+    dir.join(format!("{name}.stamp"))
+}
+
+/// Moves a finished cluster to its place; the stamp comes last, so that a crash here means another try.
+fn publish(from: &Path, dir: &Path, name: &str, stamp: &str) -> Result<(), Failure> {
+    if !is_whole(from) {
+        return Err(Failure::new(format!("{name} lacks data/PG_VERSION or expected/")));
+    }
+    let place = dir.join(name);
+    let fail = |error| Failure::io(place.display(), error);
+    if place.exists() {
+        fs::remove_dir_all(&place).map_err(fail)?;
+    }
+    fs::rename(from, &place).map_err(fail)?;
+    fs::write(stamp_path(dir, name), stamp).map_err(fail)
+}
+
+fn succeed(command: &Invocation) -> Result<(), Failure> {
+    let outcome = command.capture()?;
+    if outcome.success() {
+        return Ok(());
+    }
+    let last: Vec<&str> = outcome.text.lines().rev().take(3).collect();
+    let last: Vec<&str> = last.into_iter().rev().collect();
+    Err(Failure::new(format!("{command}: {}", last.join(" / "))))
+}
+
+/// A folder that is gone when we are done, however we end.
+struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    fn new(dir: &Path, name: &str) -> Result<Self, Failure> {
+        let path = dir.join(format!(".{name}.{}", std::process::id()));
+        // `create_dir`, not `_all`: in a shared temporary directory the name may be somebody's trap.
+        fs::create_dir(&path).map_err(|error| Failure::io(path.display(), error))?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            eprintln!("xtask: {} stays behind: {error}", self.path.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch(name: &str) -> Scratch {
+        Scratch::new(&std::env::temp_dir(), name).unwrap()
+    }
+
+    /// A cluster folder that looks whole.
+    fn cluster(at: &Path) {
+        fs::create_dir_all(at.join("data")).unwrap();
+        fs::create_dir_all(at.join("expected")).unwrap();
+        fs::write(at.join("data/PG_VERSION"), "18\n").unwrap();
+    }
+
+    #[test]
+    fn an_archive_is_unpacked_once_per_change() {
+        let work = scratch("xtask-unpack");
+        let (source, dir) = (work.path.join("source"), work.path.join("dir"));
+        cluster(&source.join("pg18"));
+        fs::create_dir(&dir).unwrap();
+        let pack = || {
+            let tar = Invocation::new(&source, "tar", "--zstd -cf pg18.tar.zst pg18");
+            succeed(&tar).unwrap();
+        };
+        pack();
+        unpack(&source, &dir, "pg18").unwrap();
+        let mark = dir.join("pg18/mark");
+        fs::write(&mark, "").unwrap();
+        unpack(&source, &dir, "pg18").unwrap();
+        assert!(mark.exists(), "an unchanged archive was unpacked again");
+        fs::write(source.join("pg18/expected/more"), "more").unwrap();
+        pack();
+        unpack(&source, &dir, "pg18").unwrap();
+        assert!(dir.join("pg18/expected/more").exists() && !mark.exists());
+        let left = fs::read_dir(&dir).unwrap().count();
+        assert_eq!(left, 2, "scratch folders stay behind");
+    }
+
+    #[test]
+    fn half_a_cluster_is_never_published() {
+        let work = scratch("xtask-publish");
+        let half = work.path.join("half");
+        fs::create_dir_all(half.join("data")).unwrap();
+        assert!(publish(&half, &work.path, "pg18", "stamp").is_err());
+        assert!(!is_current(&work.path, "pg18", "stamp"));
+        cluster(&half);
+        publish(&half, &work.path, "pg18", "stamp").unwrap();
+        assert!(is_current(&work.path, "pg18", "stamp"));
+        assert!(!is_current(&work.path, "pg18", "another"));
+    }
+
+    #[test]
+    fn a_missing_archive_is_named() {
+        let work = scratch("xtask-missing");
+        let text = unpack(&work.path, &work.path, "pg19").unwrap_err().to_string();
+        assert!(text.contains("pg19.tar.zst"), "{text}");
+    }
+
+    #[test]
+    fn tests_hear_of_fixtures_only_when_there_are_some() {
+        let call = Invocation::new(Path::new("/"), "true", "");
+        let mut made = Fixtures { dir: "/f".into(), ready: vec![], missing: vec![] };
+        assert_eq!(made.expose(call.clone()).to_string(), "true");
+        made.note("pg18", Ok(()));
+        assert_eq!(made.expose(call).to_string(), "TRUNKLINE_FIXTURE_DIR=/f true");
+    }
+}

@@ -1,0 +1,176 @@
+//! A program to run, that can also be printed as the line to type to repeat it.
+//! Every child of xtask goes through here, so a failure always comes with its command.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::failure::Failure;
+
+/// A program with arguments, extra environment and a directory to run in.
+#[derive(Debug, Clone)]
+pub(crate) struct Invocation {
+    program: String,
+    args: Vec<String>,
+    env: Vec<(String, OsString)>,
+    dir: PathBuf,
+}
+
+/// What a captured run left behind.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// Exit code; none when a signal ended it.
+    pub(crate) code: Option<i32>,
+    /// Standard output, followed by standard error where that was captured too.
+    pub(crate) text: String,
+}
+
+impl Outcome {
+    /// Did the program end with code 0?
+    pub(crate) fn success(&self) -> bool {
+        self.code == Some(0)
+    }
+}
+
+impl Invocation {
+    /// `program` with whitespace-separated `args`, run in `dir`.
+    pub(crate) fn new(dir: &Path, program: &str, args: &str) -> Self {
+        Self {
+            program: program.to_owned(),
+            args: args.split_whitespace().map(str::to_owned).collect(),
+            env: Vec::new(),
+            dir: dir.to_owned(),
+        }
+    }
+
+    /// One more argument, which may hold blanks.
+    pub(crate) fn arg(mut self, arg: impl AsRef<Path>) -> Self {
+        self.args.push(arg.as_ref().display().to_string());
+        self
+    }
+
+    /// Sets a variable for the program, and in the line to repeat it.
+    pub(crate) fn env(mut self, key: &str, value: impl Into<OsString>) -> Self {
+        self.env.push((key.to_owned(), value.into()));
+        self
+    }
+
+    /// The same program under `timeout`, which ends its whole process group after `seconds` (exit code 124; 137 when
+    /// it had to kill).
+    pub(crate) fn within(mut self, seconds: u64) -> Self {
+        let mut args = vec!["--kill-after=10".to_owned(), seconds.to_string(), self.program];
+        args.append(&mut self.args);
+        Self { program: "timeout".to_owned(), args, ..self }
+    }
+
+    /// Runs with our own output streams; fails unless the exit code is 0.
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let status = self.command().status().map_err(|error| Failure::io(self, error))?;
+        if status.success() { Ok(()) } else { Err(Failure::new(format!("{self}: {status}"))) }
+    }
+
+    /// Runs, shows standard output line by line as it comes, and keeps it.
+    pub(crate) fn tee(&self) -> Result<Outcome, Failure> {
+        let fail = |error| Failure::io(self, error);
+        let mut child = self.command().stdout(Stdio::piped()).spawn().map_err(fail)?;
+        let mut text = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            let mut reader = BufReader::new(stdout);
+            let mut line = Vec::new();
+            // By bytes: a test may print what is not UTF-8.
+            while reader.read_until(b'\n', &mut line).map_err(fail)? > 0 {
+                let shown = String::from_utf8_lossy(&line);
+                print!("{shown}");
+                text.push_str(&shown);
+                line.clear();
+            }
+            std::io::stdout().flush().map_err(fail)?;
+        }
+        let status = child.wait().map_err(fail)?;
+        Ok(Outcome { code: status.code(), text })
+    }
+
+    /// Runs in silence and keeps both output streams.
+    pub(crate) fn capture(&self) -> Result<Outcome, Failure> {
+        let output = self
+            .command()
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| Failure::io(self, error))?;
+        let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.push_str(&String::from_utf8_lossy(&output.stderr));
+        Ok(Outcome { code: output.status.code(), text })
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args).current_dir(&self.dir);
+        for (key, value) in &self.env {
+            command.env(key, value);
+        }
+        command
+    }
+}
+
+impl fmt::Display for Invocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (key, value) in &self.env {
+            write!(f, "{key}={} ", quoted(&value.to_string_lossy()))?;
+        }
+        f.write_str(&quoted(&self.program))?;
+        self.args.iter().try_for_each(|arg| write!(f, " {}", quoted(arg)))
+    }
+}
+
+/// A word as a shell would need it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,@+*".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Invocation {
+        Invocation::new(Path::new("/"), "sh", "-c").arg(script)
+    }
+
+    #[test]
+    fn prints_a_line_that_can_be_typed() {
+        let line =
+            Invocation::new(Path::new("/"), "cargo", "test -p x").env("RUSTFLAGS", "--cfg loom");
+        assert_eq!(line.to_string(), "RUSTFLAGS='--cfg loom' cargo test -p x");
+        assert_eq!(shell("it's").to_string(), r"sh -c 'it'\''s'");
+    }
+
+    #[test]
+    fn keeps_code_and_both_streams() {
+        let outcome = shell("echo out; echo err >&2; exit 3").capture().unwrap();
+        assert_eq!((outcome.code, outcome.text.as_str()), (Some(3), "out\nerr\n"));
+        assert!(!outcome.success());
+    }
+
+    #[test]
+    fn failure_names_the_command() {
+        let text = shell("exit 7").run().unwrap_err().to_string();
+        assert!(text.starts_with("sh -c 'exit 7': "), "{text}");
+    }
+
+    #[test]
+    fn timeout_ends_what_hangs() {
+        let outcome = shell("while :; do :; done").within(1).capture().unwrap();
+        assert_eq!(outcome.code, Some(124));
+    }
+
+    #[test]
+    fn tee_survives_bytes_that_are_no_text() {
+        let outcome = shell(r"printf 'a\377\nb'").tee().unwrap();
+        assert_eq!(outcome.text, "a\u{fffd}\nb");
+    }
+}

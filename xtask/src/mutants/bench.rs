@@ -1,0 +1,260 @@
+//! The scratch copy in which mutants are tried, with a build of its own that is kept between mutants and between
+//! runs. Only files whose bytes differ are written, so cargo rebuilds what the patch touched and nothing else.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Mutant, TestCommand, Verdict};
+use crate::failure::Failure;
+use crate::fixtures::{self, Fixtures};
+use crate::invocation::{Invocation, Outcome};
+use crate::tally::Tally;
+use crate::tree::Checkout;
+
+/// The folder, and what the tests in it may read.
+pub(super) struct Bench {
+    source: PathBuf,
+    files: Vec<String>,
+    tree: PathBuf,
+    target: PathBuf,
+    fixtures: Fixtures,
+}
+
+impl Bench {
+    /// Prepares a clean copy of the checkout.
+    pub(super) fn new(checkout: &Checkout) -> Result<Self, Failure> {
+        let home = checkout.target.join("mutants");
+        let bench = Self {
+            source: checkout.root.clone(),
+            files: checkout.files()?,
+            tree: home.join("tree"),
+            target: home.join("target"),
+            fixtures: fixtures::make(checkout)?,
+        };
+        bench.restore()?;
+        Ok(bench)
+    }
+
+    /// Every test must pass on the tree as it is, or its failure with a bug in it means nothing.
+    pub(super) fn baseline(&self, mutants: &[Mutant]) -> Result<(), Failure> {
+        let tests: BTreeSet<&TestCommand> = mutants.iter().map(|mutant| &mutant.test).collect();
+        for test in tests {
+            let command = self.cargo(test, test.args.clone());
+            println!("without a mutant: {command}");
+            let outcome = command.capture()?;
+            if !outcome.success() {
+                let text = tail(&outcome.text);
+                return Err(Failure::new(format!("fails without any mutant: {command}\n{text}")));
+            }
+            if Tally::read(&outcome.text).passed == 0 {
+                return Err(Failure::new(format!("selects no test: {command}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies one patch, builds, runs its test, and takes the patch back.
+    pub(super) fn judge(&self, mutant: &Mutant) -> Result<Verdict, Failure> {
+        let verdict = self.try_out(mutant);
+        self.restore()?;
+        verdict
+    }
+
+    fn try_out(&self, mutant: &Mutant) -> Result<Verdict, Failure> {
+        let patch = self.source.join(format!("{}{}.patch", super::FOLDER, mutant.name));
+        // The ceiling hides the repository around the copy: git would skip files that this one ignores.
+        let apply = Invocation::new(&self.tree, "git", "apply --whitespace=nowarn")
+            .arg(&patch)
+            .env("GIT_CEILING_DIRECTORIES", self.tree.parent().unwrap_or(&self.tree));
+        let applied = apply.capture()?;
+        if !applied.success() {
+            return Ok(Verdict::Survived(format!("no longer applies: {}", applied.text.trim())));
+        }
+        let (select, _) = split_harness_args(&mutant.test.args);
+        let built = self.cargo(&mutant.test, format!("--no-run {select}")).capture()?;
+        if !built.success() {
+            return Ok(Verdict::Survived(format!("does not compile\n{}", tail(&built.text))));
+        }
+        let test = self.cargo(&mutant.test, mutant.test.args.clone());
+        let outcome = test.within(mutant.timeout_seconds).capture()?;
+        Ok(verdict(&outcome, mutant.hang_is_ok))
+    }
+
+    /// Makes the copy equal to the checkout again.
+    fn restore(&self) -> Result<(), Failure> {
+        let wanted: BTreeSet<PathBuf> = self.files.iter().map(PathBuf::from).collect();
+        for path in &wanted {
+            mirror(&self.source.join(path), &self.tree.join(path))?;
+        }
+        remove_others(&self.tree, Path::new(""), &wanted)
+    }
+
+    fn cargo(&self, test: &TestCommand, args: String) -> Invocation {
+        // Compiler flags change every crate: such tests get a build beside the common one.
+        let flags = test.env.iter().any(|(key, _)| key == "RUSTFLAGS");
+        let target = if flags { self.target.with_extension("flags") } else { self.target.clone() };
+        let command = Invocation::new(&self.tree, "cargo", &format!("test {args}"))
+            .env("CARGO_TARGET_DIR", target);
+        let command =
+            test.env.iter().fold(command, |command, (key, value)| command.env(key, value));
+        self.fixtures.expose(command)
+    }
+}
+
+/// Arguments for cargo, and those for the test program after ` -- `.
+fn split_harness_args(args: &str) -> (&str, &str) {
+    args.split_once(" -- ").unwrap_or((args, ""))
+}
+
+/// What the end of a test run says about the mutant. Only a test that failed by itself has noticed the bug: an
+/// error of cargo, or a signal from elsewhere, proves nothing.
+fn verdict(outcome: &Outcome, hang_is_ok: bool) -> Verdict {
+    let noticed = outcome.text.contains("panicked at") || Tally::read(&outcome.text).failed > 0;
+    match outcome.code {
+        Some(0) => Verdict::Survived("the test passes with the bug in it".to_owned()),
+        // ended by `timeout`, or killed together with it
+        Some(124 | 137) | None if hang_is_ok => Verdict::Caught("hangs, as announced"),
+        Some(124 | 137) | None => {
+            Verdict::Survived("hangs, and is not marked `# hang: ok`".to_owned())
+        }
+        _ if noticed => Verdict::Caught("test fails"),
+        _ => Verdict::Survived(format!("ended without a failed test\n{}", tail(&outcome.text))),
+    }
+}
+
+/// Copies a file unless it is the same already.
+fn mirror(from: &Path, to: &Path) -> Result<(), Failure> {
+    let bytes = fs::read(from).map_err(|error| Failure::io(from.display(), error))?;
+    if fs::read(to).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    let fail = |error| Failure::io(to.display(), error);
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder).map_err(fail)?;
+    }
+    fs::write(to, bytes).map_err(fail)?;
+    // A script must stay one that can be run.
+    let mode = fs::metadata(from).map_err(fail)?.permissions();
+    fs::set_permissions(to, mode).map_err(fail)
+}
+
+/// Deletes what a patch, or an older checkout, left in the copy.
+fn remove_others(tree: &Path, at: &Path, wanted: &BTreeSet<PathBuf>) -> Result<(), Failure> {
+    let folder = tree.join(at);
+    let fail = |error| Failure::io(folder.display(), error);
+    for entry in fs::read_dir(&folder).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let path = at.join(entry.file_name());
+        if entry.file_type().map_err(fail)?.is_dir() {
+            remove_others(tree, &path, wanted)?;
+        } else if !wanted.contains(&path) {
+            fs::remove_file(entry.path()).map_err(fail)?;
+        }
+    }
+    Ok(())
+}
+
+/// The end of a long output, indented.
+fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let from = lines.len().saturating_sub(15);
+    lines[from..].iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAILED: &str = "test result: FAILED. 0 passed; 1 failed; 0 ignored";
+
+    fn judged(code: Option<i32>, text: &str, hang_is_ok: bool) -> bool {
+        let outcome = Outcome { code, text: text.to_owned() };
+        matches!(verdict(&outcome, hang_is_ok), Verdict::Caught(_))
+    }
+
+    #[test]
+    fn only_a_failing_test_catches() {
+        assert!(judged(Some(101), FAILED, false));
+        assert!(judged(Some(101), "thread 'x' panicked at src/x.rs:1:2", false));
+        assert!(!judged(Some(0), "test result: ok. 1 passed; 0 failed", false));
+        assert!(!judged(Some(101), "error[E0308]: mismatched types", false));
+    }
+
+    #[test]
+    fn a_hang_must_be_announced() {
+        for code in [Some(124), Some(137), None] {
+            assert!(judged(code, "", true));
+            assert!(!judged(code, FAILED, false));
+        }
+    }
+
+    #[test]
+    fn the_harness_part_is_not_given_to_the_build() {
+        assert_eq!(split_harness_args("-p x t -- --exact"), ("-p x t", "--exact"));
+        assert_eq!(split_harness_args("-p x"), ("-p x", ""));
+    }
+
+    /// A tiny package with one test, and a bench around it.
+    fn package(name: &str) -> Bench {
+        let home = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
+        let source = home.join("source");
+        let file = |path: &str, text: &str| {
+            let path = source.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let code =
+            "fn two() -> i32 {\n    2\n}\n#[test]\nfn probe() {\n    assert_eq!(two(), 2);\n}\n";
+        file("Cargo.toml", "[package]\nname = \"m\"\nedition = \"2024\"\n[workspace]\n");
+        file("src/lib.rs", code);
+        let diff = |new: &str| {
+            let head = "--- a/src/lib.rs\n+++ b/src/lib.rs\n@@ -1,3 +1,3 @@\n";
+            format!("# lesson: l\n{head} fn two() -> i32 {{\n-    2\n+    {new}\n }}\n")
+        };
+        file("xtask/mutants/bug.patch", &diff("3"));
+        file("xtask/mutants/same.patch", &diff("1 + 1"));
+        file("xtask/mutants/broken.patch", &diff("\"\""));
+        file("xtask/mutants/hang.patch", &diff("loop {}"));
+        file("xtask/mutants/stale.patch", &diff("3").replace("-    2", "-    7"));
+        let files = vec!["Cargo.toml".to_owned(), "src/lib.rs".to_owned()];
+        let fixtures = Fixtures { dir: home.clone(), ready: vec![], missing: vec![] };
+        let bench =
+            Bench { source, files, tree: home.join("tree"), target: home.join("target"), fixtures };
+        bench.restore().unwrap();
+        bench
+    }
+
+    fn mutant(name: &str, test: &str) -> Mutant {
+        let test = TestCommand { args: test.to_owned(), env: Vec::new() };
+        let (name, lesson) = (name.to_owned(), "l".to_owned());
+        Mutant { name, lesson, test, hang_is_ok: false, timeout_seconds: 5 }
+    }
+
+    #[test]
+    fn tries_real_patches() {
+        let bench = package("mutants");
+        bench.baseline(&[mutant("bug", "probe")]).unwrap();
+        assert!(bench.baseline(&[mutant("bug", "nothing_of_that_name")]).is_err());
+        let expect = |name: &str, part: Option<&str>| match (
+            bench.judge(&mutant(name, "probe")).unwrap(),
+            part,
+        ) {
+            (Verdict::Caught(_), None) => {}
+            (Verdict::Survived(why), Some(part)) if why.contains(part) => {}
+            (verdict, _) => panic!("{name}: {verdict:?}"),
+        };
+        expect("bug", None);
+        expect("same", Some("passes with the bug"));
+        expect("broken", Some("does not compile"));
+        expect("stale", Some("no longer applies"));
+        expect("hang", Some("hangs"));
+        let now = fs::read(bench.tree.join("src/lib.rs")).unwrap();
+        assert_eq!(
+            now,
+            fs::read(bench.source.join("src/lib.rs")).unwrap(),
+            "patch stayed in the copy"
+        );
+        fs::remove_dir_all(bench.target.parent().unwrap()).unwrap();
+    }
+}

@@ -1,0 +1,188 @@
+//! The rules of STYLE.md that a machine can check, over every file that belongs to the tree.
+//!
+//! A rule is a function from the files, held in memory, to findings, with the reason for the rule beside it. It reads
+//! text, with comments and literals blanked where only code counts; it does not parse Rust. That is rough, and good
+//! enough: rustc and clippy enforce what needs types. Each rule has bad samples in `tidy/tests.rs` that it must
+//! find, because a check that cannot fail is not a check.
+
+mod code;
+mod dependencies;
+mod documents;
+mod facade;
+mod layout;
+mod modules;
+mod shape;
+mod sources;
+#[cfg(test)]
+mod tests;
+mod unsafety;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::failure::Failure;
+use crate::tree::Checkout;
+use sources::Sources;
+
+/// Something that breaks a rule.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    path: String,
+    /// Counted from 1.
+    line: usize,
+    rule: &'static str,
+    text: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}: {}", self.path, self.line, self.rule, self.text)
+    }
+}
+
+/// Collects what one rule finds.
+struct Findings {
+    rule: &'static str,
+    found: Vec<Finding>,
+}
+
+impl Findings {
+    /// Notes a finding in `path` at `line`, which counts from 1.
+    fn add(&mut self, path: &str, line: usize, text: impl Into<String>) {
+        let (path, text) = (path.to_owned(), text.into());
+        self.found.push(Finding { path, line, rule: self.rule, text });
+    }
+}
+
+/// A named check and the reason for it.
+struct Rule {
+    name: &'static str,
+    because: &'static str,
+    check: fn(&Sources, &mut Findings),
+}
+
+/// All rules, in the order in which they are reported.
+const RULES: &[Rule] = &[
+    Rule {
+        name: "file-length",
+        because: "a file that nobody can hold in the head is split by noun before it gets there",
+        check: shape::file_length,
+    },
+    Rule {
+        name: "function-length",
+        because: "a function is read in one piece",
+        check: shape::function_length,
+    },
+    Rule {
+        name: "white-space",
+        because: "diffs show changes of meaning only",
+        check: shape::white_space,
+    },
+    Rule {
+        name: "leftovers",
+        because: "an open question is answered or filed as an issue before it is merged",
+        check: shape::leftovers,
+    },
+    Rule {
+        name: "machine-path",
+        because: "the tree works on every machine",
+        check: shape::machine_path,
+    },
+    Rule {
+        name: "expect-not-allow",
+        because: "an expectation has a reason, and disappears when it no longer holds",
+        check: shape::expect_not_allow,
+    },
+    Rule {
+        name: "header",
+        because: "a file opens with its story: which problem, which data",
+        check: layout::header,
+    },
+    Rule {
+        name: "no-mod-rs",
+        because: "a file is named by what is in it",
+        check: layout::no_mod_rs,
+    },
+    Rule {
+        name: "depth",
+        because: "a tree of two levels fits on one screen",
+        check: layout::depth,
+    },
+    Rule {
+        name: "unsafe",
+        because: "unsafe code is read again and again, so it lives in few places",
+        check: unsafety::confined,
+    },
+    Rule {
+        name: "crate-attribute",
+        because: "the compiler refuses unsafe code more reliably than a reviewer",
+        check: unsafety::crate_attribute,
+    },
+    Rule {
+        name: "sleep",
+        because: "waiting for time hides a missing event: wait on a state",
+        check: facade::sleep,
+    },
+    Rule {
+        name: "facade",
+        because: "what goes round the façade, the scheduler and loom cannot see",
+        check: facade::bypass,
+    },
+    Rule {
+        name: "dependencies",
+        because: "a crate is cut for a dependency, an unsafe policy or purity; an extra arrow undoes the cut",
+        check: dependencies::direction,
+    },
+    Rule {
+        name: "module-order",
+        because: "a lower module that knows a higher one is a cycle, and cycles are tested as one lump",
+        check: modules::order,
+    },
+    Rule {
+        name: "architecture",
+        because: "a map that names what is gone misleads more than no map",
+        check: documents::architecture,
+    },
+    Rule {
+        name: "readme",
+        because: "two commands are all that a newcomer needs",
+        check: documents::readme,
+    },
+    Rule {
+        name: "decision-length",
+        because: "nobody reads a long decision twice",
+        check: documents::decision_length,
+    },
+];
+
+/// The subcommand: prints findings, fails when there are any.
+pub(crate) fn run(checkout: &Checkout, verbose: bool) -> Result<(), Failure> {
+    let sources = Sources::load(checkout)?;
+    let found = check(&sources);
+    for finding in &found {
+        println!("{finding}");
+    }
+    let broken: BTreeSet<&str> = found.iter().map(|finding| finding.rule).collect();
+    for rule in RULES.iter().filter(|rule| broken.contains(rule.name)) {
+        println!("{}: because {}", rule.name, rule.because);
+    }
+    if verbose {
+        shape::notes(&sources).iter().for_each(|note| println!("note: {note}"));
+    }
+    if found.is_empty() {
+        println!("tidy: {} files, {} rules, no findings", sources.files.len(), RULES.len());
+        return Ok(());
+    }
+    Err(Failure::new(format!("tidy: {} findings of {} rules", found.len(), broken.len())))
+}
+
+fn check(sources: &Sources) -> Vec<Finding> {
+    let mut all = Vec::new();
+    for rule in RULES {
+        let mut findings = Findings { rule: rule.name, found: Vec::new() };
+        (rule.check)(sources, &mut findings);
+        findings.found.sort();
+        all.append(&mut findings.found);
+    }
+    all
+}

@@ -1,0 +1,81 @@
+//! Rules that keep the documents true: the map names what exists, the first page has the two commands, decisions
+//! stay short.
+
+use super::Findings;
+use super::sources::Sources;
+
+const MAP: &str = "ARCHITECTURE.md";
+const FIRST_PAGE: &str = "README.md";
+const COMMANDS: [&str; 2] = ["cargo run --release -- demo", "cargo xtask ci"];
+const DECISION_LINES_MAX: usize = 120;
+/// Words that end like this are taken for files.
+const ENDINGS: [&str; 5] = [".rs", ".md", ".toml", ".sh", ".patch"];
+
+/// The map mentions every crate, and no file that is not there.
+pub(super) fn architecture(sources: &Sources, findings: &mut Findings) {
+    let Some(map) = sources.get(MAP) else {
+        findings.add(MAP, 1, "is missing");
+        return;
+    };
+    for (package, _) in sources.packages() {
+        let mentioned = tokens(&map.text).any(|word| word.trim_end_matches('/').ends_with(package));
+        if !mentioned {
+            findings.add(MAP, 1, format!("does not mention {package}"));
+        }
+    }
+    for (number, line) in map.lines() {
+        for word in tokens(line).filter(|word| is_path(word)) {
+            if !exists(sources, word.trim_end_matches('/')) {
+                findings.add(MAP, number, format!("names {word}, which is not there"));
+            }
+        }
+    }
+}
+
+/// The first page has the commands that set up everything.
+pub(super) fn readme(sources: &Sources, findings: &mut Findings) {
+    let Some(page) = sources.get(FIRST_PAGE) else {
+        findings.add(FIRST_PAGE, 1, "is missing");
+        return;
+    };
+    for command in COMMANDS {
+        if !page.text.contains(command) {
+            findings.add(FIRST_PAGE, 1, format!("lacks the command {command}"));
+        }
+    }
+}
+
+/// A decision record fits on two pages.
+pub(super) fn decision_length(sources: &Sources, findings: &mut Findings) {
+    for source in sources.files.iter().filter(|source| source.path.starts_with("docs/decisions/")) {
+        let lines = source.text.lines().count();
+        if lines > DECISION_LINES_MAX {
+            let text = format!("{lines} lines, at most {DECISION_LINES_MAX}");
+            findings.add(&source.path, DECISION_LINES_MAX + 1, text);
+        }
+    }
+}
+
+/// Words as they could stand in a path.
+fn tokens(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && !"._-/".contains(c))
+        .map(|word| word.trim_end_matches('.').trim_start_matches("./"))
+}
+
+/// A file by its ending, or anything under one of our folders.
+fn is_path(word: &str) -> bool {
+    let file = ENDINGS.iter().any(|end| word.len() > end.len() && word.ends_with(end));
+    let below = ["crates/", "docs/", "xtask/", ".ci/"].iter().any(|top| word.starts_with(top));
+    file || below
+}
+
+/// Whole paths, ends of paths (`method/uring.rs`), and folders count.
+fn exists(sources: &Sources, word: &str) -> bool {
+    let end = format!("/{word}");
+    let folder = format!("{word}/");
+    let inner = format!("/{word}/");
+    sources.files.iter().any(|source| {
+        let path = &source.path;
+        path == word || path.ends_with(&end) || path.starts_with(&folder) || path.contains(&inner)
+    })
+}

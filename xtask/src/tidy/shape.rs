@@ -1,0 +1,157 @@
+//! Rules about the text itself: its length, its white space, and words that must not be merged.
+//! They hold for every text file that we write, not for Rust alone.
+
+use super::Findings;
+use super::code;
+use super::sources::{Source, Sources};
+
+const FILE_LINES_MAX: usize = 1000;
+/// Above this a file is worth a look; `tidy --verbose` names it.
+const FILE_LINES_AIM: usize = 400;
+const FUNCTION_LINES_MAX: usize = 100;
+
+/// Functions that may be longer, as (path, name, lines): none may be added, and each may only shrink.
+const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[];
+
+/// Files of 1,000 lines at most.
+pub(super) fn file_length(sources: &Sources, findings: &mut Findings) {
+    for source in sources.files.iter().filter(|source| is_ours(source)) {
+        let lines = source.text.lines().count();
+        if lines > FILE_LINES_MAX {
+            let text = format!("{lines} lines, at most {FILE_LINES_MAX}: split it by noun");
+            findings.add(&source.path, FILE_LINES_MAX + 1, text);
+        }
+    }
+}
+
+/// Files that grow, for those who ask.
+pub(super) fn notes(sources: &Sources) -> Vec<String> {
+    let lines = |source: &Source| source.text.lines().count();
+    sources
+        .rust()
+        .filter(|source| lines(source) > FILE_LINES_AIM)
+        .map(|source| format!("{}: {} lines, aim at {FILE_LINES_AIM}", source.path, lines(source)))
+        .collect()
+}
+
+/// Functions of 100 lines at most, tests included.
+pub(super) fn function_length(sources: &Sources, findings: &mut Findings) {
+    ratcheted(sources, LONG_FUNCTIONS, findings);
+}
+
+/// The check with a given ratchet; an entry that is no longer needed is a finding too.
+pub(super) fn ratcheted(
+    sources: &Sources,
+    ratchet: &[(&str, &str, usize)],
+    findings: &mut Findings,
+) {
+    let mut needed = vec![false; ratchet.len()];
+    for source in sources.rust() {
+        for function in code::functions(&source.code) {
+            let name = function.name;
+            let entry = ratchet.iter().position(|entry| (entry.0, entry.1) == (&source.path, name));
+            let most = entry.map_or(FUNCTION_LINES_MAX, |index| ratchet[index].2);
+            if let Some(index) = entry {
+                needed[index] |= function.lines > FUNCTION_LINES_MAX;
+            }
+            if function.lines > most {
+                let text = format!("{name} has {} lines, at most {most}", function.lines);
+                findings.add(&source.path, source.line_of(function.at), text);
+            }
+        }
+    }
+    for (entry, _) in ratchet.iter().zip(needed).filter(|(_, needed)| !needed) {
+        findings.add(entry.0, 1, format!("{} is short now: take it off the ratchet", entry.1));
+    }
+}
+
+/// No blanks at the end of a line, no tabs, one line feed at the end.
+pub(super) fn white_space(sources: &Sources, findings: &mut Findings) {
+    for source in sources.files.iter().filter(|source| is_ours(source)) {
+        for (number, line) in source.lines() {
+            if line.ends_with([' ', '\t', '\r']) {
+                findings.add(&source.path, number, "white space at the end of the line");
+            } else if line.contains('\t') {
+                findings.add(&source.path, number, "tab");
+            }
+        }
+        if !source.text.is_empty() && !source.text.ends_with('\n') {
+            findings.add(&source.path, source.text.lines().count(), "no line feed at the end");
+        }
+    }
+}
+
+/// No placeholder macros, no notes to oneself.
+pub(super) fn leftovers(sources: &Sources, findings: &mut Findings) {
+    for source in sources.rust() {
+        for (number, line) in source.code_lines() {
+            for word in ["todo!", "unimplemented!", "dbg!"] {
+                if code::words(line, word).next().is_some() {
+                    findings.add(&source.path, number, format!("{word} is not for merging"));
+                }
+            }
+        }
+    }
+    // Spelled apart: this file is checked as well. Documents may speak about the words.
+    let notes = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
+    for source in sources.files.iter().filter(|source| is_ours(source) && !is_prose(source)) {
+        for (number, line) in source.lines() {
+            for word in notes {
+                if code::words(line, word).next().is_some() {
+                    findings.add(&source.path, number, format!("{word}: answer it or file it"));
+                }
+            }
+        }
+    }
+}
+
+/// No absolute path of somebody's machine outside tests.
+pub(super) fn machine_path(sources: &Sources, findings: &mut Findings) {
+    let folders =
+        [concat!("/wo", "rk/"), concat!("/tm", "p/"), concat!("/ho", "me/"), concat!("/ro", "ot/")];
+    for source in sources.files.iter().filter(|source| is_ours(source)) {
+        for (number, line) in source.lines().filter(|(number, _)| !source.is_test_line(*number)) {
+            for folder in folders {
+                if begins_path(line, folder) {
+                    findings.add(&source.path, number, format!("names {folder} of one machine"));
+                }
+            }
+        }
+    }
+}
+
+/// Lint exceptions are expectations.
+pub(super) fn expect_not_allow(sources: &Sources, findings: &mut Findings) {
+    for source in sources.rust() {
+        for (number, line) in source.code_lines() {
+            let attribute = ["#[allow(", "#![allow("].iter().any(|word| line.contains(word));
+            let conditional =
+                line.contains("cfg_attr") && code::words(line, "allow(").next().is_some();
+            if attribute || conditional {
+                findings.add(
+                    &source.path,
+                    number,
+                    "allow: write #[expect(lint, reason = \"...\")]",
+                );
+            }
+        }
+    }
+}
+
+/// Is `folder` in the line as the begin of an absolute path, not as a part of a longer one?
+fn begins_path(line: &str, folder: &str) -> bool {
+    line.match_indices(folder).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        !before.is_some_and(|c| c.is_ascii_alphanumeric() || "._-/})>$~".contains(c))
+    })
+}
+
+/// Not generated, not somebody else's text, not a patch (where a blank at the end means something).
+fn is_ours(source: &Source) -> bool {
+    let path = &source.path;
+    path != "Cargo.lock" && !path.starts_with("LICENSE") && !path.ends_with(".patch")
+}
+
+fn is_prose(source: &Source) -> bool {
+    source.path.ends_with(".md")
+}

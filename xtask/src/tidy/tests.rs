@@ -1,0 +1,243 @@
+//! Bad samples for every rule, and good ones that look bad. A rule without a bad sample fails here: it might be a
+//! check that cannot fail.
+
+use super::sources::{Source, Sources};
+use super::*;
+
+/// Finds what `rule` says about a tree of the given files.
+fn found(rule: &str, files: &[(&str, &str)]) -> Vec<String> {
+    let files = files
+        .iter()
+        .map(|(path, text)| Source::new((*path).to_owned(), (*text).to_owned()))
+        .collect();
+    let rule = RULES.iter().find(|known| known.name == rule).expect(rule);
+    let mut findings = Findings { rule: rule.name, found: Vec::new() };
+    (rule.check)(&Sources { files }, &mut findings);
+    findings.found.sort();
+    findings.found.iter().map(ToString::to_string).collect()
+}
+
+const AIO: &str = "crates/trunkline-aio/src/x.rs";
+const ENGINE: &str = "crates/trunkline-engine/src/datadir.rs";
+const SIM_MANIFEST: &str = "crates/trunkline-sim/Cargo.toml";
+
+/// Rule, path, text: each must give exactly one finding, at the given line.
+const BAD: &[(&str, &str, &str, usize)] = &[
+    ("white-space", "a.rs", "fn a() {}\nlet b; \n", 2),
+    ("white-space", "a.md", "\ta\n", 1),
+    ("white-space", "a.toml", "a = 1", 1),
+    ("leftovers", AIO, "fn a() {\n    todo!()\n}\n", 2),
+    ("leftovers", AIO, "fn a() { unimplemented!(\"b\") }\n", 1),
+    ("leftovers", AIO, "fn a() { dbg!(1); }\n", 1),
+    ("leftovers", AIO, concat!("// TO", "DO: later\n"), 1),
+    ("leftovers", "a.sh", concat!("# FIX", "ME\n"), 1),
+    ("leftovers", AIO, concat!("//! X", "XX why?\n"), 1),
+    ("machine-path", AIO, "const A: &str = \"/tmp/a\";\n", 1),
+    ("machine-path", "README.md", "see /work/a\n", 1),
+    ("machine-path", "a.sh", "cd '/home/me'\n", 1),
+    ("expect-not-allow", AIO, "#[allow(dead_code)]\n", 1),
+    ("expect-not-allow", AIO, "\n#![allow(dead_code)]\n", 2),
+    ("expect-not-allow", AIO, "#[cfg_attr(loom, allow(dead_code))]\n", 1),
+    ("header", AIO, "//! One line only.\nfn a() {}\n", 1),
+    ("header", "xtask/src/a.rs", "// Not a header.\n// Not at all.\n", 1),
+    ("no-mod-rs", "crates/trunkline-aio/src/method/mod.rs", "", 1),
+    ("depth", "crates/trunkline-aio/src/a/b/c.rs", "", 1),
+    ("unsafe", ENGINE, "fn a() {\n    unsafe { b() }\n}\n", 2),
+    ("unsafe", "crates/trunkline-engine/tests/it/main.rs", "unsafe fn a() {}\n", 1),
+    ("sleep", AIO, "fn a() {\n    std::thread::sleep(b);\n}\n", 2),
+    (
+        "sleep",
+        "crates/trunkline-aio/tests/it/main.rs",
+        "use std::thread::{\n    self, sleep,\n};\n",
+        1,
+    ),
+    ("sleep", "xtask/src/a.rs", "fn a() { thread::sleep(b) }\n", 1),
+    ("facade", ENGINE, "fn a() { libc::syscall(libc::SYS_futex) }\n", 1),
+    ("facade", ENGINE, "use std::time::Instant as Now;\n", 1),
+    ("facade", ENGINE, "\nuse std::{thread as strand, io};\n", 2),
+    ("facade", AIO, "use parking_lot::Mutex;\n", 1),
+    ("facade", AIO, "use std::sync::atomic::AtomicU64;\n", 1),
+    ("facade", AIO, "use std::{sync::{Arc, atomic::AtomicU64}};\n", 1),
+    ("facade", ENGINE, "static A: core::sync::atomic::AtomicBool = b;\n", 1),
+    ("dependencies", "crates/trunkline-new/Cargo.toml", "[package]\n", 1),
+    ("dependencies", SIM_MANIFEST, "[dependencies]\ntrunkline-format.workspace = true\n", 2),
+    ("dependencies", SIM_MANIFEST, "[dependencies]\nclap = { version = \"4\" }\n", 2),
+    ("dependencies", SIM_MANIFEST, "[target.\"cfg(loom)\".dependencies]\nio-uring = \"1\"\n", 2),
+    ("dependencies", SIM_MANIFEST, "[dependencies.datafusion]\nversion = \"1\"\n", 1),
+    ("dependencies", SIM_MANIFEST, "[dependencies]\nx = { package = \"arrow-array\" }\n", 2),
+    (
+        "dependencies",
+        "crates/trunkline-format/Cargo.toml",
+        "[dev-dependencies]\ntrunkline-aio = {}\n",
+        2,
+    ),
+    ("dependencies", "crates/trunkline/Cargo.toml", "[dependencies]\ntrunkline-bench = {}\n", 2),
+    (
+        "dependencies",
+        "crates/trunkline-engine/Cargo.toml",
+        "[dependencies]\n\ntrunkline-sim = {}\n",
+        3,
+    ),
+    ("module-order", ENGINE, "\nuse crate::verify::Found;\n", 2),
+    ("module-order", ENGINE, "use crate::{settings::{verify, A}, prewarm::B};\n", 1),
+    ("module-order", ENGINE, "fn a() { crate::sample::b() }\n", 1),
+    ("module-order", "crates/trunkline-engine/src/datadir/walk.rs", "use crate::verify;\n", 1),
+    ("module-order", "crates/trunkline-engine/src/novel.rs", "", 1),
+    ("architecture", "README.md", "", 1),
+    ("readme", "README.md", "cargo xtask ci\n", 1),
+    ("readme", "ARCHITECTURE.md", "", 1),
+];
+
+/// Rule, path, text: looks bad, is good.
+const GOOD: &[(&str, &str, &str)] = &[
+    ("white-space", "xtask/mutants/a.patch", " a\n \n-\tb\n"),
+    ("leftovers", AIO, "const A: &str = \"todo!\"; // not dbg! here\n"),
+    ("leftovers", "a.sh", concat!("mktemp a.X", "XX", "X\n")),
+    ("leftovers", "STYLE.md", concat!("no TO", "DO\n")),
+    ("machine-path", AIO, "#[cfg(test)]\nmod tests {\n    const A: &str = \"/tmp/a\";\n}\n"),
+    ("machine-path", "a.md", "target/tmp/a and pg/work/b and $CACHE/tmp/\n"),
+    ("expect-not-allow", AIO, "#[expect(dead_code, reason = \"#[allow(\")]\nfn allow() {}\n"),
+    ("header", AIO, "//! One.\n//! Two.\n"),
+    ("header", "crates/trunkline-aio/tests/it/main.rs", ""),
+    ("depth", "crates/trunkline-aio/src/a/b.rs", ""),
+    ("depth", "crates/trunkline-aio/src/a/b/tests.rs", ""),
+    ("unsafe", AIO, "unsafe fn a() {}\n"),
+    ("unsafe", "crates/trunkline-engine/src/pool/frame.rs", "unsafe fn a() {}\n"),
+    ("unsafe", ENGINE, "#![deny(unsafe_code)] // unsafe\nconst A: &str = \"unsafe\";\n"),
+    ("sleep", AIO, "/// No thread::sleep here.\nfn a() {}\n"),
+    ("facade", "crates/trunkline-aio/src/sync/futex.rs", "fn a() { SYS_futex }\n"),
+    ("facade", ENGINE, "use std::sync::Arc;\nuse trunkline_aio::sync::{atomic::AtomicU64};\n"),
+    ("facade", "crates/trunkline-aio/tests/it/main.rs", "use std::sync::atomic::AtomicU64;\n"),
+    ("facade", "crates/trunkline-bench/src/main.rs", "use std::sync::atomic::AtomicU64;\n"),
+    ("facade", "crates/trunkline/src/interrupt.rs", "use std::sync::atomic::AtomicBool;\n"),
+    ("facade", ENGINE, "use std::time::Duration as Span;\nuse crate::sync::Mutex as M;\n"),
+    (
+        "dependencies",
+        "crates/trunkline-aio/Cargo.toml",
+        "[dependencies]\nio-uring.workspace = true\n",
+    ),
+    (
+        "dependencies",
+        SIM_MANIFEST,
+        "[dev-dependencies]\ntrunkline-format = {}\n[lints]\nclap = 1\n",
+    ),
+    ("module-order", ENGINE, "use crate::settings;\nuse crate::{settings::{verify}};\n"),
+    ("module-order", ENGINE, "#[cfg(test)]\nmod tests {\n    use crate::verify;\n}\n"),
+    ("module-order", "crates/trunkline-engine/src/lib.rs", "pub use crate::verify::A;\n"),
+    ("readme", "README.md", "cargo run --release -- demo\ncargo xtask ci\n"),
+];
+
+#[test]
+fn every_bad_sample_is_found_once() {
+    for (rule, path, text, line) in BAD {
+        let found = found(rule, &[(path, text)]);
+        assert_eq!(found.len(), 1, "{rule}: {path}: {text:?}: {found:?}");
+        assert!(found[0].contains(&format!(":{line}: {rule}: ")), "{rule}: {text:?}: {found:?}");
+    }
+}
+
+#[test]
+fn every_good_sample_passes() {
+    for (rule, path, text) in GOOD {
+        assert_eq!(found(rule, &[(path, text)]), [""; 0], "{rule}: {path}: {text:?}");
+    }
+}
+
+#[test]
+fn every_rule_has_a_bad_sample() {
+    // These need long or many files; each has a test of its own below.
+    let elsewhere = ["file-length", "function-length", "crate-attribute", "decision-length"];
+    for rule in RULES {
+        let sampled = BAD.iter().any(|(name, ..)| *name == rule.name);
+        assert!(sampled || elsewhere.contains(&rule.name), "{} has no bad sample", rule.name);
+        assert!(!rule.because.is_empty());
+    }
+}
+
+#[test]
+fn long_files_are_found() {
+    assert_eq!(found("file-length", &[("a.rs", &"//\n".repeat(1000))]).len(), 0);
+    assert_eq!(found("file-length", &[("a.rs", &"//\n".repeat(1001))]).len(), 1);
+    assert_eq!(found("file-length", &[("Cargo.lock", &"#\n".repeat(5000))]).len(), 0);
+    let files = vec![Source::new("a.rs".to_owned(), "//\n".repeat(401))];
+    assert_eq!(shape::notes(&Sources { files }).len(), 1);
+}
+
+#[test]
+fn long_functions_are_found() {
+    let function = |lines: usize| format!("\nfn a() {{\n{}}}\n", "    b();\n".repeat(lines - 2));
+    assert_eq!(found("function-length", &[("a.rs", &function(100))]).len(), 0);
+    let long = found("function-length", &[("a.rs", &function(101))]);
+    assert_eq!(long, ["a.rs:2: function-length: a has 101 lines, at most 100"]);
+}
+
+#[test]
+fn the_ratchet_only_tightens() {
+    let ratcheted = |lines: usize| {
+        let text = format!("fn a() {{\n{}}}\n", "    b();\n".repeat(lines - 2));
+        let files = vec![Source::new("a.rs".to_owned(), text)];
+        let mut findings = Findings { rule: "function-length", found: Vec::new() };
+        shape::ratcheted(&Sources { files }, &[("a.rs", "a", 150)], &mut findings);
+        findings.found.len()
+    };
+    assert_eq!(ratcheted(150), 0, "as long as recorded");
+    assert_eq!(ratcheted(151), 1, "longer than recorded");
+    assert_eq!(ratcheted(90), 1, "short again: the entry must go");
+}
+
+#[test]
+fn long_decisions_are_found() {
+    let path = "docs/decisions/0009-a.md";
+    assert_eq!(found("decision-length", &[(path, &"a\n".repeat(120))]).len(), 0);
+    assert_eq!(found("decision-length", &[(path, &"a\n".repeat(121))]).len(), 1);
+    assert_eq!(found("decision-length", &[("docs/format.md", &"a\n".repeat(121))]).len(), 0);
+}
+
+#[test]
+fn crate_roots_must_forbid_unsafe() {
+    let root = |package: &str, file: &str, text: &str| {
+        let folder = format!("crates/{package}");
+        let (manifest, path) = (format!("{folder}/Cargo.toml"), format!("{folder}/src/{file}"));
+        found("crate-attribute", &[(&manifest, ""), (&path, text)]).len()
+    };
+    assert_eq!(root("trunkline-sim", "lib.rs", "//! forbid(unsafe_code)\n"), 1);
+    assert_eq!(root("trunkline-sim", "lib.rs", "// #![forbid(unsafe_code)]\n"), 1);
+    assert_eq!(root("trunkline-sim", "lib.rs", "#![deny(unsafe_code)]\n"), 1);
+    assert_eq!(root("trunkline-sim", "lib.rs", "#![forbid(unsafe_code)]\n"), 0);
+    assert_eq!(root("trunkline", "main.rs", ""), 1);
+    assert_eq!(root("trunkline-engine", "lib.rs", "#![deny(unsafe_code)]\n"), 0);
+    assert_eq!(root("trunkline-engine", "lib.rs", ""), 1);
+    assert_eq!(root("trunkline-aio", "lib.rs", ""), 0);
+}
+
+#[test]
+fn the_map_is_held_against_the_tree() {
+    let tree = |map: &str| {
+        let files = [
+            ("ARCHITECTURE.md", map),
+            ("crates/trunkline/Cargo.toml", ""),
+            ("crates/trunkline-aio/Cargo.toml", ""),
+            ("crates/trunkline-aio/src/method/uring.rs", ""),
+        ];
+        found("architecture", &files)
+    };
+    let good = "The crates `trunkline` and crates/trunkline-aio/ (`method/uring.rs`, uring.rs).\n";
+    assert_eq!(tree(good), [""; 0]);
+    for (gone, instead) in [
+        ("`trunkline` and", "and"),
+        ("crates/trunkline-aio/", "crates"),
+        ("uring.rs)", "worker.rs)"),
+        ("method/uring.rs", "methods/uring.rs"),
+        ("crates/trunkline-aio/", "crates/trunkline-aio/ crates/trunkline-flycheck/"),
+    ] {
+        let found = tree(&good.replacen(gone, instead, 1));
+        assert_eq!(found.len(), 1, "{gone} → {instead}: {found:?}");
+    }
+}
+
+#[test]
+fn findings_look_like_compiler_messages() {
+    let line = found("no-mod-rs", &[("crates/trunkline-aio/src/method/mod.rs", "")]);
+    let expected = "crates/trunkline-aio/src/method/mod.rs:1: no-mod-rs: call it crates/trunkline-aio/src/method.rs";
+    assert_eq!(line, [expected]);
+}

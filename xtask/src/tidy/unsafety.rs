@@ -1,0 +1,43 @@
+//! Rules about `unsafe`: it stays in the I/O core and in the pool's frames.
+//! Every other crate says so itself, so that the compiler refuses what this rough text search might miss.
+
+use super::Findings;
+use super::code;
+use super::sources::Sources;
+
+/// Where the word may stand.
+const ALLOWED: &[&str] = &["crates/trunkline-aio/", "crates/trunkline-engine/src/pool/frame.rs"];
+/// Crates that may weaken `forbid` to `deny`, because one file is allowed.
+const DENY_IS_ENOUGH: &[&str] = &["trunkline-engine"];
+const EXEMPT: &[&str] = &["trunkline-aio"];
+
+/// The word `unsafe` only where it is allowed.
+pub(super) fn confined(sources: &Sources, findings: &mut Findings) {
+    for source in sources.rust() {
+        if ALLOWED.iter().any(|place| source.path.starts_with(place)) {
+            continue;
+        }
+        for at in code::words(&source.code, "unsafe") {
+            findings.add(&source.path, source.line_of(at), "unsafe outside trunkline-aio");
+        }
+    }
+}
+
+/// Each crate root forbids unsafe code.
+pub(super) fn crate_attribute(sources: &Sources, findings: &mut Findings) {
+    for (package, manifest) in sources.packages() {
+        if EXEMPT.contains(&package) {
+            continue;
+        }
+        let folder = manifest.path.trim_end_matches("Cargo.toml");
+        let deny_is_enough = DENY_IS_ENOUGH.contains(&package);
+        for root in ["src/lib.rs", "src/main.rs"] {
+            let Some(source) = sources.get(&format!("{folder}{root}")) else { continue };
+            let has = |level: &str| source.code.contains(&format!("#![{level}(unsafe_code)]"));
+            let settled = has("forbid") || (deny_is_enough && has("deny"));
+            if !settled {
+                findings.add(&source.path, 1, "lacks #![forbid(unsafe_code)]");
+            }
+        }
+    }
+}
