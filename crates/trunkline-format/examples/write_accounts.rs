@@ -1,0 +1,32 @@
+//! Writes rows of `pgbench_accounts` as pages: `write_accounts <file> <rows>`.
+//!
+//! The file can take the place of the table's while the server is stopped (drop its `_fsm` and
+//! `_vm` files and rebuild its index): a way to see that a server accepts what we build.
+
+use std::error::Error;
+use std::fs;
+use std::mem::replace;
+use trunkline_format::HeapPageBuilder;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = std::env::args().skip(1);
+    let (Some(path), Some(rows)) = (args.next(), args.next()) else {
+        return Err("usage: write_accounts <file> <rows>".into());
+    };
+    let rows: i32 = rows.parse()?;
+    let mut bytes = Vec::new();
+    let mut block = 0;
+    let mut page = HeapPageBuilder::new(block);
+    for aid in 1..=rows {
+        let bid = (aid - 1) / 100_000 + 1;
+        if page.push_account(aid, bid, aid % 1000).is_err() {
+            block += 1;
+            let full = replace(&mut page, HeapPageBuilder::new(block));
+            bytes.extend_from_slice(&full.finish(true));
+            page.push_account(aid, bid, aid % 1000)?;
+        }
+    }
+    bytes.extend_from_slice(&page.finish(true));
+    fs::write(path, bytes)?;
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! Little-endian integers at a byte offset; `None` where the bytes end too early.
+//!
+//! Every cluster this crate reads is little-endian (the control file is asked first), so host
+//! order never enters.
+
+/// The `N` bytes from `at`.
+pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+/// The byte at `at`.
+pub(crate) fn u8_at(bytes: &[u8], at: usize) -> Option<u8> {
+    bytes.get(at).copied()
+}
+
+/// The u16 whose first byte is `at`.
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    array(bytes, at).map(u16::from_le_bytes)
+}
+
+/// The u32 whose first byte is `at`.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    array(bytes, at).map(u32::from_le_bytes)
+}
+
+/// The u64 whose first byte is `at`.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    array(bytes, at).map(u64::from_le_bytes)
+}
+
+/// The i64 whose first byte is `at`.
+pub(crate) fn i64_at(bytes: &[u8], at: usize) -> Option<i64> {
+    array(bytes, at).map(i64::from_le_bytes)
+}

@@ -1,0 +1,123 @@
+//! Is this page sound? One pass over its bytes, cheapest and most telling checks first.
+//!
+//! ```text
+//!   pd_upper 0? ── all bytes 0? ──▶ New, or Bad
+//!       │no
+//!   checksum, if the cluster has them ─────▶ Bad (PostgreSQL finds this too)
+//!   header: version, flags, the order of lower, upper and special
+//!   line pointers, where the page has them: each item inside, none over another
+//!   tuple headers, in tables
+//!       │
+//!      Good
+//! ```
+//!
+//! The server, when it reads a page, does the first two rows and a part of the third; the rest is
+//! what `amcheck` looks at, as far as one page alone can tell. The two disagree on one matter: a
+//! page with `pd_upper` 0 and other bytes not 0 is refused by the server and passed over as new by
+//! `pg_checksums`. We follow the server.
+//!
+//! A page that no program has damaged is always `Good` or `New`, whatever its access method: where
+//! one is known for odd habits (see [`crate::kind`]) we look no further than its header.
+
+mod finding;
+mod items;
+
+use crate::checksum::page_checksum;
+use crate::ids::{BLOCK_SIZE, BlockNo, Fork, PageBytes};
+use crate::kind::PageKind;
+use crate::page::{FLAGS_KNOWN, HEADER_SIZE, PageHeader, is_all_zero, is_new};
+
+pub use finding::Finding;
+pub(crate) use items::MOST_ATTRIBUTES;
+
+/// The size and version word of every sound page: 8192 and 4.
+pub(crate) const SIZE_VERSION: u16 = 0x2004;
+const SIZE: u16 = BLOCK_SIZE as u16;
+
+/// What to hold a page against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CheckOptions {
+    /// Whether the cluster has data checksums; see [`crate::ControlFile::checksums`].
+    pub checksums: bool,
+    /// The fork that the page belongs to.
+    pub fork: Fork,
+}
+
+/// What became of a check.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Nothing wrong was found.
+    Good,
+    /// All zero: the relation was extended and the block not yet filled. Legal anywhere.
+    New,
+    /// The first thing that is wrong.
+    Bad(Finding),
+}
+
+const _: () = assert!(size_of::<Verdict>() <= 12);
+
+/// Checks `page` as block `block` of its fork, counted over all segments.
+///
+/// ```
+/// use trunkline_format::{BLOCK_SIZE, CheckOptions, Fork, Verdict, check_page};
+/// let options = CheckOptions { checksums: true, fork: Fork::Main };
+/// assert_eq!(check_page(&[0; BLOCK_SIZE], 7, &options), Verdict::New);
+///
+/// let Verdict::Bad(finding) = check_page(&[0xFF; BLOCK_SIZE], 0, &options) else { panic!() };
+/// assert_eq!(finding.to_string(), "checksum 0xFFFF found, 0x0E1C expected");
+/// ```
+pub fn check_page(page: &PageBytes, block: BlockNo, options: &CheckOptions) -> Verdict {
+    if is_new(page) {
+        return if is_all_zero(page) { Verdict::New } else { Verdict::Bad(Finding::NewButNotZero) };
+    }
+    match check_filled(page, block, options) {
+        Ok(()) => Verdict::Good,
+        Err(finding) => Verdict::Bad(finding),
+    }
+}
+
+fn check_filled(page: &PageBytes, block: BlockNo, options: &CheckOptions) -> Result<(), Finding> {
+    let header = PageHeader::parse(page);
+    if options.checksums {
+        let expected = page_checksum(page, block);
+        if header.checksum != expected {
+            return Err(Finding::Checksum { found: header.checksum, expected });
+        }
+    }
+    check_header(&header)?;
+    let kind = PageKind::of(page, options.fork);
+    if kind.has_line_pointers(page) {
+        items::check_items(page, &header, kind)?;
+    }
+    Ok(())
+}
+
+fn check_header(header: &PageHeader) -> Result<(), Finding> {
+    let PageHeader { flags, lower, upper, special, .. } = *header;
+    let size_version = header.page_size | u16::from(header.version);
+    if size_version != SIZE_VERSION {
+        return Err(Finding::SizeVersion { found: size_version });
+    }
+    if flags & !FLAGS_KNOWN != 0 {
+        return Err(Finding::Flags { found: flags });
+    }
+    if lower < HEADER_SIZE {
+        return Err(Finding::LowerInHeader { lower });
+    }
+    if lower > upper {
+        return Err(Finding::LowerAboveUpper { lower, upper });
+    }
+    if upper > special {
+        return Err(Finding::UpperAboveSpecial { upper, special });
+    }
+    if special > SIZE {
+        return Err(Finding::SpecialAbovePage { special });
+    }
+    if !special.is_multiple_of(8) {
+        return Err(Finding::SpecialUnaligned { special });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

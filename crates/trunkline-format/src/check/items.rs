@@ -1,0 +1,156 @@
+//! Line pointers, what they point to, and tuple headers in tables.
+
+use super::Finding;
+use crate::bytes::{u8_at, u16_at};
+use crate::ids::{BLOCK_SIZE, PageBytes};
+use crate::kind::PageKind;
+use crate::page::{
+    HEADER_SIZE, LINE_POINTER_SIZE, LinePointer, LinePointerFlags, PageHeader, line_pointer,
+    line_pointers,
+};
+
+/// Bytes of a tuple header without its null bitmap.
+const TUPLE_HEADER_SIZE: u16 = 23;
+/// The least bytes of a tuple: its header, padded to the next multiple of 8.
+const LEAST_TUPLE: u16 = 24;
+/// The least bytes of an index entry: a tuple's address and a length.
+const LEAST_INDEX_ENTRY: u16 = 8;
+/// As many line pointers, each with the smallest tuple, as fit in a page.
+const MOST_TUPLES: u16 = (BLOCK_SIZE as u16 - HEADER_SIZE) / (LEAST_TUPLE + LINE_POINTER_SIZE);
+/// As many columns as a table can have.
+pub(crate) const MOST_ATTRIBUTES: u16 = 1600;
+/// In `t_infomask`: the tuple has a null bitmap.
+const HAS_NULL: u16 = 0x0001;
+/// In `t_infomask2`: the number of attributes.
+const NATTS: u16 = 0x07FF;
+
+const _: () = assert!(MOST_TUPLES == 291);
+
+/// Checks what follows a sound `header` on a page that has line pointers.
+pub(super) fn check_items(
+    page: &PageBytes,
+    header: &PageHeader,
+    kind: PageKind,
+) -> Result<(), Finding> {
+    let lower = header.lower;
+    if !(lower - HEADER_SIZE).is_multiple_of(LINE_POINTER_SIZE) {
+        return Err(Finding::LowerCutsLinePointer { lower });
+    }
+    let heap = kind == PageKind::Heap;
+    let count = header.line_pointer_count();
+    if heap && count > MOST_TUPLES {
+        return Err(Finding::TooManyLinePointers { count });
+    }
+    let mut taken = Granules::default();
+    for (item, pointer) in line_pointers(page) {
+        match pointer.flags {
+            LinePointerFlags::Unused if pointer.length != 0 => {
+                return Err(Finding::UnusedWithLength { item, length: pointer.length });
+            }
+            LinePointerFlags::Unused => continue,
+            LinePointerFlags::Redirect if heap => {
+                check_redirect(page, item, pointer.offset, count)?;
+                continue;
+            }
+            LinePointerFlags::Redirect => return Err(Finding::RedirectInIndex { item }),
+            LinePointerFlags::Dead if pointer.length == 0 => continue,
+            LinePointerFlags::Dead | LinePointerFlags::Normal => {}
+        }
+        check_place(header, item, pointer, least_length(kind))?;
+        if !taken.take(pointer) {
+            let LinePointer { offset: start, .. } = pointer;
+            return Err(Finding::ItemsOverlap { item, start, end: pointer.end() });
+        }
+        if heap && pointer.flags == LinePointerFlags::Normal {
+            check_tuple(page, item, pointer)?;
+        }
+    }
+    Ok(())
+}
+
+fn least_length(kind: PageKind) -> u16 {
+    match kind {
+        PageKind::Heap => LEAST_TUPLE,
+        PageKind::Btree | PageKind::Hash | PageKind::Gist => LEAST_INDEX_ENTRY,
+        _ => 1,
+    }
+}
+
+/// A redirect leads to a tuple in one step: pruning keeps no chains of them.
+fn check_redirect(page: &PageBytes, item: u16, target: u16, count: u16) -> Result<(), Finding> {
+    let normal =
+        line_pointer(page, target).is_some_and(|pointer| pointer.flags == LinePointerFlags::Normal);
+    if target > count || !normal {
+        return Err(Finding::RedirectTarget { item, target, count });
+    }
+    Ok(())
+}
+
+fn check_place(
+    header: &PageHeader,
+    item: u16,
+    pointer: LinePointer,
+    least: u16,
+) -> Result<(), Finding> {
+    let LinePointer { offset: start, length, .. } = pointer;
+    let PageHeader { upper, special, .. } = *header;
+    let end = pointer.end();
+    if !start.is_multiple_of(8) {
+        return Err(Finding::ItemUnaligned { item, start });
+    }
+    if start < upper {
+        return Err(Finding::ItemBelowUpper { item, start, upper });
+    }
+    if end > special {
+        return Err(Finding::ItemAboveSpecial { item, start, end, special });
+    }
+    if length < least {
+        return Err(Finding::ItemTooShort { item, length, least });
+    }
+    Ok(())
+}
+
+fn check_tuple(page: &PageBytes, item: u16, pointer: LinePointer) -> Result<(), Finding> {
+    let at = usize::from(pointer.offset);
+    // The item was found to lie inside the page and to hold a header, so all three are there.
+    let (Some(infomask2), Some(infomask), Some(length)) =
+        (u16_at(page, at + 18), u16_at(page, at + 20), u8_at(page, at + 22))
+    else {
+        return Ok(());
+    };
+    let natts = infomask2 & NATTS;
+    if natts > MOST_ATTRIBUTES {
+        return Err(Finding::TupleAttributes { item, natts });
+    }
+    let bitmap = if infomask & HAS_NULL != 0 { natts.div_ceil(8) } else { 0 };
+    let (least, most) = (TUPLE_HEADER_SIZE + bitmap, pointer.length);
+    if !length.is_multiple_of(8) || !(least..=most).contains(&u16::from(length)) {
+        return Err(Finding::TupleHeaderLength { item, length, least, most });
+    }
+    Ok(())
+}
+
+/// The page in 1024 strides of 8 bytes, a bit for each that an item has: items are aligned to 8,
+/// so two share bytes when, and only when, they share a stride.
+#[derive(Default)]
+struct Granules([u64; BLOCK_SIZE / 8 / 64]);
+
+impl Granules {
+    /// Marks the strides of `pointer`'s item; false if one was marked already. The item lies
+    /// inside the page and is not empty.
+    fn take(&mut self, pointer: LinePointer) -> bool {
+        let first = usize::from(pointer.offset) / 8;
+        let last = usize::from(pointer.end().saturating_sub(1)) / 8;
+        let (first_word, last_word) = (first / 64, last / 64);
+        let words = self.0.iter_mut().enumerate().take(last_word + 1).skip(first_word);
+        let mut free = true;
+        for (index, word) in words {
+            let from = if index == first_word { first % 64 } else { 0 };
+            let to = if index == last_word { last % 64 } else { 63 };
+            let mask = (u64::MAX << from) & (u64::MAX >> (63 - to));
+            free &= *word & mask == 0;
+            *word |= mask;
+        }
+        free
+    }
+}

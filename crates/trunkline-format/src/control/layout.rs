@@ -1,0 +1,189 @@
+//! Where the control file's fields are, by control version.
+//!
+//! Fields keep their order and gain members, so each layout is the one before, pushed back from
+//! some field on: 19 widened the checkpoint by 8 bytes, and put in `slru_pages_per_segment` and the
+//! initial checksum version; 17 and 18 used padding and the gap before the nonce.
+
+use super::{Checkpoint, ClusterState, ControlError, ControlFile, PgVersion};
+use crate::bytes::{array, i64_at, u8_at, u32_at, u64_at};
+use crate::ids::{Lsn, Oid};
+
+/// Byte offsets of the fields that moved; the others are counted from one of these, or fixed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    logical_decoding: Option<usize>,
+    next_xid: usize,
+    wide_multi_offset: bool,
+    oldest_xid: usize,
+    /// The checkpoint's, and the start of a long run that moved as one.
+    checkpoint_time: usize,
+    slru_pages: Option<usize>,
+    wal_block_size: usize,
+    initial_checksum: Option<usize>,
+    data_checksum: usize,
+    char_signed: Option<usize>,
+    nonce: usize,
+    crc: usize,
+}
+
+const V1300: Layout = Layout {
+    logical_decoding: None,
+    next_xid: 64,
+    wide_multi_offset: false,
+    oldest_xid: 84,
+    checkpoint_time: 104,
+    slru_pages: None,
+    wal_block_size: 224,
+    initial_checksum: None,
+    data_checksum: 252,
+    char_signed: None,
+    nonce: 256,
+    crc: 288,
+};
+
+const V1800: Layout = Layout { char_signed: Some(256), nonce: 257, crc: 292, ..V1300 };
+
+const V1905: Layout = Layout {
+    logical_decoding: Some(64),
+    next_xid: 72,
+    wide_multi_offset: true,
+    oldest_xid: 96,
+    checkpoint_time: 112,
+    slru_pages: Some(232),
+    wal_block_size: 236,
+    initial_checksum: Some(264),
+    data_checksum: 268,
+    char_signed: Some(272),
+    nonce: 273,
+    crc: 308,
+};
+
+impl Layout {
+    /// The layout of the control version in `bytes`.
+    pub(super) fn of(bytes: &[u8]) -> Result<Self, ControlError> {
+        let too_short = ControlError::TooShort { found: bytes.len(), expected: 16 };
+        let control = u32_at(bytes, 8).ok_or(too_short)?;
+        let catalog = u32_at(bytes, 12).ok_or(too_short)?;
+        Self::of_version(control).ok_or(match Self::of_version(control.swap_bytes()) {
+            Some(_) => ControlError::BigEndian,
+            None => ControlError::UnknownVersion { control, catalog },
+        })
+    }
+
+    fn of_version(control: u32) -> Option<Self> {
+        match control {
+            // 17 has the checkpoint's wal_level in what was padding; nothing moved.
+            1300 | 1700 => Some(V1300),
+            1800 => Some(V1800),
+            1905 => Some(V1905),
+            _ => None,
+        }
+    }
+
+    /// Bytes up to the end of the CRC.
+    pub(super) fn size(&self) -> usize {
+        self.crc + 4
+    }
+
+    /// The CRC in the file and the CRC of the file.
+    pub(super) fn crc(&self, bytes: &[u8]) -> Option<(u32, u32)> {
+        Some((u32_at(bytes, self.crc)?, crc32c::crc32c(bytes.get(..self.crc)?)))
+    }
+
+    /// The release whose versions the file carries.
+    pub(super) fn version(&self, bytes: &[u8]) -> Result<PgVersion, ControlError> {
+        let too_short = ControlError::TooShort { found: bytes.len(), expected: self.size() };
+        let control = u32_at(bytes, 8).ok_or(too_short)?;
+        let catalog = u32_at(bytes, 12).ok_or(too_short)?;
+        PgVersion::find(control, catalog).ok_or(ControlError::UnknownVersion { control, catalog })
+    }
+
+    /// The bits of `floatFormat`.
+    pub(super) fn float_format(&self, bytes: &[u8]) -> Option<u64> {
+        u64_at(bytes, self.checkpoint_time + 104)
+    }
+
+    /// Every field; `None` if the bytes end too early.
+    pub(super) fn read(&self, bytes: &[u8], version: PgVersion) -> Option<ControlFile> {
+        let byte = |at| u8_at(bytes, at);
+        let flag = |at| byte(at).map(|byte| byte != 0);
+        let word = |at| u32_at(bytes, at);
+        let lsn = |at| u64_at(bytes, at).map(Lsn);
+        let time = self.checkpoint_time;
+        Some(ControlFile {
+            version,
+            system_identifier: u64_at(bytes, 0)?,
+            state: ClusterState::from_bits(word(16)?),
+            time: i64_at(bytes, 24)?,
+            checkpoint: self.read_checkpoint(bytes)?,
+            unlogged_lsn: lsn(time + 24)?,
+            min_recovery_point: lsn(time + 32)?,
+            min_recovery_timeline: word(time + 40)?,
+            backup_start: lsn(time + 48)?,
+            backup_end: lsn(time + 56)?,
+            backup_end_required: flag(time + 64)?,
+            wal_level: word(time + 68)?,
+            wal_log_hints: flag(time + 72)?,
+            max_connections: word(time + 76)?,
+            max_worker_processes: word(time + 80)?,
+            max_wal_senders: word(time + 84)?,
+            max_prepared_xacts: word(time + 88)?,
+            max_locks_per_xact: word(time + 92)?,
+            track_commit_timestamp: flag(time + 96)?,
+            max_align: word(time + 100)?,
+            block_size: word(time + 112)?,
+            segment_blocks: word(time + 116)?,
+            slru_pages_per_segment: optional(self.slru_pages, word)?,
+            wal_block_size: word(self.wal_block_size)?,
+            wal_segment_size: word(self.wal_block_size + 4)?,
+            name_length: word(self.wal_block_size + 8)?,
+            index_columns: word(self.wal_block_size + 12)?,
+            toast_chunk: word(self.wal_block_size + 16)?,
+            large_object_block: word(self.wal_block_size + 20)?,
+            float8_by_value: flag(self.wal_block_size + 24)?,
+            initial_data_checksum_version: optional(self.initial_checksum, word)?,
+            data_checksum_version: word(self.data_checksum)?,
+            char_signed: optional(self.char_signed, flag)?,
+            mock_nonce: array(bytes, self.nonce)?,
+        })
+    }
+
+    fn read_checkpoint(&self, bytes: &[u8]) -> Option<Checkpoint> {
+        let flag = |at| u8_at(bytes, at).map(|byte| byte != 0);
+        let word = |at| u32_at(bytes, at);
+        let multi_offset = self.next_xid + 16;
+        let time = self.checkpoint_time;
+        Some(Checkpoint {
+            location: Lsn(u64_at(bytes, 32)?),
+            redo: Lsn(u64_at(bytes, 40)?),
+            timeline: word(48)?,
+            previous_timeline: word(52)?,
+            full_page_writes: flag(56)?,
+            logical_decoding: optional(self.logical_decoding, flag)?,
+            next_xid: u64_at(bytes, self.next_xid)?,
+            next_oid: Oid(word(self.next_xid + 8)?),
+            next_multi: word(self.next_xid + 12)?,
+            next_multi_offset: if self.wide_multi_offset {
+                u64_at(bytes, multi_offset)?
+            } else {
+                u64::from(word(multi_offset)?)
+            },
+            oldest_xid: word(self.oldest_xid)?,
+            oldest_xid_db: Oid(word(self.oldest_xid + 4)?),
+            oldest_multi: word(self.oldest_xid + 8)?,
+            oldest_multi_db: Oid(word(self.oldest_xid + 12)?),
+            time: i64_at(bytes, time)?,
+            oldest_commit_ts_xid: word(time + 8)?,
+            newest_commit_ts_xid: word(time + 12)?,
+            oldest_active_xid: word(time + 16)?,
+        })
+    }
+}
+
+/// Reads a field that only some layouts have: `None` if it should be there and is not.
+fn optional<T>(at: Option<usize>, read: impl Fn(usize) -> Option<T>) -> Option<Option<T>> {
+    match at {
+        None => Some(None),
+        Some(at) => read(at).map(Some),
+    }
+}

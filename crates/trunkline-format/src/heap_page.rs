@@ -1,0 +1,272 @@
+//! Builds table pages that a server accepts: samples for tests, benchmarks and the simulator.
+//!
+//! Tuples go in as their attributes' bytes, already laid out and aligned as a server would, and
+//! come out frozen (visible to everyone, forever), unless told otherwise. Nothing is logged and
+//! no log position is set, so such pages are for clusters that stand still.
+//!
+//! ```text
+//!   item 1 ─┐ item 2 ─┐                            ┌ tuple 2 ┬ tuple 1 ┐
+//!   [header][lp 1][lp 2] ──▶        hole       ◀── │         │         │ 8192
+//!                           lower             upper
+//!
+//!   tuple:  xmin │ xmax 0 │ command 0 │ own address │ masks │ 24 │ (pad) │ attributes │ pad to 8
+//!           0    4        8           12            18      22   23      24
+//! ```
+
+use crate::check::{MOST_ATTRIBUTES, SIZE_VERSION};
+use crate::checksum::page_checksum;
+use crate::ids::{BLOCK_SIZE, BlockNo, Lsn, PageBytes};
+use crate::page::{
+    FLAG_ALL_VISIBLE, HEADER_SIZE, LINE_POINTER_SIZE, LinePointer, LinePointerFlags,
+};
+use std::fmt;
+
+/// Bytes before a tuple's attributes when it has no null bitmap.
+pub const TUPLE_DATA: u16 = 24;
+
+/// The transaction that froze tuples claim to be of.
+pub const FROZEN_XID: u32 = 2;
+
+/// In `t_infomask`: a variable-length attribute is among them.
+const HAS_VAR_WIDTH: u16 = 0x0002;
+/// In `t_infomask`: xmin is frozen.
+const XMIN_FROZEN: u16 = 0x0300;
+/// In `t_infomask`: nobody deleted or locked the tuple.
+const XMAX_INVALID: u16 = 0x0800;
+
+/// Why a tuple is not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PushError {
+    /// The page has not the room left: start the next one.
+    Full,
+    /// More than 1600 attributes.
+    TooManyAttributes,
+}
+
+impl fmt::Display for PushError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Full => "no room left in the page",
+            Self::TooManyAttributes => "more than 1600 attributes",
+        })
+    }
+}
+
+impl std::error::Error for PushError {}
+
+/// One tuple, without nulls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NewTuple<'a> {
+    /// How many attributes `data` holds, to 1600.
+    pub natts: u16,
+    /// Whether one of them is of variable length.
+    pub var_width: bool,
+    /// The transaction that made it, its fate left to the commit log; `None` for frozen.
+    pub xmin: Option<u32>,
+    /// The attributes, each aligned as its type demands, counted from a multiple of 8.
+    pub data: &'a [u8],
+}
+
+/// A page that is being filled.
+///
+/// ```
+/// use trunkline_format::{CheckOptions, Fork, HeapPageBuilder, Verdict, check_page};
+/// let mut page = HeapPageBuilder::new(7);
+/// let mut aid = 1;
+/// while page.push_account(aid, 1, 0).is_ok() {
+///     aid += 1;
+/// }
+/// assert_eq!(page.len(), 61); // as many as pgbench gets into a page
+/// let options = CheckOptions { checksums: true, fork: Fork::Main };
+/// assert_eq!(check_page(&page.finish(true), 7, &options), Verdict::Good);
+/// ```
+#[derive(Clone, Debug)]
+pub struct HeapPageBuilder {
+    page: Box<PageBytes>,
+    block: BlockNo,
+    items: u16,
+    upper: u16,
+    flags: u16,
+}
+
+impl HeapPageBuilder {
+    /// An empty page that is to become block `block`.
+    pub fn new(block: BlockNo) -> Self {
+        let page = Box::new([0; BLOCK_SIZE]);
+        Self { page, block, items: 0, upper: BLOCK_SIZE as u16, flags: 0 }
+    }
+
+    /// How many tuples are in.
+    pub fn len(&self) -> u16 {
+        self.items
+    }
+
+    /// Whether no tuple is in.
+    pub fn is_empty(&self) -> bool {
+        self.items == 0
+    }
+
+    /// The position in the log that the page claims to be from; none if never called.
+    pub fn lsn(&mut self, lsn: Lsn) -> &mut Self {
+        self.put(0, &lsn.high().to_le_bytes());
+        self.put(4, &lsn.low().to_le_bytes());
+        self
+    }
+
+    /// Marks the page as visible to everyone. A server wants the same in the visibility map.
+    pub fn all_visible(&mut self) -> &mut Self {
+        self.flags |= FLAG_ALL_VISIBLE;
+        self
+    }
+
+    /// Adds a tuple and gives its 1-based number.
+    ///
+    /// # Errors
+    ///
+    /// [`PushError`]; the page is as before.
+    pub fn push(&mut self, tuple: &NewTuple<'_>) -> Result<u16, PushError> {
+        if tuple.natts > MOST_ATTRIBUTES {
+            return Err(PushError::TooManyAttributes);
+        }
+        let length = u16::try_from(tuple.data.len())
+            .ok()
+            .and_then(|data| data.checked_add(TUPLE_DATA))
+            .ok_or(PushError::Full)?;
+        let space = length.checked_next_multiple_of(8).ok_or(PushError::Full)?;
+        let start = self.upper.checked_sub(space).ok_or(PushError::Full)?;
+        if start < self.lower() + LINE_POINTER_SIZE {
+            return Err(PushError::Full);
+        }
+        let pointer_at = self.lower();
+        let item = self.items + 1;
+        let flags = LinePointerFlags::Normal;
+        let pointer = LinePointer { offset: start, flags, length };
+        self.put(pointer_at, &pointer.to_bits().to_le_bytes());
+        self.put_tuple(start, item, tuple);
+        self.items = item;
+        self.upper = start;
+        Ok(item)
+    }
+
+    /// Adds a frozen row of `pgbench_accounts`.
+    ///
+    /// # Errors
+    ///
+    /// [`PushError::Full`] after the 61st.
+    pub fn push_account(&mut self, aid: i32, bid: i32, abalance: i32) -> Result<u16, PushError> {
+        let data = pgbench_account(aid, bid, abalance);
+        self.push(&NewTuple { natts: 4, var_width: true, xmin: None, data: &data })
+    }
+
+    /// The page, with its checksum if the cluster has them.
+    pub fn finish(mut self, checksums: bool) -> PageBytes {
+        let header = [self.flags, self.lower(), self.upper, BLOCK_SIZE as u16, SIZE_VERSION];
+        for (at, field) in (10..).step_by(2).zip(header) {
+            self.put(at, &field.to_le_bytes());
+        }
+        if checksums {
+            let checksum = page_checksum(&self.page, self.block);
+            self.put(8, &checksum.to_le_bytes());
+        }
+        *self.page
+    }
+
+    fn lower(&self) -> u16 {
+        HEADER_SIZE + self.items * LINE_POINTER_SIZE
+    }
+
+    fn put_tuple(&mut self, start: u16, item: u16, tuple: &NewTuple<'_>) {
+        let xmin = tuple.xmin.unwrap_or(FROZEN_XID);
+        let mut mask = XMAX_INVALID;
+        if tuple.var_width {
+            mask |= HAS_VAR_WIDTH;
+        }
+        if tuple.xmin.is_none() {
+            mask |= XMIN_FROZEN;
+        }
+        // Its own address: block, upper half first, then item.
+        let block_high = (self.block >> 16) as u16;
+        let block_low = self.block as u16;
+        self.put(start, &xmin.to_le_bytes());
+        for (at, field) in (12..).step_by(2).zip([block_high, block_low, item, tuple.natts, mask]) {
+            self.put(start + at, &field.to_le_bytes());
+        }
+        self.put(start + 22, &[TUPLE_DATA as u8]);
+        self.put(start + TUPLE_DATA, tuple.data);
+    }
+
+    /// Writes `bytes` at `at`; the callers have made sure that they fit.
+    fn put(&mut self, at: u16, bytes: &[u8]) {
+        let at = usize::from(at);
+        if let Some(place) = self.page.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+}
+
+/// The attributes of a row of `pgbench_accounts`: three integers and 84 blanks.
+pub fn pgbench_account(aid: i32, bid: i32, abalance: i32) -> [u8; 97] {
+    let mut data = [b' '; 97];
+    let numbers = [aid, bid, abalance].into_iter().flat_map(i32::to_le_bytes);
+    for (place, byte) in data.iter_mut().zip(numbers) {
+        *place = byte;
+    }
+    // A one-byte varlena header: its own and 84 more bytes, shifted over the bit that says so.
+    data[12] = 85 << 1 | 1;
+    data
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{CheckOptions, Verdict, check_page};
+    use crate::ids::Fork;
+    use crate::page::PageHeader;
+    use crate::test_data::XorShift;
+
+    const OPTIONS: CheckOptions = CheckOptions { checksums: true, fork: Fork::Main };
+
+    #[test]
+    fn built_pages_pass() {
+        let seed = 0xB01D;
+        let mut random = XorShift(seed);
+        for round in 0..2_000 {
+            let block = random.next() as u32;
+            let mut builder = HeapPageBuilder::new(block);
+            builder.lsn(Lsn(random.next()));
+            if random.below(2) == 0 {
+                builder.all_visible();
+            }
+            let most = [1, 8, 100, 9000][random.below(4)];
+            for _ in 0..random.below(400) {
+                let data = vec![random.next() as u8; random.below(most)];
+                let natts = random.below(1601) as u16;
+                let xmin = (random.below(2) == 0).then_some(random.next() as u32);
+                let _ = builder.push(&NewTuple { natts, var_width: false, xmin, data: &data });
+            }
+            let verdict = check_page(&builder.finish(true), block, &OPTIONS);
+            assert_eq!(verdict, Verdict::Good, "seed {seed}, round {round}");
+        }
+    }
+
+    #[test]
+    fn fills_to_the_last_byte() {
+        let tuple = |data| NewTuple { natts: 1, var_width: false, xmin: None, data };
+        let mut builder = HeapPageBuilder::new(0);
+        assert!(builder.is_empty());
+        // 24 bytes of page header, 4 of line pointer and 24 of tuple header, rounded down to 8.
+        assert_eq!(builder.push(&tuple(&[7; 8137])), Err(PushError::Full));
+        assert_eq!(builder.push(&tuple(&[7; 65535])), Err(PushError::Full));
+        assert_eq!(builder.push(&tuple(&[7; 8136])), Ok(1));
+        assert_eq!(builder.push(&tuple(&[])), Err(PushError::Full));
+        let page = builder.finish(true);
+        assert_eq!(check_page(&page, 0, &OPTIONS), Verdict::Good);
+        assert_eq!(PageHeader::parse(&page).upper, 32);
+
+        let mut builder = HeapPageBuilder::new(0);
+        while builder.push(&tuple(&[])).is_ok() {}
+        assert_eq!(builder.len(), 291);
+        let many = NewTuple { natts: 1601, var_width: false, xmin: None, data: &[] };
+        assert_eq!(builder.push(&many), Err(PushError::TooManyAttributes));
+    }
+}

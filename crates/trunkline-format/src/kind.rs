@@ -1,0 +1,103 @@
+//! Which access method laid a page out, told from its special space.
+//!
+//! No page says so outright, but the methods sign the end of their special space so that tools can
+//! tell them apart, and the sizes differ. Checks go further where the method is known:
+//!
+//! ```text
+//!   special space   signature                                   kind
+//!   none            (tables)                                    Heap
+//!   8 bytes         u64              0x1717                     Sequence
+//!                   u16 at its end   0xF091 to 0xF093           Brin
+//!                                    0xFF82                     SpGist
+//!                                    a set of flags, to 0x01FF  Gin
+//!   16 bytes        u16 at its end   0xFF80                     Hash
+//!                                    0xFF81                     Gist
+//!                                    a cycle id, to 0xFF7F      Btree
+//!   else            (extensions)                                Other
+//! ```
+//!
+//! One pair is ambiguous: an inner GIN page whose right neighbour is block 0x1717 reads as a
+//! sequence. So nothing may be demanded of a sequence that an inner GIN page does not do.
+//!
+//! A page can be damaged and then be taken for another kind; with checksums that is found first.
+
+use crate::bytes::{u16_at, u64_at};
+use crate::ids::{BLOCK_SIZE, Fork, PageBytes};
+use crate::page::PageHeader;
+
+/// Who laid a page out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PageKind {
+    /// A free space or visibility map: the data is in the hole.
+    Map,
+    /// A table: its items are tuples.
+    Heap,
+    /// A sequence: one tuple.
+    Sequence,
+    /// A B-tree index.
+    Btree,
+    /// A hash index.
+    Hash,
+    /// A GiST index.
+    Gist,
+    /// An SP-GiST index.
+    SpGist,
+    /// A GIN index.
+    Gin,
+    /// A block range index.
+    Brin,
+    /// Unknown, for instance of an extension; or damaged.
+    Other,
+}
+
+impl PageKind {
+    /// The kind of `page`, a page of fork `fork` that is not new.
+    pub fn of(page: &PageBytes, fork: Fork) -> Self {
+        if matches!(fork, Fork::Fsm | Fork::Vm) {
+            return Self::Map;
+        }
+        let start = usize::from(PageHeader::parse(page).special);
+        let signature = u16_at(page, BLOCK_SIZE - 2).unwrap_or(0);
+        match BLOCK_SIZE.checked_sub(start) {
+            Some(0) => Self::Heap,
+            Some(8) if u64_at(page, start) == Some(0x1717) => Self::Sequence,
+            Some(8) => match signature {
+                0xF091..=0xF093 => Self::Brin,
+                0xFF82 => Self::SpGist,
+                0..=0x01FF => Self::Gin,
+                _ => Self::Other,
+            },
+            Some(16) => match signature {
+                0xFF80 => Self::Hash,
+                0xFF81 => Self::Gist,
+                0..=0xFF7F => Self::Btree,
+                _ => Self::Other,
+            },
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether line pointers follow the header of `page`, a page of this kind.
+    ///
+    /// Indexes keep a few pages otherwise: metapages, bitmaps, compressed lists, deleted pages.
+    pub fn has_line_pointers(self, page: &PageBytes) -> bool {
+        // The flags' place in the special space, counted from its end, and those flags that mean
+        // that something else than line pointers follows the header.
+        let (from_end, otherwise) = match self {
+            Self::Heap | Self::Sequence => return true,
+            Self::Map | Self::Other => return false,
+            // Deleted, meta.
+            Self::Btree => (4, 0x0004 | 0x0008),
+            // Bitmap, meta.
+            Self::Hash => (4, 0x0004 | 0x0008),
+            // Deleted.
+            Self::Gist => (4, 0x0002),
+            // Meta.
+            Self::SpGist => (8, 0x0001),
+            // Posting tree, deleted, meta.
+            Self::Gin => (2, 0x0001 | 0x0004 | 0x0008),
+            Self::Brin => return u16_at(page, BLOCK_SIZE - 2) == Some(0xF093),
+        };
+        u16_at(page, BLOCK_SIZE - from_end).is_some_and(|flags| flags & otherwise == 0)
+    }
+}

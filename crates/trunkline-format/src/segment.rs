@@ -1,0 +1,244 @@
+//! The names of relation files, and which file a block is in.
+//!
+//! ```text
+//!   16384            main fork, blocks 0 to 131071
+//!   16384.1          main fork, blocks 131072 to 262143
+//!   16384_fsm        free space map; likewise _vm, _init, each with segments of its own
+//!   t2_16864_vm.1    what a crashed session left of a temporary relation
+//! ```
+//!
+//! The number is the relation's file number, which is not its OID once it was rewritten. Only the
+//! names that a server writes are taken: no signs, no leading zeros, no segment 0 spelt out, no
+//! segment beyond the last block number. So a name and its [`RelationFile`] stand for each other.
+
+use crate::control::PgVersion;
+use crate::ids::{BLOCK_SIZE, BlockNo, Fork, SEGMENT_BLOCKS};
+use std::fmt;
+
+/// The highest segment: the one that holds the highest block number.
+pub const LAST_SEGMENT: u32 = BlockNo::MAX / SEGMENT_BLOCKS;
+
+/// One file of a relation.
+///
+/// ```
+/// use trunkline_format::{Fork, RelationFile};
+/// let file = RelationFile { relfilenode: 16384, fork: Fork::Vm, segment: 2 };
+/// assert_eq!(RelationFile::parse("16384_vm.2"), Some(file));
+/// assert_eq!(file.to_string(), "16384_vm.2");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RelationFile {
+    /// The relation's file number, from 1.
+    pub relfilenode: u32,
+    /// Which fork.
+    pub fork: Fork,
+    /// Which segment of the fork: 0 to 32767.
+    pub segment: u32,
+}
+
+impl RelationFile {
+    /// Reads a file name without its directory; `None` if it is no relation's, or a temporary
+    /// relation's.
+    pub fn parse(name: &str) -> Option<Self> {
+        let (stem, segment) = match name.split_once('.') {
+            None => (name, 0),
+            Some((stem, segment)) => (stem, number(segment).filter(|&segment| segment > 0)?),
+        };
+        let (digits, fork) = match stem.find('_') {
+            None => (stem, Fork::Main),
+            Some(at) => {
+                let (digits, suffix) = stem.split_at_checked(at)?;
+                (digits, Fork::ALL.into_iter().find(|fork| fork.suffix() == suffix)?)
+            }
+        };
+        let relfilenode = number(digits).filter(|&number| number > 0)?;
+        (segment <= LAST_SEGMENT).then_some(Self { relfilenode, fork, segment })
+    }
+
+    /// The first block of this file, counted over all segments.
+    pub fn first_block(&self) -> Option<BlockNo> {
+        first_block(self.segment)
+    }
+}
+
+impl fmt::Display for RelationFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.relfilenode, self.fork.suffix())?;
+        if self.segment > 0 {
+            write!(f, ".{}", self.segment)?;
+        }
+        Ok(())
+    }
+}
+
+/// One file of a temporary relation: left by a crash, dropped at the next start, to be ignored.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TempRelationFile {
+    /// The number of the session that made it: 0 to 2 147 483 647.
+    pub backend: u32,
+    /// The file among that session's.
+    pub file: RelationFile,
+}
+
+impl TempRelationFile {
+    /// Reads a file name without its directory; `None` if it is no temporary relation's.
+    pub fn parse(name: &str) -> Option<Self> {
+        let (backend, file) = name.strip_prefix('t')?.split_once('_')?;
+        let backend = number(backend).filter(|&backend| backend <= i32::MAX as u32)?;
+        Some(Self { backend, file: RelationFile::parse(file)? })
+    }
+}
+
+impl fmt::Display for TempRelationFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "t{}_{}", self.backend, self.file)
+    }
+}
+
+/// The segment that holds `block`, and where in its file the block starts, in bytes.
+///
+/// ```
+/// use trunkline_format::segment::segment_of;
+/// assert_eq!(segment_of(131_071), (0, 1_073_733_632));
+/// assert_eq!(segment_of(131_072), (1, 0));
+/// ```
+pub fn segment_of(block: BlockNo) -> (u32, u64) {
+    (block / SEGMENT_BLOCKS, u64::from(block % SEGMENT_BLOCKS) * BLOCK_SIZE as u64)
+}
+
+/// The first block of segment `segment`; `None` beyond [`LAST_SEGMENT`].
+pub fn first_block(segment: u32) -> Option<BlockNo> {
+    segment.checked_mul(SEGMENT_BLOCKS)
+}
+
+/// The directory that a server of `version` makes inside a tablespace, such as `PG_18_202506291`.
+pub fn tablespace_directory(version: PgVersion) -> String {
+    format!("PG_{}_{}", version.major(), version.catalog_version())
+}
+
+/// The version whose tablespace directory is called `name`; `None` for names of other versions,
+/// which may lie beside it.
+pub fn parse_tablespace_directory(name: &str) -> Option<PgVersion> {
+    let (major, catalog) = name.strip_prefix("PG_")?.split_once('_')?;
+    let (major, catalog) = (number(major)?, number(catalog)?);
+    PgVersion::ALL
+        .into_iter()
+        .find(|version| version.major() == major && version.catalog_version() == catalog)
+}
+
+/// A decimal number as PostgreSQL prints it: digits only, no leading zero, within u32.
+fn number(digits: &str) -> Option<u32> {
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let leading_zero = digits.len() > 1 && digits.starts_with('0');
+    if !plain || leading_zero {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_data::XorShift;
+
+    #[test]
+    fn names_round_trip() {
+        let seed = 0x0016_3840;
+        let mut random = XorShift(seed);
+        for _ in 0..10_000 {
+            let file = RelationFile {
+                relfilenode: (random.next() as u32).max(1),
+                fork: Fork::ALL[random.below(4)],
+                segment: [0, 1, random.next() as u32 % (LAST_SEGMENT + 1)][random.below(3)],
+            };
+            let name = file.to_string();
+            assert_eq!(RelationFile::parse(&name), Some(file), "seed {seed}: {name}");
+            assert_eq!(TempRelationFile::parse(&name), None, "{name}");
+
+            let temp = TempRelationFile { backend: random.next() as u32 >> 1, file };
+            let name = temp.to_string();
+            assert_eq!(TempRelationFile::parse(&name), Some(temp), "seed {seed}: {name}");
+            assert_eq!(RelationFile::parse(&name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn odd_names_are_refused() {
+        for name in [
+            "",
+            "0",
+            "01",
+            "+1",
+            "-1",
+            " 1",
+            "1 ",
+            "4294967296",
+            "99999999999999999999",
+            "1.0",
+            "1.",
+            ".1",
+            "1.01",
+            "1.+1",
+            "1.32768",
+            "1.4294967296",
+            "1.1.1",
+            "1_",
+            "1_main",
+            "1_fsm_vm",
+            "1_FSM",
+            "1.1_fsm",
+            "1_fsm.0",
+            "_fsm",
+            "pg_filenode.map",
+            "PG_VERSION",
+            "pg_internal.init",
+            "t1",
+            "t_1",
+            "t1_",
+            "t01_1",
+            "t1_0",
+            "t2147483648_1",
+            "t-1_1",
+            "١",
+            "1_é",
+            "16384.bak",
+            "16384\0",
+        ] {
+            assert_eq!(RelationFile::parse(name), None, "{name:?}");
+            assert_eq!(TempRelationFile::parse(name), None, "{name:?}");
+        }
+        assert_eq!(
+            RelationFile::parse("4294967295_init.32767").map(|file| file.segment),
+            Some(32767)
+        );
+        assert!(TempRelationFile::parse("t0_1").is_some());
+    }
+
+    #[test]
+    fn blocks_and_segments() {
+        for (block, expected) in [
+            (0, (0, 0)),
+            (1, (0, 8192)),
+            (131_071, (0, (1 << 30) - 8192)),
+            (131_072, (1, 0)),
+            (u32::MAX, (LAST_SEGMENT, (1 << 30) - 8192)),
+        ] {
+            assert_eq!(segment_of(block), expected, "block {block}");
+            let first = first_block(expected.0).unwrap_or(u32::MAX);
+            assert_eq!(u64::from(first) + expected.1 / 8192, u64::from(block));
+        }
+        assert_eq!(first_block(LAST_SEGMENT + 1), None);
+    }
+
+    #[test]
+    fn tablespace_directories() {
+        assert_eq!(tablespace_directory(PgVersion::V18), "PG_18_202506291");
+        for version in PgVersion::ALL {
+            assert_eq!(parse_tablespace_directory(&tablespace_directory(version)), Some(version));
+        }
+        for name in ["", "PG_18", "PG_18_202506290", "PG_17_202506291", "PG_018_202506291", "18_2"]
+        {
+            assert_eq!(parse_tablespace_directory(name), None, "{name}");
+        }
+    }
+}
