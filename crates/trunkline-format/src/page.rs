@@ -152,7 +152,7 @@ impl LinePointer {
 
     /// The byte behind the item; up to 65534, so beyond the page if damaged.
     pub fn end(self) -> u16 {
-        self.offset + self.length
+        self.offset.saturating_add(self.length)
     }
 
     /// The item's bytes, or `None` if they are not inside the page.
@@ -221,6 +221,7 @@ mod tests {
             assert_eq!(LinePointer::from_bits(bits).to_bits(), bits);
         }
         assert_eq!(LinePointer::from_bits(u32::MAX).end(), 65534);
+        assert_eq!(LinePointer { offset: u16::MAX, length: 1, ..pointer }.end(), u16::MAX);
         assert_eq!(LinePointer::from_bits(u32::MAX).item(&[0; BLOCK_SIZE]), None);
     }
 
