@@ -1,1 +1,16 @@
-//! (being written)
+//! trunkline's storage engine: relations, and later pool, streams, log and recovery, on top of the
+//! I/O core.
+//!
+//! `trunkline-aio` knows file descriptors and memory, `trunkline-format` knows PostgreSQL's bytes;
+//! this crate joins the two. Its modules, in reading order:
+//!
+//! - [`settings`]: what a user may tune, under PostgreSQL's names and with its units and messages;
+//! - [`datadir`]: opening a PostgreSQL data directory read-only, refusing what is not safe to read,
+//!   and listing every relation file in it.
+//!
+//! Nothing in this crate ever writes into a PostgreSQL data directory.
+#![forbid(unsafe_code)]
+
+pub mod settings;
+
+pub mod datadir;

@@ -1,0 +1,90 @@
+//! `PG_VERSION` and `global/pg_control`: which server made the directory.
+//!
+//! Both must be of one known server. Anything else fails closed: a guess would read garbage without
+//! a word. A server rewrites its control file in place, so a reader may catch it half written; the
+//! checksum tells, and another look helps.
+
+use std::io;
+use std::path::Path;
+
+use trunkline_format::ControlFile;
+
+use super::error::DataDirError;
+use super::small_file;
+
+const VERSION_NAME: &str = "PG_VERSION";
+const CONTROL_NAME: &str = "global/pg_control";
+
+/// Size of the control file, of which the first few hundred bytes mean something.
+const CONTROL_BYTES: u64 = 8192;
+
+/// Looks at a control file that changes between any two of them.
+const READS_MAX: usize = 10;
+
+/// The major version in `PG_VERSION`, 15 to 19.
+pub(super) fn read_major(directory: &Path) -> Result<u32, DataDirError> {
+    let path = directory.join(VERSION_NAME);
+    let bytes = small_file::read(&path, 64)?.ok_or_else(|| missing(directory, VERSION_NAME))?;
+    let line = bytes.split(|&b| b == b'\n').next().unwrap_or_default();
+    let found = String::from_utf8_lossy(&line[..line.len().min(16)]).into_owned();
+    match found.parse() {
+        Ok(major @ 15..=19) => Ok(major),
+        _ => Err(DataDirError::Version { path, found }),
+    }
+}
+
+/// Reads and checks a control file by its own path, as for a look at one that lies outside of any
+/// data directory.
+///
+/// # Errors
+/// [`DataDirError::Io`], [`DataDirError::NotAFile`] or [`DataDirError::Control`].
+pub fn read_control_file(path: &Path) -> Result<ControlFile, DataDirError> {
+    match read_parsed(path)? {
+        Some((control, _)) => Ok(control),
+        None => Err(DataDirError::io("open file", path, io::ErrorKind::NotFound.into())),
+    }
+}
+
+/// The control file of a data directory, parsed, and the bytes it was parsed from.
+pub(super) fn read_control(directory: &Path) -> Result<(ControlFile, Vec<u8>), DataDirError> {
+    read_parsed(&directory.join(CONTROL_NAME))?.ok_or_else(|| missing(directory, CONTROL_NAME))
+}
+
+/// The control file of a data directory as it is on disk.
+pub(super) fn read_bytes(directory: &Path) -> Result<Vec<u8>, DataDirError> {
+    let bytes = small_file::read(&directory.join(CONTROL_NAME), CONTROL_BYTES)?;
+    bytes.ok_or_else(|| missing(directory, CONTROL_NAME))
+}
+
+/// Reads until the file is sound, or wrong twice in the same way; `None` if there is none.
+fn read_parsed(path: &Path) -> Result<Option<(ControlFile, Vec<u8>)>, DataDirError> {
+    let mut before: Option<Vec<u8>> = None;
+    for read in 1.. {
+        let Some(bytes) = small_file::read(path, CONTROL_BYTES)? else { break };
+        match ControlFile::parse(&bytes) {
+            Ok(control) => return Ok(Some((control, bytes))),
+            Err(source) if read == READS_MAX || before.as_ref() == Some(&bytes) => {
+                return Err(DataDirError::Control { path: path.to_owned(), source });
+            }
+            Err(_) => before = Some(bytes),
+        }
+    }
+    Ok(None)
+}
+
+fn missing(directory: &Path, missing: &'static str) -> DataDirError {
+    DataDirError::NotADataDir { path: directory.to_owned(), missing }
+}
+
+/// Both files must be of the same server.
+pub(super) fn check_versions(
+    directory: &Path,
+    version_file: u32,
+    control: &ControlFile,
+) -> Result<(), DataDirError> {
+    let control_file = control.version.major();
+    if version_file == control_file {
+        return Ok(());
+    }
+    Err(DataDirError::VersionMismatch { path: directory.to_owned(), version_file, control_file })
+}

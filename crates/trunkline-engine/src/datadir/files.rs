@@ -1,0 +1,284 @@
+//! Every relation file of a cluster.
+//!
+//! ```text
+//!   global/1262                                 tablespace 1664, shared by all databases
+//!   base/5/16384  16384.1  16384_fsm            tablespace 1663, database 5
+//!   pg_tblspc/16766/PG_18_202506291/5/16767     a tablespace: a link, or a directory here
+//! ```
+//!
+//! What is listed is what `pg_checksums` scans: the same names are left out, so that both count the
+//! same files and blocks. Files of temporary relations, which a server removes when it starts, are
+//! left out too. The order is fixed: shared relations, then databases, then tablespaces, each by
+//! number. Directories are read one after the other and closed at once, so that a few file
+//! descriptors are enough for any number of files.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use trunkline_format::segment::tablespace_directory;
+use trunkline_format::{
+    BLOCK_SIZE, BlockNo, ControlFile, Fork, Oid, RelationFile, SEGMENT_BLOCKS, TempRelationFile,
+};
+
+use super::problem::{Problem, ProblemKind};
+
+/// The tablespace of `base`.
+const DEFAULT_TABLESPACE: Oid = Oid(1663);
+
+/// The tablespace of `global`.
+const GLOBAL_TABLESPACE: Oid = Oid(1664);
+
+const SEGMENT_BYTES: u64 = SEGMENT_BLOCKS as u64 * BLOCK_SIZE as u64;
+
+/// One file with blocks of a relation in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileEntry {
+    /// Where it is, beginning with the data directory's path.
+    pub path: PathBuf,
+    /// The tablespace it is in.
+    pub tablespace: Oid,
+    /// The database it belongs to; 0 for shared relations.
+    pub database: Oid,
+    /// The relation's file number, which is not its oid.
+    pub relfilenode: u32,
+    /// Which fork of the relation.
+    pub fork: Fork,
+    /// Which segment of the fork, from 0.
+    pub segment: u32,
+    /// Size in bytes when it was listed.
+    pub bytes: u64,
+    /// The device it is on (`st_dev`): one number per mounted file system.
+    pub device: u64,
+}
+
+impl FileEntry {
+    /// Whole blocks in the file, no more than a segment holds.
+    pub fn blocks(&self) -> u32 {
+        let blocks = self.bytes / BLOCK_SIZE as u64;
+        u32::try_from(blocks).unwrap_or(SEGMENT_BLOCKS).min(SEGMENT_BLOCKS)
+    }
+
+    /// The number within the relation of the file's first block; `None` past the last number there
+    /// is.
+    pub fn first_block(&self) -> Option<BlockNo> {
+        self.segment.checked_mul(SEGMENT_BLOCKS)
+    }
+}
+
+/// A tablespace that somebody created, with where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tablespace {
+    /// Its number, the name in `pg_tblspc`.
+    pub oid: Oid,
+    /// What the link says, or `None` for a tablespace inside the data directory.
+    pub target: Option<PathBuf>,
+}
+
+/// All relation files, and all that is odd about them.
+#[derive(Debug, Default)]
+pub struct FileList {
+    /// In a fixed order: tablespace, database, file number, fork, segment.
+    pub files: Vec<FileEntry>,
+    /// In the order they were met.
+    pub problems: Vec<Problem>,
+    /// Those of `pg_tblspc`, by number.
+    pub tablespaces: Vec<Tablespace>,
+}
+
+impl FileList {
+    /// Whole blocks in all files: what `pg_checksums` counts.
+    pub fn blocks(&self) -> u64 {
+        self.files.iter().map(|file| u64::from(file.blocks())).sum()
+    }
+
+    /// Bytes in all files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    fn report(&mut self, path: &Path, kind: ProblemKind) {
+        self.problems.push(Problem { path: path.to_owned(), kind });
+    }
+}
+
+/// Lists the files of the cluster at `root`.
+pub(super) fn list(root: &Path, control: &ControlFile) -> FileList {
+    let mut list = FileList::default();
+    let global = root.join("global");
+    if is_directory(&mut list, &global) {
+        walk_database(&mut list, &global, GLOBAL_TABLESPACE, Oid(0));
+    }
+    let base = root.join("base");
+    if is_directory(&mut list, &base) {
+        walk_databases(&mut list, &base, DEFAULT_TABLESPACE);
+    }
+    let pg_tblspc = root.join("pg_tblspc");
+    if is_directory(&mut list, &pg_tblspc) {
+        walk_tablespaces(&mut list, &pg_tblspc, &tablespace_directory(control.version));
+    }
+    list
+}
+
+/// A directory of tablespaces: numbers that are links or directories.
+fn walk_tablespaces(list: &mut FileList, directory: &Path, expected: &str) {
+    for (oid, path) in numbered_directories(list, directory, true) {
+        let target = match fs::read_link(&path) {
+            Ok(target) => Some(target),
+            // Not a link: a directory, or `numbered_directories` would not have given it.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => None,
+            Err(error) => {
+                list.report(&path, ProblemKind::Unreadable(error));
+                continue;
+            }
+        };
+        let databases = path.join(expected);
+        match fs::symlink_metadata(&databases) {
+            Ok(metadata) if metadata.is_dir() => {
+                list.tablespaces.push(Tablespace { oid, target });
+                walk_databases(list, &databases, oid);
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                list.report(&path, ProblemKind::Unreadable(error));
+            }
+            _ => list.report(&path, ProblemKind::NotATablespace { expected: expected.to_owned() }),
+        }
+    }
+}
+
+/// A directory of databases.
+fn walk_databases(list: &mut FileList, directory: &Path, tablespace: Oid) {
+    for (database, path) in numbered_directories(list, directory, false) {
+        walk_database(list, &path, tablespace, database);
+    }
+}
+
+/// The entries of a directory whose names are numbers, by number. Everything else is reported, save
+/// temporary files.
+fn numbered_directories(list: &mut FileList, directory: &Path, links: bool) -> Vec<(Oid, PathBuf)> {
+    let mut numbered = Vec::new();
+    for (name, kind) in read_sorted(list, directory) {
+        let path = directory.join(&name);
+        match parse_oid(&name) {
+            _ if is_skipped(&name) => {}
+            Some(oid) if kind.is_dir() || (links && kind.is_symlink()) => {
+                numbered.push((oid, path))
+            }
+            Some(_) if kind.is_symlink() => list.report(&path, ProblemKind::Symlink),
+            _ => list.report(&path, ProblemKind::UnknownName),
+        }
+    }
+    numbered.sort();
+    numbered
+}
+
+/// A directory of relation files.
+fn walk_database(list: &mut FileList, directory: &Path, tablespace: Oid, database: Oid) {
+    let start = list.files.len();
+    for (name, kind) in read_sorted(list, directory) {
+        let text = name.to_str().unwrap_or_default();
+        if is_skipped(&name) || TempRelationFile::parse(text).is_some() {
+            continue;
+        }
+        let path = directory.join(&name);
+        let Some(parsed) = RelationFile::parse(text) else {
+            list.report(&path, ProblemKind::UnknownName);
+            continue;
+        };
+        if kind.is_symlink() {
+            list.report(&path, ProblemKind::Symlink);
+            continue;
+        }
+        match fs::symlink_metadata(&path) {
+            Ok(metadata) if metadata.is_file() => list.files.push(FileEntry {
+                path,
+                tablespace,
+                database,
+                relfilenode: parsed.relfilenode,
+                fork: parsed.fork,
+                segment: parsed.segment,
+                bytes: metadata.len(),
+                device: metadata.dev(),
+            }),
+            Ok(_) => list.report(&path, ProblemKind::NotAFile),
+            Err(error) => list.report(&path, ProblemKind::Unreadable(error)),
+        }
+    }
+    list.files[start..].sort_by_key(|file| (file.relfilenode, file.fork, file.segment));
+    check_sizes(list, start);
+}
+
+/// Looks at the files of one database: whole blocks, and no gap before a segment that has any.
+fn check_sizes(list: &mut FileList, start: usize) {
+    let mut problems = Vec::new();
+    let mut report = |path: &Path, kind| problems.push(Problem { path: path.to_owned(), kind });
+    let mut previous: Option<&FileEntry> = None;
+    for file in &list.files[start..] {
+        if file.bytes % BLOCK_SIZE as u64 != 0 {
+            report(&file.path, ProblemKind::PartialBlock { bytes: file.bytes });
+        }
+        if file.bytes > SEGMENT_BYTES {
+            report(&file.path, ProblemKind::TooLong { bytes: file.bytes });
+        }
+        let before = previous.filter(|p| (p.relfilenode, p.fork) == (file.relfilenode, file.fork));
+        let next = file.segment;
+        if let Some(before) = before.filter(|before| before.segment + 1 == next) {
+            // A relation that was cut off leaves later segments behind, empty.
+            if file.bytes > 0 && before.bytes < SEGMENT_BYTES {
+                report(&before.path, ProblemKind::ShortSegment { bytes: before.bytes, next });
+            }
+        } else if next > 0 {
+            let missing =
+                RelationFile { relfilenode: file.relfilenode, fork: file.fork, segment: next - 1 };
+            let path = file.path.with_file_name(missing.to_string());
+            report(&path, ProblemKind::MissingSegment { next });
+        }
+        previous = Some(file);
+    }
+    list.problems.append(&mut problems);
+}
+
+/// The entries of a directory by name; the directory is closed again. None, with a report, if it
+/// cannot be read.
+fn read_sorted(list: &mut FileList, directory: &Path) -> Vec<(OsString, fs::FileType)> {
+    let entries = fs::read_dir(directory).and_then(|entries| {
+        entries.map(|entry| entry.and_then(|e| Ok((e.file_name(), e.file_type()?)))).collect()
+    });
+    let mut entries: Vec<(OsString, fs::FileType)> = entries.unwrap_or_else(|error| {
+        list.report(directory, ProblemKind::Unreadable(error));
+        Vec::new()
+    });
+    entries.sort_by(|a, b| a.0.cmp(&b.0));
+    entries
+}
+
+/// Whether one of the three top directories is there and itself; reports it if not.
+fn is_directory(list: &mut FileList, path: &Path) -> bool {
+    let kind = match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => return true,
+        Ok(metadata) if metadata.is_symlink() => ProblemKind::Symlink,
+        Ok(_) => ProblemKind::Unreadable(io::ErrorKind::NotADirectory.into()),
+        Err(error) => ProblemKind::Unreadable(error),
+    };
+    list.report(path, kind);
+    false
+}
+
+/// The names that `pg_checksums` leaves out.
+fn is_skipped(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    [b"pgsql_tmp".as_slice(), b"pg_internal.init", b"config_exec_params"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+        || [b"pg_control".as_slice(), b"pg_filenode.map", b"PG_VERSION", b".DS_Store"]
+            .contains(&name)
+}
+
+/// A number as a server writes it: digits without leading zero, not 0.
+fn parse_oid(name: &OsStr) -> Option<Oid> {
+    let text = name.to_str()?;
+    let number: u32 = text.parse().ok()?;
+    (number > 0 && number.to_string() == text).then_some(Oid(number))
+}

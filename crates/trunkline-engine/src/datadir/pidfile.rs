@@ -1,0 +1,174 @@
+//! `postmaster.pid`: whether a server runs on a directory.
+//!
+//! A server creates the file first and removes it last; a crash leaves it behind. So its process
+//! decides: dead means stale. A number that is in use again (after a reboot, in a container) cannot
+//! be told apart with certainty, and the file counts as a server's then, with the evidence in the
+//! message. As in PostgreSQL our own process and our parent do not count: they are surely no
+//! server.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::os::unix::process::parent_id;
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
+use super::error::DataDirError;
+use super::small_file;
+
+/// The file's name.
+const NAME: &str = "postmaster.pid";
+
+/// Far more than its eight lines can hold.
+const BYTES_MAX: u64 = 65_536;
+
+/// What `postmaster.pid` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Server {
+    /// No such file.
+    None,
+    /// Left behind: the process it names is gone.
+    Stale(Process),
+    /// The process it names is alive.
+    Running(Process),
+    /// It names no process: a server is just starting, or the file is damaged. Counts as running.
+    Unclear,
+}
+
+/// A process, with what the system tells about it.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// Process id.
+    pub pid: u32,
+    /// The name of its program, if that can be read.
+    pub program: Option<OsString>,
+    /// Whether its working directory is the data directory, as a server's always is; `None` if
+    /// unreadable.
+    pub at_home: Option<bool>,
+}
+
+/// By id alone: the rest is evidence for messages.
+impl PartialEq for Process {
+    fn eq(&self, other: &Process) -> bool {
+        self.pid == other.pid
+    }
+}
+
+impl Eq for Process {}
+
+impl Server {
+    /// Reads `postmaster.pid` of the directory and looks for its process.
+    pub(super) fn of(directory: &Path) -> Result<Server, DataDirError> {
+        match small_file::read(&directory.join(NAME), BYTES_MAX)? {
+            Some(bytes) => Ok(Server::from_bytes(directory, &bytes)),
+            None => Ok(Server::None),
+        }
+    }
+
+    fn from_bytes(directory: &Path, bytes: &[u8]) -> Server {
+        let line = bytes.split(|&b| b == b'\n').next().unwrap_or_default();
+        // A server that was started for one session writes its id with a minus sign.
+        let number =
+            std::str::from_utf8(line).ok().and_then(|text| text.trim().parse::<i32>().ok());
+        match number.map(i32::unsigned_abs) {
+            None | Some(0) => Server::Unclear,
+            Some(pid) if pid != std::process::id() && pid != parent_id() && is_alive(pid) => {
+                Server::Running(Process::examine(pid, directory))
+            }
+            Some(pid) => Server::Stale(Process { pid, program: None, at_home: None }),
+        }
+    }
+
+    /// Whether a server must be assumed to run.
+    pub fn is_running(&self) -> bool {
+        matches!(self, Server::Running(_) | Server::Unclear)
+    }
+
+    /// The process that the file names.
+    pub fn process(&self) -> Option<&Process> {
+        match self {
+            Server::Stale(process) | Server::Running(process) => Some(process),
+            Server::None | Server::Unclear => None,
+        }
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Server::None => write!(f, "no {NAME}"),
+            Server::Stale(process) => write!(f, "{NAME} names {process}, which is gone"),
+            Server::Running(process) => write!(f, "{NAME} names {process}, which is alive"),
+            Server::Unclear => write!(f, "{NAME} names no process"),
+        }
+    }
+}
+
+impl Process {
+    fn examine(pid: u32, directory: &Path) -> Process {
+        let comm = small_file::read(Path::new(&format!("/proc/{pid}/comm")), 64).ok().flatten();
+        let program =
+            comm.map(|bytes| String::from_utf8_lossy(bytes.trim_ascii_end()).into_owned().into());
+        let cwd = fs::read_link(format!("/proc/{pid}/cwd")).ok();
+        let home = fs::canonicalize(directory).ok();
+        let at_home = cwd.zip(home).map(|(cwd, home)| cwd == home);
+        Process { pid, program, at_home }
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {}", self.pid)?;
+        match &self.program {
+            Some(program) => write!(f, " ({})", program.to_string_lossy()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A process of another user, which may not be signalled, is alive too.
+fn is_alive(pid: u32) -> bool {
+    match i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        Some(pid) => !matches!(test_kill_process(pid), Err(Errno::SRCH)),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(content: &str, expected: &str) {
+        let server = Server::from_bytes(Path::new("/nowhere"), content.as_bytes());
+        assert_eq!(server.to_string(), expected, "{content:?}");
+    }
+
+    #[test]
+    fn contents() {
+        check("", "postmaster.pid names no process");
+        check("x\n", "postmaster.pid names no process");
+        check("0\n", "postmaster.pid names no process");
+        check("99999999999\n", "postmaster.pid names no process");
+        check("\u{0}\u{0}", "postmaster.pid names no process");
+        // Above the kernel's largest process id.
+        check("2147483647\n/data\n", "postmaster.pid names process 2147483647, which is gone");
+        check("-2147483647", "postmaster.pid names process 2147483647, which is gone");
+        check("-2147483648", "postmaster.pid names process 2147483648, which is gone");
+    }
+
+    #[test]
+    fn this_process_and_its_parent_are_no_server() {
+        for pid in [std::process::id(), parent_id()] {
+            let server = Server::from_bytes(Path::new("/"), format!("{pid}\n").as_bytes());
+            assert!(!server.is_running(), "{server}");
+        }
+    }
+
+    #[test]
+    fn the_first_process_is_alive() {
+        let server = Server::from_bytes(Path::new("/nowhere"), b"1\n/data\n1700000000\n");
+        assert!(server.is_running(), "{server}");
+    }
+}

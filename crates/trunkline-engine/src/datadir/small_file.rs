@@ -1,0 +1,39 @@
+//! Small files of a data directory: read whole, bounded, and only if they are plain files.
+//!
+//! A data directory from elsewhere may hold anything under these names. A link could lead out of
+//! the tree, and opening a pipe would wait for a writer for ever.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::error::DataDirError;
+
+/// Reads at most `limit` bytes; `None` if there is no such file.
+pub(super) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, DataDirError> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => return Err(DataDirError::NotAFile { path: path.to_owned() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(DataDirError::io("open file", path, source)),
+    }
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(DataDirError::io("open file", path, source)),
+    };
+    let mut bytes = Vec::new();
+    match file.take(limit).read_to_end(&mut bytes) {
+        Ok(_) => Ok(Some(bytes)),
+        Err(source) => Err(DataDirError::io("read file", path, source)),
+    }
+}
+
+/// Whether anything has this name.
+pub(super) fn exists(path: &Path) -> Result<bool, DataDirError> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(DataDirError::io("examine file", path, source)),
+    }
+}

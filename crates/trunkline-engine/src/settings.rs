@@ -1,0 +1,263 @@
+//! Settings under PostgreSQL's names, units, ranges and messages.
+//!
+//! A [`Settings`] value holds one value per row of one table ([`specs`]); that table drives
+//! parsing, `SHOW` and the command line's help, so that no name, unit or bound is written down
+//! twice. Values are strings from outside (a command line, later a configuration file or `SET`)
+//! until [`Settings::set`] has checked them; after that the typed getters hand out numbers that are
+//! in range.
+//!
+//! Nothing here is global: an engine is given its `Settings` at start, so two engines in one
+//! process can differ. A setting that would have no effect is not in the table.
+
+mod error;
+mod number;
+mod table;
+
+use std::time::Duration;
+
+pub use self::error::SettingError;
+pub use self::table::{IoMethod, Kind, Spec, Unit, specs};
+
+use self::table::{ALIASES, Alias, Id};
+
+/// One set of checked values, by default PostgreSQL's.
+///
+/// ```
+/// # use trunkline_engine::settings::Settings;
+/// let mut settings = Settings::default();
+/// settings.set("io_combine_limit", "0.5MB")?;
+/// assert_eq!(settings.io_combine_limit(), 16); // bounded by io_max_combine_limit, 16 blocks
+/// assert_eq!(settings.show("io_combine_limit")?, "512kB");
+/// # Ok::<(), trunkline_engine::settings::SettingError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// In the order of the table. Integers as they are, a choice as its index, a list as a bit set
+    /// of its words.
+    values: [i32; table::COUNT],
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        let mut values = [0; table::COUNT];
+        for (value, spec) in values.iter_mut().zip(specs()) {
+            *value = spec.default;
+        }
+        Settings { values }
+    }
+}
+
+impl Settings {
+    /// Checks `value` and stores it under `name`, whose case does not matter. Nothing changes on
+    /// error.
+    ///
+    /// # Errors
+    /// [`SettingError`] with PostgreSQL's text for an unknown name, a malformed value or one out of
+    /// range.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
+        match table::find(name) {
+            Some(table::Found::Spec(id)) => {
+                let parsed = parse(id.spec(), id.spec().name, value)?;
+                self.put(id, parsed);
+            }
+            Some(table::Found::Alias(alias)) => {
+                let parsed = parse(alias.targets[0].spec(), alias.name, value)?;
+                for &id in alias.targets {
+                    self.put(id, parsed);
+                }
+            }
+            None => return Err(SettingError::Unknown { name: name.to_owned() }),
+        }
+        Ok(())
+    }
+
+    /// Takes `name=value` apart as PostgreSQL's `-c` does (dashes in the name mean underscores) and
+    /// stores it.
+    ///
+    /// # Errors
+    /// As [`Settings::set`], and where there is no `=`.
+    pub fn set_assignment(&mut self, assignment: &str) -> Result<(), SettingError> {
+        match assignment.split_once('=') {
+            Some((name, value)) => self.set(&name.replace('-', "_"), value),
+            None => Err(SettingError::NoValue { name: assignment.to_owned() }),
+        }
+    }
+
+    /// The value as `SHOW` prints it: in the largest unit that holds it exactly (`128kB`, `1min`).
+    /// An alias shows the last setting that it stands for (`io_workers` the upper bound).
+    ///
+    /// # Errors
+    /// [`SettingError::Unknown`].
+    pub fn show(&self, name: &str) -> Result<String, SettingError> {
+        let id = match table::find(name) {
+            Some(table::Found::Spec(id)) => id,
+            Some(table::Found::Alias(Alias { targets: [.., last], .. })) => *last,
+            _ => return Err(SettingError::Unknown { name: name.to_owned() }),
+        };
+        Ok(show(id.spec(), self.get(id)))
+    }
+
+    /// Every setting with its value as [`Settings::show`] prints it, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Spec, String)> + '_ {
+        specs().iter().zip(self.values).map(|(spec, value)| (spec, show(spec, value)))
+    }
+
+    /// The names that stand for other settings, each with the names they set.
+    pub fn aliases() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+        ALIASES
+            .iter()
+            .map(|alias| (alias.name, alias.targets.iter().map(|id| id.spec().name).collect()))
+    }
+
+    /// How I/O is carried out.
+    pub fn io_method(&self) -> IoMethod {
+        IoMethod::from_index(self.get(Id::IoMethod))
+    }
+
+    /// Whether relation files are opened for direct I/O, past the operating system's cache.
+    pub fn io_direct_data(&self) -> bool {
+        self.get(Id::IoDirect) & 1 != 0
+    }
+
+    /// How many reads one stream keeps in flight, 0 to 1000; 0 means no look-ahead.
+    pub fn effective_io_concurrency(&self) -> u32 {
+        self.count(Id::EffectiveIoConcurrency)
+    }
+
+    /// The same for maintenance work, 0 to 1000.
+    pub fn maintenance_io_concurrency(&self) -> u32 {
+        self.count(Id::MaintenanceIoConcurrency)
+    }
+
+    /// Largest combined I/O in blocks, 1 to 128: the smaller of `io_combine_limit` and
+    /// `io_max_combine_limit`.
+    pub fn io_combine_limit(&self) -> u32 {
+        self.count(Id::IoCombineLimit).min(self.io_max_combine_limit())
+    }
+
+    /// Upper bound of every combined I/O in blocks, 1 to 128.
+    pub fn io_max_combine_limit(&self) -> u32 {
+        self.count(Id::IoMaxCombineLimit)
+    }
+
+    /// I/O handles that one session may hold, 1 to 1024; `None` leaves the choice to the engine.
+    pub fn io_max_concurrency(&self) -> Option<u32> {
+        u32::try_from(self.get(Id::IoMaxConcurrency)).ok()
+    }
+
+    /// Fewest I/O workers kept running, 1 to 256, never more than [`Settings::io_max_workers`].
+    pub fn io_min_workers(&self) -> u32 {
+        self.count(Id::IoMinWorkers).min(self.io_max_workers())
+    }
+
+    /// Most I/O workers, 1 to 256.
+    pub fn io_max_workers(&self) -> u32 {
+        self.count(Id::IoMaxWorkers)
+    }
+
+    /// How long a worker above the minimum stays without work.
+    pub fn io_worker_idle_timeout(&self) -> Duration {
+        Duration::from_millis(u64::from(self.count(Id::IoWorkerIdleTimeout)))
+    }
+
+    /// Least time between the starts of two workers.
+    pub fn io_worker_launch_interval(&self) -> Duration {
+        Duration::from_millis(u64::from(self.count(Id::IoWorkerLaunchInterval)))
+    }
+
+    fn get(&self, id: Id) -> i32 {
+        self.values[id as usize]
+    }
+
+    /// A setting whose lower bound is not negative.
+    fn count(&self, id: Id) -> u32 {
+        self.get(id).unsigned_abs()
+    }
+
+    fn put(&mut self, id: Id, value: i32) {
+        self.values[id as usize] = value;
+    }
+}
+
+/// Checks one value; `name` is the one the user wrote, which may be an alias.
+fn parse(spec: &Spec, name: &'static str, value: &str) -> Result<i32, SettingError> {
+    match spec.kind {
+        Kind::Integer { unit, min, max, auto } => {
+            let number = number::parse(value, unit).map_err(|hint| SettingError::Invalid {
+                name,
+                value: value.to_owned(),
+                hint,
+            })?;
+            if number == -1 && auto {
+                return Ok(number);
+            }
+            if number == 0 && auto {
+                return Err(SettingError::OnlyAutoOrPositive { name });
+            }
+            if number < min || number > max {
+                let min = if auto { -1 } else { min };
+                return Err(SettingError::OutOfRange { name, number, unit, min, max });
+            }
+            Ok(number)
+        }
+        Kind::Choice { words } => words
+            .iter()
+            .zip(0..)
+            .find(|(word, _)| word.eq_ignore_ascii_case(value))
+            .map(|(_, index)| index)
+            .ok_or_else(|| SettingError::NotAChoice { name, value: value.to_owned(), words }),
+        Kind::List { words, unsupported } => parse_list(name, value, words, unsupported),
+    }
+}
+
+/// A list as PostgreSQL reads one: words between commas, blanks around them, each perhaps in double
+/// quotes.
+fn parse_list(
+    name: &'static str,
+    value: &str,
+    words: &'static [&'static str],
+    unsupported: &'static [&'static str],
+) -> Result<i32, SettingError> {
+    let mut bits = 0;
+    if value.trim_ascii().is_empty() {
+        return Ok(bits);
+    }
+    for item in value.split(',') {
+        let item = item.trim_ascii();
+        let word = item.strip_prefix('"').and_then(|w| w.strip_suffix('"')).unwrap_or(item);
+        if word.is_empty() || word.contains(|c: char| c == '"' || c.is_ascii_whitespace()) {
+            return Err(SettingError::ListSyntax { name, value: value.to_owned() });
+        }
+        if let Some(word) = unsupported.iter().find(|w| w.eq_ignore_ascii_case(word)) {
+            return Err(SettingError::NotYet { name, word });
+        }
+        match words.iter().position(|w| w.eq_ignore_ascii_case(word)) {
+            Some(index) => bits |= 1 << index,
+            None => {
+                return Err(SettingError::NotInList {
+                    name,
+                    value: value.to_owned(),
+                    word: word.to_owned(),
+                    words,
+                });
+            }
+        }
+    }
+    Ok(bits)
+}
+
+fn show(spec: &Spec, value: i32) -> String {
+    match spec.kind {
+        Kind::Integer { unit, .. } => number::show(value, unit),
+        Kind::Choice { words } => {
+            usize::try_from(value).ok().and_then(|i| words.get(i)).copied().unwrap_or("").to_owned()
+        }
+        Kind::List { words, .. } => {
+            let chosen = words.iter().zip(0..).filter(|(_, i)| value & (1 << i) != 0);
+            chosen.map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

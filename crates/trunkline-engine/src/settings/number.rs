@@ -1,0 +1,131 @@
+//! Numbers with units, read and printed as PostgreSQL does.
+//!
+//! Reading: blanks, sign, decimal, octal (`017`) or hexadecimal (`0x1F`) digits; a `.` or an
+//! exponent makes it a fraction. Blanks may stand before the unit, whose case counts. A fraction is
+//! rounded first to the next smaller unit (so that `30.1GB` is whole megabytes) and then to the
+//! setting's own. Printing: the largest unit that holds the value exactly.
+
+use super::table::Unit;
+
+const MEMORY_HINT: &str =
+    "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".";
+const TIME_HINT: &str =
+    "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".";
+const RANGE_HINT: &str = "Value exceeds integer range.";
+
+const BLOCK_BYTES: f64 = 8192.0;
+const KB: f64 = 1024.0;
+
+/// Name and size of each unit in the base unit, the largest first.
+const MEMORY_UNITS: [(&str, f64); 5] = [
+    ("TB", KB * KB * KB * KB / BLOCK_BYTES),
+    ("GB", KB * KB * KB / BLOCK_BYTES),
+    ("MB", KB * KB / BLOCK_BYTES),
+    ("kB", KB / BLOCK_BYTES),
+    ("B", 1.0 / BLOCK_BYTES),
+];
+const TIME_UNITS: [(&str, f64); 6] = [
+    ("d", 86_400_000.0),
+    ("h", 3_600_000.0),
+    ("min", 60_000.0),
+    ("s", 1_000.0),
+    ("ms", 1.0),
+    ("us", 0.001),
+];
+
+impl Unit {
+    fn table(self) -> &'static [(&'static str, f64)] {
+        match self {
+            Unit::None => &[],
+            Unit::Blocks => &MEMORY_UNITS,
+            Unit::Milliseconds => &TIME_UNITS,
+        }
+    }
+
+    fn hint(self) -> Option<&'static str> {
+        match self {
+            Unit::None => None,
+            Unit::Blocks => Some(MEMORY_HINT),
+            Unit::Milliseconds => Some(TIME_HINT),
+        }
+    }
+}
+
+/// The value of `text` in `unit`, or a hint where PostgreSQL gives one.
+pub(super) fn parse(text: &str, unit: Unit) -> Result<i32, Option<&'static str>> {
+    let (number, rest) = leading_number(text.trim_ascii_start()).ok_or(None)?;
+    let word = rest.trim_ascii();
+    let value = if word.is_empty() { number } else { to_base(number, word, unit)? };
+    let value = value.round_ties_even();
+    if !(f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value) {
+        return Err(Some(RANGE_HINT));
+    }
+    // In range and whole, so nothing is lost.
+    Ok(value as i32)
+}
+
+/// `number` of the named unit in the base unit, rounded to a multiple of the next smaller unit.
+fn to_base(number: f64, word: &str, unit: Unit) -> Result<f64, Option<&'static str>> {
+    let units = unit.table();
+    let index = units.iter().position(|(name, _)| *name == word).ok_or(unit.hint())?;
+    let value = number * units[index].1;
+    Ok(match units.get(index + 1) {
+        Some((_, smaller)) => (value / smaller).round_ties_even() * smaller,
+        None => value,
+    })
+}
+
+/// What C's `strtol` with base 0 accepts, or `strtod` where a `.` or an exponent follows.
+fn leading_number(text: &str) -> Option<(f64, &str)> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
+    let (digits, radix) = match unsigned.as_bytes() {
+        [b'0', b'x' | b'X', digit, ..] if digit.is_ascii_hexdigit() => (&unsigned[2..], 16),
+        [b'0', ..] => (unsigned, 8),
+        _ => (unsigned, 10),
+    };
+    let length = digits.bytes().take_while(|&b| char::from(b).is_digit(radix)).count();
+    let (whole, rest) = digits.split_at(length);
+    if radix != 16 && rest.starts_with(['.', 'e', 'E']) {
+        return fraction(unsigned).map(|(number, rest)| (sign * number, rest));
+    }
+    if whole.is_empty() {
+        return None;
+    }
+    let number = whole.chars().fold(0.0, |sum, digit| {
+        sum * f64::from(radix) + f64::from(digit.to_digit(radix).unwrap_or(0))
+    });
+    Some((sign * number, rest))
+}
+
+/// The longest decimal fraction at the start of `text`, which has no sign.
+fn fraction(text: &str) -> Option<(f64, &str)> {
+    let bytes = text.as_bytes();
+    let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
+    let mut end = digits(0);
+    if bytes.get(end) == Some(&b'.') {
+        end += 1 + digits(end + 1);
+    }
+    if let Some(b'e' | b'E') = bytes.get(end) {
+        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        let exponent = digits((end + 1 + sign).min(bytes.len()));
+        if exponent > 0 {
+            end += 1 + sign + exponent;
+        }
+    }
+    let number: f64 = text[..end].parse().ok()?;
+    number.is_finite().then_some((number, &text[end..]))
+}
+
+/// `value` in the largest unit that holds it exactly; zero and negative numbers without a unit.
+pub(super) fn show(value: i32, unit: Unit) -> String {
+    if value > 0 {
+        for (name, size) in unit.table() {
+            let count = f64::from(value) / size;
+            if count >= 1.0 && count.fract() == 0.0 {
+                return format!("{count}{name}");
+            }
+        }
+    }
+    value.to_string()
+}

@@ -1,0 +1,224 @@
+//! Values in, value or text out; every line of the tables was also tried on a PostgreSQL 15 server,
+//! on settings of the same unit (`checkpoint_flush_after`, `authentication_timeout` and friends),
+//! where that release has one.
+
+use super::*;
+
+/// Sets one value and gives what `SHOW` prints, or error and hint in one line.
+fn check(name: &str, value: &str, expected: &str) {
+    let mut settings = Settings::default();
+    let shown = match settings.set(name, value) {
+        Ok(()) => settings.show(name).unwrap_or_else(|error| error.to_string()),
+        Err(error) => match error.hint() {
+            Some(hint) => format!("{error} / {hint}"),
+            None => error.to_string(),
+        },
+    };
+    assert_eq!(shown, expected, "{name} = {value:?}");
+}
+
+#[test]
+fn defaults_are_postgresql_s() {
+    let shown: Vec<String> =
+        Settings::default().iter().map(|(spec, value)| format!("{}={value}", spec.name)).collect();
+    assert_eq!(
+        shown,
+        [
+            "io_method=worker",
+            "io_direct=",
+            "effective_io_concurrency=16",
+            "maintenance_io_concurrency=16",
+            "io_combine_limit=128kB",
+            "io_max_combine_limit=128kB",
+            "io_max_concurrency=-1",
+            "io_min_workers=2",
+            "io_max_workers=8",
+            "io_worker_idle_timeout=1min",
+            "io_worker_launch_interval=100ms",
+        ]
+    );
+}
+
+#[test]
+fn sizes() {
+    for (value, expected) in [
+        ("16", "128kB"),
+        ("1", "8kB"),
+        ("128", "1MB"),
+        ("0x10", "128kB"),
+        ("010", "64kB"),
+        ("64kB", "64kB"),
+        (" 64 kB ", "64kB"),
+        ("0.5MB", "512kB"),
+        ("0.25MB", "256kB"),
+        (".5MB", "512kB"),
+        ("1e2kB", "96kB"),
+        ("1.5", "16kB"),
+        ("2.5", "16kB"),
+        ("+16", "128kB"),
+        ("65536B", "64kB"),
+        ("10kB", "8kB"),
+    ] {
+        check("io_combine_limit", value, expected);
+    }
+}
+
+#[test]
+fn sizes_refused() {
+    let invalid = |value: &str, hint: &str| {
+        let text = format!("invalid value for parameter \"io_combine_limit\": \"{value}\"{hint}");
+        check("io_combine_limit", value, &text);
+    };
+    let units = " / Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".";
+    for value in ["17 qB", "64KB", "64kb", "1 kB x", "08", "0x", "1kBB", "1ekB", "16,", "5min"] {
+        invalid(value, units);
+    }
+    for value in ["", " ", "x", "-", "kB", ".", "."] {
+        invalid(value, "");
+    }
+    invalid("3000000000", " / Value exceeds integer range.");
+    invalid("99999999999999999999999", " / Value exceeds integer range.");
+    let range = "is outside the valid range for parameter \"io_combine_limit\" (1 .. 128)";
+    for (value, number) in
+        [("200", "200 8kB"), ("0", "0 8kB"), ("2MB", "256 8kB"), ("-1", "-1 8kB")]
+    {
+        check("io_combine_limit", value, &format!("{number} {range}"));
+    }
+}
+
+#[test]
+fn times() {
+    for (value, expected) in [
+        ("60s", "1min"),
+        ("1 h", "1h"),
+        ("90s", "90s"),
+        ("1.5min", "90s"),
+        ("100", "100ms"),
+        ("2500us", "2ms"),
+        ("1d", "1d"),
+        ("0", "0"),
+        ("0.1s", "100ms"),
+    ] {
+        check("io_worker_idle_timeout", value, expected);
+    }
+    check(
+        "io_worker_idle_timeout",
+        "1 Min",
+        "invalid value for parameter \"io_worker_idle_timeout\": \"1 Min\" / Valid units for \
+         this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".",
+    );
+    check(
+        "io_worker_idle_timeout",
+        "-1",
+        "-1 ms is outside the valid range for parameter \"io_worker_idle_timeout\" \
+         (0 .. 2147483647)",
+    );
+}
+
+#[test]
+fn counts() {
+    check("effective_io_concurrency", "1000", "1000");
+    check("EFFECTIVE_IO_CONCURRENCY", "0", "0");
+    check(
+        "effective_io_concurrency",
+        "1001",
+        "1001 is outside the valid range for parameter \"effective_io_concurrency\" (0 .. 1000)",
+    );
+    check(
+        "effective_io_concurrency",
+        "16 kB",
+        "invalid value for parameter \"effective_io_concurrency\": \"16 kB\"",
+    );
+    check("io_max_concurrency", "-1", "-1");
+    check(
+        "io_max_concurrency",
+        "0",
+        "invalid value for parameter \"io_max_concurrency\": 0 / Only -1 or values bigger than 0 \
+         are valid.",
+    );
+    check(
+        "io_max_concurrency",
+        "-2",
+        "-2 is outside the valid range for parameter \"io_max_concurrency\" (-1 .. 1024)",
+    );
+    check("shared_buffers", "1", "unrecognized configuration parameter \"shared_buffers\"");
+}
+
+#[test]
+fn words() {
+    check("io_method", "IO_URING", "io_uring");
+    check(
+        "io_method",
+        "aio",
+        "invalid value for parameter \"io_method\": \"aio\" / Available values: sync, worker, \
+         io_uring.",
+    );
+    check("io_direct", "data", "data");
+    check("io_direct", " \"DATA\" , data", "data");
+    check("io_direct", "", "");
+    check("debug_io_direct", "data", "data");
+    check(
+        "io_direct",
+        "data, wal",
+        "\"wal\" is not supported yet in parameter \"io_direct\" / Only \"data\" has an effect: \
+         no log is written yet.",
+    );
+    check(
+        "debug_io_direct",
+        "wal_init",
+        "\"wal_init\" is not supported yet in parameter \"debug_io_direct\" / Only \"data\" has \
+         an effect: no log is written yet.",
+    );
+    check(
+        "io_direct",
+        "data,",
+        "invalid value for parameter \"io_direct\": \"data,\" / Invalid list syntax in parameter \
+         \"io_direct\".",
+    );
+    check(
+        "io_direct",
+        "on",
+        "invalid value for parameter \"io_direct\": \"on\" / Invalid option \"on\". Available \
+         values: data.",
+    );
+}
+
+#[test]
+fn io_workers_sets_both_bounds() -> Result<(), SettingError> {
+    let mut settings = Settings::default();
+    settings.set_assignment("io-workers=3")?;
+    assert_eq!((settings.io_min_workers(), settings.io_max_workers()), (3, 3));
+    assert_eq!(settings.show("io_workers")?, "3");
+    let error = settings.set("io_workers", "257");
+    assert_eq!(
+        error.map_err(|e| e.to_string()),
+        Err("257 is outside the valid range for parameter \"io_workers\" (1 .. 256)".to_owned())
+    );
+    assert_eq!(settings.io_max_workers(), 3);
+    Ok(())
+}
+
+#[test]
+fn getters_give_effective_values() -> Result<(), SettingError> {
+    let mut settings = Settings::default();
+    settings.set("io_combine_limit", "1MB")?;
+    assert_eq!(settings.io_combine_limit(), 16);
+    settings.set("io_max_combine_limit", "128")?;
+    assert_eq!(settings.io_combine_limit(), 128);
+    settings.set("io_min_workers", "20")?;
+    assert_eq!(settings.io_min_workers(), 8);
+    assert_eq!(settings.io_max_concurrency(), None);
+    settings.set("io_max_concurrency", "64")?;
+    assert_eq!(settings.io_max_concurrency(), Some(64));
+    assert_eq!(settings.io_worker_idle_timeout(), Duration::from_secs(60));
+    assert_eq!(settings.io_worker_launch_interval(), Duration::from_millis(100));
+    assert_eq!(settings.io_method(), IoMethod::Worker);
+    assert!(!settings.io_direct_data());
+    settings.set("io_direct", "data")?;
+    assert!(settings.io_direct_data());
+    assert_eq!(
+        settings.set_assignment("io_method").map_err(|e| e.to_string()),
+        Err("-c io_method requires a value".to_owned())
+    );
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! The engine from outside, on directories made up here and, where `TRUNKLINE_FIXTURE_DIR` names
+//! some, on directories that PostgreSQL made.
+//!
+//! `fake` builds a small data directory; `child` runs a test again in a process of other rights or
+//! limits.
+#![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
+
+mod child;
+mod datadir;
+mod fake;
+mod files;
+mod fixtures;
