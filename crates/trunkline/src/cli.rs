@@ -1,0 +1,242 @@
+//! The command line: commands, options and where their values come from.
+//!
+//! Options that every command has stand in [`Global`] and may be written before or behind the
+//! command. Those for I/O are PostgreSQL's settings; they are kept as text and checked by the table
+//! of settings, so that their errors, units and bounds are the same here and everywhere else.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use trunkline_engine::settings::Settings;
+
+use crate::exit::{Exit, Failure, message};
+
+const EXAMPLES: &str = "\
+Examples:
+  trunkline inspect control -D /var/lib/postgresql/18/main   what the control file says
+  trunkline inspect page base/5/1259                         the first page of a relation file
+  trunkline inspect page --json base/5/1259.1 131072         a page by its block number, as JSON
+";
+
+const AFTER: &str = "\
+Exit codes: 0 good, 1 something is wrong with the data, 2 wrong usage, 3 cannot run.
+Nothing is ever written into a data directory.";
+
+/// PostgreSQL data directories, read at the speed of the device without a server.
+#[derive(Debug, Parser)]
+#[command(name = "trunkline", version, before_help = EXAMPLES, after_help = AFTER)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(flatten)]
+    io: IoArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Shows what is in a file, decoded.
+    #[command(subcommand)]
+    Inspect(Subject),
+}
+
+/// What to look at.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Subject {
+    /// The control file, as pg_controldata prints it.
+    Control {
+        /// The control file; by default global/pg_control of the data directory.
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// One page of a relation file: header, checksum, line pointers, tuple headers.
+    Page {
+        /// A file of a relation, such as base/5/16384 or base/5/16384_vm.
+        file: PathBuf,
+        /// Number of the block within the relation, counted over all its segments; by default the
+        /// file's first.
+        block: Option<u32>,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// The data directory.
+    #[arg(short = 'D', long, env = "PGDATA", value_name = "DIR", global = true)]
+    pub(crate) pgdata: Option<PathBuf>,
+
+    /// Prints JSON, one object a line.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// Shows no progress, not even on a terminal.
+    #[arg(long, global = true)]
+    pub(crate) no_progress: bool,
+
+    /// Goes on although a server runs or the cluster was not shut down cleanly.
+    #[arg(long, global = true)]
+    pub(crate) force_unclean: bool,
+}
+
+/// PostgreSQL's settings for I/O.
+///
+/// They stand beside the program's name and beside each command, and not among the global options:
+/// of a global option that may be repeated, clap would drop what comes before the command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "I/O")]
+pub(crate) struct IoArgs {
+    /// Who carries out I/O: sync, worker or io_uring [default: worker].
+    #[arg(long, value_name = "METHOD")]
+    io_method: Option<String>,
+
+    /// Reads past the operating system's cache: data.
+    #[arg(long, value_name = "LIST")]
+    io_direct: Option<String>,
+
+    /// I/Os kept in flight, 0 to 1000 [default: 16].
+    #[arg(long, value_name = "N")]
+    effective_io_concurrency: Option<String>,
+
+    /// Largest I/O, in blocks or with a unit, up to 1MB [default: 128kB].
+    #[arg(long, value_name = "SIZE")]
+    io_combine_limit: Option<String>,
+
+    /// Sets any setting by its PostgreSQL name; may be repeated.
+    #[arg(short = 'c', value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+}
+
+impl Cli {
+    /// The settings that the options ask for: those before the command, then those behind it; of
+    /// each, first every `-c` in order, then the options with names of their own.
+    ///
+    /// # Errors
+    /// [`Exit::Usage`] with PostgreSQL's message.
+    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+        let mut settings = Settings::default();
+        self.io.apply(&mut settings)?;
+        self.command.io().apply(&mut settings)?;
+        Ok(settings)
+    }
+}
+
+impl Command {
+    fn io(&self) -> &IoArgs {
+        match self {
+            Command::Inspect(Subject::Control { io, .. } | Subject::Page { io, .. }) => io,
+        }
+    }
+}
+
+impl IoArgs {
+    fn apply(&self, settings: &mut Settings) -> Result<(), Failure> {
+        for assignment in &self.settings {
+            settings.set_assignment(assignment)?;
+        }
+        let named = [
+            ("io_method", &self.io_method),
+            ("io_direct", &self.io_direct),
+            ("effective_io_concurrency", &self.effective_io_concurrency),
+            ("io_combine_limit", &self.io_combine_limit),
+        ];
+        for (name, value) in named {
+            if let Some(value) = value {
+                settings.set(name, value)?;
+            }
+        }
+        // PostgreSQL cuts the limit at io_max_combine_limit without a word; who writes the option
+        // means it.
+        if self.io_combine_limit.is_some() && !self.mentions("io_max_combine_limit") {
+            let mut raised = settings.clone();
+            raised.set("io_max_combine_limit", &settings.show("io_combine_limit")?)?;
+            if raised.io_combine_limit() > settings.io_combine_limit() {
+                *settings = raised;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a `-c` sets `name`.
+    fn mentions(&self, name: &str) -> bool {
+        self.settings.iter().any(|assignment| {
+            assignment
+                .split_once('=')
+                .is_some_and(|(left, _)| left.replace('-', "_").eq_ignore_ascii_case(name))
+        })
+    }
+}
+
+impl Global {
+    /// The data directory.
+    ///
+    /// # Errors
+    /// [`Exit::Usage`] if neither `-D` nor `$PGDATA` names one.
+    pub(crate) fn require_pgdata(&self) -> Result<&PathBuf, Failure> {
+        self.pgdata.as_ref().filter(|path| *path.as_os_str() != *OsString::new()).ok_or_else(|| {
+            Failure::usage("no data directory given").with_hint("use -D DIR, or set PGDATA")
+        })
+    }
+}
+
+/// Prints what clap has to say: help and version to standard output, errors to standard error.
+pub(crate) fn report(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        return match error.print() {
+            Ok(()) => Exit::Good.into(),
+            Err(error) => {
+                let failure = Failure::output(&error);
+                failure.report();
+                failure.exit.into()
+            }
+        };
+    }
+    let text = error.render().to_string();
+    match text.strip_prefix("error: ") {
+        Some(text) => message("error", text.trim_end()),
+        // Help, since nothing was asked for.
+        None => message("error", format_args!("no command given\n\n{}", text.trim_end())),
+    }
+    Exit::Usage.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn options_become_settings() {
+        let cli = Cli::try_parse_from([
+            "trunkline",
+            "-c",
+            "io-workers=4",
+            "inspect",
+            "control",
+            "-c",
+            "io_method=sync",
+            "--io-method",
+            "io_uring",
+            "--io-combine-limit",
+            "1MB",
+        ])
+        .expect("valid");
+        let settings = cli.settings().expect("valid");
+        assert_eq!(settings.io_method().name(), "io_uring");
+        assert_eq!(settings.io_max_workers(), 4);
+        assert_eq!(settings.io_combine_limit(), 128);
+    }
+}

@@ -1,0 +1,106 @@
+//! How a command ends: four exit codes, and one form of error message.
+//!
+//! ```text
+//!   0  good: done, nothing wrong found        2  usage: wrong command line or setting
+//!   1  findings: done, something is wrong     3  cannot run: permission, version, server, I/O
+//! ```
+//! Messages are `trunkline: error: ...` with `trunkline: hint: ...` below, on standard error.
+
+use std::fmt::Display;
+use std::io;
+use std::process::ExitCode;
+
+use trunkline_engine::datadir::DataDirError;
+use trunkline_engine::settings::SettingError;
+
+/// How a command that ran ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done, and nothing wrong was found.
+    Good = 0,
+    /// Done, and something is wrong with the data.
+    Findings = 1,
+    /// The command line makes no sense.
+    Usage = 2,
+    /// It could not be done.
+    CannotRun = 3,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Why a command did not run to its end.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The exit code.
+    pub(crate) exit: Exit,
+    /// Lower case, no full stop; `None` ends without a word, since nobody reads any longer.
+    text: Option<String>,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// Something prevents it: [`Exit::CannotRun`].
+    pub(crate) fn cannot_run(text: impl Display) -> Failure {
+        Failure { exit: Exit::CannotRun, text: Some(text.to_string()), hint: None }
+    }
+
+    /// The command line asks for what cannot be: [`Exit::Usage`].
+    pub(crate) fn usage(text: impl Display) -> Failure {
+        Failure { exit: Exit::Usage, text: Some(text.to_string()), hint: None }
+    }
+
+    /// With advice.
+    pub(crate) fn with_hint(self, hint: impl Display) -> Failure {
+        Failure { hint: Some(hint.to_string()), ..self }
+    }
+
+    /// Standard output could not be written. A reader that went away (`trunkline ... | head`) is no
+    /// error worth a message.
+    pub(crate) fn output(error: &io::Error) -> Failure {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Failure { exit: Exit::CannotRun, text: None, hint: None };
+        }
+        Failure::cannot_run(format_args!("could not write to standard output: {error}"))
+    }
+
+    /// Prints it to standard error.
+    pub(crate) fn report(&self) {
+        if let Some(text) = &self.text {
+            message("error", text);
+        }
+        if let Some(hint) = &self.hint {
+            message("hint", hint);
+        }
+    }
+}
+
+/// One line on standard error: `trunkline: kind: text`. Where standard error is gone, nothing can
+/// be said.
+pub(crate) fn message(kind: &str, text: impl Display) {
+    use std::io::Write;
+    let _ = writeln!(io::stderr(), "trunkline: {kind}: {text}");
+}
+
+impl From<DataDirError> for Failure {
+    fn from(error: DataDirError) -> Failure {
+        let failure = Failure::cannot_run(&error);
+        match error.hint() {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<SettingError> for Failure {
+    fn from(error: SettingError) -> Failure {
+        let failure = Failure::usage(&error);
+        match error.hint() {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The binary from outside: what it prints where, and how it exits.
+//!
+//! Every command runs without `PGDATA` and away from any data directory.
+#![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+use trunkline_format::HeapPageBuilder;
+
+fn trunkline() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+    command.env_remove("PGDATA").current_dir("/");
+    command
+}
+
+fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = trunkline().args(args).output().expect("runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (status.code().expect("exited"), text(stdout), text(stderr))
+}
+
+/// A directory with a control file of PostgreSQL 18 and a relation of two segments.
+struct Cluster {
+    _home: TempDir,
+    path: PathBuf,
+}
+
+impl Cluster {
+    fn new(checksums: u32) -> Cluster {
+        let home = tempfile::tempdir().expect("temporary directory");
+        // Not in UTF-8, as paths may be.
+        let path = home.path().join(OsStr::from_bytes(b"d\xFFta"));
+        fs::create_dir_all(path.join("global")).expect("made");
+        fs::create_dir_all(path.join("base/5")).expect("made");
+        fs::write(path.join("global/pg_control"), control_file(checksums)).expect("written");
+        let cluster = Cluster { _home: home, path };
+        cluster.write("base/5/16384", &page(0));
+        cluster.write("base/5/16384.1", &page(131_072));
+        cluster
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.at(name), bytes).expect("written");
+    }
+}
+
+fn page(block: u32) -> Vec<u8> {
+    let mut page = HeapPageBuilder::new(block);
+    page.push_account(1, 1, 0).expect("room");
+    page.push_account(2, 1, 0).expect("room");
+    page.finish(true).to_vec()
+}
+
+/// See `trunkline_format::control` for the places.
+fn control_file(checksums: u32) -> Vec<u8> {
+    let mut bytes = vec![0; 8192];
+    let mut put = |offset: usize, value: u32| {
+        bytes[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
+    };
+    for (offset, value) in [(8, 1800), (12, 202_506_291), (16, 1), (204, 8), (252, checksums)] {
+        put(offset, value);
+    }
+    for (offset, value) in [(216, 8192), (220, 131_072), (224, 8192), (228, 16 << 20)] {
+        put(offset, value);
+    }
+    bytes[208..216].copy_from_slice(&1_234_567.0_f64.to_le_bytes());
+    let crc = crc32c::crc32c(&bytes[..292]);
+    bytes[292..296].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+fn page_args(options: &[&str], file: &Path, block: Option<u32>) -> Vec<std::ffi::OsString> {
+    let mut args = vec!["inspect".into(), "page".into()];
+    args.extend(options.iter().map(Into::into));
+    args.push(file.into());
+    args.extend(block.map(|block| block.to_string().into()));
+    args
+}
+
+fn json(text: &str) -> serde_json::Value {
+    assert_eq!(text.lines().count(), 1, "{text}");
+    serde_json::from_str(text).expect("JSON")
+}
+
+#[test]
+fn help_begins_with_examples() {
+    let (code, out, err) = run(["--help"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.starts_with("Examples:\n"), "{out}");
+    for hidden in ["verify", "prewarm", "demo"] {
+        assert!(!out.contains(hidden), "{out}");
+    }
+    assert_eq!(run(["--version"]).0, 0);
+}
+
+#[test]
+fn wrong_usage() {
+    for (args, expected) in [
+        (vec![], "trunkline: error: no command given"),
+        (vec!["frobnicate"], "trunkline: error: unrecognized subcommand 'frobnicate'"),
+        (vec!["inspect", "control", "--nope"], "trunkline: error: unexpected argument '--nope'"),
+        (
+            vec!["inspect", "control"],
+            "trunkline: error: no data directory given\ntrunkline: hint: use -D DIR",
+        ),
+        (
+            vec!["inspect", "control", "--io-combine-limit", "17 qB"],
+            "trunkline: error: invalid value for parameter \"io_combine_limit\": \"17 qB\"\n\
+             trunkline: hint: Valid units for this parameter are",
+        ),
+        (
+            vec!["-c", "x=1", "inspect", "control"],
+            "trunkline: error: unrecognized configuration parameter \"x\"",
+        ),
+        (
+            vec!["inspect", "control", "--io-direct=wal"],
+            "trunkline: error: \"wal\" is not supported yet in parameter \"io_direct\"",
+        ),
+    ] {
+        let (code, out, err) = run(&args);
+        assert_eq!((code, out.as_str()), (2, ""), "{args:?}");
+        assert!(err.starts_with(expected), "{args:?}: {err}");
+    }
+}
+
+#[test]
+fn control_by_directory_environment_and_file() {
+    let cluster = Cluster::new(1);
+    let by_option =
+        trunkline().args(["inspect", "control", "-D"]).arg(&cluster.path).output().expect("runs");
+    let text = String::from_utf8_lossy(&by_option.stdout).into_owned();
+    assert!(text.contains("Database cluster state:               shut down\n"), "{text}");
+    let by_environment =
+        trunkline().args(["inspect", "control"]).env("PGDATA", &cluster.path).output();
+    assert_eq!(by_environment.expect("runs"), by_option);
+    let by_file = run(["inspect".into(), "control".into(), cluster.at("global/pg_control")]);
+    assert_eq!(by_file, (0, text, String::new()));
+}
+
+#[test]
+fn control_as_json() {
+    let cluster = Cluster::new(1);
+    let file = cluster.at("global/pg_control");
+    let (code, out, _) = run(["--json".into(), "inspect".into(), "control".into(), file]);
+    assert_eq!(code, 0);
+    assert_eq!(json(&out)["fields"]["Database block size"], "8192");
+}
+
+#[test]
+fn control_that_cannot_be_read() {
+    let cluster = Cluster::new(1);
+    let inspect = |path: PathBuf| run(["inspect".into(), "control".into(), path]);
+    let (code, out, err) = inspect("/nowhere/pg_control".into());
+    assert_eq!((code, out.as_str()), (3, ""));
+    assert_eq!(
+        err,
+        "trunkline: error: could not open file \"/nowhere/pg_control\": entity not found\n"
+    );
+    cluster.write("short", &[0; 100]);
+    let (code, _, err) = inspect(cluster.at("short"));
+    assert_eq!(code, 3);
+    assert!(err.starts_with("trunkline: error: \""), "{err}");
+}
+
+#[test]
+fn page_good() {
+    let cluster = Cluster::new(1);
+    let (code, out, err) = run(page_args(&[], &cluster.at("base/5/16384"), None));
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    for line in ["block     0 (main fork, segment 0)\n", "kind      heap\n", "verdict   good\n"] {
+        assert!(out.contains(line), "{out}");
+    }
+    assert!(out.contains(" (right)\n"), "{out}");
+    assert!(out.contains("xmin frozen"), "{out}");
+}
+
+#[test]
+fn page_numbers_count_over_segments() {
+    let cluster = Cluster::new(1);
+    let of = |name: &str, block| run(page_args(&["--json"], &cluster.at(name), block));
+    let (code, first, _) = of("base/5/16384.1", None);
+    assert_eq!(code, 0, "{first}");
+    assert_eq!(json(&first)["block"], 131_072);
+    assert_eq!(json(&first)["checksum"]["right"], true);
+    assert_eq!(json(&first)["line_pointers"][1]["tuple"]["ctid"], serde_json::json!([131_072, 2]));
+    assert_eq!(of("base/5/16384", Some(131_072)).1, first);
+
+    let (code, _, err) = of("base/5/16384.1", Some(7));
+    assert_eq!(code, 2);
+    assert!(err.contains("block 7 is not in"), "{err}");
+    let (code, _, err) = of("base/5/16384", Some(1));
+    assert_eq!(code, 3);
+    assert!(err.contains("block 1 is past the end of"), "{err}");
+    assert!(err.contains("trunkline: hint: the file has blocks 0 to 0\n"), "{err}");
+    assert_eq!(of("base/5/16384", Some(u32::MAX)).0, 3);
+}
+
+#[test]
+fn page_bad() {
+    let cluster = Cluster::new(1);
+    let mut bytes = page(0);
+    bytes[8000] ^= 1;
+    cluster.write("base/5/16384", &bytes);
+    let (code, out, _) = run(page_args(&[], &cluster.at("base/5/16384"), None));
+    assert_eq!(code, 1);
+    assert!(out.contains("verdict   bad: checksum 0x"), "{out}");
+    let (code, out, _) = run(page_args(&["--json"], &cluster.at("base/5/16384"), None));
+    assert_eq!(code, 1);
+    assert_eq!(json(&out)["verdict"], "bad");
+
+    // The same page where checksums are off.
+    let cluster = Cluster::new(0);
+    cluster.write("base/5/16384", &bytes);
+    let (code, out, _) = run(page_args(&[], &cluster.at("base/5/16384"), None));
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("the cluster has no checksums"), "{out}");
+}
+
+#[test]
+fn page_new_and_garbage() {
+    let cluster = Cluster::new(1);
+    cluster.write("base/5/16385", &[0; 8192]);
+    let (code, out, _) = run(page_args(&[], &cluster.at("base/5/16385"), None));
+    assert_eq!(code, 0);
+    assert!(out.contains("verdict   new\n"), "{out}");
+    for byte in [1, 0x7F, 0xFF] {
+        cluster.write("base/5/16385", &[byte; 8192]);
+        for options in [&[][..], &["--json"]] {
+            assert_eq!(run(page_args(options, &cluster.at("base/5/16385"), None)).0, 1);
+        }
+    }
+    cluster.write("odd name", &page(0));
+    let (code, _, err) = run(page_args(&[], &cluster.at("odd name"), None));
+    assert_eq!(code, 0);
+    assert!(err.starts_with("trunkline: warning: "), "{err}");
+    let (code, _, err) = run(page_args(&[], &cluster.at("base/5"), None));
+    assert_eq!(code, 3);
+    assert!(err.contains("is not a plain file"), "{err}");
+}
+
+#[test]
+fn reader_that_goes_away() {
+    let cluster = Cluster::new(1);
+    for args in [page_args(&[], &cluster.at("base/5/16384"), None), vec!["--help".into()]] {
+        let mut child = trunkline()
+            .args(&args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("started");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("ended");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
+        assert!(output.status.code().is_some(), "{args:?}");
+    }
+}
+
+#[test]
+fn full_disk() {
+    let cluster = Cluster::new(1);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("opened");
+    let args = page_args(&[], &cluster.at("base/5/16384"), None);
+    let output = trunkline().args(args).stdout(full).output().expect("runs");
+    assert_eq!(output.status.code(), Some(3));
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(err.starts_with("trunkline: error: could not write to standard output"), "{err}");
+}
