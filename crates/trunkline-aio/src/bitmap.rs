@@ -1,0 +1,116 @@
+//! A set of small numbers as atomic bits: handles ready for a helper, sessions that joined an I/O.
+//!
+//! Setting a bit twice is harmless and the set cannot overflow, which is what a queue of handles
+//! could do when entries go stale.
+
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Bitmap {
+    words: Box<[AtomicU64]>,
+}
+
+impl Bitmap {
+    /// The empty set of numbers below `size`.
+    pub(crate) fn new(size: usize) -> Self {
+        Self { words: (0..size.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// Adds; what was written before is visible to whoever removes it.
+    pub(crate) fn insert(&self, number: u32) {
+        self.words[number as usize / 64].fetch_or(1 << (number % 64), Ordering::SeqCst);
+    }
+
+    /// Removes; true for exactly one caller per insertion.
+    pub(crate) fn remove(&self, number: u32) -> bool {
+        let bit = 1 << (number % 64);
+        self.words[number as usize / 64].fetch_and(!bit, Ordering::SeqCst) & bit != 0
+    }
+
+    /// Whether the set holds nothing at this moment.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| word.load(Ordering::SeqCst) == 0)
+    }
+
+    /// Removes and returns some number, looking first at or after `start`.
+    pub(crate) fn pop(&self, start: u32) -> Option<u32> {
+        let count = self.words.len();
+        let first = start as usize / 64 % count.max(1);
+        for i in 0..count {
+            let at = (first + i) % count;
+            let mut bits = self.words[at].load(Ordering::SeqCst);
+            while bits != 0 {
+                let number = at as u32 * 64 + bits.trailing_zeros();
+                if self.remove(number) {
+                    return Some(number);
+                }
+                bits &= bits - 1;
+            }
+        }
+        None
+    }
+
+    /// Removes everything, calling `f` for each number.
+    pub(crate) fn drain(&self, mut f: impl FnMut(u32)) {
+        for (at, word) in self.words.iter().enumerate() {
+            // A plain look first: the set is almost always empty.
+            if word.load(Ordering::SeqCst) == 0 {
+                continue;
+            }
+            let mut bits = word.swap(0, Ordering::SeqCst);
+            while bits != 0 {
+                f(at as u32 * 64 + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    /// The lowest number in the set at this moment.
+    pub(crate) fn first(&self) -> Option<u32> {
+        self.words.iter().enumerate().find_map(|(at, word)| {
+            let bits = word.load(Ordering::SeqCst);
+            (bits != 0).then(|| at as u32 * 64 + bits.trailing_zeros())
+        })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pop_starts_at_the_given_place_and_wraps() {
+        let set = Bitmap::new(200);
+        for number in [3, 70, 199] {
+            set.insert(number);
+        }
+        assert_eq!(set.first(), Some(3));
+        assert_eq!(set.pop(64), Some(70));
+        assert_eq!(set.pop(64), Some(199));
+        assert_eq!(set.pop(64), Some(3));
+        assert_eq!(set.pop(64), None);
+        assert!(set.is_empty());
+    }
+}
+
+#[cfg(loom)]
+mod loom_tests {
+    use super::*;
+    use crate::sync::Arc;
+
+    #[test]
+    fn loom_each_bit_is_popped_once() {
+        loom::model(|| {
+            let set = Arc::new(Bitmap::new(64));
+            set.insert(1);
+            set.insert(2);
+            let other = Arc::clone(&set);
+            let thread = loom::thread::spawn(move || other.pop(0));
+            let mine = set.pop(0);
+            let theirs = thread.join().unwrap_or(None);
+            assert!(mine.is_some() && theirs.is_some() && mine != theirs);
+            assert!(set.is_empty());
+        });
+    }
+}

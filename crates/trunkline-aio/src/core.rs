@@ -1,0 +1,400 @@
+//! The heart: every state change of every handle goes through here.
+//!
+//! ```text
+//!  session                        method's thread                    completer
+//!  submit: STAGED->SUBMITTED  ->  execute (blocking thread)      ->  complete: claimed,
+//!          method, or inline      or reap (driver): raw result       callbacks, result to the
+//!                                 SUBMITTED->COMPLETED_IO            slot, handle free, wake
+//! ```
+//! `execute` completes what it executed. `reap` completes what is light, hands the rest to the
+//! session that waits for exactly it, or leaves it to the helpers (see `mailbox`).
+
+use crate::bitmap::Bitmap;
+use crate::callback::Completion;
+use crate::capacity::Capacity;
+use crate::clock;
+use crate::file::{Graveyard, Registry};
+use crate::freelist::FreeList;
+use crate::handle::{Handle, NO_RESULT, flag};
+use crate::method::{Batch, MethodKind, Submitted, should_retry};
+use crate::methods::Methods;
+use crate::operation::Table;
+use crate::outcome::Outcome;
+use crate::probe::{Observed, Probe};
+use crate::region::Region;
+use crate::request::{Execute, Request};
+use crate::session::SessionSlot;
+use crate::state::State;
+use crate::stats::Stats;
+use crate::sync::atomic::Ordering;
+use crate::sync::{Arc, thread};
+use crate::wait::WaitRef;
+use std::fmt;
+
+/// Who ran a completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Completer {
+    /// The session that issued the I/O, after executing it inline.
+    Inline = 0,
+    /// A session that waited, the issuer or a joiner.
+    Waiter = 1,
+    /// The worker that executed it.
+    Worker = 2,
+    /// A worker that found it ready.
+    Helper = 3,
+    /// The driver that reaped it.
+    Reaper = 4,
+}
+
+/// All completers.
+pub const COMPLETERS: [Completer; 5] =
+    [Completer::Inline, Completer::Waiter, Completer::Worker, Completer::Helper, Completer::Reaper];
+
+/// What became of a reaped I/O.
+#[derive(Debug)]
+pub enum Reaped {
+    /// Complete, or handed to the session that waits for it.
+    Done,
+    /// Left to the helpers: call [`Core::wake_helpers`] at the end of the batch.
+    Helpers,
+    /// The result says "again": submit it once more.
+    Again(Submitted),
+}
+
+/// The shared state of one instance. Methods get it with each batch.
+pub struct Core {
+    pub(crate) handles: Box<[Handle]>,
+    pub(crate) free: FreeList,
+    pub(crate) capacity: Capacity,
+    pub(crate) sessions: Box<[SessionSlot]>,
+    /// Handles in COMPLETED_IO that wait for a helper.
+    pub(crate) ready: Bitmap,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) graveyard: Graveyard,
+    pub(crate) region: Region,
+    pub(crate) executor: Arc<dyn Execute>,
+    pub(crate) probe: Option<Arc<dyn Probe>>,
+    pub(crate) stats: Stats,
+    pub(crate) methods: Methods,
+    pub(crate) session_quota: u32,
+    pub(crate) iovecs: usize,
+    /// Reads below this many bytes are tried without waiting first.
+    pub(crate) try_cached_below: u32,
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Core({} handles, {} in use)", self.handles.len(), self.free.in_use())
+    }
+}
+
+impl Core {
+    /// Changes a handle's state; the one hook for tracing, pauses and faults.
+    pub(crate) fn advance(&self, io: WaitRef, from: State, to: State) {
+        let handle = &self.handles[io.index as usize];
+        handle.word.advance(io.generation, from, to);
+        if let Some(probe) = &self.probe {
+            probe.transition(&self.observed(io), from, to);
+        }
+    }
+
+    fn observed(&self, io: WaitRef) -> Observed {
+        let view = &self.handles[io.index as usize].view;
+        Observed {
+            io,
+            session: view.session.load(Ordering::Relaxed),
+            class: view.class(),
+            operation: view.operation(),
+            method: view.method(),
+            synchronous: view.flags.load(Ordering::Relaxed) & flag::SYNCHRONOUS != 0,
+            file_id: view.file_id.load(Ordering::Relaxed),
+            offset: view.offset.load(Ordering::Relaxed),
+            length: view.length.load(Ordering::Relaxed),
+        }
+    }
+
+    fn wait_ref(&self, index: u32) -> WaitRef {
+        WaitRef { index, generation: self.handles[index as usize].word.load().generation }
+    }
+
+    /// Hands STAGED handles of one session to the method in force; what it leaves, the calling
+    /// thread executes.
+    pub(crate) fn submit(self: &Arc<Self>, staged: &[u32]) {
+        if staged.is_empty() {
+            return;
+        }
+        let kind = self.methods.current();
+        let now = clock::now().nanos();
+        for &index in staged {
+            let view = &self.handles[index as usize].view;
+            view.method.store(kind as u8, Ordering::Relaxed);
+            view.submitted.store(now, Ordering::Relaxed);
+            view.started.store(now, Ordering::Relaxed);
+            self.advance(self.wait_ref(index), State::Staged, State::Submitted);
+        }
+        self.stats.submitted(staged.len(), self.free.in_use());
+        let mut batch = Batch { indexes: staged, taken: 0 };
+        self.methods.submit(self, kind, &mut batch);
+        if kind != MethodKind::Sync {
+            self.stats.overflowed(batch.remaining());
+        }
+        while let Some(io) = batch.take() {
+            self.execute_inline(io);
+        }
+    }
+
+    /// Executes a STAGED read at once if the page cache holds it; false leaves it STAGED.
+    pub(crate) fn read_cached(&self, index: u32) -> bool {
+        let reference = self.wait_ref(index);
+        let view = &self.handles[index as usize].view;
+        let now = clock::now().nanos();
+        // The session owns the handle, in STAGED as well as in SUBMITTED.
+        let io = Submitted::from_index(index);
+        let raw = self.executor.execute_cached(&mut self.request(&io));
+        let Some(raw) = raw else {
+            // The token was made for the look alone.
+            let _ = io.into_index();
+            return false;
+        };
+        view.method.store(self.methods.current() as u8, Ordering::Relaxed);
+        view.submitted.store(now, Ordering::Relaxed);
+        view.started.store(now, Ordering::Relaxed);
+        view.flags.fetch_or(flag::SYNCHRONOUS, Ordering::Relaxed);
+        self.advance(reference, State::Staged, State::Submitted);
+        let raw = self.inspected(&io, raw);
+        if should_retry(raw, 0) {
+            self.stats.retried();
+            self.execute(io, Completer::Inline);
+            return true;
+        }
+        self.stats.cached(self.free.in_use());
+        self.finish(io, raw);
+        if self.handles[index as usize].word.claim(reference.generation) {
+            self.complete(reference, Completer::Inline);
+        }
+        true
+    }
+
+    /// Executes in the issuer's thread.
+    pub(crate) fn execute_inline(&self, io: Submitted) {
+        let view = &self.handles[io.index() as usize].view;
+        view.flags.fetch_or(flag::SYNCHRONOUS, Ordering::Relaxed);
+        self.execute(io, Completer::Inline);
+    }
+
+    /// Executes in the calling thread, which may block, and completes.
+    pub fn execute(&self, io: Submitted, completer: Completer) {
+        let reference = self.wait_ref(io.index());
+        let handle = &self.handles[reference.index as usize];
+        handle.view.started.store(clock::now().nanos(), Ordering::Relaxed);
+        let mut attempts = 0;
+        let raw = loop {
+            let raw = self.executor.execute(&mut self.request(&io));
+            let raw = self.inspected(&io, raw);
+            if !should_retry(raw, attempts) {
+                break raw;
+            }
+            attempts += 1;
+            self.stats.retried();
+            thread::yield_now();
+        };
+        self.finish(io, raw);
+        if handle.word.claim(reference.generation) {
+            self.complete(reference, completer);
+        }
+    }
+
+    /// Records a raw result (bytes, or minus errno) that a driver learned.
+    pub fn reap(&self, io: Submitted, raw: i32) -> Reaped {
+        let index = io.index();
+        let reference = self.wait_ref(index);
+        let handle = &self.handles[index as usize];
+        let raw = self.inspected(&io, raw);
+        // SAFETY: the holder of a Submitted owns the handle's body.
+        let body = unsafe { handle.body() };
+        if should_retry(raw, body.attempts) {
+            body.attempts += 1;
+            self.stats.retried();
+            return Reaped::Again(io);
+        }
+        let heavy = body.table.as_ref().is_some_and(|table| table.heavy);
+        let session = handle.view.session.load(Ordering::Relaxed);
+        self.finish(io, raw);
+        if !heavy {
+            if handle.word.claim(reference.generation) {
+                self.complete(reference, Completer::Reaper);
+            }
+            return Reaped::Done;
+        }
+        // From here on another thread may have completed and reused the handle; an offer or a
+        // ready bit for a stale generation is recognised by whoever gets it.
+        let slot = &self.sessions[session as usize];
+        if slot.mailbox.offer(reference) {
+            slot.event.signal();
+            return Reaped::Done;
+        }
+        self.ready.insert(index);
+        Reaped::Helpers
+    }
+
+    /// Wakes a helper for I/Os that [`Core::reap`] left.
+    pub fn wake_helpers(self: &Arc<Self>) {
+        self.methods.pool().kick(self);
+    }
+
+    /// Completes one I/O that is ready, if there is one.
+    pub(crate) fn help(&self, start: u32, completer: Completer) -> bool {
+        while let Some(index) = self.ready.pop(start) {
+            let reference = self.wait_ref(index);
+            if self.try_complete(reference, completer) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Completes the I/O if it is in COMPLETED_IO and nobody has claimed it.
+    pub(crate) fn try_complete(&self, io: WaitRef, completer: Completer) -> bool {
+        let handle = &self.handles[io.index as usize];
+        let seen = handle.word.load();
+        if seen.generation != io.generation || seen.state != State::CompletedIo || seen.claimed {
+            return false;
+        }
+        if !handle.word.claim(io.generation) {
+            return false;
+        }
+        self.complete(io, completer);
+        true
+    }
+
+    /// What to execute.
+    pub fn request<'a>(&'a self, io: &'a Submitted) -> Request<'a> {
+        let handle = &self.handles[io.index() as usize];
+        let view = &handle.view;
+        // SAFETY: the holder of the one Submitted of this I/O owns the body; the request borrows
+        // the Submitted, so it cannot outlive that ownership.
+        let body = unsafe { handle.body() };
+        let count = body.iovec_count;
+        Request {
+            operation: view.operation(),
+            offset: view.offset.load(Ordering::Relaxed),
+            length: view.length.load(Ordering::Relaxed),
+            file_id: view.file_id.load(Ordering::Relaxed),
+            direct: view.flags.load(Ordering::Relaxed) & flag::BUFFERED == 0,
+            fd: body.file.as_ref().map_or(-1, crate::File::raw_fd),
+            iovecs: &mut body.iovecs[..count],
+        }
+    }
+
+    /// Marks the moment a driver gives the I/O to the storage, for the device time.
+    pub fn mark_started(&self, io: &Submitted) {
+        let view = &self.handles[io.index() as usize].view;
+        view.started.store(clock::now().nanos(), Ordering::Relaxed);
+    }
+
+    /// Lets the probe see and change a raw result.
+    fn inspected(&self, io: &Submitted, raw: i32) -> i32 {
+        let Some(probe) = &self.probe else { return raw };
+        let changed = probe.raw_result(&self.observed(self.wait_ref(io.index())), raw);
+        let mut request = self.request(io);
+        if changed != raw && request.operation == crate::Operation::Readv {
+            // What the changed result no longer covers must not look like good data by accident.
+            let mut keep = usize::try_from(changed).unwrap_or(0);
+            for buffer in request.buffers() {
+                let kept = keep.min(buffer.len());
+                buffer[kept..].fill(0xA5);
+                keep -= kept;
+            }
+        }
+        changed
+    }
+
+    fn finish(&self, io: Submitted, raw: i32) {
+        let reference = self.wait_ref(io.into_index());
+        let view = &self.handles[reference.index as usize].view;
+        view.ended.store(clock::now().nanos(), Ordering::Relaxed);
+        view.raw.store(i64::from(raw), Ordering::Relaxed);
+        self.advance(reference, State::Submitted, State::CompletedIo);
+    }
+
+    /// Runs the callbacks, delivers the result, frees the handle and wakes who waits. The caller
+    /// has claimed the handle. Never blocks, allocates or raises.
+    fn complete(&self, io: WaitRef, completer: Completer) {
+        let guard = AbortOnPanic;
+        let handle = &self.handles[io.index as usize];
+        let view = &handle.view;
+        // SAFETY: the claimer of a COMPLETED_IO handle owns its body until IDLE.
+        let body = unsafe { handle.body() };
+        let (Some(table), Some(file)) = (body.table.take(), body.file.take()) else {
+            unreachable!("a submitted handle has a table and a file");
+        };
+        let slot = body.slot;
+        let outcome = self.run_callbacks(io, &table, slot, &file);
+        view.outcome.store(outcome.pack(), Ordering::Relaxed);
+        self.advance(io, State::CompletedIo, State::CompletedShared);
+
+        let device = view.device_time();
+        let session = &self.sessions[view.session.load(Ordering::Relaxed) as usize];
+        self.stats.completed(io.index, view, outcome, device, completer);
+        table.store(slot, outcome, device);
+        self.advance(io, State::CompletedShared, State::CompletedLocal);
+
+        // The handle is freed before the slot is published, so that an issuer that sees its result
+        // finds the handle free again. After IDLE nothing of the handle may be touched but the
+        // joiners, who look at the generation themselves.
+        self.advance(io, State::CompletedLocal, State::Idle);
+        session.in_use.fetch_sub(1, Ordering::SeqCst);
+        self.free.give(io.index);
+        self.graveyard.bury(file);
+        table.publish(slot);
+        drop(table);
+        session.event.signal();
+        handle.joiners.drain(|joiner| self.sessions[joiner as usize].event.signal());
+        self.capacity.freed(&self.sessions);
+        std::mem::forget(guard);
+    }
+
+    fn run_callbacks(&self, io: WaitRef, table: &Table, slot: u32, file: &crate::File) -> Outcome {
+        let view = &self.handles[io.index as usize].view;
+        let raw = view.raw.load(Ordering::Relaxed);
+        debug_assert_ne!(raw, NO_RESULT, "completed without a raw result");
+        let length = view.length.load(Ordering::Relaxed);
+        let mut outcome = Outcome::from_raw(raw as i32, length);
+        // SAFETY: the slot is pending and we own the handle that carries its I/O.
+        let body = unsafe { table.body(slot) };
+        for (level, callback) in table.callbacks.iter().enumerate().rev() {
+            let mut completion = Completion {
+                operation: view.operation(),
+                file,
+                offset: view.offset.load(Ordering::Relaxed),
+                length,
+                memory: &mut body.memory,
+                data: &mut body.data,
+            };
+            let mut next = callback.complete(&mut completion, outcome);
+            next.reporter = if next == outcome { outcome.reporter } else { level as u8 + 1 };
+            outcome = next;
+        }
+        outcome
+    }
+
+    /// Gives back a handle that was handed out and never defined.
+    pub(crate) fn release(&self, io: WaitRef, session: u32) {
+        self.advance(io, State::HandedOut, State::Idle);
+        self.sessions[session as usize].in_use.fetch_sub(1, Ordering::SeqCst);
+        self.free.give(io.index);
+        self.capacity.freed(&self.sessions);
+    }
+}
+
+/// A panic in a completion would leave an I/O that never ends and a handle without an owner. A
+/// completion callback must not panic; if one does, the process stops here, where the cause is
+/// still on the stack.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        std::process::abort();
+    }
+}

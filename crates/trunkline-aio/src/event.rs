@@ -1,0 +1,140 @@
+//! One event per session: everything a session may wait for wakes the same word.
+//!
+//! An event count. The waiter reads the epoch, looks at whatever it waits for, and sleeps only if
+//! the epoch has not moved since; a signal moves it. Bit 0 says that somebody sleeps, so a signal
+//! to a session that runs costs one atomic addition and no system call. A task can leave a waker
+//! instead of sleeping.
+
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Futex, FutexWait, Mutex};
+use std::task::Waker;
+use std::time::Duration;
+
+const SLEEPING: u32 = 1;
+const STEP: u32 = 2;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Event {
+    futex: Futex,
+    has_waker: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+/// A reading of the event; [`Event::wait`] sleeps only while it is current.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Epoch(u32);
+
+impl Event {
+    pub(crate) fn new() -> Self {
+        Self { futex: Futex::new(0), has_waker: AtomicBool::new(false), waker: Mutex::new(None) }
+    }
+
+    /// Read before looking at what is waited for.
+    pub(crate) fn epoch(&self) -> Epoch {
+        Epoch(self.futex.word().load(Ordering::SeqCst) & !SLEEPING)
+    }
+
+    /// Sleeps until a signal after `seen`. False if `timeout` passed first.
+    pub(crate) fn wait(&self, seen: Epoch, timeout: Option<Duration>) -> bool {
+        let word = self.futex.word();
+        loop {
+            let now = word.load(Ordering::SeqCst);
+            if now & !SLEEPING != seen.0 {
+                return true;
+            }
+            if now & SLEEPING == 0
+                && word
+                    .compare_exchange(now, now | SLEEPING, Ordering::SeqCst, Ordering::SeqCst)
+                    .is_err()
+            {
+                continue;
+            }
+            if self.futex.wait(seen.0 | SLEEPING, timeout) == FutexWait::TimedOut {
+                word.fetch_and(!SLEEPING, Ordering::SeqCst);
+                return word.load(Ordering::SeqCst) & !SLEEPING != seen.0;
+            }
+        }
+    }
+
+    /// Leaves a waker for the next signal. Look again after this: a signal may have come before.
+    pub(crate) fn register(&self, waker: &Waker) {
+        {
+            let mut slot = self.waker.lock();
+            if slot.as_ref().is_none_or(|old| !old.will_wake(waker)) {
+                *slot = Some(waker.clone());
+            }
+        }
+        self.has_waker.store(true, Ordering::SeqCst);
+    }
+
+    /// Wakes the session, whichever way it waits.
+    pub(crate) fn signal(&self) {
+        let old = self.futex.word().fetch_add(STEP, Ordering::SeqCst);
+        if old & SLEEPING != 0 {
+            self.futex.word().fetch_and(!SLEEPING, Ordering::SeqCst);
+            self.futex.wake(u32::MAX >> 1);
+        }
+        if self.has_waker.load(Ordering::SeqCst) && self.has_waker.swap(false, Ordering::SeqCst) {
+            let waker = self.waker.lock().take();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+}
+
+#[cfg(loom)]
+mod loom_tests {
+    use super::*;
+    use crate::sync::Arc;
+    use crate::sync::atomic::AtomicU32;
+
+    #[test]
+    fn loom_no_signal_is_lost() {
+        loom::model(|| {
+            let event = Arc::new(Event::new());
+            let done = Arc::new(AtomicU32::new(0));
+            let (event2, done2) = (Arc::clone(&event), Arc::clone(&done));
+            let thread = loom::thread::spawn(move || {
+                done2.store(1, Ordering::SeqCst);
+                event2.signal();
+            });
+            loop {
+                let seen = event.epoch();
+                if done.load(Ordering::SeqCst) == 1 {
+                    break;
+                }
+                event.wait(seen, None);
+            }
+            drop(thread.join());
+        });
+    }
+
+    #[test]
+    fn loom_two_signallers_and_a_sleeper() {
+        loom::model(|| {
+            let event = Arc::new(Event::new());
+            let count = Arc::new(AtomicU32::new(0));
+            let threads: Vec<_> = (0..2)
+                .map(|_| {
+                    let (event, count) = (Arc::clone(&event), Arc::clone(&count));
+                    loom::thread::spawn(move || {
+                        count.fetch_add(1, Ordering::SeqCst);
+                        event.signal();
+                    })
+                })
+                .collect();
+            loop {
+                let seen = event.epoch();
+                if count.load(Ordering::SeqCst) == 2 {
+                    break;
+                }
+                event.wait(seen, None);
+            }
+            for thread in threads {
+                drop(thread.join());
+            }
+        });
+    }
+}

@@ -1,0 +1,176 @@
+//! Which method is in force, the live switch, and the fallback from one to the next.
+//!
+//! io_uring, io_uring without registration, worker, sync: each step down is recorded with its
+//! reason. An I/O remembers the method it was submitted to, so a switch concerns only what is
+//! submitted afterwards; threads of a method that was left stay, idle, until the instance ends.
+
+use crate::core::Core;
+use crate::fallback::{Fallback, Lost};
+use crate::method::uring::{Uring, UringFeatures, UringSettings};
+use crate::method::worker::{Pool, WorkerSettings};
+use crate::method::{Batch, Method, MethodKind, SyncMethod};
+use crate::sync::atomic::{AtomicU8, Ordering};
+use crate::sync::{Arc, Mutex};
+use std::fmt;
+
+/// Which method was asked for, which one serves, and why they differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MethodStatus {
+    /// The method asked for last.
+    pub requested: MethodKind,
+    /// The method that I/O is submitted to now.
+    pub used: MethodKind,
+    /// Steps down, oldest first.
+    pub fallbacks: Vec<Fallback>,
+    /// What the rings have, if there are any.
+    pub uring: Option<UringFeatures>,
+}
+
+pub(crate) struct Methods {
+    current: AtomicU8,
+    requested: AtomicU8,
+    pool: Pool,
+    uring: Mutex<Option<Arc<Uring>>>,
+    uring_settings: UringSettings,
+    custom: Option<Arc<dyn Method>>,
+    fallbacks: Mutex<Vec<Fallback>>,
+}
+
+impl fmt::Debug for Methods {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Methods({})", self.current())
+    }
+}
+
+impl Methods {
+    pub(crate) fn new(
+        workers: WorkerSettings,
+        queue: usize,
+        uring_settings: UringSettings,
+        custom: Option<Arc<dyn Method>>,
+    ) -> Self {
+        Self {
+            current: AtomicU8::new(MethodKind::Sync as u8),
+            requested: AtomicU8::new(MethodKind::Sync as u8),
+            pool: Pool::new(workers, queue),
+            uring: Mutex::new(None),
+            uring_settings,
+            custom,
+            fallbacks: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn current(&self) -> MethodKind {
+        MethodKind::from_number(self.current.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    pub(crate) fn status(&self) -> MethodStatus {
+        MethodStatus {
+            requested: MethodKind::from_number(self.requested.load(Ordering::SeqCst)),
+            used: self.current(),
+            fallbacks: self.fallbacks.lock().clone(),
+            uring: self.uring.lock().as_ref().map(|uring| uring.features),
+        }
+    }
+
+    pub(crate) fn submit(&self, core: &Arc<Core>, kind: MethodKind, batch: &mut Batch<'_>) {
+        match kind {
+            MethodKind::Sync => SyncMethod.submit(core, batch),
+            MethodKind::Worker => self.pool.submit(core, batch),
+            MethodKind::Custom => {
+                if let Some(custom) = &self.custom {
+                    custom.submit(core, batch);
+                }
+            }
+            MethodKind::IoUring => {
+                let uring = self.uring.lock().clone();
+                if let Some(uring) = uring {
+                    uring.submit(core, batch);
+                }
+                // A ring that has just broken takes nothing; the pool is always there beside it.
+                if batch.remaining() > 0 {
+                    self.pool.submit(core, batch);
+                }
+            }
+        }
+    }
+
+    /// Puts `wanted` in force, or the next best method that can be had.
+    pub(crate) fn switch(&self, core: &Arc<Core>, wanted: MethodKind) {
+        self.requested.store(wanted as u8, Ordering::SeqCst);
+        let used = match wanted {
+            MethodKind::Sync => MethodKind::Sync,
+            MethodKind::Custom if self.custom.is_none() => MethodKind::Sync,
+            MethodKind::Worker => self.worker_or_sync(core, MethodKind::Worker),
+            MethodKind::Custom => self.worker_or_sync(core, MethodKind::Custom),
+            MethodKind::IoUring => match self.start_uring(core) {
+                Ok(()) => self.worker_or_sync(core, MethodKind::IoUring),
+                Err(errno) => {
+                    self.note(Fallback::recognise(Lost::IoUring, errno));
+                    self.worker_or_sync(core, MethodKind::Worker)
+                }
+            },
+        };
+        self.current.store(used as u8, Ordering::SeqCst);
+    }
+
+    /// Every method but `sync` needs the pool: to execute, or to complete what was reaped.
+    fn worker_or_sync(&self, core: &Arc<Core>, wanted: MethodKind) -> MethodKind {
+        match self.pool.start(core) {
+            Ok(()) => wanted,
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
+                self.note(Fallback::recognise(Lost::Workers, errno));
+                MethodKind::Sync
+            }
+        }
+    }
+
+    fn start_uring(&self, core: &Arc<Core>) -> Result<(), i32> {
+        let mut uring = self.uring.lock();
+        if uring.as_ref().is_some_and(|uring| !uring.is_broken()) {
+            return Ok(());
+        }
+        let (started, notes) = Uring::start(core, self.uring_settings)?;
+        if let Some(broken) = uring.replace(Arc::new(started)) {
+            broken.shut_down();
+        }
+        drop(uring);
+        notes.into_iter().for_each(|note| self.note(note));
+        Ok(())
+    }
+
+    /// A driver's ring has failed: what is submitted from now on goes to the workers.
+    pub(crate) fn uring_broke(&self, errno: i32) {
+        let broken = self.uring.lock().as_ref().is_some_and(|uring| uring.is_broken());
+        if broken {
+            let (uring, worker) = (MethodKind::IoUring as u8, MethodKind::Worker as u8);
+            // Only if io_uring is in force; a switch may have come before us.
+            let _ =
+                self.current.compare_exchange(uring, worker, Ordering::SeqCst, Ordering::SeqCst);
+        }
+        self.note(Fallback::recognise(Lost::IoUring, errno));
+    }
+
+    fn note(&self, fallback: Fallback) {
+        let mut fallbacks = self.fallbacks.lock();
+        if !fallbacks.contains(&fallback) {
+            fallbacks.push(fallback);
+        }
+    }
+
+    pub(crate) fn shut_down(&self) {
+        let uring = self.uring.lock().take();
+        if let Some(uring) = uring {
+            uring.shut_down();
+        }
+        if let Some(custom) = &self.custom {
+            custom.shut_down();
+        }
+        self.pool.shut_down();
+    }
+}

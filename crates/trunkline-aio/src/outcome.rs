@@ -1,0 +1,134 @@
+//! The compact result of an I/O: eight bytes, `Copy`, readable by every thread.
+//!
+//! A completion may run anywhere, so it must not build error objects. It packs what happened into
+//! one word, and the issuer turns that into text later with the callback that set it.
+//!
+//! ```text
+//!   63            32 31          6 5      3 2      0
+//!  +----------------+-------------+--------+--------+
+//!  | count (bytes)  | detail      |reporter| status |
+//!  +----------------+-------------+--------+--------+
+//! ```
+//! Count holds a full combined I/O (128 blocks of 8 KiB) with room to spare; the detail has 26
+//! bits because PostgreSQL's seven-bit counts overflow at 128 blocks.
+
+/// How an I/O ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Status {
+    /// Not ended yet.
+    #[default]
+    Unknown = 0,
+    /// All of it done.
+    Ok = 1,
+    /// Less than asked, without an error; a count of 0 on a read is the end of the file.
+    Partial = 2,
+    /// Usable, but a callback changed or ignored something.
+    Warning = 3,
+    /// Failed.
+    Error = 4,
+}
+
+impl Status {
+    /// The text of `pg_aios.result`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Unknown => "UNKNOWN",
+            Status::Ok => "OK",
+            Status::Partial => "PARTIAL",
+            Status::Warning => "WARNING",
+            Status::Error => "ERROR",
+        }
+    }
+}
+
+/// Largest value of [`Outcome::detail`].
+pub const DETAIL_MAX: u32 = (1 << 26) - 1;
+
+/// The compact result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// How it ended.
+    pub status: Status,
+    /// Who decided: 0 the I/O method, n the n-th callback of the operations (1 is the first).
+    pub reporter: u8,
+    /// An errno where the method decided, the callback's own packing otherwise.
+    pub detail: u32,
+    /// Bytes transferred.
+    pub count: u32,
+}
+
+impl Outcome {
+    /// From a raw result (bytes, or minus errno) of an I/O over `length` bytes.
+    pub fn from_raw(raw: i32, length: u32) -> Self {
+        match u32::try_from(raw) {
+            Ok(count) if count >= length => Self::new(Status::Ok, 0, count),
+            Ok(count) => Self::new(Status::Partial, 0, count),
+            Err(_) => Self::new(Status::Error, raw.unsigned_abs(), 0),
+        }
+    }
+
+    /// With reporter 0.
+    ///
+    /// # Panics
+    /// If `detail` exceeds [`DETAIL_MAX`].
+    pub fn new(status: Status, detail: u32, count: u32) -> Self {
+        assert!(detail <= DETAIL_MAX, "outcome detail {detail} does not fit 26 bits");
+        Self { status, reporter: 0, detail, count }
+    }
+
+    /// The errno, if the method itself failed.
+    pub fn errno(self) -> Option<i32> {
+        (self.status == Status::Error && self.reporter == 0).then_some(self.detail as i32)
+    }
+
+    /// A read that met the end of the file.
+    pub fn is_end_of_file(self) -> bool {
+        self.status == Status::Partial && self.count == 0
+    }
+
+    pub(crate) fn pack(self) -> u64 {
+        self.status as u64
+            | u64::from(self.reporter & 7) << 3
+            | u64::from(self.detail & DETAIL_MAX) << 6
+            | u64::from(self.count) << 32
+    }
+
+    pub(crate) fn unpack(word: u64) -> Self {
+        let status = match word & 7 {
+            1 => Status::Ok,
+            2 => Status::Partial,
+            3 => Status::Warning,
+            4 => Status::Error,
+            _ => Status::Unknown,
+        };
+        Self {
+            status,
+            reporter: (word >> 3 & 7) as u8,
+            detail: (word >> 6) as u32 & DETAIL_MAX,
+            count: (word >> 32) as u32,
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packing_keeps_every_field_at_its_limit() {
+        for status in [Status::Ok, Status::Partial, Status::Warning, Status::Error] {
+            let full = Outcome { status, reporter: 4, detail: DETAIL_MAX, count: u32::MAX };
+            assert_eq!(Outcome::unpack(full.pack()), full);
+        }
+    }
+
+    #[test]
+    fn raw_results_become_outcomes() {
+        assert_eq!(Outcome::from_raw(8192, 8192).status, Status::Ok);
+        assert_eq!(Outcome::from_raw(8191, 8192).status, Status::Partial);
+        assert!(Outcome::from_raw(0, 8192).is_end_of_file());
+        assert_eq!(Outcome::from_raw(0, 0).status, Status::Ok, "an fsync has no length");
+        assert_eq!(Outcome::from_raw(-5, 8192).errno(), Some(5));
+    }
+}

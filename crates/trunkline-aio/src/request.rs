@@ -1,0 +1,154 @@
+//! What a method needs to know to carry out one I/O, and the kernel's way to do it inline.
+
+use crate::limits::IOVECS_MAX;
+use rustix::fs::Advice;
+use rustix::io::Errno;
+use std::num::NonZeroU64;
+use std::os::fd::{BorrowedFd, RawFd};
+
+/// What to do with the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Operation {
+    /// Read into memory, scattered.
+    Readv = 0,
+    /// Write from memory, gathered.
+    Writev = 1,
+    /// Make data and metadata durable.
+    Fsync = 2,
+    /// Make data durable, and the metadata needed to read it.
+    Fdatasync = 3,
+}
+
+/// All operations.
+pub const OPERATIONS: [Operation; 4] =
+    [Operation::Readv, Operation::Writev, Operation::Fsync, Operation::Fdatasync];
+
+impl Operation {
+    /// The text of `pg_aios.operation`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Readv => "readv",
+            Operation::Writev => "writev",
+            Operation::Fsync => "fsync",
+            Operation::Fdatasync => "fdatasync",
+        }
+    }
+
+    pub(crate) fn from_number(number: u8) -> Self {
+        OPERATIONS.get(usize::from(number)).copied().unwrap_or(Operation::Readv)
+    }
+}
+
+/// One piece of memory of an I/O, laid out as the kernel's `struct iovec`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct IoVec {
+    pub(crate) start: *mut u8,
+    pub(crate) length: usize,
+}
+
+const _: () = assert!(size_of::<IoVec>() == size_of::<libc::iovec>());
+
+/// A submitted I/O as its executor sees it. Whoever holds it holds the right to the memory.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// What to do.
+    pub operation: Operation,
+    /// Byte offset in the file.
+    pub offset: u64,
+    /// Bytes in all pieces; 0 for the syncs.
+    pub length: u32,
+    /// Identity of the file.
+    pub file_id: u64,
+    /// Whether the file bypasses the page cache.
+    pub direct: bool,
+    pub(crate) fd: RawFd,
+    pub(crate) iovecs: &'a mut [IoVec],
+}
+
+impl Request<'_> {
+    /// The memory, piece by piece: to be filled by a read, to be taken from by a write.
+    pub fn buffers(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.iovecs.iter_mut().map(|piece| {
+            // SAFETY: the pieces are leased frames of the page region, owned by the issuer's slot,
+            // which belongs to this I/O until it completes; pieces never overlap, because leases
+            // do not, and &mut self keeps anybody else from calling this.
+            unsafe { std::slice::from_raw_parts_mut(piece.start, piece.length) }
+        })
+    }
+}
+
+/// Carries out one I/O in the calling thread: the seam under `sync`, `worker` and every inline
+/// execution.
+pub trait Execute: Send + Sync {
+    /// Does it, blocking. Bytes transferred, or minus errno; no retries.
+    fn execute(&self, request: &mut Request<'_>) -> i32;
+
+    /// Does a read if that needs no waiting, because the data is in memory: the whole length, or
+    /// `None`, in which case nothing is to be counted on in the memory.
+    fn execute_cached(&self, _request: &mut Request<'_>) -> Option<i32> {
+        None
+    }
+
+    /// Tells the storage that the range will be read soon, without waiting for it.
+    fn advise(&self, file: &crate::File, offset: u64, length: u64) -> bool;
+}
+
+/// The operating system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Kernel;
+
+impl Execute for Kernel {
+    fn execute(&self, request: &mut Request<'_>) -> i32 {
+        let offset = request.offset as libc::off_t;
+        let fd = request.fd;
+        let iovecs = request.iovecs.as_ptr().cast::<libc::iovec>();
+        let count = request.iovecs.len().min(IOVECS_MAX) as libc::c_int;
+        // SAFETY: the descriptor is kept open by the file that the handle owns; the iovecs and the
+        // memory behind them belong to this I/O until it completes (see Request::buffers). A
+        // single piece goes through the plain call, which spares the kernel the import of a list.
+        let result = unsafe {
+            match (request.operation, &request.iovecs[..]) {
+                (Operation::Readv, [one]) => libc::pread(fd, one.start.cast(), one.length, offset),
+                (Operation::Writev, [one]) => {
+                    libc::pwrite(fd, one.start.cast(), one.length, offset)
+                }
+                (Operation::Readv, _) => libc::preadv(fd, iovecs, count, offset),
+                (Operation::Writev, _) => libc::pwritev(fd, iovecs, count, offset),
+                (Operation::Fsync, _) => libc::fsync(fd) as isize,
+                (Operation::Fdatasync, _) => libc::fdatasync(fd) as isize,
+            }
+        };
+        if result < 0 { -last_errno() } else { result as i32 }
+    }
+
+    fn execute_cached(&self, request: &mut Request<'_>) -> Option<i32> {
+        let iovecs = request.iovecs.as_ptr().cast::<libc::iovec>();
+        let count = request.iovecs.len().min(IOVECS_MAX) as libc::c_int;
+        let offset = request.offset as libc::off_t;
+        // SAFETY: as in execute.
+        let result = unsafe { libc::preadv2(request.fd, iovecs, count, offset, libc::RWF_NOWAIT) };
+        i32::try_from(result).ok().filter(|&read| read == request.length as i32)
+    }
+
+    fn advise(&self, file: &crate::File, offset: u64, length: u64) -> bool {
+        let (Some(fd), Some(length)) = (file.descriptor(), NonZeroU64::new(length)) else {
+            return false;
+        };
+        fadvise(fd, offset, length)
+    }
+}
+
+fn fadvise(fd: BorrowedFd<'_>, offset: u64, length: NonZeroU64) -> bool {
+    loop {
+        match rustix::fs::fadvise(fd, offset, Some(length), Advice::WillNeed) {
+            Err(Errno::INTR) => {}
+            result => return result.is_ok(),
+        }
+    }
+}
+
+fn last_errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}

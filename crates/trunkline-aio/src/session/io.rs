@@ -1,0 +1,314 @@
+//! A handle that was handed out, and how it becomes an I/O.
+
+use super::Session;
+use crate::callback::Staging;
+use crate::file::File;
+use crate::handle::{NO_RESULT, flag};
+use crate::method::Submitted;
+use crate::operation::Operations;
+use crate::request::{IoVec, Operation};
+use crate::state::State;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+use crate::wait::WaitRef;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+/// Collects staged I/Os; dropping it submits them.
+#[derive(Debug)]
+pub struct IoBatch<'s> {
+    session: &'s mut Session,
+}
+
+impl<'s> IoBatch<'s> {
+    pub(super) fn new(session: &'s mut Session) -> Self {
+        Self { session }
+    }
+}
+
+impl Deref for IoBatch<'_> {
+    type Target = Session;
+    fn deref(&self) -> &Session {
+        self.session
+    }
+}
+
+impl DerefMut for IoBatch<'_> {
+    fn deref_mut(&mut self) -> &mut Session {
+        self.session
+    }
+}
+
+impl Drop for IoBatch<'_> {
+    fn drop(&mut self) {
+        self.session.end_batch();
+    }
+}
+
+/// Why an I/O could not be defined. The handle has been given back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DefineError {
+    /// Direct I/O needs offset and length in multiples of `alignment` bytes.
+    Misaligned {
+        /// The offset asked for.
+        offset: u64,
+        /// The length asked for.
+        length: u32,
+        /// What the file's device needs.
+        alignment: u32,
+    },
+    /// The slot's memory is shorter than the length, in bytes.
+    MemoryTooShort {
+        /// Bytes of memory in the slot.
+        memory: usize,
+        /// The length asked for.
+        length: u32,
+    },
+    /// The memory has more pieces than a handle has iovecs.
+    TooManyPieces {
+        /// Iovecs of a handle (`io_max_combine_limit`).
+        limit: usize,
+    },
+    /// The memory was leased from another instance's region.
+    ForeignMemory,
+}
+
+impl fmt::Display for DefineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DefineError::Misaligned { offset, length, alignment } => write!(
+                f,
+                "direct I/O of {length} bytes at offset {offset}: both must be multiples of {alignment}"
+            ),
+            DefineError::MemoryTooShort { memory, length } => {
+                write!(f, "{memory} bytes of memory for an I/O of {length} bytes")
+            }
+            DefineError::TooManyPieces { limit } => {
+                write!(f, "memory in more than {limit} pieces")
+            }
+            DefineError::ForeignMemory => f.write_str("memory of another instance's region"),
+        }
+    }
+}
+
+impl std::error::Error for DefineError {}
+
+/// A handle in HANDED_OUT. Dropping it gives the handle back.
+///
+/// It borrows the session, so a second one cannot be acquired meanwhile:
+/// ```compile_fail,E0499
+/// # fn f(session: &mut trunkline_aio::Session) {
+/// use trunkline_aio::Class;
+/// let first = session.acquire(Class::Foreground);
+/// let second = session.acquire(Class::Foreground);
+/// drop(first);
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Io<'s> {
+    session: &'s mut Session,
+    io: WaitRef,
+    needed_now: bool,
+}
+
+impl<'s> Io<'s> {
+    pub(super) fn new(session: &'s mut Session, io: WaitRef) -> Self {
+        Self { session, io, needed_now: false }
+    }
+
+    /// The reference by which others can wait for this I/O. Take it before issuing.
+    pub fn wait_ref(&self) -> WaitRef {
+        self.io
+    }
+
+    /// Says that the caller will wait for this I/O at once. With nothing else in flight it is
+    /// executed in this thread, which saves a hop to another one.
+    pub fn needed_now(mut self) -> Self {
+        self.needed_now = true;
+        self
+    }
+
+    /// Gives the handle back unused.
+    pub fn release(self) {
+        drop(self);
+    }
+
+    /// Reads `length` bytes at `offset` into the memory of `slot`.
+    ///
+    /// # Errors
+    /// See [`DefineError`]; nothing was issued.
+    /// # Panics
+    /// If the slot is not free.
+    pub fn read(
+        self,
+        file: &File,
+        offset: u64,
+        length: u32,
+        operations: &mut Operations,
+        slot: usize,
+    ) -> Result<WaitRef, DefineError> {
+        self.transfer(Operation::Readv, file, offset, length, operations, slot)
+    }
+
+    /// Writes `length` bytes of the slot's memory at `offset`.
+    ///
+    /// # Errors
+    /// See [`DefineError`]; nothing was issued.
+    /// # Panics
+    /// If the slot is not free.
+    pub fn write(
+        self,
+        file: &File,
+        offset: u64,
+        length: u32,
+        operations: &mut Operations,
+        slot: usize,
+    ) -> Result<WaitRef, DefineError> {
+        self.transfer(Operation::Writev, file, offset, length, operations, slot)
+    }
+
+    /// Makes the file's data and metadata durable.
+    ///
+    /// # Panics
+    /// If the slot is not free.
+    pub fn fsync(self, file: &File, operations: &mut Operations, slot: usize) -> WaitRef {
+        self.issue(Operation::Fsync, file, 0, 0, operations, slot)
+    }
+
+    /// Makes the file's data durable.
+    ///
+    /// # Panics
+    /// If the slot is not free.
+    pub fn fdatasync(self, file: &File, operations: &mut Operations, slot: usize) -> WaitRef {
+        self.issue(Operation::Fdatasync, file, 0, 0, operations, slot)
+    }
+
+    fn transfer(
+        self,
+        operation: Operation,
+        file: &File,
+        offset: u64,
+        length: u32,
+        operations: &mut Operations,
+        slot: usize,
+    ) -> Result<WaitRef, DefineError> {
+        let alignment = file.alignment();
+        if !offset.is_multiple_of(u64::from(alignment)) || !length.is_multiple_of(alignment) {
+            return Err(DefineError::Misaligned { offset, length, alignment });
+        }
+        self.define_memory(length, operations, slot)?;
+        Ok(self.issue(operation, file, offset, length, operations, slot))
+    }
+
+    /// Points the handle's iovecs at the slot's memory.
+    fn define_memory(
+        &self,
+        length: u32,
+        operations: &mut Operations,
+        slot: usize,
+    ) -> Result<(), DefineError> {
+        let core = &self.session.core;
+        // SAFETY: a handle in HANDED_OUT belongs to this session's thread.
+        let body = unsafe { core.handles[self.io.index as usize].body() };
+        body.iovec_count = 0;
+        let Some(memory) = operations.memory(slot) else {
+            return Err(DefineError::MemoryTooShort { memory: 0, length });
+        };
+        let mut left = length as usize;
+        for lease in memory.iter_mut() {
+            if left == 0 {
+                break;
+            }
+            if !core.region.owns(lease) {
+                return Err(DefineError::ForeignMemory);
+            }
+            if body.iovec_count == core.iovecs {
+                return Err(DefineError::TooManyPieces { limit: core.iovecs });
+            }
+            let (start, bytes) = lease.raw();
+            let used = bytes.min(left);
+            body.iovecs[body.iovec_count] = IoVec { start, length: used };
+            body.iovec_count += 1;
+            left -= used;
+        }
+        if left > 0 {
+            let memory = length as usize - left;
+            return Err(DefineError::MemoryTooShort { memory, length });
+        }
+        Ok(())
+    }
+
+    fn issue(
+        mut self,
+        operation: Operation,
+        file: &File,
+        offset: u64,
+        length: u32,
+        operations: &mut Operations,
+        slot: usize,
+    ) -> WaitRef {
+        let io = self.io;
+        let core = Arc::clone(&self.session.core);
+        let data_length = operations.data(slot).map_or(0, |data| data.len());
+        operations.begin(slot, io, self.session.id);
+        let handle = &core.handles[io.index as usize];
+        let view = &handle.view;
+        view.operation.store(operation as u8, Ordering::Relaxed);
+        view.offset.store(offset, Ordering::Relaxed);
+        view.length.store(length, Ordering::Relaxed);
+        view.data_length.store(data_length as u32, Ordering::Relaxed);
+        view.file_id.store(file.id(), Ordering::Relaxed);
+        view.raw.store(NO_RESULT, Ordering::Relaxed);
+        view.outcome.store(0, Ordering::Relaxed);
+        view.flags.store(if file.is_direct() { 0 } else { flag::BUFFERED }, Ordering::Relaxed);
+        // SAFETY: a handle in HANDED_OUT belongs to this session's thread.
+        let body = unsafe { handle.body() };
+        body.file = Some(file.clone());
+        body.table = Some(Arc::clone(&operations.table));
+        body.slot = slot as u32;
+        body.attempts = 0;
+        if length == 0 {
+            body.iovec_count = 0;
+        }
+        core.advance(io, State::HandedOut, State::Defined);
+        self.session.handed_out = None;
+
+        // SAFETY: the slot is pending and its handle is ours until it is submitted.
+        let slot_body = unsafe { operations.table.body(slot as u32) };
+        let staging =
+            Staging { wait_ref: io, operation, file, offset, length, data: &slot_body.data };
+        for callback in operations.table.callbacks.iter().rev() {
+            callback.stage(&staging);
+        }
+        core.advance(io, State::Defined, State::Staged);
+        self.send(io);
+        io
+    }
+
+    /// To the method, or, for a single needed I/O, straight to the storage.
+    fn send(&mut self, io: WaitRef) {
+        let session = &mut *self.session;
+        let alone = session.staged.is_empty() && session.in_flight() == 1;
+        if self.needed_now && alone && session.may_block {
+            session.core.advance(io, State::Staged, State::Submitted);
+            session.core.stats.needed_now(session.core.free.in_use());
+            session.core.execute_inline(Submitted::from_index(io.index));
+            return;
+        }
+        if session.looks_cached(io.index) && session.core.read_cached(io.index) {
+            session.cache_misses = 0;
+            return;
+        }
+        session.stage(io.index);
+        if self.needed_now {
+            session.submit();
+        }
+    }
+}
+
+impl Drop for Io<'_> {
+    fn drop(&mut self) {
+        // None once the handle has been defined.
+        self.session.reclaim_forgotten();
+    }
+}

@@ -1,0 +1,311 @@
+//! How a session waits: for a handle, for its own I/O, for any of it, for somebody else's.
+//!
+//! Every wait has the same shape: submit what is staged, read the epoch of the session's one event,
+//! look, and sleep. Before it sleeps it says in its mailbox what it waits for, so that a reaper can
+//! hand exactly that I/O over; afterwards it completes whatever was handed.
+
+use super::{Class, Io, Session, SessionSlot};
+use crate::clock;
+use crate::core::Completer;
+use crate::mailbox::Wish;
+use crate::operation::Operations;
+use crate::outcome::Outcome;
+use crate::state::State;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+use crate::wait::WaitRef;
+use Target::{Among, Joined, Own};
+use std::fmt;
+use std::task::{Context, Poll};
+
+/// The wait was cancelled. The I/O goes on and will be completed by others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cancelled;
+
+impl fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cancelled")
+    }
+}
+
+impl std::error::Error for Cancelled {}
+
+/// Why no handle could be had.
+pub type AcquireError = Cancelled;
+
+/// Ends a session's waits from another thread.
+#[derive(Debug, Clone)]
+pub struct Canceller {
+    core: Arc<crate::core::Core>,
+    id: u32,
+}
+
+impl Canceller {
+    /// Makes the session's present and coming waits end with [`Cancelled`], until
+    /// [`Session::clear_cancel`]. Submitted I/O is not touched.
+    pub fn cancel(&self) {
+        let slot = &self.core.sessions[self.id as usize];
+        slot.cancelled.store(true, Ordering::SeqCst);
+        slot.event.signal();
+    }
+}
+
+impl Session {
+    /// A way to cancel this session's waits.
+    pub fn canceller(&self) -> Canceller {
+        Canceller { core: Arc::clone(&self.core), id: self.id }
+    }
+
+    /// Allows waits again after a cancel.
+    pub fn clear_cancel(&mut self) {
+        self.slot().cancelled.store(false, Ordering::SeqCst);
+    }
+
+    /// Takes a handle, waiting for one if the class has no more, or the session its quota.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub fn acquire(&mut self, class: Class) -> Result<Io<'_>, AcquireError> {
+        self.prepare_acquire();
+        if let Some(io) = self.take_handle(class) {
+            return Ok(Io::new(self, io));
+        }
+        let io = self.wait_for_handle(class)?;
+        Ok(Io::new(self, io))
+    }
+
+    /// Takes a handle if one can be had now.
+    pub fn try_acquire(&mut self, class: Class) -> Option<Io<'_>> {
+        self.prepare_acquire();
+        let io = self.take_handle(class)?;
+        Some(Io::new(self, io))
+    }
+
+    fn prepare_acquire(&mut self) {
+        self.close_abandoned_files();
+        // An Io that was leaked (mem::forget) must not cost a handle for ever.
+        if self.reclaim_forgotten() {
+            self.core.stats.leaked();
+        }
+        self.submit_if_old();
+    }
+
+    fn take_handle(&mut self, class: Class) -> Option<WaitRef> {
+        let slot = self.slot();
+        let quota = self.core.session_quota;
+        if class != Class::Log && slot.in_use.load(Ordering::SeqCst) >= quota {
+            return None;
+        }
+        let index = self.core.free.take(self.core.capacity.limit(class))?;
+        slot.in_use.fetch_add(1, Ordering::SeqCst);
+        let handle = &self.core.handles[index as usize];
+        handle.view.session.store(self.id, Ordering::Relaxed);
+        handle.view.class.store(class as u8, Ordering::Relaxed);
+        let io = WaitRef { index, generation: handle.word.load().generation };
+        self.core.advance(io, State::Idle, State::HandedOut);
+        self.handed_out = Some(io);
+        Some(io)
+    }
+
+    fn wait_for_handle(&mut self, class: Class) -> Result<WaitRef, Cancelled> {
+        self.submit();
+        let core = Arc::clone(&self.core);
+        let started = clock::now();
+        loop {
+            let seen = self.slot().event.epoch();
+            core.capacity.register(class, self.id);
+            self.slot().mailbox.post(Wish::Any);
+            let taken = self.take_handle(class);
+            let cancelled = self.slot().cancelled.load(Ordering::SeqCst);
+            if taken.is_none() && !cancelled {
+                self.slot().event.wait(seen, None);
+            }
+            self.complete_assigned();
+            core.capacity.deregister(class, self.id, taken.is_some(), &core.sessions);
+            if let Some(io) = taken {
+                self.record_wait(started);
+                return Ok(io);
+            }
+            if cancelled {
+                return Err(Cancelled);
+            }
+        }
+    }
+
+    /// Waits for the I/O of a slot and takes its result.
+    ///
+    /// # Errors
+    /// The session was cancelled; the I/O goes on.
+    /// # Panics
+    /// If the slot was not issued.
+    pub fn wait(&mut self, operations: &mut Operations, slot: usize) -> Result<Outcome, Cancelled> {
+        let (io, issuer) = issued(operations, slot);
+        let own = if issuer == self.id { Own } else { Joined(io) };
+        self.wait_until(Wish::For(io), own, || operations.is_done(slot))?;
+        Ok(taken(operations, slot))
+    }
+
+    /// Waits for whichever of the operations' I/Os ends first; its slot and result.
+    ///
+    /// # Errors
+    /// The session was cancelled; the I/Os go on.
+    /// # Panics
+    /// If no slot is pending, or one was issued by another session.
+    pub fn wait_any(&mut self, operations: &mut Operations) -> Result<(usize, Outcome), Cancelled> {
+        assert!(operations.pending() > 0, "nothing to wait for");
+        let mine = operations.refs.iter().flatten().all(|(_, issuer)| *issuer == self.id);
+        assert!(mine, "wait_any needs operations of this session");
+        let refs = &operations.refs;
+        self.wait_until(Wish::Any, Among(refs), || operations.first_done().is_some())?;
+        let slot = operations.first_done().unwrap_or_default();
+        Ok((slot, taken(operations, slot)))
+    }
+
+    /// The result of a slot if it is there; otherwise the task is woken when it may be.
+    ///
+    /// # Errors
+    /// The session was cancelled; the I/O goes on.
+    /// # Panics
+    /// If the slot was not issued.
+    pub fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        operations: &mut Operations,
+        slot: usize,
+    ) -> Poll<Result<Outcome, Cancelled>> {
+        let (io, issuer) = issued(operations, slot);
+        self.submit();
+        if !operations.is_done(slot) {
+            self.core.try_complete(io, Completer::Waiter);
+        }
+        if !operations.is_done(slot) {
+            if issuer != self.id {
+                self.core.handles[io.index as usize].joiners.insert(self.id);
+            }
+            self.slot().event.register(context.waker());
+        }
+        if operations.is_done(slot) {
+            return Poll::Ready(Ok(taken(operations, slot)));
+        }
+        if self.slot().cancelled.load(Ordering::SeqCst) {
+            return Poll::Ready(Err(Cancelled));
+        }
+        Poll::Pending
+    }
+
+    /// Waits until somebody's I/O is complete, whoever issued it. Its result is the issuer's.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub fn join(&mut self, io: WaitRef) -> Result<(), Cancelled> {
+        let core = Arc::clone(&self.core);
+        let handle = &core.handles[io.index as usize];
+        self.wait_until(Wish::For(io), Joined(io), || {
+            handle.word.load().generation != io.generation
+        })
+    }
+
+    /// Whether somebody's I/O is complete.
+    pub fn is_complete(&self, io: WaitRef) -> bool {
+        self.core.handles[io.index as usize].word.load().generation != io.generation
+    }
+
+    /// The one way to sleep for I/O.
+    fn wait_until(
+        &mut self,
+        wish: Wish,
+        target: Target<'_>,
+        done: impl Fn() -> bool,
+    ) -> Result<(), Cancelled> {
+        if done() {
+            return Ok(());
+        }
+        self.submit();
+        let core = Arc::clone(&self.core);
+        let slot: &SessionSlot = &core.sessions[self.id as usize];
+        let started = clock::now();
+        let mut slept = false;
+        let result = loop {
+            let seen = slot.event.epoch();
+            if let Joined(io) = target {
+                // Anew each time: a completion that is late in draining may take the bit away,
+                // but then it signals us as well.
+                core.handles[io.index as usize].joiners.insert(self.id);
+            }
+            slot.mailbox.post(wish);
+            match (wish, target) {
+                (Wish::For(io), _) => {
+                    core.try_complete(io, Completer::Waiter);
+                }
+                (Wish::Any, Among(refs)) if !done() => complete_first(&core, refs),
+                (Wish::Any, _) => {}
+            }
+            let finished = done();
+            let cancelled = slot.cancelled.load(Ordering::SeqCst);
+            if !finished && !cancelled {
+                slept = true;
+                slot.event.wait(seen, None);
+            }
+            self.complete_assigned();
+            if finished {
+                break Ok(());
+            }
+            if cancelled {
+                break Err(Cancelled);
+            }
+        };
+        if let Joined(io) = target {
+            core.handles[io.index as usize].joiners.remove(self.id);
+        }
+        if slept {
+            self.record_wait(started);
+        }
+        result
+    }
+
+    /// Takes what a reaper put into the mailbox, and completes it.
+    fn complete_assigned(&self) {
+        if let Some(io) = self.slot().mailbox.take() {
+            self.core.try_complete(io, Completer::Waiter);
+        }
+    }
+
+    fn record_wait(&mut self, started: clock::Time) {
+        let waited = clock::now().since(started);
+        self.waits += 1;
+        self.wait_time += waited;
+        self.core.stats.waited(self.id, waited);
+    }
+}
+
+/// Whose I/O a wait is for.
+#[derive(Clone, Copy)]
+enum Target<'a> {
+    /// One of this session's own.
+    Own,
+    /// One that another session issued.
+    Joined(WaitRef),
+    /// The first of these, all this session's own.
+    Among(&'a [Option<(WaitRef, u32)>]),
+}
+
+/// Completes one I/O of the list that nobody has claimed, rather than sleeping.
+fn complete_first(core: &crate::core::Core, refs: &[Option<(WaitRef, u32)>]) {
+    for (io, _) in refs.iter().flatten() {
+        if core.try_complete(*io, Completer::Waiter) {
+            return;
+        }
+    }
+}
+
+fn issued(operations: &Operations, slot: usize) -> (WaitRef, u32) {
+    let found = operations.refs[slot];
+    assert!(found.is_some(), "slot {slot} has no I/O to wait for");
+    found.unwrap_or((WaitRef { index: 0, generation: 0 }, 0))
+}
+
+fn taken(operations: &mut Operations, slot: usize) -> Outcome {
+    let outcome = operations.take(slot);
+    assert!(outcome.is_some(), "slot {slot} was found done");
+    outcome.unwrap_or_default()
+}

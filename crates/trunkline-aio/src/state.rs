@@ -1,0 +1,223 @@
+//! The states of a handle, and the one word that holds them together with the generation.
+//!
+//! ```text
+//!  IDLE -> HANDED_OUT -> DEFINED -> STAGED -> SUBMITTED -> COMPLETED_IO -> COMPLETED_SHARED
+//!   ^          |                                                               |
+//!   |          v release                                                       v
+//!   +---- generation + 1 <------------------------------------------- COMPLETED_LOCAL
+//! ```
+//! State and generation share one atomic word, so no observer can see one without the other; a
+//! wait reference is a handle index and a generation, and is stale as soon as the word says so.
+//! The claim bit gives exactly one thread the right to complete a COMPLETED_IO handle.
+
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// Where a handle stands. The order is the order of a handle's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum State {
+    /// Free. Who may touch it: nobody but the free list.
+    Idle = 0,
+    /// Taken by a session that has not said what for. The session.
+    HandedOut = 1,
+    /// Operation, file, offset and memory are known. The session.
+    Defined = 2,
+    /// The stage callbacks have run. The session.
+    Staged = 3,
+    /// Given to the method. The thread that executes or reaps it.
+    Submitted = 4,
+    /// The raw result is known. Whoever wins the claim.
+    CompletedIo = 5,
+    /// The completion callbacks have run, the outcome is final. The claimer.
+    CompletedShared = 6,
+    /// The outcome is in the issuer's slot. The claimer, about to free the handle.
+    CompletedLocal = 7,
+}
+
+/// All states in order.
+pub const STATES: [State; 8] = [
+    State::Idle,
+    State::HandedOut,
+    State::Defined,
+    State::Staged,
+    State::Submitted,
+    State::CompletedIo,
+    State::CompletedShared,
+    State::CompletedLocal,
+];
+
+impl State {
+    /// The text of `pg_aios.state`.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Idle => "IDLE",
+            State::HandedOut => "HANDED_OUT",
+            State::Defined => "DEFINED",
+            State::Staged => "STAGED",
+            State::Submitted => "SUBMITTED",
+            State::CompletedIo => "COMPLETED_IO",
+            State::CompletedShared => "COMPLETED_SHARED",
+            State::CompletedLocal => "COMPLETED_LOCAL",
+        }
+    }
+
+    /// Whether a handle may go from this state to `to`.
+    pub fn may_become(self, to: State) -> bool {
+        use State::*;
+        matches!(
+            (self, to),
+            (Idle, HandedOut)
+                | (HandedOut, Defined | Idle)
+                | (Defined, Staged)
+                | (Staged, Submitted)
+                | (Submitted, CompletedIo)
+                | (CompletedIo, CompletedShared)
+                | (CompletedShared, CompletedLocal)
+                | (CompletedLocal, Idle)
+        )
+    }
+}
+
+/// One reading of a [`StateWord`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// The state.
+    pub state: State,
+    /// Whether a completer has claimed it.
+    pub claimed: bool,
+    /// The generation; starts at 1, so that 0 is never valid.
+    pub generation: u64,
+}
+
+const CLAIMED: u64 = 1 << 3;
+const GENERATION_SHIFT: u32 = 4;
+
+/// State, claim and generation in one word.
+#[derive(Debug)]
+pub(crate) struct StateWord(AtomicU64);
+
+impl StateWord {
+    /// IDLE in generation 1.
+    pub(crate) fn new() -> Self {
+        Self(AtomicU64::new(encode(State::Idle, 1)))
+    }
+
+    /// Everything published before the state was stored is visible afterwards.
+    pub(crate) fn load(&self) -> Seen {
+        decode(self.0.load(Ordering::SeqCst))
+    }
+
+    /// The only assignment of a state. Going to IDLE starts the next generation.
+    ///
+    /// # Panics
+    /// If the edge is not in the diagram, or the word does not say `from` in this generation:
+    /// either is a bug that would give the handle two owners.
+    pub(crate) fn advance(&self, generation: u64, from: State, to: State) {
+        assert!(from.may_become(to), "handle cannot go from {} to {}", from.name(), to.name());
+        let claimed = from >= State::CompletedIo;
+        let old = encode(from, generation) | if claimed { CLAIMED } else { 0 };
+        let new = match to {
+            State::Idle => encode(State::Idle, generation + 1),
+            State::CompletedShared | State::CompletedLocal => encode(to, generation) | CLAIMED,
+            _ => encode(to, generation),
+        };
+        if let Err(found) = self.0.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst) {
+            let found = decode(found);
+            panic_state(found, generation, from);
+        }
+    }
+
+    /// Takes the right to complete; true for exactly one caller per generation.
+    pub(crate) fn claim(&self, generation: u64) -> bool {
+        let free = encode(State::CompletedIo, generation);
+        self.0.compare_exchange(free, free | CLAIMED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+}
+
+#[cold]
+#[expect(clippy::panic, reason = "two owners of one handle: going on would corrupt memory")]
+fn panic_state(found: Seen, generation: u64, from: State) -> ! {
+    panic!(
+        "handle found {} in generation {}, expected {} in generation {generation}",
+        found.state.name(),
+        found.generation,
+        from.name(),
+    );
+}
+
+fn encode(state: State, generation: u64) -> u64 {
+    generation << GENERATION_SHIFT | state as u64
+}
+
+fn decode(word: u64) -> Seen {
+    Seen {
+        state: STATES[(word & 7) as usize],
+        claimed: word & CLAIMED != 0,
+        generation: word >> GENERATION_SHIFT,
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_edges_of_the_diagram_are_legal() {
+        let mut legal = 0;
+        for from in STATES {
+            for to in STATES {
+                legal += usize::from(from.may_become(to));
+            }
+        }
+        assert_eq!(legal, 9);
+        assert!(!State::Staged.may_become(State::Idle), "a staged handle must be executed");
+    }
+
+    #[test]
+    #[should_panic(expected = "expected STAGED in generation 1")]
+    fn advancing_from_the_wrong_state_is_caught() {
+        StateWord::new().advance(1, State::Staged, State::Submitted);
+    }
+
+    #[test]
+    #[should_panic(expected = "expected IDLE in generation 7")]
+    fn advancing_a_stale_generation_is_caught() {
+        StateWord::new().advance(7, State::Idle, State::HandedOut);
+    }
+}
+
+#[cfg(loom)]
+mod loom_tests {
+    use super::*;
+    use crate::sync::Arc;
+
+    #[test]
+    fn loom_exactly_one_thread_claims() {
+        loom::model(|| {
+            let word = Arc::new(StateWord(AtomicU64::new(encode(State::CompletedIo, 3))));
+            let other = Arc::clone(&word);
+            let thread = loom::thread::spawn(move || usize::from(other.claim(3)));
+            let mine = usize::from(word.claim(3));
+            let theirs = thread.join().unwrap_or(9);
+            assert_eq!(mine + theirs, 1);
+        });
+    }
+
+    #[test]
+    fn loom_a_stale_claim_never_succeeds() {
+        loom::model(|| {
+            let word = Arc::new(StateWord(AtomicU64::new(encode(State::CompletedIo, 3))));
+            let other = Arc::clone(&word);
+            let thread = loom::thread::spawn(move || {
+                if other.claim(3) {
+                    other.advance(3, State::CompletedIo, State::CompletedShared);
+                    other.advance(3, State::CompletedShared, State::CompletedLocal);
+                    other.advance(3, State::CompletedLocal, State::Idle);
+                }
+            });
+            assert!(!word.claim(4), "generation 4 has not completed");
+            drop(thread.join());
+            assert_eq!(word.load().generation, 4);
+        });
+    }
+}

@@ -1,0 +1,337 @@
+//! Counters and time distributions.
+//!
+//! Device time (how long the storage had an I/O) and wait time (how long a session slept) are kept
+//! apart: PostgreSQL 18's timing shows only the second, and sums of it say nothing about the disk.
+//! Times are HDR histograms of nanoseconds with two significant digits, in shards, so that
+//! recording is a short lock that is rarely contended.
+
+use crate::core::{COMPLETERS, Completer};
+use crate::handle::View;
+use crate::outcome::{Outcome, Status};
+use crate::request::{OPERATIONS, Operation};
+use crate::session::{CLASSES, Class};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use hdrhistogram::Histogram;
+use std::time::Duration;
+
+const SHARDS: usize = 8;
+/// Longest time told apart: 1000 s.
+const NANOS_MAX: u64 = 1_000_000_000_000;
+
+#[derive(Debug)]
+pub(crate) struct Stats {
+    by_kind: [[Cell; OPERATIONS.len()]; CLASSES.len()],
+    completers: [AtomicU64; COMPLETERS.len()],
+    general: General,
+    shards: Box<[Mutex<Shard>]>,
+}
+
+#[derive(Debug, Default)]
+struct Cell {
+    count: AtomicU64,
+    bytes: AtomicU64,
+    partial: AtomicU64,
+    warnings: AtomicU64,
+    errors: AtomicU64,
+    device_nanos: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct General {
+    batches: AtomicU64,
+    overflowed: AtomicU64,
+    needed_now: AtomicU64,
+    cached: AtomicU64,
+    retried: AtomicU64,
+    moved: AtomicU64,
+    advised: AtomicU64,
+    leaked: AtomicU64,
+    waits: AtomicU64,
+    wait_nanos: AtomicU64,
+    in_flight_sum: AtomicU64,
+    in_flight_samples: AtomicU64,
+    in_flight_max: AtomicU64,
+    workers_launched: AtomicU64,
+    workers_refused: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Shard {
+    device: Vec<Histogram<u32>>,
+    wait: Histogram<u32>,
+}
+
+/// Totals of one operation in one class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OperationCounters {
+    /// I/Os completed, failed ones included.
+    pub count: u64,
+    /// Bytes transferred.
+    pub bytes: u64,
+    /// Ended short of what was asked, without an error.
+    pub partial: u64,
+    /// Ended with a warning of a callback.
+    pub warnings: u64,
+    /// Failed.
+    pub errors: u64,
+    /// Time that the storage had them, summed.
+    pub device_time: Duration,
+}
+
+/// Everything counted since the start of the instance.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// By class and operation, in the order of [`CLASSES`] and [`OPERATIONS`].
+    pub by_kind: [[OperationCounters; OPERATIONS.len()]; CLASSES.len()],
+    /// I/Os by who completed them, in the order of [`COMPLETERS`].
+    pub completers: [u64; COMPLETERS.len()],
+    /// Batches submitted to a method.
+    pub batches: u64,
+    /// I/Os executed by their issuer because the method had no room.
+    pub overflowed: u64,
+    /// I/Os executed by their issuer because they were needed at once, with nothing in flight.
+    pub needed_now: u64,
+    /// Reads that the issuer found in the page cache, without waiting and without a hop.
+    pub cached: u64,
+    /// Executions repeated after EINTR or EAGAIN.
+    pub retried: u64,
+    /// I/Os moved to the workers because a ring broke.
+    pub moved: u64,
+    /// Ranges advised to the kernel under `sync`.
+    pub advised: u64,
+    /// Handles given back because their holder forgot them.
+    pub leaked: u64,
+    /// Times a session slept for I/O or for a handle.
+    pub waits: u64,
+    /// How long, summed.
+    pub wait_time: Duration,
+    /// Handles in use, summed over the moments of submission.
+    pub in_flight_sum: u64,
+    /// Number of those moments.
+    pub in_flight_samples: u64,
+    /// The most handles in use at such a moment.
+    pub in_flight_max: u64,
+    /// Worker threads started.
+    pub workers_launched: u64,
+    /// Worker threads that the system refused.
+    pub workers_refused: u64,
+}
+
+impl Counters {
+    /// One class and operation.
+    pub fn of(&self, class: Class, operation: Operation) -> OperationCounters {
+        self.by_kind[class as usize][operation as usize]
+    }
+
+    /// One operation, all classes.
+    pub fn operation(&self, operation: Operation) -> OperationCounters {
+        let mut sum = OperationCounters::default();
+        for row in &self.by_kind {
+            let cell = row[operation as usize];
+            sum.count += cell.count;
+            sum.bytes += cell.bytes;
+            sum.partial += cell.partial;
+            sum.warnings += cell.warnings;
+            sum.errors += cell.errors;
+            sum.device_time += cell.device_time;
+        }
+        sum
+    }
+
+    /// I/Os completed by one kind of thread.
+    pub fn completed_by(&self, completer: Completer) -> u64 {
+        self.completers[completer as usize]
+    }
+
+    /// Mean number of handles in use at submission.
+    pub fn in_flight_mean(&self) -> f64 {
+        self.in_flight_sum as f64 / self.in_flight_samples.max(1) as f64
+    }
+}
+
+/// Distributions in nanoseconds.
+#[derive(Debug, Clone)]
+pub struct Latencies {
+    device: Vec<Option<Histogram<u32>>>,
+    wait: Histogram<u32>,
+}
+
+impl Latencies {
+    /// How long the storage had the I/Os of one class and operation; `None` if there were none.
+    pub fn device(&self, class: Class, operation: Operation) -> Option<&Histogram<u32>> {
+        self.device[class as usize * OPERATIONS.len() + operation as usize].as_ref()
+    }
+
+    /// How long sessions slept.
+    pub fn wait(&self) -> &Histogram<u32> {
+        &self.wait
+    }
+}
+
+impl Stats {
+    pub(crate) fn new() -> Self {
+        let shard = || {
+            let kinds = CLASSES.len() * OPERATIONS.len();
+            // All allocated now: recording is on the I/O path.
+            let device = (0..kinds).map(|_| histogram()).collect();
+            Mutex::new(Shard { device, wait: histogram() })
+        };
+        Self {
+            by_kind: Default::default(),
+            completers: Default::default(),
+            general: General::default(),
+            shards: (0..SHARDS).map(|_| shard()).collect(),
+        }
+    }
+
+    pub(crate) fn submitted(&self, count: usize, in_flight: u32) {
+        let general = &self.general;
+        add(&general.batches, 1);
+        self.sample_in_flight(count as u64, in_flight);
+    }
+
+    pub(crate) fn needed_now(&self, in_flight: u32) {
+        add(&self.general.needed_now, 1);
+        self.sample_in_flight(1, in_flight);
+    }
+
+    pub(crate) fn cached(&self, in_flight: u32) {
+        add(&self.general.cached, 1);
+        self.sample_in_flight(1, in_flight);
+    }
+
+    fn sample_in_flight(&self, weight: u64, in_flight: u32) {
+        let general = &self.general;
+        add(&general.in_flight_samples, weight);
+        add(&general.in_flight_sum, weight * u64::from(in_flight));
+        general.in_flight_max.fetch_max(u64::from(in_flight), Ordering::Relaxed);
+    }
+
+    pub(crate) fn overflowed(&self, count: usize) {
+        if count > 0 {
+            add(&self.general.overflowed, count as u64);
+        }
+    }
+
+    pub(crate) fn retried(&self) {
+        add(&self.general.retried, 1);
+    }
+
+    pub(crate) fn moved(&self, count: usize) {
+        add(&self.general.moved, count as u64);
+    }
+
+    pub(crate) fn advised(&self) {
+        add(&self.general.advised, 1);
+    }
+
+    pub(crate) fn leaked(&self) {
+        add(&self.general.leaked, 1);
+    }
+
+    pub(crate) fn worker_launched(&self) {
+        add(&self.general.workers_launched, 1);
+    }
+
+    pub(crate) fn worker_refused(&self) {
+        add(&self.general.workers_refused, 1);
+    }
+
+    pub(crate) fn waited(&self, session: u32, time: Duration) {
+        add(&self.general.waits, 1);
+        add(&self.general.wait_nanos, nanos(time));
+        self.shards[session as usize % SHARDS].lock().wait.saturating_record(nanos(time));
+    }
+
+    pub(crate) fn completed(
+        &self,
+        index: u32,
+        view: &View,
+        outcome: Outcome,
+        device: Duration,
+        completer: Completer,
+    ) {
+        let (class, operation) = (view.class() as usize, view.operation() as usize);
+        let cell = &self.by_kind[class][operation];
+        add(&cell.count, 1);
+        let raw = view.raw.load(Ordering::Relaxed);
+        add(&cell.bytes, u64::try_from(raw).unwrap_or(0));
+        match outcome.status {
+            Status::Partial => add(&cell.partial, 1),
+            Status::Warning => add(&cell.warnings, 1),
+            Status::Error => add(&cell.errors, 1),
+            Status::Ok | Status::Unknown => {}
+        }
+        add(&cell.device_nanos, nanos(device));
+        add(&self.completers[completer as usize], 1);
+        let mut shard = self.shards[index as usize % SHARDS].lock();
+        let at = class * OPERATIONS.len() + operation;
+        shard.device[at].saturating_record(nanos(device));
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let general = &self.general;
+        Counters {
+            by_kind: std::array::from_fn(|class| {
+                std::array::from_fn(|operation| {
+                    let cell = &self.by_kind[class][operation];
+                    OperationCounters {
+                        count: get(&cell.count),
+                        bytes: get(&cell.bytes),
+                        partial: get(&cell.partial),
+                        warnings: get(&cell.warnings),
+                        errors: get(&cell.errors),
+                        device_time: Duration::from_nanos(get(&cell.device_nanos)),
+                    }
+                })
+            }),
+            completers: std::array::from_fn(|at| get(&self.completers[at])),
+            batches: get(&general.batches),
+            overflowed: get(&general.overflowed),
+            needed_now: get(&general.needed_now),
+            cached: get(&general.cached),
+            retried: get(&general.retried),
+            moved: get(&general.moved),
+            advised: get(&general.advised),
+            leaked: get(&general.leaked),
+            waits: get(&general.waits),
+            wait_time: Duration::from_nanos(get(&general.wait_nanos)),
+            in_flight_sum: get(&general.in_flight_sum),
+            in_flight_samples: get(&general.in_flight_samples),
+            in_flight_max: get(&general.in_flight_max),
+            workers_launched: get(&general.workers_launched),
+            workers_refused: get(&general.workers_refused),
+        }
+    }
+
+    pub(crate) fn latencies(&self) -> Latencies {
+        let kinds = CLASSES.len() * OPERATIONS.len();
+        let mut sum = Latencies { device: vec![None; kinds], wait: histogram() };
+        for shard in &self.shards {
+            let shard = shard.lock();
+            for (total, part) in sum.device.iter_mut().zip(&shard.device) {
+                if !part.is_empty() {
+                    // Equal bounds: adding cannot fail.
+                    let _ = total.get_or_insert_with(histogram).add(part);
+                }
+            }
+            let _ = sum.wait.add(&shard.wait);
+        }
+        sum
+    }
+}
+
+#[expect(clippy::expect_used, reason = "constant bounds, checked by every test of this crate")]
+fn histogram() -> Histogram<u32> {
+    Histogram::new_with_bounds(1, NANOS_MAX, 2).expect("valid bounds")
+}
+
+fn add(counter: &AtomicU64, amount: u64) {
+    counter.fetch_add(amount, Ordering::Relaxed);
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,141 @@
+//! A bounded channel for messages between threads off the I/O path.
+//!
+//! Many senders, many receivers, first in first out. Sending to a full channel waits; the I/O path
+//! itself uses bitmaps and rings that cannot fill up.
+
+use super::atomic::Ordering;
+use super::{Arc, Futex, Mutex};
+use std::collections::VecDeque;
+
+#[derive(Debug)]
+struct Shared<T> {
+    state: Mutex<State<T>>,
+    // Bumped on every change; sleepers of both sides wait on it.
+    changed: Futex,
+    capacity: usize,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    queue: VecDeque<T>,
+    senders: usize,
+    receivers: usize,
+}
+
+/// The sending side; clone it for more senders.
+#[derive(Debug)]
+pub struct Sender<T>(Arc<Shared<T>>);
+
+/// The receiving side; clone it for more receivers.
+#[derive(Debug)]
+pub struct Receiver<T>(Arc<Shared<T>>);
+
+/// The other side is gone; gives the message back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disconnected<T>(pub T);
+
+/// A channel that holds up to `capacity` messages (at least 1).
+pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+    let capacity = capacity.max(1);
+    let shared = Arc::new(Shared {
+        state: Mutex::new(State {
+            queue: VecDeque::with_capacity(capacity),
+            senders: 1,
+            receivers: 1,
+        }),
+        changed: Futex::new(0),
+        capacity,
+    });
+    (Sender(Arc::clone(&shared)), Receiver(shared))
+}
+
+impl<T> Shared<T> {
+    fn notify(&self) {
+        self.changed.word().fetch_add(1, Ordering::SeqCst);
+        self.changed.wake(u32::MAX >> 1);
+    }
+}
+
+impl<T> Sender<T> {
+    /// Waits for room and sends.
+    ///
+    /// # Errors
+    /// Every receiver is gone.
+    pub fn send(&self, message: T) -> Result<(), Disconnected<T>> {
+        loop {
+            let seen = self.0.changed.word().load(Ordering::SeqCst);
+            {
+                let mut state = self.0.state.lock();
+                if state.receivers == 0 {
+                    return Err(Disconnected(message));
+                }
+                if state.queue.len() < self.0.capacity {
+                    state.queue.push_back(message);
+                    break;
+                }
+            }
+            self.0.changed.wait(seen, None);
+        }
+        self.0.notify();
+        Ok(())
+    }
+}
+
+impl<T> Receiver<T> {
+    /// Waits for a message; `None` once every sender is gone and the channel is empty.
+    pub fn receive(&self) -> Option<T> {
+        loop {
+            let seen = self.0.changed.word().load(Ordering::SeqCst);
+            let received = {
+                let mut state = self.0.state.lock();
+                let received = state.queue.pop_front();
+                if received.is_none() && state.senders == 0 {
+                    return None;
+                }
+                received
+            };
+            if received.is_some() {
+                self.0.notify();
+                return received;
+            }
+            self.0.changed.wait(seen, None);
+        }
+    }
+
+    /// A message if there is one now.
+    pub fn try_receive(&self) -> Option<T> {
+        let received = self.0.state.lock().queue.pop_front();
+        if received.is_some() {
+            self.0.notify();
+        }
+        received
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        self.0.state.lock().senders += 1;
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Clone for Receiver<T> {
+    fn clone(&self) -> Self {
+        self.0.state.lock().receivers += 1;
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        self.0.state.lock().senders -= 1;
+        self.0.notify();
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        self.0.state.lock().receivers -= 1;
+        self.0.notify();
+    }
+}

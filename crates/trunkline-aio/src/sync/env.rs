@@ -1,0 +1,9 @@
+//! The environment, read in one place.
+
+use std::ffi::OsString;
+
+/// The value of an environment variable.
+#[expect(clippy::disallowed_methods, reason = "the façade's own way to read the environment")]
+pub fn var(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}

@@ -1,0 +1,124 @@
+//! One 32-bit word that threads can sleep on: the only blocking primitive below the locks.
+//!
+//! The kernel's private futex in an ordinary build; a model of it under the scheduler (which owns
+//! time, so timeouts fire in virtual time) and under loom (which has no timeouts).
+
+use super::atomic::AtomicU32;
+#[cfg(any(feature = "sched", loom))]
+use super::atomic::Ordering;
+use std::time::Duration;
+
+/// Why [`Futex::wait`] came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FutexWait {
+    /// Woken, interrupted, or the word had already changed: look again.
+    Look,
+    /// The timeout passed first.
+    TimedOut,
+}
+
+/// An atomic word with wait and wake.
+#[derive(Debug, Default)]
+pub struct Futex {
+    word: AtomicU32,
+    #[cfg(loom)]
+    lock: loom::sync::Mutex<()>,
+    #[cfg(loom)]
+    woken: loom::sync::Condvar,
+}
+
+impl Futex {
+    /// A futex whose word is `value`.
+    pub fn new(value: u32) -> Self {
+        Self {
+            word: AtomicU32::new(value),
+            #[cfg(loom)]
+            lock: loom::sync::Mutex::new(()),
+            #[cfg(loom)]
+            woken: loom::sync::Condvar::new(),
+        }
+    }
+
+    /// The word.
+    pub fn word(&self) -> &AtomicU32 {
+        &self.word
+    }
+
+    /// Sleeps if the word still is `expected`. May return without cause.
+    #[cfg(not(loom))]
+    pub fn wait(&self, expected: u32, timeout: Option<Duration>) -> FutexWait {
+        #[cfg(feature = "sched")]
+        if super::sched::active() {
+            if self.word.load(Ordering::SeqCst) != expected {
+                return FutexWait::Look;
+            }
+            let deadline = timeout.map(|t| crate::clock::now().after(t));
+            let timed_out = super::sched::block(self.address(), deadline.map(|d| d.nanos()));
+            return if timed_out { FutexWait::TimedOut } else { FutexWait::Look };
+        }
+        kernel::wait(&self.word, expected, timeout)
+    }
+
+    /// Wakes up to `count` sleepers.
+    #[cfg(not(loom))]
+    pub fn wake(&self, count: u32) {
+        #[cfg(feature = "sched")]
+        if super::sched::active() {
+            super::sched::wake(self.address(), count as usize);
+            return;
+        }
+        kernel::wake(&self.word, count);
+    }
+
+    #[cfg(all(feature = "sched", not(loom)))]
+    fn address(&self) -> usize {
+        self.word.as_ptr().addr()
+    }
+
+    /// Sleeps if the word still is `expected`.
+    #[cfg(loom)]
+    pub fn wait(&self, expected: u32, _timeout: Option<Duration>) -> FutexWait {
+        if let Ok(guard) = self.lock.lock()
+            && self.word.load(Ordering::SeqCst) == expected
+        {
+            drop(self.woken.wait(guard));
+        }
+        FutexWait::Look
+    }
+
+    /// Wakes every sleeper.
+    #[cfg(loom)]
+    pub fn wake(&self, _count: u32) {
+        drop(self.lock.lock());
+        self.woken.notify_all();
+    }
+}
+
+#[cfg(not(loom))]
+mod kernel {
+    use super::{AtomicU32, Duration, FutexWait};
+    use rustix::thread::futex;
+
+    /// The word as rustix wants it.
+    fn raw(word: &AtomicU32) -> &std::sync::atomic::AtomicU32 {
+        // SAFETY: the façade's AtomicU32 is std's, or a repr(transparent) wrapper around it, and
+        // the reference keeps it alive.
+        unsafe { &*word.as_ptr().cast::<std::sync::atomic::AtomicU32>() }
+    }
+
+    pub(super) fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> FutexWait {
+        let timeout = timeout.map(|t| futex::Timespec {
+            tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(t.subsec_nanos()),
+        });
+        match futex::wait(raw(word), futex::Flags::PRIVATE, expected, timeout.as_ref()) {
+            Err(rustix::io::Errno::TIMEDOUT) => FutexWait::TimedOut,
+            _ => FutexWait::Look,
+        }
+    }
+
+    pub(super) fn wake(word: &AtomicU32, count: u32) {
+        // Waking cannot fail on a mapped, aligned word.
+        let _ = futex::wake(raw(word), futex::Flags::PRIVATE, count);
+    }
+}

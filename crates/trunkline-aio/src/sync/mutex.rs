@@ -1,0 +1,101 @@
+//! A mutex without poisoning, known to the deterministic scheduler.
+//!
+//! Every critical section of this crate is short and does not block; a panic inside one is a bug
+//! that stops the process or fails the test, so the poison flag of std's mutex would only add an
+//! error that nobody can act on.
+
+#[cfg(loom)]
+use loom::sync as imp;
+#[cfg(not(loom))]
+use std::sync as imp;
+
+use std::ops::{Deref, DerefMut};
+
+/// Mutual exclusion for short critical sections that never block inside.
+#[derive(Debug, Default)]
+pub struct Mutex<T> {
+    #[cfg_attr(not(loom), expect(clippy::disallowed_types, reason = "the façade's own lock"))]
+    inner: imp::Mutex<T>,
+}
+
+/// Holds the lock until dropped.
+#[derive(Debug)]
+pub struct MutexGuard<'a, T> {
+    // Taken out first on drop, so that a waiter told by the scheduler finds the lock free.
+    guard: Option<imp::MutexGuard<'a, T>>,
+    #[cfg(all(feature = "sched", not(loom)))]
+    lock: &'a Mutex<T>,
+}
+
+impl<T> Mutex<T> {
+    /// Wraps a value.
+    pub fn new(value: T) -> Self {
+        Self { inner: imp::Mutex::new(value) }
+    }
+
+    /// Takes the lock, waiting for it if need be.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        #[cfg(all(feature = "sched", not(loom)))]
+        if super::sched::active() {
+            return self.lock_scheduled();
+        }
+        let guard = match self.inner.lock() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        self.wrap(guard)
+    }
+
+    fn wrap<'a>(&'a self, guard: imp::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        MutexGuard {
+            guard: Some(guard),
+            #[cfg(all(feature = "sched", not(loom)))]
+            lock: self,
+        }
+    }
+
+    #[cfg(all(feature = "sched", not(loom)))]
+    fn lock_scheduled(&self) -> MutexGuard<'_, T> {
+        use std::sync::TryLockError;
+        super::sched::point();
+        loop {
+            match self.inner.try_lock() {
+                Ok(guard) => return self.wrap(guard),
+                Err(TryLockError::Poisoned(poisoned)) => return self.wrap(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => super::sched::block(self.address(), None),
+            };
+        }
+    }
+
+    #[cfg(all(feature = "sched", not(loom)))]
+    fn address(&self) -> usize {
+        std::ptr::from_ref(&self.inner).addr()
+    }
+}
+
+impl<T> Drop for MutexGuard<'_, T> {
+    fn drop(&mut self) {
+        drop(self.guard.take());
+        #[cfg(all(feature = "sched", not(loom)))]
+        super::sched::wake(self.lock.address(), usize::MAX);
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        match &self.guard {
+            Some(guard) => guard,
+            None => unreachable!("the guard is taken only by drop"),
+        }
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        match &mut self.guard {
+            Some(guard) => guard,
+            None => unreachable!("the guard is taken only by drop"),
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! A deterministic scheduler: real code, one thread at a time, every choice from a seed.
+//!
+//! [`run`] starts its closure as the first task. Each façade atomic, lock and futex is a *switch
+//! point*: the running task hands the baton to a task that the seeded generator picks. A task that
+//! would block gives the baton away until another task wakes its address. When every task is
+//! blocked, the clock jumps to the earliest timeout; when there is none, that is a deadlock, and
+//! the run fails with the name and the place of every task. The same seed gives the same run.
+//!
+//! ```text
+//!   point()        maybe switch            wake(address, n)   blocked -> ready
+//!   block(address) running -> blocked      nobody ready       clock := earliest deadline, or fail
+//! ```
+//!
+//! Tasks are OS threads, so thread-locals, panics and stacks are the real ones. After a failure the
+//! other tasks stay parked for good: the process is a test about to end.
+
+#![expect(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "the scheduler is what the façade's locks and threads are made of"
+)]
+
+use std::cell::RefCell;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// How much virtual time one switch point takes, in nanoseconds.
+const STEP_NS: u64 = 50;
+
+/// How to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Config {
+    /// Decides every switch and every random number of the run.
+    pub seed: u64,
+    /// One in this many switch points switches; at least 1.
+    pub switch_one_in: u32,
+    /// More switch points than this fail the run as a livelock.
+    pub steps_max: u64,
+}
+
+impl Config {
+    /// The usual configuration for a seed: switches at one point in three.
+    pub fn new(seed: u64) -> Self {
+        Self { seed, switch_one_in: 3, steps_max: 20_000_000 }
+    }
+}
+
+/// What a run did.
+#[derive(Debug, Clone, Copy)]
+pub struct Report {
+    /// Switch points passed.
+    pub steps: u64,
+    /// Times the baton changed hands.
+    pub switches: u64,
+    /// Virtual nanoseconds passed.
+    pub nanos: u64,
+    /// A hash over every scheduling choice: equal for equal seeds.
+    pub fingerprint: u64,
+}
+
+/// Why a run failed; names the seed.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// The seed to run again.
+    pub seed: u64,
+    /// What happened, and where every task stood.
+    pub message: String,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "seed {}: {}", self.seed, self.message)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Status {
+    Ready,
+    Blocked { address: usize, deadline: Option<u64> },
+    Finished,
+}
+
+struct Task {
+    name: String,
+    status: Status,
+    timed_out: bool,
+    baton: Arc<Condvar>,
+}
+
+struct World {
+    config: Config,
+    tasks: Vec<Task>,
+    running: usize,
+    random: u64,
+    now: u64,
+    steps: u64,
+    switches: u64,
+    fingerprint: u64,
+    failure: Option<String>,
+    done: bool,
+}
+
+struct Shared {
+    world: Mutex<World>,
+    ended: Condvar,
+}
+
+#[derive(Clone)]
+struct Me {
+    shared: Arc<Shared>,
+    task: usize,
+}
+
+thread_local! {
+    static ME: RefCell<Option<Me>> = const { RefCell::new(None) };
+}
+
+fn me() -> Option<Me> {
+    // A thread-local that is being destroyed belongs to a task that has ended.
+    ME.try_with(|me| me.borrow().clone()).ok().flatten()
+}
+
+/// Whether this thread runs under a scheduler.
+pub fn active() -> bool {
+    ME.try_with(|me| me.borrow().is_some()).unwrap_or(false)
+}
+
+/// Runs `body` and every thread it starts through the façade, to the end of all of them.
+///
+/// # Errors
+/// A panic in any task, a deadlock, or a livelock, with the seed.
+pub fn run(config: Config, body: impl FnOnce() + Send + 'static) -> Result<Report, Failure> {
+    let shared = Arc::new(Shared {
+        world: Mutex::new(World {
+            config,
+            tasks: Vec::new(),
+            running: 0,
+            random: config.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            now: 0,
+            steps: 0,
+            switches: 0,
+            fingerprint: 0,
+            failure: None,
+            done: false,
+        }),
+        ended: Condvar::new(),
+    });
+    start(&shared, "main".into(), body);
+    let mut world = lock(&shared.world);
+    while !world.done && world.failure.is_none() {
+        world = shared.ended.wait(world).unwrap_or_else(PoisonError::into_inner);
+    }
+    match &world.failure {
+        Some(message) => Err(Failure { seed: config.seed, message: message.clone() }),
+        None => Ok(Report {
+            steps: world.steps,
+            switches: world.switches,
+            nanos: world.now,
+            fingerprint: world.fingerprint,
+        }),
+    }
+}
+
+/// Virtual nanoseconds since the run began; `None` outside a run.
+pub(crate) fn now() -> Option<u64> {
+    me().map(|me| lock(&me.shared.world).now)
+}
+
+/// A number from the run's generator; `None` outside a run.
+pub(crate) fn random() -> Option<u64> {
+    me().map(|me| lock(&me.shared.world).next_random())
+}
+
+/// A place where another task may run.
+pub fn point() {
+    let Some(me) = me() else { return };
+    let mut world = lock(&me.shared.world);
+    world.steps += 1;
+    world.now += STEP_NS;
+    if world.steps > world.config.steps_max {
+        let message = format!("livelock: {} switch points passed", world.steps);
+        fail(&me.shared, &mut world, message);
+    } else {
+        let one_in = u64::from(world.config.switch_one_in.max(1));
+        if !world.next_random().is_multiple_of(one_in) {
+            return;
+        }
+        let next = world.pick_ready();
+        world.hand_over(next);
+    }
+    await_baton(&me, world);
+}
+
+/// Gives the baton away until `address` is woken or virtual time reaches `deadline`.
+/// Returns whether the deadline came first.
+pub(crate) fn block(address: usize, deadline: Option<u64>) -> bool {
+    let Some(me) = me() else { return false };
+    let mut world = lock(&me.shared.world);
+    world.steps += 1;
+    world.tasks[me.task].status = Status::Blocked { address, deadline };
+    world.tasks[me.task].timed_out = false;
+    dispatch(&me.shared, &mut world);
+    await_baton(&me, world)
+}
+
+/// Makes up to `count` tasks that block on `address` ready; which ones, the seed decides.
+pub(crate) fn wake(address: usize, count: usize) {
+    let Some(me) = me() else { return };
+    {
+        let mut world = lock(&me.shared.world);
+        for _ in 0..count {
+            let waiting: Vec<usize> = world.positions(
+                |t| matches!(t.status, Status::Blocked { address: a, .. } if a == address),
+            );
+            if waiting.is_empty() {
+                break;
+            }
+            let choice = world.next_random() as usize % waiting.len();
+            world.tasks[waiting[choice]].status = Status::Ready;
+        }
+    }
+    point();
+}
+
+/// Starts a task from inside a run; returns the address that is woken when it ends.
+pub(super) fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> Option<TaskRef> {
+    let me = me()?;
+    let task = start(&me.shared, name, body);
+    point();
+    Some(TaskRef { shared: me.shared, task })
+}
+
+/// A started task.
+#[derive(Clone)]
+pub(super) struct TaskRef {
+    shared: Arc<Shared>,
+    task: usize,
+}
+
+impl TaskRef {
+    /// Blocks until the task has ended.
+    pub(super) fn join(&self) {
+        loop {
+            if lock(&self.shared.world).tasks[self.task].status == Status::Finished {
+                return;
+            }
+            block(self.end_address(), None);
+        }
+    }
+
+    fn end_address(&self) -> usize {
+        // Any number that is no address of a façade word: those are aligned to at least four.
+        self.task * 4 + 1
+    }
+}
+
+fn start(shared: &Arc<Shared>, name: String, body: impl FnOnce() + Send + 'static) -> usize {
+    let baton = Arc::new(Condvar::new());
+    let task = {
+        let mut world = lock(&shared.world);
+        world.tasks.push(Task {
+            name: name.clone(),
+            status: Status::Ready,
+            timed_out: false,
+            baton,
+        });
+        world.tasks.len() - 1
+    };
+    let me = Me { shared: Arc::clone(shared), task };
+    let spawned = std::thread::Builder::new().name(name).spawn(move || {
+        ME.with(|slot| *slot.borrow_mut() = Some(me.clone()));
+        await_baton(&me, lock(&me.shared.world));
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        finish(&me, result.err());
+    });
+    if let Err(error) = spawned {
+        let mut world = lock(&shared.world);
+        fail(shared, &mut world, format!("cannot start a thread: {error}"));
+    }
+    task
+}
+
+fn finish(me: &Me, panic: Option<Box<dyn std::any::Any + Send>>) {
+    if panic.is_none() {
+        wake(TaskRef { shared: Arc::clone(&me.shared), task: me.task }.end_address(), usize::MAX);
+    }
+    ME.with(|slot| *slot.borrow_mut() = None);
+    let mut world = lock(&me.shared.world);
+    world.tasks[me.task].status = Status::Finished;
+    if let Some(panic) = panic {
+        let text = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string))
+            .unwrap_or_else(|| "panic without a message".into());
+        let message = format!("task {} panicked: {text}", world.tasks[me.task].name);
+        fail(&me.shared, &mut world, message);
+        return;
+    }
+    // A joiner that blocked between the wake above and now must look again.
+    let address = TaskRef { shared: Arc::clone(&me.shared), task: me.task }.end_address();
+    for task in &mut world.tasks {
+        if matches!(task.status, Status::Blocked { address: a, .. } if a == address) {
+            task.status = Status::Ready;
+        }
+    }
+    if world.tasks.iter().all(|t| t.status == Status::Finished) {
+        world.done = true;
+        me.shared.ended.notify_all();
+    } else {
+        dispatch(&me.shared, &mut world);
+    }
+}
+
+/// Picks who runs next when the running task cannot.
+fn dispatch(shared: &Shared, world: &mut World) {
+    if world.positions(|t| t.status == Status::Ready).is_empty() {
+        let earliest = world
+            .tasks
+            .iter()
+            .enumerate()
+            .filter_map(|(i, t)| match t.status {
+                Status::Blocked { deadline: Some(deadline), .. } => Some((deadline, i)),
+                _ => None,
+            })
+            .min();
+        let Some((deadline, task)) = earliest else {
+            let message = format!("deadlock: {}", world.describe());
+            fail(shared, world, message);
+            return;
+        };
+        world.now = world.now.max(deadline);
+        world.tasks[task].status = Status::Ready;
+        world.tasks[task].timed_out = true;
+    }
+    let next = world.pick_ready();
+    world.hand_over(next);
+}
+
+fn fail(shared: &Shared, world: &mut World, message: String) {
+    if world.failure.is_none() {
+        world.failure = Some(message);
+    }
+    shared.ended.notify_all();
+}
+
+/// Waits for the baton; returns whether the task was made ready by its deadline.
+fn await_baton(me: &Me, mut world: MutexGuard<'_, World>) -> bool {
+    let baton = Arc::clone(&world.tasks[me.task].baton);
+    // After a failure nobody hands the baton on: the task parks here until the process ends.
+    while world.running != me.task || world.failure.is_some() {
+        world = baton.wait(world).unwrap_or_else(PoisonError::into_inner);
+    }
+    world.tasks[me.task].timed_out
+}
+
+fn lock(world: &Mutex<World>) -> MutexGuard<'_, World> {
+    world.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl World {
+    fn positions(&self, wanted: impl Fn(&Task) -> bool) -> Vec<usize> {
+        self.tasks.iter().enumerate().filter(|(_, t)| wanted(t)).map(|(i, _)| i).collect()
+    }
+
+    fn pick_ready(&mut self) -> usize {
+        let ready = self.positions(|t| t.status == Status::Ready);
+        let choice = self.next_random() as usize % ready.len().max(1);
+        ready.get(choice).copied().unwrap_or(self.running)
+    }
+
+    fn hand_over(&mut self, next: usize) {
+        self.fingerprint = (self.fingerprint ^ next as u64).wrapping_mul(0x0100_0000_01B3);
+        if next != self.running {
+            self.switches += 1;
+            self.running = next;
+        }
+        self.tasks[next].baton.notify_all();
+    }
+
+    /// xorshift64*, Vigna 2016.
+    fn next_random(&mut self) -> u64 {
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        self.random.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    fn describe(&self) -> String {
+        let tasks: Vec<String> =
+            self.tasks.iter().map(|t| format!("{} {:?}", t.name, t.status)).collect();
+        tasks.join("; ")
+    }
+}

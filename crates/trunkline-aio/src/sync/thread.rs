@@ -1,0 +1,86 @@
+//! Threads of the façade: named, joinable, and tasks of the scheduler where one is running.
+
+#![expect(clippy::disallowed_methods, reason = "the façade's own way to start a thread")]
+
+use std::io;
+
+/// A started thread; joining is not required.
+#[derive(Debug)]
+pub struct JoinHandle {
+    kind: Kind,
+}
+
+enum Kind {
+    Native(std::thread::JoinHandle<()>),
+    #[cfg(feature = "sched")]
+    Task(super::sched::TaskRef),
+}
+
+impl std::fmt::Debug for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Kind::Native(handle) => f.debug_tuple("Native").field(handle).finish(),
+            #[cfg(feature = "sched")]
+            Kind::Task(_) => f.write_str("Task"),
+        }
+    }
+}
+
+impl JoinHandle {
+    /// Waits for the end of the thread.
+    ///
+    /// # Errors
+    /// The thread panicked.
+    pub fn join(self) -> Result<(), ThreadPanicked> {
+        match self.kind {
+            Kind::Native(handle) => handle.join().map_err(|_| ThreadPanicked),
+            #[cfg(feature = "sched")]
+            Kind::Task(task) => {
+                task.join();
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The joined thread ended in a panic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadPanicked;
+
+impl std::fmt::Display for ThreadPanicked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("thread ended in a panic")
+    }
+}
+
+impl std::error::Error for ThreadPanicked {}
+
+/// Starts a thread.
+///
+/// # Errors
+/// The operating system refuses another thread.
+pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle> {
+    #[cfg(feature = "sched")]
+    if super::sched::active() {
+        let task = super::sched::spawn(name.to_owned(), body)
+            .ok_or_else(|| io::Error::other("the scheduler has ended"))?;
+        return Ok(JoinHandle { kind: Kind::Task(task) });
+    }
+    let handle = std::thread::Builder::new().name(name.to_owned()).spawn(body)?;
+    Ok(JoinHandle { kind: Kind::Native(handle) })
+}
+
+/// Lets another thread run.
+pub fn yield_now() {
+    #[cfg(feature = "sched")]
+    if super::sched::active() {
+        super::sched::point();
+        return;
+    }
+    std::thread::yield_now();
+}
+
+/// How many threads can run at once; at least 1.
+pub fn available_parallelism() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

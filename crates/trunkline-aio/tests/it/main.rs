@@ -1,0 +1,106 @@
+//! The public interface on real files, under every method. The contract itself is tested in
+//! `trunkline-sim`, over the simulated disk as well.
+
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
+
+use std::io::Write;
+use trunkline_aio::{Aio, Builder, Class, MethodKind, OpenOptions, Operation, Operations, Status};
+
+const METHODS: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
+const BLOCK: usize = 8192;
+
+fn start(method: MethodKind) -> Aio {
+    let aio = Builder::new().method(method).try_cached_below(0).start().expect("starts");
+    assert_eq!(aio.method_status().used, method, "{:?}", aio.method_status());
+    aio
+}
+
+/// A file whose block b is filled with the byte b.
+fn sample(blocks: usize) -> tempfile::NamedTempFile {
+    let mut file = tempfile::Builder::new().tempfile_in(".").expect("temporary file");
+    for block in 0..blocks {
+        file.write_all(&[block as u8; BLOCK]).expect("writes");
+    }
+    file.flush().expect("flushes");
+    file.as_file().sync_all().expect("syncs");
+    file
+}
+
+#[test]
+fn many_reads_arrive_in_the_right_memory() {
+    let sample = sample(64);
+    for method in METHODS {
+        for direct in [false, true] {
+            let aio = start(method);
+            let options = OpenOptions { direct, ..OpenOptions::default() };
+            let file = aio.open(sample.path(), options).expect("opens");
+            let mut session = aio.session().expect("a session");
+            let mut operations = Operations::new(16, Vec::new());
+            let mut seen = 0;
+            for round in 0..4_usize {
+                {
+                    let mut batch = session.batch();
+                    for slot in 0..16 {
+                        let memory = operations.memory(slot).expect("idle");
+                        if memory.is_empty() {
+                            memory.push(aio.region().lease(1).expect("a frame"));
+                        }
+                        let offset = ((round * 16 + slot) * BLOCK) as u64;
+                        batch
+                            .acquire(Class::Maintenance)
+                            .expect("a handle")
+                            .read(&file, offset, BLOCK as u32, &mut operations, slot)
+                            .expect("defined");
+                    }
+                }
+                while operations.pending() > 0 {
+                    let (slot, outcome) = session.wait_any(&mut operations).expect("waits");
+                    assert_eq!(outcome.status, Status::Ok);
+                    let memory = operations.memory(slot).expect("idle");
+                    let wanted = (round * 16 + slot) as u8;
+                    assert!(memory[0].iter().all(|&b| b == wanted), "{method} slot {slot}");
+                    seen += 1;
+                }
+            }
+            assert_eq!(seen, 64);
+            assert_eq!(aio.handles_in_use(), 0);
+            let counters = aio.counters().operation(Operation::Readv);
+            assert_eq!((counters.count, counters.bytes), (64, 64 * BLOCK as u64));
+        }
+    }
+}
+
+#[test]
+fn written_bytes_are_there_after_fdatasync() {
+    for method in METHODS {
+        for direct in [false, true] {
+            let sample = sample(4);
+            let aio = start(method);
+            let options = OpenOptions { direct, write: true, ..OpenOptions::default() };
+            let file = aio.open(sample.path(), options).expect("opens");
+            let mut session = aio.session().expect("a session");
+            let mut operations = Operations::new(1, Vec::new());
+            let memory = operations.memory(0).expect("idle");
+            for piece in 0..3_u8 {
+                let mut lease = aio.region().lease(1).expect("a frame");
+                lease.fill(100 + piece);
+                memory.push(lease);
+            }
+            let io = session.acquire(Class::Checkpoint).expect("a handle");
+            io.write(&file, BLOCK as u64, 3 * BLOCK as u32, &mut operations, 0).expect("defined");
+            let outcome = session.wait(&mut operations, 0).expect("waits");
+            assert_eq!((outcome.status, outcome.count), (Status::Ok, 3 * BLOCK as u32));
+            let io = session.acquire(Class::Checkpoint).expect("a handle");
+            io.fdatasync(&file, &mut operations, 0);
+            assert_eq!(session.wait(&mut operations, 0).expect("waits").status, Status::Ok);
+            let io = session.acquire(Class::Checkpoint).expect("a handle");
+            io.fsync(&file, &mut operations, 0);
+            assert_eq!(session.wait(&mut operations, 0).expect("waits").status, Status::Ok);
+            let bytes = std::fs::read(sample.path()).expect("reads");
+            for (block, wanted) in [0_u8, 100, 101, 102].iter().enumerate() {
+                let found = &bytes[block * BLOCK..(block + 1) * BLOCK];
+                assert!(found.iter().all(|b| b == wanted), "{method} direct {direct} {block}");
+            }
+        }
+    }
+}
