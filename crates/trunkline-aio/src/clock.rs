@@ -32,6 +32,7 @@ impl Time {
 }
 
 /// The time now.
+#[expect(clippy::disallowed_methods, reason = "the façade's own clock")]
 pub fn now() -> Time {
     #[cfg(all(feature = "sched", not(loom)))]
     if let Some(nanos) = crate::sync::sched::now() {

@@ -1,4 +1,8 @@
 //! One instance: its start, its sessions, its end.
+//!
+//! Everything an I/O needs is allocated here, before the first one is issued. The last holder of an
+//! instance (a clone of [`Aio`] or a session) waits for what is in flight, then ends the threads:
+//! I/O under way may still write into the region, so nothing is torn down under it.
 
 use crate::bitmap::Bitmap;
 use crate::capacity::Capacity;

@@ -1,4 +1,6 @@
 //! Every bound of the crate, named, with the reason, checked at compile time.
+//!
+//! A bound that a user can set has its default with the setting; what stands here cannot be set.
 
 /// Iovecs of one handle: PostgreSQL's upper bound for `io_combine_limit`, in blocks.
 pub const IOVECS_MAX: usize = 128;

@@ -1,4 +1,8 @@
 //! What a method needs to know to carry out one I/O, and the kernel's way to do it inline.
+//!
+//! A [`Request`] is a view of a submitted handle: descriptor, offset and pieces of leased memory. It
+//! knows nothing of pages or relations. [`Execute`] is the seam where a simulated disk takes the
+//! place of the operating system.
 
 use crate::limits::IOVECS_MAX;
 use rustix::fs::Advice;

@@ -1,4 +1,7 @@
 //! How much of a file the operating system's page cache holds (mincore).
+//!
+//! Prewarming reports what was there before and after, and a measurement that claims to be cold must
+//! show it. The file is mapped without any access right and never touched.
 
 use crate::file::File;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};

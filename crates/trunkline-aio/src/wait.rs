@@ -1,4 +1,5 @@
 //! References to an I/O that never keep its handle from being reused.
+//! The handle is freed by whoever completes it; a reference only notices that it is gone.
 
 /// A handle index and a generation: names one I/O of one instance, for ever.
 ///

@@ -1,4 +1,5 @@
 //! Pages and random numbers for this crate's tests.
+//! Seeded, so that a failure can be repeated.
 
 use crate::ids::{BLOCK_SIZE, PageBytes};
 

@@ -1,4 +1,8 @@
 //! A handle that was handed out, and how it becomes an I/O.
+//!
+//! HANDED_OUT to SUBMITTED, all in the issuing thread: define (file, range, memory), run the stage
+//! callbacks, then send it the cheapest way: straight to the storage if it is needed at once and
+//! nothing else is in flight, out of the page cache if it lies there, else to the method.
 
 use super::Session;
 use crate::callback::Staging;

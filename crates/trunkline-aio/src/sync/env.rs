@@ -1,4 +1,5 @@
 //! The environment, read in one place.
+//! A seeded run must not depend on what happens to be exported.
 
 use std::ffi::OsString;
 

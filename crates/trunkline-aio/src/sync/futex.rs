@@ -95,6 +95,7 @@ impl Futex {
 }
 
 #[cfg(not(loom))]
+#[expect(clippy::disallowed_methods, reason = "the façade's own futex")]
 mod kernel {
     use super::{AtomicU32, Duration, FutexWait};
     use rustix::thread::futex;

@@ -1,6 +1,10 @@
 //! Random numbers: from the scheduler's seed in a scheduled run, from the kernel otherwise.
+//!
+//! Nothing on the I/O path draws random numbers; block lists, samples and simulated faults do, each
+//! from a seed that can be printed and used again.
 
 /// A seed for a generator of the caller's own; print it where the run should be repeatable.
+#[expect(clippy::disallowed_methods, reason = "the façade's own source of randomness")]
 pub fn seed() -> u64 {
     #[cfg(feature = "sched")]
     if let Some(value) = super::sched::random() {

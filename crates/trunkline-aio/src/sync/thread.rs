@@ -1,4 +1,5 @@
 //! Threads of the façade: named, joinable, and tasks of the scheduler where one is running.
+//! Whoever starts a thread here can be run, switched and joined under a seed.
 
 #![expect(clippy::disallowed_methods, reason = "the façade's own way to start a thread")]
 

@@ -1,7 +1,7 @@
 //! The public interface on real files, under every method. The contract itself is tested in
 //! `trunkline-sim`, over the simulated disk as well.
 
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::expect_used, reason = "tests")]
 
 use std::io::Write;
 use trunkline_aio::{Aio, Builder, Class, MethodKind, OpenOptions, Operation, Operations, Status};

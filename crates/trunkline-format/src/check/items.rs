@@ -1,4 +1,5 @@
 //! Line pointers, what they point to, and tuple headers in tables.
+//! Every offset and length comes from the page itself, so each is checked before it is followed.
 
 use super::Finding;
 use crate::bytes::{u8_at, u16_at};

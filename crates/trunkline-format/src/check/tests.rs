@@ -1,3 +1,6 @@
+//! A page is built good, damaged in one place, and must be judged by exactly that damage; random
+//! bytes must never panic.
+
 use super::*;
 use crate::checksum::page_checksum_portable;
 use crate::heap_page::{HeapPageBuilder, NewTuple};

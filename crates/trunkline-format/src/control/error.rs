@@ -1,4 +1,5 @@
 //! Why a control file is refused: each reason with what was found and what would be read.
+//! An unknown layout is never guessed at: reading on would be silent garbage.
 
 use super::FLOAT_FORMAT;
 use std::fmt;

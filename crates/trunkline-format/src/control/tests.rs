@@ -1,3 +1,5 @@
+//! The first bytes of real control files, with the server's own pg_controldata as the answer.
+
 use super::*;
 use crate::test_data::{XorShift, from_hex};
 
