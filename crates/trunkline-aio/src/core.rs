@@ -150,8 +150,8 @@ impl Core {
         let view = &self.handles[index as usize].view;
         let now = clock::now().nanos();
         // The session owns the handle, in STAGED as well as in SUBMITTED.
-        let io = Submitted::from_index(index);
-        let raw = self.executor.execute_cached(&mut self.request(&io));
+        let mut io = Submitted::from_index(index);
+        let raw = self.executor.execute_cached(&mut self.request(&mut io));
         let Some(raw) = raw else {
             // The token was made for the look alone.
             let _ = io.into_index();
@@ -162,7 +162,7 @@ impl Core {
         view.started.store(now, Ordering::Relaxed);
         view.flags.fetch_or(flag::SYNCHRONOUS, Ordering::Relaxed);
         self.advance(reference, State::Staged, State::Submitted);
-        let raw = self.inspected(&io, raw);
+        let raw = self.inspected(&mut io, raw);
         if should_retry(raw, 0) {
             self.stats.retried();
             self.execute(io, Completer::Inline);
@@ -184,14 +184,14 @@ impl Core {
     }
 
     /// Executes in the calling thread, which may block, and completes.
-    pub fn execute(&self, io: Submitted, completer: Completer) {
+    pub fn execute(&self, mut io: Submitted, completer: Completer) {
         let reference = self.wait_ref(io.index());
         let handle = &self.handles[reference.index as usize];
         handle.view.started.store(clock::now().nanos(), Ordering::Relaxed);
         let mut attempts = 0;
         let raw = loop {
-            let raw = self.executor.execute(&mut self.request(&io));
-            let raw = self.inspected(&io, raw);
+            let raw = self.executor.execute(&mut self.request(&mut io));
+            let raw = self.inspected(&mut io, raw);
             if !should_retry(raw, attempts) {
                 break raw;
             }
@@ -206,11 +206,11 @@ impl Core {
     }
 
     /// Records a raw result (bytes, or minus errno) that a driver learned.
-    pub fn reap(&self, io: Submitted, raw: i32) -> Reaped {
+    pub fn reap(&self, mut io: Submitted, raw: i32) -> Reaped {
         let index = io.index();
         let reference = self.wait_ref(index);
         let handle = &self.handles[index as usize];
-        let raw = self.inspected(&io, raw);
+        let raw = self.inspected(&mut io, raw);
         // SAFETY: the holder of a Submitted owns the handle's body.
         let body = unsafe { handle.body() };
         if should_retry(raw, body.attempts) {
@@ -269,11 +269,11 @@ impl Core {
     }
 
     /// What to execute.
-    pub fn request<'a>(&'a self, io: &'a Submitted) -> Request<'a> {
+    pub fn request<'a>(&'a self, io: &'a mut Submitted) -> Request<'a> {
         let handle = &self.handles[io.index() as usize];
         let view = &handle.view;
         // SAFETY: the holder of the one Submitted of this I/O owns the body; the request borrows
-        // the Submitted, so it cannot outlive that ownership.
+        // the Submitted mutably, so it neither outlives that ownership nor has a twin.
         let body = unsafe { handle.body() };
         let count = body.iovec_count;
         Request {
@@ -294,7 +294,7 @@ impl Core {
     }
 
     /// Lets the probe see and change a raw result.
-    fn inspected(&self, io: &Submitted, raw: i32) -> i32 {
+    fn inspected(&self, io: &mut Submitted, raw: i32) -> i32 {
         let Some(probe) = &self.probe else { return raw };
         let changed = probe.raw_result(&self.observed(self.wait_ref(io.index())), raw);
         let mut request = self.request(io);

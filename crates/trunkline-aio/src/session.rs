@@ -37,7 +37,7 @@ use crate::mailbox::Mailbox;
 use crate::method::MethodKind;
 use crate::request::Operation;
 use crate::sync::Arc;
-use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::wait::WaitRef;
 use std::time::Duration;
 
@@ -92,7 +92,10 @@ impl Class {
 pub(crate) struct SessionSlot {
     pub(crate) event: Event,
     pub(crate) mailbox: Mailbox,
-    pub(crate) cancelled: AtomicBool,
+    /// Sessions that have had this slot; names the present one.
+    pub(crate) incarnation: AtomicU64,
+    /// The incarnation that was cancelled last.
+    pub(crate) cancelled: AtomicU64,
     /// Handles the session holds, handed out or under way.
     pub(crate) in_use: AtomicU32,
 }
@@ -102,9 +105,17 @@ impl SessionSlot {
         Self {
             event: Event::new(),
             mailbox: Mailbox::new(),
-            cancelled: AtomicBool::new(false),
+            incarnation: AtomicU64::new(0),
+            cancelled: AtomicU64::new(0),
             in_use: AtomicU32::new(0),
         }
+    }
+}
+
+impl SessionSlot {
+    /// Whether the session that has the slot now was cancelled.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::SeqCst) == self.incarnation.load(Ordering::SeqCst)
     }
 }
 
@@ -147,7 +158,7 @@ pub struct Session {
 impl Session {
     pub(crate) fn new(instance: Arc<Instance>, core: Arc<Core>, id: u32) -> Self {
         let slot = &core.sessions[id as usize];
-        slot.cancelled.store(false, Ordering::SeqCst);
+        slot.incarnation.fetch_add(1, Ordering::SeqCst);
         let _ = slot.mailbox.take();
         Self {
             instance,

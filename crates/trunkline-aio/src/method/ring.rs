@@ -8,9 +8,7 @@ use super::Submitted;
 use super::uring::{NO_FEATURES, UringFeatures, UringSettings};
 use crate::core::Core;
 use crate::fallback::{Fallback, Lost};
-use crate::handle::flag;
 use crate::request::{IoVec, Operation, Request};
-use crate::sync::atomic::Ordering;
 use io_uring::{IoUring, opcode, squeue, types};
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -81,19 +79,18 @@ impl Ring {
     }
 
     /// Puts an I/O into the submission queue; false if there is no room.
-    pub(super) fn push(&mut self, core: &Core, io: &Submitted) -> bool {
+    pub(super) fn push(&mut self, core: &Core, io: &mut Submitted) -> bool {
         // One entry stays free for the watch of the eventfd, and what is in flight must fit the
         // completion queue, which has twice the entries.
         if self.in_flight >= self.features.entries as usize * 2 - 2 {
             return false;
         }
         core.mark_started(io);
+        let index = io.index();
         let mut request = core.request(io);
-        let flags = core.handles[io.index() as usize].view.flags.load(Ordering::Relaxed);
-        let buffered = flags & flag::BUFFERED != 0;
-        let mut entry = self.entry(&mut request).user_data(u64::from(io.index()));
+        let mut entry = self.entry(&mut request).user_data(u64::from(index));
         // A cached read would be copied here, one after the other, by this one thread.
-        if buffered
+        if !request.direct
             && request.operation == Operation::Readv
             && request.length >= self.force_async_bytes
         {
@@ -103,7 +100,7 @@ impl Ring {
         // and nobody can free or reuse the handle before that.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         if pushed.is_ok() {
-            self.pushed.push_back(Some(io.index()));
+            self.pushed.push_back(Some(index));
             self.in_flight += 1;
         }
         pushed.is_ok()

@@ -184,8 +184,8 @@ fn drive(core: &Arc<Core>, driver: &Driver, mut ring: Ring) {
     loop {
         take_inbox(driver, &mut waiting);
         while let Some(&index) = waiting.front() {
-            let io = Submitted::from_index(index);
-            if !ring.push(core, &io) {
+            let mut io = Submitted::from_index(index);
+            if !ring.push(core, &mut io) {
                 // It stays ours, in the queue.
                 let _ = io.into_index();
                 break;

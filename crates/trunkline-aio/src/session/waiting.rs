@@ -38,14 +38,16 @@ pub type AcquireError = Cancelled;
 pub struct Canceller {
     core: Arc<crate::core::Core>,
     id: u32,
+    incarnation: u64,
 }
 
 impl Canceller {
     /// Makes the session's present and coming waits end with [`Cancelled`], until
-    /// [`Session::clear_cancel`]. Submitted I/O is not touched.
+    /// [`Session::clear_cancel`]. Submitted I/O is not touched, nor is a later session that got
+    /// the same number.
     pub fn cancel(&self) {
         let slot = &self.core.sessions[self.id as usize];
-        slot.cancelled.store(true, Ordering::SeqCst);
+        slot.cancelled.store(self.incarnation, Ordering::SeqCst);
         slot.event.signal();
     }
 }
@@ -53,12 +55,13 @@ impl Canceller {
 impl Session {
     /// A way to cancel this session's waits.
     pub fn canceller(&self) -> Canceller {
-        Canceller { core: Arc::clone(&self.core), id: self.id }
+        let incarnation = self.slot().incarnation.load(Ordering::SeqCst);
+        Canceller { core: Arc::clone(&self.core), id: self.id, incarnation }
     }
 
     /// Allows waits again after a cancel.
     pub fn clear_cancel(&mut self) {
-        self.slot().cancelled.store(false, Ordering::SeqCst);
+        self.slot().cancelled.store(0, Ordering::SeqCst);
     }
 
     /// Takes a handle, waiting for one if the class has no more, or the session its quota.
@@ -116,7 +119,7 @@ impl Session {
             core.capacity.register(class, self.id);
             self.slot().mailbox.post(Wish::Any);
             let taken = self.take_handle(class);
-            let cancelled = self.slot().cancelled.load(Ordering::SeqCst);
+            let cancelled = self.slot().is_cancelled();
             if taken.is_none() && !cancelled {
                 self.slot().event.wait(seen, None);
             }
@@ -187,7 +190,7 @@ impl Session {
         if operations.is_done(slot) {
             return Poll::Ready(Ok(taken(operations, slot)));
         }
-        if self.slot().cancelled.load(Ordering::SeqCst) {
+        if self.slot().is_cancelled() {
             return Poll::Ready(Err(Cancelled));
         }
         Poll::Pending
@@ -241,7 +244,7 @@ impl Session {
                 (Wish::Any, _) => {}
             }
             let finished = done();
-            let cancelled = slot.cancelled.load(Ordering::SeqCst);
+            let cancelled = slot.is_cancelled();
             if !finished && !cancelled {
                 slept = true;
                 slot.event.wait(seen, None);

@@ -1,4 +1,5 @@
-//! The first bytes of real control files, with the server's own pg_controldata as the answer.
+//! The first bytes of real control files, with the server's own pg_controldata as the answer;
+//! cut short and flipped at random they must be refused, never panic.
 
 use super::*;
 use crate::test_data::{XorShift, from_hex};
