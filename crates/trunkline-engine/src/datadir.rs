@@ -40,7 +40,7 @@ pub struct OpenOptions {
 }
 
 /// An open data directory. Holds no file open, and never writes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct DataDir {
     path: PathBuf,
     control: ControlFile,

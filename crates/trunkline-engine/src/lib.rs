@@ -6,7 +6,9 @@
 //!
 //! - [`settings`]: what a user may tune, under PostgreSQL's names and with its units and messages;
 //! - [`datadir`]: opening a PostgreSQL data directory read-only, refusing what is not safe to read,
-//!   and listing every relation file in it.
+//!   and listing every relation file in it;
+//! - [`scan`]: reading many files whole, in any order, through a small window of pages;
+//! - [`verify`]: checking every page of a directory.
 //!
 //! Nothing in this crate ever writes into a PostgreSQL data directory.
 #![forbid(unsafe_code)]
@@ -14,3 +16,7 @@
 pub mod settings;
 
 pub mod datadir;
+
+pub mod scan;
+
+pub mod verify;

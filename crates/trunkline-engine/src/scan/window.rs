@@ -1,0 +1,173 @@
+//! The window: a few runs of frames, each carrying one read at a time, and what becomes of a read.
+//!
+//! ```text
+//!   Ok, Warning      all blocks arrived
+//!   Partial          whole blocks arrived; the rest is read again
+//!   Partial, 0       the file ends here: it shrank
+//!   Error            more than one block: each is read again alone; one: it is lost, the job goes on
+//! ```
+
+use std::rc::Rc;
+
+use rustix::io::Errno;
+use trunkline_aio::{Cancelled, Io, Operations, Outcome, Session, Status};
+use trunkline_format::BLOCK_SIZE;
+
+use super::feed::{Feed, Piece};
+use super::job::Job;
+use super::{JobError, Trouble, Words};
+
+/// Reads in a row that may bring a part of a block, before the file counts as cut off there.
+const FRAGMENTS_MAX: u32 = 32;
+
+pub(super) struct Window<'j> {
+    job: &'j Job,
+    operations: Operations,
+    /// What each slot carries.
+    pieces: Vec<Option<Piece>>,
+    /// Free slots, the one used last on top: its memory is most likely in the cache.
+    idle: Vec<usize>,
+}
+
+impl<'j> Window<'j> {
+    /// Leases as many of `slots` runs as there are.
+    pub(super) fn new(job: &'j Job, slots: usize) -> Result<Self, JobError> {
+        let blocks = job.options.combine_blocks;
+        let region = job.aio.region();
+        let leases: Vec<_> = (0..slots).map_while(|_| region.lease(blocks)).collect();
+        if leases.is_empty() {
+            return Err(JobError::Memory { blocks });
+        }
+        let slots = leases.len();
+        let mut operations = Operations::new(slots, job.visitor.callbacks());
+        for (slot, lease) in leases.into_iter().enumerate() {
+            if let Some(memory) = operations.memory(slot) {
+                memory.push(lease);
+            }
+            if let Some(data) = operations.data(slot) {
+                data.extend(Words::default());
+            }
+        }
+        let idle = (0..slots).rev().collect();
+        Ok(Self { job, operations, pieces: vec![None; slots], idle })
+    }
+
+    pub(super) fn slots(&self) -> usize {
+        self.pieces.len()
+    }
+
+    pub(super) fn idle(&self) -> usize {
+        self.idle.len()
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.operations.pending()
+    }
+
+    /// Starts to read a piece into an idle slot.
+    pub(super) fn issue(&mut self, io: Io<'_>, piece: Piece, feed: &mut Feed) {
+        let Some(slot) = self.idle.pop() else {
+            feed.put_back(piece);
+            return;
+        };
+        let reading = Rc::clone(&piece.reading);
+        let first = reading.block_no(piece.block);
+        self.job.observer.reading(&reading.entry.path, first, piece.blocks);
+        if let Some(data) = self.operations.data(slot) {
+            data.copy_from_slice(&self.job.visitor.words(&reading.entry, first));
+        }
+        let offset = u64::from(piece.block) * BLOCK_SIZE as u64;
+        let length = piece.blocks * BLOCK_SIZE as u32;
+        match io.read(&reading.file, offset, length, &mut self.operations, slot) {
+            Ok(_) => self.pieces[slot] = Some(piece),
+            // A device that needs more than a block's alignment.
+            Err(_) => {
+                self.idle.push(slot);
+                self.failed(piece, Errno::INVAL.raw_os_error(), feed);
+            }
+        }
+    }
+
+    /// Waits for one read.
+    pub(super) fn wait(&mut self, session: &mut Session, feed: &mut Feed) -> Result<(), Cancelled> {
+        let (slot, outcome) = session.wait_any(&mut self.operations)?;
+        self.settle(slot, outcome, feed);
+        Ok(())
+    }
+
+    /// Settles all reads that are done.
+    pub(super) fn drain(&mut self, feed: &mut Feed) {
+        while let Some(slot) = self.operations.first_done()
+            && let Some(outcome) = self.operations.take(slot)
+        {
+            self.settle(slot, outcome, feed);
+        }
+    }
+
+    fn settle(&mut self, slot: usize, outcome: Outcome, feed: &mut Feed) {
+        self.idle.push(slot);
+        let Some(piece) = self.pieces[slot].take() else { return };
+        if outcome.status == Status::Error {
+            self.failed(piece, outcome.detail as i32, feed);
+            return;
+        }
+        let whole = (outcome.count / BLOCK_SIZE as u32).min(piece.blocks);
+        if whole > 0 {
+            self.hand_over(slot, &piece, whole);
+        }
+        self.job.count(whole, whole);
+        if whole == piece.blocks {
+            return;
+        }
+        let (block, blocks) = (piece.block + whole, piece.blocks - whole);
+        let attempts = if whole > 0 { 0 } else { piece.attempts + 1 };
+        let rest = Piece { block, blocks, attempts, ..piece };
+        if (whole == 0 && outcome.count == 0) || attempts == FRAGMENTS_MAX {
+            self.shrank(&rest);
+        } else {
+            feed.again(rest);
+        }
+    }
+
+    /// Shows the first `whole` blocks of a piece to the visitor.
+    fn hand_over(&mut self, slot: usize, piece: &Piece, whole: u32) {
+        let mut words = Words::default();
+        if let Some(data) = self.operations.data(slot) {
+            words.copy_from_slice(data);
+        }
+        let first = piece.reading.block_no(piece.block);
+        let bytes = whole as usize * BLOCK_SIZE;
+        let memory = self.operations.memory(slot).and_then(|memory| memory.first());
+        if let Some(pages) = memory.and_then(|memory| memory.get(..bytes)) {
+            self.job.visitor.arrived(&piece.reading.entry, first, pages, words);
+        }
+    }
+
+    fn failed(&self, piece: Piece, errno: i32, feed: &mut Feed) {
+        if piece.blocks > 1 {
+            feed.again(Piece { singly: true, ..piece });
+            return;
+        }
+        let Piece { reading, block, .. } = piece;
+        self.job.count(1, 0);
+        let number = reading.block_no(block);
+        let trouble = Trouble::Read { block: number, errno };
+        self.job.visitor.trouble(&reading.entry, trouble);
+        if reading.has_failed() && reading.ends_at(block + 1) {
+            let trouble = Trouble::GaveUp { block: number.saturating_add(1) };
+            self.job.visitor.trouble(&reading.entry, trouble);
+        }
+    }
+
+    fn shrank(&self, rest: &Piece) {
+        let Piece { reading, block, blocks, .. } = rest;
+        self.job.count(*blocks, 0);
+        if reading.ends_at(*block) {
+            let block = reading.block_no(*block);
+            let found = reading.file.length().unwrap_or_default();
+            let expected = reading.entry.bytes;
+            let trouble = Trouble::Shrank { block, found, expected };
+            self.job.visitor.trouble(&reading.entry, trouble);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Is every page of a data directory sound?
+//!
+//! All relation files are read once, in any order, and each page goes through
+//! [`check_page`](trunkline_format::check_page) on whatever thread completes its read. What is
+//! counted is what `pg_checksums --check` counts; what it would not see is counted apart. A bad page
+//! is no error: it becomes a [`Finding`], and the job goes on.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use trunkline_aio::{Builder, sync::Arc};
+//! use trunkline_engine::{datadir, scan, settings::Settings, verify};
+//!
+//! let options = verify::Options::of(&Settings::default());
+//! let aio = Builder::new().region_bytes(options.read.region_bytes(1)).start()?;
+//! let dir = datadir::DataDir::open("data".as_ref(), datadir::OpenOptions::default())?;
+//! let report = verify::verify(&aio, &dir, options, Arc::new(scan::Unobserved))?;
+//! println!("{} blocks, {} bad", report.blocks, report.bad_checksums);
+//! # Ok(()) }
+//! ```
+
+mod findings;
+mod pages;
+mod report;
+
+pub use findings::{Finding, FindingKind};
+pub use report::VerifyReport;
+
+use trunkline_aio::Aio;
+use trunkline_aio::sync::Arc;
+
+use self::findings::Findings;
+use self::pages::Pages;
+use crate::datadir::{DataDir, FileEntry};
+use crate::scan::{Job, JobError, Observer, ReadOptions};
+use crate::settings::Settings;
+
+/// Findings that a report lists, unless asked otherwise.
+const FINDINGS_LISTED: usize = 10_000;
+
+/// How to verify.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// How to read.
+    pub read: ReadOptions,
+    /// Findings that the report lists; all are counted.
+    pub findings_listed: usize,
+}
+
+impl Options {
+    /// As the settings say.
+    pub fn of(settings: &Settings) -> Self {
+        Self { read: ReadOptions::of(settings), findings_listed: FINDINGS_LISTED }
+    }
+}
+
+/// Verifies every relation file of every database and tablespace.
+///
+/// # Errors
+/// [`JobError`]: nothing could be read at all, or a server has started meanwhile. Whatever is wrong
+/// with single files and blocks is in the report.
+pub fn verify(
+    aio: &Aio,
+    dir: &DataDir,
+    options: Options,
+    observer: Arc<dyn Observer>,
+) -> Result<VerifyReport, JobError> {
+    let findings = Arc::new(Findings::new(options.findings_listed));
+    let checksums = dir.control().checksums();
+    let pages = Arc::new(Pages::new(checksums, Arc::clone(&findings)));
+    let job = Job::new(aio, options.read, pages, observer);
+    let (dir, all) = (dir.clone(), Arc::clone(&findings));
+    let version = dir.control().data_checksum_version;
+    let outline = job.run(move |job| {
+        let list = dir.relation_files();
+        all.listed(list.problems);
+        all.scan(&list.files);
+        job.read_all(list.files, || Ok(dir.recheck()?))
+    })?;
+    Ok(findings.report(outline, version))
+}
+
+/// Verifies single files, of which nothing is known but their names and whether their pages carry
+/// checksums.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_files(
+    aio: &Aio,
+    files: Vec<FileEntry>,
+    checksums: bool,
+    options: Options,
+    observer: Arc<dyn Observer>,
+) -> Result<VerifyReport, JobError> {
+    let findings = Arc::new(Findings::new(options.findings_listed));
+    let pages = Arc::new(Pages::new(checksums, Arc::clone(&findings)));
+    let job = Job::new(aio, options.read, pages, observer);
+    let all = Arc::clone(&findings);
+    let outline = job.run(move |job| {
+        all.scan(&files);
+        job.read_all(files, || Ok(()))
+    })?;
+    Ok(findings.report(outline, u32::from(checksums)))
+}

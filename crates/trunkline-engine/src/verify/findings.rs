@@ -1,0 +1,196 @@
+//! What was found, counted without end and listed up to a limit.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use trunkline_aio::sync::Mutex;
+use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_format::{BlockNo, Finding as PageFinding};
+
+use super::VerifyReport;
+use crate::datadir::{FileEntry, Problem, ProblemKind};
+use crate::scan::{Outline, Trouble};
+
+/// One thing that is wrong.
+#[derive(Debug)]
+pub struct Finding {
+    /// The file, beginning with the data directory's path.
+    pub path: PathBuf,
+    /// The block, counted over all segments of the relation; `None` if it is about the file.
+    pub block: Option<BlockNo>,
+    /// What is wrong.
+    pub kind: FindingKind,
+}
+
+/// What is wrong.
+#[derive(Debug)]
+pub enum FindingKind {
+    /// With a page.
+    Page(PageFinding),
+    /// A block could not be read.
+    Unreadable(io::Error),
+    /// The file could not be opened.
+    NotOpened(io::Error),
+    /// Too many blocks of the file could not be read; this one and those after it were left out.
+    GaveUp,
+    /// The file ended while it was read.
+    Shrank {
+        /// Size in bytes when it ended.
+        found: u64,
+        /// Size in bytes when it was listed.
+        expected: u64,
+    },
+    /// Something about the file was odd before it was read.
+    File(ProblemKind),
+}
+
+impl FindingKind {
+    /// Whether `pg_checksums --check` counts it as a bad checksum.
+    pub fn is_bad_checksum(&self) -> bool {
+        matches!(self, FindingKind::Page(PageFinding::Checksum { .. }))
+    }
+
+    /// Whether `pg_checksums --check` passes over it: a page whose checksum is right, or that it
+    /// takes for new.
+    pub fn is_beyond_checksums(&self) -> bool {
+        matches!(self, FindingKind::Page(_)) && !self.is_bad_checksum()
+    }
+
+    /// A word for programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            FindingKind::Page(PageFinding::Checksum { .. }) => "checksum",
+            FindingKind::Page(_) => "page",
+            FindingKind::Unreadable(_) => "unreadable",
+            FindingKind::NotOpened(_) => "not_opened",
+            FindingKind::GaveUp => "gave_up",
+            FindingKind::Shrank { .. } => "shrank",
+            FindingKind::File(_) => "file",
+        }
+    }
+}
+
+impl fmt::Display for FindingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FindingKind::Page(finding) => finding.fmt(f),
+            FindingKind::Unreadable(error) => write!(f, "could not be read: {error}"),
+            FindingKind::NotOpened(error) => write!(f, "could not be opened: {error}"),
+            FindingKind::GaveUp => {
+                f.write_str("not read, as too many blocks before it could not be read")
+            }
+            FindingKind::Shrank { found, expected } => {
+                write!(f, "file ended while it was read: {found} bytes found, {expected} expected")
+            }
+            FindingKind::File(problem) => problem.fmt(f),
+        }
+    }
+}
+
+/// `block 17: checksum 0x1234 found, 0x5678 expected`, without the file.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(block) = self.block {
+            write!(f, "block {block}: ")?;
+        }
+        self.kind.fmt(f)
+    }
+}
+
+/// The findings of a running job.
+#[derive(Debug)]
+pub(super) struct Findings {
+    files: AtomicU64,
+    bad_checksums: AtomicU64,
+    beyond_checksums: AtomicU64,
+    others: AtomicU64,
+    limit: usize,
+    listed: Mutex<Vec<Finding>>,
+    notes: Mutex<Vec<Problem>>,
+}
+
+impl Findings {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            files: AtomicU64::new(0),
+            bad_checksums: AtomicU64::new(0),
+            beyond_checksums: AtomicU64::new(0),
+            others: AtomicU64::new(0),
+            limit,
+            listed: Mutex::default(),
+            notes: Mutex::default(),
+        }
+    }
+
+    /// What was odd about the files before any was read.
+    pub(super) fn listed(&self, problems: Vec<Problem>) {
+        for problem in problems {
+            if problem.kind.is_finding() {
+                self.add(&problem.path, None, FindingKind::File(problem.kind));
+            } else {
+                self.notes.lock().push(problem);
+            }
+        }
+    }
+
+    /// These are going to be read, empty ones too.
+    pub(super) fn scan(&self, files: &[FileEntry]) {
+        self.files.fetch_add(files.len() as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn page(&self, path: &Path, block: BlockNo, finding: PageFinding) {
+        self.add(path, Some(block), FindingKind::Page(finding));
+    }
+
+    pub(super) fn trouble(&self, path: &Path, trouble: Trouble) {
+        match trouble {
+            Trouble::Open(error) => {
+                self.files.fetch_sub(1, Ordering::Relaxed);
+                self.add(path, None, FindingKind::NotOpened(error));
+            }
+            Trouble::Read { block, errno } => {
+                let error = io::Error::from_raw_os_error(errno);
+                self.add(path, Some(block), FindingKind::Unreadable(error));
+            }
+            Trouble::GaveUp { block } => self.add(path, Some(block), FindingKind::GaveUp),
+            Trouble::Shrank { block, found, expected } => {
+                self.add(path, Some(block), FindingKind::Shrank { found, expected });
+            }
+        }
+    }
+
+    fn add(&self, path: &Path, block: Option<BlockNo>, kind: FindingKind) {
+        let counter = if kind.is_bad_checksum() {
+            &self.bad_checksums
+        } else if kind.is_beyond_checksums() {
+            &self.beyond_checksums
+        } else {
+            &self.others
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let mut listed = self.listed.lock();
+        if listed.len() < self.limit {
+            listed.push(Finding { path: path.to_owned(), block, kind });
+        }
+    }
+
+    /// What is known now; what is found later, by a thread that was left behind, is not in it.
+    pub(super) fn report(&self, outline: Outline, checksum_version: u32) -> VerifyReport {
+        let mut findings = std::mem::take(&mut *self.listed.lock());
+        findings.sort_by(|a, b| (&a.path, a.block).cmp(&(&b.path, b.block)));
+        VerifyReport {
+            end: outline.end,
+            files: self.files.load(Ordering::Relaxed),
+            blocks: outline.blocks,
+            checksum_version,
+            bad_checksums: self.bad_checksums.load(Ordering::Relaxed),
+            beyond_checksums: self.beyond_checksums.load(Ordering::Relaxed),
+            other_findings: self.others.load(Ordering::Relaxed),
+            findings,
+            notes: std::mem::take(&mut *self.notes.lock()),
+            elapsed: outline.elapsed,
+            io: outline.io,
+        }
+    }
+}
