@@ -18,6 +18,7 @@ Examples:
   trunkline inspect control -D /var/lib/postgresql/18/main   what the control file says
   trunkline inspect page base/5/1259                         the first page of a relation file
   trunkline inspect page --json base/5/1259.1 131072         a page by its block number, as JSON
+  trunkline verify -D /backup/main --io-method io_uring      every page of a stopped cluster
 ";
 
 const AFTER: &str = "\
@@ -43,6 +44,11 @@ pub(crate) enum Command {
     /// Shows what is in a file, decoded.
     #[command(subcommand)]
     Inspect(Subject),
+    /// Reads every page of a data directory and checks it, as pg_checksums --check does, and more.
+    Verify {
+        #[command(flatten)]
+        io: IoArgs,
+    },
 }
 
 /// What to look at.
@@ -132,7 +138,8 @@ impl Cli {
 impl Command {
     fn io(&self) -> &IoArgs {
         match self {
-            Command::Inspect(Subject::Control { io, .. } | Subject::Page { io, .. }) => io,
+            Command::Inspect(Subject::Control { io, .. } | Subject::Page { io, .. })
+            | Command::Verify { io } => io,
         }
     }
 }

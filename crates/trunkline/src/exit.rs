@@ -3,6 +3,7 @@
 //! ```text
 //!   0  good: done, nothing wrong found        2  usage: wrong command line or setting
 //!   1  findings: done, something is wrong     3  cannot run: permission, version, server, I/O
+//!                                           130  Ctrl-C
 //! ```
 //! Messages are `trunkline: error: ...` with `trunkline: hint: ...` below, on standard error.
 
@@ -11,6 +12,7 @@ use std::io;
 use std::process::ExitCode;
 
 use trunkline_engine::datadir::DataDirError;
+use trunkline_engine::scan::JobError;
 use trunkline_engine::settings::SettingError;
 
 /// How a command that ran ended.
@@ -24,6 +26,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// It could not be done.
     CannotRun = 3,
+    /// Ctrl-C ended it early, and it said so; what a shell reports for that signal.
+    Interrupted = 130,
 }
 
 impl From<Exit> for ExitCode {
@@ -87,6 +91,16 @@ pub(crate) fn message(kind: &str, text: impl Display) {
 
 impl From<DataDirError> for Failure {
     fn from(error: DataDirError) -> Failure {
+        let failure = Failure::cannot_run(&error);
+        match error.hint() {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<JobError> for Failure {
+    fn from(error: JobError) -> Failure {
         let failure = Failure::cannot_run(&error);
         match error.hint() {
             Some(hint) => failure.with_hint(hint),

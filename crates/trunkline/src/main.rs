@@ -4,17 +4,18 @@
 //! ([`exit`]). The command line is the only place that reads the environment; from here on
 //! everything is passed down as settings. A command is a module of its own that is given the parsed
 //! [`cli`] and returns an [`exit::Exit`]. What several commands share: [`output`] for tables and
-//! sizes, [`progress`] for bars, [`interrupt`] for Ctrl-C.
+//! sizes, [`instance`] for I/O, [`watch`] for bars and Ctrl-C.
 #![forbid(unsafe_code)]
 
 mod cli;
 mod exit;
 mod inspect;
-#[cfg_attr(not(test), expect(dead_code, reason = "for the commands that run long"))]
+mod instance;
 mod interrupt;
 mod output;
-#[cfg_attr(not(test), expect(dead_code, reason = "for the commands that run long"))]
 mod progress;
+mod verify;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -39,8 +40,9 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> Result<Exit, Failure> {
     // Checked for every command: a typing error must not pass because this command does no I/O.
-    cli.settings()?;
+    let settings = cli.settings()?;
     match &cli.command {
         Command::Inspect(subject) => inspect::run(&cli.global, subject),
+        Command::Verify { .. } => verify::run(&cli.global, &settings),
     }
 }

@@ -88,7 +88,6 @@ pub(crate) fn bar(fraction: f64, width: usize) -> String {
 }
 
 /// Bytes with a binary unit and three digits that count: `8.00 KiB`, `1.36 GiB`.
-#[cfg_attr(not(test), expect(dead_code, reason = "for verify, prewarm and demo"))]
 pub(crate) fn human_bytes(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
@@ -103,6 +102,15 @@ pub(crate) fn human_bytes(bytes: u64) -> String {
     }
     let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
     format!("{value:.digits$} {}", UNITS[unit])
+}
+
+/// Bytes per second as people compare them: `5.31 GB/s`, decimal.
+pub(crate) fn rate(bytes_per_second: f64) -> String {
+    if bytes_per_second < 1e9 {
+        format!("{:.0} MB/s", bytes_per_second / 1e6)
+    } else {
+        format!("{:.2} GB/s", bytes_per_second / 1e9)
+    }
 }
 
 #[cfg(test)]

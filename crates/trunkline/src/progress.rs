@@ -29,11 +29,6 @@ impl Progress {
     pub(crate) fn advance(&self, bytes: u64) {
         self.bar.inc(bytes);
     }
-
-    /// Runs `print` with the bar out of the way.
-    pub(crate) fn suspend<R>(&self, print: impl FnOnce() -> R) -> R {
-        self.bar.suspend(print)
-    }
 }
 
 impl Drop for Progress {
@@ -51,6 +46,5 @@ mod tests {
         let progress = Progress::new(100, false);
         progress.advance(40);
         assert_eq!(progress.bar.position(), 40);
-        assert_eq!(progress.suspend(|| 7), 7);
     }
 }

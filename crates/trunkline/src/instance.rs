@@ -1,0 +1,66 @@
+//! From settings to a running I/O instance, and what to say when it is not the one asked for.
+
+use std::mem::ManuallyDrop;
+
+use trunkline_aio::{Aio, Builder, Fallback, MethodKind, WorkerSettings};
+use trunkline_engine::scan::ReadOptions;
+use trunkline_engine::settings::{IoMethod, Settings};
+
+use crate::exit::{Failure, message};
+
+/// Mounts whose windows fit the page region at full depth; with more, each gets a smaller share.
+const MOUNTS_PLANNED: usize = 2;
+
+/// Least memory for pages: what makes the region worth a huge page.
+const REGION_BYTES_MIN: usize = 2 << 20;
+
+/// Handles that one session may hold unless `io_max_concurrency` says otherwise.
+const SESSION_QUOTA: u32 = 512;
+
+/// Starts what the settings ask for, and says on standard error where it cannot be had.
+///
+/// The instance is never dropped: to end it is to wait for its I/O, and a read that hangs must not
+/// keep a command from ending. The process takes it along.
+///
+/// # Errors
+/// There is no memory for its pages.
+pub(crate) fn start(settings: &Settings) -> Result<ManuallyDrop<Aio>, Failure> {
+    let options = ReadOptions::of(settings);
+    let region = options.region_bytes(MOUNTS_PLANNED).max(REGION_BYTES_MIN);
+    let quota = settings.io_max_concurrency().unwrap_or(SESSION_QUOTA.max(options.depth + 1));
+    let handles = quota.saturating_mul(2).max(1024);
+    let workers = WorkerSettings {
+        min: settings.io_min_workers() as usize,
+        max: settings.io_max_workers() as usize,
+        idle_timeout: settings.io_worker_idle_timeout(),
+        launch_interval: settings.io_worker_launch_interval(),
+    };
+    let aio = Builder::new()
+        .method(method_kind(settings.io_method()))
+        .handles(handles, 0, 0)
+        .session_quota(quota)
+        .iovecs(settings.io_max_combine_limit() as usize)
+        .workers(workers)
+        .region_bytes(region)
+        .start()
+        .map_err(|error| Failure::cannot_run(format_args!("could not start I/O: {error}")))?;
+    report_fallbacks(&aio.method_status().fallbacks);
+    Ok(ManuallyDrop::new(aio))
+}
+
+/// Says what was given up, and how to get it.
+pub(crate) fn report_fallbacks(fallbacks: &[Fallback]) {
+    for fallback in fallbacks {
+        message("warning", fallback);
+        message("hint", fallback.fix());
+    }
+}
+
+/// The method's name in the I/O core.
+pub(crate) fn method_kind(method: IoMethod) -> MethodKind {
+    match method {
+        IoMethod::Sync => MethodKind::Sync,
+        IoMethod::Worker => MethodKind::Worker,
+        IoMethod::IoUring => MethodKind::IoUring,
+    }
+}
