@@ -66,11 +66,18 @@ impl Bitmap {
         }
     }
 
-    /// The lowest number in the set at this moment.
-    pub(crate) fn first(&self) -> Option<u32> {
+    /// The lowest number in the set that is `wanted`, at this moment.
+    pub(crate) fn find(&self, wanted: impl Fn(u32) -> bool) -> Option<u32> {
         self.words.iter().enumerate().find_map(|(at, word)| {
-            let bits = word.load(Ordering::SeqCst);
-            (bits != 0).then(|| at as u32 * 64 + bits.trailing_zeros())
+            let mut bits = word.load(Ordering::SeqCst);
+            while bits != 0 {
+                let number = at as u32 * 64 + bits.trailing_zeros();
+                if wanted(number) {
+                    return Some(number);
+                }
+                bits &= bits - 1;
+            }
+            None
         })
     }
 }
@@ -85,7 +92,8 @@ mod tests {
         for number in [3, 70, 199] {
             set.insert(number);
         }
-        assert_eq!(set.first(), Some(3));
+        assert_eq!(set.find(|_| true), Some(3));
+        assert_eq!(set.find(|number| number > 3), Some(70));
         assert_eq!(set.pop(64), Some(70));
         assert_eq!(set.pop(64), Some(199));
         assert_eq!(set.pop(64), Some(3));

@@ -73,9 +73,11 @@ impl Table {
 
     /// Completer: gives the slot back to the issuer. The completer must not touch it afterwards.
     pub(crate) fn publish(&self, slot: u32) {
+        // First the bit, which `first_done` does not trust alone: as soon as the state says DONE the
+        // issuer may take the result, and a bit set after that would name a slot that has none.
+        self.done.insert(slot);
         let old = self.slots[slot as usize].state.swap(DONE, Ordering::SeqCst);
         assert_eq!(old, PENDING, "a result for a slot that has no I/O");
-        self.done.insert(slot);
     }
 }
 
@@ -163,7 +165,7 @@ impl Operations {
 
     /// Some slot that is done.
     pub fn first_done(&self) -> Option<usize> {
-        self.table.done.first().map(|slot| slot as usize)
+        self.table.done.find(|slot| self.is_done(slot as usize)).map(|slot| slot as usize)
     }
 
     /// The reference to the I/O that a slot was last issued with.
