@@ -8,7 +8,9 @@
 //! - [`datadir`]: opening a PostgreSQL data directory read-only, refusing what is not safe to read,
 //!   and listing every relation file in it;
 //! - [`scan`]: reading many files whole, in any order, through a small window of pages;
-//! - [`verify`]: checking every page of a directory.
+//! - [`verify`]: checking every page of a directory;
+//! - [`prewarm`]: reading files into the operating system's cache;
+//! - [`sample`]: relation files with valid pages, for demonstrations.
 //!
 //! Nothing in this crate ever writes into a PostgreSQL data directory.
 #![forbid(unsafe_code)]
@@ -20,3 +22,7 @@ pub mod datadir;
 pub mod scan;
 
 pub mod verify;
+
+pub mod prewarm;
+
+pub mod sample;

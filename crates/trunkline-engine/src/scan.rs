@@ -56,10 +56,9 @@ impl ReadOptions {
         }
     }
 
-    /// Runs of frames in one mount's window. One more than may be in flight: while it is looked at,
-    /// all others are under way.
+    /// Runs of frames in one mount's window: one for each read in flight.
     pub(crate) fn slots(self) -> usize {
-        self.depth as usize + 1
+        self.depth.max(1) as usize
     }
 
     /// Memory that the windows of so many mounts want, in bytes. With less, fewer reads are in

@@ -86,7 +86,10 @@ impl IoSummary {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outline {
     pub(crate) end: End,
+    /// All of it.
     pub(crate) elapsed: Duration,
+    /// From the first read to the last.
+    pub(crate) reading: Duration,
     pub(crate) blocks: u64,
     pub(crate) io: IoSummary,
 }
@@ -104,6 +107,8 @@ pub(crate) struct Job {
     stopping: AtomicBool,
     cancellers: Mutex<Vec<Canceller>>,
     mounts_running: AtomicUsize,
+    /// Nanoseconds that [`Job::read_all`] took; 0 while it goes on.
+    reading: AtomicU64,
     /// The first error of a mount's thread.
     failure: Mutex<Option<JobError>>,
     /// Counts ends of threads; whoever waits for one sleeps here.
@@ -127,6 +132,7 @@ impl Job {
             stopping: AtomicBool::new(false),
             cancellers: Mutex::default(),
             mounts_running: AtomicUsize::new(0),
+            reading: AtomicU64::new(0),
             failure: Mutex::default(),
             ended: Futex::new(0),
         })
@@ -169,9 +175,12 @@ impl Job {
             }
         };
         self.observer.progressed(self.done_bytes.load(Ordering::Relaxed));
+        let elapsed = clock::now().since(started);
+        let reading = Duration::from_nanos(self.reading.load(Ordering::Relaxed));
         Ok(Outline {
             end,
-            elapsed: clock::now().since(started),
+            elapsed,
+            reading: if reading.is_zero() { elapsed } else { reading },
             blocks: self.blocks.load(Ordering::Relaxed),
             io: IoSummary::between(&before, &self.aio.counters()),
         })
@@ -191,7 +200,7 @@ impl Job {
         if self.options.direct {
             mounts.values().try_for_each(|files| self.probe_direct(files))?;
         }
-        let shares = mounts.len();
+        let (shares, started) = (mounts.len(), clock::now());
         for files in mounts.into_values() {
             self.start_mount(files, shares)?;
         }
@@ -208,6 +217,8 @@ impl Job {
             }
             self.ended.wait(seen, Some(next.since(now)));
         }
+        let nanos = u64::try_from(clock::now().since(started).as_nanos()).unwrap_or(u64::MAX);
+        self.reading.store(nanos, Ordering::Relaxed);
         if let Some(error) = self.failure.lock().take() {
             return Err(error);
         }
