@@ -11,13 +11,16 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use trunkline_engine::settings::Settings;
 
+use crate::demo::DemoArgs;
 use crate::exit::{Exit, Failure, message};
+use crate::prewarm::Mode;
 
 const EXAMPLES: &str = "\
 Examples:
   trunkline inspect control -D /var/lib/postgresql/18/main   what the control file says
   trunkline inspect page base/5/1259                         the first page of a relation file
   trunkline inspect page --json base/5/1259.1 131072         a page by its block number, as JSON
+  trunkline demo                                             what this machine makes of each method
   trunkline verify -D /backup/main --io-method io_uring      every page of a stopped cluster
 ";
 
@@ -46,6 +49,24 @@ pub(crate) enum Command {
     Inspect(Subject),
     /// Reads every page of a data directory and checks it, as pg_checksums --check does, and more.
     Verify {
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// Reads relation files into the operating system's cache.
+    Prewarm {
+        /// Where the pages go.
+        #[arg(long, value_enum, default_value = "read")]
+        mode: Mode,
+        /// Files such as base/5/16384, relative to the data directory or inside it; all if none is
+        /// named.
+        files: Vec<PathBuf>,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// Makes a sample and checks it by every method, buffered and direct; shows what each achieves.
+    Demo {
+        #[command(flatten)]
+        args: DemoArgs,
         #[command(flatten)]
         io: IoArgs,
     },
@@ -139,7 +160,9 @@ impl Command {
     fn io(&self) -> &IoArgs {
         match self {
             Command::Inspect(Subject::Control { io, .. } | Subject::Page { io, .. })
-            | Command::Verify { io } => io,
+            | Command::Verify { io }
+            | Command::Prewarm { io, .. }
+            | Command::Demo { io, .. } => io,
         }
     }
 }

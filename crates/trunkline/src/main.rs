@@ -8,18 +8,22 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod demo;
 mod exit;
 mod inspect;
 mod instance;
 mod interrupt;
 mod output;
+mod prewarm;
 mod progress;
 mod verify;
 mod watch;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use trunkline_aio::sync::env;
 
 use crate::cli::{Cli, Command};
 use crate::exit::{Exit, Failure};
@@ -44,5 +48,13 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.command {
         Command::Inspect(subject) => inspect::run(&cli.global, subject),
         Command::Verify { .. } => verify::run(&cli.global, &settings),
+        Command::Prewarm { mode, files, .. } => prewarm::run(&cli.global, &settings, *mode, files),
+        Command::Demo { args, .. } => demo::run(&cli.global, &settings, args, cache_directory()),
     }
+}
+
+/// Where this user's programs keep what can be made again, by the rules of the XDG base directories.
+fn cache_directory() -> Option<PathBuf> {
+    let given = env::var("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    given.or_else(|| env::var("HOME").map(|home| PathBuf::from(home).join(".cache")))
 }

@@ -80,7 +80,6 @@ impl Table {
 }
 
 /// A horizontal bar, `fraction` of `width` characters long, drawn in eighths of a character.
-#[cfg_attr(not(test), expect(dead_code, reason = "for the tables of demo"))]
 pub(crate) fn bar(fraction: f64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (fraction.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
