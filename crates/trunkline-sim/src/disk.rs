@@ -1,0 +1,378 @@
+//! The disk: files as bytes, with a volatile and a durable image, and mounts that can hang.
+//!
+//! ```text
+//!   write ──▶ volatile ──fsync──▶ durable        read ◀── volatile
+//!                 ▲                  │
+//!                 └───── crash ◀─────┴── and a torn part of what was not synced
+//! ```
+//! Files are found by name, and, while an instance has them open, by the id that the instance gave
+//! them. All of it is under one lock: what the disk does takes no time but what a plan adds.
+//! ```
+//! # use trunkline_sim::Disk;
+//! let disk = Disk::new();
+//! disk.create("a", 1, &[1, 2, 3]);
+//! assert_eq!(disk.content("a"), [1, 2, 3]);
+//! ```
+
+use crate::fault::Fault;
+use crate::gate::pause;
+use std::path::Path;
+use std::time::Duration;
+use trunkline_aio::sync::atomic::Ordering;
+use trunkline_aio::sync::hash::{Map, Set};
+use trunkline_aio::sync::random::Rng;
+use trunkline_aio::sync::{Futex, Mutex};
+use trunkline_aio::{Aio, File, Operation, Request};
+
+/// Sizes in which a crash can tear a write, in bytes.
+pub const SECTOR_SIZES: [usize; 2] = [512, 4096];
+
+/// How long an overtaken I/O waits for another one to overtake it.
+const OVERTAKEN_WITHIN: Duration = Duration::from_millis(2);
+
+const EVERYBODY: u32 = u32::MAX >> 1;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Disk {
+    state: Mutex<State>,
+    /// Moves when anything changes that somebody might wait for.
+    bell: Futex,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    files: Map<String, Image>,
+    /// Names by the ids that an instance gave.
+    open: Map<u64, String>,
+    held: Set<u64>,
+    /// Executions that stand before a mount that hangs.
+    stuck: usize,
+    /// I/Os that a device has for such mounts.
+    held_in_device: usize,
+    performed: u64,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Image {
+    device: u64,
+    volatile: Vec<u8>,
+    durable: Vec<u8>,
+    /// Writes since the last sync, oldest first.
+    unsynced: Vec<(usize, Vec<u8>)>,
+}
+
+impl Disk {
+    /// Without files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes a file, or replaces one, durably.
+    pub fn create(&self, name: &str, device: u64, content: &[u8]) {
+        let image = Image {
+            device,
+            volatile: content.to_vec(),
+            durable: content.to_vec(),
+            unsynced: Vec::new(),
+        };
+        self.state.lock().files.insert(name.to_owned(), image);
+    }
+
+    /// Opens a file through an instance, made with `content` if there is none of that name.
+    pub fn open(&self, aio: &Aio, name: &str, device: u64, content: &[u8]) -> File {
+        let missing = !self.state.lock().files.contains_key(name);
+        if missing {
+            self.create(name, device, content);
+        }
+        let file = aio.open_virtual(Path::new(name), device, false);
+        self.state.lock().open.insert(file.id(), name.to_owned());
+        file
+    }
+
+    /// What a read of the whole file would see; empty if there is no such file.
+    pub fn content(&self, name: &str) -> Vec<u8> {
+        self.state.lock().files.get(name).map(|file| file.volatile.clone()).unwrap_or_default()
+    }
+
+    /// What would be left of a file if nothing unsynced survived a crash now.
+    pub fn durable(&self, name: &str) -> Vec<u8> {
+        self.state.lock().files.get(name).map(|file| file.durable.clone()).unwrap_or_default()
+    }
+
+    /// Crashes: of every unsynced write all, nothing, or some sectors survive. Ids of files are
+    /// forgotten with the instance that gave them.
+    pub fn crash(&self, seed: u64) {
+        let mut rng = Rng::new(seed);
+        let state = &mut *self.state.lock();
+        state.open.clear();
+        let mut names: Vec<&String> = state.files.keys().collect();
+        names.sort_unstable();
+        let names: Vec<String> = names.into_iter().cloned().collect();
+        for name in names {
+            let Some(image) = state.files.get_mut(&name) else { continue };
+            for (offset, bytes) in std::mem::take(&mut image.unsynced) {
+                keep_some(&mut image.durable, offset, &bytes, &mut rng);
+            }
+            image.volatile = image.durable.clone();
+        }
+    }
+
+    /// Makes a mount hang: nothing given to it ends until [`Disk::release`].
+    pub fn hold(&self, device: u64) {
+        self.state.lock().held.insert(device);
+        self.ring();
+    }
+
+    /// The mount works again.
+    pub fn release(&self, device: u64) {
+        self.state.lock().held.remove(&device);
+        self.ring();
+    }
+
+    /// Waits until `count` I/Os have got stuck at mounts that hang.
+    pub fn wait_stuck(&self, count: usize) {
+        self.wait(|state| state.stuck + state.held_in_device >= count);
+    }
+
+    /// For a device: how many of its I/Os are stuck.
+    pub(crate) fn set_held_in_device(&self, count: usize) {
+        let changed = std::mem::replace(&mut self.state.lock().held_in_device, count) != count;
+        if changed {
+            self.ring();
+        }
+    }
+
+    /// Operations carried out so far.
+    pub fn performed(&self) -> u64 {
+        self.state.lock().performed
+    }
+
+    /// Whether the mount of an open file hangs.
+    pub(crate) fn is_held(&self, file_id: u64) -> bool {
+        self.state.lock().is_held(file_id)
+    }
+
+    /// For a blocking executor: stands before a mount that hangs.
+    pub(crate) fn pass(&self, file_id: u64) {
+        if !self.is_held(file_id) {
+            return;
+        }
+        self.state.lock().stuck += 1;
+        self.ring();
+        self.wait(|state| !state.is_held(file_id));
+        self.state.lock().stuck -= 1;
+        self.ring();
+    }
+
+    /// For a blocking executor: lets another operation go first, if there is one.
+    pub(crate) fn be_overtaken(&self) {
+        let before = self.performed();
+        let seen = self.bell_value();
+        if self.performed() == before {
+            self.bell.wait(seen, Some(OVERTAKEN_WITHIN));
+        }
+    }
+
+    /// For a blocking executor: takes time.
+    pub(crate) fn delay(time: Duration) {
+        pause(time);
+    }
+
+    /// For a device: sleeps until the bell rings after `seen`, or for `timeout`.
+    pub(crate) fn wait_bell(&self, seen: u32, timeout: Option<Duration>) {
+        self.bell.wait(seen, timeout);
+    }
+
+    pub(crate) fn bell_value(&self) -> u32 {
+        self.bell.word().load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn ring(&self) {
+        self.bell.word().fetch_add(1, Ordering::SeqCst);
+        self.bell.wake(EVERYBODY);
+    }
+
+    fn wait(&self, done: impl Fn(&State) -> bool) {
+        loop {
+            let seen = self.bell_value();
+            if done(&self.state.lock()) {
+                return;
+            }
+            self.bell.wait(seen, None);
+        }
+    }
+
+    /// Carries out one operation, whole, at this moment. Bytes, or minus errno.
+    pub(crate) fn perform(&self, request: &mut Request<'_>, fault: Option<Fault>) -> i32 {
+        match fault {
+            Some(Fault::Interrupted) => return -libc::EINTR,
+            Some(Fault::Again) => return -libc::EAGAIN,
+            Some(Fault::Error(errno)) => return -errno,
+            Some(Fault::EndOfFile) => return 0,
+            _ => {}
+        }
+        let done = {
+            let state = &mut *self.state.lock();
+            state.performed += 1;
+            let name = state.open.get(&request.file_id);
+            let Some(image) = name.and_then(|name| state.files.get_mut(name)) else {
+                return -libc::EBADF;
+            };
+            match request.operation {
+                Operation::Readv => image.read(request, fault),
+                Operation::Writev => image.write(request, fault),
+                Operation::Fsync | Operation::Fdatasync => image.sync(),
+            }
+        };
+        self.ring();
+        done
+    }
+}
+
+impl State {
+    fn is_held(&self, file_id: u64) -> bool {
+        let name = self.open.get(&file_id);
+        let image = name.and_then(|name| self.files.get(name));
+        image.is_some_and(|image| self.held.contains(&image.device))
+    }
+}
+
+impl Image {
+    fn read(&self, request: &mut Request<'_>, fault: Option<Fault>) -> i32 {
+        let start = (request.offset as usize).min(self.volatile.len());
+        let mut left = &self.volatile[start..];
+        if let Some(Fault::Short(length)) = fault {
+            left = &left[..left.len().min(length as usize)];
+        }
+        let mut rotten = match fault {
+            Some(Fault::BitRot(at)) => Some(at as usize % (request.length as usize).max(1)),
+            _ => None,
+        };
+        let mut count = 0;
+        for buffer in request.buffers() {
+            let length = buffer.len().min(left.len());
+            buffer[..length].copy_from_slice(&left[..length]);
+            if let Some(at) = rotten
+                && at < length
+            {
+                buffer[at] ^= 1 << (at % 8);
+                rotten = None;
+            }
+            rotten = rotten.map(|at| at - length.min(at));
+            left = &left[length..];
+            count += length;
+        }
+        count as i32
+    }
+
+    fn write(&mut self, request: &mut Request<'_>, fault: Option<Fault>) -> i32 {
+        let offset = request.offset as usize;
+        let mut bytes: Vec<u8> = Vec::with_capacity(request.length as usize);
+        request.buffers().for_each(|buffer| bytes.extend_from_slice(buffer));
+        match fault {
+            Some(Fault::LostWrite) => {}
+            Some(Fault::Short(length)) => {
+                bytes.truncate(length as usize);
+                self.put(offset, &bytes);
+            }
+            Some(Fault::Misdirected(by)) => self.put(offset + by as usize, &bytes),
+            Some(Fault::TornWrite(sector)) => {
+                for (number, part) in bytes.chunks((sector as usize).max(1)).enumerate() {
+                    if number % 2 == 0 {
+                        self.put(offset + number * sector as usize, part);
+                    }
+                }
+            }
+            _ => self.put(offset, &bytes),
+        }
+        bytes.len() as i32
+    }
+
+    fn put(&mut self, offset: usize, bytes: &[u8]) {
+        store(&mut self.volatile, offset, bytes);
+        self.unsynced.push((offset, bytes.to_vec()));
+    }
+
+    fn sync(&mut self) -> i32 {
+        self.durable = self.volatile.clone();
+        self.unsynced.clear();
+        0
+    }
+}
+
+fn store(image: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
+    let end = offset + bytes.len();
+    if image.len() < end {
+        image.resize(end, 0);
+    }
+    image[offset..end].copy_from_slice(bytes);
+}
+
+/// All of a write, nothing of it, or a random half of its sectors.
+fn keep_some(image: &mut Vec<u8>, offset: usize, bytes: &[u8], rng: &mut Rng) {
+    match rng.below(3) {
+        0 => {}
+        1 => store(image, offset, bytes),
+        _ => {
+            let sector = SECTOR_SIZES[rng.below(SECTOR_SIZES.len() as u64) as usize];
+            for (number, part) in bytes.chunks(sector).enumerate() {
+                if rng.below(2) == 0 {
+                    store(image, offset + number * sector, part);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(durable: &[u8]) -> Image {
+        Image { volatile: durable.to_vec(), durable: durable.to_vec(), ..Image::default() }
+    }
+
+    #[test]
+    fn a_crash_keeps_what_was_synced_and_tears_the_rest_at_sectors() {
+        let (mut kept, mut lost, mut torn) = (0, 0, 0);
+        for seed in 0..200 {
+            let disk = Disk::new();
+            let mut file = image(&[0; 16384]);
+            file.put(0, &[1; 8192]);
+            file.sync();
+            file.put(8192, &[2; 8192]);
+            disk.state.lock().files.insert("a".into(), file);
+            disk.crash(seed);
+            let found = disk.content("a");
+            assert_eq!(found[..8192], [1; 8192], "synced, seed {seed}");
+            let sectors: Vec<bool> = found[8192..].chunks(512).map(|s| s == [2; 512]).collect();
+            let whole = found[8192..].chunks(512).all(|s| s == [2; 512] || s == [0; 512]);
+            assert!(whole, "torn inside a sector, seed {seed}");
+            match sectors.iter().filter(|&&new| new).count() {
+                0 => lost += 1,
+                16 => kept += 1,
+                _ => torn += 1,
+            }
+            assert_eq!(disk.durable("a"), found);
+        }
+        assert!(kept > 20 && lost > 20 && torn > 20, "{kept} kept, {lost} lost, {torn} torn");
+    }
+
+    #[test]
+    fn the_same_seed_crashes_alike() {
+        let crashed = |seed| {
+            let disk = Disk::new();
+            for name in ["a", "b", "c"] {
+                let mut file = image(&[0; 8192]);
+                file.put(0, &[1; 8192]);
+                file.put(4096, &[2; 8192]);
+                disk.state.lock().files.insert(name.into(), file);
+            }
+            disk.crash(seed);
+            ["a", "b", "c"].map(|name| disk.content(name))
+        };
+        assert_eq!(crashed(5), crashed(5));
+        assert!((0..20).any(|seed| crashed(seed) != crashed(seed + 1)));
+    }
+}

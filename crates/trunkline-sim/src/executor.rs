@@ -1,0 +1,55 @@
+//! The simulated disk in the place of the kernel: under `sync`, `worker` and inline execution.
+//!
+//! The calling thread blocks as it would in a system call, in virtual time: for the delays of the
+//! plan, before a mount that hangs, or until another operation has overtaken it. The crate's
+//! documentation has an example.
+
+use crate::disk::Disk;
+use crate::fault::{Fault, Plan};
+use std::fmt;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_aio::{Execute, File, Request};
+
+/// See the module.
+pub struct SimExecutor {
+    disk: Arc<Disk>,
+    plan: Plan,
+    advised: AtomicU64,
+}
+
+impl fmt::Debug for SimExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SimExecutor")
+    }
+}
+
+impl SimExecutor {
+    /// Executes on `disk`, with the faults of `plan`.
+    pub fn new(disk: &Arc<Disk>, plan: Plan) -> Self {
+        Self { disk: Arc::clone(disk), plan, advised: AtomicU64::new(0) }
+    }
+
+    /// Ranges that it was told would be read soon.
+    pub fn advised(&self) -> u64 {
+        self.advised.load(Ordering::SeqCst)
+    }
+}
+
+impl Execute for SimExecutor {
+    fn execute(&self, request: &mut Request<'_>) -> i32 {
+        let fault = self.plan.next(request.operation);
+        self.disk.pass(request.file_id);
+        match fault {
+            Some(Fault::Delay(time)) => Disk::delay(time),
+            Some(Fault::Reorder) => self.disk.be_overtaken(),
+            _ => {}
+        }
+        self.disk.perform(request, fault)
+    }
+
+    fn advise(&self, _file: &File, _offset: u64, _length: u64) -> bool {
+        self.advised.fetch_add(1, Ordering::SeqCst);
+        true
+    }
+}

@@ -1,0 +1,111 @@
+//! The probe of the contract suite: counts edges, stops threads at transitions, changes results.
+//!
+//! A stop takes the first thread that brings a matching I/O into a state, and holds it there, so
+//! a test can do something while the handle is exactly in that state.
+
+use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::{Observed, Probe, STATES, State, WaitRef};
+use trunkline_sim::Gate;
+
+type Change = Box<dyn FnMut(&Observed, i32) -> i32 + Send>;
+type Filter = Box<dyn Fn(&Observed) -> bool + Send>;
+
+/// See the module.
+#[derive(Default)]
+pub struct Hooks {
+    edges: [[AtomicU64; STATES.len()]; STATES.len()],
+    stops: Mutex<Vec<Stop>>,
+    change: Mutex<Option<Change>>,
+    ring_errno: AtomicU32,
+    ring_entries: AtomicU64,
+}
+
+struct Stop {
+    state: State,
+    filter: Filter,
+    held: Held,
+}
+
+/// A thread that will be, or is, held at a transition.
+#[derive(Clone, Default)]
+pub struct Held {
+    gate: Gate,
+    io: Arc<Mutex<Option<WaitRef>>>,
+}
+
+impl Held {
+    /// Waits until a thread is held, and says with which I/O.
+    pub fn wait(&self) -> WaitRef {
+        self.gate.wait_for(1);
+        self.io.lock().expect("set before the gate")
+    }
+
+    /// Lets it go on.
+    pub fn release(&self) {
+        self.gate.open();
+    }
+}
+
+impl Hooks {
+    /// Holds the next thread that brings an I/O that `filter` likes into `state`.
+    pub fn stop(&self, state: State, filter: impl Fn(&Observed) -> bool + Send + 'static) -> Held {
+        let held = Held::default();
+        let stop = Stop { state, filter: Box::new(filter), held: held.clone() };
+        self.stops.lock().push(stop);
+        held
+    }
+
+    /// Lets `change` see and replace every raw result from now on.
+    pub fn change_results(&self, change: impl FnMut(&Observed, i32) -> i32 + Send + 'static) {
+        *self.change.lock() = Some(Box::new(change));
+    }
+
+    /// Results as they are.
+    pub fn keep_results(&self) {
+        *self.change.lock() = None;
+    }
+
+    /// Every entry of a ring driver into the kernel fails with `errno` from now on; 0 is none.
+    pub fn break_rings(&self, errno: i32) {
+        self.ring_errno.store(errno.unsigned_abs(), Ordering::SeqCst);
+    }
+
+    /// Entries of ring drivers into the kernel.
+    pub fn ring_entries(&self) -> u64 {
+        self.ring_entries.load(Ordering::SeqCst)
+    }
+
+    /// How often handles went from one state to another.
+    pub fn passed(&self, from: State, to: State) -> u64 {
+        self.edges[from as usize][to as usize].load(Ordering::SeqCst)
+    }
+}
+
+impl Probe for Hooks {
+    fn transition(&self, io: &Observed, from: State, to: State) {
+        self.edges[from as usize][to as usize].fetch_add(1, Ordering::SeqCst);
+        let found = {
+            let mut stops = self.stops.lock();
+            let at = stops.iter().position(|stop| stop.state == to && (stop.filter)(io));
+            at.map(|at| stops.remove(at))
+        };
+        if let Some(stop) = found {
+            *stop.held.io.lock() = Some(io.io);
+            stop.held.gate.pass();
+        }
+    }
+
+    fn raw_result(&self, io: &Observed, raw: i32) -> i32 {
+        match &mut *self.change.lock() {
+            Some(change) => change(io, raw),
+            None => raw,
+        }
+    }
+
+    fn ring_enter(&self, _submitting: usize) -> Option<i32> {
+        self.ring_entries.fetch_add(1, Ordering::SeqCst);
+        let errno = self.ring_errno.load(Ordering::SeqCst);
+        (errno != 0).then_some(errno as i32)
+    }
+}

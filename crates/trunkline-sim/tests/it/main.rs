@@ -1,0 +1,8 @@
+//! The contract suite: what every I/O method must do, on the simulated disk under seeds and on
+//! real files. Cases of PostgreSQL's own test suite are named PG 1 to PG 27, as in our notes.
+
+#![expect(clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod hooks;
+mod rig;
+mod workloads;

@@ -1,0 +1,285 @@
+//! Where a case of the contract suite runs: which method, on which storage, under which seed.
+//!
+//! A case is a function over a [`Bench`]; [`check`] runs it everywhere, and names the seed of a
+//! failure, so that `Bench::simulated(method, seed)` repeats it.
+
+use crate::hooks::Hooks;
+use std::time::Duration;
+use trunkline_aio::sync::{Arc, sched, thread};
+use trunkline_aio::{
+    Aio, Builder, Callback, Class, File, MethodKind, OpenOptions, Operations, Outcome, Session,
+    WorkerSettings,
+};
+use trunkline_sim::{BLOCK, Disk, Gate, Plan, SimExecutor, SimMethod, content, pause};
+
+/// Seeds of each case and method on the simulated disk.
+pub const SEEDS: u64 = 30;
+
+/// The methods that can run under the scheduler.
+pub const SIMULATED: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom];
+/// The methods that run on real files.
+pub const REAL: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
+
+/// Places of the simulated device, few enough to overflow.
+const PLACES: usize = 6;
+
+/// See the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bench {
+    pub method: MethodKind,
+    /// Of the simulated disk; without one it is real files and real threads.
+    pub seed: Option<u64>,
+    /// Look into the page cache first, as by default.
+    pub cached: bool,
+}
+
+/// An instance, its storage and its hooks.
+pub struct Rig {
+    pub aio: Aio,
+    pub hooks: Arc<Hooks>,
+    pub bench: Bench,
+    /// The simulated disk; unused with real files.
+    pub disk: Arc<Disk>,
+    /// What goes wrong on it.
+    pub plan: Plan,
+    pub executor: Arc<SimExecutor>,
+    folder: Option<tempfile::TempDir>,
+}
+
+impl Bench {
+    pub fn simulated(method: MethodKind, seed: u64) -> Self {
+        Self { method, seed: Some(seed), cached: false }
+    }
+
+    pub fn real(method: MethodKind) -> Self {
+        Self { method, seed: None, cached: false }
+    }
+
+    pub fn is_simulated(self) -> bool {
+        self.seed.is_some()
+    }
+
+    /// An instance of a modest size.
+    pub fn start(self) -> Rig {
+        self.start_with(|builder| builder)
+    }
+
+    /// An instance with other sizes.
+    pub fn start_with(self, sizes: impl FnOnce(Builder) -> Builder) -> Rig {
+        let (hooks, disk, plan) = (Arc::new(Hooks::default()), Arc::new(Disk::new()), Plan::none());
+        let executor = Arc::new(SimExecutor::new(&disk, plan.clone()));
+        let mut builder = Builder::new()
+            .handles(64, 4, 8)
+            .region_bytes(1 << 20)
+            .workers(WorkerSettings { max: 4, ..WorkerSettings::default() })
+            .probe(Arc::clone(&hooks) as Arc<_>)
+            .method(self.method);
+        if !self.cached {
+            builder = builder.try_cached_below(0);
+        }
+        if self.is_simulated() {
+            builder = builder
+                .executor(Arc::clone(&executor) as Arc<_>)
+                .custom_method(Arc::new(SimMethod::new(&disk, plan.clone(), PLACES)));
+        }
+        let aio = sizes(builder).start().expect("starts");
+        assert_eq!(aio.method_status().used, self.method, "{:?}", aio.method_status());
+        let folder = (!self.is_simulated())
+            .then(|| tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"));
+        Rig { aio, hooks, bench: self, disk, plan, executor, folder }
+    }
+}
+
+impl Rig {
+    /// Opens a file for writing; made with `blocks` blocks, each in version 0 of file 0, if it is
+    /// not there.
+    pub fn file(&self, name: &str, blocks: u32) -> File {
+        self.file_on(name, blocks, 1)
+    }
+
+    /// The same on another mount, where the disk is simulated.
+    pub fn file_on(&self, name: &str, blocks: u32, device: u64) -> File {
+        let bytes: Vec<u8> = (0..blocks).flat_map(|block| content(0, block, 0)).collect();
+        let Some(folder) = &self.folder else {
+            return self.disk.open(&self.aio, name, device, &bytes);
+        };
+        let path = folder.path().join(name);
+        if !path.exists() {
+            std::fs::write(&path, bytes).expect("writes the sample");
+        }
+        let options = OpenOptions { write: true, ..OpenOptions::default() };
+        self.aio.open(&path, options).expect("opens")
+    }
+
+    /// What is in a file now.
+    pub fn bytes(&self, name: &str) -> Vec<u8> {
+        match &self.folder {
+            Some(folder) => std::fs::read(folder.path().join(name)).expect("reads"),
+            None => self.disk.content(name),
+        }
+    }
+
+    /// Removes or replaces a file by name.
+    pub fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.as_ref().expect("a real file").path().join(name)
+    }
+
+    pub fn session(&self) -> Session {
+        self.aio.session().expect("a session")
+    }
+
+    /// Slots with memory for `blocks` blocks each, filled with a pattern that no file holds.
+    pub fn slots(&self, count: usize, blocks: u32) -> Operations {
+        self.slots_with(count, blocks, Vec::new())
+    }
+
+    pub fn slots_with(
+        &self,
+        count: usize,
+        blocks: u32,
+        callbacks: Vec<Arc<dyn Callback>>,
+    ) -> Operations {
+        let mut slots = Operations::new(count, callbacks);
+        for slot in 0..count {
+            let mut lease = self.aio.region().lease(blocks).expect("frames");
+            lease.fill(0xEE);
+            slots.memory(slot).expect("idle").push(lease);
+        }
+        slots
+    }
+
+    /// Waits until nothing is in flight and every completer has gone home.
+    pub fn settle(&self) {
+        self.wait_until("nothing in flight", || self.aio.handles_in_use() == 0);
+        if self.bench.is_simulated() {
+            pause(Duration::from_micros(1));
+        }
+    }
+
+    /// Waits for a state that no event announces.
+    pub fn wait_until(&self, what: &str, done: impl Fn() -> bool) {
+        for _ in 0..20_000 {
+            if done() {
+                return;
+            }
+            pause(Duration::from_micros(500));
+        }
+        panic!("waited in vain for: {what}");
+    }
+
+    /// Lets every other thread go as far as it can, under the scheduler.
+    pub fn quiet(&self) {
+        assert!(self.bench.is_simulated(), "only virtual time tells");
+        pause(Duration::from_micros(1));
+    }
+
+    /// The row of an I/O in the snapshot.
+    pub fn row(&self, io: trunkline_aio::WaitRef) -> Option<trunkline_aio::IoRow> {
+        let rows = self.aio.snapshot();
+        rows.into_iter().find(|row| (row.io_id, row.io_generation) == (io.io_id(), io.generation()))
+    }
+
+    /// Holds everything that the storage gets for `device`, where that can be done.
+    pub fn hold(&self, device: u64) {
+        self.disk.hold(device);
+    }
+}
+
+/// Reads `blocks` blocks at block `first` into a slot; does not wait.
+pub fn read(
+    session: &mut Session,
+    file: &File,
+    first: u32,
+    blocks: u32,
+    slots: &mut Operations,
+    slot: usize,
+) -> trunkline_aio::WaitRef {
+    let io = session.acquire(Class::Foreground).expect("a handle");
+    let (offset, length) = (u64::from(first) * BLOCK as u64, blocks * BLOCK as u32);
+    io.read(file, offset, length, slots, slot).expect("defined")
+}
+
+/// Fills a slot with `version` of the blocks and writes them; does not wait.
+pub fn write(
+    session: &mut Session,
+    file: &File,
+    first: u32,
+    blocks: u32,
+    version: u32,
+    slots: &mut Operations,
+    slot: usize,
+) -> trunkline_aio::WaitRef {
+    let memory = slots.memory(slot).expect("idle");
+    let bytes: Vec<u8> = (first..first + blocks).flat_map(|b| content(0, b, version)).collect();
+    let mut bytes = &bytes[..];
+    for lease in memory.iter_mut() {
+        let length = lease.len().min(bytes.len());
+        lease[..length].copy_from_slice(&bytes[..length]);
+        bytes = &bytes[length..];
+    }
+    let io = session.acquire(Class::WriteBack).expect("a handle");
+    let (offset, length) = (u64::from(first) * BLOCK as u64, blocks * BLOCK as u32);
+    io.write(file, offset, length, slots, slot).expect("defined")
+}
+
+/// Waits for a slot that must end well.
+pub fn wait_ok(session: &mut Session, slots: &mut Operations, slot: usize) -> Outcome {
+    let outcome = session.wait(slots, slot).expect("not cancelled");
+    assert_eq!(outcome.status, trunkline_aio::Status::Ok, "{outcome:?}");
+    outcome
+}
+
+/// What a slot's memory holds.
+pub fn memory(slots: &mut Operations, slot: usize) -> Vec<u8> {
+    slots.memory(slot).expect("idle").iter().flat_map(|lease| lease.iter().copied()).collect()
+}
+
+/// Version 0 of blocks of file 0.
+pub fn original(first: u32, blocks: u32) -> Vec<u8> {
+    (first..first + blocks).flat_map(|block| content(0, block, 0)).collect()
+}
+
+/// Starts a thread of the façade; its panic is the test's when it is joined.
+pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle {
+    thread::spawn(name, body).expect("a thread")
+}
+
+/// Runs a case everywhere.
+pub fn check(case: fn(Bench)) {
+    check_real(case);
+    check_simulated(case);
+}
+
+/// Runs a case on real files, under each method, with and without the look into the page cache.
+pub fn check_real(case: fn(Bench)) {
+    for method in REAL {
+        case(Bench::real(method));
+        case(Bench { cached: true, ..Bench::real(method) });
+    }
+}
+
+/// Runs a case on the simulated disk, under each method and many seeds.
+pub fn check_simulated(case: fn(Bench)) {
+    for method in SIMULATED {
+        check_seeds(method, SEEDS, case);
+    }
+}
+
+/// Runs a case on the simulated disk under one method.
+pub fn check_seeds(method: MethodKind, seeds: u64, case: fn(Bench)) {
+    for seed in 0..seeds {
+        run_seed(method, seed, case);
+    }
+}
+
+/// Runs a case once.
+pub fn run_seed(method: MethodKind, seed: u64, case: fn(Bench)) -> sched::Report {
+    let bench = Bench::simulated(method, seed);
+    let result = sched::run(sched::Config::new(seed), move || case(bench));
+    result.unwrap_or_else(|failure| panic!("{method}: {failure}"))
+}
+
+/// A gate under a name that reads well where it holds one thread.
+pub fn signal() -> Gate {
+    Gate::new()
+}

@@ -1,0 +1,126 @@
+//! Random workloads over every method: all bytes right, every outcome once, nothing left behind.
+//! On the simulated disk with faults under seeds; on real files with real threads.
+
+use crate::rig::{Bench, REAL, SIMULATED, run_seed};
+use trunkline_aio::sync::{Arc, random};
+use trunkline_aio::{Builder, File, MethodKind, OpenOptions};
+use trunkline_sim::{BLOCK, Ledger, Plan, Rates, SimExecutor, SimMethod, Workload, content, run};
+
+const BLOCKS: u32 = 24;
+const NAMES: [&str; 2] = ["first", "second"];
+/// Seeds of the random workloads, per method.
+const SEEDS: u64 = 200;
+
+/// Faults that the issuer is told of.
+const LOUD: Rates = Rates { short: 60, again: 60, error: 40, delay: 40, reorder: 60, silent: 0 };
+/// Faults that only the bytes tell.
+const SILENT: Rates = Rates { short: 0, again: 0, error: 0, delay: 0, reorder: 0, silent: 100 };
+
+fn original(file: u32) -> Vec<u8> {
+    (0..BLOCKS).flat_map(|block| content(file, block, 0)).collect()
+}
+
+/// A finding of one run, if there is one.
+fn simulated(bench: Bench, rates: Rates, methods: &'static [MethodKind]) -> Option<String> {
+    let seed = random::seed();
+    let plan = Plan::random(seed, rates);
+    let disk = Arc::new(trunkline_sim::Disk::new());
+    // Few of everything, so that every kind of want happens.
+    let aio = Builder::new()
+        .handles(10, 1, 2)
+        .session_quota(6)
+        .region_bytes(1 << 20)
+        .worker_queue(5)
+        .executor(Arc::new(SimExecutor::new(&disk, plan.clone())))
+        .custom_method(Arc::new(SimMethod::new(&disk, plan, 4)))
+        .method(bench.method)
+        .start()
+        .expect("starts");
+    let open = |file: u32| -> File {
+        let name = NAMES[file as usize];
+        disk.open(&aio, name, 1 + u64::from(file), &original(file))
+    };
+    let files = vec![open(0), open(1)];
+    let ledger = Arc::new(Ledger::new());
+    let workload = Workload { seed, blocks: BLOCKS, methods, ..Workload::default() };
+    if let Err(finding) = run(&aio, files, &ledger, workload) {
+        return Some(finding);
+    }
+    let bad = ledger.judge_all(2, |file| disk.content(NAMES[file as usize]));
+    bad.map(|(file, block)| format!("at the end: file {file} block {block}"))
+}
+
+#[test]
+fn random_workloads_with_loud_faults_leave_nothing_behind() {
+    for method in SIMULATED {
+        for seed in 0..SEEDS {
+            run_seed(method, seed, |bench| assert_eq!(simulated(bench, LOUD, &[]), None));
+        }
+    }
+}
+
+#[test]
+fn random_workloads_survive_live_switches_in_all_directions() {
+    for method in SIMULATED {
+        for seed in 0..SEEDS / 2 {
+            run_seed(method, 1000 + seed, |bench| {
+                assert_eq!(simulated(bench, LOUD, &SIMULATED), None);
+            });
+        }
+    }
+}
+
+/// The checker is no use if it finds nothing: silent faults are there to be found.
+#[test]
+fn the_checker_finds_silent_faults() {
+    use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+    static FOUND: AtomicU64 = AtomicU64::new(0);
+    for seed in 0..30 {
+        run_seed(MethodKind::Custom, seed, |bench| {
+            let found = simulated(bench, SILENT, &[]).is_some();
+            FOUND.fetch_add(u64::from(found), Ordering::SeqCst);
+        });
+    }
+    let found = FOUND.load(Ordering::SeqCst);
+    assert!(found > 15, "only {found} of 30 runs with silent faults were noticed");
+}
+
+#[test]
+fn random_workloads_on_real_files() {
+    for (number, method) in REAL.into_iter().enumerate() {
+        for cached in [false, true] {
+            real(method, cached, &[], number as u64);
+            real(method, cached, &REAL, 10 + number as u64);
+        }
+    }
+}
+
+fn real(method: MethodKind, cached: bool, methods: &'static [MethodKind], seed: u64) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let path = |file: u32| folder.path().join(NAMES[file as usize]);
+    let builder = Builder::new().handles(24, 1, 2).session_quota(12).region_bytes(2 << 20);
+    let builder = if cached { builder } else { builder.try_cached_below(0) };
+    let aio = builder.method(method).start().expect("starts");
+    let ledger = Arc::new(Ledger::new());
+    let mut files = Vec::new();
+    for file in 0..2 {
+        std::fs::write(path(file), original(file)).expect("writes the sample");
+        let options = OpenOptions { write: true, ..OpenOptions::default() };
+        files.push(aio.open(&path(file), options).expect("opens"));
+    }
+    let workload = Workload {
+        seed,
+        tasks: 4,
+        steps: 150,
+        blocks: BLOCKS,
+        // Reads and writes of a page by different threads at once are not atomic on every file
+        // system, nor is it the I/O core that makes them so.
+        share: false,
+        methods,
+    };
+    let found = run(&aio, files, &ledger, workload);
+    assert_eq!(found, Ok(()), "{method}, cached {cached}, seed {seed}");
+    let bad = ledger.judge_all(2, |file| std::fs::read(path(file)).expect("reads"));
+    assert_eq!(bad, None, "{method}, cached {cached}, seed {seed}");
+    assert_eq!(content(0, 0, 0).len(), BLOCK);
+}
