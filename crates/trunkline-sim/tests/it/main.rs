@@ -3,6 +3,8 @@
 
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod handles;
 mod hooks;
+mod results;
 mod rig;
 mod workloads;

@@ -1,0 +1,328 @@
+//! Results: short, failed, interrupted and repeated I/O, injected as the storage would report it
+//! (PG 21 to 27). What a result no longer covers is overwritten, so nothing is good by accident.
+
+use crate::rig::{
+    Bench, Rig, check, check_real, check_simulated, memory, original, read, wait_ok, write,
+};
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{
+    Callback, Class, Completion, File, Operation, Operations, Outcome, Session, Status, Weight,
+};
+use trunkline_sim::{BLOCK, Fault, Rule};
+
+/// Lengths at which a read of one block is cut: every 512 bytes, and odd ones.
+fn cuts() -> impl Iterator<Item = u32> {
+    (0..=BLOCK as u32).step_by(512).chain([1, 17, 511, 513, 4095, 4097, 8191])
+}
+
+fn cut_is_right(slots: &mut Operations, outcome: Outcome, cut: u32, context: &str) {
+    let whole = cut as usize == BLOCK;
+    let status = if whole { Status::Ok } else { Status::Partial };
+    assert_eq!((outcome.status, outcome.count), (status, cut), "{context}");
+    assert_eq!(outcome.is_end_of_file(), cut == 0, "{context}");
+    let found = memory(slots, 0);
+    let (head, tail) = found.split_at(cut as usize);
+    assert_eq!(head, &original(2, 1)[..cut as usize], "{context}");
+    let stranger = tail.iter().all(|&byte| byte == 0xA5 || byte == 0xEE);
+    assert!(stranger, "{context}: bytes beyond the {cut} that were read");
+}
+
+#[test]
+fn a_read_cut_at_every_length_is_partial_and_says_how_much() {
+    check(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 4);
+        let mut session = rig.session();
+        for cut in cuts() {
+            let mut slots = rig.slots(1, 1);
+            rig.hooks.change_results(move |_, raw| if raw > 0 { cut as i32 } else { raw });
+            read(&mut session, &file, 2, 1, &mut slots, 0);
+            let outcome = session.wait(&mut slots, 0).expect("not cancelled");
+            cut_is_right(&mut slots, outcome, cut, &format!("{bench:?} cut at {cut}"));
+        }
+    });
+}
+
+/// The same where the disk itself transfers less.
+#[test]
+fn a_disk_that_reads_short_at_every_length_is_believed() {
+    check_simulated(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 4);
+        let mut session = rig.session();
+        for cut in cuts() {
+            let mut slots = rig.slots(1, 1);
+            rig.plan.set(vec![Rule::new(Operation::Readv, 1, Fault::Short(cut))]);
+            read(&mut session, &file, 2, 1, &mut slots, 0);
+            let outcome = session.wait(&mut slots, 0).expect("not cancelled");
+            cut_is_right(&mut slots, outcome, cut, &format!("{bench:?} cut at {cut}"));
+        }
+    });
+}
+
+/// The end of the file is found where it is, by every method on real files.
+#[test]
+fn a_read_over_the_end_of_the_file_is_cut_there() {
+    check_real(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 4);
+        let mut session = rig.session();
+        for end in [0, 1, 512, 8191, 8192, 8193, 20_000] {
+            let path = rig.path("a");
+            let handle = std::fs::File::options().write(true).open(path).expect("opens");
+            handle.set_len(end).expect("truncates");
+            let mut slots = rig.slots(1, 3);
+            read(&mut session, &file, 0, 3, &mut slots, 0);
+            let outcome = session.wait(&mut slots, 0).expect("not cancelled");
+            assert_eq!(u64::from(outcome.count), end, "{bench:?}");
+            assert_eq!(outcome.is_end_of_file(), end == 0);
+            read(&mut session, &file, 40, 1, &mut slots, 0);
+            let outcome = session.wait(&mut slots, 0).expect("not cancelled");
+            assert!(outcome.is_end_of_file(), "{bench:?}: far behind the end");
+        }
+    });
+}
+
+/// Slots whose memory is in pieces of one block.
+fn pieces(rig: &Rig, count: u32) -> Operations {
+    let mut slots = rig.slots(1, 1);
+    let memory = slots.memory(0).expect("idle");
+    for _ in 1..count {
+        let mut lease = rig.aio.region().lease(1).expect("a frame");
+        lease.fill(0xEE);
+        memory.push(lease);
+    }
+    slots
+}
+
+/// PG 23: a read of several blocks is cut after one, two, three; the issuer reads the rest.
+#[test]
+fn pg23_a_combined_read_cut_at_every_block_is_continued_by_the_issuer() {
+    check(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 8);
+        let mut session = rig.session();
+        for blocks in 0..=4_u32 {
+            for odd in [0, 100] {
+                let cut = (blocks * BLOCK as u32 + odd).min(4 * BLOCK as u32);
+                let mut slots = pieces(&rig, 4);
+                rig.hooks.change_results(move |_, raw| raw.min(cut as i32));
+                read(&mut session, &file, 1, 4, &mut slots, 0);
+                let outcome = session.wait(&mut slots, 0).expect("not cancelled");
+                assert_eq!(outcome.count, cut);
+                let found = memory(&mut slots, 0);
+                assert_eq!(found[..cut as usize], original(1, 4)[..cut as usize], "{bench:?}");
+                rig.hooks.keep_results();
+                let whole = cut / BLOCK as u32;
+                if whole < 4 {
+                    let mut rest = pieces(&rig, 4 - whole);
+                    read(&mut session, &file, 1 + whole, 4 - whole, &mut rest, 0);
+                    wait_ok(&mut session, &mut rest, 0);
+                    assert_eq!(memory(&mut rest, 0), original(1 + whole, 4 - whole));
+                }
+            }
+        }
+    });
+}
+
+/// PG 21: an injected result equal to the full length is no short read.
+#[test]
+fn pg21_a_result_equal_to_the_full_length_is_ok() {
+    check(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 4);
+        let (mut session, mut slots) = (rig.session(), rig.slots(1, 3));
+        rig.hooks.change_results(|io, _| io.length as i32);
+        read(&mut session, &file, 0, 3, &mut slots, 0);
+        wait_ok(&mut session, &mut slots, 0);
+        assert_eq!(memory(&mut slots, 0), original(0, 3));
+    });
+}
+
+/// PG 22: 17 bytes of one block.
+#[test]
+fn pg22_seventeen_bytes_of_a_block_are_named() {
+    check(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 4);
+        let (mut session, mut slots) = (rig.session(), rig.slots(1, 1));
+        rig.hooks.change_results(|_, _| 17);
+        read(&mut session, &file, 0, 1, &mut slots, 0);
+        let outcome = session.wait(&mut slots, 0).expect("not cancelled");
+        assert_eq!((outcome.status, outcome.count), (Status::Partial, 17));
+        assert_eq!(slots.describe(outcome), "only 17 bytes transferred");
+        assert_ne!(memory(&mut slots, 0), original(0, 1), "the rest was wiped");
+    });
+}
+
+/// Says ERROR with the number of the first block that is not version 0 of file 0.
+struct Verify(Weight);
+
+impl Callback for Verify {
+    fn name(&self) -> &'static str {
+        "verify"
+    }
+    fn weight(&self) -> Weight {
+        self.0
+    }
+    fn complete(&self, io: &mut Completion<'_>, prior: Outcome) -> Outcome {
+        let whole = prior.count as usize / BLOCK;
+        let blocks = io.memory.iter().flat_map(|lease| lease.chunks(BLOCK)).take(whole);
+        let first = io.offset as u32 / BLOCK as u32;
+        for (block, bytes) in (first..).zip(blocks) {
+            let mut names = bytes
+                .chunks(4)
+                .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+            if [names.next(), names.next(), names.next()] != [Some(0), Some(block), Some(0)] {
+                return Outcome::new(Status::Error, block, 0);
+            }
+        }
+        prior
+    }
+    fn report(&self, outcome: Outcome) -> Option<String> {
+        Some(format!("bad block {}", outcome.detail))
+    }
+}
+
+/// PG 24: a read that was cut still finds the bad page when the rest is read; light and heavy.
+#[test]
+fn pg24_a_bad_block_behind_a_cut_is_found_in_the_second_read() {
+    check(|bench| {
+        for weight in [Weight::Light, Weight::Heavy] {
+            let rig = bench.start();
+            let file = rig.file("a", 8);
+            let mut session = rig.session();
+            let mut slots = rig.slots(1, 4);
+            write(&mut session, &file, 3, 1, 1, &mut slots, 0);
+            wait_ok(&mut session, &mut slots, 0);
+            let mut slots = rig.slots_with(1, 4, vec![Arc::new(Verify(weight))]);
+            rig.hooks.change_results(|_, raw| raw.min(2 * BLOCK as i32));
+            read(&mut session, &file, 0, 4, &mut slots, 0);
+            let outcome = session.wait(&mut slots, 0).expect("not cancelled");
+            assert_eq!((outcome.status, outcome.count), (Status::Partial, 2 * BLOCK as u32));
+            rig.hooks.keep_results();
+            read(&mut session, &file, 2, 2, &mut slots, 0);
+            let outcome = session.wait(&mut slots, 0).expect("not cancelled");
+            assert_eq!((outcome.status, outcome.reporter, outcome.detail), (Status::Error, 1, 3));
+            assert_eq!(slots.describe(outcome), "bad block 3");
+            assert_eq!(outcome.errno(), None, "the method did not fail");
+        }
+    });
+}
+
+/// PG 25: EIO, EIO again, then it recovers; the same for every operation.
+#[test]
+fn pg25_eio_is_reported_each_time_and_gone_when_it_is_gone() {
+    check(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 4);
+        let mut session = rig.session();
+        for operation in trunkline_aio::OPERATIONS {
+            let mut slots = rig.slots(1, 1);
+            for round in 0..4 {
+                rig.hooks.change_results(move |_, raw| if round < 2 { -5 } else { raw });
+                issue(&mut session, operation, &file, &mut slots);
+                let outcome = session.wait(&mut slots, 0).expect("not cancelled");
+                let wanted = (round < 2).then_some(5);
+                assert_eq!(outcome.errno(), wanted, "{bench:?} {operation:?} round {round}");
+            }
+        }
+        assert_eq!(rig.aio.counters().by_kind.iter().flatten().map(|c| c.errors).sum::<u64>(), 8);
+    });
+}
+
+fn issue(session: &mut Session, operation: Operation, file: &File, slots: &mut Operations) {
+    let io = session.acquire(Class::Foreground).expect("a handle");
+    match operation {
+        Operation::Readv => drop(io.read(file, 0, BLOCK as u32, slots, 0).expect("defined")),
+        Operation::Writev => drop(io.write(file, 0, BLOCK as u32, slots, 0).expect("defined")),
+        Operation::Fsync => drop(io.fsync(file, slots, 0)),
+        Operation::Fdatasync => drop(io.fdatasync(file, slots, 0)),
+    }
+}
+
+/// PG 26: EROFS with its text.
+#[test]
+fn pg26_an_errno_is_reported_with_its_text() {
+    check(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 4);
+        let (mut session, mut slots) = (rig.session(), rig.slots(1, 1));
+        rig.hooks.change_results(|_, _| -30);
+        read(&mut session, &file, 0, 1, &mut slots, 0);
+        let outcome = session.wait(&mut slots, 0).expect("not cancelled");
+        assert!(slots.describe(outcome).contains("Read-only file system"), "{outcome:?}");
+    });
+}
+
+/// PG 27: a worker cannot use the file; the issuer is told, the pool lives on.
+#[test]
+fn pg27_a_failure_in_a_worker_leaves_the_pool_alive() {
+    check(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 4);
+        let (mut session, mut slots) = (rig.session(), rig.slots(1, 1));
+        for round in 0..20 {
+            let fails = round % 2 == 0;
+            rig.hooks.change_results(move |_, raw| if fails { -2 } else { raw });
+            read(&mut session, &file, 1, 1, &mut slots, 0);
+            let outcome = session.wait(&mut slots, 0).expect("not cancelled");
+            assert_eq!(outcome.errno(), fails.then_some(2));
+            if fails {
+                assert!(slots.describe(outcome).starts_with("No such file"));
+            } else {
+                assert_eq!(memory(&mut slots, 0), original(1, 1));
+            }
+        }
+        if bench.method != trunkline_aio::MethodKind::Sync {
+            rig.wait_until("the least number of workers", || rig.aio.worker_count() >= 2);
+        }
+    });
+}
+
+/// EINTR and EAGAIN are the method's business; the issuer sees none of it.
+#[test]
+fn interrupted_io_is_repeated_by_the_method() {
+    check(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 4);
+        let (mut session, mut slots) = (rig.session(), rig.slots(1, 1));
+        for operation in trunkline_aio::OPERATIONS {
+            for errno in [4, 11] {
+                let mut left = 3;
+                let before = rig.aio.counters().retried;
+                rig.hooks.change_results(move |_, raw| {
+                    left -= 1;
+                    if left >= 0 { -errno } else { raw }
+                });
+                issue(&mut session, operation, &file, &mut slots);
+                wait_ok(&mut session, &mut slots, 0);
+                assert_eq!(rig.aio.counters().retried - before, 3, "{bench:?} {operation:?}");
+            }
+        }
+        rig.hooks.keep_results();
+        read(&mut session, &file, 1, 1, &mut slots, 0);
+        wait_ok(&mut session, &mut slots, 0);
+        assert_eq!(memory(&mut slots, 0), original(1, 1));
+    });
+}
+
+/// A file that says EAGAIN for ever does not hang its issuer.
+#[test]
+fn eagain_for_good_becomes_an_error() {
+    let case = |bench: Bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 4);
+        let (mut session, mut slots) = (rig.session(), rig.slots(1, 1));
+        rig.hooks.change_results(|_, _| -11);
+        read(&mut session, &file, 0, 1, &mut slots, 0);
+        let outcome = session.wait(&mut slots, 0).expect("not cancelled");
+        assert_eq!(outcome.errno(), Some(11));
+        let retried = rig.aio.counters().retried;
+        assert!((1000..=1001).contains(&retried), "{retried}");
+    };
+    check_real(case);
+    for method in crate::rig::SIMULATED {
+        crate::rig::check_seeds(method, 2, case);
+    }
+}
