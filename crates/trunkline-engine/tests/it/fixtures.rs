@@ -9,7 +9,7 @@ use trunkline_format::{CheckOptions, Verdict, check_page};
 
 /// The fixtures there are.
 #[expect(clippy::disallowed_methods, reason = "a test has no main that could pass this down")]
-fn fixtures() -> Vec<(u32, PathBuf)> {
+pub(crate) fn fixtures() -> Vec<(u32, PathBuf)> {
     let Some(directory) = std::env::var_os("TRUNKLINE_FIXTURE_DIR").map(PathBuf::from) else {
         println!("skipped: no fixture");
         return Vec::new();

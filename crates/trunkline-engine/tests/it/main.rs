@@ -1,7 +1,7 @@
 //! The engine from outside, on directories made up here and, where `TRUNKLINE_FIXTURE_DIR` names
 //! some, on directories that PostgreSQL made.
 //!
-//! `fake` builds a small data directory; `child` runs a test again in a process of other rights or
+//! `fake` builds a small data directory; `jobs` starts instances and breaks them; `child` runs a test again in a process of other rights or
 //! limits.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
@@ -10,3 +10,7 @@ mod datadir;
 mod fake;
 mod files;
 mod fixtures;
+mod jobs;
+mod prewarm;
+mod verify;
+mod verify_fixtures;
