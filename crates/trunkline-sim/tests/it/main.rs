@@ -3,8 +3,10 @@
 
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod files;
 mod handles;
 mod hooks;
 mod results;
 mod rig;
+mod vanish;
 mod workloads;

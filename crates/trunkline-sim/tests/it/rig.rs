@@ -5,12 +5,13 @@
 
 use crate::hooks::Hooks;
 use std::time::Duration;
+use trunkline_aio::clock;
 use trunkline_aio::sync::{Arc, sched, thread};
 use trunkline_aio::{
     Aio, Builder, Callback, Class, File, MethodKind, OpenOptions, Operations, Outcome, Session,
     WorkerSettings,
 };
-use trunkline_sim::{BLOCK, Disk, Gate, Plan, SimExecutor, SimMethod, content, pause};
+use trunkline_sim::{BLOCK, Disk, Plan, SimExecutor, SimMethod, content, pause};
 
 /// Seeds of each case and method on the simulated disk.
 pub const SEEDS: u64 = 30;
@@ -124,6 +125,11 @@ impl Rig {
         self.folder.as_ref().expect("a real file").path().join(name)
     }
 
+    /// Ends the instance, unless somebody else has it too; its files stay.
+    pub fn end(self) -> Option<tempfile::TempDir> {
+        self.folder
+    }
+
     pub fn session(&self) -> Session {
         self.aio.session().expect("a session")
     }
@@ -156,15 +162,18 @@ impl Rig {
         }
     }
 
-    /// Waits for a state that no event announces.
+    /// Waits for a state that no event announces: by looking again and again, after every other
+    /// thread has had its turn.
     pub fn wait_until(&self, what: &str, done: impl Fn() -> bool) {
-        for _ in 0..20_000 {
-            if done() {
-                return;
+        let begin = clock::now();
+        while !done() {
+            let waited = clock::now().since(begin);
+            assert!(waited < Duration::from_secs(60), "waited in vain for: {what}");
+            match self.bench.is_simulated() {
+                true => pause(Duration::from_micros(500)),
+                false => thread::yield_now(),
             }
-            pause(Duration::from_micros(500));
         }
-        panic!("waited in vain for: {what}");
     }
 
     /// Lets every other thread go as far as it can, under the scheduler.
@@ -277,9 +286,4 @@ pub fn run_seed(method: MethodKind, seed: u64, case: fn(Bench)) -> sched::Report
     let bench = Bench::simulated(method, seed);
     let result = sched::run(sched::Config::new(seed), move || case(bench));
     result.unwrap_or_else(|failure| panic!("{method}: {failure}"))
-}
-
-/// A gate under a name that reads well where it holds one thread.
-pub fn signal() -> Gate {
-    Gate::new()
 }

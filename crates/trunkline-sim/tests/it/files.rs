@@ -1,0 +1,248 @@
+//! Files: an I/O keeps its file open until it is complete, whatever its issuer does (PG 14, 15).
+//! And a thread that completes a stranger's I/O does not close the stranger's file.
+
+use crate::rig::{
+    Bench, Rig, check, check_real, check_seeds, memory, original, read, spawn, wait_ok, write,
+};
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{
+    Callback, Class, Completion, MethodKind, OpenOptions, Operations, Outcome, State, Weight,
+};
+use trunkline_sim::{BLOCK, content};
+
+/// Descriptors of this process that lead to `name` in the rig's folder.
+fn descriptors(rig: &Rig, name: &str) -> Vec<String> {
+    let path = rig.path(name);
+    let entries = std::fs::read_dir("/proc/self/fd").expect("lists");
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        // Others of this list may be closed by other tests meanwhile.
+        if std::fs::read_link(entry.path()).is_ok_and(|target| target == path) {
+            found.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    found
+}
+
+/// PG 14: start in a batch, close the file, end the batch, wait.
+#[test]
+fn pg14_a_file_closed_before_its_batch_ends_stays_open_for_it() {
+    check(|bench| {
+        let rig = bench.start_with(|builder| builder.try_cached_below(0));
+        let file = rig.file("a", 4);
+        let mut session = rig.session();
+        let mut slots = rig.slots(2, 1);
+        {
+            let mut batch = session.batch();
+            read(&mut batch, &file, 1, 1, &mut slots, 0);
+            read(&mut batch, &file, 2, 1, &mut slots, 1);
+            drop(file);
+            assert_eq!(rig.aio.open_files(), 1, "the staged I/Os keep it");
+            if !bench.is_simulated() {
+                assert_eq!(descriptors(&rig, "a").len(), 1);
+            }
+        }
+        for slot in 0..2 {
+            wait_ok(&mut session, &mut slots, slot);
+            assert_eq!(memory(&mut slots, slot), original(1 + slot as u32, 1));
+        }
+        rig.settle();
+        session.acquire(Class::Foreground).expect("a handle").release();
+        assert_eq!(rig.aio.open_files(), 0, "{bench:?}");
+        if !bench.is_simulated() {
+            assert_eq!(descriptors(&rig, "a").len(), 0);
+        }
+    });
+}
+
+/// PG 15: the same without waiting; another session reads the blocks.
+#[test]
+fn pg15_a_file_closed_without_waiting_does_not_disturb_others() {
+    check(|bench| {
+        let rig = bench.start_with(|builder| builder.try_cached_below(0));
+        let file = rig.file("a", 4);
+        let other = rig.file("a", 4);
+        let mut session = rig.session();
+        let mut slots = rig.slots(1, 2);
+        let io = {
+            let mut batch = session.batch();
+            let io = read(&mut batch, &file, 1, 2, &mut slots, 0);
+            drop(file);
+            io
+        };
+        drop((slots, session));
+        let mut session = rig.session();
+        let mut slots = rig.slots(1, 2);
+        read(&mut session, &other, 1, 2, &mut slots, 0);
+        wait_ok(&mut session, &mut slots, 0);
+        assert_eq!(memory(&mut slots, 0), original(1, 2));
+        session.join(io).expect("not cancelled");
+        drop(other);
+        rig.settle();
+        session.acquire(Class::Foreground).expect("a handle").release();
+        assert_eq!(rig.aio.open_files(), 0, "{bench:?}");
+    });
+}
+
+/// The number of the descriptor of an I/O under way is not given to another file, so the I/O
+/// cannot hit that one.
+#[test]
+fn a_recycled_descriptor_does_not_get_the_io() {
+    check_real(|bench| {
+        let rig = bench.start();
+        for round in 0..10 {
+            let (victim, target) = (format!("victim {round}"), format!("target {round}"));
+            let file = rig.file(&target, 4);
+            std::fs::write(rig.path(&victim), original(0, 4)).expect("writes the sample");
+            let mut session = rig.session();
+            let mut slots = rig.slots(1, 1);
+            let number = descriptors(&rig, &target);
+            let mut others = Vec::new();
+            {
+                let mut batch = session.batch();
+                write(&mut batch, &file, 1, 1, 7, &mut slots, 0);
+                drop(file);
+                let options = OpenOptions { write: true, ..OpenOptions::default() };
+                for _ in 0..8 {
+                    others.push(rig.aio.open(&rig.path(&victim), options).expect("opens"));
+                }
+                assert_eq!(descriptors(&rig, &target), number, "{bench:?}");
+            }
+            wait_ok(&mut session, &mut slots, 0);
+            assert_eq!(rig.bytes(&target)[BLOCK..2 * BLOCK], content(0, 1, 7), "{bench:?}");
+            assert_eq!(rig.bytes(&victim), original(0, 4), "{bench:?}: the wrong file was hit");
+        }
+    });
+}
+
+/// From submit to completion as well: the I/O is held just before its result counts.
+#[test]
+fn the_file_of_an_io_under_way_is_open_until_its_completion() {
+    check_held(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 4);
+        let held = rig.hooks.stop(State::CompletedIo, |_| true);
+        let mut session = rig.session();
+        let mut slots = rig.slots(1, 1);
+        read(&mut session, &file, 1, 1, &mut slots, 0);
+        held.wait();
+        drop(file);
+        assert_eq!(rig.aio.open_files(), 1);
+        if !bench.is_simulated() {
+            assert_eq!(descriptors(&rig, "a").len(), 1);
+        }
+        held.release();
+        wait_ok(&mut session, &mut slots, 0);
+        assert_eq!(memory(&mut slots, 0), original(1, 1));
+    });
+}
+
+/// Where the method's own thread is the one that is held.
+fn check_held(case: fn(Bench)) {
+    case(Bench::real(MethodKind::Worker));
+    case(Bench::real(MethodKind::IoUring));
+    check_seeds(MethodKind::Worker, 20, case);
+    check_seeds(MethodKind::Custom, 20, case);
+}
+
+struct Nothing(Weight);
+
+impl Callback for Nothing {
+    fn name(&self) -> &'static str {
+        "nothing"
+    }
+    fn weight(&self) -> Weight {
+        self.0
+    }
+    fn complete(&self, _io: &mut Completion<'_>, prior: Outcome) -> Outcome {
+        prior
+    }
+}
+
+/// Closing may block, so the device that reaps leaves it to the next session that acquires.
+#[test]
+fn a_completer_leaves_the_closing_to_others() {
+    check_seeds(MethodKind::Custom, 20, |bench| {
+        let rig = bench.start();
+        rig.wait_until("two workers", || rig.aio.worker_count() == 2);
+        rig.quiet();
+        let file = rig.file("a", 4);
+        rig.hold(1);
+        let mut session = rig.session();
+        let mut slots = rig.slots_with(1, 1, vec![Arc::new(Nothing(Weight::Light))]);
+        read(&mut session, &file, 1, 1, &mut slots, 0);
+        rig.disk.wait_stuck(1);
+        drop(file);
+        rig.disk.release(1);
+        wait_ok(&mut session, &mut slots, 0);
+        rig.settle();
+        assert_eq!(rig.aio.open_files(), 1, "the device closed it");
+        session.set_may_block(false);
+        session.acquire(Class::Foreground).expect("a handle").release();
+        assert_eq!(rig.aio.open_files(), 1, "a session that may not block closed it");
+        session.set_may_block(true);
+        session.acquire(Class::Foreground).expect("a handle").release();
+        assert_eq!(rig.aio.open_files(), 0);
+    });
+}
+
+/// A file that nobody closed is closed with the instance, after its last I/O.
+#[test]
+fn the_end_of_the_instance_waits_for_its_io_and_closes_everything() {
+    check(|bench| {
+        let rig = bench.start_with(|builder| builder.try_cached_below(0));
+        let file = rig.file("a", 8);
+        let mut session = rig.session();
+        let mut slots: Operations = rig.slots(8, 1);
+        {
+            let mut batch = session.batch();
+            for slot in 0..8 {
+                write(&mut batch, &file, slot, 1, 1, &mut slots, slot as usize);
+            }
+        }
+        let region = rig.aio.region().clone();
+        drop((slots, file, session));
+        let Rig { aio, disk, .. } = &rig;
+        let (disk, hooks) = (Arc::clone(disk), Arc::clone(&rig.hooks));
+        let last = aio.clone();
+        let folder = rig.end();
+        drop(last);
+        assert_eq!(hooks.passed(State::CompletedLocal, State::Idle), 8);
+        assert_eq!(region.free_frames(), region.frames());
+        let wanted: Vec<u8> = (0..8).flat_map(|block| content(0, block, 1)).collect();
+        let found = match &folder {
+            Some(folder) => std::fs::read(folder.path().join("a")).expect("reads"),
+            None => disk.content("a"),
+        };
+        assert_eq!(found, wanted);
+    });
+}
+
+/// Threads that open, read and close at the same time, with instances that come and go.
+#[test]
+fn open_files_are_counted_over_many_threads() {
+    check(|bench| {
+        let rig = Arc::new(bench.start());
+        drop(rig.file("a", 4));
+        let threads: Vec<_> = (0..3)
+            .map(|number| {
+                let rig = Arc::clone(&rig);
+                spawn("reader", move || {
+                    let mut session = rig.session();
+                    for block in 0..4 {
+                        let file = rig.file("a", 4);
+                        let mut slots = rig.slots(1, 1);
+                        read(&mut session, &file, (block + number) % 4, 1, &mut slots, 0);
+                        drop(file);
+                        wait_ok(&mut session, &mut slots, 0);
+                        assert_eq!(memory(&mut slots, 0), original((block + number) % 4, 1));
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("reads"));
+        rig.settle();
+        rig.session().acquire(Class::Foreground).expect("a handle").release();
+        assert_eq!(rig.aio.open_files(), 0, "{bench:?}");
+    });
+}

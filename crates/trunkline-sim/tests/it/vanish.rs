@@ -1,0 +1,237 @@
+//! Those who issued and went away: slots, sessions, threads with I/O in flight (PG 11, 12).
+//! Someone always completes, and nothing that the storage may still use is free before.
+
+use crate::rig::{Bench, check, check_seeds, memory, original, read, spawn, wait_ok, write};
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::{Class, MethodKind, State};
+use trunkline_sim::{BLOCK, content};
+
+/// Where the method's own thread is the one that is held.
+fn check_held(case: fn(Bench)) {
+    case(Bench::real(MethodKind::Worker));
+    case(Bench::real(MethodKind::IoUring));
+    check_seeds(MethodKind::Worker, 20, case);
+    check_seeds(MethodKind::Custom, 20, case);
+}
+
+/// PG 11: A starts a read and does not wait; B joins it, and reads the block itself.
+#[test]
+fn pg11_a_read_whose_issuer_does_not_wait_is_complete_for_others() {
+    check(|bench| {
+        let rig = Arc::new(bench.start());
+        let file = rig.file("a", 4);
+        let mut a = rig.session();
+        let mut slots = rig.slots(1, 1);
+        let io = read(&mut a, &file, 2, 1, &mut slots, 0);
+        let theirs = Arc::clone(&rig);
+        let b = spawn("b", move || {
+            let mut b = theirs.session();
+            b.join(io).expect("not cancelled");
+            assert!(b.is_complete(io));
+            let file = theirs.file("a", 4);
+            let mut slots = theirs.slots(1, 1);
+            read(&mut b, &file, 2, 1, &mut slots, 0);
+            wait_ok(&mut b, &mut slots, 0);
+            assert_eq!(memory(&mut slots, 0), original(2, 1));
+        });
+        b.join().expect("b reads");
+        wait_ok(&mut a, &mut slots, 0);
+        assert_eq!(memory(&mut slots, 0), original(2, 1), "the result waits for its issuer");
+    });
+}
+
+/// PG 12: A starts a read and disconnects; B is fine.
+#[test]
+fn pg12_a_read_whose_issuer_disconnects_is_complete_for_others() {
+    check(|bench| {
+        let rig = Arc::new(bench.start());
+        let file = rig.file("a", 4);
+        let shown = Arc::new(Mutex::new(None));
+        let (theirs, seen, theirs_file) = (Arc::clone(&rig), Arc::clone(&shown), file.clone());
+        let a = spawn("a", move || {
+            let mut a = theirs.session();
+            let mut slots = theirs.slots(1, 1);
+            *seen.lock() = Some(read(&mut a, &theirs_file, 2, 1, &mut slots, 0));
+        });
+        a.join().expect("a issues and ends");
+        let io = shown.lock().expect("issued");
+        let mut b = rig.session();
+        b.join(io).expect("not cancelled");
+        let mut slots = rig.slots(1, 1);
+        read(&mut b, &file, 2, 1, &mut slots, 0);
+        wait_ok(&mut b, &mut slots, 0);
+        assert_eq!(memory(&mut slots, 0), original(2, 1));
+        drop(slots);
+        rig.settle();
+        rig.wait_until("all frames", || {
+            rig.aio.region().free_frames() == rig.aio.region().frames()
+        });
+    });
+}
+
+/// The session and its thread are gone, its slots are not: whoever has them gets the result.
+#[test]
+fn a_thread_that_ends_right_after_submit_loses_nothing() {
+    check(|bench| {
+        let rig = Arc::new(bench.start());
+        let file = rig.file("a", 32);
+        let handed = Arc::new(Mutex::new(Vec::new()));
+        let threads: Vec<_> = (0..4)
+            .map(|number| {
+                let (rig, handed, file) = (Arc::clone(&rig), Arc::clone(&handed), file.clone());
+                spawn("short-lived", move || {
+                    let mut session = rig.session();
+                    let mut slots = rig.slots(4, 2);
+                    {
+                        let mut batch = session.batch();
+                        for slot in 0..4 {
+                            let first = number * 8 + slot * 2;
+                            read(&mut batch, &file, first, 2, &mut slots, slot as usize);
+                        }
+                    }
+                    handed.lock().push((number, slots));
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("issues"));
+        let mut session = rig.session();
+        for (number, mut slots) in std::mem::take(&mut *handed.lock()) {
+            for slot in 0..4 {
+                let outcome = wait_ok(&mut session, &mut slots, slot as usize);
+                assert_eq!(outcome.count, 2 * BLOCK as u32, "{bench:?}");
+                let first = number * 8 + slot * 2;
+                assert_eq!(memory(&mut slots, slot as usize), original(first, 2), "{bench:?}");
+            }
+        }
+        assert_eq!(rig.aio.handles_in_use(), 0);
+    });
+}
+
+/// Large buffered reads go to kernel threads that serve the submitting thread, and die with it:
+/// only threads that never end submit.
+#[test]
+fn exiting_threads_leave_their_large_reads_running_under_io_uring() {
+    let bench = Bench::real(MethodKind::IoUring);
+    let rig = Arc::new(bench.start_with(|builder| builder.region_bytes(16 << 20)));
+    let file = rig.file("a", 128);
+    for _ in 0..10 {
+        let (theirs, file) = (Arc::clone(&rig), file.clone());
+        let handed = Arc::new(Mutex::new(None));
+        let back = Arc::clone(&handed);
+        let thread = spawn("short-lived", move || {
+            let mut session = theirs.session();
+            let mut slots = theirs.slots(12, 128);
+            {
+                let mut batch = session.batch();
+                for slot in 0..12 {
+                    read(&mut batch, &file, 0, 128, &mut slots, slot);
+                }
+            }
+            *back.lock() = Some(slots);
+        });
+        thread.join().expect("issues");
+        let mut slots = handed.lock().take().expect("handed over");
+        let mut session = rig.session();
+        for slot in 0..12 {
+            wait_ok(&mut session, &mut slots, slot);
+            assert_eq!(memory(&mut slots, slot), original(0, 128));
+        }
+    }
+}
+
+/// Dropping the slots gives up the results and not the memory: the frames are free only after the
+/// completion.
+#[test]
+fn frames_of_dropped_slots_come_back_after_completion_and_not_before() {
+    check_held(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 4);
+        let all = rig.aio.region().free_frames();
+        let mut session = rig.session();
+        let mut slots = rig.slots(2, 2);
+        let held = rig.hooks.stop(State::CompletedIo, |_| true);
+        let io = read(&mut session, &file, 0, 2, &mut slots, 0);
+        held.wait();
+        drop(slots);
+        assert_eq!(rig.aio.region().free_frames(), all - 4, "the I/O still owns its slots");
+        held.release();
+        session.join(io).expect("not cancelled");
+        rig.wait_until("all frames", || rig.aio.region().free_frames() == all);
+    });
+}
+
+/// A write goes on without its issuer, from the memory that it was given.
+#[test]
+fn a_write_goes_on_without_its_session_and_its_slots() {
+    check_held(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 4);
+        let held = rig.hooks.stop(State::CompletedIo, |_| true);
+        let io = {
+            let mut session = rig.session();
+            let mut slots = rig.slots(1, 2);
+            write(&mut session, &file, 1, 2, 9, &mut slots, 0)
+        };
+        held.wait();
+        // The next session gets the number of the one that is gone, and none of its I/O.
+        let mut session = rig.session();
+        assert_eq!(session.in_flight(), 1, "charged to the number until it is complete");
+        let mut slots = rig.slots(1, 1);
+        slots.memory(0).expect("idle")[0].fill(0x33);
+        held.release();
+        session.join(io).expect("not cancelled");
+        rig.settle();
+        let wanted: Vec<u8> = (1..3).flat_map(|block| content(0, block, 9)).collect();
+        assert_eq!(rig.bytes("a")[BLOCK..3 * BLOCK], wanted);
+        assert_eq!(session.in_flight(), 0);
+    });
+}
+
+/// A thread that panics with I/O staged and in flight.
+#[test]
+fn a_panic_with_io_in_flight_leaves_nothing_behind() {
+    check(|bench| {
+        let rig = Arc::new(bench.start());
+        let file = rig.file("a", 8);
+        let theirs = Arc::clone(&rig);
+        let thread = spawn("panics", move || {
+            let body = std::panic::AssertUnwindSafe(|| {
+                let mut session = theirs.session();
+                let mut slots = theirs.slots(4, 1);
+                read(&mut session, &file, 0, 1, &mut slots, 0);
+                let mut batch = session.batch();
+                read(&mut batch, &file, 1, 1, &mut slots, 1);
+                let _io = batch.acquire(Class::Log);
+                // Not a panic of the default hook, which would print it.
+                std::panic::resume_unwind(Box::new("on purpose"));
+            });
+            assert!(std::panic::catch_unwind(body).is_err());
+        });
+        thread.join().expect("caught");
+        rig.settle();
+        rig.wait_until("all frames", || {
+            rig.aio.region().free_frames() == rig.aio.region().frames()
+        });
+        assert_eq!(rig.aio.counters().completers.iter().sum::<u64>(), 2);
+    });
+}
+
+/// Nobody waits and every session sleeps on something else; completion does not need them.
+#[test]
+fn io_is_complete_though_nobody_ever_waits() {
+    check(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 16);
+        let mut session = rig.session();
+        let mut slots = rig.slots(16, 1);
+        {
+            let mut batch = session.batch();
+            for slot in 0..16 {
+                read(&mut batch, &file, slot, 1, &mut slots, slot as usize);
+            }
+        }
+        rig.wait_until("all complete", || rig.aio.handles_in_use() == 0);
+        rig.wait_until("all published", || (0..16).all(|slot| slots.is_done(slot)));
+        assert_eq!(session.waits().0, 0, "the session never slept");
+    });
+}
