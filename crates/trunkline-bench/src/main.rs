@@ -1,2 +1,118 @@
-//! (being written)
-fn main() {}
+//! Benchmarks of the I/O core against bare loops, in pairs, in one run.
+//!
+//! ```text
+//!   rows ──▶ pairs: reference, contender, contender, reference, … ──▶ statistics ──▶ report
+//!              bare ◀─┘          └─▶ handles, or the engine's verification
+//!              data: valid pages in segments, made once; work: the same list for both
+//! ```
+//! `cargo run --release -p trunkline-bench -- sequential random --dir DIR`; what comes out, and why,
+//! is in `docs/benchmarks.md`.
+
+#![deny(unsafe_code)]
+
+mod bare;
+mod data;
+mod handles;
+mod machine;
+mod pairs;
+mod report;
+mod rows;
+mod statistics;
+mod work;
+
+use clap::Parser;
+use rows::{Bench, Row};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// An error is text for a person.
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// Measures trunkline's I/O core against bare loops.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// Which rows; `all` without `lag` unless --lag-dir is given.
+    #[arg(value_enum, default_value = "all")]
+    rows: Vec<Row>,
+
+    /// Where the data is made, about --size, and kept for the next run.
+    #[arg(long, default_value = "target/bench")]
+    dir: PathBuf,
+
+    /// A folder on a slow device, for `lag`.
+    #[arg(long)]
+    lag_dir: Option<PathBuf>,
+
+    /// Size of the data: a number of bytes, or of kB, MB or GB (powers of 1024).
+    #[arg(long, default_value = "2GB", value_parser = parse_size)]
+    size: u64,
+
+    /// Pairs of each comparison.
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(1..1000))]
+    pairs: u64,
+
+    /// One JSON object instead of tables.
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_size(text: &str) -> std::result::Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 = match &text[digits.len()..] {
+        "" | "B" => 1,
+        "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        other => return Err(format!("unit {other}: B, kB, MB or GB")),
+    };
+    let number: u64 = digits.parse().map_err(|_| format!("{text} is not a size"))?;
+    number.checked_mul(unit).ok_or_else(|| format!("{text} is too large"))
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("trunkline-bench: {error}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    std::fs::create_dir_all(&arguments.dir)?;
+    let mut wanted = arguments.rows.clone();
+    if wanted.contains(&Row::All) {
+        wanted = Row::EACH.to_vec();
+        wanted.retain(|&row| row != Row::Lag || arguments.lag_dir.is_some());
+    }
+    let bench = Bench {
+        dir: &arguments.dir,
+        lag_dir: arguments.lag_dir.as_deref(),
+        bytes: arguments.size,
+        pairs: usize::try_from(arguments.pairs)?,
+    };
+    let machine = machine::describe(&arguments.dir);
+    let command: Vec<String> = std::env::args().skip(1).collect();
+    let command = format!("trunkline-bench {}", command.join(" "));
+    let mut reports = Vec::new();
+    if !arguments.json {
+        println!("{machine}\n\n`{command}`\n");
+    }
+    for row in wanted {
+        let report = row.run(&bench)?;
+        if arguments.json {
+            reports.push(report.json());
+        } else {
+            println!("{report}");
+        }
+    }
+    if arguments.json {
+        let all = serde_json::json!({
+            "schema": 1, "machine": machine, "command": command, "rows": reports,
+        });
+        println!("{}", serde_json::to_string_pretty(&all)?);
+    }
+    Ok(())
+}

@@ -41,7 +41,8 @@ const ARROWS: &[Arrows] = &[
 
 /// Crates of others that only some of ours may name. A trailing `*` stands for any end.
 const QUARANTINE: &[(&str, &[&str])] = &[
-    ("io-uring", &["trunkline-aio"]),
+    // The reference loops of the benchmarks must not share code with what they judge.
+    ("io-uring", &["trunkline-aio", "trunkline-bench"]),
     ("clap", &["trunkline", "trunkline-bench", "xtask"]),
     ("indicatif", &["trunkline", "trunkline-bench"]),
     ("datafusion*", &[]),

@@ -1,0 +1,75 @@
+//! One thread that submits to an io_uring and reaps it, with registered memory and files.
+//! As soon as a read is done, the next one takes its buffer: nothing but the device work is left.
+
+use super::memory::Memory;
+use super::{Files, check};
+use crate::work::{Done, Work};
+use io_uring::{IoUring, opcode, types};
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// See the module.
+pub(crate) struct Ring {
+    // Before the memory: a ring that is torn down no longer writes.
+    ring: IoUring,
+    memory: Memory,
+    _files: Files,
+    depth: usize,
+    segment: u64,
+}
+
+impl Ring {
+    /// Opens the files and a ring for `depth` reads of up to `length` bytes at once.
+    pub(crate) fn open(files: Files, depth: usize, length: u32) -> io::Result<Self> {
+        let entries = u32::try_from(depth.next_power_of_two()).unwrap_or(u32::MAX);
+        let ring = IoUring::builder().setup_coop_taskrun().build(entries)?;
+        let memory = Memory::map(depth * length as usize)?;
+        let submitter = ring.submitter();
+        // SAFETY: the memory stays mapped until after the ring is gone (field order).
+        unsafe { submitter.register_buffers(&[memory.iovec()]) }?;
+        let descriptors: Vec<_> = files.open.iter().map(AsRawFd::as_raw_fd).collect();
+        submitter.register_files(&descriptors)?;
+        // File systems that cannot start a read without waiting get kernel threads; by default
+        // those are fewer than the reads that shall be in flight.
+        submitter.register_iowq_max_workers(&mut [entries, 0])?;
+        Ok(Self { ring, memory, segment: files.segment, _files: files, depth })
+    }
+
+    /// Reads everything, `depth` at a time.
+    pub(crate) fn run(&mut self, work: &Work) -> io::Result<Done> {
+        let length = work.length as usize;
+        let mut free: Vec<usize> = (0..self.depth).rev().collect();
+        let mut offsets = work.offsets.iter();
+        let mut left = work.offsets.len();
+        while left > 0 {
+            while !free.is_empty()
+                && let Some(&offset) = offsets.next()
+                && let Some(slot) = free.pop()
+            {
+                self.push(slot, offset, length)?;
+            }
+            match self.ring.submit_and_wait(1) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => drop(result?),
+            }
+            for entry in self.ring.completion() {
+                check(i64::from(entry.result()), length)?;
+                free.push(entry.user_data() as usize);
+                left -= 1;
+            }
+        }
+        Ok(Done::of(work))
+    }
+
+    fn push(&mut self, slot: usize, offset: u64, length: usize) -> io::Result<()> {
+        let file = types::Fixed((offset / self.segment) as u32);
+        let buffer = self.memory.buffer(slot, length);
+        let entry = opcode::ReadFixed::new(file, buffer, length as u32, 0)
+            .offset(offset % self.segment)
+            .build()
+            .user_data(slot as u64);
+        // SAFETY: the buffer is the slot's alone until its completion, and outlives the ring; a
+        // run that fails in between drops the ring first, which waits for what is in flight.
+        unsafe { self.ring.submission().push(&entry) }.map_err(io::Error::other)
+    }
+}

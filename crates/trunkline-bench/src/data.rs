@@ -1,0 +1,154 @@
+//! The file that is read: valid PostgreSQL pages with checksums, in segments, and how cold it is.
+//!
+//! Segments are named and cut like those of a relation, so that the engine's verification can read
+//! them as they are. They are made once and used again by later runs.
+
+use crate::Result;
+use crate::work::Random;
+use rustix::fs::Advice;
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use trunkline_aio::{Aio, Builder, MethodKind, OpenOptions, Residency, residency};
+use trunkline_engine::datadir::FileEntry;
+use trunkline_format::{
+    BLOCK_SIZE, BlockNo, Fork, HeapPageBuilder, Oid, PageBytes, PageHeader, SEGMENT_BLOCKS,
+    page_checksum,
+};
+
+/// The folder below the one that the user names.
+const FOLDER: &str = "trunkline-bench-data";
+/// The relation's number, as good as any.
+const RELATION: u32 = 16_384;
+/// Bytes of every segment but the last.
+pub(crate) const SEGMENT: u64 = SEGMENT_BLOCKS as u64 * BLOCK_SIZE as u64;
+/// More than this part of the data in the page cache is not cold.
+const COLD: f64 = 0.01;
+
+/// See the module.
+pub(crate) struct Data {
+    pub(crate) paths: Vec<PathBuf>,
+    pub(crate) bytes: u64,
+    /// Only to look at the page cache.
+    aio: Aio,
+    /// The largest part that was still cached after an eviction.
+    warmest: Cell<f64>,
+    dropped: Cell<bool>,
+}
+
+impl Data {
+    /// Makes `bytes` of pages below `dir`, rounded down to blocks, unless they are there.
+    pub(crate) fn prepare(dir: &Path, bytes: u64) -> Result<Self> {
+        let folder = dir.join(FOLDER);
+        fs::create_dir_all(&folder)?;
+        let blocks = BlockNo::try_from(bytes / BLOCK_SIZE as u64)?.max(1);
+        let mut paths = Vec::new();
+        for first in (0..blocks).step_by(SEGMENT_BLOCKS as usize) {
+            let name = match first / SEGMENT_BLOCKS {
+                0 => RELATION.to_string(),
+                segment => format!("{RELATION}.{segment}"),
+            };
+            let path = folder.join(name);
+            let end = blocks.min(first + SEGMENT_BLOCKS);
+            if !is_made(&path, first, end) {
+                make(&path, first, end)?;
+            }
+            paths.push(path);
+        }
+        let aio =
+            Builder::new().method(MethodKind::Sync).handles(4, 0, 0).region_bytes(0).start()?;
+        let bytes = u64::from(blocks) * BLOCK_SIZE as u64;
+        Ok(Self { paths, bytes, aio, warmest: Cell::new(0.0), dropped: Cell::new(false) })
+    }
+
+    /// Takes the data out of the page cache: by advice, and, where that is not enough and the user
+    /// may, by dropping all caches.
+    pub(crate) fn evict(&self) -> Result<()> {
+        for path in &self.paths {
+            rustix::fs::fadvise(&File::open(path)?, 0, None, Advice::DontNeed)?;
+        }
+        let mut left = self.cached()?;
+        if left > COLD && fs::write("/proc/sys/vm/drop_caches", "1").is_ok() {
+            self.dropped.set(true);
+            left = self.cached()?;
+        }
+        self.warmest.set(self.warmest.get().max(left));
+        Ok(())
+    }
+
+    /// Brings the data into the page cache.
+    pub(crate) fn warm(&self) -> Result<()> {
+        let mut buffer = vec![0; 1 << 20];
+        for path in &self.paths {
+            let file = File::open(path)?;
+            let mut at = 0;
+            while let count @ 1.. = file.read_at(&mut buffer, at)? {
+                at += count as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// The part of the data that is in the page cache.
+    pub(crate) fn cached(&self) -> Result<f64> {
+        let mut sum = Residency::default();
+        for path in &self.paths {
+            sum.add(residency(&self.aio.open(path, OpenOptions::default())?)?);
+        }
+        Ok(sum.fraction())
+    }
+
+    /// How cold the cold runs were.
+    pub(crate) fn coldness(&self) -> String {
+        let how = if self.dropped.get() { "dropping all caches" } else { "advice (DONTNEED)" };
+        let warmest = self.warmest.get() * 100.0;
+        format!("cold runs: at most {warmest:.1} % of the data was in the page cache, by {how}")
+    }
+
+    /// The segments as the engine lists them.
+    pub(crate) fn entries(&self) -> Result<Vec<FileEntry>> {
+        let entry = |(segment, path): (u32, &PathBuf)| {
+            let metadata = fs::metadata(path)?;
+            Ok(FileEntry {
+                path: path.clone(),
+                tablespace: Oid(1663),
+                database: Oid(5),
+                relfilenode: RELATION,
+                fork: Fork::Main,
+                segment,
+                bytes: metadata.len(),
+                device: metadata.dev(),
+            })
+        };
+        (0..).zip(&self.paths).map(entry).collect()
+    }
+}
+
+/// Whether the segment has its length, and a last page that only its last block can have.
+fn is_made(path: &Path, first: BlockNo, end: BlockNo) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let length = u64::from(end - first) * BLOCK_SIZE as u64;
+    let mut page = [0; BLOCK_SIZE];
+    file.metadata().is_ok_and(|metadata| metadata.len() == length)
+        && file.read_exact_at(&mut page, length - BLOCK_SIZE as u64).is_ok()
+        && is_sound(&page, end - 1)
+}
+
+/// Whether the page carries its checksum.
+pub(crate) fn is_sound(page: &PageBytes, block: BlockNo) -> bool {
+    PageHeader::parse(page).checksum == page_checksum(page, block)
+}
+
+fn make(path: &Path, first: BlockNo, end: BlockNo) -> Result<()> {
+    eprintln!("making {} ({} MB)", path.display(), u64::from(end - first) * 8192 / 1_000_000);
+    let mut random = Random(u64::from(first) << 1 | 1);
+    let mut writer = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    for block in first..end {
+        let mut page = HeapPageBuilder::new(block);
+        while page.push_account(random.next() as i32, block as i32, random.next() as i32).is_ok() {}
+        writer.write_all(&page.finish(true))?;
+    }
+    Ok(writer.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?)
+}

@@ -1,0 +1,185 @@
+//! The contender: the same work through handles, by one session with a window of slots.
+//!
+//! Without a pool there is nothing between the work list and the core but this loop: leased frames
+//! per slot, batches, waiting for any. A window of one is a read that is needed now.
+
+use crate::Result;
+use crate::data::{Data, SEGMENT};
+use crate::work::{Done, Work};
+use std::time::{Duration, Instant};
+use trunkline_aio::{
+    Aio, Builder, Class, Counters, File, MethodKind, OpenOptions, Operation, Operations, Outcome,
+    Session, Status, WorkerSettings,
+};
+use trunkline_format::BLOCK_SIZE;
+
+/// How to read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup {
+    pub(crate) method: MethodKind,
+    pub(crate) direct: bool,
+    /// Reads in flight at most.
+    pub(crate) window: usize,
+    /// Free slots to wait for before reads are issued again.
+    pub(crate) refill: usize,
+    /// Bytes of the largest read.
+    pub(crate) length: u32,
+    /// Workers at most.
+    pub(crate) workers: usize,
+    /// Whether a session looks into the page cache before it hands a read over.
+    pub(crate) look_first: bool,
+}
+
+impl Setup {
+    /// Refilling at half the window, as few workers as PostgreSQL has by default.
+    pub(crate) fn new(method: MethodKind, direct: bool, window: usize, length: u32) -> Self {
+        let refill = window.div_ceil(2);
+        Self { method, direct, window, refill, length, workers: 8, look_first: true }
+    }
+
+    /// An instance for this.
+    pub(crate) fn start(&self) -> Result<Aio> {
+        let workers = WorkerSettings {
+            max: self.workers,
+            launch_interval: Duration::ZERO,
+            ..WorkerSettings::default()
+        };
+        let mut builder = Builder::new()
+            .method(self.method)
+            .workers(workers)
+            .region_bytes(self.window * self.length as usize);
+        if !self.look_first {
+            builder = builder.try_cached_below(0);
+        }
+        let aio = builder.start()?;
+        let status = aio.method_status();
+        if status.used != self.method {
+            eprintln!("{} serves instead of {}: {:?}", status.used, self.method, status.fallbacks);
+        }
+        Ok(aio)
+    }
+}
+
+/// See the module.
+pub(crate) struct Handles {
+    // The session goes first: it submits what it staged.
+    session: Session,
+    operations: Operations,
+    free: Vec<usize>,
+    files: Vec<File>,
+    setup: Setup,
+    aio: Aio,
+}
+
+impl Handles {
+    /// Starts an instance and opens the data with it.
+    pub(crate) fn open(data: &Data, setup: Setup) -> Result<Self> {
+        let aio = setup.start()?;
+        let options = OpenOptions { direct: setup.direct, ..OpenOptions::default() };
+        let files = data.paths.iter().map(|path| aio.open(path, options));
+        let files = files.collect::<std::io::Result<_>>()?;
+        let mut operations = Operations::new(setup.window, Vec::new());
+        let frames = setup.length.div_ceil(BLOCK_SIZE as u32);
+        for slot in 0..setup.window {
+            let memory = operations.memory(slot).ok_or("a new slot is busy")?;
+            memory.push(aio.region().lease(frames).ok_or("the region is too small")?);
+        }
+        let free = (0..setup.window).rev().collect();
+        Ok(Self { session: aio.session()?, operations, free, files, setup, aio })
+    }
+
+    /// The pages that the region got.
+    pub(crate) fn page_kind(&self) -> &'static str {
+        self.aio.region().page_kind().name()
+    }
+
+    /// Reads everything.
+    pub(crate) fn run(&mut self, work: &Work) -> Result<Done> {
+        let before = self.aio.counters();
+        let started = Instant::now();
+        if self.setup.window == 1 {
+            self.one_by_one(work)?;
+        } else {
+            self.windowed(work)?;
+        }
+        let elapsed = started.elapsed();
+        Ok(flight(Done::of(work), &before, &self.aio.counters(), elapsed))
+    }
+
+    fn one_by_one(&mut self, work: &Work) -> Result<()> {
+        for &offset in &work.offsets {
+            let io = self.session.acquire(Class::Foreground)?.needed_now();
+            let file = &self.files[(offset / SEGMENT) as usize];
+            io.read(file, offset % SEGMENT, work.length, &mut self.operations, 0)?;
+            let outcome = self.session.wait(&mut self.operations, 0)?;
+            check(&self.operations, outcome, work.length)?;
+        }
+        Ok(())
+    }
+
+    fn windowed(&mut self, work: &Work) -> Result<()> {
+        let mut offsets = work.offsets.iter();
+        // `sync` has no reads in flight of its own: the kernel reads ahead where it is told to.
+        let mut ahead = offsets.clone();
+        let advised = self.setup.method == MethodKind::Sync && !self.setup.direct;
+        if advised {
+            for &offset in ahead.by_ref().take(self.setup.window) {
+                let file = &self.files[(offset / SEGMENT) as usize];
+                self.session.advise(file, offset % SEGMENT, u64::from(work.length));
+            }
+        }
+        loop {
+            let refill = self.free.len() >= self.setup.refill || self.operations.pending() == 0;
+            if refill && offsets.len() > 0 {
+                let mut batch = self.session.batch();
+                while !self.free.is_empty()
+                    && let Some(&offset) = offsets.next()
+                    && let Some(slot) = self.free.pop()
+                {
+                    if advised && let Some(&next) = ahead.next() {
+                        let file = &self.files[(next / SEGMENT) as usize];
+                        batch.advise(file, next % SEGMENT, u64::from(work.length));
+                    }
+                    let file = &self.files[(offset / SEGMENT) as usize];
+                    let io = batch.acquire(Class::Maintenance)?;
+                    io.read(file, offset % SEGMENT, work.length, &mut self.operations, slot)?;
+                }
+            }
+            if self.operations.pending() == 0 {
+                return Ok(());
+            }
+            let (slot, outcome) = self.session.wait_any(&mut self.operations)?;
+            self.settle(slot, outcome, work.length)?;
+            while let Some(slot) = self.operations.first_done()
+                && let Some(outcome) = self.operations.take(slot)
+            {
+                self.settle(slot, outcome, work.length)?;
+            }
+        }
+    }
+
+    fn settle(&mut self, slot: usize, outcome: Outcome, length: u32) -> Result<()> {
+        self.free.push(slot);
+        check(&self.operations, outcome, length)
+    }
+}
+
+fn check(operations: &Operations, outcome: Outcome, length: u32) -> Result<()> {
+    if outcome.status != Status::Ok || outcome.count != length {
+        return Err(operations.describe(outcome).into());
+    }
+    Ok(())
+}
+
+/// Adds how many reads were in flight between two readings of the counters.
+pub(crate) fn flight(done: Done, before: &Counters, after: &Counters, elapsed: Duration) -> Done {
+    let samples = after.in_flight_samples - before.in_flight_samples;
+    let sum = after.in_flight_sum - before.in_flight_sum;
+    let (old, new) = (before.operation(Operation::Readv), after.operation(Operation::Readv));
+    let device = new.device_time.saturating_sub(old.device_time);
+    Done {
+        in_flight: Some(sum as f64 / samples.max(1) as f64),
+        at_storage: Some(device.as_secs_f64() / elapsed.as_secs_f64()),
+        ..done
+    }
+}

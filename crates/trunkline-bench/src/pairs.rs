@@ -1,0 +1,99 @@
+//! Pairs: the reference and a contender in turn, on the same work, in one run.
+//!
+//! The machine is shared, its disk more so: what a rate is now says little about what it was a
+//! minute ago. So each pair is measured back to back, the order changes from pair to pair, and only
+//! ratios within a pair are compared. One pair more is run before, and not counted.
+
+use crate::Result;
+use crate::statistics::Estimate;
+use crate::work::Done;
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Instant;
+
+/// Something to be measured.
+pub(crate) type Run<'a, W> = &'a mut dyn FnMut(&W) -> Result<Done>;
+
+/// One run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample {
+    pub(crate) elapsed: f64,
+    /// CPU seconds of the whole process, kernel threads of its rings included.
+    pub(crate) cpu: f64,
+    pub(crate) done: Done,
+}
+
+/// All pairs of a reference and a contender.
+#[derive(Debug, Clone)]
+pub(crate) struct Pairs(Vec<(Sample, Sample)>);
+
+impl Pairs {
+    /// Runs `count` pairs; `next` makes the work of a pair, `prepare` runs before each half of it.
+    pub(crate) fn run<W>(
+        count: usize,
+        mut next: impl FnMut(u64) -> W,
+        prepare: &mut dyn FnMut() -> Result<()>,
+        reference: Run<'_, W>,
+        contender: Run<'_, W>,
+    ) -> Result<Self> {
+        let mut pairs = Vec::with_capacity(count);
+        for round in 0..=count {
+            let work = next(round as u64);
+            let mut half = |run: &mut dyn FnMut(&W) -> Result<Done>| {
+                prepare()?;
+                measure(|| run(&work))
+            };
+            let pair = if round % 2 == 0 {
+                let first = half(reference)?;
+                (first, half(contender)?)
+            } else {
+                let first = half(contender)?;
+                (half(reference)?, first)
+            };
+            if round > 0 {
+                pairs.push(pair);
+            }
+        }
+        Ok(Self(pairs))
+    }
+
+    /// The contender's rate over the reference's.
+    pub(crate) fn rate_ratio(&self) -> Estimate {
+        let ratio = |(reference, contender): &(Sample, Sample)| {
+            operations_rate(contender) / operations_rate(reference)
+        };
+        Estimate::of(self.0.iter().map(ratio).collect())
+    }
+
+    /// The contender's CPU time per operation over the reference's.
+    pub(crate) fn cpu_ratio(&self) -> Estimate {
+        let cost = |sample: &Sample| sample.cpu / sample.done.operations as f64;
+        let ratio = |pair: &(Sample, Sample)| cost(&pair.1) / cost(&pair.0);
+        Estimate::of(self.0.iter().map(ratio).collect())
+    }
+
+    /// Median over the reference's and over the contender's runs.
+    pub(crate) fn medians(&self, value: impl Fn(&Sample) -> f64) -> (f64, f64) {
+        let median = |values: Vec<f64>| Estimate::of(values).median;
+        (
+            median(self.0.iter().map(|pair| value(&pair.0)).collect()),
+            median(self.0.iter().map(|pair| value(&pair.1)).collect()),
+        )
+    }
+}
+
+/// Operations per second.
+pub(crate) fn operations_rate(sample: &Sample) -> f64 {
+    sample.done.operations as f64 / sample.elapsed
+}
+
+fn measure(run: impl FnOnce() -> Result<Done>) -> Result<Sample> {
+    let (cpu, started) = (cpu_seconds(), Instant::now());
+    let done = run()?;
+    let elapsed = started.elapsed().as_secs_f64();
+    Ok(Sample { elapsed, cpu: cpu_seconds() - cpu, done })
+}
+
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}

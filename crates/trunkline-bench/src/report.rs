@@ -1,0 +1,182 @@
+//! What was measured, as a table for people or JSON for programs.
+//! A line compares one contender with one reference: medians of both, ratios with their intervals,
+//! and each bound of its target with a verdict.
+
+use crate::pairs::{Pairs, operations_rate};
+use crate::statistics::Estimate;
+use serde_json::{Value, json};
+use std::fmt;
+
+/// What a line shall reach. Bounds are on medians.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Target {
+    /// Least rate over the reference's.
+    pub(crate) rate: Option<f64>,
+    /// Most CPU per operation over the reference's.
+    pub(crate) cpu: Option<f64>,
+    /// Least mean number of reads in flight.
+    pub(crate) in_flight: Option<f64>,
+}
+
+/// One comparison.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    setting: String,
+    contender: String,
+    reference: String,
+    rate: (f64, f64),
+    megabytes: (f64, f64),
+    cpu_micros: (f64, f64),
+    rate_ratio: Estimate,
+    cpu_ratio: Estimate,
+    in_flight: f64,
+    at_storage: f64,
+    target: Target,
+}
+
+impl Line {
+    pub(crate) fn new(
+        setting: impl Into<String>,
+        contender: impl Into<String>,
+        reference: impl Into<String>,
+        pairs: &Pairs,
+        target: Target,
+    ) -> Self {
+        let line = Self {
+            setting: setting.into(),
+            contender: contender.into(),
+            reference: reference.into(),
+            rate: pairs.medians(operations_rate),
+            megabytes: pairs.medians(|s| s.done.bytes as f64 / s.elapsed / 1e6),
+            cpu_micros: pairs.medians(|s| s.cpu * 1e6 / s.done.operations as f64),
+            rate_ratio: pairs.rate_ratio(),
+            cpu_ratio: pairs.cpu_ratio(),
+            in_flight: pairs.medians(|s| s.done.in_flight.unwrap_or(f64::NAN)).1,
+            at_storage: pairs.medians(|s| s.done.at_storage.unwrap_or(f64::NAN)).1,
+            target,
+        };
+        eprintln!("{line}");
+        line
+    }
+
+    /// Each bound with its verdict.
+    fn verdicts(&self) -> Vec<(String, bool)> {
+        let Target { rate, cpu, in_flight } = self.target;
+        let least = |name: &str, bound: Option<f64>, value: f64| {
+            bound.map(|bound| (format!("{name} ≥ {bound:.2}"), value >= bound))
+        };
+        let most = |name: &str, bound: Option<f64>, value: f64| {
+            bound.map(|bound| (format!("{name} ≤ {bound:.2}"), value <= bound))
+        };
+        [
+            least("rate", rate, self.rate_ratio.median),
+            most("CPU", cpu, self.cpu_ratio.median),
+            least("in flight", in_flight, self.in_flight),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    fn json(&self) -> Value {
+        let estimate = |e: Estimate| json!({"median": e.median, "low": e.low, "high": e.high});
+        let pair = |(reference, contender): (f64, f64)| json!({"reference": reference, "contender": contender});
+        let verdicts = self.verdicts().into_iter();
+        let targets = verdicts.map(|(bound, met)| json!({"bound": bound, "met": met}));
+        json!({
+            "setting": self.setting,
+            "contender": self.contender,
+            "reference": self.reference,
+            "operations_per_second": pair(self.rate),
+            "megabytes_per_second": pair(self.megabytes),
+            "cpu_micros_per_operation": pair(self.cpu_micros),
+            "rate_ratio": estimate(self.rate_ratio),
+            "cpu_ratio": estimate(self.cpu_ratio),
+            "in_flight": self.in_flight,
+            "at_storage": self.at_storage,
+            "targets": targets.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// A row of the benchmark.
+#[derive(Debug, Clone)]
+pub(crate) struct Report {
+    pub(crate) row: &'static str,
+    pub(crate) notes: Vec<String>,
+    pub(crate) lines: Vec<Line>,
+}
+
+impl Report {
+    /// For programs.
+    pub(crate) fn json(&self) -> Value {
+        let lines: Vec<Value> = self.lines.iter().map(Line::json).collect();
+        json!({"row": self.row, "notes": self.notes, "lines": lines})
+    }
+}
+
+const HEADER: &str = "| setting | variant | reference | rate, reference's | ratio | CPU µs, reference's | ratio | in flight, at storage | target |
+|---|---|---|---|---|---|---|---|---|";
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "## {}\n", self.row)?;
+        self.notes.iter().try_for_each(|note| writeln!(f, "{note}\n"))?;
+        writeln!(f, "{HEADER}")?;
+        self.lines.iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (reference, rate) = (Count(self.rate.0), Count(self.rate.1));
+        write!(f, "| {} | {} | {} | ", self.setting, self.contender, self.reference)?;
+        write!(f, "{rate}/s")?;
+        if self.megabytes.1 > 0.0 {
+            write!(f, " ({:.0} MB/s)", self.megabytes.1)?;
+        }
+        write!(f, ", {reference}/s")?;
+        if self.megabytes.0 > 0.0 {
+            write!(f, " ({:.0})", self.megabytes.0)?;
+        }
+        let (reference, cpu) = self.cpu_micros;
+        write!(f, " | {} | {cpu:.1}, {reference:.1}", Ratio(self.rate_ratio))?;
+        write!(f, " | {} | ", Ratio(self.cpu_ratio))?;
+        if self.in_flight.is_nan() {
+            f.write_str("–")?;
+        } else {
+            write!(f, "{:.1}, {:.1}", self.in_flight, self.at_storage)?;
+        }
+        let verdicts = self.verdicts();
+        if verdicts.is_empty() {
+            return f.write_str(" | – |");
+        }
+        let texts = verdicts
+            .into_iter()
+            .map(|(bound, met)| format!("{bound} {}", if met { "ok" } else { "**missed**" }));
+        write!(f, " | {} |", texts.collect::<Vec<_>>().join(", "))
+    }
+}
+
+struct Ratio(Estimate);
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Estimate { median, low, high } = self.0;
+        write!(f, "{median:.2} [{low:.2}–{high:.2}]")
+    }
+}
+
+struct Count(f64);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 >= 1e5 {
+            write!(f, "{:.0}k", self.0 / 1e3)
+        } else if self.0 >= 1e4 {
+            write!(f, "{:.1}k", self.0 / 1e3)
+        } else {
+            write!(f, "{:.0}", self.0)
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Medians of paired ratios, and how sure they are.
+//!
+//! Runs on a shared machine have outliers, not a normal distribution, so there is no mean and no
+//! standard deviation here. The interval of a median comes from order statistics: of n samples,
+//! the k-th smallest and the k-th largest enclose the median with a probability that the binomial
+//! distribution gives, whatever the distribution of the samples. With 9 pairs, the second smallest
+//! and the second largest enclose it with 96 %.
+
+/// A median with the interval that encloses it with at least 95 %, or, with fewer than six samples,
+/// the whole range.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Estimate {
+    pub(crate) median: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+impl Estimate {
+    /// Of no samples: not a number.
+    pub(crate) fn of(mut samples: Vec<f64>) -> Self {
+        samples.sort_by(f64::total_cmp);
+        let skipped = outside(samples.len());
+        let at = |index: usize| samples.get(index).copied().unwrap_or(f64::NAN);
+        let high = samples.len().saturating_sub(1 + skipped);
+        Self { median: median(&samples), low: at(skipped), high: at(high) }
+    }
+}
+
+/// The median of sorted samples.
+fn median(sorted: &[f64]) -> f64 {
+    let middle = sorted.len() / 2;
+    let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
+    if sorted.len().is_multiple_of(2) && middle > 0 {
+        f64::midpoint(at(middle - 1), at(middle))
+    } else {
+        at(middle)
+    }
+}
+
+/// How many samples at each end lie outside the interval: the most that leave 2.5 % or less there.
+fn outside(samples: usize) -> usize {
+    // Probability that exactly k of n samples are below the median, summed up from k = 0.
+    let mut probability = 0.5_f64.powi(i32::try_from(samples).unwrap_or(i32::MAX));
+    let mut sum = 0.0;
+    for below in 0..samples {
+        sum += probability;
+        if sum > 0.025 {
+            return below.saturating_sub(1);
+        }
+        probability *= (samples - below) as f64 / (below + 1) as f64;
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_follows_the_binomial_distribution() {
+        // Tables of the sign test, 5 % on two sides: one less than the rank of the lower bound.
+        for (samples, skipped) in [(1, 0), (5, 0), (6, 0), (9, 1), (12, 2), (15, 3), (20, 5)] {
+            assert_eq!(outside(samples), skipped, "of {samples}");
+        }
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(Estimate::of(vec![3.0, 1.0, 2.0]).median, 2.0);
+        assert_eq!(Estimate::of(vec![4.0, 1.0, 3.0, 2.0]).median, 2.5);
+        assert_eq!(Estimate::of(vec![7.0]), Estimate { median: 7.0, low: 7.0, high: 7.0 });
+        assert!(Estimate::of(Vec::new()).median.is_nan());
+    }
+
+    #[test]
+    fn nine_samples_lose_one_at_each_end() {
+        let samples = (1..=9).rev().map(f64::from).collect();
+        assert_eq!(Estimate::of(samples), Estimate { median: 5.0, low: 2.0, high: 8.0 });
+    }
+}
