@@ -3,6 +3,8 @@
 //! Every command runs without `PGDATA` and away from any data directory.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
+mod jobs;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -36,6 +38,8 @@ impl Cluster {
         // Not in UTF-8, as paths may be.
         let path = home.path().join(OsStr::from_bytes(b"d\xFFta"));
         fs::create_dir_all(path.join("global")).expect("made");
+        fs::create_dir_all(path.join("pg_tblspc")).expect("made");
+        fs::write(path.join("PG_VERSION"), "18\n").expect("written");
         fs::create_dir_all(path.join("base/5")).expect("made");
         fs::write(path.join("global/pg_control"), control_file(checksums)).expect("written");
         let cluster = Cluster { _home: home, path };
@@ -96,8 +100,8 @@ fn help_begins_with_examples() {
     let (code, out, err) = run(["--help"]);
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.starts_with("Examples:\n"), "{out}");
-    for hidden in ["verify", "prewarm", "demo"] {
-        assert!(!out.contains(hidden), "{out}");
+    for command in ["inspect", "verify", "prewarm", "demo"] {
+        assert!(out.contains(&format!("\n  {command} ")), "{out}");
     }
     assert_eq!(run(["--version"]).0, 0);
 }

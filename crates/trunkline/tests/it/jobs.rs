@@ -1,0 +1,279 @@
+//! `verify`, `prewarm` and `demo` as somebody at a terminal meets them.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::{Cluster, json, page, run, trunkline};
+
+fn args(command: &[&str], cluster: &Cluster) -> Vec<OsString> {
+    let mut args: Vec<OsString> = command.iter().map(Into::into).collect();
+    args.push("-D".into());
+    args.push(cluster.path.clone().into());
+    args
+}
+
+/// One relation of `blocks` good pages instead of the two segments.
+fn cluster(blocks: u32) -> Cluster {
+    let cluster = Cluster::new(1);
+    fs::remove_file(cluster.at("base/5/16384.1")).expect("removed");
+    cluster.write("base/5/16384", &(0..blocks).flat_map(page).collect::<Vec<u8>>());
+    cluster
+}
+
+#[test]
+fn verify_good() {
+    let cluster = cluster(100);
+    for method in ["sync", "worker", "io_uring"] {
+        for direct in ["--io-direct=", "--io-direct=data"] {
+            let (code, out, err) = run(args(&["verify", "--io-method", method, direct], &cluster));
+            assert_eq!((code, err.as_str()), (0, ""), "{out}");
+            for line in [
+                "Verification completed\n",
+                "Files scanned:                   1\n",
+                "Blocks scanned:                  100\n",
+                "Bad checksums:                   0\n",
+                "Data checksum version:           1\n",
+            ] {
+                assert!(out.contains(line), "{line}: {out}");
+            }
+            let way = if direct.ends_with("data") { "direct" } else { "buffered" };
+            assert!(out.contains(&format!(", {method} {way}\n")), "{out}");
+        }
+    }
+}
+
+#[test]
+fn verify_bad() {
+    let cluster = cluster(20);
+    let mut bytes = (0..20).flat_map(page).collect::<Vec<u8>>();
+    bytes[17 * 8192 + 5000] ^= 1;
+    bytes.extend([0; 100]);
+    cluster.write("base/5/16384", &bytes);
+    let (code, out, err) = run(args(&["verify"], &cluster));
+    assert_eq!((code, err.as_str()), (1, ""), "{out}");
+    let found: Vec<&str> = out.lines().take_while(|line| !line.is_empty()).collect();
+    assert_eq!(found.len(), 2, "{out}");
+    assert!(found[0].starts_with("base/5/16384: size 163940 is not a multiple"), "{out}");
+    assert!(found[1].starts_with("base/5/16384: block 17: checksum 0x"), "{out}");
+    assert!(found[1].ends_with(" expected"), "{out}");
+    assert!(out.contains("Bad checksums:                   1\n"), "{out}");
+
+    let (code, out, _) = run(args(&["verify", "--json"], &cluster));
+    assert_eq!(code, 1);
+    let report = json(&out);
+    assert_eq!((&report["schema"], &report["complete"]), (&1.into(), &true.into()));
+    assert_eq!((&report["blocks_scanned"], &report["bad_checksums"]), (&20.into(), &1.into()));
+    assert_eq!(report["findings"][1]["file"], "base/5/16384");
+    assert_eq!(report["findings"][1]["block"], 17);
+    assert_eq!(report["findings"][1]["kind"], "checksum");
+}
+
+#[test]
+fn verify_without_checksums() {
+    let cluster = Cluster::new(0);
+    fs::remove_file(cluster.at("base/5/16384.1")).expect("removed");
+    let (code, out, err) = run(args(&["verify"], &cluster));
+    assert_eq!(code, 0, "{out}");
+    assert!(err.starts_with("trunkline: warning: data checksums are off"), "{err}");
+    assert!(out.contains("Data checksum version:           0 (off"), "{out}");
+}
+
+#[test]
+fn what_cannot_be_verified() {
+    let cluster = cluster(1);
+    assert_eq!(run(["verify"]).0, 2);
+    assert_eq!(run(args(&["verify", "--io-method=fast"], &cluster)).0, 2);
+    let (code, _, err) = run(["verify", "-D", "/nowhere"]);
+    assert_eq!(code, 3, "{err}");
+    cluster.write("PG_VERSION", b"14\n");
+    let (code, _, err) = run(args(&["verify"], &cluster));
+    assert_eq!(code, 3);
+    assert!(err.contains("holds \"14\", expected a version from 15 to 19"), "{err}");
+    cluster.write("PG_VERSION", b"18\n");
+    cluster.write("postmaster.pid", b"1\n");
+    let (code, _, err) = run(args(&["verify"], &cluster));
+    assert_eq!(code, 3);
+    assert!(err.contains("a server is running"), "{err}");
+    assert!(err.contains("trunkline: hint: "), "{err}");
+    let (code, _, err) = run(args(&["verify", "--force-unclean"], &cluster));
+    assert_eq!(code, 0);
+    assert!(err.contains("trunkline: warning: a server is running"), "{err}");
+}
+
+#[test]
+fn prewarm_files() {
+    let cluster = cluster(300);
+    let (code, out, err) = run(args(&["prewarm"], &cluster));
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("Blocks read:   300\n"), "{out}");
+    assert!(out.contains("Cached after:  2.34 MiB of 2.34 MiB (100.0 %)\n"), "{out}");
+    let mut named = args(&["prewarm", "--mode", "read", "--json"], &cluster);
+    named.push("base/5/16384".into());
+    let (code, out, _) = run(named);
+    assert_eq!((code, &json(&out)["blocks"]), (0, &300.into()), "{out}");
+    for (wrong, text) in [
+        (vec!["prewarm", "base/5/1"], "no relation file"),
+        (vec!["prewarm", "--io-direct=data"], "direct reads leave nothing"),
+        (vec!["prewarm", "--mode", "fast"], "invalid value"),
+    ] {
+        let (code, _, err) = run(args(&wrong, &cluster));
+        assert_eq!(code, 2, "{wrong:?}");
+        assert!(err.contains(text), "{err}");
+    }
+}
+
+#[test]
+fn nothing_is_written() {
+    let cluster = cluster(50);
+    let before = census(&cluster.path);
+    for command in [
+        &["verify"][..],
+        &["verify", "--io-direct=data", "--io-method=io_uring"],
+        &["prewarm"],
+        &["inspect", "control"],
+    ] {
+        assert_eq!(run(args(command, &cluster)).0, 0, "{command:?}");
+    }
+    let file = cluster.at("base/5/16384");
+    assert_eq!(run(["inspect".into(), "page".into(), file]).0, 0);
+    assert_eq!(census(&cluster.path), before);
+}
+
+/// Name, size, mode, times but the one of access, and content.
+fn census(directory: &Path) -> Vec<String> {
+    let mut lines = Vec::new();
+    for entry in fs::read_dir(directory).expect("read") {
+        let path = entry.expect("entry").path();
+        let m = fs::symlink_metadata(&path).expect("metadata");
+        let sum = if m.is_file() { crc32c::crc32c(&fs::read(&path).expect("read")) } else { 0 };
+        let times = (m.mtime(), m.mtime_nsec(), m.ctime(), m.ctime_nsec());
+        lines.push(format!("{} {} {:o} {times:?} {sum:x}", path.display(), m.len(), m.mode()));
+        if m.is_dir() {
+            lines.extend(census(&path));
+        }
+    }
+    lines.sort();
+    lines
+}
+
+/// Waits for a state of a child process by looking at it.
+fn until(child: &mut Child, state: impl Fn(u32) -> bool) {
+    while !state(child.id()) {
+        assert!(child.try_wait().expect("waited").is_none(), "the child ended too early");
+    }
+}
+
+/// Processor time of a process, in hundredths of a second: its 14th and 15th field, counted from
+/// the second, which ends with a parenthesis.
+fn cpu_ticks(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([name, &child.id().to_string()]).status();
+    assert!(status.expect("kill runs").success());
+}
+
+#[test]
+fn ctrl_c_ends_with_partial_counts() {
+    let cluster = cluster(1);
+    for number in 20_000..20_100 {
+        let file = fs::File::create(cluster.at(&format!("base/5/{number}"))).expect("made");
+        file.set_len(1 << 30).expect("sparse");
+    }
+    for method in ["sync", "worker", "io_uring"] {
+        let mut child = trunkline()
+            .args(args(&["verify", "--json", "--io-method", method], &cluster))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("started");
+        until(&mut child, |pid| cpu_ticks(pid) > 20);
+        signal(&child, "-INT");
+        let output = child.wait_with_output().expect("ended");
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(130), "{method}: {err}");
+        assert!(err.contains("trunkline: warning: interrupted"), "{method}: {err}");
+        let report = json(&String::from_utf8_lossy(&output.stdout));
+        assert_eq!(report["complete"], false, "{method}");
+        let blocks = report["blocks_scanned"].as_u64().expect("number");
+        assert!((1..100 * 131_072).contains(&blocks), "{method}: {blocks}");
+    }
+}
+
+#[test]
+fn demo_shows_every_way() {
+    let home = tempfile::tempdir().expect("temporary directory");
+    let run_demo = |extra: &[&str]| {
+        let mut command: Vec<OsString> = vec!["demo".into(), "--size".into(), "16MB".into()];
+        command.extend(["--dir".into(), home.path().join("sample").into()]);
+        command.extend(extra.iter().map(Into::into));
+        run(command)
+    };
+    let (code, out, _) = run_demo(&[]);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.starts_with("trunkline demo: reads 16.0 MiB of PostgreSQL pages"), "{out}");
+    assert_eq!(
+        out.lines().filter(|line| line.contains("GB/s") || line.contains("MB/s")).count(),
+        9
+    );
+    assert!(out.contains(" pages checked, 0 bad."), "{out}");
+    assert!(!home.path().join("sample").exists(), "removed afterwards");
+
+    let (code, out, _) = run_demo(&["--json", "--keep"]);
+    assert_eq!(code, 0);
+    let report = json(&out);
+    assert_eq!(report["runs"].as_array().expect("runs").len(), 9);
+    assert_eq!(report["runs"][1]["from"], "cached");
+    assert_eq!(report["runs"][1]["findings"], 0);
+    assert!(home.path().join("sample/trunkline-sample").exists());
+
+    let cluster = cluster(1);
+    let refused = run(["demo".into(), "--dir".into(), cluster.path.clone()]);
+    assert_eq!(refused.0, 3, "{}", refused.2);
+    assert!(refused.2.contains("is not empty and holds no sample"), "{}", refused.2);
+}
+
+/// A real server, of a cluster made for the test.
+#[test]
+fn running_server_is_refused() {
+    let programs = PathBuf::from("/usr/lib/postgresql/15/bin");
+    if !programs.join("initdb").exists() || !is_root() {
+        return println!("skipped: no PostgreSQL 15, or not root");
+    }
+    let home = tempfile::tempdir().expect("temporary directory");
+    let data = home.path().join("data");
+    shell(&format!("chown postgres '{}'", home.path().display()));
+    let postgres = |program: &str, rest: &str| {
+        let program = programs.join(program);
+        let command = format!("'{}' -D '{}' {rest}", program.display(), data.display());
+        shell(&format!("cd / && su postgres -c \"{command}\" >/dev/null 2>&1"));
+    };
+    postgres("initdb", "--data-checksums --no-sync");
+    let options = format!("-c listen_addresses= -k {}", home.path().display());
+    let log = home.path().join("log");
+    let verify = || run(["verify".into(), "-D".into(), data.clone()]);
+    postgres("pg_ctl", &format!("-l '{}' -o '{options}' -w start", log.display()));
+    let (code, _, err) = verify();
+    postgres("pg_ctl", "-w stop");
+    assert_eq!(code, 3, "{err}");
+    assert!(err.contains("a server is running (postmaster.pid names process"), "{err}");
+    let (code, out, err) = verify();
+    assert_eq!(code, 0, "{out}{err}");
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+fn shell(script: &str) {
+    assert!(
+        Command::new("sh").args(["-c", script]).status().expect("sh runs").success(),
+        "{script}"
+    );
+}
