@@ -52,6 +52,10 @@ struct Arguments {
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(1..1000))]
     pairs: u64,
 
+    /// Only lines whose setting and variant contain this, say `direct, depth 16, io_uring`.
+    #[arg(long, default_value = "")]
+    only: String,
+
     /// One JSON object instead of tables.
     #[arg(long)]
     json: bool,
@@ -92,6 +96,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         lag_dir: arguments.lag_dir.as_deref(),
         bytes: arguments.size,
         pairs: usize::try_from(arguments.pairs)?,
+        only: &arguments.only,
     };
     let machine = machine::describe(&arguments.dir);
     let command: Vec<String> = std::env::args().skip(1).collect();

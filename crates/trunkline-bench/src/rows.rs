@@ -27,6 +27,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) lag_dir: Option<&'a Path>,
     pub(crate) bytes: u64,
     pub(crate) pairs: usize,
+    /// Only lines whose setting and variant, with a comma between, contain this.
+    pub(crate) only: &'a str,
 }
 
 /// A row.
@@ -65,6 +67,11 @@ impl Row {
 }
 
 impl Bench<'_> {
+    /// Whether the user asked for this line.
+    fn wants(&self, setting: &str, contender: &str) -> bool {
+        format!("{setting}, {contender}").contains(self.only)
+    }
+
     fn data(&self) -> Result<Data> {
         Data::prepare(self.dir, self.bytes)
     }
@@ -112,7 +119,7 @@ mod tests {
     fn every_row_runs_on_a_small_file() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
         let lag_dir = Some(dir.path());
-        let bench = Bench { dir: dir.path(), lag_dir, bytes: 4 << 20, pairs: 2 };
+        let bench = Bench { dir: dir.path(), lag_dir, bytes: 4 << 20, pairs: 2, only: "" };
         for row in Row::EACH {
             let report = row.run(&bench).expect("runs");
             assert!(!report.lines.is_empty(), "{row:?} has lines");

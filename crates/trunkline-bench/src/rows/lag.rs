@@ -24,9 +24,9 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
     for direct in [true, false] {
         for depth in [16, 64, 200] {
             for method in METHODS.into_iter().filter(|&m| !direct || m != MethodKind::Sync) {
-                lines.push(compare(bench, &data, direct, depth, method)?);
+                lines.extend(compare(bench, &data, direct, depth, method)?);
             }
-            lines.push(bare_ring(bench, &data, direct, depth)?);
+            lines.extend(bare_ring(bench, &data, direct, depth)?);
         }
     }
     let notes = vec![data.coldness(), "`sync` has the kernel read ahead (fadvise)".into()];
@@ -44,7 +44,11 @@ fn compare(
     direct: bool,
     depth: usize,
     method: MethodKind,
-) -> Result<Line> {
+) -> Result<Option<Line>> {
+    let names = names(method.to_string(), direct, depth);
+    if !bench.wants(&names.setting, &names.contender) {
+        return Ok(None);
+    }
     let mut threads = Threads::open(files(data, direct)?, depth, BLOCK)?;
     let setup = Setup { workers: depth, refill: 1, ..Setup::new(method, direct, depth, BLOCK) };
     let mut handles = Handles::open(data, setup)?;
@@ -53,20 +57,22 @@ fn compare(
     let target = Target { rate: Some(1.0 / 1.1), cpu: None, in_flight };
     let mut reference = |work: &Work| Ok(threads.run(work, BLIND)?);
     let mut contender = |work: &Work| handles.run(work);
-    let names = names(method.to_string(), direct, depth);
     let next = |round| list(data, round, depth);
-    cold(bench, data, names, target, next, &mut reference, &mut contender)
+    cold(bench, data, names, target, next, &mut reference, &mut contender).map(Some)
 }
 
 /// Not ours: what a ring can do on this file system.
-fn bare_ring(bench: &Bench<'_>, data: &Data, direct: bool, depth: usize) -> Result<Line> {
+fn bare_ring(bench: &Bench<'_>, data: &Data, direct: bool, depth: usize) -> Result<Option<Line>> {
+    let names = names("(bare ring)".into(), direct, depth);
+    if !bench.wants(&names.setting, &names.contender) {
+        return Ok(None);
+    }
     let mut threads = Threads::open(files(data, direct)?, depth, BLOCK)?;
     let mut ring = Ring::open(files(data, direct)?, depth, BLOCK)?;
     let mut reference = |work: &Work| Ok(threads.run(work, BLIND)?);
     let mut contender = |work: &Work| Ok(ring.run(work)?);
-    let names = names("(bare ring)".into(), direct, depth);
     let next = |round| list(data, round, depth);
-    cold(bench, data, names, Target::default(), next, &mut reference, &mut contender)
+    cold(bench, data, names, Target::default(), next, &mut reference, &mut contender).map(Some)
 }
 
 fn list(data: &Data, round: u64, depth: usize) -> Work {

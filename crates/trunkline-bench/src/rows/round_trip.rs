@@ -36,19 +36,19 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
             let name = format!("worker, {text}");
             let mut contender = |work: &Work| handles.run(work);
             let setting = format!("cached, depth {depth}");
-            lines.push(compare(bench, &data, setting, name, target, &mut contender)?);
+            lines.extend(compare(bench, &data, setting, name, target, &mut contender)?);
         }
     }
     let mut threads = Threads::open(files(&data, false)?, 1, BLOCK)?;
     let mut contender = |work: &Work| Ok(threads.run(work, BLIND)?);
     let none = Target::default();
-    lines.push(compare(bench, &data, "cached".into(), "(pread)".into(), none, &mut contender)?);
+    lines.extend(compare(bench, &data, "cached".into(), "(pread)".into(), none, &mut contender)?);
     if std::thread::available_parallelism()?.get() > 1 {
         for (placement, name) in
             [(Placement::OneCpu, "(futex, one CPU)"), (Placement::TwoCpus, "(futex, two CPUs)")]
         {
             let mut contender = |work: &Work| Ok(ping_pong(placement, trips(work) / 4)?);
-            lines.push(compare(bench, &data, "–".into(), name.into(), none, &mut contender)?);
+            lines.extend(compare(bench, &data, "–".into(), name.into(), none, &mut contender)?);
         }
     }
     let cached = data.cached()? * 100.0;
@@ -63,12 +63,15 @@ fn compare(
     contender: String,
     target: Target,
     run: &mut dyn FnMut(&Work) -> Result<Done>,
-) -> Result<Line> {
+) -> Result<Option<Line>> {
+    if !bench.wants(&setting, &contender) {
+        return Ok(None);
+    }
     let reads = READS_MAX.min(data.bytes / u64::from(BLOCK) * REPEATS) as usize;
     let next = |round| Work::random(round + 1, reads, BLOCK, data.bytes);
     let mut reference = |work: &Work| Ok(ping_pong(Placement::Free, trips(work))?);
     let pairs = Pairs::run(bench.pairs, next, &mut || Ok(()), &mut reference, run)?;
-    Ok(Line::new(setting, contender, REFERENCE, &pairs, target))
+    Ok(Some(Line::new(setting, contender, REFERENCE, &pairs, target)))
 }
 
 fn trips(work: &Work) -> u32 {

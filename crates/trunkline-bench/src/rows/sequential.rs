@@ -25,14 +25,17 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
     for direct in [true, false] {
         let mut ring = Ring::open(files(&data, direct)?, CONCURRENCY, COMBINED)?;
         for method in METHODS.into_iter().filter(|&method| !direct || method != MethodKind::Sync) {
-            let mut handles =
-                Handles::open(&data, Setup::new(method, direct, CONCURRENCY, COMBINED))?;
-            pages = handles.page_kind();
             let names = Names {
                 setting: format!("{}, depth {CONCURRENCY}", way(direct)),
                 contender: method.to_string(),
                 reference: "bare ring".into(),
             };
+            if !bench.wants(&names.setting, &names.contender) {
+                continue;
+            }
+            let mut handles =
+                Handles::open(&data, Setup::new(method, direct, CONCURRENCY, COMBINED))?;
+            pages = handles.page_kind();
             let target = match (direct, method) {
                 (true, MethodKind::IoUring) => {
                     Target { rate: Some(0.95), cpu: Some(1.3), in_flight: None }

@@ -23,7 +23,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
     for (warm, direct) in [(true, false), (false, false), (false, true)] {
         let methods = METHODS.into_iter().filter(|&m| !direct || m != MethodKind::Sync);
         for method in methods {
-            lines.push(compare(bench, &data, warm, direct, method)?);
+            lines.extend(compare(bench, &data, warm, direct, method)?);
         }
     }
     let notes = vec![data.coldness()];
@@ -36,7 +36,12 @@ fn compare(
     warm: bool,
     direct: bool,
     method: MethodKind,
-) -> Result<Line> {
+) -> Result<Option<Line>> {
+    let temperature = if warm { "cached" } else { "cold" };
+    let setting = format!("{temperature}, {}", way(direct));
+    if !bench.wants(&setting, method.name()) {
+        return Ok(None);
+    }
     let cpus = std::thread::available_parallelism()?.get();
     let mut threads = Threads::open(files(data, direct)?, cpus, COMBINED)?;
     let read = ReadOptions {
@@ -58,9 +63,7 @@ fn compare(
     let count = (data.bytes / u64::from(COMBINED)).max(1) as usize;
     let next = |_| Work::sequential(0, count, COMBINED, data.bytes);
     let pairs = Pairs::run(bench.pairs, next, &mut prepare, &mut reference, &mut contender)?;
-    let temperature = if warm { "cached" } else { "cold" };
-    let setting = format!("{temperature}, {}", way(direct));
-    Ok(Line::new(setting, method.name(), format!("{cpus} threads"), &pairs, target))
+    Ok(Some(Line::new(setting, method.name(), format!("{cpus} threads"), &pairs, target)))
 }
 
 /// `pread` and the checksum of each page.
