@@ -27,10 +27,12 @@ pub(crate) fn run(global: &Global, settings: &Settings) -> Result<Exit, Failure>
         message("warning", "data checksums are off in this cluster; pages are checked otherwise");
     }
     let aio = instance::start(settings)?;
+    let said = aio.method_status().fallbacks.len();
     let watch = Arc::new(Watch::new(watch::interrupt()?, global));
     let options = Options::of(settings);
     let outcome = verify(&aio, &dir, options, Arc::clone(&watch) as _);
     watch.clear();
+    instance::report_fallbacks(&aio.method_status().fallbacks[said..]);
     let report = outcome?;
     let root = dir.path();
     for note in &report.notes {

@@ -38,11 +38,11 @@ impl Reading {
         self.entry.first_block().unwrap_or_default().saturating_add(block)
     }
 
-    /// The file ends at `block`, or before; true when that is news.
+    /// The file ends at `block`, or before; true when that is sooner than was known.
     pub(super) fn ends_at(&self, block: u32) -> bool {
-        let news = self.end.get() == self.entry.blocks();
+        let sooner = block < self.end.get();
         self.end.set(self.end.get().min(block));
-        news
+        sooner
     }
 
     /// One more block has failed; true when it is one too many.

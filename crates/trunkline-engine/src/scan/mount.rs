@@ -37,6 +37,7 @@ pub(super) fn read(job: &Job, files: Vec<FileEntry>, limits: Limits) -> Result<(
     } else {
         many(job, &mut session, &mut window, &mut feed)
     };
+    window.finish();
     // To be cancelled is a way to end, and the caller knows.
     let _: Result<(), Cancelled> = ended;
     Ok(())

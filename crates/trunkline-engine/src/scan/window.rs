@@ -4,9 +4,11 @@
 //!   Ok, Warning      all blocks arrived
 //!   Partial          whole blocks arrived; the rest is read again
 //!   Partial, 0       the file ends here: it shrank
+//!   Partial, again   never a whole block: it is lost if the file goes on behind it, else it shrank
 //!   Error            more than one block: each is read again alone; one: it is lost, the job goes on
 //! ```
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use rustix::io::Errno;
@@ -16,8 +18,9 @@ use trunkline_format::BLOCK_SIZE;
 use super::feed::{Feed, Piece};
 use super::job::Job;
 use super::{JobError, Trouble, Words};
+use crate::datadir::FileEntry;
 
-/// Reads in a row that may bring a part of a block, before the file counts as cut off there.
+/// Reads in a row that may bring a part of a block, before that counts as all there is to have.
 const FRAGMENTS_MAX: u32 = 32;
 
 pub(super) struct Window<'j> {
@@ -25,6 +28,9 @@ pub(super) struct Window<'j> {
     operations: Operations,
     /// What each slot carries.
     pieces: Vec<Option<Piece>>,
+    /// Files that ended early, by their ids, with the least block that was missing: reads behind the
+    /// end may come back before the one that meets it.
+    shrunk: BTreeMap<u64, (FileEntry, Trouble)>,
     /// Free slots, the one used last on top: its memory is most likely in the cache.
     idle: Vec<usize>,
 }
@@ -49,7 +55,7 @@ impl<'j> Window<'j> {
             }
         }
         let idle = (0..slots).rev().collect();
-        Ok(Self { job, operations, pieces: vec![None; slots], idle })
+        Ok(Self { job, operations, pieces: vec![None; slots], shrunk: BTreeMap::new(), idle })
     }
 
     pub(super) fn slots(&self) -> usize {
@@ -122,8 +128,10 @@ impl<'j> Window<'j> {
         let (block, blocks) = (piece.block + whole, piece.blocks - whole);
         let attempts = if whole > 0 { 0 } else { piece.attempts + 1 };
         let rest = Piece { block, blocks, attempts, ..piece };
-        if (whole == 0 && outcome.count == 0) || attempts == FRAGMENTS_MAX {
+        if whole == 0 && outcome.count == 0 {
             self.shrank(&rest);
+        } else if attempts == FRAGMENTS_MAX {
+            self.fragment(rest, feed);
         } else {
             feed.again(rest);
         }
@@ -159,15 +167,40 @@ impl<'j> Window<'j> {
         }
     }
 
-    fn shrank(&self, rest: &Piece) {
+    /// The first block of a piece is never had whole: the file ends in it, or an error is in it and
+    /// the kernel gives what is before the error.
+    fn fragment(&mut self, piece: Piece, feed: &mut Feed) {
+        let end = (u64::from(piece.block) + 1) * BLOCK_SIZE as u64;
+        if piece.reading.file.length().is_ok_and(|length| length < end) {
+            self.shrank(&piece);
+            return;
+        }
+        if piece.blocks > 1 {
+            let (block, blocks) = (piece.block + 1, piece.blocks - 1);
+            feed.again(Piece { block, blocks, attempts: 0, ..piece.clone() });
+        }
+        self.failed(Piece { blocks: 1, ..piece }, Errno::IO.raw_os_error(), feed);
+    }
+
+    fn shrank(&mut self, rest: &Piece) {
         let Piece { reading, block, blocks, .. } = rest;
         self.job.count(*blocks, 0);
         if reading.ends_at(*block) {
-            let block = reading.block_no(*block);
+            // A file system may still claim more than there is.
+            let end = (u64::from(*block) + 1) * BLOCK_SIZE as u64;
             let found = reading.file.length().unwrap_or_default();
+            let found = if found < end { found } else { end - BLOCK_SIZE as u64 };
+            let block = reading.block_no(*block);
             let expected = reading.entry.bytes;
             let trouble = Trouble::Shrank { block, found, expected };
-            self.job.visitor.trouble(&reading.entry, trouble);
+            self.shrunk.insert(reading.file.id(), (reading.entry.clone(), trouble));
+        }
+    }
+
+    /// Tells what is known only when no more reads come back.
+    pub(super) fn finish(&mut self) {
+        for (entry, trouble) in std::mem::take(&mut self.shrunk).into_values() {
+            self.job.visitor.trouble(&entry, trouble);
         }
     }
 }
