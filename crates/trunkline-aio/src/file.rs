@@ -45,6 +45,7 @@ struct Inner {
     lane: u8,
     direct: bool,
     alignment: u32,
+    taken_at_once: bool,
     registry: Arc<Registry>,
 }
 
@@ -53,6 +54,8 @@ struct Inner {
 pub(crate) struct Registry {
     names: Mutex<Map<u64, PathBuf>>,
     lanes: Mutex<Vec<u64>>,
+    /// By device, see [`File::is_taken_at_once`].
+    taken_at_once: Mutex<Map<u64, bool>>,
     next_id: AtomicU64,
 }
 
@@ -81,6 +84,17 @@ impl Registry {
             lanes.len() - 1
         });
         at as u8
+    }
+
+    /// Asked once per device: over a network this is a question to the other side.
+    fn is_taken_at_once(&self, fd: &OwnedFd, device: u64) -> bool {
+        let known = self.taken_at_once.lock().get(&device).copied();
+        known.unwrap_or_else(|| {
+            let local = rustix::fs::fstatfs(fd)
+                .is_ok_and(|stat| LOCAL.contains(&(stat.f_type as u64 & 0xFFFF_FFFF)));
+            self.taken_at_once.lock().insert(device, local);
+            local
+        })
     }
 
     fn register(&self, path: &Path) -> u64 {
@@ -120,13 +134,14 @@ impl File {
         rustix::fs::fcntl_setfl(&fd, flags & OFlags::DIRECT)?;
         let alignment = if options.direct { direct_alignment(&fd) } else { 1 };
         Ok(Self(Arc::new(Inner {
-            fd: Some(fd),
             id: registry.register(path),
             path: path.to_owned(),
             device: stat.st_dev,
             lane: registry.lane(stat.st_dev),
             direct: options.direct,
             alignment,
+            taken_at_once: registry.is_taken_at_once(&fd, stat.st_dev),
+            fd: Some(fd),
             registry: Arc::clone(registry),
         })))
     }
@@ -146,6 +161,7 @@ impl File {
             lane: registry.lane(device),
             direct,
             alignment: if direct { DIRECT_ALIGNMENT_DEFAULT } else { 1 },
+            taken_at_once: true,
             registry: Arc::clone(registry),
         }))
     }
@@ -173,6 +189,12 @@ impl File {
     /// What offsets and lengths must be multiples of, in bytes; 1 if it is not direct.
     pub fn alignment(&self) -> u32 {
         self.0.alignment
+    }
+
+    /// Whether the kernel takes I/O on it over without waiting for the storage. Other file systems
+    /// (FUSE, those over a network) may answer a read before they return from being asked for it.
+    pub(crate) fn is_taken_at_once(&self) -> bool {
+        self.0.taken_at_once
     }
 
     /// Length in bytes now.
@@ -220,20 +242,29 @@ fn direct_alignment(fd: &OwnedFd) -> u32 {
     }
 }
 
+// Numbers of file systems, from linux/magic.h.
+const EXT4: u64 = 0xEF53;
+const XFS: u64 = 0x5846_5342;
+const BTRFS: u64 = 0x9123_683E;
+const TMPFS: u64 = 0x0102_1994;
+const F2FS: u64 = 0xF2F5_2010;
+
+/// File systems of which it is known that they queue I/O, or refuse to when asked not to wait.
+const LOCAL: [u64; 5] = [EXT4, XFS, BTRFS, TMPFS, F2FS];
+
 /// The type of the file system that holds `path`, as statfs(2) numbers it, named where known.
 pub fn file_system_name(path: &Path) -> String {
     let Ok(stat) = rustix::fs::statfs(path) else { return "unknown".into() };
-    // Numbers from linux/magic.h.
     let name = match stat.f_type as u64 & 0xFFFF_FFFF {
-        0xEF53 => "ext4",
-        0x5846_5342 => "xfs",
-        0x9123_683E => "btrfs",
-        0x0102_1994 => "tmpfs",
+        EXT4 => "ext4",
+        XFS => "xfs",
+        BTRFS => "btrfs",
+        TMPFS => "tmpfs",
         0x6573_5546 => "fuse",
         0x6969 => "nfs",
         0x794C_7630 => "overlayfs",
         0x2FC1_2FC1 => "zfs",
-        0xF2F5_2010 => "f2fs",
+        F2FS => "f2fs",
         other => return format!("type 0x{other:X}"),
     };
     name.to_owned()

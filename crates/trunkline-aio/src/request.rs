@@ -67,6 +67,8 @@ pub struct Request<'a> {
     pub file_id: u64,
     /// Whether the file bypasses the page cache.
     pub direct: bool,
+    /// See [`crate::File::is_taken_at_once`].
+    pub(crate) taken_at_once: bool,
     pub(crate) fd: RawFd,
     pub(crate) iovecs: &'a mut [IoVec],
 }

@@ -90,10 +90,12 @@ impl Ring {
         let mut request = core.request(io);
         let mut entry = self.entry(&mut request).user_data(u64::from(index));
         // A cached read would be copied here, one after the other, by this one thread.
-        if !request.direct
+        let copies = !request.direct
             && request.operation == Operation::Readv
-            && request.length >= self.force_async_bytes
-        {
+            && request.length >= self.force_async_bytes;
+        // And where the kernel waits for an answer before it takes the next one, a file system that
+        // hangs would stop this thread, and with it every other.
+        if copies || !request.taken_at_once {
             entry = entry.flags(squeue::Flags::ASYNC);
         }
         // SAFETY: iovecs, frames and file are owned by the handle until the completion is reaped,
