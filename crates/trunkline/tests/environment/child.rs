@@ -1,0 +1,146 @@
+//! A process under watch: what it says, and its end, each awaited with a deadline.
+//!
+//! Nothing here waits for time to pass: one `poll` covers both pipes and the process itself, through
+//! its pidfd, and the deadline only ends a test that has failed anyway.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use trunkline_aio::clock::{self, Time};
+
+/// After this long a state that was waited for counts as missed. Far longer than anything here
+/// takes, as the machine may be busy.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How it ended, and all that it said.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+pub(crate) struct Running {
+    child: Child,
+    pidfd: OwnedFd,
+    stdout: Stream,
+    stderr: Stream,
+    gone: bool,
+}
+
+struct Stream {
+    pipe: Option<File>,
+    text: Vec<u8>,
+}
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Running {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("started");
+        let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).expect("pidfd");
+        let stdout = Stream::new(child.stdout.take().expect("piped").into());
+        let stderr = Stream::new(child.stderr.take().expect("piped").into());
+        Running { child, pidfd, stdout, stderr, gone: false }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        pidfd_send_signal(&self.pidfd, signal).expect("signalled");
+    }
+
+    /// Waits until it has said so on standard error.
+    pub(crate) fn wait_for_message(&mut self, text: &str) {
+        self.wait(&format!("{text:?} on standard error"), |running| {
+            String::from_utf8_lossy(&running.stderr.text).contains(text)
+        });
+    }
+
+    /// Waits until every thread of it has ended and both pipes are read to their ends.
+    pub(crate) fn wait_for_end(mut self) -> Ended {
+        self.wait("the end of the process", |running| {
+            running.gone && running.stdout.pipe.is_none() && running.stderr.pipe.is_none()
+        });
+        let status = self.child.wait().expect("its status");
+        let text = |stream: &mut Stream| {
+            String::from_utf8(std::mem::take(&mut stream.text)).expect("text")
+        };
+        Ended { status, stdout: text(&mut self.stdout), stderr: text(&mut self.stderr) }
+    }
+
+    fn wait(&mut self, what: &str, reached: impl Fn(&Running) -> bool) {
+        let deadline = clock::now().after(PATIENCE);
+        while !reached(self) {
+            assert!(
+                !(self.gone && self.stdout.pipe.is_none() && self.stderr.pipe.is_none()),
+                "it ended before {what}\n{}",
+                self.said()
+            );
+            assert!(self.step(deadline), "no {what} within {PATIENCE:?}\n{}", self.said());
+        }
+    }
+
+    /// Waits for one event and takes it in; false at the deadline.
+    fn step(&mut self, deadline: Time) -> bool {
+        let left = deadline.since(clock::now());
+        let timeout = Timespec::try_from(left).expect("a short time");
+        let mut events = Vec::new();
+        let ends = [self.stdout.pipe.as_ref(), self.stderr.pipe.as_ref()];
+        events.extend(ends.into_iter().flatten().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+        if !self.gone {
+            events.push(PollFd::new(&self.pidfd, PollFlags::IN));
+        }
+        if poll(&mut events, Some(&timeout)).expect("polled") == 0 {
+            return false;
+        }
+        let mut happened = events.iter().map(|event| !event.revents().is_empty());
+        let mut next = |waited: bool| waited && happened.next() == Some(true);
+        let stdout = next(self.stdout.pipe.is_some());
+        let stderr = next(self.stderr.pipe.is_some());
+        let gone = next(!self.gone);
+        drop(events);
+        if stdout {
+            self.stdout.take();
+        }
+        if stderr {
+            self.stderr.take();
+        }
+        self.gone |= gone;
+        true
+    }
+
+    fn said(&self) -> String {
+        let [stdout, stderr] =
+            [&self.stdout, &self.stderr].map(|stream| String::from_utf8_lossy(&stream.text));
+        format!("stdout: {stdout}\nstderr: {stderr}")
+    }
+}
+
+impl Drop for Running {
+    /// Of a test that failed. It is not waited for: it may hang in the file system of that test.
+    fn drop(&mut self) {
+        if !self.gone {
+            // It may have ended by itself.
+            let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        }
+    }
+}
+
+impl Stream {
+    fn new(pipe: OwnedFd) -> Stream {
+        Stream { pipe: Some(pipe.into()), text: Vec::new() }
+    }
+
+    /// Reads what is there; called when that does not wait.
+    fn take(&mut self) {
+        let Some(pipe) = &mut self.pipe else { return };
+        let mut buffer = [0; 4096];
+        match pipe.read(&mut buffer).expect("read") {
+            0 => self.pipe = None,
+            count => self.text.extend_from_slice(&buffer[..count]),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! A file system that does not answer: what is elsewhere is verified meanwhile, and Ctrl-C ends it.
+//!
+//! How far Ctrl-C reaches is the kernel's matter. A thread that waits for the page cache can be
+//! killed. One that waits for the file system itself, to open, to list or to read past the cache,
+//! stays until there is an answer, and the process with it, as a zombie: there the test asks that
+//! everything was said before, and then lets the file system answer.
+
+use rustix::process::Signal;
+
+use crate::child::Running;
+use crate::cluster::{Cluster, database, file, relation};
+use crate::fuse::{Event, Fault, Mount, Tree};
+use crate::need;
+use crate::verify::{DIRECT, Report, binary, verify};
+
+/// Files on the mount that answers.
+const FILES: u32 = 20;
+const BLOCKS: u32 = 40;
+
+struct Case {
+    method: &'static str,
+    direct: bool,
+    fault: Fault,
+    /// Whether the kernel lets the process go as it is.
+    killable: bool,
+}
+
+/// A cluster with nothing but two tablespaces, of which the second hangs.
+fn check(case: &Case) {
+    let name = format!("{}, direct {}, {:?}", case.method, case.direct, case.fault);
+    println!("{name}");
+    let cluster = Cluster::new();
+    let sound = (0..FILES).fold(Tree::new(), |tree, number| {
+        tree.file(&file(16_500 + number), relation(BLOCKS), Fault::None)
+    });
+    let mut sound = Mount::new(cluster.beside("sound"), sound);
+    let hung = Tree::new().file(&file(16_600), relation(400), case.fault.clone());
+    let mut hung = Mount::new(cluster.beside("hung"), hung);
+    cluster.link_tablespace(16_400, sound.path());
+    cluster.link_tablespace(16_401, hung.path());
+
+    let mut command = verify(&[], binary(), &cluster.path, case.method);
+    // Fewer than the kernel's own workers for io_uring, four per processor, which no mount has a
+    // share of: more than that, and one mount that hangs stops all under this method.
+    command.args(["--effective-io-concurrency", "3"]);
+    let mut running = Running::start(command.args(DIRECT[usize::from(case.direct)]));
+    hung.wait_for(Event::Hung, 1);
+    sound.wait_for(Event::Finished, FILES as usize);
+    running.signal(Signal::INT);
+    running.wait_for_message("trunkline: warning: interrupted");
+    if !case.killable {
+        hung.release();
+    }
+    let report = Report::of(running.wait_for_end());
+    assert_eq!(report.code, 130, "{name}: {report:?}");
+    assert_eq!(report.summary["complete"], false, "{name}: {report:?}");
+    assert_eq!(report.summary["blocks_scanned"], FILES * BLOCKS, "{name}: {report:?}");
+    assert_eq!(report.summary["findings"].as_array().map(Vec::len), Some(0), "{name}: {report:?}");
+}
+
+#[test]
+fn ctrl_c_while_a_read_hangs() {
+    if !need::fuse() {
+        return;
+    }
+    for method in ["worker", "io_uring", "sync"] {
+        check(&Case { method, direct: false, fault: Fault::HangRead, killable: true });
+    }
+}
+
+#[test]
+fn ctrl_c_while_a_direct_read_hangs() {
+    if !need::fuse() {
+        return;
+    }
+    for method in ["worker", "io_uring", "sync"] {
+        check(&Case { method, direct: true, fault: Fault::HangRead, killable: false });
+    }
+}
+
+#[test]
+fn ctrl_c_while_an_open_hangs() {
+    if !need::fuse() {
+        return;
+    }
+    check(&Case { method: "worker", direct: false, fault: Fault::HangOpen, killable: false });
+}
+
+/// Before anything is known of the work.
+#[test]
+fn ctrl_c_while_a_listing_hangs() {
+    if !need::fuse() {
+        return;
+    }
+    let cluster = Cluster::with_files(1, 1);
+    for fault in [Fault::HangRead, Fault::HangOpen] {
+        let case = format!("{fault:?}");
+        let oid = if fault == Fault::HangRead { 16_400 } else { 16_401 };
+        let tree = Tree::new().directory(&database(), fault);
+        let mut hung = Mount::new(cluster.beside(&oid.to_string()), tree);
+        cluster.link_tablespace(oid, hung.path());
+        let mut running = Running::start(&mut verify(&[], binary(), &cluster.path, "worker"));
+        hung.wait_for(Event::Hung, 1);
+        running.signal(Signal::INT);
+        running.wait_for_message("trunkline: warning: interrupted");
+        hung.release();
+        let report = Report::of(running.wait_for_end());
+        assert_eq!(report.code, 130, "{case}: {report:?}");
+        assert_eq!(report.summary["complete"], false, "{case}: {report:?}");
+        assert_eq!(report.summary["blocks_scanned"], 0, "{case}: {report:?}");
+    }
+}
+
+/// Nothing was lost: a mount that answers late is verified like any other.
+#[test]
+fn a_mount_that_recovers() {
+    if !need::fuse() {
+        return;
+    }
+    for method in ["worker", "io_uring", "sync"] {
+        let cluster = Cluster::with_files(1, 1);
+        let tree = Tree::new().file(&file(16_600), relation(400), Fault::AnswersLate);
+        let mut hung = Mount::new(cluster.beside("hung"), tree);
+        cluster.link_tablespace(16_400, hung.path());
+        let running = Running::start(&mut verify(&[], binary(), &cluster.path, method));
+        hung.wait_for(Event::Hung, 1);
+        hung.release();
+        let report = Report::of(running.wait_for_end());
+        assert_eq!(report.code, 0, "{method}: {report:?}");
+        assert_eq!(report.summary["blocks_scanned"], 401, "{method}: {report:?}");
+    }
+}

@@ -1,0 +1,55 @@
+//! Limits of the process that are low: locked memory, open files.
+
+use std::fs;
+
+use crate::cluster::Cluster;
+use crate::need;
+use crate::verify::{DIRECT, METHODS, binary, run, verify};
+
+/// Runs a program as a user who may nothing in particular; root is not bound by `RLIMIT_MEMLOCK`.
+const AS_NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+
+#[test]
+fn little_locked_memory() {
+    if !need::root() {
+        return;
+    }
+    let cluster = Cluster::with_files(20, 40);
+    // The build's folder may be closed to others.
+    let copy = cluster.beside("trunkline");
+    fs::copy(binary(), &copy).expect("copied");
+    for limit_kb in [64, 16, 0] {
+        let limit = format!("--memlock={0}:{0}", limit_kb * 1024);
+        let before = [&["prlimit", &limit], AS_NOBODY.as_slice()].concat();
+        let report = run(&mut verify(&before, &copy, &cluster.path, "io_uring"));
+        let case = format!("{limit_kb} kB: {report:?}");
+        assert_eq!(report.code, 0, "{case}");
+        assert_eq!(report.summary["blocks_scanned"], 800, "{case}");
+        // Kernels before 5.12 count the ring itself.
+        let lost = match report.summary["io_method"].as_str() {
+            Some("io_uring") => "io_uring works without registered memory",
+            _ => "io_uring is not available, using worker",
+        };
+        let reason = format!("warning: {lost}: the limit of locked memory is {limit_kb} kB");
+        assert!(report.stderr.contains(&reason), "{case}");
+        assert!(report.stderr.contains("hint: raise the limit: ulimit -l unlimited"), "{case}");
+    }
+}
+
+#[test]
+fn few_descriptors_and_many_files() {
+    let cluster = Cluster::with_files(5_000, 1);
+    for method in METHODS {
+        for direct in DIRECT {
+            let before = ["prlimit", "--nofile=32:32"];
+            let mut command = verify(&before, binary(), &cluster.path, method);
+            let report = run(command.args(direct));
+            let case = format!("{method}, {direct:?}: {report:?}");
+            assert_eq!(report.code, 0, "{case}");
+            assert_eq!(report.summary["io_method"], method, "{case}");
+            assert_eq!(report.summary["files_scanned"], 5_000, "{case}");
+            assert_eq!(report.summary["blocks_scanned"], 5_000, "{case}");
+            assert_eq!(report.stderr, "", "{case}");
+        }
+    }
+}

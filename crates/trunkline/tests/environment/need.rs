@@ -1,0 +1,23 @@
+//! What a test needs of the machine, and what becomes of it where that is missing.
+
+use std::path::Path;
+
+use trunkline_aio::sync::env;
+
+/// Whether this is root; if not, the test is skipped.
+pub(crate) fn root() -> bool {
+    rustix::process::geteuid().is_root() || skip("not root")
+}
+
+/// Whether FUSE file systems can be mounted; if not, the test is skipped.
+pub(crate) fn fuse() -> bool {
+    root() && (Path::new("/dev/fuse").exists() || skip("no /dev/fuse"))
+}
+
+/// Says so and answers false. On a CI machine as root everything is there, so something is broken.
+fn skip(reason: &str) -> bool {
+    let ci = env::var("CI").is_some_and(|value| value == *"true");
+    assert!(!(ci && rustix::process::geteuid().is_root()), "nothing is skipped in CI: {reason}");
+    println!("skipped: {reason}");
+    false
+}

@@ -1,0 +1,61 @@
+//! A container's filter forbids io_uring, wholly or in part: the work is done all the same, and the
+//! user is told why it is done otherwise.
+//!
+//! A filter belongs to a thread and is inherited by what the thread starts. So a thread of this
+//! process puts it on itself, starts the child, and ends.
+
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+use trunkline_aio::sync::channel::bounded;
+use trunkline_aio::sync::thread;
+
+use crate::child::{Ended, Running};
+use crate::cluster::Cluster;
+use crate::verify::{Report, binary, verify};
+
+// The same numbers on every architecture.
+const IO_URING_SETUP: i64 = 425;
+const IO_URING_ENTER: i64 = 426;
+const IO_URING_REGISTER: i64 = 427;
+
+/// Verifies with a system call that fails with `errno`.
+fn verify_without(call: i64, errno: u32, cluster: &Cluster) -> Report {
+    let mut command = verify(&[], binary(), &cluster.path, "io_uring");
+    let (sender, receiver) = bounded::<Ended>(1);
+    let body = move || {
+        let architecture = std::env::consts::ARCH.try_into().expect("known");
+        let rules = [(call, Vec::new())].into();
+        let (otherwise, then) = (SeccompAction::Allow, SeccompAction::Errno(errno));
+        let filter = SeccompFilter::new(rules, otherwise, then, architecture).expect("a filter");
+        let program: BpfProgram = filter.try_into().expect("a program");
+        apply_filter(&program).expect("filtered");
+        sender.send(Running::start(&mut command).wait_for_end()).expect("received");
+    };
+    thread::spawn("filtered", body).expect("a thread");
+    Report::of(receiver.receive().expect("it ended"))
+}
+
+#[test]
+fn forbidden_by_seccomp() {
+    let cluster = Cluster::with_files(20, 40);
+    let forbidden = "io_uring is not available, using worker: a seccomp filter forbids it";
+    let (eperm, enosys) = (1, 38);
+    for (call, errno) in [
+        (IO_URING_SETUP, eperm),
+        (IO_URING_SETUP, enosys),
+        // The ring is there, and turns out not to work when the first read is under way.
+        (IO_URING_ENTER, eperm),
+        (IO_URING_ENTER, enosys),
+        // Without it a ring cannot even be asked what it has.
+        (IO_URING_REGISTER, eperm),
+        (IO_URING_REGISTER, enosys),
+    ] {
+        let report = verify_without(call, errno, &cluster);
+        let case = format!("system call {call} fails with {errno}: {report:?}");
+        assert_eq!(report.code, 0, "{case}");
+        assert_eq!(report.summary["io_method"], "worker", "{case}");
+        assert_eq!(report.summary["blocks_scanned"], 800, "{case}");
+        assert!(report.stderr.contains(forbidden), "{case}");
+        let fix = "hint: allow io_uring_setup, io_uring_enter and io_uring_register";
+        assert!(report.stderr.contains(fix), "{case}");
+    }
+}
