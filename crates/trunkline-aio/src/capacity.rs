@@ -26,10 +26,15 @@ impl Capacity {
         self.limits[class as usize]
     }
 
-    /// A session says that it will sleep for want of a handle. It tries once more after this.
+    /// A session says that it will sleep for want of a handle, and tries once more after this. One
+    /// that is queued already keeps its place.
     pub(crate) fn register(&self, class: Class, session: u32) {
-        self.queues.lock()[class as usize].push_back(session);
-        self.count.fetch_add(1, Ordering::SeqCst);
+        let mut queues = self.queues.lock();
+        let queue = &mut queues[class as usize];
+        if !queue.contains(&session) {
+            queue.push_back(session);
+            self.count.fetch_add(1, Ordering::SeqCst);
+        }
     }
 
     /// The session no longer waits. `took`: whether it got a handle.
@@ -44,11 +49,14 @@ impl Capacity {
             let mut queues = self.queues.lock();
             let queue = &mut queues[class as usize];
             let at = queue.iter().position(|&waiter| waiter == session);
-            at.is_some_and(|at| queue.remove(at).is_some())
+            let found = at.is_some_and(|at| queue.remove(at).is_some());
+            if found {
+                self.count.fetch_sub(1, Ordering::SeqCst);
+            }
+            found
         };
-        if still_queued {
-            self.count.fetch_sub(1, Ordering::SeqCst);
-        } else if !took {
+        // Somebody woke us for a handle that we leave to others.
+        if !still_queued && !took {
             self.freed(sessions);
         }
     }
@@ -60,10 +68,13 @@ impl Capacity {
         }
         let next = {
             let mut queues = self.queues.lock();
-            queues.iter_mut().find_map(VecDeque::pop_front)
+            let next = queues.iter_mut().find_map(VecDeque::pop_front);
+            if next.is_some() {
+                self.count.fetch_sub(1, Ordering::SeqCst);
+            }
+            next
         };
         if let Some(session) = next {
-            self.count.fetch_sub(1, Ordering::SeqCst);
             sessions[session as usize].event.signal();
         }
     }

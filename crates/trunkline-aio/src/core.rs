@@ -13,8 +13,9 @@ use crate::bitmap::Bitmap;
 use crate::callback::Completion;
 use crate::capacity::Capacity;
 use crate::clock;
-use crate::file::{Graveyard, Registry};
+use crate::file::Registry;
 use crate::freelist::FreeList;
+use crate::graveyard::Graveyard;
 use crate::handle::{Handle, NO_RESULT, flag};
 use crate::method::{Batch, MethodKind, Submitted, should_retry};
 use crate::methods::Methods;
@@ -114,6 +115,32 @@ impl Core {
         }
     }
 
+    /// The token of a SUBMITTED handle, for the session that has just submitted it and for methods
+    /// that kept the index of a token they were given.
+    pub(crate) fn token(&self, index: u32) -> Submitted {
+        Submitted { instance: self.instance(), io: self.wait_ref(index) }
+    }
+
+    /// A number that tells this instance from others alive.
+    fn instance(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// The lane of the mount that a submitted I/O goes to.
+    pub(crate) fn lane(&self, io: &Submitted) -> usize {
+        // SAFETY: the holder of the one Submitted of this I/O owns the body; read for the moment.
+        let body = unsafe { self.handles[io.index() as usize].body() };
+        body.file.as_ref().map_or(0, crate::File::lane)
+    }
+
+    /// Stops a custom method that mixes up instances before it touches somebody else's memory.
+    fn check(&self, io: &Submitted) {
+        assert_eq!(io.instance, self.instance(), "a token of another instance");
+        let seen = self.handles[io.index() as usize].word.load();
+        let right = seen.generation == io.io.generation && seen.state == State::Submitted;
+        assert!(right, "a token of an I/O that is not submitted");
+    }
+
     fn wait_ref(&self, index: u32) -> WaitRef {
         WaitRef { index, generation: self.handles[index as usize].word.load().generation }
     }
@@ -128,13 +155,12 @@ impl Core {
         let now = clock::now().nanos();
         for &index in staged {
             let view = &self.handles[index as usize].view;
-            view.method.store(kind as u8, Ordering::Relaxed);
-            view.submitted.store(now, Ordering::Relaxed);
-            view.started.store(now, Ordering::Relaxed);
+            view.method.store(kind as u8, Ordering::Release);
+            view.started.store(now, Ordering::Release);
             self.advance(self.wait_ref(index), State::Staged, State::Submitted);
         }
         self.stats.submitted(staged.len(), self.free.in_use());
-        let mut batch = Batch { indexes: staged, taken: 0 };
+        let mut batch = Batch { core: self, indexes: staged, taken: 0 };
         self.methods.submit(self, kind, &mut batch);
         if kind != MethodKind::Sync {
             self.stats.overflowed(batch.remaining());
@@ -150,17 +176,12 @@ impl Core {
         let view = &self.handles[index as usize].view;
         let now = clock::now().nanos();
         // The session owns the handle, in STAGED as well as in SUBMITTED.
-        let mut io = Submitted::from_index(index);
-        let raw = self.executor.execute_cached(&mut self.request(&mut io));
-        let Some(raw) = raw else {
-            // The token was made for the look alone.
-            let _ = io.into_index();
-            return false;
-        };
-        view.method.store(self.methods.current() as u8, Ordering::Relaxed);
-        view.submitted.store(now, Ordering::Relaxed);
-        view.started.store(now, Ordering::Relaxed);
-        view.flags.fetch_or(flag::SYNCHRONOUS, Ordering::Relaxed);
+        let mut io = Submitted { instance: self.instance(), io: reference };
+        let raw = self.executor.execute_cached(&mut self.request_of(&mut io));
+        let Some(raw) = raw else { return false };
+        view.method.store(self.methods.current() as u8, Ordering::Release);
+        view.started.store(now, Ordering::Release);
+        view.flags.fetch_or(flag::SYNCHRONOUS, Ordering::Release);
         self.advance(reference, State::Staged, State::Submitted);
         let raw = self.inspected(&mut io, raw);
         if should_retry(raw, 0) {
@@ -176,18 +197,32 @@ impl Core {
         true
     }
 
+    /// Executes a STAGED I/O in the issuer's thread, past the method.
+    pub(crate) fn execute_now(&self, io: WaitRef) {
+        let view = &self.handles[io.index as usize].view;
+        view.method.store(self.methods.current() as u8, Ordering::Release);
+        self.advance(io, State::Staged, State::Submitted);
+        self.stats.needed_now(self.free.in_use());
+        self.execute_inline(self.token(io.index));
+    }
+
     /// Executes in the issuer's thread.
     pub(crate) fn execute_inline(&self, io: Submitted) {
         let view = &self.handles[io.index() as usize].view;
-        view.flags.fetch_or(flag::SYNCHRONOUS, Ordering::Relaxed);
+        view.flags.fetch_or(flag::SYNCHRONOUS, Ordering::Release);
         self.execute(io, Completer::Inline);
     }
 
     /// Executes in the calling thread, which may block, and completes.
+    ///
+    /// # Panics
+    /// If the token is another instance's.
     pub fn execute(&self, mut io: Submitted, completer: Completer) {
-        let reference = self.wait_ref(io.index());
+        self.check(&io);
+        let guard = AbortOnPanic;
+        let reference = io.io;
         let handle = &self.handles[reference.index as usize];
-        handle.view.started.store(clock::now().nanos(), Ordering::Relaxed);
+        handle.view.started.store(clock::now().nanos(), Ordering::Release);
         let mut attempts = 0;
         let raw = loop {
             let raw = self.executor.execute(&mut self.request(&mut io));
@@ -199,6 +234,7 @@ impl Core {
             self.stats.retried();
             thread::yield_now();
         };
+        std::mem::forget(guard);
         self.finish(io, raw);
         if handle.word.claim(reference.generation) {
             self.complete(reference, completer);
@@ -206,9 +242,13 @@ impl Core {
     }
 
     /// Records a raw result (bytes, or minus errno) that a driver learned.
+    ///
+    /// # Panics
+    /// If the token is another instance's.
     pub fn reap(&self, mut io: Submitted, raw: i32) -> Reaped {
-        let index = io.index();
-        let reference = self.wait_ref(index);
+        self.check(&io);
+        let reference = io.io;
+        let index = reference.index;
         let handle = &self.handles[index as usize];
         let raw = self.inspected(&mut io, raw);
         // SAFETY: the holder of a Submitted owns the handle's body.
@@ -239,8 +279,8 @@ impl Core {
     }
 
     /// Wakes a helper for I/Os that [`Core::reap`] left.
-    pub fn wake_helpers(self: &Arc<Self>) {
-        self.methods.pool().kick(self);
+    pub fn wake_helpers(&self) {
+        self.methods.pool().kick();
     }
 
     /// Completes one I/O that is ready, if there is one.
@@ -269,7 +309,15 @@ impl Core {
     }
 
     /// What to execute.
+    ///
+    /// # Panics
+    /// If the token is another instance's.
     pub fn request<'a>(&'a self, io: &'a mut Submitted) -> Request<'a> {
+        self.check(io);
+        self.request_of(io)
+    }
+
+    fn request_of<'a>(&'a self, io: &'a mut Submitted) -> Request<'a> {
         let handle = &self.handles[io.index() as usize];
         let view = &handle.view;
         // SAFETY: the holder of the one Submitted of this I/O owns the body; the request borrows
@@ -289,15 +337,19 @@ impl Core {
     }
 
     /// Marks the moment a driver gives the I/O to the storage, for the device time.
+    ///
+    /// # Panics
+    /// If the token is another instance's.
     pub fn mark_started(&self, io: &Submitted) {
+        self.check(io);
         let view = &self.handles[io.index() as usize].view;
-        view.started.store(clock::now().nanos(), Ordering::Relaxed);
+        view.started.store(clock::now().nanos(), Ordering::Release);
     }
 
     /// Lets the probe see and change a raw result.
     fn inspected(&self, io: &mut Submitted, raw: i32) -> i32 {
         let Some(probe) = &self.probe else { return raw };
-        let changed = probe.raw_result(&self.observed(self.wait_ref(io.index())), raw);
+        let changed = probe.raw_result(&self.observed(io.io), raw);
         let mut request = self.request(io);
         if changed != raw && request.operation == crate::Operation::Readv {
             // What the changed result no longer covers must not look like good data by accident.
@@ -312,10 +364,10 @@ impl Core {
     }
 
     fn finish(&self, io: Submitted, raw: i32) {
-        let reference = self.wait_ref(io.into_index());
+        let reference = io.io;
         let view = &self.handles[reference.index as usize].view;
-        view.ended.store(clock::now().nanos(), Ordering::Relaxed);
-        view.raw.store(i64::from(raw), Ordering::Relaxed);
+        view.ended.store(clock::now().nanos(), Ordering::Release);
+        view.raw.store(i64::from(raw), Ordering::Release);
         self.advance(reference, State::Submitted, State::CompletedIo);
     }
 
@@ -332,7 +384,7 @@ impl Core {
         };
         let slot = body.slot;
         let outcome = self.run_callbacks(io, &table, slot, &file);
-        view.outcome.store(outcome.pack(), Ordering::Relaxed);
+        view.outcome.store(outcome.pack(), Ordering::Release);
         self.advance(io, State::CompletedIo, State::CompletedShared);
 
         let device = view.device_time();
@@ -347,12 +399,15 @@ impl Core {
         self.advance(io, State::CompletedLocal, State::Idle);
         session.in_use.fetch_sub(1, Ordering::SeqCst);
         self.free.give(io.index);
-        self.graveyard.bury(file);
+        let mut buried = self.graveyard.bury_file(file);
         table.publish(slot);
-        drop(table);
+        buried |= self.graveyard.bury_table(table);
         session.event.signal();
         handle.joiners.drain(|joiner| self.sessions[joiner as usize].event.signal());
         self.capacity.freed(&self.sessions);
+        if buried {
+            self.methods.pool().kick();
+        }
         std::mem::forget(guard);
     }
 

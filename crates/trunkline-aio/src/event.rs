@@ -59,13 +59,19 @@ impl Event {
 
     /// Leaves a waker for the next signal. Look again after this: a signal may have come before.
     pub(crate) fn register(&self, waker: &Waker) {
-        {
-            let mut slot = self.waker.lock();
-            if slot.as_ref().is_none_or(|old| !old.will_wake(waker)) {
-                *slot = Some(waker.clone());
-            }
-        }
+        // Cloned and dropped outside the lock, which a completer takes: both run foreign code.
+        let new = waker.clone();
+        let old = self.waker.lock().replace(new);
+        drop(old);
         self.has_waker.store(true, Ordering::SeqCst);
+    }
+
+    /// Forgets a waker that is not wanted any more.
+    pub(crate) fn clear_waker(&self) {
+        if self.has_waker.swap(false, Ordering::SeqCst) {
+            let waker = self.waker.lock().take();
+            drop(waker);
+        }
     }
 
     /// Wakes the session, whichever way it waits.

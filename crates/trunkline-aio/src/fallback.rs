@@ -15,6 +15,8 @@ pub enum Lost {
     Registration,
     /// Worker threads; every I/O is executed by its issuer.
     Workers,
+    /// A method of the embedder's own, which was not given; the worker method stands in.
+    Custom,
 }
 
 /// The cause, recognised from the errno and from what the system says about itself.
@@ -30,6 +32,8 @@ pub enum Cause {
     LockedMemory(u64),
     /// `RLIMIT_NOFILE`.
     Descriptors(u64),
+    /// The limits of processes and threads (`RLIMIT_NPROC`, the cgroup's `pids.max`).
+    Threads,
     /// No permission, for a reason not recognised.
     Permission,
     /// Anything else.
@@ -68,6 +72,7 @@ impl Fallback {
                 "raise the limit: ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit".into()
             }
             Cause::Descriptors(_) => "raise the limit: ulimit -n 4096".into(),
+            Cause::Threads => "raise the limits: ulimit -u, and pids.max of the cgroup".into(),
             Cause::Permission => "see the security policy of this host".into(),
             Cause::Other => "none known".into(),
         }
@@ -80,6 +85,7 @@ impl fmt::Display for Fallback {
             Lost::IoUring => "io_uring is not available, using worker",
             Lost::Registration => "io_uring works without registered memory",
             Lost::Workers => "no worker threads, using sync",
+            Lost::Custom => "no method of the embedder's own was given, using worker",
         };
         let error = std::io::Error::from_raw_os_error(self.errno);
         write!(f, "{what}: ")?;
@@ -91,6 +97,7 @@ impl fmt::Display for Fallback {
                 write!(f, "the limit of locked memory is {} kB ({error})", bytes / 1024)
             }
             Cause::Descriptors(count) => write!(f, "the limit of open files is {count} ({error})"),
+            Cause::Threads => write!(f, "the limit of threads is reached ({error})"),
             Cause::Permission | Cause::Other => write!(f, "{error}"),
         }
     }
@@ -133,6 +140,7 @@ fn recognise(lost: Lost, errno: i32, around: &Surroundings) -> Cause {
         libc::EPERM | libc::EACCES => Cause::Permission,
         libc::ENOSYS | libc::EOPNOTSUPP => Cause::Kernel,
         libc::EINVAL if lost == Lost::IoUring => Cause::Kernel,
+        libc::EAGAIN if lost == Lost::Workers => Cause::Threads,
         libc::EMFILE | libc::ENFILE => Cause::Descriptors(around.descriptors),
         libc::ENOMEM => around.locked_memory.map_or(Cause::Other, Cause::LockedMemory),
         _ => Cause::Other,

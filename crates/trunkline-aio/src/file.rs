@@ -70,11 +70,6 @@ impl Registry {
         self.names.lock().len()
     }
 
-    /// Mounts seen so far, at most [`LANES_MAX`].
-    pub(crate) fn lane_count(&self) -> usize {
-        self.lanes.lock().len()
-    }
-
     fn lane(&self, device: u64) -> u8 {
         let mut lanes = self.lanes.lock();
         let at = lanes.iter().position(|&d| d == device).unwrap_or_else(|| {
@@ -270,39 +265,24 @@ pub fn file_system_name(path: &Path) -> String {
     name.to_owned()
 }
 
-/// Files whose last clone a completer gave up, to be closed by a thread that may block.
+/// A file that nobody uses any more and that is still open. Dropping it closes it.
 #[derive(Debug)]
-pub(crate) struct Graveyard {
-    files: Mutex<Vec<Inner>>,
-    count: AtomicU64,
+pub(crate) struct Unused {
+    inner: Inner,
 }
 
-impl Graveyard {
-    /// Room for one file of every handle, so that burying never allocates.
-    pub(crate) fn new(capacity: usize) -> Self {
-        Self { files: Mutex::new(Vec::with_capacity(capacity)), count: AtomicU64::new(0) }
+impl Unused {
+    /// The lane of its mount, since closing may hang as long as the mount does.
+    pub(crate) fn lane(&self) -> usize {
+        usize::from(self.inner.lane)
     }
+}
 
-    /// Gives up a clone without closing the file here. True if it now waits to be closed.
-    pub(crate) fn bury(&self, file: File) -> bool {
-        // Of several clones dropped at once, exactly one gets the inner file.
-        let Some(last) = Arc::into_inner(file.0) else { return false };
-        let mut files = self.files.lock();
-        if files.len() == files.capacity() {
-            return false;
-        }
-        files.push(last);
-        self.count.fetch_add(1, Ordering::SeqCst);
-        true
-    }
-
-    /// Closes what was left here. For threads that may block.
-    pub(crate) fn close_all(&self) {
-        while self.count.load(Ordering::SeqCst) > 0 {
-            let Some(file) = self.files.lock().pop() else { return };
-            self.count.fetch_sub(1, Ordering::SeqCst);
-            drop(file);
-        }
+impl File {
+    /// Gives up a clone without closing: the file itself if this was the last clone. Of several
+    /// clones given up at once, exactly one gets it.
+    pub(crate) fn give_up(self) -> Option<Unused> {
+        Arc::into_inner(self.0).map(|inner| Unused { inner })
     }
 }
 

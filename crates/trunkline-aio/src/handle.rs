@@ -44,7 +44,6 @@ pub(crate) struct View {
     pub(crate) file_id: AtomicU64,
     pub(crate) raw: AtomicI64,
     pub(crate) outcome: AtomicU64,
-    pub(crate) submitted: AtomicU64,
     pub(crate) started: AtomicU64,
     pub(crate) ended: AtomicU64,
 }
@@ -124,27 +123,26 @@ impl View {
             file_id: AtomicU64::new(0),
             raw: AtomicI64::new(NO_RESULT),
             outcome: AtomicU64::new(0),
-            submitted: AtomicU64::new(0),
             started: AtomicU64::new(0),
             ended: AtomicU64::new(0),
         }
     }
 
     pub(crate) fn operation(&self) -> Operation {
-        Operation::from_number(self.operation.load(Ordering::Relaxed))
+        Operation::from_number(self.operation.load(Ordering::Acquire))
     }
 
     pub(crate) fn class(&self) -> Class {
-        Class::from_number(self.class.load(Ordering::Relaxed))
+        Class::from_number(self.class.load(Ordering::Acquire))
     }
 
     pub(crate) fn method(&self) -> MethodKind {
-        MethodKind::from_number(self.method.load(Ordering::Relaxed))
+        MethodKind::from_number(self.method.load(Ordering::Acquire))
     }
 
     /// How long the storage had it.
     pub(crate) fn device_time(&self) -> std::time::Duration {
-        let started = Time::from_nanos(self.started.load(Ordering::Relaxed));
-        Time::from_nanos(self.ended.load(Ordering::Relaxed)).since(started)
+        let started = Time::from_nanos(self.started.load(Ordering::Acquire));
+        Time::from_nanos(self.ended.load(Ordering::Acquire)).since(started)
     }
 }

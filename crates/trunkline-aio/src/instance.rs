@@ -7,8 +7,9 @@
 use crate::bitmap::Bitmap;
 use crate::capacity::Capacity;
 use crate::core::Core;
-use crate::file::{File, Graveyard, OpenOptions, Registry};
+use crate::file::{File, OpenOptions, Registry};
 use crate::freelist::FreeList;
+use crate::graveyard::Graveyard;
 use crate::handle::Handle;
 use crate::limits::{HANDLES_MAX, IOVECS_MAX, SESSIONS_MAX, TRY_CACHED_BELOW};
 use crate::method::uring::UringSettings;
@@ -21,7 +22,8 @@ use crate::request::{Execute, Kernel};
 use crate::session::{Class, Session, SessionSlot};
 use crate::snapshot::{IoRow, snapshot};
 use crate::stats::{Counters, Latencies, Stats};
-use crate::sync::{Arc, Mutex};
+use crate::sync::atomic::Ordering;
+use crate::sync::{Arc, Mutex, thread};
 use std::io;
 use std::path::Path;
 
@@ -193,6 +195,7 @@ impl Builder {
             stats: Stats::new(),
             methods: Methods::new(
                 self.workers,
+                handles,
                 self.worker_queue.min(handles),
                 self.uring,
                 self.custom,
@@ -238,7 +241,7 @@ impl Aio {
     /// # Errors
     /// 255 sessions exist.
     pub fn session(&self) -> Result<Session, TooManySessions> {
-        let id = self.instance.free_sessions.lock().pop().ok_or(TooManySessions)?;
+        let id = self.instance.take_session().ok_or(TooManySessions)?;
         Ok(Session::new(Arc::clone(&self.instance), Arc::clone(&self.instance.core), id))
     }
 
@@ -247,7 +250,15 @@ impl Aio {
     /// # Errors
     /// As open(2); anything but a regular file or a block device is refused.
     pub fn open(&self, path: &Path, options: OpenOptions) -> io::Result<File> {
-        File::open(&self.instance.core.registry, path, options)
+        let core = &self.instance.core;
+        match File::open(&core.registry, path, options) {
+            Err(error) if is_shortage(&error) && !core.graveyard.is_empty() => {
+                // Files that nobody uses any more hold descriptors until a worker closes them.
+                core.graveyard.close_all();
+                File::open(&core.registry, path, options)
+            }
+            result => result,
+        }
     }
 
     /// A file that exists only in the storage of the instance's own executor or method.
@@ -312,7 +323,21 @@ impl Aio {
     }
 }
 
+/// No descriptor is free, in the process or in the system.
+fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
 impl Instance {
+    /// A free session number, if possible one whose predecessor has nothing in flight any more:
+    /// what is in flight counts against the quota of the number.
+    fn take_session(&self) -> Option<u32> {
+        let mut free = self.free_sessions.lock();
+        let idle = |id: &u32| self.core.sessions[*id as usize].in_use.load(Ordering::SeqCst) == 0;
+        let at = free.iter().rposition(idle).or(free.len().checked_sub(1))?;
+        Some(free.swap_remove(at))
+    }
+
     pub(crate) fn session_ended(&self, id: u32) {
         self.free_sessions.lock().push(id);
     }
@@ -320,17 +345,29 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        let core = &self.core;
-        let own = &core.sessions[OWN_SESSION as usize];
-        while core.free.in_use() > 0 {
-            let seen = own.event.epoch();
-            core.capacity.register(Class::Maintenance, OWN_SESSION);
-            if core.free.in_use() > 0 {
-                own.event.wait(seen, None);
-            }
-            core.capacity.deregister(Class::Maintenance, OWN_SESSION, true, &core.sessions);
+        let core = Arc::clone(&self.core);
+        // A callback or a task may own the last clone, and be dropped by a thread that would then
+        // wait for itself.
+        if thread::is_internal() {
+            let spawned = thread::spawn("aio end", move || end(&core));
+            debug_assert!(spawned.is_ok(), "the threads of an instance are left running");
+        } else {
+            end(&core);
         }
-        core.methods.shut_down();
-        core.graveyard.close_all();
     }
+}
+
+/// Waits for what is in flight and ends the threads.
+fn end(core: &Arc<Core>) {
+    let own = &core.sessions[OWN_SESSION as usize];
+    while core.free.in_use() > 0 {
+        let seen = own.event.epoch();
+        core.capacity.register(Class::Maintenance, OWN_SESSION);
+        if core.free.in_use() > 0 {
+            own.event.wait(seen, None);
+        }
+    }
+    core.capacity.deregister(Class::Maintenance, OWN_SESSION, true, &core.sessions);
+    core.methods.shut_down();
+    core.graveyard.close_all();
 }

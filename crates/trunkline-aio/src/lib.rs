@@ -56,6 +56,8 @@ mod fallback;
 #[cfg(not(loom))]
 mod file;
 #[cfg(not(loom))]
+mod graveyard;
+#[cfg(not(loom))]
 mod handle;
 #[cfg(not(loom))]
 mod instance;
@@ -104,8 +106,7 @@ mod api {
     pub use crate::request::{Execute, Kernel, OPERATIONS, Operation, Request};
     pub use crate::residency::{Residency, residency};
     pub use crate::session::{
-        AcquireError, CLASSES, Cancelled, Canceller, Class, DefineError, Io, IoBatch, Leaks,
-        Session,
+        CLASSES, Cancelled, Canceller, Class, DefineError, Io, IoBatch, Leaks, Notifier, Session,
     };
     pub use crate::snapshot::IoRow;
     pub use crate::stats::{Counters, Latencies, OperationCounters};

@@ -20,6 +20,7 @@ pub(crate) use sync::Sync as SyncMethod;
 use crate::core::Core;
 use crate::limits::RETRIES_MAX;
 use crate::sync::Arc;
+use crate::wait::WaitRef;
 use std::fmt;
 
 /// The ways to carry out I/O (`io_method`).
@@ -64,29 +65,26 @@ impl fmt::Display for MethodKind {
 }
 
 /// A SUBMITTED I/O. Whoever holds it must bring it to completion; there is one per I/O.
+///
+/// It names its instance and its generation, so that a method that serves two instances cannot use
+/// the token of one with the other.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a submitted I/O that is dropped never completes"]
-pub struct Submitted(u32);
+pub struct Submitted {
+    pub(crate) instance: usize,
+    pub(crate) io: WaitRef,
+}
 
 impl Submitted {
-    /// For the session that has just advanced the handle to SUBMITTED, and for methods that kept
-    /// the index of a `Submitted` they were given.
-    pub(crate) fn from_index(index: u32) -> Self {
-        Self(index)
-    }
-
     pub(crate) fn index(&self) -> u32 {
-        self.0
-    }
-
-    pub(crate) fn into_index(self) -> u32 {
-        self.0
+        self.io.index
     }
 }
 
 /// A batch on its way to a method: take from the front what there is room for.
 #[derive(Debug)]
 pub struct Batch<'a> {
+    pub(crate) core: &'a Core,
     pub(crate) indexes: &'a [u32],
     pub(crate) taken: usize,
 }
@@ -101,7 +99,7 @@ impl Batch<'_> {
     pub fn take(&mut self) -> Option<Submitted> {
         let index = self.indexes.get(self.taken)?;
         self.taken += 1;
-        Some(Submitted(*index))
+        Some(self.core.token(*index))
     }
 }
 

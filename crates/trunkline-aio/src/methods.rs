@@ -31,6 +31,10 @@ pub(crate) struct Methods {
     requested: AtomicU8,
     pool: Pool,
     uring: Mutex<Option<Arc<Uring>>>,
+    /// Broken rings; their drivers may still wait for what the kernel has accepted.
+    retired: Mutex<Vec<Arc<Uring>>>,
+    /// Held while switching, so that two switches come one after the other.
+    switching: Mutex<()>,
     uring_settings: UringSettings,
     custom: Option<Arc<dyn Method>>,
     fallbacks: Mutex<Vec<Fallback>>,
@@ -45,6 +49,7 @@ impl fmt::Debug for Methods {
 impl Methods {
     pub(crate) fn new(
         workers: WorkerSettings,
+        handles: usize,
         queue: usize,
         uring_settings: UringSettings,
         custom: Option<Arc<dyn Method>>,
@@ -52,8 +57,10 @@ impl Methods {
         Self {
             current: AtomicU8::new(MethodKind::Sync as u8),
             requested: AtomicU8::new(MethodKind::Sync as u8),
-            pool: Pool::new(workers, queue),
+            pool: Pool::new(workers, handles, queue),
             uring: Mutex::new(None),
+            retired: Mutex::default(),
+            switching: Mutex::new(()),
             uring_settings,
             custom,
             fallbacks: Mutex::default(),
@@ -80,7 +87,7 @@ impl Methods {
     pub(crate) fn submit(&self, core: &Arc<Core>, kind: MethodKind, batch: &mut Batch<'_>) {
         match kind {
             MethodKind::Sync => SyncMethod.submit(core, batch),
-            MethodKind::Worker => self.pool.submit(core, batch),
+            MethodKind::Worker => self.pool.submit(batch),
             MethodKind::Custom => {
                 if let Some(custom) = &self.custom {
                     custom.submit(core, batch);
@@ -89,11 +96,11 @@ impl Methods {
             MethodKind::IoUring => {
                 let uring = self.uring.lock().clone();
                 if let Some(uring) = uring {
-                    uring.submit(core, batch);
+                    uring.submit(batch);
                 }
                 // A ring that has just broken takes nothing; the pool is always there beside it.
                 if batch.remaining() > 0 {
-                    self.pool.submit(core, batch);
+                    self.pool.submit(batch);
                 }
             }
         }
@@ -101,11 +108,15 @@ impl Methods {
 
     /// Puts `wanted` in force, or the next best method that can be had.
     pub(crate) fn switch(&self, core: &Arc<Core>, wanted: MethodKind) {
+        let _switching = self.switching.lock();
         self.requested.store(wanted as u8, Ordering::SeqCst);
         let used = match wanted {
             MethodKind::Sync => MethodKind::Sync,
-            MethodKind::Custom if self.custom.is_none() => MethodKind::Sync,
             MethodKind::Worker => self.worker_or_sync(core, MethodKind::Worker),
+            MethodKind::Custom if self.custom.is_none() => {
+                self.note(Fallback::recognise(Lost::Custom, libc::ENOSYS));
+                self.worker_or_sync(core, MethodKind::Worker)
+            }
             MethodKind::Custom => self.worker_or_sync(core, MethodKind::Custom),
             MethodKind::IoUring => match self.start_uring(core) {
                 Ok(()) => self.worker_or_sync(core, MethodKind::IoUring),
@@ -116,6 +127,8 @@ impl Methods {
             },
         };
         self.current.store(used as u8, Ordering::SeqCst);
+        // A ring may have broken before it was in force.
+        self.leave_broken_uring();
     }
 
     /// Every method but `sync` needs the pool: to execute, or to complete what was reaped.
@@ -131,29 +144,31 @@ impl Methods {
     }
 
     fn start_uring(&self, core: &Arc<Core>) -> Result<(), i32> {
-        let mut uring = self.uring.lock();
-        if uring.as_ref().is_some_and(|uring| !uring.is_broken()) {
+        let serves = self.uring.lock().as_ref().is_some_and(|uring| !uring.is_broken());
+        if serves {
             return Ok(());
         }
         let (started, notes) = Uring::start(core, self.uring_settings)?;
-        if let Some(broken) = uring.replace(Arc::new(started)) {
-            broken.shut_down();
-        }
-        drop(uring);
+        let broken = self.uring.lock().replace(Arc::new(started));
+        self.retired.lock().extend(broken);
         notes.into_iter().for_each(|note| self.note(note));
         Ok(())
     }
 
     /// A driver's ring has failed: what is submitted from now on goes to the workers.
     pub(crate) fn uring_broke(&self, errno: i32) {
+        self.leave_broken_uring();
+        self.note(Fallback::recognise(Lost::IoUring, errno));
+    }
+
+    fn leave_broken_uring(&self) {
         let broken = self.uring.lock().as_ref().is_some_and(|uring| uring.is_broken());
         if broken {
             let (uring, worker) = (MethodKind::IoUring as u8, MethodKind::Worker as u8);
-            // Only if io_uring is in force; a switch may have come before us.
+            // Only if io_uring is in force; another switch may have come before us.
             let _ =
                 self.current.compare_exchange(uring, worker, Ordering::SeqCst, Ordering::SeqCst);
         }
-        self.note(Fallback::recognise(Lost::IoUring, errno));
     }
 
     fn note(&self, fallback: Fallback) {
@@ -165,7 +180,8 @@ impl Methods {
 
     pub(crate) fn shut_down(&self) {
         let uring = self.uring.lock().take();
-        if let Some(uring) = uring {
+        let retired = std::mem::take(&mut *self.retired.lock());
+        for uring in retired.iter().chain(&uring) {
             uring.shut_down();
         }
         if let Some(custom) = &self.custom {

@@ -211,8 +211,9 @@ impl Operations {
     /// # Panics
     /// If the slot is not free.
     pub(crate) fn begin(&mut self, slot: usize, io: WaitRef, session: u32) {
-        let old = self.table.slots[slot].state.swap(PENDING, Ordering::SeqCst);
-        assert_eq!(old, FREE, "slot {slot} has an I/O or a result that was not taken");
+        let state = &self.table.slots[slot].state;
+        let begun = state.compare_exchange(FREE, PENDING, Ordering::SeqCst, Ordering::SeqCst);
+        assert!(begun.is_ok(), "slot {slot} has an I/O or a result that was not taken");
         self.refs[slot] = Some((io, session));
         self.pending += 1;
     }

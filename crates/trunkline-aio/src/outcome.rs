@@ -64,7 +64,8 @@ impl Outcome {
         match u32::try_from(raw) {
             Ok(count) if count >= length => Self::new(Status::Ok, 0, count),
             Ok(count) => Self::new(Status::Partial, 0, count),
-            Err(_) => Self::new(Status::Error, raw.unsigned_abs(), 0),
+            // No errno is that large; a custom method may say anything.
+            Err(_) => Self::new(Status::Error, raw.unsigned_abs().min(DETAIL_MAX), 0),
         }
     }
 

@@ -25,7 +25,7 @@ mod io;
 mod waiting;
 
 pub use io::{DefineError, Io, IoBatch};
-pub use waiting::{AcquireError, Cancelled, Canceller};
+pub use waiting::{Cancelled, Canceller, Notifier};
 
 use crate::clock::{self, Time};
 use crate::core::Core;
@@ -180,8 +180,10 @@ impl Session {
         self.id
     }
 
-    /// Whether the session's thread may execute I/O itself (the default). A session that is polled
-    /// by an async runtime says no: then a needed read goes to the method like any other.
+    /// Whether the session's thread may execute I/O itself where that is the cheaper way (the
+    /// default). A session that is polled by an async runtime says no: then a needed read goes to
+    /// the method like any other. Under `sync`, and where a method has no room, it executes all the
+    /// same.
     pub fn set_may_block(&mut self, may_block: bool) {
         self.may_block = may_block;
     }
@@ -197,9 +199,10 @@ impl Session {
     }
 
     /// Starts a batch: I/Os are collected, up to 32, until it is dropped.
+    /// Within a batch it is part of the outer one.
     pub fn batch(&mut self) -> IoBatch<'_> {
-        self.batch = true;
-        IoBatch::new(self)
+        let outer = std::mem::replace(&mut self.batch, true);
+        IoBatch::new(self, outer)
     }
 
     /// Submits everything staged.
@@ -224,20 +227,14 @@ impl Session {
     /// Ends a scope (a statement, a transaction, an error path): gives back a handle that was
     /// forgotten, closes a forgotten batch, submits what is staged. I/O under way goes on.
     pub fn end_scope(&mut self) -> Leaks {
-        let leaks = Leaks {
-            handed_out: self.reclaim_forgotten(),
-            staged: self.staged.len(),
-            batch: std::mem::take(&mut self.batch),
-        };
+        let handed_out = self.reclaim_forgotten();
+        if handed_out {
+            self.core.stats.leaked();
+        }
+        let leaks =
+            Leaks { handed_out, staged: self.staged.len(), batch: std::mem::take(&mut self.batch) };
         self.submit();
         leaks
-    }
-
-    /// Closes files whose last user was a completion. Sessions do so as they acquire.
-    pub(crate) fn close_abandoned_files(&self) {
-        if self.may_block {
-            self.core.graveyard.close_all();
-        }
     }
 
     fn slot(&self) -> &SessionSlot {
@@ -277,7 +274,9 @@ impl Session {
             || self.cache_misses.is_multiple_of(TRY_CACHED_ONE_IN)
     }
 
-    fn submit_if_old(&mut self) {
+    /// Submits what has been staged for long. Acquiring does so too; a session that computes inside
+    /// a batch calls this now and then, so that its I/O does not wait for it.
+    pub fn submit_if_old(&mut self) {
         if !self.staged.is_empty()
             && clock::now().since(self.staged_since) > Duration::from_micros(STAGED_AGE_MAX_US)
         {
@@ -285,15 +284,19 @@ impl Session {
         }
     }
 
-    fn end_batch(&mut self) {
-        self.batch = false;
-        self.submit();
+    fn end_batch(&mut self, outer: bool) {
+        self.batch = outer;
+        if !outer {
+            self.submit();
+        }
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         self.end_scope();
+        // A waker may own the task that owns an instance.
+        self.slot().event.clear_waker();
         self.instance.session_ended(self.id);
     }
 }

@@ -78,19 +78,19 @@ fn row(core: &Core, index: u32) -> Option<IoRow> {
 
 fn copy(view: &View, index: u32, generation: u64, state: State) -> (IoRow, u64) {
     let defined = state >= State::Defined;
-    let flags = view.flags.load(Ordering::Relaxed);
-    let raw = view.raw.load(Ordering::Relaxed);
-    let outcome = Outcome::unpack(view.outcome.load(Ordering::Relaxed));
+    let flags = view.flags.load(Ordering::Acquire);
+    let raw = view.raw.load(Ordering::Acquire);
+    let outcome = Outcome::unpack(view.outcome.load(Ordering::Acquire));
     let row = IoRow {
-        pid: view.session.load(Ordering::Relaxed),
+        pid: view.session.load(Ordering::Acquire),
         io_id: index,
         io_generation: generation,
         state: state.name(),
         operation: defined.then(|| view.operation().name()),
-        off: defined.then(|| view.offset.load(Ordering::Relaxed)),
-        length: defined.then(|| view.length.load(Ordering::Relaxed)),
+        off: defined.then(|| view.offset.load(Ordering::Acquire)),
+        length: defined.then(|| view.length.load(Ordering::Acquire)),
         target: defined.then_some("file"),
-        handle_data_len: defined.then(|| view.data_length.load(Ordering::Relaxed)),
+        handle_data_len: defined.then(|| view.data_length.load(Ordering::Acquire)),
         raw_result: (state >= State::CompletedIo && raw != NO_RESULT).then_some(raw as i32),
         result: defined.then(|| outcome.status.name()),
         target_desc: None,
@@ -100,7 +100,7 @@ fn copy(view: &View, index: u32, generation: u64, state: State) -> (IoRow, u64) 
         class: view.class().name(),
         method: (state >= State::Submitted).then(|| view.method().name()),
     };
-    (row, view.file_id.load(Ordering::Relaxed))
+    (row, view.file_id.load(Ordering::Acquire))
 }
 
 /// As PostgreSQL words it: the blocks within the file, and the file.

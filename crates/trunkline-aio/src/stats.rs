@@ -59,7 +59,8 @@ struct General {
 #[derive(Debug)]
 struct Shard {
     device: Vec<Histogram<u32>>,
-    wait: Histogram<u32>,
+    wait: Vec<Histogram<u32>>,
+    wait_other: Histogram<u32>,
 }
 
 /// Totals of one operation in one class.
@@ -154,7 +155,8 @@ impl Counters {
 #[derive(Debug, Clone)]
 pub struct Latencies {
     device: Vec<Option<Histogram<u32>>>,
-    wait: Histogram<u32>,
+    wait: Vec<Option<Histogram<u32>>>,
+    wait_other: Histogram<u32>,
 }
 
 impl Latencies {
@@ -163,9 +165,14 @@ impl Latencies {
         self.device[class as usize * OPERATIONS.len() + operation as usize].as_ref()
     }
 
-    /// How long sessions slept.
-    pub fn wait(&self) -> &Histogram<u32> {
-        &self.wait
+    /// How long sessions slept for I/Os of one class and operation; `None` if they never did.
+    pub fn wait(&self, class: Class, operation: Operation) -> Option<&Histogram<u32>> {
+        self.wait[class as usize * OPERATIONS.len() + operation as usize].as_ref()
+    }
+
+    /// How long sessions slept for a free handle or a notification.
+    pub fn wait_other(&self) -> &Histogram<u32> {
+        &self.wait_other
     }
 }
 
@@ -174,8 +181,8 @@ impl Stats {
         let shard = || {
             let kinds = CLASSES.len() * OPERATIONS.len();
             // All allocated now: recording is on the I/O path.
-            let device = (0..kinds).map(|_| histogram()).collect();
-            Mutex::new(Shard { device, wait: histogram() })
+            let each = || (0..kinds).map(|_| histogram()).collect();
+            Mutex::new(Shard { device: each(), wait: each(), wait_other: histogram() })
         };
         Self {
             by_kind: Default::default(),
@@ -238,10 +245,17 @@ impl Stats {
         add(&self.general.workers_refused, 1);
     }
 
-    pub(crate) fn waited(&self, session: u32, time: Duration) {
+    pub(crate) fn waited(&self, session: u32, kind: Option<(Class, Operation)>, time: Duration) {
         add(&self.general.waits, 1);
         add(&self.general.wait_nanos, nanos(time));
-        self.shards[session as usize % SHARDS].lock().wait.saturating_record(nanos(time));
+        let mut shard = self.shards[session as usize % SHARDS].lock();
+        let histogram = match kind {
+            Some((class, operation)) => {
+                &mut shard.wait[class as usize * OPERATIONS.len() + operation as usize]
+            }
+            None => &mut shard.wait_other,
+        };
+        histogram.saturating_record(nanos(time));
     }
 
     pub(crate) fn completed(
@@ -308,18 +322,24 @@ impl Stats {
 
     pub(crate) fn latencies(&self) -> Latencies {
         let kinds = CLASSES.len() * OPERATIONS.len();
-        let mut sum = Latencies { device: vec![None; kinds], wait: histogram() };
+        let none = || vec![None; kinds];
+        let mut sum = Latencies { device: none(), wait: none(), wait_other: histogram() };
         for shard in &self.shards {
             let shard = shard.lock();
-            for (total, part) in sum.device.iter_mut().zip(&shard.device) {
-                if !part.is_empty() {
-                    // Equal bounds: adding cannot fail.
-                    let _ = total.get_or_insert_with(histogram).add(part);
-                }
-            }
-            let _ = sum.wait.add(&shard.wait);
+            add_all(&mut sum.device, &shard.device);
+            add_all(&mut sum.wait, &shard.wait);
+            // Equal bounds: adding cannot fail.
+            let _ = sum.wait_other.add(&shard.wait_other);
         }
         sum
+    }
+}
+
+fn add_all(sums: &mut [Option<Histogram<u32>>], parts: &[Histogram<u32>]) {
+    for (sum, part) in sums.iter_mut().zip(parts) {
+        if !part.is_empty() {
+            let _ = sum.get_or_insert_with(histogram).add(part);
+        }
     }
 }
 

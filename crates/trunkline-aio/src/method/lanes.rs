@@ -1,7 +1,7 @@
-//! The queue of the worker pool: one lane per mount, taken in turn.
+//! The queue of the worker pool and of a ring driver: one lane per mount, taken in turn.
 //!
-//! A mount that hangs holds the workers that execute its I/O. Its lane may hold no more than its
-//! share, so that the other mounts always find a worker.
+//! A mount that hangs holds the workers, or the places in a ring, of its I/O. Its lane may hold no
+//! more than its share, so that the other mounts always find some.
 
 use crate::limits::LANES_MAX;
 use std::collections::VecDeque;
@@ -16,27 +16,55 @@ struct Lane {
 pub(super) struct Lanes {
     lanes: Vec<Lane>,
     queued: usize,
-    capacity: usize,
+    bound: usize,
     next: usize,
 }
 
 impl Lanes {
-    /// Room for `capacity` I/Os in all lanes together.
-    pub(super) fn new(capacity: usize) -> Self {
-        let lane = || Lane { queue: VecDeque::with_capacity(capacity), busy: 0 };
+    /// Room for every handle; [`Lanes::has_room`] says no from `bound` on, for callers that keep to
+    /// it.
+    pub(super) fn new(handles: usize, bound: usize) -> Self {
+        let lane = || Lane { queue: VecDeque::with_capacity(handles), busy: 0 };
         let lanes = (0..LANES_MAX).map(|_| lane()).collect();
-        Self { lanes, queued: 0, capacity, next: 0 }
+        Self { lanes, queued: 0, bound, next: 0 }
     }
 
     pub(super) fn has_room(&self) -> bool {
-        self.queued < self.capacity
+        self.queued < self.bound
     }
 
-    /// Queues an I/O; there must be room.
+    /// Queues an I/O.
     pub(super) fn push(&mut self, lane: usize, index: u32) {
-        debug_assert!(self.has_room(), "the caller asked for room");
         self.lanes[lane].queue.push_back(index);
         self.queued += 1;
+    }
+
+    /// Queues an I/O before all others of its lane, after a `take` that was not to be.
+    pub(super) fn put_back(&mut self, lane: usize, index: u32) {
+        self.finished(lane);
+        self.lanes[lane].queue.push_front(index);
+        self.queued += 1;
+    }
+
+    /// Takes everything, whatever the shares; nothing of it counts as busy.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = u32> {
+        self.queued = 0;
+        self.lanes.iter_mut().flat_map(|lane| lane.queue.drain(..))
+    }
+
+    /// Mounts that have something queued or under way.
+    pub(super) fn active(&self) -> usize {
+        self.lanes.iter().filter(|lane| lane.busy > 0 || !lane.queue.is_empty()).count()
+    }
+
+    /// Counts work on a lane that was not queued here.
+    pub(super) fn begin(&mut self, lane: usize) {
+        self.lanes[lane].busy += 1;
+    }
+
+    /// Whether the lane holds less than `share`.
+    pub(super) fn may_begin(&self, lane: usize, share: usize) -> bool {
+        self.lanes[lane].busy < share
     }
 
     /// Takes an I/O from the next lane that has one and holds fewer than `share` workers.
@@ -79,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_lane_at_its_share_is_passed_over() {
-        let mut lanes = Lanes::new(8);
+        let mut lanes = Lanes::new(8, 8);
         for index in 0..3 {
             lanes.push(0, index);
         }

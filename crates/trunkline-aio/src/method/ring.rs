@@ -16,6 +16,14 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// The kernel takes registered buffers of at most 1 GiB.
 const PIECE: usize = 1 << 30;
 
+/// Bounds of the submission entries; the upper one is the kernel's.
+const ENTRIES_MIN: u32 = 8;
+const ENTRIES_MAX: u32 = 32768;
+
+/// Kernel threads of a ring for I/O that cannot be started without waiting; the default of four
+/// per CPU would let a few reads of a mount that hangs stop all others.
+const KERNEL_THREADS_MAX: u32 = 256;
+
 /// User data of the read that watches the eventfd.
 const WATCH: u64 = u64::MAX;
 
@@ -29,6 +37,8 @@ pub(super) struct Ring {
     /// I/Os pushed or accepted, the watch not counted.
     in_flight: usize,
     watching: bool,
+    /// Entries that were taken back lie in the queue: nothing may be submitted any more.
+    given_up: bool,
     counter: Box<u64>,
 }
 
@@ -46,15 +56,23 @@ impl Ring {
         let mut features = UringFeatures { entries, ..NO_FEATURES };
         let mut probe = io_uring::Probe::new();
         ring.submitter().register_probe(&mut probe).map_err(|e| errno_of(&e))?;
-        for code in [opcode::Read::CODE, opcode::Write::CODE, opcode::Readv::CODE] {
-            if !probe.is_supported(code) {
-                return Err(libc::ENOSYS);
-            }
+        let needed = [
+            opcode::Read::CODE,
+            opcode::Write::CODE,
+            opcode::Readv::CODE,
+            opcode::Writev::CODE,
+            opcode::Fsync::CODE,
+        ];
+        if !needed.into_iter().all(|code| probe.is_supported(code)) {
+            return Err(libc::ENOSYS);
         }
+        // Older kernels keep their default.
+        let _ = ring.submitter().register_iowq_max_workers(&mut [KERNEL_THREADS_MAX, 0]);
         features.vectored_fixed = probe.is_supported(opcode::ReadvFixed::CODE)
             && probe.is_supported(opcode::WritevFixed::CODE);
         let mut note = None;
-        if settings.register {
+        let fixed = [opcode::ReadFixed::CODE, opcode::WriteFixed::CODE];
+        if settings.register && fixed.into_iter().all(|code| probe.is_supported(code)) {
             match register(&ring, core) {
                 Ok(()) => features.registered = true,
                 Err(errno) => note = Some(Fallback::recognise(Lost::Registration, errno)),
@@ -68,9 +86,21 @@ impl Ring {
             pushed: VecDeque::with_capacity(entries as usize),
             in_flight: 0,
             watching: false,
+            given_up: false,
             counter: Box::new(0),
         };
         Ok(Setup { ring, features, note })
+    }
+
+    /// Places for I/Os: the completion queue has twice the entries, and the watch takes one.
+    fn places(&self) -> usize {
+        self.features.entries as usize * 2 - 2
+    }
+
+    /// The most places that one of several mounts may hold. Below the number of kernel threads that
+    /// `open` allows, so that a mount that hangs in them leaves some for the others too.
+    pub(super) fn share(&self) -> usize {
+        (self.places().min(KERNEL_THREADS_MAX as usize) * 3 / 4).max(1)
     }
 
     /// I/Os in the ring, pushed or accepted.
@@ -80,9 +110,8 @@ impl Ring {
 
     /// Puts an I/O into the submission queue; false if there is no room.
     pub(super) fn push(&mut self, core: &Core, io: &mut Submitted) -> bool {
-        // One entry stays free for the watch of the eventfd, and what is in flight must fit the
-        // completion queue, which has twice the entries.
-        if self.in_flight >= self.features.entries as usize * 2 - 2 {
+        // What is in flight, the watch included, must fit the completion queue.
+        if self.in_flight >= self.places() {
             return false;
         }
         core.mark_started(io);
@@ -99,7 +128,8 @@ impl Ring {
             entry = entry.flags(squeue::Flags::ASYNC);
         }
         // SAFETY: iovecs, frames and file are owned by the handle until the completion is reaped,
-        // and nobody can free or reuse the handle before that.
+        // and nobody can free or reuse the handle before that; an entry that the kernel has not
+        // taken when the ring gives up is never submitted afterwards (`wait_only`).
         let pushed = unsafe { self.ring.submission().push(&entry) };
         if pushed.is_ok() {
             self.pushed.push_back(Some(index));
@@ -166,8 +196,8 @@ impl Ring {
         let fd = types::Fd(wake.as_raw_fd());
         let target: *mut u64 = &mut *self.counter;
         let entry = opcode::Read::new(fd, target.cast(), 8).build().user_data(WATCH);
-        // SAFETY: the counter is boxed and lives as long as the ring, and the ring is torn down
-        // before it (field order), which ends the read; the eventfd outlives the driver's loop.
+        // SAFETY: the counter is boxed and lives until `close` has seen the read end (or leaks it);
+        // the eventfd outlives the driver's loop.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         self.watching = pushed.is_ok();
         if self.watching {
@@ -179,6 +209,7 @@ impl Ring {
     /// Submits what was pushed, and waits for a completion if `wait`. The errno of a failure that
     /// will not pass.
     pub(super) fn enter(&mut self, core: &Core, wait: bool) -> Option<i32> {
+        assert!(!self.given_up, "a ring that gave up must not submit");
         if let Some(probe) = &core.probe
             && let Some(errno) = probe.ring_enter(self.pushed.len())
         {
@@ -218,25 +249,59 @@ impl Ring {
         self.in_flight -= finished.len();
     }
 
-    /// Takes back what the kernel has not accepted.
-    pub(super) fn take_back(&mut self, waiting: &mut VecDeque<u32>) {
-        let before = waiting.len();
-        waiting.extend(self.pushed.drain(..).flatten());
-        self.in_flight -= waiting.len() - before;
+    /// Waits for a completion without submitting anything, for a ring that has given up.
+    pub(super) fn wait_only(&mut self) -> Option<i32> {
+        const GETEVENTS: u32 = 1;
+        // SAFETY: no entry is submitted and no argument is passed.
+        let result = unsafe { self.ring.submitter().enter::<()>(0, 1, GETEVENTS, None) };
+        match result {
+            Ok(_) => None,
+            Err(error) if errno_of(&error) == libc::EINTR => None,
+            Err(error) => Some(errno_of(&error)),
+        }
+    }
+
+    /// Takes back what the kernel has not accepted. From now on the ring must not submit: the
+    /// entries are still in its queue.
+    pub(super) fn take_back(&mut self, mut f: impl FnMut(u32)) {
+        self.given_up = true;
+        for index in self.pushed.drain(..).flatten() {
+            self.in_flight -= 1;
+            f(index);
+        }
+    }
+
+    /// Ends the read of the eventfd before its target goes away. Nothing else is in flight.
+    pub(super) fn close(mut self, wake: &OwnedFd) {
+        if !self.watching {
+            return;
+        }
+        let mut finished = Vec::new();
+        while self.watching && !self.given_up {
+            // Fires the read, whether it has been submitted or is about to be.
+            let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
+            if self.ring.submit_and_wait(1).is_err_and(|e| errno_of(&e) != libc::EINTR) {
+                break;
+            }
+            self.reap(&mut finished);
+        }
+        if self.watching {
+            // The kernel may still write there: eight bytes are given up for good.
+            Box::leak(std::mem::take(&mut self.counter));
+        }
     }
 }
 
-/// Builds a ring, with fewer entries where memory is short.
+/// Builds a ring, with fewer entries where memory is short. The kernel wants a power of two.
 fn build(entries: u32) -> Result<(IoUring, u32), i32> {
-    let mut last = libc::ENOMEM;
-    for entries in [entries, 64, 16] {
+    let mut entries = entries.clamp(ENTRIES_MIN, ENTRIES_MAX).next_power_of_two();
+    loop {
         match build_sized(entries) {
             Ok(ring) => return Ok((ring, entries)),
-            Err(libc::ENOMEM) => last = libc::ENOMEM,
+            Err(libc::ENOMEM) if entries > ENTRIES_MIN => entries = (entries / 4).max(ENTRIES_MIN),
             Err(errno) => return Err(errno),
         }
     }
-    Err(last)
 }
 
 /// Deferred task work (`IORING_SETUP_DEFER_TASKRUN`) is left out: decision record 0001 found no

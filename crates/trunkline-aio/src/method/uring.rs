@@ -5,8 +5,9 @@
 //! inbox, which has room for every handle, and wakes the driver through an eventfd that the ring
 //! itself reads, if the driver sleeps. The driver never completes heavy I/O (see `Core::reap`).
 
+use super::Batch;
+use super::lanes::Lanes;
 use super::ring::{Ring, Setup};
-use super::{Batch, Submitted};
 use crate::core::{Core, Reaped};
 use crate::fallback::Fallback;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -121,7 +122,7 @@ impl Uring {
                 let _ = sender.send(Err(errno));
             }
         };
-        let thread = thread::spawn(&format!("aio ring {number}"), body)
+        let thread = thread::spawn_internal(&format!("aio ring {number}"), body)
             .map_err(|error| error.raw_os_error().unwrap_or(libc::EAGAIN))?;
         let started = receiver.receive().unwrap_or(Err(libc::EIO))?;
         self.drivers.push(driver);
@@ -129,9 +130,10 @@ impl Uring {
         Ok(started)
     }
 
-    pub(crate) fn submit(&self, core: &Arc<Core>, batch: &mut Batch<'_>) {
+    pub(crate) fn submit(&self, batch: &mut Batch<'_>) {
         let Some(first) = batch.indexes.get(batch.taken) else { return };
-        let session = core.handles[*first as usize].view.session.load(Ordering::Relaxed) as usize;
+        let view = &batch.core.handles[*first as usize].view;
+        let session = view.session.load(Ordering::Relaxed) as usize;
         let driver = &self.drivers[session % self.drivers.len()];
         {
             let mut inbox = driver.inbox.lock();
@@ -142,7 +144,7 @@ impl Uring {
             while inbox.len() < inbox.capacity()
                 && let Some(io) = batch.take()
             {
-                inbox.push_back(io.into_index());
+                inbox.push_back(io.index());
             }
         }
         driver.wake();
@@ -177,59 +179,75 @@ impl Driver {
     }
 }
 
-/// The driver's loop: inbox to ring, ring to handles.
+/// The driver's loop: inbox to lanes, lanes to ring, ring to handles.
 fn drive(core: &Arc<Core>, driver: &Driver, mut ring: Ring) {
-    let mut waiting: VecDeque<u32> = VecDeque::with_capacity(core.handles.len());
+    let mut waiting = Lanes::new(core.handles.len(), usize::MAX);
     let mut finished: Vec<(u32, i32)> = Vec::with_capacity(core.handles.len());
     loop {
-        take_inbox(driver, &mut waiting);
-        while let Some(&index) = waiting.front() {
-            let mut io = Submitted::from_index(index);
-            if !ring.push(core, &mut io) {
-                // It stays ours, in the queue.
-                let _ = io.into_index();
+        for index in driver.inbox.lock().drain(..) {
+            waiting.push(core.lane(&core.token(index)), index);
+        }
+        if driver.broken.load(Ordering::SeqCst) {
+            core.methods.pool().take_over(core, waiting.drain());
+            if ring.in_flight() == 0 {
                 break;
             }
-            waiting.pop_front();
+        } else {
+            fill(core, &mut ring, &mut waiting);
         }
-        if ring.in_flight() == 0 && waiting.is_empty() && driver.stopping.load(Ordering::SeqCst) {
-            return;
+        if ring.in_flight() == 0 && waiting.queued() == 0 && driver.stopping.load(Ordering::SeqCst)
+        {
+            break;
         }
-        let errno = enter(core, driver, &mut ring);
+        let failed = enter(core, driver, &mut ring);
         // Copied out before anything else looks at the ring: a slot of the completion queue may be
         // overwritten as soon as the head has moved.
         ring.reap(&mut finished);
         let mut helpers = false;
         for (index, raw) in finished.drain(..) {
-            match core.reap(Submitted::from_index(index), raw) {
-                Reaped::Done => {}
-                Reaped::Helpers => helpers = true,
-                Reaped::Again(io) => waiting.push_back(io.into_index()),
+            let io = core.token(index);
+            let lane = core.lane(&io);
+            match core.reap(io, raw) {
+                Reaped::Done => waiting.finished(lane),
+                Reaped::Helpers => {
+                    waiting.finished(lane);
+                    helpers = true;
+                }
+                Reaped::Again(io) => waiting.put_back(lane, io.index()),
             }
         }
         if helpers {
             core.wake_helpers();
         }
-        if let Some(errno) = errno {
-            if driver.broken.load(Ordering::SeqCst) {
-                // Only what the kernel has accepted is left, and it will not let us wait for it.
-                Futex::new(0).wait(0, Some(Duration::from_millis(1)));
-            }
+        if let Some(errno) = failed {
             give_up(core, driver, &mut ring, &mut waiting, errno);
         }
-        if driver.broken.load(Ordering::SeqCst) && ring.in_flight() == 0 {
+    }
+    ring.close(&driver.wake);
+}
+
+/// Moves what may go from the lanes to the ring.
+fn fill(core: &Core, ring: &mut Ring, waiting: &mut Lanes) {
+    // A mount that hangs must leave places to the others.
+    let share = if waiting.active() <= 1 { usize::MAX } else { ring.share() };
+    while let Some((lane, index)) = waiting.take(share) {
+        if !ring.push(core, &mut core.token(index)) {
+            waiting.put_back(lane, index);
             return;
         }
     }
 }
 
-fn take_inbox(driver: &Driver, waiting: &mut VecDeque<u32>) {
-    waiting.extend(driver.inbox.lock().drain(..));
-}
-
 /// Submits, and sleeps if there is nothing to do. An errno that ends the ring's service.
 fn enter(core: &Core, driver: &Driver, ring: &mut Ring) -> Option<i32> {
-    if !driver.broken.load(Ordering::SeqCst) && !ring.watch(&driver.wake) {
+    if driver.broken.load(Ordering::SeqCst) {
+        if ring.wait_only().is_some() {
+            // Only what the kernel has accepted is left, and it does not let us wait for it.
+            Futex::new(0).wait(0, Some(Duration::from_millis(1)));
+        }
+        return None;
+    }
+    if !ring.watch(&driver.wake) {
         return ring.enter(core, false);
     }
     driver.sleeping.store(true, Ordering::SeqCst);
@@ -240,27 +258,17 @@ fn enter(core: &Core, driver: &Driver, ring: &mut Ring) -> Option<i32> {
     errno
 }
 
-/// The ring no longer serves: what the kernel has not accepted moves to the workers, what it has
-/// accepted is still waited for, since it can still write memory.
-fn give_up(
-    core: &Arc<Core>,
-    driver: &Driver,
-    ring: &mut Ring,
-    waiting: &mut VecDeque<u32>,
-    errno: i32,
-) {
+/// The ring no longer serves. What the kernel has not accepted moves to the workers and the ring
+/// never submits again; what it has accepted is still waited for, since it can still write memory.
+fn give_up(core: &Core, driver: &Driver, ring: &mut Ring, waiting: &mut Lanes, errno: i32) {
     {
         let mut inbox = driver.inbox.lock();
         driver.broken.store(true, Ordering::SeqCst);
-        waiting.extend(inbox.drain(..));
+        for index in inbox.drain(..) {
+            waiting.push(core.lane(&core.token(index)), index);
+        }
     }
-    ring.take_back(waiting);
+    ring.take_back(|index| waiting.put_back(core.lane(&core.token(index)), index));
+    core.stats.moved(waiting.queued());
     core.methods.uring_broke(errno);
-    let indexes: Vec<u32> = waiting.drain(..).collect();
-    core.stats.moved(indexes.len());
-    let mut batch = Batch { indexes: &indexes, taken: 0 };
-    core.methods.pool().submit(core, &mut batch);
-    while let Some(io) = batch.take() {
-        core.execute_inline(io);
-    }
 }

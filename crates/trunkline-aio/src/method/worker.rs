@@ -2,8 +2,9 @@
 //!
 //! Submitting takes one lock for a batch and wakes at most one worker, the lowest idle one. A worker
 //! that takes a job and sees more wakes one idle worker with a higher number than its own, and only
-//! while its own wake-ups have mostly found work: so a frontier forms beyond which workers sleep
-//! on, and a batch costs its session one futex whatever its size.
+//! while its own wake-ups have mostly found work (else it leaves that to the supervisor): so a
+//! frontier forms beyond which workers sleep on, and a batch costs its session one futex whatever
+//! its size.
 //!
 //! One supervisor starts workers. It looks when somebody found work and no idle worker, starts one
 //! per launch interval, and counts workers that have hung in one I/O for a second as stuck: they
@@ -13,10 +14,11 @@
 //! The same threads complete what ring drivers reaped (`Core::help`): that is their first duty.
 
 use super::lanes::Lanes;
-use super::{Batch, Submitted, supervisor};
+use super::{Batch, supervisor};
 use crate::clock::{self, Time};
 use crate::core::{Completer, Core};
 use crate::event::Event;
+use crate::file::Unused;
 use crate::limits::{STUCK_AFTER_MS, WORKERS_MAX};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Mutex, thread};
@@ -88,12 +90,13 @@ pub(super) struct Worker {
 }
 
 impl Pool {
-    pub(crate) fn new(settings: WorkerSettings, queue: usize) -> Self {
+    /// A pool for an instance of `handles`; from `queue` queued I/Os on, sessions keep theirs.
+    pub(crate) fn new(settings: WorkerSettings, handles: usize, queue: usize) -> Self {
         let workers = (0..WORKERS_MAX).map(|_| Worker::default()).collect();
         Self {
             state: Mutex::new(State {
                 settings: settings.clamped(),
-                lanes: Lanes::new(queue),
+                lanes: Lanes::new(handles, queue),
                 workers,
                 supervisor: None,
                 last_launch: None,
@@ -105,17 +108,22 @@ impl Pool {
         }
     }
 
-    /// Starts the supervisor, which starts the least number of workers.
+    /// Starts one worker and the supervisor, which starts the others.
     ///
     /// # Errors
-    /// The system refuses another thread.
+    /// The system refuses another thread: a pool without a worker would never do anything.
     pub(crate) fn start(&self, core: &Arc<Core>) -> std::io::Result<()> {
-        let mut state = self.state.lock();
-        if state.supervisor.is_none() {
-            let core = Arc::clone(core);
-            let body = move || supervisor::run(&core);
-            state.supervisor = Some(thread::spawn("aio supervisor", body)?);
+        if self.state.lock().supervisor.is_some() {
+            return Ok(());
         }
+        let first = self.state.lock().claim_slot(0);
+        if first {
+            supervisor::launch(core, self, 0)?;
+        }
+        let supervised = Arc::clone(core);
+        let thread =
+            thread::spawn_internal("aio supervisor", move || supervisor::run(&supervised))?;
+        self.state.lock().supervisor = Some(thread);
         Ok(())
     }
 
@@ -136,7 +144,7 @@ impl Pool {
         self.state.lock().lanes.queued()
     }
 
-    pub(crate) fn submit(&self, core: &Arc<Core>, batch: &mut Batch<'_>) {
+    pub(crate) fn submit(&self, batch: &mut Batch<'_>) {
         let wake = {
             let mut state = self.state.lock();
             if state.supervisor.is_none() {
@@ -145,10 +153,19 @@ impl Pool {
             while state.lanes.has_room()
                 && let Some(io) = batch.take()
             {
-                let index = io.into_index();
-                // SAFETY: we hold the Submitted of this I/O, so its body is ours to read.
-                let body = unsafe { core.handles[index as usize].body() };
-                let lane = body.file.as_ref().map_or(0, crate::File::lane);
+                state.lanes.push(batch.core.lane(&io), io.index());
+            }
+            state.wake_one(0)
+        };
+        self.wake(wake);
+    }
+
+    /// Takes over I/Os that a broken ring has not begun, however many are queued.
+    pub(crate) fn take_over(&self, core: &Core, indexes: impl Iterator<Item = u32>) {
+        let wake = {
+            let mut state = self.state.lock();
+            for index in indexes {
+                let lane = core.lane(&core.token(index));
                 state.lanes.push(lane, index);
             }
             state.wake_one(0)
@@ -156,13 +173,13 @@ impl Pool {
         self.wake(wake);
     }
 
-    /// Wakes a worker for what lies in `Core::ready`.
-    pub(crate) fn kick(&self, _core: &Core) {
+    /// Wakes a worker for what lies in `Core::ready` or in the graveyard.
+    pub(crate) fn kick(&self) {
         let wake = self.state.lock().wake_one(0);
         self.wake(wake);
     }
 
-    fn wake(&self, wake: Wake) {
+    pub(super) fn wake(&self, wake: Wake) {
         match wake {
             Wake::Nobody => {}
             Wake::Worker(id) => self.events[id].signal(),
@@ -190,36 +207,61 @@ impl Pool {
     }
 }
 
-impl Worker {
-    /// Live, with no history.
-    pub(super) fn started() -> Self {
-        Self { live: true, ..Self::default() }
-    }
-}
-
 /// Whom to wake once the lock is released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wake {
+pub(super) enum Wake {
     Nobody,
     Worker(usize),
     Supervisor,
 }
 
 impl State {
-    /// The most workers that one mount may hold.
-    pub(super) fn share(&self, mounts: usize) -> usize {
+    /// The most workers that one mount may hold: all, while only one mount is at work.
+    pub(super) fn share(&self) -> usize {
         let max = self.settings.max;
-        if mounts <= 1 { max } else { (max * 3 / 4).max(1) }
+        if self.lanes.active() <= 1 { max } else { (max * 3 / 4).max(1) }
     }
 
-    /// Chooses the lowest idle worker numbered `from` or higher.
-    fn wake_one(&mut self, from: usize) -> Wake {
+    pub(super) fn live(&self) -> usize {
+        self.workers.iter().filter(|w| w.live).count()
+    }
+
+    /// Workers there may be now.
+    pub(super) fn bound(&self, now: Time) -> usize {
+        self.settings.max + self.stuck(now)
+    }
+
+    /// Takes a slot for a worker about to be started; false if it is taken.
+    pub(super) fn claim_slot(&mut self, id: usize) -> bool {
+        let vacant = !self.workers[id].live;
+        if vacant {
+            self.workers[id] = Worker { live: true, ..Worker::default() };
+        }
+        vacant
+    }
+
+    /// Chooses the lowest idle worker numbered `from` or higher; with none, asks for growth, once
+    /// until somebody has looked.
+    pub(super) fn wake_one(&mut self, from: usize) -> Wake {
         if let Some(id) = (from..self.workers.len()).find(|&id| self.workers[id].idle) {
             let worker = &mut self.workers[id];
             worker.idle = false;
             worker.wakeups += 1;
             return Wake::Worker(id);
         }
+        self.ask_supervisor()
+    }
+
+    /// Propagates a wake-up, if this worker's own wake-ups have been worth it; otherwise leaves it
+    /// to the supervisor to see whether anybody is needed.
+    fn wake_above(&mut self, id: usize) -> Wake {
+        if self.workers[id].wakeups > self.workers[id].jobs.max(1) {
+            return self.ask_supervisor();
+        }
+        self.wake_one(id + 1)
+    }
+
+    fn ask_supervisor(&mut self) -> Wake {
         if self.growth_wanted {
             return Wake::Nobody;
         }
@@ -227,107 +269,10 @@ impl State {
         Wake::Supervisor
     }
 
-    fn is_highest(&self, id: usize) -> bool {
-        !self.workers[id + 1..].iter().any(|w| w.live)
-    }
-
-    /// Workers that hang in one I/O.
-    pub(super) fn stuck(&self, now: Time) -> usize {
-        let limit = Duration::from_millis(STUCK_AFTER_MS);
-        self.workers.iter().filter(|w| w.busy.is_some_and(|(_, at)| now.since(at) > limit)).count()
-    }
-}
-
-/// What a worker found to do.
-enum Job {
-    Execute { index: u32, wake: Wake },
-    Sleep { timeout: Option<Duration> },
-    Leave,
-}
-
-pub(super) fn run(core: &Arc<Core>, id: usize) {
-    let pool = core.methods.pool();
-    loop {
-        let seen = pool.events[id].epoch();
-        while core.help(id as u32 * 64, Completer::Helper) {
-            if !core.ready.is_empty() {
-                let wake = pool.state.lock().wake_above(id);
-                pool.wake(wake);
-            }
-        }
-        match next_job(core, pool, id) {
-            Job::Execute { index, wake } => {
-                pool.wake(wake);
-                core.execute(Submitted::from_index(index), Completer::Worker);
-                pool.state.lock().job_done(id);
-            }
-            Job::Sleep { timeout } => {
-                core.graveyard.close_all();
-                // What was made ready after the look above found nobody idle to wake for it.
-                if core.ready.is_empty() {
-                    let woken = pool.events[id].wait(seen, timeout);
-                    if !woken && leave_if_idle(pool, id) {
-                        return;
-                    }
-                }
-                pool.state.lock().workers[id].idle = false;
-            }
-            Job::Leave => return,
-        }
-    }
-}
-
-fn next_job(core: &Core, pool: &Pool, id: usize) -> Job {
-    let mounts = core.registry.lane_count();
-    let mut state = pool.state.lock();
-    let share = state.share(mounts);
-    if let Some((lane, index)) = state.lanes.take(share) {
-        let worker = &mut state.workers[id];
-        worker.busy = Some((lane, clock::now()));
-        worker.jobs += 1;
-        let more = state.lanes.runnable(share);
-        let wake = if more { state.wake_above(id) } else { Wake::Nobody };
-        return Job::Execute { index, wake };
-    }
-    if pool.stopping.load(Ordering::SeqCst) {
-        state.workers[id].live = false;
-        return Job::Leave;
-    }
-    state.growth_wanted = false;
-    let live = state.workers.iter().filter(|w| w.live).count();
-    let highest = state.is_highest(id);
-    if highest && live > state.settings.max.saturating_add(state.stuck(clock::now())) {
-        return leave(&mut state, pool, id);
-    }
-    state.workers[id].idle = true;
-    let timed = highest && live > state.settings.min;
-    Job::Sleep { timeout: timed.then_some(state.settings.idle_timeout) }
-}
-
-/// After an idle timeout: leaves unless somebody chose this worker in the meantime.
-fn leave_if_idle(pool: &Pool, id: usize) -> bool {
-    let mut state = pool.state.lock();
-    let live = state.workers.iter().filter(|w| w.live).count();
-    if !state.workers[id].idle || !state.is_highest(id) || live <= state.settings.min {
-        return false;
-    }
-    matches!(leave(&mut state, pool, id), Job::Leave)
-}
-
-fn leave(state: &mut State, pool: &Pool, id: usize) -> Job {
-    let worker = &mut state.workers[id];
-    worker.live = false;
-    worker.idle = false;
-    // The next one down is the highest now, and must start to count its idle time.
-    if let Some(next) = (0..id).rev().find(|&id| state.workers[id].live) {
-        pool.events[next].signal();
-    }
-    Job::Leave
-}
-
-impl State {
+    /// A worker has done something useful, on `lane` if it was I/O.
     fn job_done(&mut self, id: usize) {
         let worker = &mut self.workers[id];
+        worker.jobs += 1;
         if worker.wakeups >= 4 || worker.jobs >= 4 {
             worker.wakeups /= 2;
             worker.jobs /= 2;
@@ -337,11 +282,110 @@ impl State {
         }
     }
 
-    /// Propagates a wake-up, if this worker's own wake-ups have been worth it.
-    fn wake_above(&mut self, id: usize) -> Wake {
-        if self.workers[id].wakeups > self.workers[id].jobs.max(1) {
-            return Wake::Nobody;
-        }
-        self.wake_one(id + 1)
+    fn is_highest(&self, id: usize) -> bool {
+        !self.workers[id + 1..].iter().any(|w| w.live)
     }
+
+    /// Workers that hang in one I/O.
+    fn stuck(&self, now: Time) -> usize {
+        let limit = Duration::from_millis(STUCK_AFTER_MS);
+        self.workers.iter().filter(|w| w.busy.is_some_and(|(_, at)| now.since(at) > limit)).count()
+    }
+
+    /// The worker leaves; who must look whether it is its turn next.
+    fn leave(&mut self, id: usize) -> Wake {
+        self.workers[id].live = false;
+        self.workers[id].idle = false;
+        (0..id).rev().find(|&id| self.workers[id].live).map_or(Wake::Nobody, Wake::Worker)
+    }
+}
+
+/// What a worker found to do.
+enum Job {
+    Execute { index: u32, wake: Wake },
+    Close(Unused),
+    Sleep { timeout: Option<Duration> },
+    Leave(Wake),
+}
+
+pub(super) fn run(core: &Arc<Core>, id: usize) {
+    let pool = core.methods.pool();
+    loop {
+        let seen = pool.events[id].epoch();
+        help(core, pool, id);
+        match next_job(core, pool, id) {
+            Job::Execute { index, wake } => {
+                pool.wake(wake);
+                core.execute(core.token(index), Completer::Worker);
+                pool.state.lock().job_done(id);
+            }
+            Job::Close(file) => {
+                drop(file);
+                pool.state.lock().job_done(id);
+            }
+            Job::Sleep { timeout } => {
+                // What was made ready after the look above found nobody idle to wake for it.
+                if core.ready.is_empty() && !pool.events[id].wait(seen, timeout) {
+                    let mut state = pool.state.lock();
+                    // Unless somebody chose this worker in the meantime.
+                    let alone = state.workers[id].idle && state.is_highest(id);
+                    if alone && state.live() > state.settings.min {
+                        let wake = state.leave(id);
+                        drop(state);
+                        pool.wake(wake);
+                        return;
+                    }
+                }
+                pool.state.lock().workers[id].idle = false;
+            }
+            Job::Leave(wake) => {
+                pool.wake(wake);
+                return;
+            }
+        }
+    }
+}
+
+/// The first duty: completes what was reaped, and drops what completers may not drop.
+fn help(core: &Core, pool: &Pool, id: usize) {
+    while core.help(id as u32 * 64, Completer::Helper) {
+        let wake = {
+            let mut state = pool.state.lock();
+            state.job_done(id);
+            if core.ready.is_empty() { Wake::Nobody } else { state.wake_above(id) }
+        };
+        pool.wake(wake);
+    }
+    while let Some(table) = core.graveyard.take_table() {
+        drop(table);
+    }
+}
+
+fn next_job(core: &Core, pool: &Pool, id: usize) -> Job {
+    let now = clock::now();
+    let mut state = pool.state.lock();
+    let surplus = state.is_highest(id) && state.live() > state.bound(now);
+    if surplus {
+        return Job::Leave(state.leave(id));
+    }
+    let share = state.share();
+    if let Some((lane, index)) = state.lanes.take(share) {
+        state.workers[id].busy = Some((lane, now));
+        let more = state.lanes.runnable(share);
+        let wake = if more { state.wake_above(id) } else { Wake::Nobody };
+        return Job::Execute { index, wake };
+    }
+    if let Some(file) = core.graveyard.take_file(|lane| state.lanes.may_begin(lane, share)) {
+        state.lanes.begin(file.lane());
+        state.workers[id].busy = Some((file.lane(), now));
+        return Job::Close(file);
+    }
+    if pool.stopping.load(Ordering::SeqCst) {
+        state.leave(id);
+        return Job::Leave(Wake::Nobody);
+    }
+    state.growth_wanted = false;
+    state.workers[id].idle = true;
+    let timed = state.is_highest(id) && state.live() > state.settings.min;
+    Job::Sleep { timeout: timed.then_some(state.settings.idle_timeout) }
 }

@@ -8,7 +8,6 @@ use super::Session;
 use crate::callback::Staging;
 use crate::file::File;
 use crate::handle::{NO_RESULT, flag};
-use crate::method::Submitted;
 use crate::operation::Operations;
 use crate::request::{IoVec, Operation};
 use crate::state::State;
@@ -22,11 +21,13 @@ use std::ops::{Deref, DerefMut};
 #[derive(Debug)]
 pub struct IoBatch<'s> {
     session: &'s mut Session,
+    /// Whether it lies within another batch.
+    outer: bool,
 }
 
 impl<'s> IoBatch<'s> {
-    pub(super) fn new(session: &'s mut Session) -> Self {
-        Self { session }
+    pub(super) fn new(session: &'s mut Session, outer: bool) -> Self {
+        Self { session, outer }
     }
 }
 
@@ -45,7 +46,7 @@ impl DerefMut for IoBatch<'_> {
 
 impl Drop for IoBatch<'_> {
     fn drop(&mut self) {
-        self.session.end_batch();
+        self.session.end_batch(self.outer);
     }
 }
 
@@ -73,6 +74,11 @@ pub enum DefineError {
         /// Iovecs of a handle (`io_max_combine_limit`).
         limit: usize,
     },
+    /// Offset and length together pass the largest file offset (2^63 - 1).
+    BeyondOffsets {
+        /// The offset asked for.
+        offset: u64,
+    },
     /// The memory was leased from another instance's region.
     ForeignMemory,
 }
@@ -89,6 +95,9 @@ impl fmt::Display for DefineError {
             }
             DefineError::TooManyPieces { limit } => {
                 write!(f, "memory in more than {limit} pieces")
+            }
+            DefineError::BeyondOffsets { offset } => {
+                write!(f, "offset {offset} lies beyond any file")
             }
             DefineError::ForeignMemory => f.write_str("memory of another instance's region"),
         }
@@ -200,6 +209,10 @@ impl<'s> Io<'s> {
         if !offset.is_multiple_of(u64::from(alignment)) || !length.is_multiple_of(alignment) {
             return Err(DefineError::Misaligned { offset, length, alignment });
         }
+        // Some calls take such numbers for "the current position", others refuse them.
+        if offset.checked_add(u64::from(length)).is_none_or(|end| i64::try_from(end).is_err()) {
+            return Err(DefineError::BeyondOffsets { offset });
+        }
         self.define_memory(length, operations, slot)?;
         Ok(self.issue(operation, file, offset, length, operations, slot))
     }
@@ -257,14 +270,14 @@ impl<'s> Io<'s> {
         operations.begin(slot, io, self.session.id);
         let handle = &core.handles[io.index as usize];
         let view = &handle.view;
-        view.operation.store(operation as u8, Ordering::Relaxed);
-        view.offset.store(offset, Ordering::Relaxed);
-        view.length.store(length, Ordering::Relaxed);
-        view.data_length.store(data_length as u32, Ordering::Relaxed);
-        view.file_id.store(file.id(), Ordering::Relaxed);
-        view.raw.store(NO_RESULT, Ordering::Relaxed);
-        view.outcome.store(0, Ordering::Relaxed);
-        view.flags.store(if file.is_direct() { 0 } else { flag::BUFFERED }, Ordering::Relaxed);
+        view.operation.store(operation as u8, Ordering::Release);
+        view.offset.store(offset, Ordering::Release);
+        view.length.store(length, Ordering::Release);
+        view.data_length.store(data_length as u32, Ordering::Release);
+        view.file_id.store(file.id(), Ordering::Release);
+        view.raw.store(NO_RESULT, Ordering::Release);
+        view.outcome.store(0, Ordering::Release);
+        view.flags.store(if file.is_direct() { 0 } else { flag::BUFFERED }, Ordering::Release);
         // SAFETY: a handle in HANDED_OUT belongs to this session's thread.
         let body = unsafe { handle.body() };
         body.file = Some(file.clone());
@@ -294,9 +307,7 @@ impl<'s> Io<'s> {
         let session = &mut *self.session;
         let alone = session.staged.is_empty() && session.in_flight() == 1;
         if self.needed_now && alone && session.may_block {
-            session.core.advance(io, State::Staged, State::Submitted);
-            session.core.stats.needed_now(session.core.free.in_use());
-            session.core.execute_inline(Submitted::from_index(io.index));
+            session.core.execute_now(io);
             return;
         }
         if session.looks_cached(io.index) && session.core.read_cached(io.index) {

@@ -10,6 +10,7 @@ use crate::core::Completer;
 use crate::mailbox::Wish;
 use crate::operation::Operations;
 use crate::outcome::Outcome;
+use crate::request::Operation;
 use crate::state::State;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -30,9 +31,6 @@ impl fmt::Display for Cancelled {
 
 impl std::error::Error for Cancelled {}
 
-/// Why no handle could be had.
-pub type AcquireError = Cancelled;
-
 /// Ends a session's waits from another thread.
 #[derive(Debug, Clone)]
 pub struct Canceller {
@@ -47,12 +45,42 @@ impl Canceller {
     /// the same number.
     pub fn cancel(&self) {
         let slot = &self.core.sessions[self.id as usize];
-        slot.cancelled.store(self.incarnation, Ordering::SeqCst);
+        // Not back to an older incarnation, which would undo a newer cancel.
+        slot.cancelled.fetch_max(self.incarnation, Ordering::SeqCst);
         slot.event.signal();
     }
 }
 
+/// Wakes a session that sleeps in [`Session::wait_for`], from anywhere: a lock was granted, a pin
+/// was given up.
+#[derive(Debug, Clone)]
+pub struct Notifier {
+    core: Arc<crate::core::Core>,
+    id: u32,
+}
+
+impl Notifier {
+    /// Makes the session look again. Never blocks; a session that does not sleep pays nothing.
+    pub fn notify(&self) {
+        self.core.sessions[self.id as usize].event.signal();
+    }
+}
+
 impl Session {
+    /// A way to wake this session.
+    pub fn notifier(&self) -> Notifier {
+        Notifier { core: Arc::clone(&self.core), id: self.id }
+    }
+
+    /// Sleeps until `done`, which is asked again at every notification and every completion of the
+    /// session's own I/O. Submits first, so that nobody waits for what lies staged here.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub fn wait_for(&mut self, done: impl Fn() -> bool) -> Result<(), Cancelled> {
+        self.wait_until(Wish::Any, Own, done)
+    }
+
     /// A way to cancel this session's waits.
     pub fn canceller(&self) -> Canceller {
         let incarnation = self.slot().incarnation.load(Ordering::SeqCst);
@@ -61,14 +89,17 @@ impl Session {
 
     /// Allows waits again after a cancel.
     pub fn clear_cancel(&mut self) {
-        self.slot().cancelled.store(0, Ordering::SeqCst);
+        let slot = self.slot();
+        let mine = slot.incarnation.load(Ordering::SeqCst);
+        // Only our own: anything else there belongs to a session that has ended.
+        let _ = slot.cancelled.compare_exchange(mine, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
     /// Takes a handle, waiting for one if the class has no more, or the session its quota.
     ///
     /// # Errors
     /// The session was cancelled.
-    pub fn acquire(&mut self, class: Class) -> Result<Io<'_>, AcquireError> {
+    pub fn acquire(&mut self, class: Class) -> Result<Io<'_>, Cancelled> {
         self.prepare_acquire();
         if let Some(io) = self.take_handle(class) {
             return Ok(Io::new(self, io));
@@ -84,8 +115,38 @@ impl Session {
         Some(Io::new(self, io))
     }
 
+    /// Takes a handle if one can be had now; otherwise the task is woken when it may.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub fn poll_acquire(
+        &mut self,
+        context: &mut Context<'_>,
+        class: Class,
+    ) -> Poll<Result<Io<'_>, Cancelled>> {
+        self.prepare_acquire();
+        let mut taken = self.take_handle(class);
+        if taken.is_none() {
+            self.submit();
+            let core = Arc::clone(&self.core);
+            self.slot().event.register(context.waker());
+            core.capacity.register(class, self.id);
+            taken = self.take_handle(class);
+            let cancelled = self.slot().is_cancelled();
+            if taken.is_some() || cancelled {
+                core.capacity.deregister(class, self.id, taken.is_some(), &core.sessions);
+            }
+            if taken.is_none() && cancelled {
+                return Poll::Ready(Err(Cancelled));
+            }
+        }
+        match taken {
+            Some(io) => Poll::Ready(Ok(Io::new(self, io))),
+            None => Poll::Pending,
+        }
+    }
+
     fn prepare_acquire(&mut self) {
-        self.close_abandoned_files();
         // An Io that was leaked (mem::forget) must not cost a handle for ever.
         if self.reclaim_forgotten() {
             self.core.stats.leaked();
@@ -94,16 +155,15 @@ impl Session {
     }
 
     fn take_handle(&mut self, class: Class) -> Option<WaitRef> {
-        let slot = self.slot();
-        let quota = self.core.session_quota;
-        if class != Class::Log && slot.in_use.load(Ordering::SeqCst) >= quota {
+        if self.at_quota(class) {
             return None;
         }
+        let slot = self.slot();
         let index = self.core.free.take(self.core.capacity.limit(class))?;
         slot.in_use.fetch_add(1, Ordering::SeqCst);
         let handle = &self.core.handles[index as usize];
-        handle.view.session.store(self.id, Ordering::Relaxed);
-        handle.view.class.store(class as u8, Ordering::Relaxed);
+        handle.view.session.store(self.id, Ordering::Release);
+        handle.view.class.store(class as u8, Ordering::Release);
         let io = WaitRef { index, generation: handle.word.load().generation };
         self.core.advance(io, State::Idle, State::HandedOut);
         self.handed_out = Some(io);
@@ -113,26 +173,41 @@ impl Session {
     fn wait_for_handle(&mut self, class: Class) -> Result<WaitRef, Cancelled> {
         self.submit();
         let core = Arc::clone(&self.core);
+        let slot = &core.sessions[self.id as usize];
         let started = clock::now();
+        let mut slept = false;
         loop {
-            let seen = self.slot().event.epoch();
-            core.capacity.register(class, self.id);
-            self.slot().mailbox.post(Wish::Any);
+            let seen = slot.event.epoch();
+            // A session held by its own quota is woken by its own completions, and must not take a
+            // wake-up from one that could use the handle.
+            let by_quota = self.at_quota(class);
+            if !by_quota {
+                core.capacity.register(class, self.id);
+            }
+            slot.mailbox.post(Wish::Any);
             let taken = self.take_handle(class);
-            let cancelled = self.slot().is_cancelled();
+            let cancelled = slot.is_cancelled();
             if taken.is_none() && !cancelled {
-                self.slot().event.wait(seen, None);
+                slept = true;
+                slot.event.wait(seen, None);
             }
             self.complete_assigned();
-            core.capacity.deregister(class, self.id, taken.is_some(), &core.sessions);
-            if let Some(io) = taken {
-                self.record_wait(started);
-                return Ok(io);
+            if taken.is_none() && !cancelled {
+                continue;
             }
-            if cancelled {
-                return Err(Cancelled);
+            if !by_quota {
+                core.capacity.deregister(class, self.id, taken.is_some(), &core.sessions);
             }
+            if slept {
+                self.record_wait(started, None);
+            }
+            return taken.ok_or(Cancelled);
         }
+    }
+
+    fn at_quota(&self, class: Class) -> bool {
+        let held = self.slot().in_use.load(Ordering::SeqCst);
+        class != Class::Log && held >= self.core.session_quota
     }
 
     /// Waits for the I/O of a slot and takes its result.
@@ -155,9 +230,7 @@ impl Session {
     /// # Panics
     /// If no slot is pending, or one was issued by another session.
     pub fn wait_any(&mut self, operations: &mut Operations) -> Result<(usize, Outcome), Cancelled> {
-        assert!(operations.pending() > 0, "nothing to wait for");
-        let mine = operations.refs.iter().flatten().all(|(_, issuer)| *issuer == self.id);
-        assert!(mine, "wait_any needs operations of this session");
+        self.assert_mine(operations);
         let refs = &operations.refs;
         self.wait_until(Wish::Any, Among(refs), || operations.first_done().is_some())?;
         let slot = operations.first_done().unwrap_or_default();
@@ -177,23 +250,59 @@ impl Session {
         slot: usize,
     ) -> Poll<Result<Outcome, Cancelled>> {
         let (io, issuer) = issued(operations, slot);
-        self.submit();
-        if !operations.is_done(slot) {
-            self.core.try_complete(io, Completer::Waiter);
+        if issuer != self.id {
+            self.core.handles[io.index as usize].joiners.insert(self.id);
         }
-        if !operations.is_done(slot) {
-            if issuer != self.id {
-                self.core.handles[io.index as usize].joiners.insert(self.id);
-            }
+        let ready = |operations: &Operations| operations.is_done(slot).then_some(slot);
+        let polled = self.poll_until(context, operations, &[Some((io, issuer))], ready);
+        polled.map_ok(|_| taken(operations, slot))
+    }
+
+    /// The slot and result of whichever of the operations' I/Os has ended; otherwise the task is
+    /// woken when one may have.
+    ///
+    /// # Errors
+    /// The session was cancelled; the I/Os go on.
+    /// # Panics
+    /// If no slot is pending, or one was issued by another session.
+    pub fn poll_any(
+        &mut self,
+        context: &mut Context<'_>,
+        operations: &mut Operations,
+    ) -> Poll<Result<(usize, Outcome), Cancelled>> {
+        self.assert_mine(operations);
+        let polled = self.poll_until(context, operations, &operations.refs, Operations::first_done);
+        polled.map_ok(|slot| (slot, taken(operations, slot)))
+    }
+
+    fn poll_until(
+        &mut self,
+        context: &mut Context<'_>,
+        operations: &Operations,
+        refs: &[Option<(WaitRef, u32)>],
+        ready: impl Fn(&Operations) -> Option<usize>,
+    ) -> Poll<Result<usize, Cancelled>> {
+        self.submit();
+        if ready(operations).is_none() {
+            complete_first(&self.core, refs);
+        }
+        if ready(operations).is_none() {
             self.slot().event.register(context.waker());
         }
-        if operations.is_done(slot) {
-            return Poll::Ready(Ok(taken(operations, slot)));
+        if let Some(slot) = ready(operations) {
+            self.slot().event.clear_waker();
+            return Poll::Ready(Ok(slot));
         }
         if self.slot().is_cancelled() {
             return Poll::Ready(Err(Cancelled));
         }
         Poll::Pending
+    }
+
+    fn assert_mine(&self, operations: &Operations) {
+        assert!(operations.pending() > 0, "nothing to wait for");
+        let mine = operations.refs.iter().flatten().all(|(_, issuer)| *issuer == self.id);
+        assert!(mine, "waiting for any needs operations of this session");
     }
 
     /// Waits until somebody's I/O is complete, whoever issued it. Its result is the issuer's.
@@ -226,7 +335,7 @@ impl Session {
         self.submit();
         let core = Arc::clone(&self.core);
         let slot: &SessionSlot = &core.sessions[self.id as usize];
-        let started = clock::now();
+        let (started, kind) = (clock::now(), kind_of(&core, wish, target));
         let mut slept = false;
         let result = loop {
             let seen = slot.event.epoch();
@@ -261,24 +370,36 @@ impl Session {
             core.handles[io.index as usize].joiners.remove(self.id);
         }
         if slept {
-            self.record_wait(started);
+            self.record_wait(started, kind);
         }
         result
     }
 
     /// Takes what a reaper put into the mailbox, and completes it.
     fn complete_assigned(&self) {
-        if let Some(io) = self.slot().mailbox.take() {
-            self.core.try_complete(io, Completer::Waiter);
+        if let Some(index) = self.slot().mailbox.take() {
+            let generation = self.core.handles[index as usize].word.load().generation;
+            self.core.try_complete(WaitRef { index, generation }, Completer::Waiter);
         }
     }
 
-    fn record_wait(&mut self, started: clock::Time) {
+    fn record_wait(&mut self, started: clock::Time, kind: Option<(Class, Operation)>) {
         let waited = clock::now().since(started);
         self.waits += 1;
         self.wait_time += waited;
-        self.core.stats.waited(self.id, waited);
+        self.core.stats.waited(self.id, kind, waited);
     }
+}
+
+/// Class and operation of what is waited for, for the statistics; of the first if it is any.
+fn kind_of(core: &crate::core::Core, wish: Wish, target: Target<'_>) -> Option<(Class, Operation)> {
+    let io = match (wish, target) {
+        (Wish::For(io), _) => io,
+        (Wish::Any, Among(refs)) => refs.iter().flatten().next()?.0,
+        (Wish::Any, _) => return None,
+    };
+    let view = &core.handles[io.index as usize].view;
+    Some((view.class(), view.operation()))
 }
 
 /// Whose I/O a wait is for.

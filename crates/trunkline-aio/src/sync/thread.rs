@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the façade's own way to start a thread")]
 
+use std::cell::Cell;
 use std::io;
 
 /// A started thread; joining is not required.
@@ -56,6 +57,16 @@ impl std::fmt::Display for ThreadPanicked {
 
 impl std::error::Error for ThreadPanicked {}
 
+thread_local! {
+    static INTERNAL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread was started by [`spawn_internal`].
+pub(crate) fn is_internal() -> bool {
+    // A thread-local that is being destroyed belongs to a thread that ends: no caller of ours.
+    INTERNAL.try_with(Cell::get).unwrap_or(false)
+}
+
 /// Starts a thread.
 ///
 /// # Errors
@@ -69,6 +80,17 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<Joi
     }
     let handle = std::thread::Builder::new().name(name.to_owned()).spawn(body)?;
     Ok(JoinHandle { kind: Kind::Native(handle) })
+}
+
+/// Starts a thread that belongs to an instance and is joined at its end.
+pub(crate) fn spawn_internal(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle> {
+    spawn(name, move || {
+        INTERNAL.set(true);
+        body();
+    })
 }
 
 /// Lets another thread run.
