@@ -9,7 +9,7 @@
 //!
 //! The pages live in a window of a few leased runs of frames: what was looked at is overwritten by
 //! the next piece while it is still in the processor's cache. Nothing is ordered: each piece that is
-//! done is handed to a [`Visitor`], and its run of frames carries the next piece. A thread per mount
+//! done is handed to a visitor, and its run of frames carries the next piece. A thread per mount
 //! keeps a file system that hangs from stopping the others; the caller's thread does nothing but
 //! watch, so it can leave at any time.
 //!

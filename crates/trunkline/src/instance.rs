@@ -1,4 +1,5 @@
-//! From settings to a running I/O instance, and what to say when it is not the one asked for.
+//! From settings to a running I/O instance, and what to say when it is not the one asked for: each
+//! step down is a warning with its reason, and a hint with its fix.
 
 use std::mem::ManuallyDrop;
 

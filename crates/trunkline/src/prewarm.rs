@@ -1,4 +1,5 @@
-//! `trunkline prewarm`: relation files into the operating system's page cache.
+//! `trunkline prewarm`: relation files into the operating system's page cache, and how much of them
+//! was there before and after.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -114,13 +114,16 @@ fn io_lines(report: &VerifyReport, aio: &Aio, settings: &Settings) -> String {
         aio.method_status().used,
     );
     let average = bytes.checked_div(reads).unwrap_or_default();
-    let _ = writeln!(
+    let _ = write!(
         text,
-        "{reads} reads of {} on average, {in_flight:.1} in flight, {waits} waits for {:.2} s, \
-         {cached} answered by the cache at once",
+        "{reads} reads of {} on average, {in_flight:.1} in flight, {waits} waits for {:.2} s",
         human_bytes(average),
         wait_time.as_secs_f64(),
     );
+    if cached > 0 {
+        let _ = write!(text, ", {cached} answered by the cache at once");
+    }
+    text.push('\n');
     text
 }
 

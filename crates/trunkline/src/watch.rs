@@ -1,4 +1,5 @@
-//! A job over many files as the person at the terminal sees it: a bar, and Ctrl-C.
+//! A job over many files as the person at the terminal sees it: a bar, and Ctrl-C, which ends the
+//! job early but not without its counts.
 
 use std::io;
 

@@ -1,4 +1,5 @@
-//! Pages from a template, and their way to disk.
+//! Pages from a template, and their way to disk: a few writes in flight, then every file synced at
+//! once. The processor fills the next run of pages while the device takes the ones before.
 
 use std::io;
 use std::path::PathBuf;

@@ -26,13 +26,6 @@ pub enum JobError {
     },
     /// Too many sessions, or no more threads.
     Start(io::Error),
-    /// A file named by the caller could not be examined.
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
 }
 
 impl JobError {
@@ -42,7 +35,7 @@ impl JobError {
             JobError::DataDir(error) => error.hint(),
             JobError::Direct { .. } => Some("read through the cache: leave io_direct empty"),
             JobError::Memory { .. } => Some("lower io_combine_limit"),
-            JobError::Start(_) | JobError::File { .. } => None,
+            JobError::Start(_) => None,
         }
     }
 }
@@ -61,9 +54,6 @@ impl fmt::Display for JobError {
                 write!(f, "no memory for a read of {blocks} blocks is free in the page region")
             }
             JobError::Start(error) => write!(f, "could not start a reading thread: {error}"),
-            JobError::File { path, source } => {
-                write!(f, "could not examine \"{}\": {source}", path.display())
-            }
         }
     }
 }
@@ -72,7 +62,7 @@ impl std::error::Error for JobError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             JobError::DataDir(error) => Some(error),
-            JobError::Start(source) | JobError::File { source, .. } => Some(source),
+            JobError::Start(source) => Some(source),
             JobError::Direct { .. } | JobError::Memory { .. } => None,
         }
     }

@@ -161,7 +161,7 @@ impl<'j> Window<'j> {
         let number = reading.block_no(block);
         let trouble = Trouble::Read { block: number, errno };
         self.job.visitor.trouble(&reading.entry, trouble);
-        if reading.has_failed() && reading.ends_at(block + 1) {
+        if reading.has_failed() && block + 1 < reading.end.get() && reading.ends_at(block + 1) {
             let trouble = Trouble::GaveUp { block: number.saturating_add(1) };
             self.job.visitor.trouble(&reading.entry, trouble);
         }

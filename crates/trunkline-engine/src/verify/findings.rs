@@ -1,4 +1,5 @@
-//! What was found, counted without end and listed up to a limit.
+//! What was found, counted without end and listed up to a limit: a directory of nothing but garbage
+//! must not fill the memory. Findings are rare, so a lock around the list is good enough.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,5 @@
-//! What a verification has to say.
+//! What a verification has to say: the counts of `pg_checksums`, what that would not see, and what
+//! the I/O looked like.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The table, for people and for programs.
+//! The table, for people and for programs: a row for each method and each place that bytes may come
+//! from, with a bar for the rate, and below it a few handles as `pg_aios` shows them.
 
 use std::fmt::Write as _;
 

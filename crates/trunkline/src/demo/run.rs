@@ -1,4 +1,5 @@
-//! The runs: three methods, each cold, cached and direct, one after the other in one instance.
+//! The runs: three methods, each cold, cached and direct, one after the other in one instance, whose
+//! method is switched in between.
 
 use std::path::Path;
 use std::time::Duration;
