@@ -49,10 +49,12 @@ pub(crate) fn run(
     }
     let trouble = chosen.problems.iter().any(|problem| problem.kind.is_finding());
     let aio = instance::start(settings)?;
+    let said = aio.method_status().fallbacks.len();
     let watch = Arc::new(Watch::new(watch::interrupt()?, global));
     let observer = Arc::clone(&watch) as _;
     let outcome = prewarm(&aio, &dir, chosen.files, ReadOptions::of(settings), observer);
     watch.clear();
+    instance::report_fallbacks(&aio.method_status().fallbacks[said..]);
     let report = outcome?;
     for (path, text) in &report.failures {
         message("warning", format_args!("{}: {text}", relative(path, dir.path())));
