@@ -42,7 +42,7 @@ pub(super) fn check_items(
     if heap && count > MOST_TUPLES {
         return Err(Finding::TooManyLinePointers { count });
     }
-    let mut taken = Granules::default();
+    let mut room = Room::new(header.special);
     for (item, pointer) in line_pointers(page) {
         match pointer.flags {
             LinePointerFlags::Unused if pointer.length != 0 => {
@@ -58,7 +58,7 @@ pub(super) fn check_items(
             LinePointerFlags::Dead | LinePointerFlags::Normal => {}
         }
         check_place(header, item, pointer, least_length(kind))?;
-        if !taken.take(pointer) {
+        if !room.take(page, item, pointer) {
             let LinePointer { offset: start, .. } = pointer;
             return Err(Finding::ItemsOverlap { item, start, end: pointer.end() });
         }
@@ -129,6 +129,46 @@ fn check_tuple(page: &PageBytes, item: u16, pointer: LinePointer) -> Result<(), 
         return Err(Finding::TupleHeaderLength { item, length, least, most });
     }
     Ok(())
+}
+
+/// Which bytes have items. Servers put each new item below the ones before, and as long as a page
+/// keeps to that, the start of the lowest item is all there is to know.
+struct Room {
+    lowest: u16,
+    taken: Option<Granules>,
+}
+
+impl Room {
+    fn new(special: u16) -> Self {
+        Self { lowest: special, taken: None }
+    }
+
+    /// Takes the bytes of `item`; false if an earlier item has some of them.
+    fn take(&mut self, page: &PageBytes, item: u16, pointer: LinePointer) -> bool {
+        if let Some(taken) = &mut self.taken {
+            return taken.take(pointer);
+        }
+        // Starts are multiples of 8, so this is a question of strides too.
+        if pointer.end() <= self.lowest {
+            self.lowest = pointer.offset;
+            return true;
+        }
+        let earlier = line_pointers(page).take(usize::from(item) - 1);
+        let placed = earlier.filter(|(_, earlier)| has_bytes(*earlier));
+        let taken = self.taken.insert(Granules::default());
+        placed.for_each(|(_, earlier)| {
+            taken.take(earlier);
+        });
+        taken.take(pointer)
+    }
+}
+
+fn has_bytes(pointer: LinePointer) -> bool {
+    match pointer.flags {
+        LinePointerFlags::Normal => true,
+        LinePointerFlags::Dead => pointer.length > 0,
+        LinePointerFlags::Unused | LinePointerFlags::Redirect => false,
+    }
 }
 
 /// The page in 1024 strides of 8 bytes, a bit for each that an item has: items are aligned to 8,
