@@ -37,14 +37,8 @@ impl Capacity {
         }
     }
 
-    /// The session no longer waits. `took`: whether it got a handle.
-    pub(crate) fn deregister(
-        &self,
-        class: Class,
-        session: u32,
-        took: bool,
-        sessions: &[SessionSlot],
-    ) {
+    /// The session no longer waits.
+    pub(crate) fn deregister(&self, class: Class, session: u32, sessions: &[SessionSlot]) {
         let still_queued = {
             let mut queues = self.queues.lock();
             let queue = &mut queues[class as usize];
@@ -55,8 +49,9 @@ impl Capacity {
             }
             found
         };
-        // Somebody woke us for a handle that we leave to others.
-        if !still_queued && !took {
+        // Somebody woke us for a handle. That may be one that we leave to others, even if we took
+        // one: it may have been another. Who is woken in vain goes back to sleep and wakes nobody.
+        if !still_queued {
             self.freed(sessions);
         }
     }

@@ -367,7 +367,7 @@ fn end(core: &Arc<Core>) {
             own.event.wait(seen, None);
         }
     }
-    core.capacity.deregister(Class::Maintenance, OWN_SESSION, true, &core.sessions);
+    core.capacity.deregister(Class::Maintenance, OWN_SESSION, &core.sessions);
     core.methods.shut_down();
     core.graveyard.close_all();
 }

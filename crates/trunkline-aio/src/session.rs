@@ -145,6 +145,8 @@ pub struct Session {
     core: Arc<Core>,
     id: u32,
     handed_out: Option<WaitRef>,
+    /// The queue for a free handle that the session stands in.
+    queued: Option<Class>,
     staged: Vec<u32>,
     staged_since: Time,
     batch: bool,
@@ -165,6 +167,7 @@ impl Session {
             core,
             id,
             handed_out: None,
+            queued: None,
             staged: Vec::with_capacity(STAGED_MAX),
             staged_since: Time::default(),
             batch: false,
@@ -294,6 +297,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.leave_queue();
         self.end_scope();
         // A waker may own the task that owns an instance.
         self.slot().event.clear_waker();

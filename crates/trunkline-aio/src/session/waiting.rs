@@ -100,6 +100,7 @@ impl Session {
     /// # Errors
     /// The session was cancelled.
     pub fn acquire(&mut self, class: Class) -> Result<Io<'_>, Cancelled> {
+        self.leave_queue();
         self.prepare_acquire();
         if let Some(io) = self.take_handle(class) {
             return Ok(Io::new(self, io));
@@ -110,6 +111,7 @@ impl Session {
 
     /// Takes a handle if one can be had now.
     pub fn try_acquire(&mut self, class: Class) -> Option<Io<'_>> {
+        self.leave_queue();
         self.prepare_acquire();
         let io = self.take_handle(class)?;
         Some(Io::new(self, io))
@@ -124,25 +126,38 @@ impl Session {
         context: &mut Context<'_>,
         class: Class,
     ) -> Poll<Result<Io<'_>, Cancelled>> {
+        if self.queued != Some(class) {
+            self.leave_queue();
+        }
         self.prepare_acquire();
         let mut taken = self.take_handle(class);
         if taken.is_none() {
             self.submit();
-            let core = Arc::clone(&self.core);
             self.slot().event.register(context.waker());
-            core.capacity.register(class, self.id);
+            self.enter_queue(class);
             taken = self.take_handle(class);
-            let cancelled = self.slot().is_cancelled();
-            if taken.is_some() || cancelled {
-                core.capacity.deregister(class, self.id, taken.is_some(), &core.sessions);
-            }
-            if taken.is_none() && cancelled {
-                return Poll::Ready(Err(Cancelled));
-            }
         }
-        match taken {
-            Some(io) => Poll::Ready(Ok(Io::new(self, io))),
-            None => Poll::Pending,
+        let cancelled = self.slot().is_cancelled();
+        if taken.is_none() && !cancelled {
+            return Poll::Pending;
+        }
+        self.leave_queue();
+        Poll::Ready(taken.map(|io| Io::new(self, io)).ok_or(Cancelled))
+    }
+
+    /// Stands in line for a free handle; one that stands there keeps its place. A session held by
+    /// its own quota is woken by its own completions, and must not take a wake-up from one that
+    /// could use the handle.
+    fn enter_queue(&mut self, class: Class) {
+        if !self.at_quota(class) {
+            self.core.capacity.register(class, self.id);
+            self.queued = Some(class);
+        }
+    }
+
+    pub(super) fn leave_queue(&mut self) {
+        if let Some(class) = self.queued.take() {
+            self.core.capacity.deregister(class, self.id, &self.core.sessions);
         }
     }
 
@@ -178,12 +193,7 @@ impl Session {
         let mut slept = false;
         loop {
             let seen = slot.event.epoch();
-            // A session held by its own quota is woken by its own completions, and must not take a
-            // wake-up from one that could use the handle.
-            let by_quota = self.at_quota(class);
-            if !by_quota {
-                core.capacity.register(class, self.id);
-            }
+            self.enter_queue(class);
             slot.mailbox.post(Wish::Any);
             let taken = self.take_handle(class);
             let cancelled = slot.is_cancelled();
@@ -195,9 +205,7 @@ impl Session {
             if taken.is_none() && !cancelled {
                 continue;
             }
-            if !by_quota {
-                core.capacity.deregister(class, self.id, taken.is_some(), &core.sessions);
-            }
+            self.leave_queue();
             if slept {
                 self.record_wait(started, None);
             }
