@@ -399,7 +399,14 @@ impl Core {
         self.advance(io, State::CompletedLocal, State::Idle);
         session.in_use.fetch_sub(1, Ordering::SeqCst);
         self.free.give(io.index);
-        let mut buried = self.graveyard.bury_file(file);
+        let mut buried = match completer {
+            // The issuer, who has just blocked for the I/O itself; under `sync` there is nobody else.
+            Completer::Inline => {
+                drop(file);
+                false
+            }
+            _ => self.graveyard.bury_file(file),
+        };
         table.publish(slot);
         buried |= self.graveyard.bury_table(table);
         session.event.signal();

@@ -80,7 +80,11 @@ fn copy(view: &View, index: u32, generation: u64, state: State) -> (IoRow, u64) 
     let defined = state >= State::Defined;
     let flags = view.flags.load(Ordering::Acquire);
     let raw = view.raw.load(Ordering::Acquire);
-    let outcome = Outcome::unpack(view.outcome.load(Ordering::Acquire));
+    // A completer writes it while the handle is in COMPLETED_IO, where it does not count yet.
+    let outcome = match state >= State::CompletedShared {
+        true => Outcome::unpack(view.outcome.load(Ordering::Acquire)),
+        false => Outcome::default(),
+    };
     let row = IoRow {
         pid: view.session.load(Ordering::Acquire),
         io_id: index,
