@@ -109,7 +109,7 @@ pub fn run(
     let tally = *shared.tally.lock();
     // The last user of a file may be an I/O for which nobody waits.
     drop(shared);
-    settle(aio, || {
+    settle(|| {
         aio.handles_in_use() == 0
             && aio.region().free_frames() == frames
             && aio.open_files() == open - count
@@ -141,12 +141,9 @@ pub fn run(
     Ok(())
 }
 
-/// Waits until `done`, a second of the façade's time at most. A session that acquires and releases
-/// closes what completers left to be closed.
-fn settle(aio: &Aio, done: impl Fn() -> bool) -> Result<(), ()> {
-    let mut session = aio.session().map_err(|_| ())?;
+/// Waits until `done`, a second of the façade's time at most.
+fn settle(done: impl Fn() -> bool) -> Result<(), ()> {
     for _ in 0..1000 {
-        drop(session.acquire(trunkline_aio::Class::Maintenance));
         if done() {
             return Ok(());
         }

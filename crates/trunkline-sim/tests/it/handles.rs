@@ -20,11 +20,11 @@ fn pg01_a_leaked_handle_is_reported_by_the_scope_and_given_back() {
         // Without a scope, the next acquire notices.
         std::mem::forget(session.acquire(Class::Foreground));
         session.acquire(Class::Foreground).expect("usable").release();
-        assert_eq!((rig.aio.handles_in_use(), rig.aio.counters().leaked), (0, 1));
+        assert_eq!((rig.aio.handles_in_use(), rig.aio.counters().leaked), (0, 2));
         // Nor does a session take one with it.
         std::mem::forget(session.acquire(Class::Foreground));
         drop(session);
-        assert_eq!(rig.aio.handles_in_use(), 0);
+        assert_eq!((rig.aio.handles_in_use(), rig.aio.counters().leaked), (0, 3));
     });
 }
 
@@ -183,7 +183,8 @@ fn a_batch_of_seventy_goes_out_in_parts() {
             for slot in 0..70 {
                 read(&mut batch, &file, slot, 1, &mut slots, slot as usize);
             }
-            assert!(rig.hooks.passed(State::Staged, State::Submitted) >= 64, "32 at most are kept");
+            let submitted = rig.hooks.passed(State::Staged, State::Submitted);
+            assert!(submitted > 70 - 32, "fewer than 32 are kept back, {submitted} went out");
         }
         for _ in 0..70 {
             let (slot, outcome) = session.wait_any(&mut slots).expect("not cancelled");

@@ -3,8 +3,8 @@
 //! A stop takes the first thread that brings a matching I/O into a state, and holds it there, so
 //! a test can do something while the handle is exactly in that state.
 
-use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use trunkline_aio::sync::{Arc, Futex, Mutex};
 use trunkline_aio::{Observed, Probe, STATES, State, WaitRef};
 use trunkline_sim::Gate;
 
@@ -17,6 +17,9 @@ pub struct Hooks {
     edges: [[AtomicU64; STATES.len()]; STATES.len()],
     stops: Mutex<Vec<Stop>>,
     change: Mutex<Option<Change>>,
+    /// Moves with each transition while somebody watches.
+    bell: Futex,
+    watched: AtomicBool,
     ring_errno: AtomicU32,
     ring_entries: AtomicU64,
 }
@@ -56,6 +59,33 @@ impl Hooks {
         held
     }
 
+    /// Lets `look` look after each transition, or a few of them, until `stop_watching`.
+    pub fn watch(&self, look: impl Fn()) {
+        loop {
+            let seen = self.bell.word().load(Ordering::SeqCst);
+            look();
+            if !self.watched.load(Ordering::SeqCst) {
+                return;
+            }
+            self.bell.wait(seen, None);
+        }
+    }
+
+    /// Before a thread is started that watches.
+    pub fn start_watching(&self) {
+        self.watched.store(true, Ordering::SeqCst);
+    }
+
+    pub fn stop_watching(&self) {
+        self.watched.store(false, Ordering::SeqCst);
+        self.ring();
+    }
+
+    fn ring(&self) {
+        self.bell.word().fetch_add(1, Ordering::SeqCst);
+        self.bell.wake(u32::MAX >> 1);
+    }
+
     /// Lets `change` see and replace every raw result from now on.
     pub fn change_results(&self, change: impl FnMut(&Observed, i32) -> i32 + Send + 'static) {
         *self.change.lock() = Some(Box::new(change));
@@ -85,6 +115,9 @@ impl Hooks {
 impl Probe for Hooks {
     fn transition(&self, io: &Observed, from: State, to: State) {
         self.edges[from as usize][to as usize].fetch_add(1, Ordering::SeqCst);
+        if self.watched.load(Ordering::SeqCst) {
+            self.ring();
+        }
         let found = {
             let mut stops = self.stops.lock();
             let at = stops.iter().position(|stop| stop.state == to && (stop.filter)(io));

@@ -5,8 +5,14 @@
 
 mod files;
 mod handles;
+mod handover;
 mod hooks;
+mod pool;
 mod results;
 mod rig;
+mod scheduler;
+mod snapshots;
+mod switching;
 mod vanish;
+mod waiting;
 mod workloads;

@@ -1,0 +1,205 @@
+//! Forced hand-over: a thread is held exactly where it has brought a handle into a state, and
+//! others wait for the I/O, join it, poll it, look at it, cancel, close its file, give it up.
+//! Every state with every action of a stranger and every action of the issuer.
+
+use crate::rig::{Bench, REAL, Rig, SIMULATED, check_seeds, memory, original, spawn};
+use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::{
+    Callback, Cancelled, Class, Completion, Outcome, STATES, State, Status, WaitRef, Weight,
+};
+use trunkline_sim::{BLOCK, poll_until_done};
+
+/// What somebody else does while the handle is in the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stranger {
+    Joins,
+    Looks,
+    Cancels,
+    /// Closes the issuer's file.
+    Closes,
+    /// Takes handles until there are no more, and waits for the one.
+    Acquires,
+}
+
+/// What the issuer does after it has issued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Issuer {
+    Waits,
+    WaitsForAny,
+    Polls,
+    /// Drops its slots.
+    GivesUp,
+    /// Drops its session and keeps its slots.
+    Leaves,
+    /// Reads the same block a second time, into another slot.
+    ReadsAgain,
+}
+
+const STRANGERS: [Stranger; 5] =
+    [Stranger::Joins, Stranger::Looks, Stranger::Cancels, Stranger::Closes, Stranger::Acquires];
+const ISSUERS: [Issuer; 6] = [
+    Issuer::Waits,
+    Issuer::WaitsForAny,
+    Issuer::Polls,
+    Issuer::GivesUp,
+    Issuer::Leaves,
+    Issuer::ReadsAgain,
+];
+
+struct Passive(Weight);
+
+impl Callback for Passive {
+    fn name(&self) -> &'static str {
+        "passive"
+    }
+    fn weight(&self) -> Weight {
+        self.0
+    }
+    fn complete(&self, _io: &mut Completion<'_>, prior: Outcome) -> Outcome {
+        prior
+    }
+}
+
+#[test]
+fn every_state_is_handed_over_to_everybody_under_the_scheduler() {
+    for method in SIMULATED {
+        check_seeds(method, 4, all_of_them);
+    }
+}
+
+#[test]
+fn every_state_is_handed_over_to_everybody_on_real_files() {
+    for method in REAL {
+        all_of_them(Bench::real(method));
+    }
+}
+
+fn all_of_them(bench: Bench) {
+    let mut weight = Weight::Light;
+    for state in STATES {
+        for stranger in STRANGERS {
+            for issuer in ISSUERS {
+                one(bench, state, stranger, issuer, weight);
+                weight = if weight == Weight::Light { Weight::Heavy } else { Weight::Light };
+            }
+        }
+    }
+}
+
+fn one(bench: Bench, state: State, stranger: Stranger, issuer: Issuer, weight: Weight) {
+    let context = format!("{bench:?} {} {stranger:?} {issuer:?} {weight:?}", state.name());
+    let rig = Arc::new(bench.start_with(|builder| builder.handles(3, 1, 0)));
+    let all = rig.aio.region().free_frames();
+    let held = rig.hooks.stop(state, |_| true);
+    let file = Arc::new(Mutex::new(Some(rig.file("a", 8))));
+    let canceller = Arc::new(Mutex::new(None));
+    let (theirs, shown, text) = (Arc::clone(&rig), Arc::clone(&file), context.clone());
+    let cancels = Arc::clone(&canceller);
+    let own = spawn("issuer", move || {
+        let session = theirs.session();
+        *cancels.lock() = Some(session.canceller());
+        let target = shown.lock().clone().expect("open");
+        issue_and(issuer, &theirs, session, target, weight, &text);
+    });
+    let io = held.wait();
+    let started = Arc::new(AtomicBool::new(false));
+    let (theirs, begun) = (Arc::clone(&rig), Arc::clone(&started));
+    let other = spawn("stranger", move || {
+        begun.store(true, Ordering::SeqCst);
+        match stranger {
+            Stranger::Joins => theirs.session().join(io).expect("not cancelled"),
+            Stranger::Looks => look(&theirs, io, state),
+            Stranger::Cancels => canceller.lock().take().expect("set before it issued").cancel(),
+            Stranger::Closes => drop(file.lock().take()),
+            Stranger::Acquires => {
+                let (mut a, mut b) = (theirs.session(), theirs.session());
+                let log = a.acquire(Class::Log).expect("not cancelled");
+                b.acquire(Class::LookAhead).expect("not cancelled").release();
+                log.release();
+            }
+        }
+    });
+    rig.wait_until("the stranger", || started.load(Ordering::SeqCst));
+    if bench.is_simulated() {
+        rig.quiet();
+    }
+    held.release();
+    other.join().unwrap_or_else(|_| panic!("stranger: {context}"));
+    own.join().unwrap_or_else(|_| panic!("issuer: {context}"));
+    rig.settle();
+    let session = rig.session();
+    assert!(session.is_complete(io), "{context}");
+    drop(session);
+    rig.wait_until("all frames", || rig.aio.region().free_frames() == all);
+}
+
+/// Another look may find the handle further on: the issuer, who waits, completes what is ready.
+fn look(rig: &Rig, io: WaitRef, state: State) {
+    match rig.row(io) {
+        Some(row) => assert!(row.state == state.name() || state == State::CompletedIo, "{row:?}"),
+        None => assert!(matches!(state, State::Idle | State::CompletedIo), "{}", state.name()),
+    }
+}
+
+fn issue_and(
+    issuer: Issuer,
+    rig: &Rig,
+    mut session: trunkline_aio::Session,
+    file: trunkline_aio::File,
+    weight: Weight,
+    context: &str,
+) {
+    let mut slots = rig.slots_with(2, 1, vec![Arc::new(Passive(weight))]);
+    // Cancelled before it has a handle: nothing was issued, which is right as well.
+    let Ok(io) = session.acquire(Class::Foreground) else { return };
+    io.read(&file, 3 * BLOCK as u64, BLOCK as u32, &mut slots, 0).expect("defined");
+    drop(file);
+    let first = match issuer {
+        Issuer::Waits => session.wait(&mut slots, 0),
+        Issuer::WaitsForAny => session.wait_any(&mut slots).map(|(slot, outcome)| {
+            assert_eq!(slot, 0, "{context}");
+            outcome
+        }),
+        Issuer::Polls => poll_until_done(&mut session, &mut slots, 0),
+        Issuer::GivesUp => {
+            drop(slots);
+            return;
+        }
+        Issuer::Leaves => {
+            drop(session);
+            session = rig.session();
+            session.wait(&mut slots, 0)
+        }
+        Issuer::ReadsAgain => {
+            let (again, offset) = (rig.file("a", 8), 3 * BLOCK as u64);
+            let mut issued = false;
+            while !issued {
+                session.clear_cancel();
+                let io = session.acquire(Class::Foreground);
+                issued = io.map(|io| io.read(&again, offset, BLOCK as u32, &mut slots, 1)).is_ok();
+            }
+            let outcome = retry(&mut session, &mut slots, 1);
+            assert_eq!(outcome.status, Status::Ok, "{context}");
+            assert_eq!(memory(&mut slots, 1), original(3, 1), "{context}");
+            session.wait(&mut slots, 0)
+        }
+    };
+    let outcome = first.unwrap_or_else(|Cancelled| retry(&mut session, &mut slots, 0));
+    assert_eq!(outcome.status, Status::Ok, "{context}");
+    assert_eq!(memory(&mut slots, 0), original(3, 1), "{context}");
+}
+
+/// A wait that goes on after a cancel.
+fn retry(
+    session: &mut trunkline_aio::Session,
+    slots: &mut trunkline_aio::Operations,
+    slot: usize,
+) -> Outcome {
+    loop {
+        match session.wait(slots, slot) {
+            Ok(outcome) => return outcome,
+            Err(Cancelled) => session.clear_cancel(),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The worker pool in virtual time: it grows, shrinks, follows its settings, and a mount that
+//! hangs does not take it away from the others.
+
+use crate::rig::{Bench, Rig, check_seeds, memory, original, read, spawn, wait_ok};
+use std::time::Duration;
+use trunkline_aio::clock;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::sync::random::Rng;
+use trunkline_aio::{Completer, MethodKind, State, WorkerSettings};
+use trunkline_sim::pause;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn settings(min: usize, max: usize) -> WorkerSettings {
+    WorkerSettings { min, max, ..WorkerSettings::default() }
+}
+
+fn check(case: fn(Bench)) {
+    check_seeds(MethodKind::Worker, 20, case);
+}
+
+/// Issues reads of one block each into all slots, in one batch.
+fn fill(
+    rig: &Rig,
+    session: &mut trunkline_aio::Session,
+    name: &str,
+    device: u64,
+    count: u32,
+) -> trunkline_aio::Operations {
+    let file = rig.file_on(name, count, device);
+    let mut slots = rig.slots(count as usize, 1);
+    let mut batch = session.batch();
+    for slot in 0..count {
+        read(&mut batch, &file, slot, 1, &mut slots, slot as usize);
+    }
+    drop(batch);
+    slots
+}
+
+fn drain(session: &mut trunkline_aio::Session, slots: &mut trunkline_aio::Operations) {
+    while slots.pending() > 0 {
+        let (slot, _) = session.wait_any(slots).expect("not cancelled");
+        assert_eq!(memory(slots, slot), original(slot as u32, 1));
+    }
+}
+
+#[test]
+fn the_pool_grows_to_its_maximum_one_per_interval_and_shrinks_again() {
+    check(|bench| {
+        let rig = bench.start_with(|builder| builder.workers(settings(2, 5)));
+        rig.quiet();
+        assert_eq!(rig.aio.worker_count(), 2);
+        rig.hold(1);
+        let mut session = rig.session();
+        let mut slots = fill(&rig, &mut session, "a", 1, 20);
+        let begin = clock::now();
+        let mut launched = Vec::new();
+        let mut known = 2;
+        while known < 5 {
+            pause(Duration::from_millis(5));
+            let count = rig.aio.worker_count();
+            if count > known {
+                launched.push(clock::now());
+                assert_eq!(count, known + 1, "one at a time");
+                known = count;
+            }
+            assert!(clock::now().since(begin) < SECOND, "{known} workers after a second");
+        }
+        for pair in launched.windows(2) {
+            let apart = pair[1].since(pair[0]);
+            assert!(apart >= Duration::from_millis(95), "{apart:?} between two launches");
+        }
+        pause(10 * SECOND);
+        assert_eq!(rig.aio.worker_count(), 5, "the one mount is at its share");
+        assert_eq!(rig.aio.counters().workers_launched, 5);
+        rig.disk.release(1);
+        drain(&mut session, &mut slots);
+        let idle = clock::now();
+        rig.wait_until_virtual(2);
+        let took = clock::now().since(idle);
+        assert!(took > 59 * SECOND, "left after {took:?} of idleness");
+        pause(600 * SECOND);
+        assert_eq!(rig.aio.worker_count(), 2, "never below the least");
+    });
+}
+
+impl Rig {
+    /// Waits, in virtual minutes, until there are so many workers.
+    fn wait_until_virtual(&self, workers: usize) {
+        for _ in 0..1000 {
+            if self.aio.worker_count() == workers {
+                return;
+            }
+            pause(SECOND);
+        }
+        panic!("{} workers, {workers} wanted", self.aio.worker_count());
+    }
+}
+
+#[test]
+fn an_idle_pool_does_not_grow() {
+    check(|bench| {
+        let rig = bench.start_with(|builder| builder.workers(settings(1, 8)));
+        let file = rig.file("a", 4);
+        let mut session = rig.session();
+        let mut slots = rig.slots(1, 1);
+        rig.quiet();
+        for _ in 0..20 {
+            read(&mut session, &file, 1, 1, &mut slots, 0);
+            wait_ok(&mut session, &mut slots, 0);
+            pause(SECOND);
+        }
+        assert_eq!(rig.aio.counters().workers_launched, 1);
+    });
+}
+
+/// PG 28: sizes changed while the pool runs are reached, up and down, whatever it does.
+#[test]
+fn pg28_sizes_changed_live_are_reached() {
+    check(|bench| {
+        let rig = bench.start_with(|builder| builder.workers(settings(1, 1)));
+        let mut rng = Rng::new(bench.seed.unwrap_or_default());
+        let mut session = rig.session();
+        for _ in 0..6 {
+            let size = 1 + rng.below(32) as usize;
+            rig.aio.set_workers(settings(size, size));
+            let mut slots = fill(&rig, &mut session, "a", 1, 8);
+            drain(&mut session, &mut slots);
+            rig.wait_until_virtual(size);
+        }
+    });
+}
+
+#[test]
+fn a_queue_of_one_place_overflows_to_the_issuer_and_is_counted() {
+    check(|bench| {
+        let rig = bench.start_with(|builder| builder.worker_queue(1));
+        let mut session = rig.session();
+        let mut slots = fill(&rig, &mut session, "a", 1, 32);
+        drain(&mut session, &mut slots);
+        let counters = rig.aio.counters();
+        assert!(counters.overflowed >= 31, "{counters:?}");
+        assert_eq!(counters.overflowed, counters.completed_by(Completer::Inline));
+        assert_eq!(counters.completers.iter().sum::<u64>(), 32);
+    });
+}
+
+/// A mount that hangs holds no more workers than its share; all I/O of the other one gets done.
+#[test]
+fn a_mount_that_hangs_leaves_workers_for_the_others() {
+    check(|bench| {
+        let rig = bench.start_with(|builder| builder.workers(settings(2, 4)));
+        drop((rig.file_on("hung", 1, 1), rig.file_on("good", 1, 2)));
+        rig.hold(1);
+        let mut session = rig.session();
+        let mut hung = fill(&rig, &mut session, "hung16", 1, 16);
+        for _ in 0..3 {
+            let begin = clock::now();
+            let mut good = fill(&rig, &mut session, "good16", 2, 16);
+            drain(&mut session, &mut good);
+            let took = clock::now().since(begin);
+            assert!(took < 2 * SECOND, "{took:?}");
+            pause(5 * SECOND);
+        }
+        assert_eq!(hung.pending(), 16);
+        assert!((0..16).all(|slot| !hung.is_done(slot)));
+        rig.disk.release(1);
+        drain(&mut session, &mut hung);
+    });
+}
+
+/// The wake-up of one worker is enough for a batch over two mounts, even if the one that was woken
+/// gets stuck at once: it passes the wake-up on before it executes.
+#[test]
+fn a_batch_over_a_hung_and_a_good_mount_gets_the_good_half_done() {
+    check_seeds(MethodKind::Worker, 60, |bench| {
+        let rig = bench.start_with(|builder| builder.workers(settings(3, 3)));
+        let (bad, good) = (rig.file_on("bad", 4, 1), rig.file_on("good", 4, 2));
+        let mut session = rig.session();
+        let mut slots = rig.slots(2, 1);
+        // A history of wake-ups that found little to do: others were faster.
+        for _ in 0..10 {
+            read(&mut session, &good, 0, 1, &mut slots, 0);
+            read(&mut session, &good, 1, 1, &mut slots, 1);
+            wait_ok(&mut session, &mut slots, 0);
+            wait_ok(&mut session, &mut slots, 1);
+            rig.quiet();
+        }
+        rig.hold(1);
+        {
+            let mut batch = session.batch();
+            read(&mut batch, &bad, 1, 1, &mut slots, 0);
+            read(&mut batch, &good, 2, 1, &mut slots, 1);
+        }
+        let begin = clock::now();
+        let disk = Arc::clone(&rig.disk);
+        let rescue = spawn("rescue", move || {
+            pause(10 * SECOND);
+            disk.release(1);
+        });
+        wait_ok(&mut session, &mut slots, 1);
+        let took = clock::now().since(begin);
+        assert!(took < SECOND, "the good mount waited {took:?} for the hung one");
+        wait_ok(&mut session, &mut slots, 0);
+        rescue.join().expect("ends");
+    });
+}
+
+/// With one worker at most, the one that hangs is replaced after a second.
+#[test]
+fn a_stuck_worker_is_replaced() {
+    check(|bench| {
+        let rig = bench.start_with(|builder| builder.workers(settings(1, 1)));
+        let (bad, good) = (rig.file_on("bad", 4, 1), rig.file_on("good", 4, 2));
+        rig.hold(1);
+        let mut session = rig.session();
+        let mut slots = rig.slots(4, 1);
+        read(&mut session, &bad, 0, 1, &mut slots, 0);
+        rig.disk.wait_stuck(1);
+        let begin = clock::now();
+        for slot in 1..4 {
+            read(&mut session, &good, slot, 1, &mut slots, slot as usize);
+        }
+        for slot in 1..4 {
+            wait_ok(&mut session, &mut slots, slot);
+        }
+        let took = clock::now().since(begin);
+        assert!(took < 2 * SECOND, "{took:?}");
+        assert_eq!(rig.aio.worker_count(), 2, "the stuck one does not count");
+        rig.disk.release(1);
+        wait_ok(&mut session, &mut slots, 0);
+        rig.wait_until_virtual(1);
+    });
+}
+
+/// The workers end with the instance, and only after what they were given.
+#[test]
+fn the_pool_ends_with_its_instance() {
+    check(|bench| {
+        let rig = bench.start();
+        let mut session = rig.session();
+        let slots = fill(&rig, &mut session, "a", 1, 16);
+        let hooks = Arc::clone(&rig.hooks);
+        drop((slots, session, rig));
+        assert_eq!(hooks.passed(State::CompletedLocal, State::Idle), 16);
+        // The run ends only if every task ends, or it would be a deadlock.
+    });
+}

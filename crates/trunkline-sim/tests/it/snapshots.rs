@@ -1,0 +1,160 @@
+//! The snapshot of all handles, taken without a lock while everything moves: no row that cannot
+//! be, and nulls exactly where `pg_aios` has them.
+
+use crate::rig::{Bench, Rig, check, check_seeds, read, spawn};
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Class, IoRow, MethodKind, STATES, State};
+use trunkline_sim::BLOCK;
+
+fn state_of(row: &IoRow) -> State {
+    let state = STATES.into_iter().find(|state| state.name() == row.state);
+    state.expect("a state of the diagram")
+}
+
+/// The I/Os of this test: at block b, b % 3 + 1 blocks are read, with as many data words, in
+/// session classes that tell them apart. So a row of two halves shows.
+fn check_row(row: &IoRow) {
+    let state = state_of(row);
+    assert_ne!(state, State::Idle, "{row:?}");
+    assert!(row.io_generation > 0 && row.pid > 0, "{row:?}");
+    assert!(!row.f_localmem, "{row:?}");
+    if state == State::HandedOut {
+        assert_eq!((row.operation, row.off, row.length), (None, None, None), "{row:?}");
+        assert_eq!((row.target, row.handle_data_len), (None, None), "{row:?}");
+        assert_eq!((row.raw_result, row.result), (None, None), "{row:?}");
+        assert_eq!((&row.target_desc, row.method), (&None, None), "{row:?}");
+        assert!(!row.f_sync && !row.f_buffered, "{row:?}");
+        return;
+    }
+    let (Some(offset), Some(length), Some(data)) = (row.off, row.length, row.handle_data_len)
+    else {
+        panic!("null in {row:?}");
+    };
+    assert_eq!((row.target, row.f_buffered), (Some("file"), true), "{row:?}");
+    let description = row.target_desc.as_deref().expect("a description");
+    match row.operation {
+        Some("readv") => {
+            let block = offset / BLOCK as u64;
+            let wanted = block % 3 + 1;
+            assert_eq!(u64::from(length), wanted * BLOCK as u64, "{row:?}");
+            assert_eq!(u64::from(data), wanted, "{row:?}");
+            assert!(description.starts_with("block"), "{row:?}");
+        }
+        Some("fsync") => assert_eq!((offset, length), (0, 0), "{row:?}"),
+        _ => panic!("{row:?}"),
+    }
+    assert_eq!(row.raw_result.is_some(), state >= State::CompletedIo, "{row:?}");
+    assert_eq!(row.method.is_some(), state >= State::Submitted, "{row:?}");
+    let wanted = match row.raw_result {
+        _ if state < State::CompletedShared => "UNKNOWN",
+        Some(raw) if raw < 0 => "ERROR",
+        Some(raw) if raw as u32 == length => "OK",
+        _ => "PARTIAL",
+    };
+    assert_eq!(row.result, Some(wanted), "{row:?}");
+}
+
+fn load(rig: &Rig, number: u32, rounds: u32) {
+    let file = rig.file("a", 64);
+    let mut session = rig.session();
+    let mut slots = rig.slots(4, 3);
+    for round in 0..rounds {
+        let mut batch = session.batch();
+        for slot in 0..4_usize {
+            let block = (round * 7 + slot as u32 * 5 + number) % 60;
+            let count = block % 3 + 1;
+            let data = slots.data(slot).expect("idle");
+            data.clear();
+            data.resize(count as usize, 0);
+            if block % 10 == 9 {
+                let io = batch.acquire(Class::Checkpoint).expect("a handle");
+                io.fsync(&file, &mut slots, slot);
+            } else {
+                read(&mut batch, &file, block, count, &mut slots, slot);
+            }
+        }
+        drop(batch);
+        if round % 5 == 4 {
+            // Handles that are only handed out must be seen as well.
+            session.acquire(Class::Log).expect("a handle").release();
+        }
+        while slots.pending() > 0 {
+            session.wait_any(&mut slots).expect("not cancelled");
+        }
+    }
+}
+
+fn under_load(bench: Bench) {
+    let (tasks, rounds) = if bench.is_simulated() { (2, 3) } else { (3, 300) };
+    let rig = Arc::new(bench.start());
+    rig.hooks.change_results(|io, raw| match io.offset / BLOCK as u64 % 7 {
+        1 => -5,
+        2 if raw > 100 => 100,
+        _ => raw,
+    });
+    rig.hooks.start_watching();
+    let theirs = Arc::clone(&rig);
+    let watcher = spawn("watcher", move || {
+        theirs.hooks.watch(|| theirs.aio.snapshot().iter().for_each(check_row));
+    });
+    let threads: Vec<_> = (0..tasks)
+        .map(|number| {
+            let rig = Arc::clone(&rig);
+            spawn("load", move || load(&rig, number, rounds))
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    rig.hooks.stop_watching();
+    watcher.join().expect("no impossible row");
+    rig.settle();
+    assert!(rig.aio.snapshot().is_empty());
+}
+
+#[test]
+fn a_snapshot_under_load_never_shows_an_impossible_row() {
+    check(under_load);
+}
+
+/// Every state but IDLE is seen, with the columns that it has.
+#[test]
+fn a_snapshot_shows_a_handle_in_each_of_its_states() {
+    for method in [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom] {
+        check_seeds(method, 3, |bench| each_state(bench, &STATES[1..]));
+    }
+    for method in crate::rig::REAL {
+        each_state(Bench::real(method), &STATES[1..]);
+    }
+}
+
+fn each_state(bench: Bench, states: &[State]) {
+    let rig = Arc::new(bench.start());
+    for &state in states {
+        let held = rig.hooks.stop(state, |_| true);
+        let theirs = Arc::clone(&rig);
+        let issuer = spawn("issuer", move || {
+            let file = theirs.file("a", 64);
+            let mut session = theirs.session();
+            let mut slots = theirs.slots(1, 3);
+            slots.data(0).expect("idle").extend([0, 0]);
+            read(&mut session, &file, 4, 2, &mut slots, 0);
+            crate::rig::wait_ok(&mut session, &mut slots, 0);
+        });
+        let io = held.wait();
+        // In COMPLETED_IO the issuer, who waits, may have completed it by itself.
+        match rig.row(io) {
+            Some(row) => {
+                check_row(&row);
+                let passed = state == State::CompletedIo && state_of(&row) > state;
+                assert!(state_of(&row) == state || passed, "{bench:?} {row:?}");
+                if state > State::HandedOut {
+                    let description = row.target_desc.as_deref().expect("a description");
+                    assert!(description.starts_with("blocks 4..5 in file \""), "{description}");
+                }
+            }
+            None => assert_eq!(state, State::CompletedIo, "{bench:?}"),
+        }
+        held.release();
+        issuer.join().expect("ends");
+        rig.settle();
+    }
+}

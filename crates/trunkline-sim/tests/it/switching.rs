@@ -1,0 +1,184 @@
+//! The method changes while I/O is under way, and a ring that breaks at run time.
+//! An I/O stays with the method it was given to; what no kernel has accepted moves to the workers.
+
+use crate::rig::{Bench, REAL, Rig, SIMULATED, check_seeds, memory, original, read, wait_ok};
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Cause, Completer, Lost, MethodKind, Operations, Session, State};
+use trunkline_sim::BLOCK;
+
+fn batch_of(rig: &Rig, session: &mut Session, slots: &mut Operations, first: usize, count: usize) {
+    let file = rig.file("a", 64);
+    let mut batch = session.batch();
+    for slot in first..first + count {
+        read(&mut batch, &file, slot as u32, 1, slots, slot);
+    }
+}
+
+fn drain(session: &mut Session, slots: &mut Operations) {
+    while slots.pending() > 0 {
+        let (slot, outcome) = session.wait_any(slots).expect("not cancelled");
+        assert_eq!(outcome.count, BLOCK as u32, "slot {slot}: {outcome:?}");
+        assert_eq!(memory(slots, slot), original(slot as u32, 1), "slot {slot}");
+    }
+}
+
+/// Every ordered pair of methods, with I/O of the first under way while the second begins.
+#[test]
+fn io_under_way_stays_with_its_method_when_another_takes_over() {
+    for from in [MethodKind::Worker, MethodKind::Custom] {
+        check_seeds(from, 10, |bench| {
+            for to in SIMULATED {
+                let rig = bench.start();
+                let mut session = rig.session();
+                let mut slots = rig.slots(8, 1);
+                drop(rig.file("a", 64));
+                rig.hold(1);
+                batch_of(&rig, &mut session, &mut slots, 0, 4);
+                rig.disk.wait_stuck(2);
+                let status = rig.aio.set_method(to);
+                assert_eq!((status.requested, status.used), (to, to));
+                let good = rig.file_on("good", 8, 2);
+                read(&mut session, &good, 5, 1, &mut slots, 5);
+                wait_ok(&mut session, &mut slots, 5);
+                assert_eq!(memory(&mut slots, 5), original(5, 1), "the new one serves at once");
+                let methods: Vec<_> =
+                    rig.aio.snapshot().into_iter().filter_map(|row| row.method).collect();
+                assert_eq!(methods, [bench.method.name(); 4], "{bench:?} to {to}");
+                rig.disk.release(1);
+                drain(&mut session, &mut slots);
+            }
+        });
+    }
+}
+
+#[test]
+fn real_methods_take_turns_without_a_pause() {
+    for from in REAL {
+        let rig = Bench::real(from).start();
+        let mut session = rig.session();
+        let mut slots = rig.slots(30, 1);
+        for round in 0..20 {
+            for (at, to) in REAL.into_iter().enumerate() {
+                let status = rig.aio.set_method(to);
+                assert_eq!(status.used, to, "{status:?}");
+                batch_of(&rig, &mut session, &mut slots, at * 10, 10);
+                if round % 3 == 0 {
+                    drain(&mut session, &mut slots);
+                }
+            }
+            drain(&mut session, &mut slots);
+        }
+        assert_eq!(rig.aio.counters().completers.iter().sum::<u64>(), 600);
+        assert_eq!(rig.aio.handles_in_use(), 0);
+    }
+}
+
+/// `sync` gives advice instead of reading ahead, the others do not.
+#[test]
+fn only_sync_advises() {
+    for method in SIMULATED {
+        check_seeds(method, 3, |bench| {
+            let rig = bench.start();
+            let file = rig.file("a", 8);
+            let session = rig.session();
+            let sync = bench.method == MethodKind::Sync;
+            assert_eq!(session.advise(&file, 0, 65536), sync);
+            assert_eq!(
+                (rig.executor.advised(), rig.aio.counters().advised),
+                (u64::from(sync), u64::from(sync))
+            );
+        });
+    }
+}
+
+/// The ring refuses service before anything was accepted: all goes to the workers, and it is said.
+#[test]
+fn a_ring_that_breaks_moves_its_io_to_the_workers() {
+    let rig = Bench::real(MethodKind::IoUring).start();
+    let mut session = rig.session();
+    let mut slots = rig.slots(32, 1);
+    // Asleep in the kernel: a driver that has not got there would find out without any I/O.
+    rig.wait_until("the ring is entered", || rig.hooks.ring_entries() > 0);
+    rig.hooks.break_rings(1);
+    batch_of(&rig, &mut session, &mut slots, 0, 32);
+    drain(&mut session, &mut slots);
+    let status = rig.aio.method_status();
+    assert_eq!((status.requested, status.used), (MethodKind::IoUring, MethodKind::Worker));
+    let note = status.fallbacks.first().expect("a note");
+    assert_eq!((note.lost, note.errno), (Lost::IoUring, 1));
+    assert!(matches!(note.cause, Cause::Permission | Cause::Seccomp | Cause::Sysctl(_)), "{note}");
+    assert_eq!(status.fallbacks.len(), 1, "said once");
+    let counters = rig.aio.counters();
+    assert_eq!(counters.moved, 32);
+    // And it can be had again.
+    rig.hooks.break_rings(0);
+    let status = rig.aio.set_method(MethodKind::IoUring);
+    assert_eq!(status.used, MethodKind::IoUring, "{status:?}");
+    let before = rig.aio.counters().completed_by(Completer::Reaper);
+    batch_of(&rig, &mut session, &mut slots, 0, 32);
+    drain(&mut session, &mut slots);
+    assert_eq!(rig.aio.counters().completed_by(Completer::Reaper) - before, 32);
+}
+
+/// The ring breaks with accepted I/O in flight: that is reaped, since it can still write memory,
+/// and everything after goes to the workers.
+#[test]
+fn a_ring_that_breaks_under_load_still_reaps_what_it_accepted() {
+    for round in 0..20 {
+        let rig = Bench::real(MethodKind::IoUring)
+            .start_with(|builder| builder.region_bytes(64 << 20).handles(128, 4, 8));
+        let file = rig.file("big", 512);
+        let mut session = rig.session();
+        let mut slots = rig.slots(24, 128);
+        {
+            let mut batch = session.batch();
+            for slot in 0..12 {
+                read(&mut batch, &file, slot % 4 * 128, 128, &mut slots, slot as usize);
+            }
+        }
+        if round % 2 == 0 {
+            rig.wait_until("the ring is entered", || rig.hooks.ring_entries() > 1);
+        }
+        rig.hooks.break_rings(1);
+        for slot in 12..24 {
+            read(&mut session, &file, slot % 4 * 128, 128, &mut slots, slot as usize);
+        }
+        for slot in 0..24 {
+            wait_ok(&mut session, &mut slots, slot);
+            let first = slot as u32 % 4 * 128;
+            assert!(memory(&mut slots, slot) == original(first, 128), "round {round} slot {slot}");
+        }
+        assert_eq!(rig.aio.method_status().used, MethodKind::Worker);
+        assert_eq!(rig.aio.counters().completers.iter().sum::<u64>(), 24);
+    }
+}
+
+/// A new ring is asked for while the broken one still waits for something it accepted.
+#[test]
+fn a_broken_ring_can_be_replaced_while_it_still_reaps() {
+    let rig = Arc::new(
+        Bench::real(MethodKind::IoUring).start_with(|builder| builder.region_bytes(4 << 20)),
+    );
+    let file = rig.file("a", 64);
+    let mut session = rig.session();
+    let mut slots = rig.slots(2, 1);
+    // The driver is held with the first completion in its hands, while its ring is broken.
+    let held = rig.hooks.stop(State::CompletedIo, |_| true);
+    read(&mut session, &file, 0, 1, &mut slots, 0);
+    held.wait();
+    rig.hooks.break_rings(1);
+    read(&mut session, &file, 1, 1, &mut slots, 1);
+    let theirs = Arc::clone(&rig);
+    let again = crate::rig::spawn("again", move || {
+        theirs
+            .wait_until("the break is known", || !theirs.aio.method_status().fallbacks.is_empty());
+        theirs.hooks.break_rings(0);
+        let status = theirs.aio.set_method(MethodKind::IoUring);
+        assert_eq!(status.used, MethodKind::IoUring, "{status:?}");
+    });
+    held.release();
+    drain(&mut session, &mut slots);
+    again.join().expect("replaces the ring");
+    batch_of(&rig, &mut session, &mut slots, 0, 2);
+    drain(&mut session, &mut slots);
+}
