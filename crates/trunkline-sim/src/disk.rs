@@ -18,6 +18,7 @@ use crate::fault::Fault;
 use crate::gate::pause;
 use std::path::Path;
 use std::time::Duration;
+use trunkline_aio::clock;
 use trunkline_aio::sync::atomic::Ordering;
 use trunkline_aio::sync::hash::{Map, Set};
 use trunkline_aio::sync::random::Rng;
@@ -168,9 +169,14 @@ impl Disk {
     /// For a blocking executor: lets another operation go first, if there is one.
     pub(crate) fn be_overtaken(&self) {
         let before = self.performed();
-        let seen = self.bell_value();
-        if self.performed() == before {
-            self.bell.wait(seen, Some(OVERTAKEN_WITHIN));
+        let until = clock::now().after(OVERTAKEN_WITHIN);
+        loop {
+            let seen = self.bell_value();
+            let left = until.since(clock::now());
+            if self.performed() != before || left.is_zero() {
+                return;
+            }
+            self.bell.wait(seen, Some(left));
         }
     }
 

@@ -91,6 +91,7 @@ enum Source {
 #[derive(Debug)]
 struct State {
     calls: [u64; OPERATIONS.len()],
+    struck: u64,
     source: Source,
 }
 
@@ -115,7 +116,7 @@ impl Plan {
     }
 
     fn of(source: Source) -> Self {
-        Self(Arc::new(Mutex::new(State { calls: [0; OPERATIONS.len()], source })))
+        Self(Arc::new(Mutex::new(State { calls: [0; OPERATIONS.len()], struck: 0, source })))
     }
 
     /// Counts an execution of `operation` and says what goes wrong with it.
@@ -123,7 +124,7 @@ impl Plan {
         let state = &mut *self.0.lock();
         state.calls[operation as usize] += 1;
         let call = state.calls[operation as usize];
-        match &mut state.source {
+        let fault = match &mut state.source {
             Source::Exact(rules) => rules
                 .iter()
                 .find(|rule| {
@@ -133,14 +134,22 @@ impl Plan {
                 })
                 .map(|rule| rule.fault),
             Source::Random(rng, rates) => draw(rng, *rates, operation),
-        }
+        };
+        state.struck += u64::from(fault.is_some());
+        fault
     }
 
     /// Replaces the rules and starts to count anew.
     pub fn set(&self, rules: Vec<Rule>) {
         let mut state = self.0.lock();
         state.calls = [0; OPERATIONS.len()];
+        state.struck = 0;
         state.source = Source::Exact(rules);
+    }
+
+    /// Executions with which something went wrong.
+    pub fn struck(&self) -> u64 {
+        self.0.lock().struck
     }
 
     /// Executions of `operation` so far.

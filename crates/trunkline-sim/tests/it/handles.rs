@@ -1,7 +1,7 @@
 //! Handles: acquired, leaked, released, defined, in batches, under quotas (PG 1 to 7).
 //! That a session cannot acquire twice (PG 4) is a doctest of `Io` that must not compile.
 
-use crate::rig::{Bench, check, check_seeds, memory, original, read, wait_ok, write};
+use crate::rig::{check, check_seeds, memory, original, read, wait_ok, write};
 use trunkline_aio::sync::thread;
 use trunkline_aio::{Class, DefineError, Leaks, MethodKind, STATES, State, WorkerSettings};
 use trunkline_sim::BLOCK;

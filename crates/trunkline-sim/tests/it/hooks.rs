@@ -13,7 +13,7 @@ type Filter = Box<dyn Fn(&Observed) -> bool + Send>;
 
 /// See the module.
 #[derive(Default)]
-pub struct Hooks {
+pub(crate) struct Hooks {
     edges: [[AtomicU64; STATES.len()]; STATES.len()],
     stops: Mutex<Vec<Stop>>,
     change: Mutex<Option<Change>>,
@@ -32,27 +32,31 @@ struct Stop {
 
 /// A thread that will be, or is, held at a transition.
 #[derive(Clone, Default)]
-pub struct Held {
+pub(crate) struct Held {
     gate: Gate,
     io: Arc<Mutex<Option<WaitRef>>>,
 }
 
 impl Held {
     /// Waits until a thread is held, and says with which I/O.
-    pub fn wait(&self) -> WaitRef {
+    pub(crate) fn wait(&self) -> WaitRef {
         self.gate.wait_for(1);
         self.io.lock().expect("set before the gate")
     }
 
     /// Lets it go on.
-    pub fn release(&self) {
+    pub(crate) fn release(&self) {
         self.gate.open();
     }
 }
 
 impl Hooks {
     /// Holds the next thread that brings an I/O that `filter` likes into `state`.
-    pub fn stop(&self, state: State, filter: impl Fn(&Observed) -> bool + Send + 'static) -> Held {
+    pub(crate) fn stop(
+        &self,
+        state: State,
+        filter: impl Fn(&Observed) -> bool + Send + 'static,
+    ) -> Held {
         let held = Held::default();
         let stop = Stop { state, filter: Box::new(filter), held: held.clone() };
         self.stops.lock().push(stop);
@@ -60,7 +64,7 @@ impl Hooks {
     }
 
     /// Lets `look` look after each transition, or a few of them, until `stop_watching`.
-    pub fn watch(&self, look: impl Fn()) {
+    pub(crate) fn watch(&self, look: impl Fn()) {
         loop {
             let seen = self.bell.word().load(Ordering::SeqCst);
             look();
@@ -72,11 +76,11 @@ impl Hooks {
     }
 
     /// Before a thread is started that watches.
-    pub fn start_watching(&self) {
+    pub(crate) fn start_watching(&self) {
         self.watched.store(true, Ordering::SeqCst);
     }
 
-    pub fn stop_watching(&self) {
+    pub(crate) fn stop_watching(&self) {
         self.watched.store(false, Ordering::SeqCst);
         self.ring();
     }
@@ -87,27 +91,30 @@ impl Hooks {
     }
 
     /// Lets `change` see and replace every raw result from now on.
-    pub fn change_results(&self, change: impl FnMut(&Observed, i32) -> i32 + Send + 'static) {
+    pub(crate) fn change_results(
+        &self,
+        change: impl FnMut(&Observed, i32) -> i32 + Send + 'static,
+    ) {
         *self.change.lock() = Some(Box::new(change));
     }
 
     /// Results as they are.
-    pub fn keep_results(&self) {
+    pub(crate) fn keep_results(&self) {
         *self.change.lock() = None;
     }
 
     /// Every entry of a ring driver into the kernel fails with `errno` from now on; 0 is none.
-    pub fn break_rings(&self, errno: i32) {
+    pub(crate) fn break_rings(&self, errno: i32) {
         self.ring_errno.store(errno.unsigned_abs(), Ordering::SeqCst);
     }
 
     /// Entries of ring drivers into the kernel.
-    pub fn ring_entries(&self) -> u64 {
+    pub(crate) fn ring_entries(&self) -> u64 {
         self.ring_entries.load(Ordering::SeqCst)
     }
 
     /// How often handles went from one state to another.
-    pub fn passed(&self, from: State, to: State) -> u64 {
+    pub(crate) fn passed(&self, from: State, to: State) -> u64 {
         self.edges[from as usize][to as usize].load(Ordering::SeqCst)
     }
 }

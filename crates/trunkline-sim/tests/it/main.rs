@@ -7,6 +7,7 @@ mod files;
 mod handles;
 mod handover;
 mod hooks;
+mod matrix;
 mod pool;
 mod results;
 mod rig;

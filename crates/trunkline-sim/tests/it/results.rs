@@ -6,7 +6,8 @@ use crate::rig::{
 };
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{
-    Callback, Class, Completion, File, Operation, Operations, Outcome, Session, Status, Weight,
+    Callback, Class, Completion, File, Operation, Operations, Outcome, Session, Status, WaitRef,
+    Weight,
 };
 use trunkline_sim::{BLOCK, Fault, Rule};
 
@@ -231,13 +232,18 @@ fn pg25_eio_is_reported_each_time_and_gone_when_it_is_gone() {
     });
 }
 
-fn issue(session: &mut Session, operation: Operation, file: &File, slots: &mut Operations) {
+fn issue(
+    session: &mut Session,
+    operation: Operation,
+    file: &File,
+    slots: &mut Operations,
+) -> WaitRef {
     let io = session.acquire(Class::Foreground).expect("a handle");
     match operation {
-        Operation::Readv => drop(io.read(file, 0, BLOCK as u32, slots, 0).expect("defined")),
-        Operation::Writev => drop(io.write(file, 0, BLOCK as u32, slots, 0).expect("defined")),
-        Operation::Fsync => drop(io.fsync(file, slots, 0)),
-        Operation::Fdatasync => drop(io.fdatasync(file, slots, 0)),
+        Operation::Readv => io.read(file, 0, BLOCK as u32, slots, 0).expect("defined"),
+        Operation::Writev => io.write(file, 0, BLOCK as u32, slots, 0).expect("defined"),
+        Operation::Fsync => io.fsync(file, slots, 0),
+        Operation::Fdatasync => io.fdatasync(file, slots, 0),
     }
 }
 

@@ -14,59 +14,61 @@ use trunkline_aio::{
 use trunkline_sim::{BLOCK, Disk, Plan, SimExecutor, SimMethod, content, pause};
 
 /// Seeds of each case and method on the simulated disk.
-pub const SEEDS: u64 = 30;
+pub(crate) const SEEDS: u64 = 30;
 
 /// The methods that can run under the scheduler.
-pub const SIMULATED: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom];
+pub(crate) const SIMULATED: [MethodKind; 3] =
+    [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom];
 /// The methods that run on real files.
-pub const REAL: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
+pub(crate) const REAL: [MethodKind; 3] =
+    [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
 
 /// Places of the simulated device, few enough to overflow.
 const PLACES: usize = 6;
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bench {
-    pub method: MethodKind,
+pub(crate) struct Bench {
+    pub(crate) method: MethodKind,
     /// Of the simulated disk; without one it is real files and real threads.
-    pub seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
     /// Look into the page cache first, as by default.
-    pub cached: bool,
+    pub(crate) cached: bool,
 }
 
 /// An instance, its storage and its hooks.
-pub struct Rig {
-    pub aio: Aio,
-    pub hooks: Arc<Hooks>,
-    pub bench: Bench,
+pub(crate) struct Rig {
+    pub(crate) aio: Aio,
+    pub(crate) hooks: Arc<Hooks>,
+    pub(crate) bench: Bench,
     /// The simulated disk; unused with real files.
-    pub disk: Arc<Disk>,
+    pub(crate) disk: Arc<Disk>,
     /// What goes wrong on it.
-    pub plan: Plan,
-    pub executor: Arc<SimExecutor>,
+    pub(crate) plan: Plan,
+    pub(crate) executor: Arc<SimExecutor>,
     folder: Option<tempfile::TempDir>,
 }
 
 impl Bench {
-    pub fn simulated(method: MethodKind, seed: u64) -> Self {
+    pub(crate) fn simulated(method: MethodKind, seed: u64) -> Self {
         Self { method, seed: Some(seed), cached: false }
     }
 
-    pub fn real(method: MethodKind) -> Self {
+    pub(crate) fn real(method: MethodKind) -> Self {
         Self { method, seed: None, cached: false }
     }
 
-    pub fn is_simulated(self) -> bool {
+    pub(crate) fn is_simulated(self) -> bool {
         self.seed.is_some()
     }
 
     /// An instance of a modest size.
-    pub fn start(self) -> Rig {
+    pub(crate) fn start(self) -> Rig {
         self.start_with(|builder| builder)
     }
 
     /// An instance with other sizes.
-    pub fn start_with(self, sizes: impl FnOnce(Builder) -> Builder) -> Rig {
+    pub(crate) fn start_with(self, sizes: impl FnOnce(Builder) -> Builder) -> Rig {
         let (hooks, disk, plan) = (Arc::new(Hooks::default()), Arc::new(Disk::new()), Plan::none());
         let executor = Arc::new(SimExecutor::new(&disk, plan.clone()));
         let mut builder = Builder::new()
@@ -94,12 +96,12 @@ impl Bench {
 impl Rig {
     /// Opens a file for writing; made with `blocks` blocks, each in version 0 of file 0, if it is
     /// not there.
-    pub fn file(&self, name: &str, blocks: u32) -> File {
+    pub(crate) fn file(&self, name: &str, blocks: u32) -> File {
         self.file_on(name, blocks, 1)
     }
 
     /// The same on another mount, where the disk is simulated.
-    pub fn file_on(&self, name: &str, blocks: u32, device: u64) -> File {
+    pub(crate) fn file_on(&self, name: &str, blocks: u32, device: u64) -> File {
         let bytes: Vec<u8> = (0..blocks).flat_map(|block| content(0, block, 0)).collect();
         let Some(folder) = &self.folder else {
             return self.disk.open(&self.aio, name, device, &bytes);
@@ -113,7 +115,7 @@ impl Rig {
     }
 
     /// What is in a file now.
-    pub fn bytes(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
         match &self.folder {
             Some(folder) => std::fs::read(folder.path().join(name)).expect("reads"),
             None => self.disk.content(name),
@@ -121,25 +123,25 @@ impl Rig {
     }
 
     /// Removes or replaces a file by name.
-    pub fn path(&self, name: &str) -> std::path::PathBuf {
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
         self.folder.as_ref().expect("a real file").path().join(name)
     }
 
     /// Ends the instance, unless somebody else has it too; its files stay.
-    pub fn end(self) -> Option<tempfile::TempDir> {
+    pub(crate) fn end(self) -> Option<tempfile::TempDir> {
         self.folder
     }
 
-    pub fn session(&self) -> Session {
+    pub(crate) fn session(&self) -> Session {
         self.aio.session().expect("a session")
     }
 
     /// Slots with memory for `blocks` blocks each, filled with a pattern that no file holds.
-    pub fn slots(&self, count: usize, blocks: u32) -> Operations {
+    pub(crate) fn slots(&self, count: usize, blocks: u32) -> Operations {
         self.slots_with(count, blocks, Vec::new())
     }
 
-    pub fn slots_with(
+    pub(crate) fn slots_with(
         &self,
         count: usize,
         blocks: u32,
@@ -155,7 +157,7 @@ impl Rig {
     }
 
     /// Waits until nothing is in flight and every completer has gone home.
-    pub fn settle(&self) {
+    pub(crate) fn settle(&self) {
         self.wait_until("nothing in flight", || self.aio.handles_in_use() == 0);
         if self.bench.is_simulated() {
             pause(Duration::from_micros(1));
@@ -164,7 +166,7 @@ impl Rig {
 
     /// Waits for a state that no event announces: by looking again and again, after every other
     /// thread has had its turn.
-    pub fn wait_until(&self, what: &str, done: impl Fn() -> bool) {
+    pub(crate) fn wait_until(&self, what: &str, done: impl Fn() -> bool) {
         let begin = clock::now();
         while !done() {
             let waited = clock::now().since(begin);
@@ -177,25 +179,25 @@ impl Rig {
     }
 
     /// Lets every other thread go as far as it can, under the scheduler.
-    pub fn quiet(&self) {
+    pub(crate) fn quiet(&self) {
         assert!(self.bench.is_simulated(), "only virtual time tells");
         pause(Duration::from_micros(1));
     }
 
     /// The row of an I/O in the snapshot.
-    pub fn row(&self, io: trunkline_aio::WaitRef) -> Option<trunkline_aio::IoRow> {
+    pub(crate) fn row(&self, io: trunkline_aio::WaitRef) -> Option<trunkline_aio::IoRow> {
         let rows = self.aio.snapshot();
         rows.into_iter().find(|row| (row.io_id, row.io_generation) == (io.io_id(), io.generation()))
     }
 
     /// Holds everything that the storage gets for `device`, where that can be done.
-    pub fn hold(&self, device: u64) {
+    pub(crate) fn hold(&self, device: u64) {
         self.disk.hold(device);
     }
 }
 
 /// Reads `blocks` blocks at block `first` into a slot; does not wait.
-pub fn read(
+pub(crate) fn read(
     session: &mut Session,
     file: &File,
     first: u32,
@@ -209,7 +211,7 @@ pub fn read(
 }
 
 /// Fills a slot with `version` of the blocks and writes them; does not wait.
-pub fn write(
+pub(crate) fn write(
     session: &mut Session,
     file: &File,
     first: u32,
@@ -232,35 +234,35 @@ pub fn write(
 }
 
 /// Waits for a slot that must end well.
-pub fn wait_ok(session: &mut Session, slots: &mut Operations, slot: usize) -> Outcome {
+pub(crate) fn wait_ok(session: &mut Session, slots: &mut Operations, slot: usize) -> Outcome {
     let outcome = session.wait(slots, slot).expect("not cancelled");
     assert_eq!(outcome.status, trunkline_aio::Status::Ok, "{outcome:?}");
     outcome
 }
 
 /// What a slot's memory holds.
-pub fn memory(slots: &mut Operations, slot: usize) -> Vec<u8> {
+pub(crate) fn memory(slots: &mut Operations, slot: usize) -> Vec<u8> {
     slots.memory(slot).expect("idle").iter().flat_map(|lease| lease.iter().copied()).collect()
 }
 
 /// Version 0 of blocks of file 0.
-pub fn original(first: u32, blocks: u32) -> Vec<u8> {
+pub(crate) fn original(first: u32, blocks: u32) -> Vec<u8> {
     (first..first + blocks).flat_map(|block| content(0, block, 0)).collect()
 }
 
 /// Starts a thread of the façade; its panic is the test's when it is joined.
-pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle {
+pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle {
     thread::spawn(name, body).expect("a thread")
 }
 
 /// Runs a case everywhere.
-pub fn check(case: fn(Bench)) {
+pub(crate) fn check(case: fn(Bench)) {
     check_real(case);
     check_simulated(case);
 }
 
 /// Runs a case on real files, under each method, with and without the look into the page cache.
-pub fn check_real(case: fn(Bench)) {
+pub(crate) fn check_real(case: fn(Bench)) {
     for method in REAL {
         case(Bench::real(method));
         case(Bench { cached: true, ..Bench::real(method) });
@@ -268,21 +270,21 @@ pub fn check_real(case: fn(Bench)) {
 }
 
 /// Runs a case on the simulated disk, under each method and many seeds.
-pub fn check_simulated(case: fn(Bench)) {
+pub(crate) fn check_simulated(case: fn(Bench)) {
     for method in SIMULATED {
         check_seeds(method, SEEDS, case);
     }
 }
 
 /// Runs a case on the simulated disk under one method.
-pub fn check_seeds(method: MethodKind, seeds: u64, case: fn(Bench)) {
+pub(crate) fn check_seeds(method: MethodKind, seeds: u64, case: fn(Bench)) {
     for seed in 0..seeds {
         run_seed(method, seed, case);
     }
 }
 
 /// Runs a case once.
-pub fn run_seed(method: MethodKind, seed: u64, case: fn(Bench)) -> sched::Report {
+pub(crate) fn run_seed(method: MethodKind, seed: u64, case: fn(Bench)) -> sched::Report {
     let bench = Bench::simulated(method, seed);
     let result = sched::run(sched::Config::new(seed), move || case(bench));
     result.unwrap_or_else(|failure| panic!("{method}: {failure}"))

@@ -51,7 +51,9 @@ fn a_deadlock_is_found_and_its_tasks_are_named() {
     let found = failure(7, || {
         let never = Arc::new(Futex::new(0));
         let other = Arc::clone(&never);
-        drop(spawn("left alone", move || drop(other.wait(0, None))));
+        drop(spawn("left alone", move || {
+            other.wait(0, None);
+        }));
         never.wait(0, None);
     });
     let text = found.expect("a deadlock").to_string();
@@ -199,8 +201,7 @@ fn seeds_come_from_the_scheduler() {
         let theirs = Arc::clone(&found);
         let body = move || theirs.lock().extend([random::seed(), random::seed()]);
         sched::run(sched::Config::new(seed), body).expect("no failure");
-        let found = found.lock().clone();
-        found
+        std::mem::take(&mut *found.lock())
     };
     assert_eq!(seeds(1), seeds(1));
     assert_ne!(seeds(1), seeds(2));
