@@ -131,6 +131,12 @@ impl Disk {
         self.ring();
     }
 
+    /// Every mount works again.
+    pub fn release_all(&self) {
+        self.state.lock().held.clear();
+        self.ring();
+    }
+
     /// Waits until `count` I/Os have got stuck at mounts that hang.
     pub fn wait_stuck(&self, count: usize) {
         self.wait(|state| state.stuck + state.held_in_device >= count);

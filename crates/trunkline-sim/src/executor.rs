@@ -15,6 +15,9 @@ use trunkline_aio::{Execute, File, Request};
 pub struct SimExecutor {
     disk: Arc<Disk>,
     plan: Plan,
+    /// One look in so many finds its blocks in memory; 0 is none.
+    cached_one_in: u64,
+    looks: AtomicU64,
     advised: AtomicU64,
 }
 
@@ -27,7 +30,20 @@ impl fmt::Debug for SimExecutor {
 impl SimExecutor {
     /// Executes on `disk`, with the faults of `plan`.
     pub fn new(disk: &Arc<Disk>, plan: Plan) -> Self {
-        Self { disk: Arc::clone(disk), plan, advised: AtomicU64::new(0) }
+        Self {
+            disk: Arc::clone(disk),
+            plan,
+            cached_one_in: 0,
+            looks: AtomicU64::new(0),
+            advised: AtomicU64::new(0),
+        }
+    }
+
+    /// With a page cache that one look in `looks` finds its blocks in.
+    #[must_use]
+    pub fn with_cache(mut self, looks: u64) -> Self {
+        self.cached_one_in = looks;
+        self
     }
 
     /// Ranges that it was told would be read soon.
@@ -46,6 +62,14 @@ impl Execute for SimExecutor {
             _ => {}
         }
         self.disk.perform(request, fault)
+    }
+
+    fn execute_cached(&self, request: &mut Request<'_>) -> Option<i32> {
+        let look = self.looks.fetch_add(1, Ordering::SeqCst) + 1;
+        let hit = self.cached_one_in != 0 && look.is_multiple_of(self.cached_one_in);
+        let length = i32::try_from(request.length).ok()?;
+        // What is in memory needs no storage, so nothing goes wrong with it.
+        (hit && self.disk.perform(request, None) == length).then_some(length)
     }
 
     fn advise(&self, _file: &File, _offset: u64, _length: u64) -> bool {

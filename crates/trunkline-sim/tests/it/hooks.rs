@@ -27,26 +27,35 @@ pub(crate) struct Hooks {
 struct Stop {
     state: State,
     filter: Filter,
-    held: Held,
+    place: Place,
 }
 
-/// A thread that will be, or is, held at a transition.
+/// A thread that will be, or is, held at a transition. It goes on when this is dropped, so a test
+/// that fails meanwhile ends instead of hanging.
+pub(crate) struct Held(Place);
+
 #[derive(Clone, Default)]
-pub(crate) struct Held {
+struct Place {
     gate: Gate,
     io: Arc<Mutex<Option<WaitRef>>>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.gate.open();
+    }
 }
 
 impl Held {
     /// Waits until a thread is held, and says with which I/O.
     pub(crate) fn wait(&self) -> WaitRef {
-        self.gate.wait_for(1);
-        self.io.lock().expect("set before the gate")
+        self.0.gate.wait_for(1);
+        self.0.io.lock().expect("set before the gate")
     }
 
     /// Lets it go on.
     pub(crate) fn release(&self) {
-        self.gate.open();
+        self.0.gate.open();
     }
 }
 
@@ -57,10 +66,9 @@ impl Hooks {
         state: State,
         filter: impl Fn(&Observed) -> bool + Send + 'static,
     ) -> Held {
-        let held = Held::default();
-        let stop = Stop { state, filter: Box::new(filter), held: held.clone() };
-        self.stops.lock().push(stop);
-        held
+        let place = Place::default();
+        self.stops.lock().push(Stop { state, filter: Box::new(filter), place: place.clone() });
+        Held(place)
     }
 
     /// Lets `look` look after each transition, or a few of them, until `stop_watching`.
@@ -131,8 +139,8 @@ impl Probe for Hooks {
             at.map(|at| stops.remove(at))
         };
         if let Some(stop) = found {
-            *stop.held.io.lock() = Some(io.io);
-            stop.held.gate.pass();
+            *stop.place.io.lock() = Some(io.io);
+            stop.place.gate.pass();
         }
     }
 

@@ -14,6 +14,7 @@ mod rig;
 mod scheduler;
 mod snapshots;
 mod switching;
+mod tasks;
 mod vanish;
 mod waiting;
 mod workloads;

@@ -14,7 +14,7 @@ use trunkline_aio::{
 use trunkline_sim::{BLOCK, Disk, Plan, SimExecutor, SimMethod, content, pause};
 
 /// Seeds of each case and method on the simulated disk.
-pub(crate) const SEEDS: u64 = 30;
+pub(crate) const SEEDS: u64 = 60;
 
 /// The methods that can run under the scheduler.
 pub(crate) const SIMULATED: [MethodKind; 3] =
@@ -93,6 +93,13 @@ impl Bench {
     }
 }
 
+/// A test that fails while a mount hangs must end all the same.
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.disk.release_all();
+    }
+}
+
 impl Rig {
     /// Opens a file for writing; made with `blocks` blocks, each in version 0 of file 0, if it is
     /// not there.
@@ -128,8 +135,8 @@ impl Rig {
     }
 
     /// Ends the instance, unless somebody else has it too; its files stay.
-    pub(crate) fn end(self) -> Option<tempfile::TempDir> {
-        self.folder
+    pub(crate) fn end(mut self) -> Option<tempfile::TempDir> {
+        self.folder.take()
     }
 
     pub(crate) fn session(&self) -> Session {

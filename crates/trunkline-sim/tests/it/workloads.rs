@@ -31,7 +31,7 @@ fn simulated(bench: Bench, rates: Rates, methods: &'static [MethodKind]) -> Opti
         .session_quota(6)
         .region_bytes(1 << 20)
         .worker_queue(5)
-        .executor(Arc::new(SimExecutor::new(&disk, plan.clone())))
+        .executor(Arc::new(SimExecutor::new(&disk, plan.clone()).with_cache(3)))
         .custom_method(Arc::new(SimMethod::new(&disk, plan, 4)))
         .method(bench.method)
         .start()

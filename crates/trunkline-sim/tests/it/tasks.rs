@@ -1,0 +1,233 @@
+//! Sessions that are driven by tasks: polled for any I/O and for a handle, woken from outside; and
+//! what callbacks may own.
+
+use crate::rig::{check, check_seeds, memory, original, read, spawn, wait_ok};
+use std::future::poll_fn;
+use std::task::{Context, Poll, Wake, Waker};
+use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use trunkline_aio::sync::{Arc, Futex, Mutex};
+use trunkline_aio::{
+    Aio, Callback, Cancelled, Class, Completion, MethodKind, Outcome, State, Status, Weight,
+};
+use trunkline_sim::BLOCK;
+
+struct Alarm(Futex);
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.0.word().fetch_add(1, Ordering::SeqCst);
+        self.0.wake(u32::MAX >> 1);
+    }
+}
+
+/// Runs one future to its end in this thread.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let alarm = Arc::new(Alarm(Futex::new(0)));
+    let waker = Waker::from(Arc::clone(&alarm));
+    let mut future = std::pin::pin!(future);
+    loop {
+        let seen = alarm.0.word().load(Ordering::SeqCst);
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => alarm.0.wait(seen, None),
+        };
+    }
+}
+
+/// A task with more to read than it has handles: it polls for handles and for any result.
+#[test]
+fn a_task_polls_for_handles_and_for_any_result() {
+    check(|bench| {
+        let rig = bench.start_with(|builder| builder.handles(4, 0, 0).session_quota(3));
+        let file = rig.file("a", 20);
+        let mut session = rig.session();
+        session.set_may_block(false);
+        let mut slots = rig.slots(8, 1);
+        let mut wanted = [None; 8];
+        let (mut next, mut got) = (0, 0);
+        block_on(poll_fn(|context| {
+            while next < 20 {
+                let Some(slot) = slots.free_slot() else { break };
+                match session.poll_acquire(context, Class::LookAhead) {
+                    Poll::Pending => break,
+                    Poll::Ready(io) => {
+                        let io = io.expect("not cancelled");
+                        let offset = u64::from(next) * BLOCK as u64;
+                        io.read(&file, offset, BLOCK as u32, &mut slots, slot).expect("defined");
+                        wanted[slot] = Some(next);
+                        next += 1;
+                    }
+                }
+            }
+            while slots.pending() > 0 {
+                match session.poll_any(context, &mut slots) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(result) => {
+                        let (slot, outcome) = result.expect("not cancelled");
+                        assert_eq!(outcome.status, Status::Ok);
+                        let block = wanted[slot].take().expect("issued");
+                        assert_eq!(memory(&mut slots, slot), original(block, 1));
+                        got += 1;
+                    }
+                }
+            }
+            if next < 20 {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Poll::Ready(())
+        }));
+        assert_eq!(got, 20);
+        assert_eq!(session.waits().0, 0, "a task never sleeps in the session");
+    });
+}
+
+/// Somebody else's news wakes a session as its I/O does, and what it had staged goes out first.
+#[test]
+fn a_notified_session_looks_again() {
+    check(|bench| {
+        let rig = Arc::new(bench.start_with(|builder| builder.try_cached_below(0)));
+        let file = rig.file("a", 4);
+        let mut session = rig.session();
+        let mut slots = rig.slots(1, 1);
+        let granted = Arc::new(AtomicBool::new(false));
+        let mut batch = session.batch();
+        let io = read(&mut batch, &file, 2, 1, &mut slots, 0);
+        let (notifier, theirs, grants) = (batch.notifier(), Arc::clone(&rig), Arc::clone(&granted));
+        let other = spawn("grants", move || {
+            // Holds what the first one wants until that one's staged read is done.
+            theirs.session().join(io).expect("not cancelled");
+            grants.store(true, Ordering::SeqCst);
+            notifier.notify();
+        });
+        batch.wait_for(|| granted.load(Ordering::SeqCst)).expect("not cancelled");
+        drop(batch);
+        other.join().expect("grants");
+        wait_ok(&mut session, &mut slots, 0);
+        session.canceller().cancel();
+        assert_eq!(session.wait_for(|| false), Err(Cancelled));
+    });
+}
+
+/// Says where it was dropped, and owns whatever a callback may own.
+struct Owner {
+    dropped_by: Arc<Mutex<Option<String>>>,
+    aio: Option<Aio>,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // Last, as it may end the instance.
+        let name = std::thread::current().name().unwrap_or_default().to_owned();
+        *self.dropped_by.lock() = Some(name);
+        drop(self.aio.take());
+    }
+}
+
+impl Callback for Owner {
+    fn name(&self) -> &'static str {
+        "owner"
+    }
+    fn weight(&self) -> Weight {
+        Weight::Light
+    }
+    fn complete(&self, _io: &mut Completion<'_>, prior: Outcome) -> Outcome {
+        prior
+    }
+}
+
+/// A completion that turns out to be the last user of the slots does not run the destructors of
+/// their callbacks: they are the embedder's code.
+#[test]
+fn callbacks_of_dropped_slots_are_dropped_by_a_worker() {
+    check_seeds(MethodKind::Custom, 30, |bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 4);
+        let dropped_by = Arc::new(Mutex::new(None));
+        let owner = Owner { dropped_by: Arc::clone(&dropped_by), aio: None };
+        let mut session = rig.session();
+        let mut slots = rig.slots_with(1, 1, vec![Arc::new(owner)]);
+        rig.hold(1);
+        read(&mut session, &file, 1, 1, &mut slots, 0);
+        rig.disk.wait_stuck(1);
+        drop(slots);
+        assert_eq!(*dropped_by.lock(), None, "the I/O still has them");
+        rig.disk.release(1);
+        rig.wait_until("dropped", || dropped_by.lock().is_some());
+        let name = dropped_by.lock().clone().expect("dropped");
+        assert!(name.starts_with("aio worker"), "dropped by {name}");
+    });
+}
+
+/// The last clone of an instance may hang on a callback of an I/O under way: it ends in the hands
+/// of a thread of its own, which must not wait for itself.
+#[test]
+fn an_instance_may_end_in_the_hands_of_its_own_worker() {
+    for method in [MethodKind::Worker, MethodKind::Custom] {
+        check_seeds(method, 30, |bench| {
+            let rig = bench.start();
+            let file = rig.file("a", 4);
+            let dropped_by = Arc::new(Mutex::new(None));
+            let aio = Some(rig.aio.clone());
+            let owner = Owner { dropped_by: Arc::clone(&dropped_by), aio };
+            let mut session = rig.session();
+            let mut slots = rig.slots_with(1, 1, vec![Arc::new(owner)]);
+            rig.hold(1);
+            read(&mut session, &file, 1, 1, &mut slots, 0);
+            rig.disk.wait_stuck(1);
+            let hooks = Arc::clone(&rig.hooks);
+            // The rig lets the mount go on as it goes.
+            drop((slots, session, file, rig));
+            // If the instance did not end, its tasks would be a deadlock of the run.
+            trunkline_sim::pause(std::time::Duration::from_secs(1));
+            assert_eq!(hooks.passed(State::CompletedLocal, State::Idle), 1);
+            assert!(dropped_by.lock().is_some());
+        });
+    }
+}
+
+/// A batch wakes one worker, the lowest that is idle; that one wakes the next if there is more.
+/// Tasks run here until they sleep, so the first to execute is the one that was woken.
+#[test]
+fn a_batch_wakes_one_worker() {
+    static OTHERS: AtomicU32 = AtomicU32::new(0);
+    for seed in 0..40 {
+        let config = trunkline_aio::sync::sched::Config {
+            switch_one_in: u32::MAX,
+            ..trunkline_aio::sync::sched::Config::new(seed)
+        };
+        let result = trunkline_aio::sync::sched::run(config, move || {
+            let bench = crate::rig::Bench::simulated(MethodKind::Worker, seed);
+            let workers = trunkline_aio::WorkerSettings {
+                min: 4,
+                ..trunkline_aio::WorkerSettings::default()
+            };
+            let rig = bench.start_with(|builder| builder.workers(workers));
+            rig.wait_until("four workers", || rig.aio.worker_count() == 4);
+            rig.quiet();
+            let file = rig.file("a", 16);
+            let first = Arc::new(Mutex::new(None));
+            let executed = Arc::clone(&first);
+            rig.hooks.change_results(move |_, raw| {
+                let name = std::thread::current().name().unwrap_or_default().to_owned();
+                executed.lock().get_or_insert(name);
+                raw
+            });
+            let mut session = rig.session();
+            let mut slots = rig.slots(16, 1);
+            {
+                let mut batch = session.batch();
+                for slot in 0..16 {
+                    read(&mut batch, &file, slot, 1, &mut slots, slot as usize);
+                }
+            }
+            for slot in 0..16 {
+                wait_ok(&mut session, &mut slots, slot);
+            }
+            let lowest = first.lock().as_deref() == Some("aio worker 0");
+            OTHERS.fetch_add(u32::from(!lowest), Ordering::SeqCst);
+        });
+        result.unwrap_or_else(|failure| panic!("{failure}"));
+    }
+    assert_eq!(OTHERS.load(Ordering::SeqCst), 0, "others were awake as well");
+}
