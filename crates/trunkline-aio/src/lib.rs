@@ -83,7 +83,7 @@ mod snapshot;
 mod stats;
 
 pub use outcome::{DETAIL_MAX, Outcome, Status};
-pub use state::{STATES, Seen, State};
+pub use state::{STATES, State};
 pub use wait::WaitRef;
 
 #[cfg(not(loom))]

@@ -80,13 +80,13 @@ impl State {
 
 /// One reading of a [`StateWord`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// The state.
-    pub state: State,
+    pub(crate) state: State,
     /// Whether a completer has claimed it.
-    pub claimed: bool,
+    pub(crate) claimed: bool,
     /// The generation; starts at 1, so that 0 is never valid.
-    pub generation: u64,
+    pub(crate) generation: u64,
 }
 
 const CLAIMED: u64 = 1 << 3;
