@@ -332,3 +332,28 @@ fn eagain_for_good_becomes_an_error() {
         crate::rig::check_seeds(method, 2, case);
     }
 }
+
+/// Many results that come at once, each of another length, reach each its own I/O.
+#[test]
+fn results_that_come_together_are_not_mixed_up() {
+    check(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 32);
+        let (mut session, mut slots) = (rig.session(), rig.slots(16, 6));
+        for _ in 0..if bench.is_simulated() { 1 } else { 50 } {
+            {
+                let mut batch = session.batch();
+                for slot in 0..16 {
+                    read(&mut batch, &file, slot, slot % 6 + 1, &mut slots, slot as usize);
+                }
+            }
+            for slot in 0..16 {
+                let outcome = wait_ok(&mut session, &mut slots, slot);
+                let blocks = slot as u32 % 6 + 1;
+                assert_eq!(outcome.count, blocks * BLOCK as u32, "{bench:?} slot {slot}");
+                let found = &memory(&mut slots, slot)[..outcome.count as usize];
+                assert!(found == original(slot as u32, blocks), "{bench:?} slot {slot}");
+            }
+        }
+    });
+}

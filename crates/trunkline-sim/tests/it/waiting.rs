@@ -289,6 +289,49 @@ fn a_task_that_no_longer_polls_for_a_handle_swallows_no_wake() {
     }
 }
 
+/// A completion frees a handle for somebody who has nothing to do with it.
+#[test]
+fn a_completion_wakes_a_stranger_who_waits_for_a_handle() {
+    check_free(|bench| {
+        let rig = Arc::new(bench.start_with(|builder| builder.handles(1, 0, 0)));
+        let file = rig.file("a", 4);
+        rig.hold(1);
+        let mut issuer = rig.session();
+        let mut slots = rig.slots(1, 1);
+        let io = read(&mut issuer, &file, 1, 1, &mut slots, 0);
+        let theirs = Arc::clone(&rig);
+        let waiter = spawn("waiter", move || {
+            let mut session = theirs.session();
+            session.acquire(Class::Foreground).expect("not cancelled").release();
+            assert!(session.is_complete(io));
+        });
+        rig.quiet();
+        rig.disk.release(1);
+        waiter.join().expect("gets the handle");
+        wait_ok(&mut issuer, &mut slots, 0);
+    });
+}
+
+/// A result that is taken by its slot, in the moment it comes, is not found again by wait_any.
+#[test]
+fn a_result_taken_by_its_slot_is_not_found_again() {
+    check_free(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 4);
+        let mut session = rig.session();
+        let mut slots = rig.slots(2, 1);
+        for _ in 0..10 {
+            read(&mut session, &file, 0, 1, &mut slots, 0);
+            read(&mut session, &file, 1, 1, &mut slots, 1);
+            wait_ok(&mut session, &mut slots, 0);
+            let (slot, outcome) = session.wait_any(&mut slots).expect("not cancelled");
+            assert_eq!((slot, outcome.status), (1, Status::Ok));
+            assert_eq!(slots.pending(), 0);
+            assert_eq!(slots.first_done(), None);
+        }
+    });
+}
+
 /// Many sessions wait for a handle that does not come: they sleep, and do not wake one another.
 #[test]
 fn waiters_for_a_handle_sleep_quietly() {
