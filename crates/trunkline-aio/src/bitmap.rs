@@ -66,6 +66,11 @@ impl Bitmap {
         }
     }
 
+    /// How many numbers are in the set at this moment.
+    pub(crate) fn count(&self) -> usize {
+        self.words.iter().map(|word| word.load(Ordering::SeqCst).count_ones() as usize).sum()
+    }
+
     /// The lowest number in the set that is `wanted`, at this moment.
     pub(crate) fn find(&self, wanted: impl Fn(u32) -> bool) -> Option<u32> {
         self.words.iter().enumerate().find_map(|(at, word)| {

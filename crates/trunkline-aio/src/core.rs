@@ -30,6 +30,7 @@ use crate::stats::Stats;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, thread};
 use crate::wait::WaitRef;
+use crate::wakes::Wakes;
 use std::fmt;
 
 /// Who ran a completion.
@@ -245,7 +246,12 @@ impl Core {
     ///
     /// # Panics
     /// If the token is another instance's.
-    pub fn reap(&self, mut io: Submitted, raw: i32) -> Reaped {
+    pub fn reap(&self, io: Submitted, raw: i32) -> Reaped {
+        self.reap_one_of(io, raw, &mut Wakes::new(&self.sessions))
+    }
+
+    /// [`Core::reap`] for one result of a batch: its session is woken when `wakes` is dropped.
+    pub(crate) fn reap_one_of(&self, mut io: Submitted, raw: i32, wakes: &mut Wakes<'_>) -> Reaped {
         self.check(&io);
         let reference = io.io;
         let index = reference.index;
@@ -263,7 +269,7 @@ impl Core {
         self.finish(io, raw);
         if !heavy {
             if handle.word.claim(reference.generation) {
-                self.complete(reference, Completer::Reaper);
+                wakes.add(self.complete_unsignalled(reference, Completer::Reaper));
             }
             return Reaped::Done;
         }
@@ -374,6 +380,12 @@ impl Core {
     /// Runs the callbacks, delivers the result, frees the handle and wakes who waits. The caller
     /// has claimed the handle. Never blocks, allocates or raises.
     fn complete(&self, io: WaitRef, completer: Completer) {
+        let session = self.complete_unsignalled(io, completer);
+        self.sessions[session as usize].event.completed(1);
+    }
+
+    /// The same but for the session that issued the I/O, which is still to be woken.
+    fn complete_unsignalled(&self, io: WaitRef, completer: Completer) -> u32 {
         let guard = AbortOnPanic;
         let handle = &self.handles[io.index as usize];
         let view = &handle.view;
@@ -388,7 +400,8 @@ impl Core {
         self.advance(io, State::CompletedIo, State::CompletedShared);
 
         let device = view.device_time();
-        let session = &self.sessions[view.session.load(Ordering::Relaxed) as usize];
+        let issuer = view.session.load(Ordering::Relaxed);
+        let session = &self.sessions[issuer as usize];
         self.stats.completed(io.index, view, outcome, device, completer);
         table.store(slot, outcome, device);
         self.advance(io, State::CompletedShared, State::CompletedLocal);
@@ -409,13 +422,13 @@ impl Core {
         };
         table.publish(slot);
         buried |= self.graveyard.bury_table(table);
-        session.event.signal();
         handle.joiners.drain(|joiner| self.sessions[joiner as usize].event.signal());
         self.capacity.freed(&self.sessions);
         if buried {
             self.methods.pool().kick();
         }
         std::mem::forget(guard);
+        issuer
     }
 
     fn run_callbacks(&self, io: WaitRef, table: &Table, slot: u32, file: &crate::File) -> Outcome {

@@ -5,7 +5,7 @@
 //! to a session that runs costs one atomic addition and no system call. A task can leave a waker
 //! instead of sleeping.
 
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Futex, FutexWait, Mutex};
 use std::task::Waker;
 use std::time::Duration;
@@ -19,6 +19,8 @@ pub(crate) struct Event {
     futex: Futex,
     has_waker: AtomicBool,
     waker: Mutex<Option<Waker>>,
+    /// Completions that are wanted before a signal; with 0 or 1 the next one signals.
+    wanted: AtomicU32,
 }
 
 /// A reading of the event; [`Event::wait`] sleeps only while it is current.
@@ -27,7 +29,12 @@ pub(crate) struct Epoch(u32);
 
 impl Event {
     pub(crate) fn new() -> Self {
-        Self { futex: Futex::new(0), has_waker: AtomicBool::new(false), waker: Mutex::new(None) }
+        Self {
+            futex: Futex::new(0),
+            has_waker: AtomicBool::new(false),
+            waker: Mutex::new(None),
+            wanted: AtomicU32::new(0),
+        }
     }
 
     /// Read before looking at what is waited for.
@@ -74,6 +81,41 @@ impl Event {
         }
     }
 
+    /// Whether `done` says that `count` completions are there; if not, further ones signal only
+    /// when there are. Each is to be visible to `done` before [`Event::completed`] is called.
+    pub(crate) fn has(&self, count: usize, done: impl Fn() -> usize) -> bool {
+        let mut seen = done();
+        // What becomes visible after the store counts down, what did before is seen here; both at
+        // once only signals too early.
+        while seen < count {
+            self.wanted.store((count - seen) as u32, Ordering::SeqCst);
+            let now = done();
+            if now == seen {
+                return false;
+            }
+            seen = now;
+        }
+        true
+    }
+
+    /// The next completion signals again.
+    pub(crate) fn has_enough(&self) {
+        self.wanted.store(0, Ordering::SeqCst);
+    }
+
+    /// Signals that `count` more of the session's I/Os are complete, unless it wants even more.
+    pub(crate) fn completed(&self, count: u32) {
+        let mut wanted = self.wanted.load(Ordering::SeqCst);
+        while wanted > count {
+            let less = wanted - count;
+            match self.wanted.compare_exchange(wanted, less, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return,
+                Err(now) => wanted = now,
+            }
+        }
+        self.signal();
+    }
+
     /// Wakes the session, whichever way it waits.
     pub(crate) fn signal(&self) {
         let old = self.futex.word().fetch_add(STEP, Ordering::SeqCst);
@@ -94,7 +136,6 @@ impl Event {
 mod loom_tests {
     use super::*;
     use crate::sync::Arc;
-    use crate::sync::atomic::AtomicU32;
 
     #[test]
     fn loom_no_signal_is_lost() {
@@ -146,5 +187,37 @@ mod loom_tests {
                 drop(thread.join());
             }
         });
+    }
+
+    /// One signal for two completions, whether they are told one by one or at once.
+    #[test]
+    fn loom_a_sleeper_that_wants_two_gets_two() {
+        for told in [[1, 1], [0, 2]] {
+            let mut model = loom::model::Builder::new();
+            // Without a bound it runs for minutes.
+            model.preemption_bound = Some(3);
+            model.check(move || {
+                let event = Arc::new(Event::new());
+                let done = Arc::new(AtomicU32::new(0));
+                let (event2, done2) = (Arc::clone(&event), Arc::clone(&done));
+                let thread = loom::thread::spawn(move || {
+                    for count in told {
+                        done2.fetch_add(1, Ordering::SeqCst);
+                        if count > 0 {
+                            event2.completed(count);
+                        }
+                    }
+                });
+                loop {
+                    let seen = event.epoch();
+                    if event.has(2, || done.load(Ordering::SeqCst) as usize) {
+                        break;
+                    }
+                    event.wait(seen, None);
+                }
+                event.has_enough();
+                drop(thread.join());
+            });
+        }
     }
 }

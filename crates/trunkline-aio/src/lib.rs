@@ -81,6 +81,8 @@ mod session;
 mod snapshot;
 #[cfg(not(loom))]
 mod stats;
+#[cfg(not(loom))]
+mod wakes;
 
 pub use outcome::{DETAIL_MAX, Outcome, Status};
 pub use state::{STATES, State};

@@ -163,6 +163,11 @@ impl Operations {
         self.table.slots[slot].state.load(Ordering::SeqCst) == DONE
     }
 
+    /// Slots done and not yet taken.
+    pub fn done_count(&self) -> usize {
+        self.table.done.count()
+    }
+
     /// Some slot that is done.
     pub fn first_done(&self) -> Option<usize> {
         self.table.done.find(|slot| self.is_done(slot as usize)).map(|slot| slot as usize)

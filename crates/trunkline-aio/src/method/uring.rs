@@ -12,6 +12,7 @@ use crate::core::{Core, Reaped};
 use crate::fallback::Fallback;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Futex, Mutex, channel, thread};
+use crate::wakes::Wakes;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -204,10 +205,11 @@ fn drive(core: &Arc<Core>, driver: &Driver, mut ring: Ring) {
         // overwritten as soon as the head has moved.
         ring.reap(&mut finished);
         let mut helpers = false;
+        let mut wakes = Wakes::new(&core.sessions);
         for (index, raw) in finished.drain(..) {
             let io = core.token(index);
             let lane = core.lane(&io);
-            match core.reap(io, raw) {
+            match core.reap_one_of(io, raw, &mut wakes) {
                 Reaped::Done => waiting.finished(lane),
                 Reaped::Helpers => {
                     waiting.finished(lane);
@@ -216,6 +218,7 @@ fn drive(core: &Arc<Core>, driver: &Driver, mut ring: Ring) {
                 Reaped::Again(io) => waiting.put_back(lane, io.index()),
             }
         }
+        drop(wakes);
         if helpers {
             core.wake_helpers();
         }

@@ -245,6 +245,27 @@ impl Session {
         Ok((slot, taken(operations, slot)))
     }
 
+    /// Waits until `count` of the operations' I/Os are done, or all that are pending, and leaves
+    /// their results in the slots. One wake-up brings them all: an issuer that refills its window
+    /// in groups saves those in between.
+    ///
+    /// # Errors
+    /// The session was cancelled; the I/Os go on.
+    /// # Panics
+    /// If a slot was issued by another session.
+    pub fn wait_some(&mut self, operations: &Operations, count: usize) -> Result<(), Cancelled> {
+        let mine = operations.refs.iter().flatten().all(|(_, issuer)| *issuer == self.id);
+        assert!(mine, "wait_some needs operations of this session");
+        let core = Arc::clone(&self.core);
+        let event = &core.sessions[self.id as usize].event;
+        let count = count.min(operations.pending());
+        let result = self.wait_until(Wish::Any, Among(&operations.refs), || {
+            event.has(count, || operations.done_count())
+        });
+        event.has_enough();
+        result
+    }
+
     /// The result of a slot if it is there; otherwise the task is woken when it may be.
     ///
     /// # Errors

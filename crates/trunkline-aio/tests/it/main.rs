@@ -104,3 +104,34 @@ fn written_bytes_are_there_after_fdatasync() {
         }
     }
 }
+
+#[test]
+fn waiting_for_some_brings_at_least_as_many() {
+    let sample = sample(64);
+    for method in METHODS {
+        let aio = start(method);
+        let file = aio.open(sample.path(), OpenOptions::default()).expect("opens");
+        let mut session = aio.session().expect("a session");
+        let mut operations = Operations::new(16, Vec::new());
+        for slot in 0..16 {
+            let lease = aio.region().lease(1).expect("a frame");
+            operations.memory(slot).expect("idle").push(lease);
+        }
+        // Every count, more than are pending among them.
+        for count in 0..=17_usize {
+            let mut batch = session.batch();
+            for slot in 0..16 {
+                let io = batch.acquire(Class::Maintenance).expect("a handle");
+                let offset = (slot * BLOCK) as u64;
+                io.read(&file, offset, BLOCK as u32, &mut operations, slot).expect("defined");
+            }
+            drop(batch);
+            while operations.pending() > 0 {
+                let wanted = count.min(operations.pending());
+                session.wait_some(&operations, count).expect("waits");
+                assert!(operations.done_count() >= wanted, "{method}: {count}");
+                session.wait_any(&mut operations).expect("waits");
+            }
+        }
+    }
+}
