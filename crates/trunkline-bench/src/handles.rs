@@ -123,7 +123,7 @@ impl Handles {
         let mut ahead = offsets.clone();
         let advised = self.setup.method == MethodKind::Sync && !self.setup.direct;
         if advised {
-            for &offset in ahead.by_ref().take(self.setup.window) {
+            for &offset in ahead.by_ref().take(self.setup.window - 1) {
                 let file = &self.files[(offset / SEGMENT) as usize];
                 self.session.advise(file, offset % SEGMENT, u64::from(work.length));
             }
@@ -132,7 +132,9 @@ impl Handles {
             let refill = self.free.len() >= self.setup.refill || self.operations.pending() == 0;
             if refill && offsets.len() > 0 {
                 let mut batch = self.session.batch();
-                while !self.free.is_empty()
+                // Under advice, one after the other: more would be read ahead than the window.
+                let keep = if advised { self.free.len() - 1 } else { 0 };
+                while self.free.len() > keep
                     && let Some(&offset) = offsets.next()
                     && let Some(slot) = self.free.pop()
                 {
@@ -148,8 +150,9 @@ impl Handles {
             if self.operations.pending() == 0 {
                 return Ok(());
             }
-            let (slot, outcome) = self.session.wait_any(&mut self.operations)?;
-            self.settle(slot, outcome, work.length)?;
+            // Waiting for fewer would wake the session for nothing.
+            let missing = self.setup.refill.saturating_sub(self.free.len()).max(1);
+            self.session.wait_some(&self.operations, missing)?;
             while let Some(slot) = self.operations.first_done()
                 && let Some(outcome) = self.operations.take(slot)
             {

@@ -14,7 +14,7 @@ pub(crate) struct Target {
     pub(crate) rate: Option<f64>,
     /// Most CPU per operation over the reference's.
     pub(crate) cpu: Option<f64>,
-    /// Least mean number of reads in flight.
+    /// Least mean number of reads that the storage has at any time.
     pub(crate) in_flight: Option<f64>,
 }
 
@@ -71,7 +71,7 @@ impl Line {
         [
             least("rate", rate, self.rate_ratio.median),
             most("CPU", cpu, self.cpu_ratio.median),
-            least("in flight", in_flight, self.in_flight),
+            least("at storage", in_flight, self.at_storage),
         ]
         .into_iter()
         .flatten()

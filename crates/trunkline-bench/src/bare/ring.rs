@@ -29,9 +29,6 @@ impl Ring {
         unsafe { submitter.register_buffers(&[memory.iovec()]) }?;
         let descriptors: Vec<_> = files.open.iter().map(AsRawFd::as_raw_fd).collect();
         submitter.register_files(&descriptors)?;
-        // File systems that cannot start a read without waiting get kernel threads; by default
-        // those are fewer than the reads that shall be in flight.
-        submitter.register_iowq_max_workers(&mut [entries, 0])?;
         Ok(Self { ring, memory, segment: files.segment, _files: files, depth })
     }
 
