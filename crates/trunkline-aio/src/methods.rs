@@ -71,6 +71,18 @@ impl Methods {
         MethodKind::from_number(self.current.load(Ordering::SeqCst))
     }
 
+    /// The method that serves: from the moment a ring breaks the workers, also before the switch.
+    fn used(&self) -> MethodKind {
+        match self.current() {
+            MethodKind::IoUring if self.is_uring_broken() => MethodKind::Worker,
+            current => current,
+        }
+    }
+
+    fn is_uring_broken(&self) -> bool {
+        self.uring.lock().as_ref().is_some_and(|uring| uring.is_broken())
+    }
+
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool
     }
@@ -78,7 +90,7 @@ impl Methods {
     pub(crate) fn status(&self) -> MethodStatus {
         MethodStatus {
             requested: MethodKind::from_number(self.requested.load(Ordering::SeqCst)),
-            used: self.current(),
+            used: self.used(),
             fallbacks: self.fallbacks.lock().clone(),
             uring: self.uring.lock().as_ref().map(|uring| uring.features),
         }
@@ -155,15 +167,15 @@ impl Methods {
         Ok(())
     }
 
-    /// A driver's ring has failed: what is submitted from now on goes to the workers.
-    pub(crate) fn uring_broke(&self, errno: i32) {
-        self.leave_broken_uring();
+    /// A driver's ring has failed. Called before the driver refuses I/O, so that whoever is served
+    /// by workers instead can read why.
+    pub(crate) fn uring_breaks(&self, errno: i32) {
         self.note(Fallback::recognise(Lost::IoUring, errno));
     }
 
-    fn leave_broken_uring(&self) {
-        let broken = self.uring.lock().as_ref().is_some_and(|uring| uring.is_broken());
-        if broken {
+    /// Puts the workers in force if every driver refuses I/O.
+    pub(crate) fn leave_broken_uring(&self) {
+        if self.is_uring_broken() {
             let (uring, worker) = (MethodKind::IoUring as u8, MethodKind::Worker as u8);
             // Only if io_uring is in force; another switch may have come before us.
             let _ =

@@ -264,6 +264,7 @@ fn enter(core: &Core, driver: &Driver, ring: &mut Ring) -> Option<i32> {
 /// The ring no longer serves. What the kernel has not accepted moves to the workers and the ring
 /// never submits again; what it has accepted is still waited for, since it can still write memory.
 fn give_up(core: &Core, driver: &Driver, ring: &mut Ring, waiting: &mut Lanes, errno: i32) {
+    core.methods.uring_breaks(errno);
     {
         let mut inbox = driver.inbox.lock();
         driver.broken.store(true, Ordering::SeqCst);
@@ -273,5 +274,5 @@ fn give_up(core: &Core, driver: &Driver, ring: &mut Ring, waiting: &mut Lanes, e
     }
     ring.take_back(|index| waiting.put_back(core.lane(&core.token(index)), index));
     core.stats.moved(waiting.queued());
-    core.methods.uring_broke(errno);
+    core.methods.leave_broken_uring();
 }
