@@ -40,9 +40,6 @@ fn check(case: &Case) {
     cluster.link_tablespace(16_401, hung.path());
 
     let mut command = verify(&[], binary(), &cluster.path, case.method);
-    // Fewer than the kernel's own workers for io_uring, four per processor, which no mount has a
-    // share of: more than that, and one mount that hangs stops all under this method.
-    command.args(["--effective-io-concurrency", "3"]);
     let mut running = Running::start(command.args(DIRECT[usize::from(case.direct)]));
     hung.wait_for(Event::Hung, 1);
     sound.wait_for(Event::Finished, FILES as usize);

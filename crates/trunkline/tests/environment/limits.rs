@@ -49,7 +49,7 @@ fn few_descriptors_and_many_files() {
             assert_eq!(report.summary["io_method"], method, "{case}");
             assert_eq!(report.summary["files_scanned"], 5_000, "{case}");
             assert_eq!(report.summary["blocks_scanned"], 5_000, "{case}");
-            assert_eq!(report.stderr, "", "{case}");
+            assert!(!report.stderr.contains("the limit of open files"), "{case}");
         }
     }
 }
