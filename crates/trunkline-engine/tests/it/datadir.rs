@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -19,8 +20,14 @@ struct Living(Child);
 
 impl Living {
     fn new() -> Living {
-        // Waits for input that never comes.
-        Living(Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat started"))
+        let mut cat = Command::new("cat");
+        let mut child =
+            cat.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat started");
+        // Once it has answered it bears its own name; from then on it waits for input that never
+        // comes.
+        child.stdin.as_mut().expect("piped").write_all(b"?").expect("written");
+        child.stdout.as_mut().expect("piped").read_exact(&mut [0]).expect("answered");
+        Living(child)
     }
 
     fn pid_file(&self) -> String {
