@@ -106,10 +106,14 @@ fn one(bench: Bench, state: State, stranger: Stranger, issuer: Issuer, weight: W
     let started = Arc::new(AtomicBool::new(false));
     let (theirs, begun) = (Arc::clone(&rig), Arc::clone(&started));
     let other = spawn("stranger", move || {
+        // A look is over before the held thread goes on; what may sleep has begun.
+        if stranger == Stranger::Looks {
+            look(&theirs, io, state);
+        }
         begun.store(true, Ordering::SeqCst);
         match stranger {
             Stranger::Joins => theirs.session().join(io).expect("not cancelled"),
-            Stranger::Looks => look(&theirs, io, state),
+            Stranger::Looks => {}
             Stranger::Cancels => canceller.lock().take().expect("set before it issued").cancel(),
             Stranger::Closes => drop(file.lock().take()),
             Stranger::Acquires => {
