@@ -280,6 +280,13 @@ impl Task {
         // After a change of sessions the I/Os are another session's, and only waited for one by one.
         let mine = self.issued.iter().flatten().all(|issued| issued.session == session.id());
         let result = if mine {
+            let some = self.rng.below(4) as usize;
+            match session.wait_some(&self.slots, some) {
+                Ok(()) if self.slots.done_count() < some.min(self.slots.pending()) => {
+                    self.shared.find(format!("{some} were wanted, {:?} came", self.slots));
+                }
+                _ => {}
+            }
             session.wait_any(&mut self.slots)
         } else {
             let slot = self.issued.iter().position(Option::is_some).unwrap_or_default();

@@ -109,6 +109,96 @@ fn a_notified_session_looks_again() {
     });
 }
 
+/// Waiting for some in one go: so many are there afterwards, more if they came together, and none
+/// is lost when I/O of another set of the same session ends in between.
+#[test]
+fn waiting_for_some_returns_when_so_many_are_there() {
+    check(|bench| {
+        for heavy in [false, true] {
+            let rig = bench.start();
+            let file = rig.file("a", 16);
+            let mut session = rig.session();
+            let callbacks = || -> Vec<Arc<dyn Callback>> {
+                let weight = if heavy { Weight::Heavy } else { Weight::Light };
+                vec![Arc::new(Plain(weight))]
+            };
+            let (mut slots, mut others) =
+                (rig.slots_with(8, 1, callbacks()), rig.slots_with(4, 1, callbacks()));
+            {
+                let mut batch = session.batch();
+                for slot in 0..8 {
+                    read(&mut batch, &file, slot, 1, &mut slots, slot as usize);
+                    if slot < 4 {
+                        read(&mut batch, &file, 8 + slot, 1, &mut others, slot as usize);
+                    }
+                }
+            }
+            for count in [3, 5, 8, 100] {
+                session.wait_some(&slots, count).expect("not cancelled");
+                assert!(slots.done_count() >= count.min(8), "{bench:?}: {}", slots.done_count());
+            }
+            session.wait_some(&others, 4).expect("not cancelled");
+            for slot in 0..8 {
+                wait_ok(&mut session, &mut slots, slot);
+                assert_eq!(memory(&mut slots, slot), original(slot as u32, 1));
+            }
+            session.wait_some(&slots, 1).expect("at once: nothing is pending");
+            while others.pending() > 0 {
+                session.wait_any(&mut others).expect("not cancelled");
+            }
+            assert_eq!(others.done_count(), 0);
+        }
+    });
+}
+
+/// A wait for some that hangs can be cancelled, and leaves no count behind that would keep the
+/// next wait asleep.
+#[test]
+fn a_cancelled_wait_for_some_does_not_delay_the_next_wait() {
+    for method in [MethodKind::Worker, MethodKind::Custom] {
+        check_seeds(method, 30, |bench| {
+            let rig = bench.start();
+            let (slow, fast) = (rig.file_on("slow", 8, 1), rig.file_on("fast", 8, 2));
+            rig.hold(1);
+            let mut session = rig.session();
+            let mut slots = rig.slots(4, 1);
+            for slot in 0..2 {
+                read(&mut session, &slow, slot, 1, &mut slots, slot as usize);
+            }
+            read(&mut session, &fast, 2, 1, &mut slots, 2);
+            let canceller = session.canceller();
+            let cancel = spawn("cancel", move || {
+                trunkline_sim::pause(std::time::Duration::from_millis(1));
+                canceller.cancel();
+            });
+            assert_eq!(session.wait_some(&slots, 3), Err(Cancelled));
+            cancel.join().expect("cancels");
+            session.clear_cancel();
+            assert_eq!(slots.done_count(), 1);
+            assert_eq!(session.wait_any(&mut slots).expect("not cancelled").0, 2);
+            read(&mut session, &fast, 3, 1, &mut slots, 3);
+            assert_eq!(session.wait_any(&mut slots).expect("not cancelled").0, 3);
+            rig.disk.release(1);
+            session.wait_some(&slots, 2).expect("not cancelled");
+            assert_eq!(slots.done_count(), 2);
+        });
+    }
+}
+
+struct Plain(Weight);
+
+impl Callback for Plain {
+    fn name(&self) -> &'static str {
+        "plain"
+    }
+    fn weight(&self) -> Weight {
+        self.0
+    }
+    fn complete(&self, _io: &mut Completion<'_>, prior: Outcome) -> Outcome {
+        prior
+    }
+}
+
 /// Says where it was dropped, and owns whatever a callback may own.
 struct Owner {
     dropped_by: Arc<Mutex<Option<String>>>,
