@@ -7,6 +7,7 @@
 //! - [`settings`]: what a user may tune, under PostgreSQL's names and with its units and messages;
 //! - [`datadir`]: opening a PostgreSQL data directory read-only, refusing what is not safe to read,
 //!   and listing every relation file in it;
+//! - [`storage`]: relations as forks of segments, and the table of open files;
 //! - [`scan`]: reading many files whole, in any order, through a small window of pages;
 //! - [`verify`]: checking every page of a directory;
 //! - [`prewarm`]: reading files into the operating system's cache;
@@ -18,6 +19,8 @@
 pub mod settings;
 
 pub mod datadir;
+
+pub mod storage;
 
 pub mod scan;
 

@@ -8,7 +8,17 @@ use super::sources::{Source, Sources};
 const HOME: &str = "crates/trunkline-engine/src/";
 
 /// From the bottom up. A new module takes its place here first.
-const ORDER: &[&str] = &["settings", "datadir", "scan", "verify", "prewarm", "sample"];
+const ORDER: &[&str] = &[
+    "settings",
+    "datadir",
+    "storage",
+    "pool",
+    "read_stream",
+    "scan",
+    "verify",
+    "prewarm",
+    "sample",
+];
 
 /// No module names a higher one, and each has a place.
 pub(super) fn order(sources: &Sources, findings: &mut Findings) {

@@ -1,0 +1,54 @@
+//! The operating system's files, opened for reading through one instance of asynchronous I/O.
+//!
+//! Nothing but plain files is opened: a symbolic link in place of a segment could lead anywhere. (A
+//! tablespace is a link too, but one of a directory, and PostgreSQL's own way.)
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rustix::io::Errno;
+use trunkline_aio::{Aio, File, OpenOptions};
+
+use super::FileSystem;
+
+/// See the module. Keeps its instance alive.
+pub struct KernelFiles {
+    aio: Aio,
+}
+
+impl KernelFiles {
+    /// Files for I/O through `aio`.
+    pub fn new(aio: &Aio) -> Self {
+        Self { aio: aio.clone() }
+    }
+}
+
+impl FileSystem for KernelFiles {
+    fn open(&self, path: &Path, direct: bool) -> io::Result<File> {
+        let options = OpenOptions { direct, no_follow: true, ..OpenOptions::default() };
+        self.aio.open(path, options)
+    }
+
+    fn length(&self, file: &File) -> io::Result<u64> {
+        file.length()
+    }
+
+    fn file_length(&self, path: &Path) -> io::Result<Option<u64>> {
+        match fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
+            Ok(metadata) if metadata.is_symlink() => Err(Errno::LOOP.into()),
+            Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl fmt::Debug for KernelFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KernelFiles")
+    }
+}
