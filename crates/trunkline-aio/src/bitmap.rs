@@ -28,6 +28,11 @@ impl Bitmap {
         self.words[number as usize / 64].fetch_and(!bit, Ordering::SeqCst) & bit != 0
     }
 
+    /// Whether the set holds the number at this moment.
+    pub(crate) fn contains(&self, number: u32) -> bool {
+        self.words[number as usize / 64].load(Ordering::SeqCst) & (1 << (number % 64)) != 0
+    }
+
     /// Whether the set holds nothing at this moment.
     pub(crate) fn is_empty(&self) -> bool {
         self.words.iter().all(|word| word.load(Ordering::SeqCst) == 0)
@@ -66,6 +71,17 @@ impl Bitmap {
         }
     }
 
+    /// Calls `f` for each number in the set at this moment, and leaves them there.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(u32)) {
+        for (at, word) in self.words.iter().enumerate() {
+            let mut bits = word.load(Ordering::SeqCst);
+            while bits != 0 {
+                f(at as u32 * 64 + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
+        }
+    }
+
     /// How many numbers are in the set at this moment.
     pub(crate) fn count(&self) -> usize {
         self.words.iter().map(|word| word.load(Ordering::SeqCst).count_ones() as usize).sum()
@@ -97,6 +113,9 @@ mod tests {
         for number in [3, 70, 199] {
             set.insert(number);
         }
+        let mut all = Vec::new();
+        set.for_each(|number| all.push(number));
+        assert_eq!(all, [3, 70, 199]);
         assert_eq!(set.find(|_| true), Some(3));
         assert_eq!(set.find(|number| number > 3), Some(70));
         assert_eq!(set.pop(64), Some(70));

@@ -41,6 +41,8 @@ pub struct Staging<'a> {
 /// An I/O at completion.
 #[derive(Debug)]
 pub struct Completion<'a> {
+    /// The reference by which others wait for it; they are woken after the last callback.
+    pub wait_ref: WaitRef,
     /// What was done.
     pub operation: Operation,
     /// The file.
@@ -49,7 +51,8 @@ pub struct Completion<'a> {
     pub offset: u64,
     /// Bytes asked for.
     pub length: u32,
-    /// The memory, in the order of the transfer.
+    /// The slot's memory, in the order of the transfer. Empty if the I/O went into frames that
+    /// somebody else leases ([`crate::Io::read_frames`]): the callback knows them by its words.
     pub memory: &'a mut [Lease],
     /// The issuer's words for this I/O; a callback may leave more than the outcome holds here.
     pub data: &'a mut [u64],

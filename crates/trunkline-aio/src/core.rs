@@ -7,7 +7,8 @@
 //!                                 SUBMITTED->COMPLETED_IO            slot, handle free, wake
 //! ```
 //! `execute` completes what it executed. `reap` completes what is light, hands the rest to the
-//! session that waits for exactly it, or leaves it to the helpers (see `mailbox`).
+//! session that waits for exactly it, or leaves it to the helpers (see `mailbox`) and to sessions
+//! that joined it, whoever comes first.
 
 use crate::bitmap::Bitmap;
 use crate::callback::Completion;
@@ -16,7 +17,7 @@ use crate::clock;
 use crate::file::Registry;
 use crate::freelist::FreeList;
 use crate::graveyard::Graveyard;
-use crate::handle::{Handle, NO_RESULT, flag};
+use crate::handle::{Body, Handle, NO_RESULT, flag};
 use crate::method::{Batch, MethodKind, Submitted, should_retry};
 use crate::methods::Methods;
 use crate::operation::Table;
@@ -281,6 +282,9 @@ impl Core {
             return Reaped::Done;
         }
         self.ready.insert(index);
+        // A session that waits for just this I/O need not wait for a helper as well. The bits stay:
+        // whoever does not get to complete it is woken once more when it is complete.
+        handle.joiners.for_each(|joiner| self.sessions[joiner as usize].event.signal());
         Reaped::Helpers
     }
 
@@ -360,7 +364,7 @@ impl Core {
         if changed != raw && request.operation == crate::Operation::Readv {
             // What the changed result no longer covers must not look like good data by accident.
             let mut keep = usize::try_from(changed).unwrap_or(0);
-            for buffer in request.buffers() {
+            for buffer in request.targets() {
                 let kept = keep.min(buffer.len());
                 buffer[kept..].fill(0xA5);
                 keep -= kept;
@@ -395,7 +399,7 @@ impl Core {
             unreachable!("a submitted handle has a table and a file");
         };
         let slot = body.slot;
-        let outcome = self.run_callbacks(io, &table, slot, &file);
+        let outcome = self.run_callbacks(io, &table, body, &file);
         view.outcome.store(outcome.pack(), Ordering::Release);
         self.advance(io, State::CompletedIo, State::CompletedShared);
 
@@ -431,21 +435,29 @@ impl Core {
         issuer
     }
 
-    fn run_callbacks(&self, io: WaitRef, table: &Table, slot: u32, file: &crate::File) -> Outcome {
+    fn run_callbacks(
+        &self,
+        io: WaitRef,
+        table: &Table,
+        handle: &Body,
+        file: &crate::File,
+    ) -> Outcome {
         let view = &self.handles[io.index as usize].view;
         let raw = view.raw.load(Ordering::Relaxed);
         debug_assert_ne!(raw, NO_RESULT, "completed without a raw result");
         let length = view.length.load(Ordering::Relaxed);
         let mut outcome = Outcome::from_raw(raw as i32, length);
         // SAFETY: the slot is pending and we own the handle that carries its I/O.
-        let body = unsafe { table.body(slot) };
+        let body = unsafe { table.body(handle.slot) };
         for (level, callback) in table.callbacks.iter().enumerate().rev() {
+            let memory = if handle.by_frames { &mut [][..] } else { &mut body.memory[..] };
             let mut completion = Completion {
+                wait_ref: io,
                 operation: view.operation(),
                 file,
                 offset: view.offset.load(Ordering::Relaxed),
                 length,
-                memory: &mut body.memory,
+                memory,
                 data: &mut body.data,
             };
             let mut next = callback.complete(&mut completion, outcome);
@@ -455,11 +467,14 @@ impl Core {
         outcome
     }
 
-    /// Gives back a handle that was handed out and never defined.
+    /// Gives back a handle that was handed out and never defined. Others may wait for what it was
+    /// to carry out: for them it is over.
     pub(crate) fn release(&self, io: WaitRef, session: u32) {
         self.advance(io, State::HandedOut, State::Idle);
         self.sessions[session as usize].in_use.fetch_sub(1, Ordering::SeqCst);
         self.free.give(io.index);
+        let joiners = &self.handles[io.index as usize].joiners;
+        joiners.drain(|joiner| self.sessions[joiner as usize].event.signal());
         self.capacity.freed(&self.sessions);
     }
 }

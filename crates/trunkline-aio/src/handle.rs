@@ -62,6 +62,8 @@ pub(crate) struct Body {
     pub(crate) file: Option<File>,
     pub(crate) table: Option<Arc<Table>>,
     pub(crate) slot: u32,
+    /// The memory was given by frame numbers, so the slot's own has no part in the I/O.
+    pub(crate) by_frames: bool,
     pub(crate) iovecs: Box<[IoVec]>,
     pub(crate) iovec_count: usize,
     pub(crate) attempts: u32,
@@ -76,7 +78,8 @@ impl std::fmt::Debug for Table {
 // SAFETY: the body is reached only through `body`, whose contract gives it one owner at a time; the
 // state word's sequentially consistent transitions order the owners. Everything else is atomic.
 unsafe impl Sync for Handle {}
-// SAFETY: the raw pointers in the body point into leased frames, which may be used on any thread.
+// SAFETY: the raw pointers in the body point into frames of the region, which lives as long as the
+// core that owns the handles, and may be used on any thread.
 unsafe impl Send for Handle {}
 
 impl Handle {
@@ -90,6 +93,7 @@ impl Handle {
                 file: None,
                 table: None,
                 slot: 0,
+                by_frames: false,
                 iovecs: vec![empty; iovecs].into_boxed_slice(),
                 iovec_count: 0,
                 attempts: 0,

@@ -19,7 +19,7 @@ use crate::methods::{MethodStatus, Methods};
 use crate::probe::Probe;
 use crate::region::Region;
 use crate::request::{Execute, Kernel};
-use crate::session::{Class, Session, SessionSlot};
+use crate::session::{Class, Notifiers, Session, SessionSlot};
 use crate::snapshot::{IoRow, snapshot};
 use crate::stats::{Counters, Latencies, Stats};
 use crate::sync::atomic::Ordering;
@@ -269,6 +269,11 @@ impl Aio {
     /// The page region.
     pub fn region(&self) -> &Region {
         &self.instance.core.region
+    }
+
+    /// A way to wake any session, by its number.
+    pub fn notifiers(&self) -> Notifiers {
+        Notifiers::new(Arc::clone(&self.instance.core))
     }
 
     /// Puts another method in force, or the next best one; I/O under way is not touched.

@@ -108,7 +108,8 @@ mod api {
     pub use crate::request::{Execute, Kernel, OPERATIONS, Operation, Request};
     pub use crate::residency::{Residency, residency};
     pub use crate::session::{
-        CLASSES, Cancelled, Canceller, Class, DefineError, Io, IoBatch, Leaks, Notifier, Session,
+        CLASSES, Cancelled, Canceller, Class, DefineError, Io, IoBatch, Leaks, Notifier, Notifiers,
+        Session,
     };
     pub use crate::snapshot::IoRow;
     pub use crate::stats::{Counters, Latencies, OperationCounters};

@@ -26,6 +26,10 @@ pub const HANDLES_MAX: usize = 1 << 16;
 /// Bytes of one frame of the page region: PostgreSQL's block size.
 pub const FRAME_SIZE: usize = 8192;
 
+/// Bytes of the longest I/O given by frames: what one system call transfers at most
+/// (`MAX_RW_COUNT`), in whole frames.
+pub const TRANSFER_MAX: u32 = 0x7FFF_E000;
+
 /// How often EINTR, or EAGAIN, is answered by executing the same I/O again before the error is
 /// given to the issuer. Signals stop at some time; a file that says EAGAIN for ever must not hang.
 pub const RETRIES_MAX: u32 = 1000;
@@ -54,5 +58,7 @@ const _: () = assert!(
     IOVECS_MAX * FRAME_SIZE <= i32::MAX as usize,
     "a full combined I/O must fit a raw result"
 );
+const _: () = assert!(TRANSFER_MAX <= 0x7FFF_F000, "the kernel would cut it short");
+const _: () = assert!((TRANSFER_MAX as usize).is_multiple_of(FRAME_SIZE), "in whole frames");
 const _: () = assert!(HANDLES_MAX <= 1 << 20, "a handle index must fit the mailbox word");
 const _: () = assert!(SESSIONS_MAX.is_multiple_of(64), "joiners are whole words of bits");

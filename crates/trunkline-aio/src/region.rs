@@ -4,7 +4,9 @@
 //! direct I/O and registered with rings as a whole. A [`Lease`] is the sole right to a run of
 //! frames: whoever holds it may read and write them, an I/O under way holds it through the
 //! issuer's operation slot, and when the last holder is gone the frames are free again. So frames
-//! cannot be reused while the kernel may still write into them.
+//! cannot be reused while the kernel may still write into them. A buffer pool keeps its leases and
+//! shares the frames out by rules of its own; its I/O names frames by number, and that they stay
+//! leased and who may touch them meanwhile is the pool's promise (`Io::read_frames`).
 
 use crate::limits::FRAME_SIZE;
 use crate::sync::{Arc, Mutex};
@@ -108,6 +110,12 @@ impl Region {
         (self.0.base, self.0.frames as usize * FRAME_SIZE)
     }
 
+    /// Address of a frame; `None` if the region has no frame of that number.
+    pub(crate) fn frame_start(&self, frame: u32) -> Option<*mut u8> {
+        // SAFETY: below the region's frames, so the address is inside the mapping.
+        (frame < self.0.frames).then(|| unsafe { self.0.base.add(frame as usize * FRAME_SIZE) })
+    }
+
     /// Whether the lease's frames are this region's.
     pub(crate) fn owns(&self, lease: &Lease) -> bool {
         Arc::ptr_eq(&self.0, &lease.region)
@@ -192,14 +200,21 @@ impl Lease {
         self.first
     }
 
-    fn start(&self) -> *mut u8 {
+    /// Start of the run, for owners that hand out references of their own, a page at a time.
+    ///
+    /// It points to [`Lease::frames`] × [`FRAME_SIZE`] initialised bytes, aligned to 4 KiB, which
+    /// stay there while the lease lives, on any thread. Whoever makes references of it answers for
+    /// them: those that may change bytes exclude all others over the same bytes, and the lease's
+    /// own slices count among the others, so such an owner does not dereference its lease. The same
+    /// holds for I/O by frame numbers ([`crate::Io::read_frames`]), which is a change by a read.
+    pub fn as_ptr(&self) -> *mut u8 {
         // SAFETY: first + frames <= the region's frames, so the address is inside the mapping.
         unsafe { self.region.base.add(self.first as usize * FRAME_SIZE) }
     }
 
     /// Address and length for the kernel. Valid while the lease lives.
     pub(crate) fn raw(&mut self) -> (*mut u8, usize) {
-        (self.start(), self.frames as usize * FRAME_SIZE)
+        (self.as_ptr(), self.frames as usize * FRAME_SIZE)
     }
 }
 
@@ -208,14 +223,14 @@ impl Deref for Lease {
     fn deref(&self) -> &[u8] {
         // SAFETY: the lease is the only right to these frames, they are mapped while it holds the
         // region, and anonymous memory is initialised (zero).
-        unsafe { std::slice::from_raw_parts(self.start(), self.frames as usize * FRAME_SIZE) }
+        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.frames as usize * FRAME_SIZE) }
     }
 }
 
 impl DerefMut for Lease {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in deref, and &mut self excludes every other reference.
-        unsafe { std::slice::from_raw_parts_mut(self.start(), self.frames as usize * FRAME_SIZE) }
+        unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.frames as usize * FRAME_SIZE) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a method needs to know to carry out one I/O, and the kernel's way to do it inline.
 //!
-//! A [`Request`] is a view of a submitted handle: descriptor, offset and pieces of leased memory. It
+//! A [`Request`] is a view of a submitted handle: descriptor, offset and pieces of memory. It
 //! knows nothing of pages or relations. [`Execute`] is the seam where a simulated disk takes the
 //! place of the operating system.
 
@@ -54,7 +54,8 @@ pub(crate) struct IoVec {
 
 const _: () = assert!(size_of::<IoVec>() == size_of::<libc::iovec>());
 
-/// A submitted I/O as its executor sees it. Whoever holds it holds the right to the memory.
+/// A submitted I/O as its executor sees it. Whoever holds it holds the right to the memory: to fill
+/// it, if it is a read, to look at it, if it is a write.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// What to do.
@@ -74,13 +75,32 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// The memory, piece by piece: to be filled by a read, to be taken from by a write.
-    pub fn buffers(&mut self) -> impl Iterator<Item = &mut [u8]> {
+    /// The memory that a read fills, piece by piece.
+    ///
+    /// # Panics
+    /// If it is not a read: others may be looking at what is being written.
+    pub fn targets(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        assert_eq!(self.operation, Operation::Readv, "only a read has memory to fill");
         self.iovecs.iter_mut().map(|piece| {
-            // SAFETY: the pieces are leased frames of the page region, owned by the issuer's slot,
-            // which belongs to this I/O until it completes; pieces never overlap, because leases
-            // do not, and &mut self keeps anybody else from calling this.
+            // SAFETY: the pieces are frames of the page region that this read has to itself until
+            // it completes: leases owned by the issuer's slot, which never overlap, or frames of
+            // which the issuer promised so (Io::read_frames). &mut self keeps anybody else from
+            // calling this.
             unsafe { std::slice::from_raw_parts_mut(piece.start, piece.length) }
+        })
+    }
+
+    /// The memory that a write takes from, piece by piece.
+    ///
+    /// # Panics
+    /// If it is not a write.
+    pub fn sources(&self) -> impl Iterator<Item = &[u8]> {
+        assert_eq!(self.operation, Operation::Writev, "only a write has memory to take from");
+        self.iovecs.iter().map(|piece| {
+            // SAFETY: the pieces are frames of the page region that nobody changes until this write
+            // completes: leases owned by the issuer's slot, or frames of which the issuer promised
+            // so (Io::write_frames).
+            unsafe { std::slice::from_raw_parts(piece.start, piece.length) }
         })
     }
 }
@@ -112,7 +132,8 @@ impl Execute for Kernel {
         let iovecs = request.iovecs.as_ptr().cast::<libc::iovec>();
         let count = request.iovecs.len().min(IOVECS_MAX) as libc::c_int;
         // SAFETY: the descriptor is kept open by the file that the handle owns; the iovecs and the
-        // memory behind them belong to this I/O until it completes (see Request::buffers). A
+        // memory behind them is this I/O's to fill or to look at until it completes (see
+        // Request::targets and Request::sources). A
         // single piece goes through the plain call, which spares the kernel the import of a list.
         let result = unsafe {
             match (request.operation, &request.iovecs[..]) {

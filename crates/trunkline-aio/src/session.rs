@@ -25,7 +25,7 @@ mod io;
 mod waiting;
 
 pub use io::{DefineError, Io, IoBatch};
-pub use waiting::{Cancelled, Canceller, Notifier};
+pub use waiting::{Cancelled, Canceller, Notifier, Notifiers};
 
 use crate::clock::{self, Time};
 use crate::core::Core;
@@ -155,6 +155,8 @@ pub struct Session {
     cache_misses: u32,
     waits: u64,
     wait_time: Duration,
+    /// Joins that were polled may have left bits behind.
+    joined: bool,
 }
 
 impl Session {
@@ -175,6 +177,7 @@ impl Session {
             cache_misses: 0,
             waits: 0,
             wait_time: Duration::ZERO,
+            joined: false,
         }
     }
 
@@ -189,6 +192,12 @@ impl Session {
     /// same.
     pub fn set_may_block(&mut self, may_block: bool) {
         self.may_block = may_block;
+    }
+
+    /// The method in force, at the cost of one atomic load: whether reading ahead is advice
+    /// ([`MethodKind::Sync`]) or I/O.
+    pub fn method(&self) -> MethodKind {
+        self.core.methods.current()
     }
 
     /// How often and how long the session slept for I/O.
@@ -299,6 +308,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.leave_queue();
         self.end_scope();
+        self.leave_joined();
         // A waker may own the task that owns an instance.
         self.slot().event.clear_waker();
         self.instance.session_ended(self.id);

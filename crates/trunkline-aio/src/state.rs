@@ -11,6 +11,7 @@
 //! The claim bit gives exactly one thread the right to complete a COMPLETED_IO handle.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::wait::GENERATION_MAX;
 
 /// Where a handle stands. The order is the order of a handle's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,7 +86,7 @@ pub(crate) struct Seen {
     pub(crate) state: State,
     /// Whether a completer has claimed it.
     pub(crate) claimed: bool,
-    /// The generation; starts at 1, so that 0 is never valid.
+    /// The generation; starts at 1, also when it starts again, so that 0 is never valid.
     pub(crate) generation: u64,
 }
 
@@ -117,7 +118,7 @@ impl StateWord {
         let claimed = from >= State::CompletedIo;
         let old = encode(from, generation) | if claimed { CLAIMED } else { 0 };
         let new = match to {
-            State::Idle => encode(State::Idle, generation + 1),
+            State::Idle => encode(State::Idle, next_generation(generation)),
             State::CompletedShared | State::CompletedLocal => encode(to, generation) | CLAIMED,
             _ => encode(to, generation),
         };
@@ -143,6 +144,11 @@ fn panic_state(found: Seen, generation: u64, from: State) -> ! {
         found.generation,
         from.name(),
     );
+}
+
+/// Wraps past 0, which no reference may hold (see [`crate::WaitRef`]).
+fn next_generation(generation: u64) -> u64 {
+    if generation >= GENERATION_MAX { 1 } else { generation + 1 }
 }
 
 fn encode(state: State, generation: u64) -> u64 {
@@ -171,6 +177,14 @@ mod tests {
         }
         assert_eq!(legal, 9);
         assert!(!State::Staged.may_become(State::Idle), "a staged handle must be executed");
+    }
+
+    #[test]
+    fn the_generation_after_the_last_is_the_first() {
+        let word = StateWord(AtomicU64::new(encode(State::HandedOut, GENERATION_MAX)));
+        word.advance(GENERATION_MAX, State::HandedOut, State::Idle);
+        let seen = word.load();
+        assert_eq!((seen.state, seen.generation), (State::Idle, 1));
     }
 
     #[test]

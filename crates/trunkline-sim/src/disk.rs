@@ -262,7 +262,7 @@ impl Image {
             _ => None,
         };
         let mut count = 0;
-        for buffer in request.buffers() {
+        for buffer in request.targets() {
             let length = buffer.len().min(left.len());
             buffer[..length].copy_from_slice(&left[..length]);
             if let Some(at) = rotten
@@ -278,10 +278,10 @@ impl Image {
         count as i32
     }
 
-    fn write(&mut self, request: &mut Request<'_>, fault: Option<Fault>) -> i32 {
+    fn write(&mut self, request: &Request<'_>, fault: Option<Fault>) -> i32 {
         let offset = request.offset as usize;
         let mut bytes: Vec<u8> = Vec::with_capacity(request.length as usize);
-        request.buffers().for_each(|buffer| bytes.extend_from_slice(buffer));
+        request.sources().for_each(|buffer| bytes.extend_from_slice(buffer));
         match fault {
             Some(Fault::LostWrite) => {}
             Some(Fault::Short(length)) => {

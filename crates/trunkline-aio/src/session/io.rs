@@ -8,6 +8,7 @@ use super::Session;
 use crate::callback::Staging;
 use crate::file::File;
 use crate::handle::{NO_RESULT, flag};
+use crate::limits::{FRAME_SIZE, TRANSFER_MAX};
 use crate::operation::Operations;
 use crate::request::{IoVec, Operation};
 use crate::state::State;
@@ -81,6 +82,18 @@ pub enum DefineError {
     },
     /// The memory was leased from another instance's region.
     ForeignMemory,
+    /// The region has no frame of this number.
+    NoSuchFrame {
+        /// The number asked for.
+        frame: u32,
+        /// Frames of the region; their numbers start at 0.
+        frames: u32,
+    },
+    /// More frames than one I/O can transfer.
+    TooLong {
+        /// Bytes of the longest I/O.
+        limit: u32,
+    },
 }
 
 impl fmt::Display for DefineError {
@@ -100,11 +113,42 @@ impl fmt::Display for DefineError {
                 write!(f, "offset {offset} lies beyond any file")
             }
             DefineError::ForeignMemory => f.write_str("memory of another instance's region"),
+            DefineError::NoSuchFrame { frame, frames } => {
+                write!(f, "frame {frame} of a region of {frames} frames")
+            }
+            DefineError::TooLong { limit } => write!(f, "an I/O of more than {limit} bytes"),
         }
     }
 }
 
 impl std::error::Error for DefineError {}
+
+/// What an I/O is to do.
+struct Transfer<'f> {
+    operation: Operation,
+    file: &'f File,
+    offset: u64,
+    length: u32,
+    by_frames: bool,
+}
+
+impl<'f> Transfer<'f> {
+    fn nothing(operation: Operation, file: &'f File) -> Self {
+        Self { operation, file, offset: 0, length: 0, by_frames: false }
+    }
+}
+
+fn check_range(file: &File, offset: u64, length: u32) -> Result<(), DefineError> {
+    let alignment = file.alignment();
+    if !offset.is_multiple_of(u64::from(alignment)) || !length.is_multiple_of(alignment) {
+        return Err(DefineError::Misaligned { offset, length, alignment });
+    }
+    // Some calls take such numbers for "the current position", others refuse them.
+    if offset.checked_add(u64::from(length)).is_none_or(|end| i64::try_from(end).is_err()) {
+        return Err(DefineError::BeyondOffsets { offset });
+    }
+    Ok(())
+}
 
 /// A handle in HANDED_OUT. Dropping it gives the handle back.
 ///
@@ -163,6 +207,57 @@ impl<'s> Io<'s> {
         self.transfer(Operation::Readv, file, offset, length, operations, slot)
     }
 
+    /// Reads at `offset` into frames of the instance's own region, given by number (as
+    /// [`crate::Lease::first_frame`] counts) in the order of the transfer: as many bytes as the
+    /// frames have. For memory that somebody else leases and shares out, like a buffer pool; the
+    /// slot's own memory has no part in it, and may be empty. Neighbouring frames are one piece.
+    ///
+    /// # Safety
+    /// From this call until the last completion callback of the I/O has run, whoever runs it and
+    /// whatever becomes of the slot and the session:
+    /// - nobody else reads or writes the frames, and no reference to their bytes exists;
+    /// - the frames stay leased by the caller (the region itself lives as long as the I/O).
+    ///
+    /// No frame is given twice. If this returns an error, nothing was or will be touched.
+    /// # Errors
+    /// See [`DefineError`]; nothing was issued.
+    /// # Panics
+    /// If the slot is not free.
+    pub unsafe fn read_frames(
+        self,
+        file: &File,
+        offset: u64,
+        frames: impl IntoIterator<Item = u32>,
+        operations: &mut Operations,
+        slot: usize,
+    ) -> Result<WaitRef, DefineError> {
+        let length = self.define_frames(frames.into_iter())?;
+        self.transfer_frames(Operation::Readv, file, offset, length, operations, slot)
+    }
+
+    /// Writes frames of the instance's own region at `offset`; otherwise as [`Io::read_frames`].
+    ///
+    /// # Safety
+    /// From this call until the last completion callback of the I/O has run, whoever runs it and
+    /// whatever becomes of the slot and the session:
+    /// - nobody modifies the frames, not even through atomics; reading them is free to everybody;
+    /// - the frames stay leased by the caller (the region itself lives as long as the I/O).
+    /// # Errors
+    /// See [`DefineError`]; nothing was issued.
+    /// # Panics
+    /// If the slot is not free.
+    pub unsafe fn write_frames(
+        self,
+        file: &File,
+        offset: u64,
+        frames: impl IntoIterator<Item = u32>,
+        operations: &mut Operations,
+        slot: usize,
+    ) -> Result<WaitRef, DefineError> {
+        let length = self.define_frames(frames.into_iter())?;
+        self.transfer_frames(Operation::Writev, file, offset, length, operations, slot)
+    }
+
     /// Writes `length` bytes of the slot's memory at `offset`.
     ///
     /// # Errors
@@ -185,7 +280,7 @@ impl<'s> Io<'s> {
     /// # Panics
     /// If the slot is not free.
     pub fn fsync(self, file: &File, operations: &mut Operations, slot: usize) -> WaitRef {
-        self.issue(Operation::Fsync, file, 0, 0, operations, slot)
+        self.issue(Transfer::nothing(Operation::Fsync, file), operations, slot)
     }
 
     /// Makes the file's data durable.
@@ -193,7 +288,7 @@ impl<'s> Io<'s> {
     /// # Panics
     /// If the slot is not free.
     pub fn fdatasync(self, file: &File, operations: &mut Operations, slot: usize) -> WaitRef {
-        self.issue(Operation::Fdatasync, file, 0, 0, operations, slot)
+        self.issue(Transfer::nothing(Operation::Fdatasync, file), operations, slot)
     }
 
     fn transfer(
@@ -205,16 +300,54 @@ impl<'s> Io<'s> {
         operations: &mut Operations,
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
-        let alignment = file.alignment();
-        if !offset.is_multiple_of(u64::from(alignment)) || !length.is_multiple_of(alignment) {
-            return Err(DefineError::Misaligned { offset, length, alignment });
-        }
-        // Some calls take such numbers for "the current position", others refuse them.
-        if offset.checked_add(u64::from(length)).is_none_or(|end| i64::try_from(end).is_err()) {
-            return Err(DefineError::BeyondOffsets { offset });
-        }
+        check_range(file, offset, length)?;
         self.define_memory(length, operations, slot)?;
-        Ok(self.issue(operation, file, offset, length, operations, slot))
+        let transfer = Transfer { operation, file, offset, length, by_frames: false };
+        Ok(self.issue(transfer, operations, slot))
+    }
+
+    fn transfer_frames(
+        self,
+        operation: Operation,
+        file: &File,
+        offset: u64,
+        length: u32,
+        operations: &mut Operations,
+        slot: usize,
+    ) -> Result<WaitRef, DefineError> {
+        check_range(file, offset, length)?;
+        let transfer = Transfer { operation, file, offset, length, by_frames: true };
+        Ok(self.issue(transfer, operations, slot))
+    }
+
+    /// Points the handle's iovecs at frames, neighbours in one piece; their length in bytes.
+    fn define_frames(&self, frames: impl Iterator<Item = u32>) -> Result<u32, DefineError> {
+        let core = &self.session.core;
+        // SAFETY: a handle in HANDED_OUT belongs to this session's thread.
+        let body = unsafe { core.handles[self.io.index as usize].body() };
+        let (mut length, mut next) = (0, None);
+        body.iovec_count = 0;
+        for frame in frames {
+            let Some(start) = core.region.frame_start(frame) else {
+                return Err(DefineError::NoSuchFrame { frame, frames: core.region.frames() });
+            };
+            if length + FRAME_SIZE > TRANSFER_MAX as usize {
+                return Err(DefineError::TooLong { limit: TRANSFER_MAX });
+            }
+            length += FRAME_SIZE;
+            let neighbour = next == Some(frame);
+            next = frame.checked_add(1);
+            if neighbour {
+                body.iovecs[body.iovec_count - 1].length += FRAME_SIZE;
+                continue;
+            }
+            if body.iovec_count == core.iovecs {
+                return Err(DefineError::TooManyPieces { limit: core.iovecs });
+            }
+            body.iovecs[body.iovec_count] = IoVec { start, length: FRAME_SIZE };
+            body.iovec_count += 1;
+        }
+        Ok(length as u32)
     }
 
     /// Points the handle's iovecs at the slot's memory.
@@ -257,14 +390,12 @@ impl<'s> Io<'s> {
 
     fn issue(
         mut self,
-        operation: Operation,
-        file: &File,
-        offset: u64,
-        length: u32,
+        transfer: Transfer<'_>,
         operations: &mut Operations,
         slot: usize,
     ) -> WaitRef {
         let io = self.io;
+        let Transfer { operation, file, offset, length, by_frames } = transfer;
         let core = Arc::clone(&self.session.core);
         let data_length = operations.data(slot).map_or(0, |data| data.len());
         operations.begin(slot, io, self.session.id);
@@ -283,6 +414,7 @@ impl<'s> Io<'s> {
         body.file = Some(file.clone());
         body.table = Some(Arc::clone(&operations.table));
         body.slot = slot as u32;
+        body.by_frames = by_frames;
         body.attempts = 0;
         if length == 0 {
             body.iovec_count = 0;

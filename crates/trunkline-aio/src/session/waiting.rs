@@ -66,6 +66,28 @@ impl Notifier {
     }
 }
 
+/// Wakes sessions of one instance by their numbers, from anywhere: for owners of queues that note
+/// who waits. Holds nothing that keeps the instance from ending.
+#[derive(Debug, Clone)]
+pub struct Notifiers {
+    core: Arc<crate::core::Core>,
+}
+
+impl Notifiers {
+    pub(crate) fn new(core: Arc<crate::core::Core>) -> Self {
+        Self { core }
+    }
+
+    /// Makes the session with this number ([`Session::id`]) look again, wherever it waits. Never
+    /// blocks; a session that does not sleep pays nothing, one that has ended and left its number
+    /// to another wakes that one in vain, and a number that no session can have is ignored.
+    pub fn notify(&self, session: u32) {
+        if let Some(slot) = self.core.sessions.get(session as usize) {
+            slot.event.signal();
+        }
+    }
+}
+
 impl Session {
     /// A way to wake this session.
     pub fn notifier(&self) -> Notifier {
@@ -79,6 +101,26 @@ impl Session {
     /// The session was cancelled.
     pub fn wait_for(&mut self, done: impl Fn() -> bool) -> Result<(), Cancelled> {
         self.wait_until(Wish::Any, Own, done)
+    }
+
+    /// Whether `done`, as [`Session::wait_for`]; otherwise the task is woken when it may be.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub fn poll_for(
+        &mut self,
+        context: &mut Context<'_>,
+        done: impl Fn() -> bool,
+    ) -> Poll<Result<(), Cancelled>> {
+        self.submit();
+        if done() {
+            return Poll::Ready(Ok(()));
+        }
+        self.slot().event.register(context.waker());
+        if done() {
+            return Poll::Ready(Ok(()));
+        }
+        self.pending_unless_cancelled()
     }
 
     /// A way to cancel this session's waits.
@@ -279,8 +321,9 @@ impl Session {
         slot: usize,
     ) -> Poll<Result<Outcome, Cancelled>> {
         let (io, issuer) = issued(operations, slot);
-        if issuer != self.id {
+        if issuer != self.id && !operations.is_done(slot) {
             self.core.handles[io.index as usize].joiners.insert(self.id);
+            self.joined = true;
         }
         let ready = |operations: &Operations| operations.is_done(slot).then_some(slot);
         let polled = self.poll_until(context, operations, &[Some((io, issuer))], ready);
@@ -319,13 +362,17 @@ impl Session {
             self.slot().event.register(context.waker());
         }
         if let Some(slot) = ready(operations) {
-            self.slot().event.clear_waker();
+            // The waker may stay: the task may have been told that something else is pending.
             return Poll::Ready(Ok(slot));
         }
-        if self.slot().is_cancelled() {
-            return Poll::Ready(Err(Cancelled));
+        self.pending_unless_cancelled()
+    }
+
+    fn pending_unless_cancelled<T>(&self) -> Poll<Result<T, Cancelled>> {
+        match self.slot().is_cancelled() {
+            true => Poll::Ready(Err(Cancelled)),
+            false => Poll::Pending,
         }
-        Poll::Pending
     }
 
     fn assert_mine(&self, operations: &Operations) {
@@ -344,6 +391,48 @@ impl Session {
         self.wait_until(Wish::For(io), Joined(io), || {
             handle.word.load().generation != io.generation
         })
+    }
+
+    /// Whether somebody's I/O is complete, as [`Session::join`]; otherwise the task is woken when it
+    /// may be. It completes the I/O itself if that is all it lacks. Any number of I/Os can be joined
+    /// by polling each; who gives one up may be woken once more by it.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub fn poll_join(
+        &mut self,
+        context: &mut Context<'_>,
+        io: WaitRef,
+    ) -> Poll<Result<(), Cancelled>> {
+        self.submit();
+        if self.is_complete(io) {
+            return Poll::Ready(Ok(()));
+        }
+        let handle = &self.core.handles[io.index as usize];
+        handle.joiners.insert(self.id);
+        self.slot().event.register(context.waker());
+        self.core.try_complete(io, Completer::Waiter);
+        let polled = match self.is_complete(io) {
+            true => Poll::Ready(Ok(())),
+            false => self.pending_unless_cancelled(),
+        };
+        match polled.is_ready() {
+            // It was this I/O's bit: at the start the handle did not yet carry another one.
+            true => drop(handle.joiners.remove(self.id)),
+            false => self.joined = true,
+        }
+        polled
+    }
+
+    /// Removes what joins that were given up have left in handles whose I/O still goes on.
+    pub(super) fn leave_joined(&mut self) {
+        if std::mem::take(&mut self.joined) {
+            for handle in &self.core.handles {
+                if handle.joiners.contains(self.id) {
+                    handle.joiners.remove(self.id);
+                }
+            }
+        }
     }
 
     /// Whether somebody's I/O is complete.
@@ -366,6 +455,8 @@ impl Session {
         let slot: &SessionSlot = &core.sessions[self.id as usize];
         let (started, kind) = (clock::now(), kind_of(&core, wish, target));
         let mut slept = false;
+        // Whether the bit set below is this I/O's: once the I/O is over it may stand for the next.
+        let joins = matches!(target, Joined(io) if !self.is_complete(io));
         let result = loop {
             let seen = slot.event.epoch();
             if let Joined(io) = target {
@@ -395,7 +486,9 @@ impl Session {
                 break Err(Cancelled);
             }
         };
-        if let Joined(io) = target {
+        if let Joined(io) = target
+            && joins
+        {
             core.handles[io.index as usize].joiners.remove(self.id);
         }
         if slept {
