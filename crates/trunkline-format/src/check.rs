@@ -21,6 +21,7 @@
 
 mod finding;
 mod items;
+mod verify;
 
 use crate::checksum::page_checksum;
 use crate::ids::{BLOCK_SIZE, BlockNo, Fork, PageBytes};
@@ -28,7 +29,7 @@ use crate::kind::PageKind;
 use crate::page::{FLAGS_KNOWN, HEADER_SIZE, PageHeader, is_all_zero, is_new};
 
 pub use finding::Finding;
-pub(crate) use items::MOST_ATTRIBUTES;
+pub use verify::{PageVerdict, verify_page};
 
 /// The size and version word of every sound page: 8192 and 4.
 pub(crate) const SIZE_VERSION: u16 = 0x2004;
@@ -93,16 +94,22 @@ fn check_filled(page: &PageBytes, block: BlockNo, options: &CheckOptions) -> Res
 }
 
 fn check_header(header: &PageHeader) -> Result<(), Finding> {
-    let PageHeader { flags, lower, upper, special, .. } = *header;
+    let lower = header.lower;
     let size_version = header.page_size | u16::from(header.version);
     if size_version != SIZE_VERSION {
         return Err(Finding::SizeVersion { found: size_version });
     }
-    if flags & !FLAGS_KNOWN != 0 {
-        return Err(Finding::Flags { found: flags });
-    }
     if lower < HEADER_SIZE {
         return Err(Finding::LowerInHeader { lower });
+    }
+    check_header_as_server(header)
+}
+
+/// What the server itself demands of a header when it reads a page: no more than that.
+fn check_header_as_server(header: &PageHeader) -> Result<(), Finding> {
+    let PageHeader { flags, lower, upper, special, .. } = *header;
+    if flags & !FLAGS_KNOWN != 0 {
+        return Err(Finding::Flags { found: flags });
     }
     if lower > upper {
         return Err(Finding::LowerAboveUpper { lower, upper });

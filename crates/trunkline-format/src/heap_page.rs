@@ -1,38 +1,29 @@
 //! Builds table pages that a server accepts: samples for tests, benchmarks and the simulator.
 //!
-//! Tuples go in as their attributes' bytes, already laid out and aligned as a server would, and
-//! come out frozen (visible to everyone, forever), unless told otherwise. Nothing is logged and
-//! no log position is set, so such pages are for clusters that stand still.
+//! Tuples go in as their attributes' bytes, already laid out and aligned as a server would (see
+//! [`crate::Row`]), and come out frozen (visible to everyone, forever), unless told otherwise.
+//! Nothing is logged and no log position is set, so such pages are for clusters that stand still.
 //!
 //! ```text
 //!   item 1 ─┐ item 2 ─┐                            ┌ tuple 2 ┬ tuple 1 ┐
 //!   [header][lp 1][lp 2] ──▶        hole       ◀── │         │         │ 8192
 //!                           lower             upper
 //!
-//!   tuple:  xmin │ xmax 0 │ command 0 │ own address │ masks │ 24 │ (pad) │ attributes │ pad to 8
-//!           0    4        8           12            18      22   23      24
+//!   tuple:  xmin │ xmax 0 │ command 0 │ own address │ masks │hoff│ nulls, pad │ attributes │ pad
+//!           0    4        8           12            18      22   23           hoff
 //! ```
 
-use crate::check::{MOST_ATTRIBUTES, SIZE_VERSION};
+use crate::check::SIZE_VERSION;
 use crate::checksum::page_checksum;
+use crate::heap_tuple::{
+    FROZEN_XID, HAS_NULL, HAS_VAR_WIDTH, MOST_ATTRIBUTES, TUPLE_HEADER_SIZE, XMAX_INVALID,
+    XMIN_FROZEN,
+};
 use crate::ids::{BLOCK_SIZE, BlockNo, Lsn, PageBytes};
 use crate::page::{
     FLAG_ALL_VISIBLE, HEADER_SIZE, LINE_POINTER_SIZE, LinePointer, LinePointerFlags,
 };
 use std::fmt;
-
-/// Bytes before a tuple's attributes when it has no null bitmap.
-pub const TUPLE_DATA: u16 = 24;
-
-/// The transaction that froze tuples claim to be of.
-pub const FROZEN_XID: u32 = 2;
-
-/// In `t_infomask`: a variable-length attribute is among them.
-const HAS_VAR_WIDTH: u16 = 0x0002;
-/// In `t_infomask`: xmin is frozen.
-const XMIN_FROZEN: u16 = 0x0300;
-/// In `t_infomask`: nobody deleted or locked the tuple.
-const XMAX_INVALID: u16 = 0x0800;
 
 /// Why a tuple is not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +32,8 @@ pub enum PushError {
     Full,
     /// More than 1600 attributes.
     TooManyAttributes,
+    /// A null bitmap with more or fewer bytes than the attributes need.
+    NullBitmap,
 }
 
 impl fmt::Display for PushError {
@@ -48,22 +41,25 @@ impl fmt::Display for PushError {
         f.pad(match self {
             Self::Full => "no room left in the page",
             Self::TooManyAttributes => "more than 1600 attributes",
+            Self::NullBitmap => "null bitmap and number of attributes do not agree",
         })
     }
 }
 
 impl std::error::Error for PushError {}
 
-/// One tuple, without nulls.
+/// One tuple.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewTuple<'a> {
-    /// How many attributes `data` holds, to 1600.
+    /// How many attributes it has, to 1600.
     pub natts: u16,
+    /// Empty if none is null, else a bit for each, the lowest first: 1 if it is in `data`.
+    pub nulls: &'a [u8],
     /// Whether one of them is of variable length.
     pub var_width: bool,
     /// The transaction that made it, its fate left to the commit log; `None` for frozen.
     pub xmin: Option<u32>,
-    /// The attributes, each aligned as its type demands, counted from a multiple of 8.
+    /// The attributes that are not null, each aligned as its type demands, counted from a multiple of 8.
     pub data: &'a [u8],
 }
 
@@ -128,9 +124,15 @@ impl HeapPageBuilder {
         if tuple.natts > MOST_ATTRIBUTES {
             return Err(PushError::TooManyAttributes);
         }
+        let bitmap = tuple.natts.div_ceil(8);
+        if !tuple.nulls.is_empty() && tuple.nulls.len() != usize::from(bitmap) {
+            return Err(PushError::NullBitmap);
+        }
+        let header = TUPLE_HEADER_SIZE + if tuple.nulls.is_empty() { 0 } else { bitmap };
+        let hoff = header.next_multiple_of(8);
         let length = u16::try_from(tuple.data.len())
             .ok()
-            .and_then(|data| data.checked_add(TUPLE_DATA))
+            .and_then(|data| data.checked_add(hoff))
             .ok_or(PushError::Full)?;
         let space = length.checked_next_multiple_of(8).ok_or(PushError::Full)?;
         let start = self.upper.checked_sub(space).ok_or(PushError::Full)?;
@@ -142,7 +144,7 @@ impl HeapPageBuilder {
         let flags = LinePointerFlags::Normal;
         let pointer = LinePointer { offset: start, flags, length };
         self.put(pointer_at, &pointer.to_bits().to_le_bytes());
-        self.put_tuple(start, item, tuple);
+        self.put_tuple(start, item, tuple, hoff);
         self.items = item;
         self.upper = start;
         Ok(item)
@@ -155,7 +157,7 @@ impl HeapPageBuilder {
     /// [`PushError::Full`] after the 61st.
     pub fn push_account(&mut self, aid: i32, bid: i32, abalance: i32) -> Result<u16, PushError> {
         let data = pgbench_account(aid, bid, abalance);
-        self.push(&NewTuple { natts: 4, var_width: true, xmin: None, data: &data })
+        self.push(&NewTuple { natts: 4, nulls: &[], var_width: true, xmin: None, data: &data })
     }
 
     /// The page, with its checksum if the cluster has them.
@@ -175,9 +177,12 @@ impl HeapPageBuilder {
         HEADER_SIZE + self.items * LINE_POINTER_SIZE
     }
 
-    fn put_tuple(&mut self, start: u16, item: u16, tuple: &NewTuple<'_>) {
+    fn put_tuple(&mut self, start: u16, item: u16, tuple: &NewTuple<'_>, hoff: u16) {
         let xmin = tuple.xmin.unwrap_or(FROZEN_XID);
         let mut mask = XMAX_INVALID;
+        if !tuple.nulls.is_empty() {
+            mask |= HAS_NULL;
+        }
         if tuple.var_width {
             mask |= HAS_VAR_WIDTH;
         }
@@ -191,8 +196,10 @@ impl HeapPageBuilder {
         for (at, field) in (12..).step_by(2).zip([block_high, block_low, item, tuple.natts, mask]) {
             self.put(start + at, &field.to_le_bytes());
         }
-        self.put(start + 22, &[TUPLE_DATA as u8]);
-        self.put(start + TUPLE_DATA, tuple.data);
+        // At most 224, after 200 bytes of bitmap.
+        self.put(start + 22, &[hoff as u8]);
+        self.put(start + TUPLE_HEADER_SIZE, tuple.nulls);
+        self.put(start + hoff, tuple.data);
     }
 
     /// Writes `bytes` at `at`; the callers have made sure that they fit.
@@ -241,8 +248,15 @@ mod tests {
             for _ in 0..random.below(400) {
                 let data = vec![random.next() as u8; random.below(most)];
                 let natts = random.below(1601) as u16;
+                let bitmap = vec![random.next() as u8; usize::from(natts.div_ceil(8))];
+                let nulls = if random.below(2) == 0 { &bitmap[..] } else { &[] };
                 let xmin = (random.below(2) == 0).then_some(random.next() as u32);
-                let _ = builder.push(&NewTuple { natts, var_width: false, xmin, data: &data });
+                let tuple = NewTuple { natts, nulls, var_width: false, xmin, data: &data };
+                let before = builder.len();
+                match builder.push(&tuple) {
+                    Ok(item) => assert_eq!(item, before + 1),
+                    Err(error) => assert_eq!((error, builder.len()), (PushError::Full, before)),
+                }
             }
             let verdict = check_page(&builder.finish(true), block, &OPTIONS);
             assert_eq!(verdict, Verdict::Good, "seed {seed}, round {round}");
@@ -251,7 +265,7 @@ mod tests {
 
     #[test]
     fn fills_to_the_last_byte() {
-        let tuple = |data| NewTuple { natts: 1, var_width: false, xmin: None, data };
+        let tuple = |data| NewTuple { natts: 1, nulls: &[], var_width: false, xmin: None, data };
         let mut builder = HeapPageBuilder::new(0);
         assert!(builder.is_empty());
         // 24 bytes of page header, 4 of line pointer and 24 of tuple header, rounded down to 8.
@@ -266,7 +280,9 @@ mod tests {
         let mut builder = HeapPageBuilder::new(0);
         while builder.push(&tuple(&[])).is_ok() {}
         assert_eq!(builder.len(), 291);
-        let many = NewTuple { natts: 1601, var_width: false, xmin: None, data: &[] };
+        let many = NewTuple { natts: 1601, ..tuple(&[]) };
         assert_eq!(builder.push(&many), Err(PushError::TooManyAttributes));
+        let bitmap = NewTuple { natts: 9, nulls: &[0xFF], ..tuple(&[]) };
+        assert_eq!(builder.push(&bitmap), Err(PushError::NullBitmap));
     }
 }

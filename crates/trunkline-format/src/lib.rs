@@ -6,8 +6,10 @@
 //!   8192 bytes ──────── check ────▶ Good | New | Bad(why)
 //!                         ├ checksum   the hash in pd_checksum
 //!                         ├ page       header and line pointers
-//!                         └ kind       which access method laid the page out
-//!   rows ────────────── heap_page ─▶ 8192 bytes a server accepts
+//!                         ├ kind       which access method laid the page out
+//!                         ├ heap_tuple   the rows, and whether they are visible
+//!                         └ heap_sum     the sum of a column
+//!   values ── row ───── heap_page ─▶ 8192 bytes a server accepts
 //! ```
 //!
 //! The crate does no I/O and holds no state. Its functions are total: any bytes in, a value or
@@ -21,18 +23,24 @@ pub mod check;
 pub mod checksum;
 pub mod control;
 pub mod heap_page;
+pub mod heap_sum;
+pub mod heap_tuple;
 pub mod ids;
 pub mod kind;
 pub mod page;
+mod row;
 pub mod segment;
 #[cfg(test)]
 mod test_data;
 
-pub use check::{CheckOptions, Finding, Verdict, check_page};
+pub use check::{CheckOptions, Finding, PageVerdict, Verdict, check_page, verify_page};
 pub use checksum::page_checksum;
 pub use control::{ClusterState, ControlError, ControlFile, PgVersion};
 pub use heap_page::HeapPageBuilder;
+pub use heap_sum::{FixedColumn, PageSum, sum_int4};
+pub use heap_tuple::{HeapTuple, Visible, heap_rows};
 pub use ids::{BLOCK_SIZE, BlockNo, Fork, Lsn, Oid, PageBytes, SEGMENT_BLOCKS};
 pub use kind::PageKind;
 pub use page::{LinePointer, LinePointerFlags, PageHeader};
+pub use row::Row;
 pub use segment::{RelationFile, TempRelationFile};

@@ -3,6 +3,7 @@
 
 use super::Finding;
 use crate::bytes::{u8_at, u16_at};
+use crate::heap_tuple::{HAS_NULL, LEAST_TUPLE, MOST_ATTRIBUTES, NATTS, TUPLE_HEADER_SIZE};
 use crate::ids::{BLOCK_SIZE, PageBytes};
 use crate::kind::PageKind;
 use crate::page::{
@@ -10,20 +11,10 @@ use crate::page::{
     line_pointers,
 };
 
-/// Bytes of a tuple header without its null bitmap.
-const TUPLE_HEADER_SIZE: u16 = 23;
-/// The least bytes of a tuple: its header, padded to the next multiple of 8.
-const LEAST_TUPLE: u16 = 24;
 /// The least bytes of an index entry: a tuple's address and a length.
 const LEAST_INDEX_ENTRY: u16 = 8;
 /// As many line pointers, each with the smallest tuple, as fit in a page.
 const MOST_TUPLES: u16 = (BLOCK_SIZE as u16 - HEADER_SIZE) / (LEAST_TUPLE + LINE_POINTER_SIZE);
-/// As many columns as a table can have.
-pub(crate) const MOST_ATTRIBUTES: u16 = 1600;
-/// In `t_infomask`: the tuple has a null bitmap.
-const HAS_NULL: u16 = 0x0001;
-/// In `t_infomask2`: the number of attributes.
-const NATTS: u16 = 0x07FF;
 
 const _: () = assert!(MOST_TUPLES == 291);
 

@@ -221,7 +221,7 @@ fn nothing_panics() {
 
 fn small_tuples() -> PageBytes {
     let mut builder = HeapPageBuilder::new(0);
-    while builder.push(&NewTuple { natts: 0, var_width: false, xmin: Some(3), data: &[] }).is_ok() {
-    }
+    let tuple = NewTuple { natts: 0, nulls: &[], var_width: false, xmin: Some(3), data: &[] };
+    while builder.push(&tuple).is_ok() {}
     builder.finish(false)
 }

@@ -1,0 +1,237 @@
+//! Rows laid out as a server lays them out: values in, a tuple's bytes out.
+//!
+//! Each value starts at a multiple of its type's alignment, counted from the data's start; a null
+//! takes no room and is a 0 in the bitmap; text carries its length in a header of one byte where
+//! that suffices, which is not aligned, and else of four, which are.
+//!
+//! ```text
+//!   int2 7 │ null │ text "ab" │ int8 9         bitmap: 1101
+//!   07 00         │ 07 61 62  │ (3) │ 09 00 …
+//!   0               2           5     8     16
+//! ```
+//!
+//! Compression and toast are not done: a server would have stored long text elsewhere, but reads it
+//! here too.
+
+use crate::heap_page::NewTuple;
+use crate::heap_tuple::MOST_ATTRIBUTES;
+
+/// As many bytes of text as a header of one byte can announce: 127 with its own.
+const SHORT_MOST: usize = 126;
+
+/// Bytes of the null bitmap of a row with the most attributes.
+const BITMAP: usize = (MOST_ATTRIBUTES as usize).div_ceil(8);
+
+/// The values of one row, in the order of the table's columns.
+///
+/// ```
+/// use trunkline_format::{HeapPageBuilder, Row};
+/// let mut page = HeapPageBuilder::new(0);
+/// let mut row = Row::new();
+/// row.int4(1).text("one").null().float8(1.0);
+/// assert_eq!(page.push(&row.tuple())?, 1);
+/// # Ok::<(), trunkline_format::heap_page::PushError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Row {
+    data: Vec<u8>,
+    present: [u8; BITMAP],
+    natts: u16,
+    has_null: bool,
+    var_width: bool,
+    xmin: Option<u32>,
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Row {
+    /// A row without columns.
+    pub fn new() -> Self {
+        Self {
+            data: Vec::new(),
+            present: [0; BITMAP],
+            natts: 0,
+            has_null: false,
+            var_width: false,
+            xmin: None,
+        }
+    }
+
+    /// Takes all values out again, so that the memory serves the next row.
+    pub fn clear(&mut self) -> &mut Self {
+        let mut data = std::mem::take(&mut self.data);
+        data.clear();
+        *self = Self { data, ..Self::new() };
+        self
+    }
+
+    /// The transaction that is to have made the row, its fate left to the commit log; frozen if
+    /// never called.
+    pub fn xmin(&mut self, xmin: u32) -> &mut Self {
+        self.xmin = Some(xmin);
+        self
+    }
+
+    /// Adds an `int2`.
+    pub fn int2(&mut self, value: i16) -> &mut Self {
+        self.fixed(2, &value.to_le_bytes())
+    }
+
+    /// Adds an `int4`; also what `oid`, `date` and `float4` look like.
+    pub fn int4(&mut self, value: i32) -> &mut Self {
+        self.fixed(4, &value.to_le_bytes())
+    }
+
+    /// Adds an `int8`; also what `timestamp` looks like.
+    pub fn int8(&mut self, value: i64) -> &mut Self {
+        self.fixed(8, &value.to_le_bytes())
+    }
+
+    /// Adds a `float8`.
+    pub fn float8(&mut self, value: f64) -> &mut Self {
+        self.fixed(8, &value.to_le_bytes())
+    }
+
+    /// Adds a `bool`.
+    pub fn bool(&mut self, value: bool) -> &mut Self {
+        self.fixed(1, &[u8::from(value)])
+    }
+
+    /// Adds a `text`, `varchar` or `bytea`, its header as short as it can be.
+    pub fn text(&mut self, value: impl AsRef<[u8]>) -> &mut Self {
+        let value = value.as_ref();
+        if value.len() > SHORT_MOST {
+            return self.text_unpacked(value);
+        }
+        self.var_width = true;
+        // The lowest bit says that the header is short; the length counts the header too.
+        self.fixed(1, &[(value.len() as u8 + 1) << 1 | 1]).extend(value)
+    }
+
+    /// Adds a `text` with a header of four bytes whatever its length, as columns with `storage
+    /// plain` have it.
+    pub fn text_unpacked(&mut self, value: impl AsRef<[u8]>) -> &mut Self {
+        let value = value.as_ref();
+        self.var_width = true;
+        // 30 bits; what needs more does not fit into any page.
+        let length = (value.len() as u32).wrapping_add(4) << 2;
+        self.fixed(4, &length.to_le_bytes()).extend(value)
+    }
+
+    /// Adds a `char(width)`: `value` with blanks up to `width` characters. Longer values stay as
+    /// they are.
+    pub fn bpchar(&mut self, value: &str, width: usize) -> &mut Self {
+        self.text(format!("{value:width$}"))
+    }
+
+    /// Adds a null.
+    pub fn null(&mut self) -> &mut Self {
+        self.natts = self.natts.saturating_add(1);
+        self.has_null = true;
+        self
+    }
+
+    /// The row as a page takes it.
+    pub fn tuple(&self) -> NewTuple<'_> {
+        let bitmap = self.present.get(..usize::from(self.natts.div_ceil(8)));
+        NewTuple {
+            natts: self.natts,
+            nulls: if self.has_null { bitmap.unwrap_or_default() } else { &[] },
+            var_width: self.var_width,
+            xmin: self.xmin,
+            data: &self.data,
+        }
+    }
+
+    /// Adds an attribute that starts with `bytes`, at a multiple of `align`.
+    fn fixed(&mut self, align: usize, bytes: &[u8]) -> &mut Self {
+        // One attribute too many has no bit and is refused by the page.
+        if let Some(byte) = self.present.get_mut(usize::from(self.natts / 8)) {
+            *byte |= 1 << (self.natts % 8);
+        }
+        self.natts = self.natts.saturating_add(1);
+        self.data.resize(self.data.len().next_multiple_of(align), 0);
+        self.extend(bytes)
+    }
+
+    fn extend(&mut self, bytes: &[u8]) -> &mut Self {
+        self.data.extend_from_slice(bytes);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap_page::{HeapPageBuilder, PushError};
+
+    #[track_caller]
+    fn check(row: &Row, data: &[u8], nulls: &[u8]) {
+        let tuple = row.tuple();
+        assert_eq!((tuple.data, tuple.nulls), (data, nulls));
+    }
+
+    #[test]
+    fn alignment_and_nulls() {
+        let mut row = Row::new();
+        check(
+            row.int2(7).null().text("ab").int8(9),
+            b"\x07\0\x07ab\0\0\0\x09\0\0\0\0\0\0\0",
+            &[0b1101],
+        );
+        row.clear();
+        check(
+            row.bool(true).int4(-1).bool(false).int2(2),
+            b"\x01\0\0\0\xff\xff\xff\xff\0\0\x02\0",
+            &[],
+        );
+        assert!(!row.tuple().var_width);
+        row.clear();
+        check(row.float8(1.0).text_unpacked("x"), b"\0\0\0\0\0\0\xf0\x3f\x14\0\0\0x", &[]);
+        row.clear();
+        check(row.bool(true).text_unpacked(""), b"\x01\0\0\0\x10\0\0\0", &[]);
+        row.clear();
+        check(row.null(), b"", &[0]);
+        (0..8).for_each(|_| {
+            row.bool(true);
+        });
+        check(&row, &[1; 8], &[0b1111_1110, 1]);
+    }
+
+    #[test]
+    fn text_headers() {
+        let mut row = Row::new();
+        assert_eq!(row.text([b'a'; 126]).tuple().data[..2], [0xFF, b'a']);
+        row.clear();
+        assert_eq!(
+            row.bool(true).text([b'a'; 127]).tuple().data[..9],
+            [1, 0, 0, 0, 0x0C, 2, 0, 0, b'a']
+        );
+        row.clear();
+        check(row.bpchar("é", 3), "\u{b}é  ".as_bytes(), &[]);
+        row.clear();
+        let account = row.int4(1).int4(2).int4(-3).bpchar("", 84).tuple();
+        assert_eq!(account.data, crate::heap_page::pgbench_account(1, 2, -3));
+    }
+
+    #[test]
+    fn too_many() {
+        let mut row = Row::new();
+        (0..1600).for_each(|_| {
+            row.null();
+        });
+        let mut page = HeapPageBuilder::new(0);
+        assert_eq!(page.push(&row.tuple()), Ok(1));
+        assert_eq!(page.push(&row.bool(true).tuple()), Err(PushError::TooManyAttributes));
+        (0..70_000).for_each(|_| {
+            row.bool(true);
+        });
+        assert_eq!(page.push(&row.tuple()), Err(PushError::TooManyAttributes));
+        row.clear();
+        assert_eq!(page.push(&row.text([0; 70_000]).tuple()), Err(PushError::Full));
+    }
+}
