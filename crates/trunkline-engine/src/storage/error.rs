@@ -126,7 +126,7 @@ impl StorageError {
                 Some("run as the user that owns the data directory")
             }
             Self::Io { .. } if self.is_shortage() => {
-                Some("raise the limit of open files (ulimit -n), or lower max_files_per_process")
+                Some("raise the limit of open files (ulimit -n)")
             }
             Self::Direct { .. } | Self::Alignment { .. } => {
                 Some("read through the cache: leave io_direct empty")

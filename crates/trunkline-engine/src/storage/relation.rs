@@ -164,3 +164,50 @@ impl fmt::Debug for Relation {
         write!(f, "Relation({}, {}, {})", self.storage.number(), self.locator, self.fork)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_must_hold_whole_sectors() {
+        for (is_direct, alignment, expected) in [
+            (true, 512, None),
+            (true, 4096, None),
+            (true, 8192, None),
+            (
+                true,
+                16384,
+                Some(
+                    "\"/none/16384\" cannot be read by direct I/O: the file system, unknown, wants \
+                     multiples of 16384 bytes, expected at most 8192",
+                ),
+            ),
+            (
+                false,
+                1,
+                Some(
+                    "\"/none/16384\" cannot be opened for direct I/O: the file system, unknown, \
+                     does not support it",
+                ),
+            ),
+        ] {
+            let found = check_direct("/none/16384".into(), is_direct, alignment);
+            assert_eq!(found.err().map(|e| e.to_string()).as_deref(), expected, "{alignment}");
+        }
+    }
+
+    #[test]
+    fn blocks_to_the_end_of_a_segment() {
+        for (block, left) in [
+            (0, 131_072),
+            (131_071, 1),
+            (131_072, 131_072),
+            (LAST_SEGMENT * SEGMENT_BLOCKS, 131_071),
+            (BlockNo::MAX - 1, 1),
+            (BlockNo::MAX, 0),
+        ] {
+            assert_eq!(blocks_after(block), left, "block {block}");
+        }
+    }
+}

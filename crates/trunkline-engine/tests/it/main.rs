@@ -12,5 +12,7 @@ mod files;
 mod fixtures;
 mod jobs;
 mod prewarm;
+mod storage;
+mod storage_table;
 mod verify;
 mod verify_fixtures;
