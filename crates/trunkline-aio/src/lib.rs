@@ -6,7 +6,7 @@
 //!  session                      method                        whoever completes
 //!  -------                      ------                        -----------------
 //!  acquire   IDLE -> HANDED_OUT
-//!  define    -> DEFINED         (file, offset, the slot's memory now belong to the I/O)
+//!  define    -> DEFINED         (file, offset, memory now belong to the I/O)
 //!  stage     -> STAGED          (callbacks take over what else it needs)
 //!  submit    -> SUBMITTED ----> sync: the session itself
 //!                               worker: a thread of the pool
@@ -23,6 +23,12 @@
 //! - [`Io`]: a handle that was handed out, about to become an I/O.
 //! - [`Operations`]: the issuer's slots, which hold memory and results, not handles.
 //! - [`WaitRef`]: names an I/O for ever, and never keeps its handle from being reused.
+//!
+//! The memory of an I/O is of one of two kinds. Leases in the issuer's slot are the I/O's alone, by
+//! their types: that suits jobs that own a window. Frames by number ([`Io::read_frames`]) stay
+//! leased by whoever shares them out, such as a buffer pool: others may look at them while they are
+//! written, and may wait for the I/O by a [`WaitRef`] that the frame's descriptor keeps. Who may
+//! touch what meanwhile is then a promise, the only one that the interface of this crate asks for.
 //!
 //! Someone always completes an I/O: the thread that executed it, the session that waits for it, a
 //! helper of the worker pool, or the driver that reaped it. Dropping a waiter, a session or its

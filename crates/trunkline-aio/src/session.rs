@@ -21,11 +21,15 @@
 //! # Ok(()) }
 //! ```
 
+mod define;
 mod io;
+mod polling;
 mod waiting;
+mod waking;
 
-pub use io::{DefineError, Io, IoBatch};
-pub use waiting::{Cancelled, Canceller, Notifier, Notifiers};
+pub use define::DefineError;
+pub use io::{Io, IoBatch};
+pub use waking::{Cancelled, Canceller, Notifier, Notifiers};
 
 use crate::clock::{self, Time};
 use crate::core::Core;
