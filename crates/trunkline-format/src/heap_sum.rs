@@ -9,11 +9,15 @@
 //!                   └──────────── one cache line ─────────────────────────────┘
 //! ```
 //!
-//! Nothing is believed: each row costs a check that its item lies in the page and one that its
-//! value lies in the item. Both are always true, so the processor predicts them.
+//! Nothing is believed, but what is asked of a common row is joined into one comparison that is
+//! nearly always true, so that the processor runs ahead and fetches the next rows meanwhile. Every
+//! other row takes a slower way that finds out what is special about it.
 
-use crate::heap_tuple::{HeapTuple, Visible, heap_rows, is_all_visible};
-use crate::ids::PageBytes;
+use crate::heap_tuple::{
+    HAS_NULL, HeapTuple, LEAST_TUPLE, NATTS, Visible, XMAX_INVALID, XMIN_COMMITTED, is_all_visible,
+};
+use crate::ids::{BLOCK_SIZE, PageBytes};
+use crate::page::{HEADER_SIZE, LinePointer, LinePointerFlags, PageHeader};
 
 /// Where a column lies in rows whose earlier columns are not null.
 ///
@@ -125,43 +129,110 @@ impl PageSum {
 /// # Ok::<(), trunkline_format::heap_page::PushError>(())
 /// ```
 pub fn sum_int4(page: &PageBytes, column: FixedColumn) -> PageSum {
-    let all_visible = is_all_visible(page);
+    let fast = Fast::new(page, column);
     let mut total = PageSum::default();
-    for tuple in heap_rows(page) {
-        let tuple = match tuple {
-            Ok(tuple) => tuple,
-            Err(corrupt) => {
-                total.corrupt = total.corrupt.or(Some(corrupt.item));
-                continue;
-            }
-        };
-        match if all_visible { Visible::Yes } else { tuple.visible() } {
-            Visible::Yes => {}
-            Visible::No => continue,
-            Visible::InDoubt => {
-                total.in_doubt += 1;
-                continue;
+    for (pointer, item) in pointers(page).iter().zip(1..) {
+        let bits = u32::from_le_bytes(*pointer);
+        if let Some(value) = fast.value(page, bits) {
+            total.rows += 1;
+            total.sum += i64::from(value);
+        } else {
+            let pointer = LinePointer::from_bits(bits);
+            if pointer.flags == LinePointerFlags::Normal {
+                add_tuple(page, item, pointer, column, &mut total);
             }
         }
-        match fixed_int4(&tuple, column) {
-            FixedInt4::Value(value) => total.sum += i64::from(value),
-            FixedInt4::Null => total.nulls += 1,
-            FixedInt4::Elsewhere => total.elsewhere += 1,
-            FixedInt4::Corrupt => {
-                total.corrupt = total.corrupt.or(Some(tuple.item()));
-                continue;
-            }
-        }
-        total.rows += 1;
     }
     total
+}
+
+/// The line pointers that end at or before `pd_lower` and in the page.
+fn pointers(page: &PageBytes) -> &[[u8; 4]] {
+    let count = usize::from(PageHeader::parse(page).line_pointer_count());
+    let all = page.get(usize::from(HEADER_SIZE)..).unwrap_or_default().as_chunks().0;
+    all.get(..count).unwrap_or(all)
+}
+
+/// What the rows of a table at rest have in common, so that one comparison tells them.
+struct Fast {
+    /// Bits of `t_infomask` to look at.
+    mask: u16,
+    /// What they are in a row that is visible and has no nulls.
+    bits: u16,
+    column: FixedColumn,
+}
+
+impl Fast {
+    fn new(page: &PageBytes, column: FixedColumn) -> Self {
+        let visible = if is_all_visible(page) { 0 } else { XMIN_COMMITTED | XMAX_INVALID };
+        Self { mask: HAS_NULL | visible, bits: visible, column }
+    }
+
+    /// The value, if line pointer `bits` leads to a visible, sound tuple without nulls that holds
+    /// the column; `None` says nothing. The conditions are joined without branches: all or nothing.
+    #[inline(always)]
+    fn value(&self, page: &PageBytes, bits: u32) -> Option<i32> {
+        let LinePointer { offset, length, .. } = LinePointer::from_bits(bits);
+        let (start, length) = (usize::from(offset), usize::from(length));
+        let header: &[u8; LEAST_TUPLE as usize] = page.get(start..)?.first_chunk()?;
+        let infomask2 = u16::from_le_bytes([header[18], header[19]]);
+        let infomask = u16::from_le_bytes([header[20], header[21]]);
+        let hoff = usize::from(header[22]);
+        let at = hoff + usize::from(self.column.offset);
+        let sound = (bits >> 15 & 3 == 1)
+            & (start + length <= BLOCK_SIZE)
+            & (hoff >= usize::from(LEAST_TUPLE))
+            & hoff.is_multiple_of(8)
+            & (at + size_of::<i32>() <= length)
+            & (infomask & self.mask == self.bits)
+            & (infomask2 & NATTS >= self.column.number);
+        if !sound {
+            return None;
+        }
+        // Inside, as was just found.
+        page.get(start + at..)?.first_chunk().map(|bytes| i32::from_le_bytes(*bytes))
+    }
+}
+
+/// Adds the tuple that `pointer`, numbered `item`, leads to, whatever is special about it.
+#[cold]
+fn add_tuple(
+    page: &PageBytes,
+    item: u16,
+    pointer: LinePointer,
+    column: FixedColumn,
+    total: &mut PageSum,
+) {
+    let Ok(tuple) = HeapTuple::parse(item, pointer.item(page).unwrap_or_default()) else {
+        total.corrupt = total.corrupt.or(Some(item));
+        return;
+    };
+    match if is_all_visible(page) { Visible::Yes } else { tuple.visible() } {
+        Visible::Yes => {}
+        Visible::No => return,
+        Visible::InDoubt => {
+            total.in_doubt += 1;
+            return;
+        }
+    }
+    match fixed_int4(&tuple, column) {
+        FixedInt4::Value(value) => total.sum += i64::from(value),
+        FixedInt4::Null => total.nulls += 1,
+        FixedInt4::Elsewhere => total.elsewhere += 1,
+        FixedInt4::Corrupt => {
+            total.corrupt = total.corrupt.or(Some(item));
+            return;
+        }
+    }
+    total.rows += 1;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::heap_page::{HeapPageBuilder, NewTuple};
-    use crate::ids::BLOCK_SIZE;
+    use crate::heap_tuple::heap_rows;
+    use crate::page::line_pointers;
     use crate::row::Row;
     use crate::test_data::{XorShift, put};
 
@@ -248,12 +319,23 @@ mod tests {
             let offset = [8, 0, 96, 65_535, random.below(200) as u16][random.below(5)];
             let column = FixedColumn { number: random.below(7) as u16, offset };
             let found = sum_int4(&page, column);
-            let most = heap_rows(&page).count() as u64;
-            assert!(found.rows + found.in_doubt <= most && most <= 2042);
-            assert!(found.nulls + found.elsewhere <= found.rows);
+            assert_eq!(found, slow_sum(&page, column), "round {round}");
             if found.is_exact() { full += 1 } else { partly += 1 }
         }
         assert!(full > 10_000 && partly > 10_000, "{full} and {partly}");
+    }
+
+    /// The same sum without the fast way.
+    fn slow_sum(page: &PageBytes, column: FixedColumn) -> PageSum {
+        let mut total = PageSum::default();
+        for (item, pointer) in line_pointers(page) {
+            if pointer.flags == LinePointerFlags::Normal {
+                add_tuple(page, item, pointer, column, &mut total);
+            }
+        }
+        assert!(total.rows + total.in_doubt <= heap_rows(page).count() as u64);
+        assert!(total.nulls + total.elsewhere <= total.rows);
+        total
     }
 
     /// How long a row takes: `cargo test --release -- --ignored --nocapture speed`.
