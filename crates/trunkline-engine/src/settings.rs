@@ -33,7 +33,7 @@ use self::table::{ALIASES, Alias, Id};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// In the order of the table. Integers as they are, a choice as its index, a list as a bit set
-    /// of its words.
+    /// of its words, on and off as 1 and 0.
     values: [i32; table::COUNT],
 }
 
@@ -165,6 +165,32 @@ impl Settings {
         Duration::from_millis(u64::from(self.count(Id::IoWorkerLaunchInterval)))
     }
 
+    /// Pages of the shared buffer pool, 16 to 1,073,741,823.
+    pub fn shared_buffers(&self) -> u32 {
+        self.count(Id::SharedBuffers)
+    }
+
+    /// Most pages of a session's own buffers, 100 to 1,073,741,823.
+    pub fn temp_buffers(&self) -> u32 {
+        self.count(Id::TempBuffers)
+    }
+
+    /// Whether a damaged page becomes a page of zeros in memory, with a warning, instead of an
+    /// error.
+    pub fn zero_damaged_pages(&self) -> bool {
+        self.get(Id::ZeroDamagedPages) != 0
+    }
+
+    /// Whether a page with a wrong checksum and a sane header is taken as it is, with a warning.
+    pub fn ignore_checksum_failure(&self) -> bool {
+        self.get(Id::IgnoreChecksumFailure) != 0
+    }
+
+    /// Most relation files that are kept open, 64 and more.
+    pub fn max_files_per_process(&self) -> u32 {
+        self.count(Id::MaxFilesPerProcess)
+    }
+
     fn get(&self, id: Id) -> i32 {
         self.values[id as usize]
     }
@@ -206,7 +232,24 @@ fn parse(spec: &Spec, name: &'static str, value: &str) -> Result<i32, SettingErr
             .find(|(word, _)| word.eq_ignore_ascii_case(value))
             .map(|(_, index)| index)
             .ok_or_else(|| SettingError::NotAChoice { name, value: value.to_owned(), words }),
+        Kind::Boolean => boolean(value).map(i32::from).ok_or(SettingError::NotBoolean { name }),
         Kind::List { words, unsupported } => parse_list(name, value, words, unsupported),
+    }
+}
+
+/// What PostgreSQL takes for on or off: a word or its beginning, whatever the case, no blanks.
+fn boolean(value: &str) -> Option<bool> {
+    let begins = |word: &str, least: usize| {
+        let part = word.get(..value.len());
+        value.len() >= least && part.is_some_and(|part| part.eq_ignore_ascii_case(value))
+    };
+    // A bare `o` could be either.
+    if value == "1" || begins("true", 1) || begins("yes", 1) || begins("on", 2) {
+        Some(true)
+    } else if value == "0" || begins("false", 1) || begins("no", 1) || begins("off", 2) {
+        Some(false)
+    } else {
+        None
     }
 }
 
@@ -249,6 +292,7 @@ fn parse_list(
 fn show(spec: &Spec, value: i32) -> String {
     match spec.kind {
         Kind::Integer { unit, .. } => number::show(value, unit),
+        Kind::Boolean => if value == 0 { "off" } else { "on" }.to_owned(),
         Kind::Choice { words } => {
             usize::try_from(value).ok().and_then(|i| words.get(i)).copied().unwrap_or("").to_owned()
         }

@@ -48,6 +48,11 @@ pub enum SettingError {
         /// The setting.
         name: &'static str,
     },
+    /// Neither on nor off.
+    NotBoolean {
+        /// The setting.
+        name: &'static str,
+    },
     /// Not one of the words of a choice.
     NotAChoice {
         /// The setting.
@@ -107,7 +112,9 @@ impl SettingError {
             SettingError::NoValue { .. } => {
                 Some("Write it as name=value, for example io_combine_limit=256kB.".to_owned())
             }
-            SettingError::Unknown { .. } | SettingError::OutOfRange { .. } => None,
+            SettingError::Unknown { .. }
+            | SettingError::OutOfRange { .. }
+            | SettingError::NotBoolean { .. } => None,
         }
     }
 }
@@ -127,6 +134,9 @@ impl fmt::Display for SettingError {
             }
             SettingError::OnlyAutoOrPositive { name } => {
                 write!(f, "invalid value for parameter \"{name}\": 0")
+            }
+            SettingError::NotBoolean { name } => {
+                write!(f, "parameter \"{name}\" requires a Boolean value")
             }
             SettingError::OutOfRange { name, number, unit, min, max } => {
                 let unit = match unit {

@@ -35,6 +35,8 @@ pub enum Kind {
         /// The words, in lower case.
         words: &'static [&'static str],
     },
+    /// On or off; also true, false, yes, no, 1, 0, and their beginnings where only one fits.
+    Boolean,
     /// Any of these words, separated by commas.
     List {
         /// The words, in lower case.
@@ -51,7 +53,7 @@ pub struct Spec {
     pub name: &'static str,
     /// Type, unit and bounds.
     pub kind: Kind,
-    /// A number in the setting's unit, the index of a choice, or a bit set of list words.
+    /// A number in the setting's unit, the index of a choice, a bit set of list words, or 1 for on.
     pub(super) default: i32,
     /// One line of help, without full stop.
     pub short: &'static str,
@@ -120,6 +122,11 @@ pub(super) enum Id {
     IoMaxWorkers,
     IoWorkerIdleTimeout,
     IoWorkerLaunchInterval,
+    SharedBuffers,
+    TempBuffers,
+    ZeroDamagedPages,
+    IgnoreChecksumFailure,
+    MaxFilesPerProcess,
 }
 
 impl Id {
@@ -141,7 +148,10 @@ pub(super) enum Found {
     Alias(&'static Alias),
 }
 
-pub(super) const COUNT: usize = 11;
+pub(super) const COUNT: usize = 16;
+
+/// PostgreSQL's: half of what an `i32` holds, 8 TiB.
+const BUFFERS_MAX: i32 = i32::MAX / 2;
 
 const IO_METHODS: &[&str] = &["sync", "worker", "io_uring"];
 
@@ -210,6 +220,36 @@ static SPECS: [Spec; COUNT] = [
         default: 100,
         short: "least time between the starts of two I/O workers",
     },
+    Spec {
+        name: "shared_buffers",
+        kind: blocks(16, BUFFERS_MAX),
+        default: 16_384,
+        short: "size of the buffer pool that all sessions share",
+    },
+    Spec {
+        name: "temp_buffers",
+        kind: blocks(100, BUFFERS_MAX),
+        default: 1024,
+        short: "most memory that one session uses for pages of its own",
+    },
+    Spec {
+        name: "zero_damaged_pages",
+        kind: Kind::Boolean,
+        default: 0,
+        short: "takes damaged pages as empty ones, in memory, and goes on",
+    },
+    Spec {
+        name: "ignore_checksum_failure",
+        kind: Kind::Boolean,
+        default: 0,
+        short: "takes pages whose checksum is wrong and whose header is sane",
+    },
+    Spec {
+        name: "max_files_per_process",
+        kind: count(64, i32::MAX),
+        default: 1000,
+        short: "most relation files that are kept open",
+    },
 ];
 
 pub(super) static ALIASES: [Alias; 2] = [
@@ -229,6 +269,11 @@ const IDS: [Id; COUNT] = [
     Id::IoMaxWorkers,
     Id::IoWorkerIdleTimeout,
     Id::IoWorkerLaunchInterval,
+    Id::SharedBuffers,
+    Id::TempBuffers,
+    Id::ZeroDamagedPages,
+    Id::IgnoreChecksumFailure,
+    Id::MaxFilesPerProcess,
 ];
 
 /// Every setting there is, aliases apart.
@@ -266,6 +311,7 @@ mod tests {
             assert_eq!(id as usize, position, "{id:?}");
         }
         assert_eq!(Id::IoWorkerLaunchInterval.spec().name, "io_worker_launch_interval");
+        assert_eq!(Id::MaxFilesPerProcess.spec().name, "max_files_per_process");
         assert_eq!(Id::IoMaxConcurrency.spec().name, "io_max_concurrency");
     }
 }

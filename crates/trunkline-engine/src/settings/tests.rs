@@ -35,6 +35,11 @@ fn defaults_are_postgresql_s() {
             "io_max_workers=8",
             "io_worker_idle_timeout=1min",
             "io_worker_launch_interval=100ms",
+            "shared_buffers=128MB",
+            "temp_buffers=8MB",
+            "zero_damaged_pages=off",
+            "ignore_checksum_failure=off",
+            "max_files_per_process=1000",
         ]
     );
 }
@@ -141,7 +146,51 @@ fn counts() {
         "-2",
         "-2 is outside the valid range for parameter \"io_max_concurrency\" (-1 .. 1024)",
     );
-    check("shared_buffers", "1", "unrecognized configuration parameter \"shared_buffers\"");
+    check("max_files_per_process", "64", "64");
+    check(
+        "max_files_per_process",
+        "63",
+        "63 is outside the valid range for parameter \"max_files_per_process\" (64 .. 2147483647)",
+    );
+    check("wal_buffers", "1", "unrecognized configuration parameter \"wal_buffers\"");
+}
+
+#[test]
+fn buffers() {
+    check("shared_buffers", "16", "128kB");
+    check("shared_buffers", "10GB", "10GB");
+    check("shared_buffers", "1073741823", "8589934584kB");
+    check(
+        "shared_buffers",
+        "15",
+        "15 8kB is outside the valid range for parameter \"shared_buffers\" (16 .. 1073741823)",
+    );
+    check(
+        "shared_buffers",
+        "8TB",
+        "1073741824 8kB is outside the valid range for parameter \"shared_buffers\" \
+         (16 .. 1073741823)",
+    );
+    check(
+        "temp_buffers",
+        "99",
+        "99 8kB is outside the valid range for parameter \"temp_buffers\" (100 .. 1073741823)",
+    );
+}
+
+#[test]
+fn booleans() {
+    for value in ["on", "ON", "true", "tru", "t", "T", "yes", "Ye", "y", "1"] {
+        check("zero_damaged_pages", value, "on");
+    }
+    for value in ["off", "of", "OFF", "false", "f", "fals", "no", "n", "0"] {
+        check("zero_damaged_pages", value, "off");
+    }
+    let message = "parameter \"ignore_checksum_failure\" requires a Boolean value";
+    for value in ["", "o", "O", " on", "on ", "onn", "truee", "2", "01", "-1", "x", "\"on\"", "é"]
+    {
+        check("ignore_checksum_failure", value, message);
+    }
 }
 
 #[test]
@@ -213,6 +262,14 @@ fn getters_give_effective_values() -> Result<(), SettingError> {
     assert_eq!(settings.io_worker_idle_timeout(), Duration::from_secs(60));
     assert_eq!(settings.io_worker_launch_interval(), Duration::from_millis(100));
     assert_eq!(settings.io_method(), IoMethod::Worker);
+    assert_eq!((settings.shared_buffers(), settings.temp_buffers()), (16_384, 1024));
+    assert_eq!(settings.max_files_per_process(), 1000);
+    assert!(!settings.zero_damaged_pages() && !settings.ignore_checksum_failure());
+    settings.set_assignment("zero-damaged-pages=yes")?;
+    assert!(settings.zero_damaged_pages() && !settings.ignore_checksum_failure());
+    settings.set("ignore_checksum_failure", "t")?;
+    settings.set("zero_damaged_pages", "f")?;
+    assert!(!settings.zero_damaged_pages() && settings.ignore_checksum_failure());
     assert!(!settings.io_direct_data());
     settings.set("io_direct", "data")?;
     assert!(settings.io_direct_data());
