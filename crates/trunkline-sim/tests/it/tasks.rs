@@ -21,7 +21,7 @@ impl Wake for Alarm {
 }
 
 /// Runs one future to its end in this thread.
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let alarm = Arc::new(Alarm(Futex::new(0)));
     let waker = Waker::from(Arc::clone(&alarm));
     let mut future = std::pin::pin!(future);

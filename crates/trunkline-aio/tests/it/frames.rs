@@ -1,0 +1,70 @@
+//! Frames that a test leases and shares out by number, in the way of a buffer pool.
+//!
+//! I/O by frame numbers is unsafe to ask for, because only the owner of the frames can know who
+//! touches them. Here the owner is a test that waits for an I/O before it looks at its frames. The
+//! contract suite in `trunkline-sim` uses this file too, which is why no unsafe code is there.
+
+use trunkline_aio::limits::FRAME_SIZE;
+use trunkline_aio::{Aio, DefineError, File, Io, Lease, Operations, WaitRef};
+
+/// Leases of one frame each, never dereferenced; looked at through their addresses.
+pub(crate) struct Frames(Vec<Lease>);
+
+impl Frames {
+    /// `count` frames, each filled with `fill`.
+    pub(crate) fn new(aio: &Aio, count: usize, fill: u8) -> Self {
+        let lease = |_| aio.region().lease(1).expect("a frame");
+        let frames = Self((0..count).map(lease).collect());
+        (0..count).for_each(|at| frames.put(at, &[fill; FRAME_SIZE]));
+        frames
+    }
+
+    /// Numbers of some of the frames, in that order.
+    pub(crate) fn numbers(&self, which: &[usize]) -> Vec<u32> {
+        which.iter().map(|&at| self.0[at].first_frame()).collect()
+    }
+
+    /// Bytes of some of the frames, in that order.
+    pub(crate) fn bytes(&self, which: &[usize]) -> Vec<u8> {
+        let page = |&at: &usize| {
+            // SAFETY: the lease keeps the frame mapped; the test has waited for every read into it.
+            unsafe { std::slice::from_raw_parts(self.0[at].as_ptr(), FRAME_SIZE) }
+        };
+        which.iter().flat_map(page).copied().collect()
+    }
+
+    /// Fills a frame from its start; no I/O is under way for it.
+    pub(crate) fn put(&self, at: usize, bytes: &[u8]) {
+        assert!(bytes.len() <= FRAME_SIZE, "longer than a frame");
+        // SAFETY: the lease keeps the frame mapped, and is long enough; the test has waited for
+        // every I/O of it, and makes no reference that lasts.
+        unsafe { self.0[at].as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
+    }
+}
+
+/// [`Io::read_frames`], by a test that keeps the frames until the I/O is complete.
+pub(crate) fn read_frames(
+    io: Io<'_>,
+    file: &File,
+    offset: u64,
+    frames: &[u32],
+    slots: &mut Operations,
+    slot: usize,
+) -> Result<WaitRef, DefineError> {
+    // SAFETY: the test names each frame once, keeps its leases and looks at nothing in them before
+    // it has waited.
+    unsafe { io.read_frames(file, offset, frames.iter().copied(), slots, slot) }
+}
+
+/// [`Io::write_frames`], by a test that keeps the frames as they are until the I/O is complete.
+pub(crate) fn write_frames(
+    io: Io<'_>,
+    file: &File,
+    offset: u64,
+    frames: &[u32],
+    slots: &mut Operations,
+    slot: usize,
+) -> Result<WaitRef, DefineError> {
+    // SAFETY: the test keeps its leases and changes nothing in them before it has waited.
+    unsafe { io.write_frames(file, offset, frames.iter().copied(), slots, slot) }
+}

@@ -1,0 +1,362 @@
+//! I/O into frames that somebody else leases, by number: a buffer pool's kind of memory, under every
+//! method. Order, pieces, results that are not whole, numbers that are wrong, and the slot's own
+//! memory, which must stay out of it.
+
+#[path = "../../../trunkline-aio/tests/it/frames.rs"]
+mod frames;
+
+use crate::rig::{Bench, REAL, Rig, SIMULATED, check, check_seeds, original, wait_ok};
+use frames::{Frames, read_frames, write_frames};
+use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::{
+    Batch, Builder, Callback, Class, Completer, Completion, Core, DefineError, Execute, File, Io,
+    Kernel, Method, MethodKind, OpenOptions, Operation, Operations, Outcome, Request, Session,
+    Status, Weight,
+};
+use trunkline_sim::BLOCK;
+
+/// Orders of frames: neighbours, scattered, backwards, and runs between gaps.
+const ORDERS: [&[usize]; 5] =
+    [&[0, 1, 2, 3], &[6, 1, 4, 9], &[3, 2, 1, 0], &[4, 5, 6, 0, 1, 9], &[7]];
+
+/// Sees that an I/O by frames has no memory of the slot's, and whose completion it is.
+#[derive(Default)]
+struct Sees {
+    heavy: bool,
+    completed: AtomicU32,
+    io: AtomicU64,
+    leases: AtomicU64,
+}
+
+impl Callback for Sees {
+    fn name(&self) -> &'static str {
+        "sees"
+    }
+    fn weight(&self) -> Weight {
+        if self.heavy { Weight::Heavy } else { Weight::Light }
+    }
+    fn complete(&self, io: &mut Completion<'_>, prior: Outcome) -> Outcome {
+        self.completed.fetch_add(1, Ordering::SeqCst);
+        self.io.store(io.wait_ref.to_bits(), Ordering::SeqCst);
+        self.leases.store(io.memory.len() as u64, Ordering::SeqCst);
+        assert_eq!(io.data, &[17], "the callback finds its frames by the words");
+        prior
+    }
+}
+
+/// A slot with a word of data and no memory.
+fn bare_slot(sees: &Arc<Sees>) -> Operations {
+    let mut slots = Operations::new(1, vec![Arc::clone(sees) as Arc<dyn Callback>]);
+    slots.data(0).expect("idle").push(17);
+    slots
+}
+
+fn io(session: &mut Session) -> Io<'_> {
+    session.acquire(Class::Foreground).expect("a handle")
+}
+
+#[test]
+fn a_read_fills_frames_in_the_order_they_are_given() {
+    check(|bench| {
+        for heavy in [false, true] {
+            let rig = bench.start();
+            let file = rig.file("a", 16);
+            let mut session = rig.session();
+            let sees = Arc::new(Sees { heavy, ..Sees::default() });
+            let mut slots = bare_slot(&sees);
+            for which in ORDERS {
+                let frames = Frames::new(&rig.aio, 10, 0xEE);
+                let numbers = frames.numbers(which);
+                let offset = 5 * BLOCK as u64;
+                let issued = read_frames(io(&mut session), &file, offset, &numbers, &mut slots, 0);
+                let issued = issued.expect("defined");
+                let outcome = wait_ok(&mut session, &mut slots, 0);
+                assert_eq!(outcome.count as usize, which.len() * BLOCK, "{bench:?}");
+                assert!(frames.bytes(which) == original(5, which.len() as u32), "{bench:?}");
+                let rest: Vec<usize> = (0..10).filter(|at| !which.contains(at)).collect();
+                assert!(frames.bytes(&rest).iter().all(|&byte| byte == 0xEE), "{bench:?}");
+                assert_eq!(sees.io.load(Ordering::SeqCst), issued.to_bits());
+                assert_eq!(sees.leases.load(Ordering::SeqCst), 0);
+                rig.settle();
+            }
+            assert_eq!(sees.completed.load(Ordering::SeqCst), ORDERS.len() as u32);
+        }
+    });
+}
+
+#[test]
+fn a_write_takes_frames_in_the_order_they_are_given_and_leaves_them_readable() {
+    check(|bench| {
+        for which in ORDERS {
+            let rig = bench.start();
+            let file = rig.file("a", 12);
+            let mut session = rig.session();
+            let sees = Arc::new(Sees::default());
+            let mut slots = bare_slot(&sees);
+            let frames = Frames::new(&rig.aio, 10, 0);
+            (0..10).for_each(|at| frames.put(at, &[at as u8 + 1; BLOCK]));
+            let numbers = frames.numbers(which);
+            let offset = 2 * BLOCK as u64;
+            let issued = write_frames(io(&mut session), &file, offset, &numbers, &mut slots, 0);
+            issued.expect("defined");
+            // Shared with the write under way.
+            let mut wanted = frames.bytes(which);
+            wait_ok(&mut session, &mut slots, 0);
+            wanted.splice(0..0, original(0, 2));
+            wanted.extend(original(2 + which.len() as u32, 10 - which.len() as u32));
+            assert!(rig.bytes("a") == wanted, "{bench:?} {which:?}");
+            rig.settle();
+        }
+    });
+}
+
+/// One set of slots, now with frames, now with its own memory, which a read by frames leaves alone;
+/// and a sync, which has neither.
+#[test]
+fn the_memory_of_the_slot_has_no_part_in_it() {
+    check(|bench| {
+        let rig = bench.start_with(|builder| builder.handles(1, 0, 0));
+        let file = rig.file("a", 8);
+        let mut session = rig.session();
+        let sees = Arc::new(Sees::default());
+        let mut slots = rig.slots_with(1, 2, vec![Arc::clone(&sees) as Arc<dyn Callback>]);
+        slots.data(0).expect("idle").push(17);
+        let frames = Frames::new(&rig.aio, 2, 0);
+        for round in 0..3 {
+            let numbers = frames.numbers(&[0, 1]);
+            read_frames(io(&mut session), &file, 0, &numbers, &mut slots, 0).expect("defined");
+            wait_ok(&mut session, &mut slots, 0);
+            assert_eq!(sees.leases.load(Ordering::SeqCst), 0);
+            if round == 0 {
+                assert!(crate::rig::memory(&mut slots, 0).iter().all(|&byte| byte == 0xEE));
+            }
+            match round {
+                0 => drop(crate::rig::read(&mut session, &file, 3, 2, &mut slots, 0)),
+                _ => drop(io(&mut session).fsync(&file, &mut slots, 0)),
+            }
+            wait_ok(&mut session, &mut slots, 0);
+            assert_eq!(sees.leases.load(Ordering::SeqCst), 1, "{bench:?}");
+            assert!(crate::rig::memory(&mut slots, 0) == original(3, 2));
+            assert!(frames.bytes(&[0, 1]) == original(0, 2));
+        }
+    });
+}
+
+#[test]
+fn partial_results_errors_and_the_end_of_the_file_are_reported() {
+    check(|bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 6);
+        let mut session = rig.session();
+        let sees = Arc::new(Sees::default());
+        let mut slots = bare_slot(&sees);
+        let frames = Frames::new(&rig.aio, 8, 0x11);
+        let which = [5, 0, 1, 3];
+        let numbers = frames.numbers(&which);
+        let mut once = |offset: u32, writes: bool| {
+            let (io, offset) = (io(&mut session), u64::from(offset) * BLOCK as u64);
+            let issued = match writes {
+                false => read_frames(io, &file, offset, &numbers, &mut slots, 0),
+                true => write_frames(io, &file, offset, &numbers, &mut slots, 0),
+            };
+            issued.expect("defined");
+            session.wait(&mut slots, 0).expect("not cancelled")
+        };
+        for cut in [0, 1, 17, BLOCK, BLOCK + 1, 3 * BLOCK, 4 * BLOCK - 1] {
+            rig.hooks.change_results(move |_, raw| raw.min(cut as i32));
+            let outcome = once(0, false);
+            assert_eq!((outcome.status, outcome.count), (Status::Partial, cut as u32));
+            let found = frames.bytes(&which);
+            assert!(found[..cut] == original(0, 4)[..cut], "{bench:?} {cut}");
+            assert!(found[cut..].iter().all(|&byte| byte == 0xA5), "{bench:?} {cut}");
+            let outcome = once(0, true);
+            assert_eq!((outcome.status, outcome.count), (Status::Partial, cut as u32));
+            assert!(frames.bytes(&which) == found, "a write leaves its memory as it is");
+            // What the storage took, whatever it said, put right again.
+            rig.hooks.keep_results();
+            which.iter().enumerate().for_each(|(at, &f)| frames.put(f, &original(at as u32, 1)));
+            assert_eq!(once(0, true).status, Status::Ok);
+        }
+        for writes in [false, true] {
+            rig.hooks.change_results(|_, _| -5);
+            assert_eq!(once(0, writes).errno(), Some(5), "{bench:?}");
+            let mut left = 3;
+            rig.hooks.change_results(move |_, raw| {
+                left -= 1;
+                if left >= 0 { -4 } else { raw }
+            });
+            assert_eq!(once(0, writes).status, Status::Ok, "interrupted is not seen");
+            rig.hooks.keep_results();
+        }
+        let outcome = once(4, false);
+        assert_eq!((outcome.status, outcome.count), (Status::Partial, 2 * BLOCK as u32));
+        assert!(frames.bytes(&which[..2]) == original(4, 2), "{bench:?}");
+        assert_eq!(once(6, false).count, 0, "behind the end");
+    });
+}
+
+/// What is wrong is refused before anything is issued, and the session and its slot go on.
+#[test]
+fn wrong_frames_are_refused_and_the_handle_is_given_back() {
+    check(|bench| {
+        let rig = bench.start_with(|b| b.handles(1, 0, 0).iovecs(3).region_bytes(80 * BLOCK));
+        let file = rig.file("a", 16);
+        let mut session = rig.session();
+        let sees = Arc::new(Sees::default());
+        let mut slots = bare_slot(&sees);
+        let frames = Frames::new(&rig.aio, 12, 0);
+        let count = rig.aio.region().frames();
+        let scattered = frames.numbers(&[1, 3, 5, 7]);
+        for (numbers, offset, wanted) in [
+            (vec![0, count], 0, DefineError::NoSuchFrame { frame: count, frames: count }),
+            (vec![u32::MAX], 0, DefineError::NoSuchFrame { frame: u32::MAX, frames: count }),
+            (vec![u32::MAX - 1, u32::MAX], 0, {
+                DefineError::NoSuchFrame { frame: u32::MAX - 1, frames: count }
+            }),
+            (scattered, 0, DefineError::TooManyPieces { limit: 3 }),
+            (vec![0], i64::MAX as u64, DefineError::BeyondOffsets { offset: i64::MAX as u64 }),
+        ] {
+            for writes in [false, true] {
+                let io = io(&mut session);
+                let refused = match writes {
+                    false => read_frames(io, &file, offset, &numbers, &mut slots, 0),
+                    true => write_frames(io, &file, offset, &numbers, &mut slots, 0),
+                };
+                assert_eq!(refused, Err(wanted.clone()), "{bench:?}");
+                assert_eq!((session.in_flight(), slots.pending()), (0, 0));
+            }
+        }
+        assert_eq!(wanted_text(count), format!("frame {count} of a region of {count} frames"));
+        // Twelve frames in three pieces are fine.
+        let which = [4, 5, 6, 7, 8, 9, 10, 11, 2, 3, 0, 1];
+        let numbers = frames.numbers(&which);
+        read_frames(io(&mut session), &file, 0, &numbers, &mut slots, 0).expect("defined");
+        wait_ok(&mut session, &mut slots, 0);
+        assert!(frames.bytes(&which) == original(0, 12), "{bench:?}");
+        // None at all are an I/O of nothing, as with a length of 0.
+        read_frames(io(&mut session), &file, 0, &[], &mut slots, 0).expect("defined");
+        assert_eq!(wait_ok(&mut session, &mut slots, 0).count, 0);
+    });
+}
+
+fn wanted_text(count: u32) -> String {
+    DefineError::NoSuchFrame { frame: count, frames: count }.to_string()
+}
+
+/// The length is bounded by what one system call transfers, however few pieces there are.
+#[test]
+fn more_than_one_call_can_transfer_is_refused() {
+    let rig = Bench::real(MethodKind::Sync).start_with(|b| b.region_bytes(16 << 20));
+    let file = rig.file("a", 1);
+    let mut session = rig.session();
+    let mut slots = Operations::new(1, Vec::new());
+    let all: Vec<u32> = (0..rig.aio.region().frames()).collect();
+    let endless = all.repeat(129);
+    let refused = write_frames(io(&mut session), &file, 0, &endless, &mut slots, 0);
+    assert_eq!(refused, Err(DefineError::TooLong { limit: 0x7FFF_E000 }));
+}
+
+/// Looks at the pieces of every request on its way to the operating system, as an executor and as
+/// a method.
+#[derive(Default)]
+struct Pieces(Mutex<Vec<Vec<usize>>>);
+
+impl Pieces {
+    fn look(&self, request: &mut Request<'_>) {
+        let lengths = match request.operation {
+            Operation::Readv => request.targets().map(|piece| piece.len()).collect(),
+            Operation::Writev => request.sources().map(<[u8]>::len).collect(),
+            Operation::Fsync | Operation::Fdatasync => Vec::new(),
+        };
+        self.0.lock().push(lengths);
+    }
+}
+
+impl Execute for Pieces {
+    fn execute(&self, request: &mut Request<'_>) -> i32 {
+        self.look(request);
+        Kernel.execute(request)
+    }
+    fn advise(&self, _file: &File, _offset: u64, _length: u64) -> bool {
+        false
+    }
+}
+
+struct Passes(Arc<Pieces>);
+
+impl Method for Passes {
+    fn submit(&self, core: &Arc<Core>, batch: &mut Batch<'_>) {
+        while let Some(mut io) = batch.take() {
+            self.0.look(&mut core.request(&mut io));
+            core.execute(io, Completer::Worker);
+        }
+    }
+}
+
+#[test]
+fn neighbouring_frames_are_one_piece() {
+    for method in [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom] {
+        let (seen, passed) = (Arc::new(Pieces::default()), Arc::new(Pieces::default()));
+        let aio = Builder::new()
+            .executor(Arc::clone(&seen) as Arc<_>)
+            .custom_method(Arc::new(Passes(Arc::clone(&passed))))
+            .method(method)
+            .start()
+            .expect("starts");
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+        let path = folder.path().join("a");
+        std::fs::write(&path, original(0, 16)).expect("writes the sample");
+        let options = OpenOptions { write: true, ..OpenOptions::default() };
+        let file = aio.open(&path, options).expect("opens");
+        let mut session = aio.session().expect("a session");
+        let mut slots = Operations::new(1, Vec::new());
+        let frames = Frames::new(&aio, 10, 0);
+        for (which, wanted) in [
+            (&[0, 1, 2, 3][..], &[4][..]),
+            (&[6, 1, 4, 9], &[1, 1, 1, 1]),
+            (&[3, 2, 1, 0], &[1, 1, 1, 1]),
+            (&[4, 5, 6, 0, 1, 9], &[3, 2, 1]),
+        ] {
+            let numbers = frames.numbers(which);
+            for writes in [false, true] {
+                let io = session.acquire(Class::Maintenance).expect("a handle");
+                let issued = match writes {
+                    false => read_frames(io, &file, 0, &numbers, &mut slots, 0),
+                    true => write_frames(io, &file, 0, &numbers, &mut slots, 0),
+                };
+                issued.expect("defined");
+                wait_ok(&mut session, &mut slots, 0);
+                let wanted: Vec<usize> = wanted.iter().map(|blocks| blocks * BLOCK).collect();
+                assert_eq!(seen.0.lock().pop(), Some(wanted.clone()), "{method} {which:?}");
+                let by_method = (method == MethodKind::Custom).then_some(wanted);
+                assert_eq!(passed.0.lock().pop(), by_method, "{method} {which:?}");
+            }
+        }
+    }
+}
+
+/// Frames live as long as their owner says, not as the slots: the issuer gives the slots up.
+#[test]
+fn an_issuer_that_goes_away_leaves_the_io_to_the_owner_of_the_frames() {
+    let case = |bench: Bench| {
+        let rig: Rig = bench.start();
+        let file = rig.file("a", 8);
+        let frames = Frames::new(&rig.aio, 4, 0);
+        let mut joiner = rig.session();
+        let issued = {
+            let mut session = rig.session();
+            let sees = Arc::new(Sees::default());
+            let mut slots = bare_slot(&sees);
+            let numbers = frames.numbers(&[3, 0, 2, 1]);
+            read_frames(io(&mut session), &file, 0, &numbers, &mut slots, 0).expect("defined")
+        };
+        drop(file);
+        joiner.join(issued).expect("not cancelled");
+        assert!(frames.bytes(&[3, 0, 2, 1]) == original(0, 4), "{bench:?}");
+    };
+    for method in SIMULATED {
+        check_seeds(method, 60, case);
+    }
+    REAL.into_iter().for_each(|method| case(Bench::real(method)));
+}
