@@ -3,6 +3,10 @@
 
 #![expect(clippy::expect_used, reason = "tests")]
 
+mod allocations;
+mod frames;
+
+use frames::{Frames, read_frames, write_frames};
 use std::io::Write;
 use trunkline_aio::{Aio, Builder, Class, MethodKind, OpenOptions, Operation, Operations, Status};
 
@@ -15,12 +19,15 @@ fn start(method: MethodKind) -> Aio {
     aio
 }
 
+/// Blocks, each filled with its number.
+fn numbered(blocks: usize) -> Vec<u8> {
+    (0..blocks).flat_map(|block| [block as u8; BLOCK]).collect()
+}
+
 /// A file whose block b is filled with the byte b.
 fn sample(blocks: usize) -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().tempfile_in(".").expect("temporary file");
-    for block in 0..blocks {
-        file.write_all(&[block as u8; BLOCK]).expect("writes");
-    }
+    file.write_all(&numbered(blocks)).expect("writes");
     file.flush().expect("flushes");
     file.as_file().sync_all().expect("syncs");
     file
@@ -131,6 +138,45 @@ fn waiting_for_some_brings_at_least_as_many() {
                 session.wait_some(&operations, count).expect("waits");
                 assert!(operations.done_count() >= wanted, "{method}: {count}");
                 session.wait_any(&mut operations).expect("waits");
+            }
+        }
+    }
+}
+
+/// Buffered and direct, one piece and several, registered memory among them.
+#[test]
+fn frames_by_number_carry_reads_and_writes() {
+    for method in METHODS {
+        for direct in [false, true] {
+            let sample = sample(16);
+            let aio = start(method);
+            let options = OpenOptions { direct, write: true, ..OpenOptions::default() };
+            let file = aio.open(sample.path(), options).expect("opens");
+            let mut session = aio.session().expect("a session");
+            let mut operations = Operations::new(1, Vec::new());
+            let frames = Frames::new(&aio, 8, 0xEE);
+            for order in [&[0, 1, 2, 3, 4, 5, 6, 7][..], &[7, 6, 2, 3, 4, 0][..]] {
+                let numbers = frames.numbers(order);
+                let io = session.acquire(Class::Foreground).expect("a handle");
+                let offset = 3 * BLOCK as u64;
+                read_frames(io, &file, offset, &numbers, &mut operations, 0).expect("defined");
+                let outcome = session.wait(&mut operations, 0).expect("waits");
+                assert_eq!(outcome.count as usize, order.len() * BLOCK, "{method}");
+                for (at, page) in frames.bytes(order).chunks(BLOCK).enumerate() {
+                    assert!(page.iter().all(|&b| b == 3 + at as u8), "{method} {direct} {at}");
+                }
+                // Back to front.
+                let numbers: Vec<u32> = numbers.into_iter().rev().collect();
+                let io = session.acquire(Class::WriteBack).expect("a handle");
+                write_frames(io, &file, 0, &numbers, &mut operations, 0).expect("defined");
+                let outcome = session.wait(&mut operations, 0).expect("waits");
+                assert_eq!(outcome.status, Status::Ok, "{method}");
+                let bytes = std::fs::read(sample.path()).expect("reads");
+                for (at, page) in bytes.chunks(BLOCK).take(order.len()).enumerate() {
+                    let wanted = 3 + (order.len() - 1 - at) as u8;
+                    assert!(page.iter().all(|&b| b == wanted), "{method} {direct} {at}");
+                }
+                std::fs::write(sample.path(), numbered(16)).expect("restores");
             }
         }
     }
