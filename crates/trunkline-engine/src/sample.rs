@@ -9,30 +9,32 @@
 //!   DIR/trunkline-sample.new    written first: this directory is ours to write
 //!   DIR/trunkline-sample        the same, renamed last: the sample is complete
 //! ```
+//! Another kind is one large relation, a pgbench database's accounts: see [`accounts`].
+//!
 //! Written through I/O handles, many writes in flight, and made durable at the end. One page is
 //! built in full, the others are copies with their own numbers, addresses and checksum, so that the
 //! device and not the processor sets the pace.
 
+pub mod accounts;
+mod directory;
 mod write;
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Advice;
 use trunkline_aio::Aio;
-use trunkline_format::{BLOCK_SIZE, Fork, Oid, SEGMENT_BLOCKS};
+use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
 
 use crate::datadir::FileEntry;
+
+use self::directory::Directory;
+use self::write::{NewFile, PAGE_ROWS};
 
 /// The file that says that the sample is complete.
 const MARKER: &str = "trunkline-sample";
 
-/// The same file while the sample is being made.
-const CLAIM: &str = "trunkline-sample.new";
-
 /// Changes when pages or layout do, so that old samples are made anew.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The relations' shares of the whole, in sixty-fourths.
 const SHARES: [u64; 6] = [24, 16, 12, 8, 3, 1];
@@ -40,7 +42,6 @@ const SHARES: [u64; 6] = [24, 16, 12, 8, 3, 1];
 const _: () = assert!(SHARES[0] + SHARES[1] + SHARES[2] + SHARES[3] + SHARES[4] + SHARES[5] == 64);
 
 const FIRST_RELATION: u32 = 16_384;
-const DATABASE: u32 = 5;
 
 /// Bytes of the smallest sample: a block in each relation.
 pub const BYTES_MIN: u64 = 64 * BLOCK_SIZE as u64;
@@ -72,12 +73,7 @@ impl Sample {
     /// # Errors
     /// A file cannot be opened, or written to disk.
     pub fn evict(&self) -> io::Result<()> {
-        for file in &self.files {
-            let file = fs::File::open(&file.path)?;
-            file.sync_all()?;
-            rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
-        }
-        Ok(())
+        directory::evict(&self.files)
     }
 }
 
@@ -86,20 +82,8 @@ impl Sample {
 /// # Errors
 /// As unlink(2); [`io::ErrorKind::AlreadyExists`] if it holds no sample.
 pub fn remove(directory: &Path) -> io::Result<()> {
-    claimed(directory)?;
-    for (path, _) in plan(directory, BYTES_MIN) {
-        unlink(&path)?;
-    }
-    unlink(&directory.join(MARKER))?;
-    unlink(&directory.join(CLAIM))?;
-    for inner in ["base/5", "base", ""] {
-        match fs::remove_dir(directory.join(inner)) {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => break,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            other => other?,
-        }
-    }
-    Ok(())
+    let files = |base: &Path| plan(base, BYTES_MIN).map(|new| new.path).collect();
+    Directory::new(directory, MARKER).remove(files)
 }
 
 /// Room for a sample in the file system that is to hold it: bytes that may be used while as many
@@ -127,80 +111,28 @@ pub fn create(
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> io::Result<Sample> {
     let bytes = bytes.clamp(BYTES_MIN, BYTES_MAX);
-    let marker = directory.join(MARKER);
     let text = format!("version {VERSION}\nbytes {bytes}\n");
-    if let Ok(found) = fs::read_to_string(&marker)
-        && found == text
-        && let Ok(files) = entries(directory, bytes)
+    let place = Directory::new(directory, MARKER);
+    let plan: Vec<NewFile> = plan(&place.base(), bytes).collect();
+    if place.is_complete(&text)
+        && let Ok(files) = directory::entries(&plan)
     {
         return Ok(Sample { path: directory.to_owned(), files, reused: true });
     }
-    fs::create_dir_all(directory)?;
-    claimed(directory)?;
-    let claim = directory.join(CLAIM);
-    let file = fs::File::create(&claim)?;
-    io::Write::write_all(&mut &file, text.as_bytes())?;
-    file.sync_all()?;
-    // An older sample is no longer one from here on.
-    unlink(&marker)?;
-    fs::create_dir_all(directory.join("base/5"))?;
-    let plan: Vec<(PathBuf, u32)> = plan(directory, bytes).collect();
-    plan.iter().try_for_each(|(path, _)| unlink(path))?;
-    write::relations(aio, &plan, progress)?;
-    fs::rename(&claim, &marker)?;
-    fs::File::open(directory)?.sync_all()?;
-    let files = entries(directory, bytes)?;
+    place.claim(&text)?;
+    plan.iter().try_for_each(|new| directory::unlink(&new.path))?;
+    write::files(aio, &plan, progress)?;
+    place.complete()?;
+    let files = directory::entries(&plan)?;
     Ok(Sample { path: directory.to_owned(), files, reused: false })
 }
 
-/// Makes sure that nobody else's files are in the directory, above all no cluster's: it is empty, or
-/// a sample is in it already.
-fn claimed(directory: &Path) -> io::Result<()> {
-    let ours = [MARKER, CLAIM].iter().any(|name| directory.join(name).is_file());
-    if ours || fs::read_dir(directory)?.next().is_none() {
-        return Ok(());
-    }
-    let text = format!("\"{}\" is not empty and holds no sample", directory.display());
-    Err(io::Error::new(io::ErrorKind::AlreadyExists, text))
-}
-
-/// Removes a file if it is there.
-fn unlink(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
-}
-
-/// The files and their blocks.
-fn plan(directory: &Path, bytes: u64) -> impl Iterator<Item = (PathBuf, u32)> {
+/// The files and their blocks, all of them full.
+fn plan(base: &Path, bytes: u64) -> impl Iterator<Item = NewFile> {
     let blocks = bytes / BLOCK_SIZE as u64;
-    let base = directory.join("base/5");
     (FIRST_RELATION..).zip(SHARES).map(move |(number, share)| {
         let blocks = (blocks * share / 64).clamp(1, u64::from(SEGMENT_BLOCKS));
-        (base.join(number.to_string()), blocks as u32)
+        let rows = blocks * u64::from(PAGE_ROWS);
+        NewFile { path: base.join(number.to_string()), first: 0, blocks: blocks as u32, rows }
     })
-}
-
-/// The files, if they are there and whole.
-fn entries(directory: &Path, bytes: u64) -> io::Result<Vec<FileEntry>> {
-    use std::os::unix::fs::MetadataExt;
-    let entry = |(number, (path, blocks)): (u32, (PathBuf, u32))| {
-        let metadata = fs::symlink_metadata(&path)?;
-        let expected = u64::from(blocks) * BLOCK_SIZE as u64;
-        if !metadata.is_file() || metadata.len() != expected {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        Ok(FileEntry {
-            path,
-            tablespace: Oid(1663),
-            database: Oid(DATABASE),
-            relfilenode: number,
-            fork: Fork::Main,
-            segment: 0,
-            bytes: expected,
-            device: metadata.dev(),
-        })
-    };
-    (FIRST_RELATION..).zip(plan(directory, bytes)).map(entry).collect()
 }

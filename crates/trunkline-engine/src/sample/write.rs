@@ -1,12 +1,13 @@
-//! Pages from a template, and their way to disk: a few writes in flight, then every file synced at
-//! once. The processor fills the next run of pages while the device takes the ones before.
+//! Pages from a template, and their way to disk: a few writes in flight, then the files synced, some
+//! at once. The processor fills the next run of pages while the device takes the ones before.
 
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use trunkline_aio::{Aio, Class, File, OpenOptions, Operations, Outcome, Session, Status};
 use trunkline_format::page::line_pointers;
-use trunkline_format::{BLOCK_SIZE, HeapPageBuilder, PageBytes, page_checksum};
+use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, PageBytes, page_checksum};
 
 /// Blocks of one write.
 const WRITE_BLOCKS: u32 = 64;
@@ -14,26 +15,52 @@ const WRITE_BLOCKS: u32 = 64;
 /// Writes in flight.
 const WRITES: usize = 8;
 
-/// Accounts per branch, as pgbench has it.
-const ACCOUNTS_PER_BRANCH: i64 = 100_000;
+/// Rows of a full page.
+pub(super) const PAGE_ROWS: u32 = 61;
 
-/// Writes the relations and makes them durable. `progress` returns false to give up.
-pub(super) fn relations(
+/// Accounts per branch, as pgbench has it.
+pub(super) const BRANCH_ROWS: u32 = 100_000;
+
+/// A file that is to be written: one segment of a relation.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NewFile {
+    pub(super) path: PathBuf,
+    /// The relation's block that its first block is.
+    pub(super) first: BlockNo,
+    pub(super) blocks: u32,
+    /// Rows of the whole relation. All pages are full of them, but perhaps its last.
+    pub(super) rows: u64,
+}
+
+/// The balance of account `aid`: between -5000 and 5000, without any order, always the same.
+pub(super) fn balance(aid: u32) -> i32 {
+    // Each bit of the number moves every bit of the hash (the last steps of MurmurHash3), so that
+    // a page that is left out, read twice or read as another one shows in the sum.
+    let mut hash = aid;
+    hash = (hash ^ hash >> 16).wrapping_mul(0x85EB_CA6B);
+    hash = (hash ^ hash >> 13).wrapping_mul(0xC2B2_AE35);
+    hash ^= hash >> 16;
+    // All values are about as frequent.
+    (u64::from(hash) * 10_001 >> 32) as i32 - 5000
+}
+
+/// Writes the files and makes them durable. `progress` returns false to give up.
+pub(super) fn files(
     aio: &Aio,
-    plan: &[(PathBuf, u32)],
+    plan: &[NewFile],
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> io::Result<()> {
     let session = aio.session().map_err(io::Error::other)?;
     let mut writer = Writer::new(aio, session)?;
-    let template = Template::new();
+    let template = Template::new(PAGE_ROWS);
     let options = OpenOptions { write: true, create: true, no_follow: true, direct: false };
     let mut files = Vec::new();
-    for (path, blocks) in plan {
-        let file = aio.open(path, options)?;
+    for new in plan {
+        let file = aio.open(&new.path, options)?;
         let mut block = 0;
-        while block < *blocks {
-            let count = WRITE_BLOCKS.min(blocks - block);
-            writer.write(&file, block, count, &template)?;
+        while block < new.blocks {
+            let count = WRITE_BLOCKS.min(new.blocks - block);
+            writer.write(&file, new, block..block + count, &template)?;
             block += count;
             if !progress(writer.written) {
                 return Err(io::ErrorKind::Interrupted.into());
@@ -74,12 +101,12 @@ impl Writer {
         Ok(Self { session, operations, idle, slots: vec![None; count], written: 0 })
     }
 
-    /// Fills a slot with pages and starts to write it.
+    /// Fills a slot with the pages of `blocks`, counted in the file, and starts to write it.
     fn write(
         &mut self,
         file: &File,
-        block: u32,
-        count: u32,
+        new: &NewFile,
+        blocks: Range<u32>,
         template: &Template,
     ) -> io::Result<()> {
         let slot = match self.idle.pop() {
@@ -88,11 +115,16 @@ impl Writer {
         };
         let memory = self.operations.memory(slot).and_then(|memory| memory.first_mut());
         let pages = memory.map(|lease| lease.as_chunks_mut::<BLOCK_SIZE>().0).unwrap_or_default();
-        for (number, page) in (block..block + count).zip(pages) {
-            template.stamp(number, page);
+        for (number, page) in blocks.clone().zip(pages) {
+            let number = new.first + number;
+            let before = u64::from(number) * u64::from(PAGE_ROWS);
+            match new.rows.saturating_sub(before) {
+                rows if rows >= u64::from(PAGE_ROWS) => template.stamp(number, page),
+                rows => Template::new(rows as u32).stamp(number, page),
+            }
         }
-        let offset = u64::from(block) * BLOCK_SIZE as u64;
-        self.issue(slot, file.clone(), offset, count * BLOCK_SIZE as u32)
+        let offset = u64::from(blocks.start) * BLOCK_SIZE as u64;
+        self.issue(slot, file.clone(), offset, blocks.len() as u32 * BLOCK_SIZE as u32)
     }
 
     fn issue(&mut self, slot: usize, file: File, offset: u64, length: u32) -> io::Result<()> {
@@ -126,19 +158,21 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes the files durable, all at once.
+    /// Makes the files durable, some at once.
     fn sync(&mut self, files: &[File]) -> io::Result<()> {
-        let mut syncs = Operations::new(files.len(), Vec::new());
-        {
-            let mut batch = self.session.batch();
-            for (slot, file) in files.iter().enumerate() {
-                let io = batch.acquire(Class::WriteBack).map_err(io::Error::other)?;
-                io.fsync(file, &mut syncs, slot);
+        for files in files.chunks(WRITES) {
+            let mut syncs = Operations::new(files.len(), Vec::new());
+            {
+                let mut batch = self.session.batch();
+                for (slot, file) in files.iter().enumerate() {
+                    let io = batch.acquire(Class::WriteBack).map_err(io::Error::other)?;
+                    io.fsync(file, &mut syncs, slot);
+                }
             }
-        }
-        for slot in 0..files.len() {
-            let outcome = self.session.wait(&mut syncs, slot).map_err(io::Error::other)?;
-            is_whole(outcome)?;
+            for slot in 0..files.len() {
+                let outcome = self.session.wait(&mut syncs, slot).map_err(io::Error::other)?;
+                is_whole(outcome)?;
+            }
         }
         Ok(())
     }
@@ -155,34 +189,40 @@ fn is_whole(outcome: Outcome) -> io::Result<bool> {
     }
 }
 
-/// A full page, and where its tuples begin.
+/// A page, full or not, and where its tuples begin.
 struct Template {
     page: Box<PageBytes>,
     tuples: Vec<usize>,
 }
 
 impl Template {
-    fn new() -> Self {
+    /// With `rows` accounts; as many as there is room for, if that is fewer.
+    fn new(rows: u32) -> Self {
         let mut builder = HeapPageBuilder::new(0);
         builder.all_visible();
-        while builder.push_account(1, 1, 0).is_ok() {}
+        for _ in 0..rows.min(PAGE_ROWS) {
+            if builder.push_account(1, 1, 0).is_err() {
+                break;
+            }
+        }
         let page = Box::new(builder.finish(false));
         let tuples = line_pointers(&page).map(|(_, item)| usize::from(item.offset)).collect();
         Self { page, tuples }
     }
 
     /// Makes `page` the one with number `block`: tuples know their own block, and accounts are
-    /// numbered through the relation.
-    fn stamp(&self, block: u32, page: &mut PageBytes) {
+    /// numbered through the relation, from 1.
+    fn stamp(&self, block: BlockNo, page: &mut PageBytes) {
         page.copy_from_slice(&*self.page);
         let (high, low) = ((block >> 16) as u16, block as u16);
-        let first = i64::from(block) * self.tuples.len() as i64;
-        for (account, &at) in (first..).zip(&self.tuples) {
-            let branch = account / ACCOUNTS_PER_BRANCH + 1;
+        let first = block.wrapping_mul(PAGE_ROWS).wrapping_add(1);
+        for (aid, &at) in (0..).map(|row| first.wrapping_add(row)).zip(&self.tuples) {
+            let branch = aid.wrapping_sub(1) / BRANCH_ROWS + 1;
             put(page, at + 12, &high.to_le_bytes());
             put(page, at + 14, &low.to_le_bytes());
-            put(page, at + 24, &(account as i32 + 1).to_le_bytes());
-            put(page, at + 28, &(branch as i32).to_le_bytes());
+            put(page, at + 24, &aid.to_le_bytes());
+            put(page, at + 28, &branch.to_le_bytes());
+            put(page, at + 32, &balance(aid).to_le_bytes());
         }
         let checksum = page_checksum(page, block);
         put(page, 8, &checksum.to_le_bytes());
@@ -202,19 +242,39 @@ mod tests {
 
     #[test]
     fn stamped_pages_are_those_the_builder_makes() {
-        let template = Template::new();
         let options = CheckOptions { checksums: true, fork: Fork::Main };
-        for block in [0, 1, 1639, 65_535, 65_536, 131_071] {
+        for (rows, block) in [
+            (61, 0),
+            (61, 1),
+            (61, 1639),
+            (21, 1639),
+            (61, 65_535),
+            (61, 65_536),
+            (1, 131_071),
+            (0, 7),
+            (61, 35_203_277),
+        ] {
             let mut page = [0; BLOCK_SIZE];
-            template.stamp(block, &mut page);
+            Template::new(rows).stamp(block, &mut page);
             assert_eq!(check_page(&page, block, &options), Verdict::Good, "block {block}");
             let mut builder = HeapPageBuilder::new(block);
             builder.all_visible();
-            for account in block * 61..(block + 1) * 61 {
-                let branch = account / 100_000 + 1;
-                builder.push_account(account as i32 + 1, branch as i32, 0).expect("room");
+            for account in block * 61..block * 61 + rows {
+                let (aid, branch) = (account + 1, account / 100_000 + 1);
+                builder.push_account(aid as i32, branch as i32, balance(aid)).expect("room");
             }
             assert!(page == builder.finish(true), "block {block}");
         }
+    }
+
+    #[test]
+    fn balances_are_scattered() {
+        let balances: Vec<i32> = (1..=100_000).map(balance).collect();
+        let sum: i32 = balances.iter().sum();
+        let (least, most) = (balances.iter().min(), balances.iter().max());
+        assert_eq!((least, most), (Some(&-5000), Some(&5000)));
+        assert!(sum != 0 && sum.abs() < 5_000_000, "{sum}");
+        let rising = balances.windows(2).filter(|pair| pair[0] < pair[1]).count();
+        assert!((30_000..70_000).contains(&rising), "{rising}");
     }
 }

@@ -5,6 +5,7 @@
 //! limits.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
+mod accounts;
 mod child;
 mod datadir;
 mod fake;

@@ -1,0 +1,108 @@
+//! The sample of one large relation: made, read back, found again, made anew, removed.
+
+use std::fs;
+use std::io::ErrorKind;
+
+use trunkline_aio::MethodKind;
+use trunkline_aio::sync::Arc;
+use trunkline_engine::sample;
+use trunkline_engine::sample::accounts::{Accounts, accounts_sum, create, remove, scale_within};
+use trunkline_engine::scan::Unobserved;
+use trunkline_engine::verify::verify_files;
+use trunkline_format::{BLOCK_SIZE, FixedColumn, PageSum, sum_int4};
+
+use crate::jobs::{METHODS, OPTIONS, instance};
+
+/// The sum over the pages on disk.
+fn summed(accounts: &Accounts) -> PageSum {
+    let mut total = PageSum::default();
+    for file in &accounts.files {
+        let bytes = fs::read(&file.path).expect("read");
+        let (pages, rest) = bytes.as_chunks::<BLOCK_SIZE>();
+        assert!(rest.is_empty());
+        pages.iter().for_each(|page| total.add(&sum_int4(page, FixedColumn::ABALANCE)));
+    }
+    total
+}
+
+fn check(accounts: &Accounts, scale: u32, reused: bool) {
+    let rows = u64::from(scale) * 100_000;
+    assert_eq!((accounts.scale, accounts.rows(), accounts.reused), (scale, rows, reused));
+    let bytes: u64 = accounts.files.iter().map(|file| file.bytes).sum();
+    assert_eq!(bytes, accounts.bytes());
+    assert_eq!(bytes, u64::from(accounts.blocks()) * 8192);
+    assert_eq!(scale_within(bytes), scale);
+    let expected = PageSum { rows, sum: accounts_sum(scale), ..PageSum::default() };
+    assert_eq!(summed(accounts), expected);
+}
+
+#[test]
+fn made_and_found() {
+    let home = tempfile::tempdir().expect("temporary directory");
+    for method in METHODS {
+        let directory = home.path().join(format!("deep/{method}"));
+        let aio = instance(method);
+        let mut progressed = Vec::new();
+        let made = create(&aio, &directory, 2, &mut |bytes| {
+            progressed.push(bytes);
+            true
+        })
+        .expect("made");
+        check(&made, 2, false);
+        assert!(progressed.is_sorted() && progressed.last() == Some(&made.bytes()));
+        let files = made.files.clone();
+        let report =
+            verify_files(&aio, files, true, OPTIONS, Arc::new(Unobserved)).expect("verified");
+        assert_eq!((report.blocks, report.findings_total()), (u64::from(made.blocks()), 0));
+        made.evict().expect("evicted");
+
+        let found = create(&aio, &directory, 2, &mut |_| false).expect("found");
+        check(&found, 2, true);
+        let file = fs::File::options().write(true).open(&found.files[0].path).expect("opened");
+        file.set_len(8192).expect("cut");
+        let given_up = create(&aio, &directory, 2, &mut |_| false).expect_err("given up");
+        assert_eq!(given_up.kind(), ErrorKind::Interrupted);
+        // A segment that a larger scale would have left.
+        fs::write(directory.join("base/5/16385.7"), "").expect("written");
+        check(&create(&aio, &directory, 1, &mut |_| true).expect("made anew"), 1, false);
+        assert!(!directory.join("base/5/16385.7").exists());
+        remove(&directory).expect("removed");
+        assert!(!directory.exists());
+    }
+}
+
+#[test]
+fn keeps_off_other_peoples_files() {
+    let home = tempfile::tempdir().expect("temporary directory");
+    let aio = instance(MethodKind::Worker);
+    let all = |directory: &std::path::Path| {
+        let refused = create(&aio, directory, 1, &mut |_| true).expect_err("refused");
+        assert_eq!(refused.kind(), ErrorKind::AlreadyExists, "{refused}");
+        assert_eq!(remove(directory).expect_err("refused").kind(), ErrorKind::AlreadyExists);
+    };
+    let foreign = home.path().join("foreign");
+    fs::create_dir_all(foreign.join("base/5")).expect("made");
+    fs::write(foreign.join("base/5/16385"), "theirs").expect("written");
+    all(&foreign);
+    assert_eq!(fs::read(foreign.join("base/5/16385")).expect("read"), b"theirs");
+
+    // The two kinds of samples keep off each other too: they share a file name.
+    let other = home.path().join("other");
+    let made = sample::create(&aio, &other, 1 << 20, &mut |_| true).expect("made");
+    all(&other);
+    assert!(made.files.iter().all(|file| file.path.exists()));
+    let directory = home.path().join("accounts");
+    create(&aio, &directory, 1, &mut |_| true).expect("made");
+    let refused = sample::create(&aio, &directory, 1 << 20, &mut |_| true).expect_err("refused");
+    assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
+    assert_eq!(sample::remove(&directory).expect_err("refused").kind(), ErrorKind::AlreadyExists);
+    fs::write(directory.join("note"), "").expect("written");
+    remove(&directory).expect("removed");
+    assert!(directory.join("note").exists() && !directory.join("base").exists());
+
+    for scale in [0, 21_475, u32::MAX] {
+        let refused = create(&aio, &home.path().join("none"), scale, &mut |_| true);
+        assert_eq!(refused.expect_err("refused").kind(), ErrorKind::InvalidInput);
+    }
+    assert!(!home.path().join("none").exists());
+}
