@@ -318,3 +318,72 @@ impl fmt::Debug for FileTable {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use trunkline_aio::Builder;
+    use trunkline_format::Oid;
+
+    fn key(relfilenode: u32) -> Key {
+        let locator = RelationLocator { tablespace: Oid(1663), database: Oid(5), relfilenode };
+        Key::new(1, locator, Fork::Main, 0)
+    }
+
+    /// Shards give up files in turn, yet no shard starves or takes all places in the long run: a
+    /// file's life would then depend on its number.
+    #[test]
+    fn shards_keep_their_shares() {
+        let aio = Builder::new().start().expect("started");
+        let table = FileTable::new(512);
+        for number in 0..50_000 {
+            let open = || Ok(aio.open_virtual(Path::new("virtual"), 1, false));
+            table.get(key(number), open).expect("opened");
+        }
+        assert_eq!((table.open(), aio.open_files()), (512, 512));
+        let sizes: Vec<usize> = table.shards.iter().map(|shard| shard.lock().index.len()).collect();
+        assert_eq!(sizes.len(), SHARDS_MAX);
+        assert!(sizes.iter().all(|size| (24..=40).contains(size)), "{sizes:?}");
+    }
+
+    /// A relation's segments, forks and neighbours spread over the shards.
+    #[test]
+    fn keys_spread() {
+        let table = FileTable::new(512);
+        let locator = key(16384).locator;
+        let segments = (0..1600).map(|segment| Key::new(1, locator, Fork::Main, segment));
+        let neighbours = (0..1600).map(|number| key(16384 + number));
+        for keys in [segments.collect::<Vec<_>>(), neighbours.collect()] {
+            let mut counts = Map::<*const Mutex<Shard>, usize>::default();
+            for key in &keys {
+                *counts.entry(std::ptr::from_ref(table.shard(key))).or_default() += 1;
+            }
+            let counts: Vec<usize> = counts.into_values().collect();
+            assert_eq!(counts.len(), SHARDS_MAX);
+            assert!(counts.iter().all(|count| (50..=150).contains(count)), "{counts:?}");
+        }
+    }
+
+    /// What differs in any part is another file.
+    #[test]
+    fn keys_differ_in_every_part() {
+        let mut keys = vec![key(1), key(2)];
+        let RelationLocator { tablespace, database, relfilenode } = key(1).locator;
+        for locator in [
+            RelationLocator { tablespace: Oid(1664), database, relfilenode },
+            RelationLocator { tablespace, database: Oid(6), relfilenode },
+        ] {
+            keys.push(Key::new(1, locator, Fork::Main, 0));
+        }
+        keys.extend(Fork::ALL[1..].iter().map(|&fork| Key::new(1, key(1).locator, fork, 0)));
+        keys.push(Key::new(2, key(1).locator, Fork::Main, 0));
+        keys.push(Key::new(1, key(1).locator, Fork::Main, LAST_SEGMENT));
+        for (at, key) in keys.iter().enumerate() {
+            for other in &keys[at + 1..] {
+                assert_ne!(key, other);
+                assert_ne!(key.words(), other.words(), "{key:?}, {other:?}");
+            }
+        }
+    }
+}
