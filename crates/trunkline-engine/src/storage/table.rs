@@ -324,6 +324,7 @@ mod tests {
     use super::*;
     use std::path::Path;
     use trunkline_aio::Builder;
+    use trunkline_aio::sync::random::Rng;
     use trunkline_format::Oid;
 
     fn key(relfilenode: u32) -> Key {
@@ -337,9 +338,10 @@ mod tests {
     fn shards_keep_their_shares() {
         let aio = Builder::new().start().expect("started");
         let table = FileTable::new(512);
-        for number in 0..50_000 {
+        let mut random = Rng::new(0x5EED);
+        for _ in 0..50_000 {
             let open = || Ok(aio.open_virtual(Path::new("virtual"), 1, false));
-            table.get(key(number), open).expect("opened");
+            table.get(key(random.below(1 << 32) as u32), open).expect("opened");
         }
         assert_eq!((table.open(), aio.open_files()), (512, 512));
         let sizes: Vec<usize> = table.shards.iter().map(|shard| shard.lock().index.len()).collect();
