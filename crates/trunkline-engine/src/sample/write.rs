@@ -41,7 +41,7 @@ pub(super) fn balance(aid: u32) -> i32 {
     hash = (hash ^ hash >> 13).wrapping_mul(0xC2B2_AE35);
     hash ^= hash >> 16;
     // All values are about as frequent.
-    (u64::from(hash) * 10_001 >> 32) as i32 - 5000
+    ((u64::from(hash) * 10_001) >> 32) as i32 - 5000
 }
 
 /// Writes the files and makes them durable. `progress` returns false to give up.
