@@ -7,8 +7,8 @@ use crate::rig::{
 use crate::tasks::block_on;
 use std::future::poll_fn;
 use std::task::{Context, Poll, Wake, Waker};
-use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use trunkline_aio::sync::{Arc, thread};
+use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use trunkline_aio::sync::{Arc, sched, thread};
 use trunkline_aio::{
     Batch, Builder, Callback, Cancelled, Class, Completion, Core, Method, MethodKind, Outcome,
     Session, WaitRef, Weight, WorkerSettings,
@@ -107,8 +107,8 @@ fn a_staged_io_wakes_its_joiners_when_it_ends() {
     });
 }
 
-/// A handle that is given back unused is over for whoever has its reference, also if the next I/O
-/// of the same handle begins at once.
+/// A handle that is given back unused is over for whoever has its reference, also where the next
+/// I/O of the same handle begins at once.
 #[test]
 fn a_released_handle_wakes_its_joiners() {
     check(|bench| {
@@ -125,6 +125,10 @@ fn a_released_handle_wakes_its_joiners() {
                 assert!(!through.load(Ordering::SeqCst), "{bench:?}");
             }
             io.release();
+            if bench.is_simulated() {
+                rig.quiet();
+                assert!(through.load(Ordering::SeqCst), "before anything else happens");
+            }
             let next = read(&mut session, &file, 1, 1, &mut slots, 0);
             assert_eq!(next.io_id(), reference.io_id());
             thread.join().expect("the joiner");
@@ -342,6 +346,58 @@ fn a_session_is_notified_by_its_number() {
             assert_eq!(polled, Err(Cancelled));
         }
     });
+}
+
+/// A task that joins one I/O after another, each about to end or just over, misses none of the ends
+/// nor of the news.
+#[test]
+fn a_task_that_joins_as_the_io_ends_is_not_forgotten() {
+    let case = |bench: Bench| {
+        let rig = bench.start();
+        let file = rig.file("a", 8);
+        let (mut session, mut other) = (rig.session(), rig.session());
+        let mut slots = rig.slots(1, 1);
+        let (notifiers, id, issuer) = (rig.aio.notifiers(), other.id(), session.id());
+        let (shown, followed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let (published, follows) = (Arc::clone(&shown), Arc::clone(&followed));
+        let theirs = notifiers.clone();
+        let follower = spawn("follows", move || {
+            let mut last = 0;
+            while last != u64::MAX {
+                let news = || shown.load(Ordering::SeqCst) != last;
+                let told = block_on(poll_fn(|context| other.poll_for(context, news)));
+                told.expect("not cancelled");
+                last = shown.load(Ordering::SeqCst);
+                if let Some(io) = WaitRef::from_bits(last).filter(|_| last != u64::MAX) {
+                    join(&mut other, io, true).expect("not cancelled");
+                    assert!(other.is_complete(io));
+                }
+                follows.store(last, Ordering::SeqCst);
+                theirs.notify(issuer);
+            }
+        });
+        for block in 0..6 {
+            let io = read(&mut session, &file, block, 1, &mut slots, 0);
+            published.store(io.to_bits(), Ordering::SeqCst);
+            notifiers.notify(id);
+            wait_ok(&mut session, &mut slots, 0);
+            // Nothing else wakes it meanwhile.
+            let followed = || followed.load(Ordering::SeqCst) == io.to_bits();
+            session.wait_for(followed).expect("not cancelled");
+        }
+        published.store(u64::MAX, Ordering::SeqCst);
+        notifiers.notify(id);
+        follower.join().expect("the follower");
+    };
+    for method in [MethodKind::Worker, MethodKind::Custom] {
+        for seed in 0..400 {
+            // With rare switches too: what is to be met is one look, and a whole completion in it.
+            let switch_one_in = [3, 10, 30, 60][seed as usize % 4];
+            let config = sched::Config { switch_one_in, ..sched::Config::new(seed) };
+            let result = sched::run(config, move || case(Bench::simulated(method, seed)));
+            result.unwrap_or_else(|failure| panic!("{method}: {failure}"));
+        }
+    }
 }
 
 /// Says when its instance has ended.
