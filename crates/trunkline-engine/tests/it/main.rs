@@ -12,6 +12,7 @@ mod fake;
 mod files;
 mod fixtures;
 mod jobs;
+mod pool;
 mod prewarm;
 mod storage;
 mod storage_table;

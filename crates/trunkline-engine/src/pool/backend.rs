@@ -1,0 +1,409 @@
+//! A session's side of the pool: its I/O session, its bookings, its counts, and every way to sleep
+//! for something of the pool's.
+//!
+//! A backend belongs to one thread at a time. It reads single pages by itself; streams look ahead
+//! with it. It never sleeps while holding staged I/O (its session submits first), nor while holding
+//! the claim to a page.
+
+use super::complete::Policy;
+use super::error::{ReadError, ReadWarning};
+use super::frame::{Page, PageMut};
+use super::pin::{Pin, PinRef};
+use super::pins::PINS_GUARANTEED;
+use super::read::{BlockEnd, Reads, Start, Want, error_of};
+use super::ring::Strategy;
+use super::shared::Shared;
+use super::state::{LockMode, USAGE_MAX, flag};
+use super::stats::{BackendType, Cell, IoKey, IoObject, Tally};
+use super::tag::Tag;
+use crate::storage::Relation;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use trunkline_aio::clock;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Cancelled, Class, Session, WaitRef};
+use trunkline_format::BlockNo;
+
+/// Pages found between two times that the counts become visible to others.
+const HITS_UNSEEN_MAX: u64 = 256;
+
+/// Warnings kept until somebody takes them.
+const WARNINGS_MAX: usize = 1000;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Backend {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) session: Session,
+    kind: BackendType,
+    policy: Policy,
+    reads: Reads,
+    tally: Tally,
+    /// Where the tally belongs.
+    cell: Option<(IoKey, Arc<Cell>)>,
+    warnings: Vec<ReadWarning>,
+    /// Warnings that were too many to keep.
+    warnings_lost: u64,
+}
+
+impl Backend {
+    pub(super) fn new(shared: &Arc<Shared>, session: Session, kind: BackendType) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            session,
+            kind,
+            policy: Policy::default(),
+            reads: Reads::new(shared, 1, 1),
+            tally: Tally::default(),
+            cell: None,
+            warnings: Vec::new(),
+            warnings_lost: 0,
+        }
+    }
+
+    /// Number of its session (`pg_aios.pid`).
+    pub fn session_id(&self) -> u32 {
+        self.session.id()
+    }
+
+    /// The session that issues its I/O.
+    pub fn session(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    /// What to do with pages that are not sound, for reads issued from now on.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+    }
+
+    /// What reads that are issued now do with pages that are not sound.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// Pins that it holds, its streams' included.
+    pub fn pins(&self) -> u32 {
+        self.shared.limiter.pins(self.session.id())
+    }
+
+    /// What policies let pass since the last call, and how many more there were than were kept.
+    pub fn take_warnings(&mut self) -> (Vec<ReadWarning>, u64) {
+        (std::mem::take(&mut self.warnings), std::mem::take(&mut self.warnings_lost))
+    }
+
+    pub(crate) fn warn(&mut self, warning: ReadWarning) {
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push(warning);
+        } else {
+            self.warnings_lost += 1;
+        }
+    }
+
+    /// Reads one page, or finds it in the pool.
+    ///
+    /// # Errors
+    /// See [`ReadError`]; nothing stays pinned.
+    pub fn read(&mut self, relation: &Relation, block: BlockNo) -> Result<Pin, ReadError> {
+        self.count_for(relation);
+        self.book()?;
+        let read = self.read_booked(relation, block);
+        if self.tally.reads > 0 || self.tally.hits >= HITS_UNSEEN_MAX {
+            self.show_counts();
+        }
+        match read {
+            Ok(buffer) => Ok(Pin::new(Arc::clone(&self.shared), self.session.id(), buffer)),
+            Err(error) => {
+                let session = self.session.id();
+                self.shared.limiter.unpin(session, 1, &self.shared.notifiers);
+                Err(error)
+            }
+        }
+    }
+
+    /// The buffer of the page, pinned, for a pin that is booked.
+    fn read_booked(&mut self, relation: &Relation, block: BlockNo) -> Result<u32, ReadError> {
+        let want = Want {
+            relation,
+            tag: Tag::of(relation, block),
+            first: block,
+            count: 1,
+            class: Class::Foreground,
+            needed_now: true,
+            policy: self.policy,
+            usage_max: USAGE_MAX,
+        };
+        loop {
+            match self.reads.start(&mut self.session, &want, None, &mut self.tally)? {
+                Start::Hit(buffer) => return Ok(buffer),
+                Start::Joined(buffer, io) => {
+                    let joined = self.join(io);
+                    if joined.is_ok() && self.shared.word(buffer).load().has(flag::VALID) {
+                        self.tally.hits += 1;
+                        self.tally.joins += 1;
+                        return Ok(buffer);
+                    }
+                    self.shared.unpin(buffer);
+                    joined?;
+                }
+                Start::Issued { slot, .. } => {
+                    if let Some(buffer) = self.finish_read(relation, slot)? {
+                        return Ok(buffer);
+                    }
+                }
+                Start::NoBuffer => self.wait_for_buffer()?,
+                Start::NoHandle => self.wait_for_handle(Class::Foreground)?,
+            }
+        }
+    }
+
+    /// Waits for the one block of a read of its own; `None`: read it again.
+    fn finish_read(&mut self, relation: &Relation, slot: usize) -> Result<Option<u32>, ReadError> {
+        let waited = self.timed(|backend| {
+            let operations = &mut backend.reads.operations;
+            let slept = !operations.is_done(slot);
+            (slept, backend.session.wait(operations, slot))
+        });
+        let outcome = match waited {
+            Ok(outcome) => outcome,
+            Err(cancelled) => {
+                // The read goes on, and others may find its page; we do not look any more.
+                self.reads.buffers(slot).iter().for_each(|&buffer| self.shared.unpin(buffer));
+                self.reads = Reads::new(&self.shared, 1, 1);
+                return Err(cancelled.into());
+            }
+        };
+        let mut ended = None;
+        let each = |block, buffer, end| ended = Some((block, buffer, end));
+        self.reads.finish(slot, outcome, &mut self.tally, each);
+        let Some((block, buffer, end)) = ended else { return Ok(None) };
+        match end {
+            BlockEnd::Valid => return Ok(Some(buffer)),
+            BlockEnd::Warning { zeroed, verdict } => {
+                let path = relation.path(trunkline_format::segment::segment_of(block).0);
+                self.warn(ReadWarning { path, block, zeroed, verdict });
+                return Ok(Some(buffer));
+            }
+            _ => self.shared.unpin(buffer),
+        }
+        error_of(relation, block, &end).map_or(Ok(None), Err)
+    }
+
+    /// Books one pin, waiting for admission if need be.
+    pub(crate) fn book(&mut self) -> Result<(), ReadError> {
+        let (shared, id) = (Arc::clone(&self.shared), self.session.id());
+        let limiter = &shared.limiter;
+        while !limiter.pin(id) {
+            if limiter.is_admitted(id) {
+                limiter.extend_by_one(id);
+                if limiter.pin(id) {
+                    return Ok(());
+                }
+                let held = limiter.pins(id);
+                if held >= PINS_GUARANTEED {
+                    return Err(ReadError::TooManyPins { held });
+                }
+            }
+            self.wait_for_admission()?;
+        }
+        Ok(())
+    }
+
+    /// Books one pin if it is granted now; otherwise the task is woken when it may be.
+    pub(crate) fn poll_book(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ReadError>> {
+        let (shared, id) = (Arc::clone(&self.shared), self.session.id());
+        let limiter = &shared.limiter;
+        while !limiter.pin(id) {
+            if limiter.is_admitted(id) {
+                limiter.extend_by_one(id);
+                if limiter.pin(id) {
+                    break;
+                }
+                let held = limiter.pins(id);
+                if held >= PINS_GUARANTEED {
+                    return Poll::Ready(Err(ReadError::TooManyPins { held }));
+                }
+            }
+            limiter.waiting.insert(id);
+            let admitted = || limiter.admit(id, &shared.notifiers);
+            let polled = ready!(self.session.poll_for(context, admitted));
+            limiter.waiting.remove(id);
+            polled?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Whether some buffer may be had; otherwise the task is woken when it may be.
+    pub(crate) fn poll_for_buffer(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), Cancelled>> {
+        let (shared, id) = (Arc::clone(&self.shared), self.session.id());
+        shared.hungry.insert(id);
+        let polled = ready!(self.session.poll_for(context, || shared.has_unpinned()));
+        shared.hungry.remove(id);
+        Poll::Ready(polled)
+    }
+
+    fn wait_for_admission(&mut self) -> Result<(), Cancelled> {
+        let (shared, id) = (Arc::clone(&self.shared), self.session.id());
+        if shared.limiter.admit(id, &shared.notifiers) {
+            return Ok(());
+        }
+        shared.limiter.waiting.insert(id);
+        let waited = self.timed(|backend| {
+            let admitted = || shared.limiter.admit(id, &shared.notifiers);
+            (true, backend.session.wait_for(admitted))
+        });
+        shared.limiter.waiting.remove(id);
+        waited
+    }
+
+    /// Sleeps until some buffer may be had.
+    pub(crate) fn wait_for_buffer(&mut self) -> Result<(), Cancelled> {
+        let (shared, id) = (Arc::clone(&self.shared), self.session.id());
+        shared.hungry.insert(id);
+        let waited =
+            self.timed(|backend| (true, backend.session.wait_for(|| shared.has_unpinned())));
+        shared.hungry.remove(id);
+        waited
+    }
+
+    /// Sleeps until a handle could be had.
+    pub(crate) fn wait_for_handle(&mut self, class: Class) -> Result<(), Cancelled> {
+        self.timed(|backend| (true, backend.session.acquire(class).map(drop)))
+    }
+
+    /// Sleeps until an I/O has ended, whoever issued it.
+    pub(crate) fn join(&mut self, io: WaitRef) -> Result<(), Cancelled> {
+        self.timed(|backend| (!backend.session.is_complete(io), backend.session.join(io)))
+    }
+
+    /// Does something that may sleep, and counts the time if it says that it did.
+    pub(crate) fn timed<T>(&mut self, body: impl FnOnce(&mut Self) -> (bool, T)) -> T {
+        let started = clock::now();
+        let (slept, value) = body(self);
+        if slept {
+            self.count_wait(clock::now().since(started));
+        }
+        value
+    }
+
+    fn count_wait(&mut self, time: Duration) {
+        self.tally.waits += 1;
+        self.tally.wait_nanos += u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    }
+
+    /// Locks a page for reading.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub fn read_lock<'p>(&mut self, pin: PinRef<'p>) -> Result<Page<'p>, Cancelled> {
+        self.lock_page(pin, LockMode::Shared)
+    }
+
+    /// Locks a page for reading, and keeps changes out while others read too.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub fn stable_lock<'p>(&mut self, pin: PinRef<'p>) -> Result<Page<'p>, Cancelled> {
+        self.lock_page(pin, LockMode::ShareExclusive)
+    }
+
+    fn lock_page<'p>(&mut self, pin: PinRef<'p>, mode: LockMode) -> Result<Page<'p>, Cancelled> {
+        loop {
+            if let Ok(page) = Page::try_lock(pin.shared, pin.buffer, mode) {
+                return Ok(page);
+            }
+            self.wait_for_lock(pin, mode, false)?;
+        }
+    }
+
+    /// Locks a page for oneself.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub fn write_lock<'p>(&mut self, pin: PinRef<'p>) -> Result<PageMut<'p>, Cancelled> {
+        self.lock_page_mut(pin, false)
+    }
+
+    /// Locks a page for oneself once nobody else has it pinned, I/O included: only then may items
+    /// move within it (a cleanup lock). The caller has one pin on it.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub fn cleanup_lock<'p>(&mut self, pin: PinRef<'p>) -> Result<PageMut<'p>, Cancelled> {
+        self.lock_page_mut(pin, true)
+    }
+
+    fn lock_page_mut<'p>(
+        &mut self,
+        pin: PinRef<'p>,
+        cleanup: bool,
+    ) -> Result<PageMut<'p>, Cancelled> {
+        loop {
+            if let Ok(page) = PageMut::try_lock(pin.shared, pin.buffer, cleanup) {
+                return Ok(page);
+            }
+            self.wait_for_lock(pin, LockMode::Exclusive, cleanup)?;
+        }
+    }
+
+    fn wait_for_lock(
+        &mut self,
+        pin: PinRef<'_>,
+        mode: LockMode,
+        cleanup: bool,
+    ) -> Result<(), Cancelled> {
+        let (shared, buffer, id) = (pin.shared, pin.buffer, self.session.id());
+        shared.waiting.begin(id, buffer);
+        let waited = self.timed(|backend| {
+            let free = || {
+                // Anew each time: whoever woke us took the note away.
+                shared.word(buffer).announce_waiter();
+                shared.word(buffer).could_lock(mode, cleanup)
+            };
+            (true, backend.session.wait_for(free))
+        });
+        shared.waiting.end(id);
+        waited
+    }
+
+    /// Counts from now on for this relation.
+    pub(crate) fn count_for(&mut self, relation: &Relation) {
+        let key = self.key(relation, Strategy::Normal);
+        if self.cell.as_ref().is_none_or(|(present, _)| *present != key) {
+            self.show_counts();
+            self.cell = Some((key, self.shared.stats.cell(key)));
+        }
+    }
+
+    pub(crate) fn key(&self, relation: &Relation, context: Strategy) -> IoKey {
+        let object = if self.shared.local { IoObject::TempRelation } else { IoObject::Relation };
+        IoKey {
+            backend: self.kind,
+            object,
+            context,
+            cluster: relation.storage().number(),
+            relation: relation.locator(),
+        }
+    }
+
+    /// Lets a stream count what happens while it sleeps by the means of this backend.
+    pub(crate) fn swap_tally(&mut self, tally: &mut Tally) {
+        std::mem::swap(&mut self.tally, tally);
+    }
+
+    /// Makes what was counted visible to others.
+    pub fn show_counts(&mut self) {
+        if let Some((_, cell)) = &self.cell {
+            cell.absorb(&mut self.tally);
+        }
+    }
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        self.show_counts();
+        self.shared.leave_queues(self.session.id());
+    }
+}

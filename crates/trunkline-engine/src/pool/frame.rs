@@ -1,0 +1,201 @@
+//! The bytes of the pages, and the only references to them: the one place of the engine with
+//! `unsafe`, because who may look at a frame is decided by a word of atomics and not by a borrow.
+//!
+//! ```text
+//!   who                         by what right                                  what they get
+//!   a session that reads        shared or share-exclusive lock, page valid     &PageBytes
+//!   a session that changes      exclusive lock, page valid                     &mut PageBytes
+//!   the kernel, or an executor  the read claimed for this I/O, page not valid  the frame
+//!   a completion callback       the same I/O, now complete                     &mut PageBytes
+//! ```
+//! The first two exclude each other by the content lock. The others need a page that is not valid,
+//! the first two one that is, and a page becomes valid only when its read ends and invalid only
+//! when nobody has it pinned: so they exclude each other too (`BufferWord::update` asserts it).
+
+#![expect(unsafe_code, reason = "references to frames, by the rights that the buffer word grants")]
+
+use super::shared::Shared;
+use super::state::{LockMode, TryLock, flag};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use trunkline_aio::{Completion, DefineError, File, Io, Lease, Operations, WaitRef};
+use trunkline_format::{BLOCK_SIZE, PageBytes};
+
+/// The frames of all buffers of a pool: buffer n has the n-th frame of one lease.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    lease: Lease,
+    start: *mut PageBytes,
+}
+
+// SAFETY: the lease is the sole right to the frames and may be used on any thread; references to
+// them are made only by the functions of this module, each of which says why it may.
+unsafe impl Send for Frames {}
+// SAFETY: as above.
+unsafe impl Sync for Frames {}
+
+const _: () = assert!(trunkline_aio::limits::FRAME_SIZE == BLOCK_SIZE);
+
+impl Frames {
+    /// Takes the frames over.
+    pub(crate) fn new(lease: Lease) -> Self {
+        let start = lease.as_ptr().cast();
+        Self { lease, start }
+    }
+
+    /// Number of the buffer's frame within the region.
+    fn number(&self, buffer: u32) -> u32 {
+        self.lease.first_frame() + buffer
+    }
+
+    fn page(&self, buffer: u32) -> *mut PageBytes {
+        assert!(buffer < self.lease.frames(), "buffer {buffer} has no frame");
+        // SAFETY: within the lease's run of frames, as just checked.
+        unsafe { self.start.add(buffer as usize) }
+    }
+}
+
+/// The right to read a page: its content lock, shared or share-exclusive. Dropping it unlocks.
+pub struct Page<'p> {
+    shared: &'p Shared,
+    buffer: u32,
+    mode: LockMode,
+}
+
+/// The right to change a page: its content lock, exclusive. Dropping it unlocks.
+pub struct PageMut<'p> {
+    shared: &'p Shared,
+    buffer: u32,
+}
+
+impl<'p> Page<'p> {
+    /// Locks a page that the caller has pinned, if that can be had at once.
+    pub(crate) fn try_lock(
+        shared: &'p Shared,
+        buffer: u32,
+        mode: LockMode,
+    ) -> Result<Self, TryLock> {
+        assert!(mode != LockMode::Exclusive, "PageMut is the exclusive lock");
+        match shared.word(buffer).try_lock(mode) {
+            TryLock::Locked => Ok(Self { shared, buffer, mode }),
+            refused => Err(refused),
+        }
+    }
+}
+
+impl Deref for Page<'_> {
+    type Target = PageBytes;
+    fn deref(&self) -> &PageBytes {
+        // SAFETY: the page is valid, and our lock keeps it pinned and keeps every exclusive lock,
+        // the only way to a &mut, and every read into the frame away while self lives.
+        unsafe { &*self.shared.frames.page(self.buffer) }
+    }
+}
+
+impl Drop for Page<'_> {
+    fn drop(&mut self) {
+        self.shared.unlock(self.buffer, self.mode);
+    }
+}
+
+impl<'p> PageMut<'p> {
+    /// Locks a page that the caller has pinned, if that can be had at once; for a cleanup only if
+    /// nobody else has pinned it.
+    pub(crate) fn try_lock(
+        shared: &'p Shared,
+        buffer: u32,
+        cleanup: bool,
+    ) -> Result<Self, TryLock> {
+        let word = shared.word(buffer);
+        let locked = match cleanup {
+            true => word.try_lock_for_cleanup(),
+            false => word.try_lock(LockMode::Exclusive),
+        };
+        match locked {
+            TryLock::Locked => Ok(Self { shared, buffer }),
+            refused => Err(refused),
+        }
+    }
+}
+
+impl Deref for PageMut<'_> {
+    type Target = PageBytes;
+    fn deref(&self) -> &PageBytes {
+        // SAFETY: as in deref_mut, and &self allows no change meanwhile.
+        unsafe { &*self.shared.frames.page(self.buffer) }
+    }
+}
+
+impl DerefMut for PageMut<'_> {
+    fn deref_mut(&mut self) -> &mut PageBytes {
+        // SAFETY: the exclusive lock on a valid page: no other lock is held, no read is under way,
+        // and &mut self makes this the only reference.
+        unsafe { &mut *self.shared.frames.page(self.buffer) }
+    }
+}
+
+impl Drop for PageMut<'_> {
+    fn drop(&mut self) {
+        self.shared.unlock(self.buffer, LockMode::Exclusive);
+    }
+}
+
+impl fmt::Debug for Page<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Page({}, {:?})", self.buffer, self.mode)
+    }
+}
+
+impl fmt::Debug for PageMut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PageMut({})", self.buffer)
+    }
+}
+
+impl Shared {
+    /// Issues the read of `buffers`, each of which was claimed for exactly this I/O, which has a pin
+    /// on each.
+    ///
+    /// # Panics
+    /// If one of them was not.
+    pub(crate) fn read_into(
+        &self,
+        io: Io<'_>,
+        file: &File,
+        offset: u64,
+        buffers: &[u32],
+        operations: &mut Operations,
+        slot: usize,
+    ) -> Result<WaitRef, DefineError> {
+        buffers.iter().for_each(|&buffer| self.assert_claimed(buffer, io.wait_ref()));
+        let frames = buffers.iter().map(|&buffer| self.frames.number(buffer));
+        // SAFETY: each frame's page is claimed for this I/O, as just asserted: it is not valid, so
+        // no lock on it is held or can be had, and it stays so until the I/O's completion callback
+        // ends the read. A buffer is claimed once, so no frame is there twice. The I/O's own pins
+        // and the callback, which holds the pool, keep the frames leased until then.
+        unsafe { io.read_frames(file, offset, frames, operations, slot) }
+    }
+
+    /// Lets a completion look at, and change, a page that its I/O has read.
+    ///
+    /// # Panics
+    /// If the page was not claimed for this I/O.
+    pub(crate) fn with_incoming<R>(
+        &self,
+        buffer: u32,
+        io: &Completion<'_>,
+        look: impl FnOnce(&mut PageBytes) -> R,
+    ) -> R {
+        self.assert_claimed(buffer, io.wait_ref);
+        // SAFETY: the page is claimed for this I/O and not valid, so nobody holds a lock on it; the
+        // storage is done with the frame, and one thread runs the callbacks of an I/O, once.
+        look(unsafe { &mut *self.frames.page(buffer) })
+    }
+
+    fn assert_claimed(&self, buffer: u32, io: WaitRef) {
+        let descriptor = &self.buffers[buffer as usize];
+        let seen = descriptor.word.load();
+        let claimed = seen.has(flag::IO_IN_PROGRESS) && !seen.has(flag::VALID);
+        assert!(claimed && descriptor.is_io(io), "buffer {buffer} is not claimed for this I/O");
+    }
+}

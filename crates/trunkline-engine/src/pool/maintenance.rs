@@ -1,0 +1,165 @@
+//! Looking at all buffers, and emptying them: `pg_buffercache` and its functions, and what dropping
+//! or truncating a relation needs.
+//!
+//! These go through every descriptor; none of them is on the path of a read.
+
+use super::Pool;
+use super::state::flag;
+use super::tag::Tag;
+use crate::storage::{Relation, RelationLocator};
+use trunkline_aio::{Cancelled, WaitRef};
+use trunkline_format::{BlockNo, Fork};
+
+use super::backend::Backend;
+
+/// One buffer with a page: a row of `pg_buffercache`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferRow {
+    /// Number of the buffer, from 1.
+    pub bufferid: u32,
+    /// Number of the cluster ([`crate::storage::Storage::number`]).
+    pub cluster: u16,
+    /// The relation.
+    pub relation: RelationLocator,
+    /// Its fork.
+    pub fork: Fork,
+    /// The block.
+    pub block: BlockNo,
+    /// Whether it must be written before it goes.
+    pub dirty: bool,
+    /// Whether the page can be used; otherwise it is being read, or reading failed.
+    pub valid: bool,
+    /// How often the clock will pass by before it goes.
+    pub usage: u32,
+    /// Pins, those of I/O included.
+    pub pins: u32,
+    /// The I/O that is under way on it.
+    pub io: Option<WaitRef>,
+}
+
+/// What became of an attempt to empty buffers (`pg_buffercache_evict_relation` shows the same).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Evicted {
+    /// Emptied.
+    pub evicted: u32,
+    /// Pinned, being read, or to be written: left as they were.
+    pub skipped: u32,
+}
+
+impl Pool {
+    /// Every buffer that has a page. Each row was true at some moment, all of them perhaps never.
+    pub fn rows(&self) -> Vec<BufferRow> {
+        let rows = self.shared.buffers.iter().zip(1_u32..).filter_map(|(descriptor, bufferid)| {
+            let tag = descriptor.tag();
+            let seen = descriptor.word.load();
+            // A tag that changed meanwhile may be torn.
+            if !seen.has(flag::TAG_VALID) || descriptor.tag() != tag {
+                return None;
+            }
+            Some(BufferRow {
+                bufferid,
+                cluster: tag.cluster(),
+                relation: tag.locator(),
+                fork: tag.fork(),
+                block: tag.block(),
+                dirty: seen.has(flag::DIRTY),
+                valid: seen.has(flag::VALID),
+                usage: seen.usage(),
+                pins: seen.pins(),
+                io: if seen.has(flag::IO_IN_PROGRESS) { descriptor.noted_io() } else { None },
+            })
+        });
+        rows.collect()
+    }
+
+    /// Whether a block has a valid page in the pool. True or not at some moment during the call.
+    pub fn contains(&self, relation: &Relation, block: BlockNo) -> bool {
+        let seen = self.shared.table.peek(&self.shared.buffers, Tag::of(relation, block));
+        seen.is_some_and(|seen| seen.has(flag::VALID))
+    }
+
+    /// Empties one buffer, numbered from 1 (`pg_buffercache_evict`). False: it is empty, pinned,
+    /// being read, to be written, or there is no such buffer.
+    pub fn evict(&self, bufferid: u32) -> bool {
+        let Some(buffer) = bufferid.checked_sub(1).filter(|&at| at < self.shared.count()) else {
+            return false;
+        };
+        if self.shared.word(buffer).pin(0).is_none() {
+            return false;
+        }
+        let evicted = self.shared.empty(buffer);
+        self.shared.unpin(buffer);
+        evicted
+    }
+
+    /// Empties every buffer of a relation's fork from block `first` on.
+    pub fn evict_relation(&self, relation: &Relation, first: BlockNo) -> Evicted {
+        let tag = Tag::of(relation, first);
+        self.evict_where(|other| other.same_fork(tag) && other.block() >= first)
+    }
+
+    /// Empties every buffer that can be emptied now.
+    pub fn evict_all(&self) -> Evicted {
+        self.evict_where(|_| true)
+    }
+
+    fn evict_where(&self, wanted: impl Fn(Tag) -> bool) -> Evicted {
+        let mut evicted = Evicted::default();
+        for (descriptor, buffer) in self.shared.buffers.iter().zip(0..) {
+            if !wanted(descriptor.tag()) || descriptor.word.pin(0).is_none() {
+                continue;
+            }
+            let gone = wanted(descriptor.tag()) && self.shared.empty(buffer);
+            evicted.evicted += u32::from(gone);
+            evicted.skipped += u32::from(!gone && wanted(descriptor.tag()));
+            self.shared.unpin(buffer);
+        }
+        evicted
+    }
+}
+
+impl Backend {
+    /// Forgets every page of a relation's fork from block `first` on, as dropping and truncating
+    /// need it: waits for reads under way, and for pins that others still hold.
+    ///
+    /// # Errors
+    /// The session was cancelled; some pages may be gone.
+    pub fn invalidate(&mut self, relation: &Relation, first: BlockNo) -> Result<(), Cancelled> {
+        let shared = trunkline_aio::sync::Arc::clone(&self.shared);
+        let tag = Tag::of(relation, first);
+        let wanted = |other: Tag| other.same_fork(tag) && other.block() >= first;
+        for (descriptor, buffer) in shared.buffers.iter().zip(0..) {
+            while wanted(descriptor.tag()) && descriptor.word.pin(0).is_some() {
+                // Pinned, so the tag stands; and ours is the pin that is left in the end.
+                if !wanted(descriptor.tag()) || shared.empty(buffer) {
+                    shared.unpin(buffer);
+                    break;
+                }
+                let io = descriptor.io_in_progress();
+                let waited = match io {
+                    Some(io) => self.join(io),
+                    None => self.wait_for_sole_pin(buffer),
+                };
+                shared.unpin(buffer);
+                waited?;
+            }
+        }
+        relation.storage().forget(relation.locator());
+        Ok(())
+    }
+
+    fn wait_for_sole_pin(&mut self, buffer: u32) -> Result<(), Cancelled> {
+        let shared = trunkline_aio::sync::Arc::clone(&self.shared);
+        let id = self.session.id();
+        shared.waiting.begin(id, buffer);
+        let waited = self.timed(|backend| {
+            let alone = || {
+                shared.word(buffer).announce_waiter();
+                shared.word(buffer).load().pins() == 1
+            };
+            (true, backend.session.wait_for(alone))
+        });
+        shared.waiting.end(id);
+        waited
+    }
+}

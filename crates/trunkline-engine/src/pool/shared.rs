@@ -1,0 +1,211 @@
+//! The pool's common part: what sessions, streams and completions share.
+//!
+//! ```text
+//!   table: name ──▶ buffer      buffers: word, tag, I/O      frames: bytes
+//!   clock: which goes next      limiter: who may pin how much
+//!   waiting, hungry: who sleeps for a page, for any buffer at all
+//! ```
+//! Nothing here knows files. Completions hold it by an `Arc`, so the frames outlive every I/O.
+
+use super::clock::Clock;
+use super::descriptor::Descriptor;
+use super::frame::Frames;
+use super::pins::Limiter;
+use super::ring::Ring;
+use super::sessions::{SessionSet, Waiting};
+use super::state::{BufferWord, LockMode, Unpinned, flag};
+use super::stats::{PoolStats, Tally};
+use super::table::Table;
+use trunkline_aio::{Lease, Notifiers};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) buffers: Box<[Descriptor]>,
+    pub(crate) table: Table,
+    pub(crate) frames: Frames,
+    pub(crate) clock: Clock,
+    pub(crate) limiter: Limiter,
+    /// Sessions that sleep for a page's lock, or to be the only one with a pin.
+    pub(crate) waiting: Waiting,
+    /// Sessions that sleep until some buffer has no pin.
+    pub(crate) hungry: SessionSet,
+    pub(crate) notifiers: Notifiers,
+    pub(crate) stats: PoolStats,
+    /// Session-local: its pages are one session's temporary relations.
+    pub(crate) local: bool,
+}
+
+impl Shared {
+    pub(crate) fn new(lease: Lease, ahead_max: u32, local: bool, notifiers: Notifiers) -> Self {
+        let count = lease.frames();
+        Self {
+            buffers: (0..count).map(|_| Descriptor::new()).collect(),
+            table: Table::new(count),
+            frames: Frames::new(lease),
+            clock: Clock::new(count),
+            limiter: Limiter::new(count, ahead_max),
+            waiting: Waiting::new(),
+            hungry: SessionSet::new(),
+            notifiers,
+            stats: PoolStats::default(),
+            local,
+        }
+    }
+
+    /// Buffers of the pool.
+    pub(crate) fn count(&self) -> u32 {
+        self.buffers.len() as u32
+    }
+
+    pub(crate) fn word(&self, buffer: u32) -> &BufferWord {
+        &self.buffers[buffer as usize].word
+    }
+
+    /// Gives a pin back, and tells whoever waits for that. Not the session's booking of it.
+    pub(crate) fn unpin(&self, buffer: u32) {
+        let unpinned = self.word(buffer).unpin();
+        self.after_unpin(buffer, unpinned);
+    }
+
+    /// Gives a pin back together with the session's booking.
+    pub(crate) fn release(&self, buffer: u32, session: u32) {
+        self.unpin(buffer);
+        self.limiter.unpin(session, 1, &self.notifiers);
+    }
+
+    /// The session waits no longer for admission or for a buffer, unless another of its streams
+    /// does, which then looks again.
+    pub(crate) fn leave_queues(&self, session: u32) {
+        self.limiter.waiting.remove(session);
+        self.hungry.remove(session);
+        self.notifiers.notify(session);
+    }
+
+    /// The one place where the ends of pins are made known: a session's, or an I/O's, whichever
+    /// thread ends it.
+    fn after_unpin(&self, buffer: u32, unpinned: Unpinned) {
+        if unpinned.wake {
+            self.waiting.notify(buffer, &self.notifiers);
+        }
+        if unpinned.left == 0 && !self.hungry.is_empty() {
+            self.hungry.notify(&self.notifiers);
+        }
+    }
+
+    /// Ends a read, and tells whoever waits for that.
+    pub(crate) fn finish_read(&self, buffer: u32, valid: bool) {
+        let descriptor = &self.buffers[buffer as usize];
+        descriptor.clear_io();
+        let unpinned = descriptor.word.finish_read(valid);
+        self.after_unpin(buffer, unpinned);
+    }
+
+    pub(crate) fn unlock(&self, buffer: u32, mode: LockMode) {
+        if self.word(buffer).unlock(mode) {
+            self.waiting.notify(buffer, &self.notifiers);
+        }
+    }
+
+    /// Whether a buffer could be had by trying again.
+    pub(crate) fn has_unpinned(&self) -> bool {
+        self.buffers.iter().any(|descriptor| {
+            let seen = descriptor.word.load();
+            seen.pins() == 0 && !seen.any(flag::DIRTY | flag::IO_IN_PROGRESS)
+        })
+    }
+
+    /// Takes up to `want` buffers without a page, each pinned once, for pins that the session has
+    /// booked: from the ring first, else from the pool. Fewer if there are no more to be had now.
+    pub(crate) fn take_empty(
+        &self,
+        want: u32,
+        ring: Option<&mut Ring>,
+        tally: &mut Tally,
+        taken: &mut Vec<u32>,
+    ) {
+        match ring {
+            None => self.sweep(want, tally, taken),
+            Some(ring) => self.take_through_ring(want, ring, tally, taken),
+        }
+    }
+
+    fn take_through_ring(
+        &self,
+        want: u32,
+        ring: &mut Ring,
+        tally: &mut Tally,
+        taken: &mut Vec<u32>,
+    ) {
+        // Places of the ring that need another buffer are filled in one go, with neighbours.
+        let mut missing = 0;
+        for _ in 0..want.min(ring.size()) {
+            let reused = ring.advance().filter(|&buffer| self.take_again(buffer));
+            match reused {
+                Some(buffer) if missing == 0 => {
+                    tally.reuses += 1;
+                    taken.push(buffer);
+                }
+                Some(buffer) => {
+                    self.refill(missing, 1, ring, tally, taken);
+                    missing = 0;
+                    tally.reuses += 1;
+                    taken.push(buffer);
+                }
+                None => missing += 1,
+            }
+        }
+        self.refill(missing, 0, ring, tally, taken);
+    }
+
+    /// Fills `missing` places of the ring, the last of them `back` places ago.
+    fn refill(
+        &self,
+        missing: u32,
+        back: usize,
+        ring: &mut Ring,
+        tally: &mut Tally,
+        taken: &mut Vec<u32>,
+    ) {
+        let before = taken.len();
+        if missing > 0 {
+            self.sweep(missing, tally, taken);
+        }
+        for (at, &buffer) in taken[before..].iter().enumerate() {
+            ring.replace(back + missing as usize - 1 - at, buffer);
+        }
+    }
+
+    /// Takes a ring's buffer again, without its page.
+    fn take_again(&self, buffer: u32) -> bool {
+        self.word(buffer).take_from_ring() && {
+            let empty = self.empty(buffer);
+            if !empty {
+                self.unpin(buffer);
+            }
+            empty
+        }
+    }
+
+    fn sweep(&self, want: u32, tally: &mut Tally, taken: &mut Vec<u32>) {
+        self.clock.sweep(
+            want,
+            |buffer| self.word(buffer),
+            |buffer| {
+                let used = self.word(buffer).load().has(flag::VALID);
+                if !self.empty(buffer) {
+                    self.unpin(buffer);
+                    return false;
+                }
+                tally.evictions += u64::from(used);
+                taken.push(buffer);
+                true
+            },
+        );
+    }
+
+    /// Makes sure that a buffer that the caller has pinned has no page any more.
+    pub(crate) fn empty(&self, buffer: u32) -> bool {
+        !self.word(buffer).load().has(flag::TAG_VALID) || self.table.evict(&self.buffers, buffer)
+    }
+}

@@ -1,0 +1,110 @@
+//! How far to look ahead: two distances that grow when they must and shrink when they may.
+//!
+//! ```text
+//!   look-ahead distance    pages pinned ahead of the consumer    doubles when the consumer waited
+//!   combine distance       blocks gathered before a read starts   doubles with every read
+//! ```
+//! Both begin at one page, so a scan that stops at once has read nothing in vain, and a scan of cached
+//! pages never looks ahead at all. They shrink by one per page found, but only when no read is in
+//! flight and none was for as many pages as the stream may pin: otherwise a scan that finds every
+//! other page would never look ahead (facts: hard lesson 16). The rules are PostgreSQL 19's
+//! (`read_stream.c`).
+
+/// See the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Distances {
+    ahead: u32,
+    combine: u32,
+    hold_off: u32,
+    ahead_max: u32,
+    combine_max: u32,
+}
+
+impl Distances {
+    /// At the start. `full` skips the slow start: everything will be read.
+    pub(super) fn new(ahead_max: u32, combine_max: u32, full: bool) -> Self {
+        let combine_max = combine_max.clamp(1, ahead_max.max(1));
+        let start = if full { combine_max } else { 1 };
+        Self { ahead: start, combine: start, hold_off: 0, ahead_max: ahead_max.max(1), combine_max }
+    }
+
+    /// Pages to have pinned ahead.
+    pub(super) fn ahead(&self) -> u32 {
+        self.ahead
+    }
+
+    /// The most that [`Distances::ahead`] can become.
+    pub(super) fn ahead_max(&self) -> u32 {
+        self.ahead_max
+    }
+
+    /// Blocks to gather before a read starts.
+    pub(super) fn combine(&self) -> u32 {
+        self.combine
+    }
+
+    /// The largest read.
+    pub(super) fn combine_max(&self) -> u32 {
+        self.combine_max
+    }
+
+    /// A read has ended; `waited` if the consumer had to wait for it, or executed it itself.
+    pub(super) fn read_ended(&mut self, waited: bool) {
+        self.hold_off = self.ahead_max;
+        self.combine = (self.combine * 2).min(self.combine_max);
+        if waited {
+            self.ahead = (self.ahead * 2).min(self.ahead_max);
+        }
+    }
+
+    /// A page was found in the pool.
+    pub(super) fn page_found(&mut self, reads_in_flight: bool) {
+        if self.hold_off > 0 {
+            self.hold_off -= 1;
+        } else if !reads_in_flight {
+            self.ahead = (self.ahead - 1).max(1);
+            self.combine = (self.combine - 1).max(1);
+        }
+    }
+
+    /// Only so many pages could be pinned.
+    pub(super) fn limited_to(&mut self, pinned: u32) {
+        self.ahead = self.ahead.min(pinned.max(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_grows_only_by_real_waits() {
+        let mut distances = Distances::new(272, 16, false);
+        (0..10).for_each(|_| distances.read_ended(false));
+        assert_eq!((distances.ahead(), distances.combine()), (1, 16));
+        (0..10).for_each(|_| distances.read_ended(true));
+        assert_eq!(distances.ahead(), 272);
+    }
+
+    #[test]
+    fn every_other_page_found_does_not_keep_it_small() {
+        let mut distances = Distances::new(64, 16, false);
+        for _ in 0..20 {
+            distances.read_ended(true);
+            distances.page_found(false);
+        }
+        assert_eq!(distances.ahead(), 64);
+    }
+
+    #[test]
+    fn it_shrinks_once_everything_is_found() {
+        let mut distances = Distances::new(64, 16, false);
+        (0..10).for_each(|_| distances.read_ended(true));
+        (0..64).for_each(|_| distances.page_found(false));
+        assert_eq!(distances.ahead(), 64, "held off");
+        (0..30).for_each(|_| distances.page_found(true));
+        assert_eq!(distances.ahead(), 64, "reads in flight");
+        (0..100).for_each(|_| distances.page_found(false));
+        assert_eq!((distances.ahead(), distances.combine()), (1, 1));
+    }
+}

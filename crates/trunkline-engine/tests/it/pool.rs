@@ -1,0 +1,165 @@
+//! The pool and its streams over real files: what is read is what is in the files, under every
+//! method, buffered and direct, in pools of every size.
+
+use std::path::Path;
+
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Aio, Builder, MethodKind};
+use trunkline_engine::pool::{Backend, BackendType, Pool, ReadError, Strategy};
+use trunkline_engine::read_stream::{BlockList, BlockRange, ReadStream, StreamOptions};
+use trunkline_engine::storage::{
+    FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage,
+};
+use trunkline_format::{BLOCK_SIZE, Fork, HeapPageBuilder, Oid, SEGMENT_BLOCKS};
+
+const METHODS: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
+const LOCATOR: RelationLocator =
+    RelationLocator { tablespace: Oid(1663), database: Oid(5), relfilenode: 16_384 };
+
+fn aio(method: MethodKind) -> Aio {
+    Builder::new().method(method).region_bytes(64 << 20).start().expect("starts")
+}
+
+fn storage(aio: &Aio, root: &Path, direct: bool) -> Storage {
+    let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
+    let files = Arc::new(FileTable::new(64));
+    Storage::new(root, layout, files, Arc::new(KernelFiles::new(aio)), direct)
+}
+
+/// A relation whose pages know their own numbers.
+fn write_relation(root: &Path, blocks: u32) {
+    std::fs::create_dir_all(root.join("base/5")).expect("a directory");
+    let bytes: Vec<u8> = (0..blocks)
+        .flat_map(|block| {
+            let mut page = HeapPageBuilder::new(block);
+            page.push_account(block as i32, 1, 2).expect("room");
+            page.finish(true)
+        })
+        .collect();
+    std::fs::write(root.join("base/5/16384"), bytes).expect("writes");
+}
+
+fn page(block: u32) -> [u8; BLOCK_SIZE] {
+    let mut page = HeapPageBuilder::new(block);
+    page.push_account(block as i32, 1, 2).expect("room");
+    page.finish(true)
+}
+
+/// Reads the blocks of a list through a stream and compares each page.
+fn read_list(backend: &mut Backend, relation: &Relation, list: Vec<u32>, options: StreamOptions) {
+    let mut stream = ReadStream::new(backend, relation, BlockList::new(list.clone()), options);
+    let mut seen = Vec::new();
+    loop {
+        let Some(found) = stream.next(backend).expect("reads") else { break };
+        let block = found.block;
+        let bytes = backend.read_lock(found.pin).expect("locks");
+        assert!(*bytes == page(block), "block {block}");
+        drop(bytes);
+        seen.push(block);
+    }
+    let mut wanted = list;
+    if options.unordered {
+        wanted.sort_unstable();
+        seen.sort_unstable();
+    }
+    assert_eq!(seen, wanted);
+    drop(stream);
+    assert_eq!(backend.pins(), 0);
+}
+
+#[test]
+fn every_way_to_read_gives_the_pages_of_the_file() {
+    let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    write_relation(root.path(), 700);
+    for method in METHODS {
+        for direct in [false, true] {
+            for buffers in [16, 64, 2048] {
+                let aio = aio(method);
+                let relation = storage(&aio, root.path(), direct).relation(LOCATOR, Fork::Main);
+                assert_eq!(relation.blocks().expect("blocks"), 700);
+                let pool = Pool::new(&aio, buffers).expect("a pool");
+                let mut backend = pool.backend(BackendType::Client).expect("a session");
+                for unordered in [false, true] {
+                    for strategy in [Strategy::Normal, Strategy::BulkRead, Strategy::Vacuum] {
+                        for (concurrency, combine) in [(0, 16), (1, 1), (16, 16), (64, 128)] {
+                            let options = StreamOptions {
+                                concurrency,
+                                combine,
+                                unordered,
+                                strategy,
+                                ..StreamOptions::default()
+                            };
+                            read_list(&mut backend, &relation, (0..700).collect(), options);
+                            let jumps = (0..700).map(|at| at * 331 % 700).collect();
+                            read_list(&mut backend, &relation, jumps, options);
+                            let again = (0..300).flat_map(|at| [at, at + 1, at, at + 2]).collect();
+                            read_list(&mut backend, &relation, again, options);
+                        }
+                    }
+                }
+                for block in (0..700).rev() {
+                    let pin = backend.read(&relation, block).expect("reads");
+                    assert!(*backend.read_lock(pin.page()).expect("locks") == page(block));
+                }
+                assert_eq!(backend.pins(), 0);
+                drop(backend);
+                assert_eq!(pool.rows().iter().map(|row| row.pins).sum::<u32>(), 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_page_read_again_while_it_is_read_costs_nothing() {
+    let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    write_relation(root.path(), 1003);
+    for method in METHODS {
+        let aio = aio(method);
+        let relation = storage(&aio, root.path(), true).relation(LOCATOR, Fork::Main);
+        let pool = Pool::new(&aio, 2048).expect("a pool");
+        let mut backend = pool.backend(BackendType::Client).expect("a session");
+        let list = (0..1000).flat_map(|at| [at, at + 1, at + 2, at + 3]).collect();
+        read_list(&mut backend, &relation, list, StreamOptions::default());
+        drop(backend);
+        let total = pool.total();
+        assert_eq!((total.read_blocks, total.hits), (1003, 2997), "{method}: {total:?}");
+    }
+}
+
+#[test]
+fn errors_name_the_block_and_leave_nothing_pinned() {
+    let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    write_relation(root.path(), 40);
+    let path = root.path().join("base/5/16384");
+    let mut bytes = std::fs::read(&path).expect("reads");
+    bytes[13 * BLOCK_SIZE + 5000] ^= 1;
+    bytes.truncate(39 * BLOCK_SIZE + 100);
+    std::fs::write(&path, bytes).expect("writes");
+    for method in METHODS {
+        let aio = aio(method);
+        let relation = storage(&aio, root.path(), false).relation(LOCATOR, Fork::Main);
+        let pool = Pool::new(&aio, 64).expect("a pool");
+        let mut backend = pool.backend(BackendType::Client).expect("a session");
+        let source = BlockRange::new(0..41);
+        let mut stream = ReadStream::new(&backend, &relation, source, StreamOptions::default());
+        let (mut good, mut errors) = (0, Vec::new());
+        loop {
+            match stream.next(&mut backend) {
+                Ok(None) => break,
+                Ok(Some(found)) => {
+                    assert_eq!(found.pin.block(), found.block);
+                    good += 1;
+                }
+                Err(error) => errors.push(error),
+            }
+        }
+        assert_eq!(good, 38);
+        assert!(matches!(errors[0], ReadError::Corrupt { block: 13, .. }), "{errors:?}");
+        assert!(matches!(errors[1], ReadError::Short { block: 39, bytes: 100, .. }), "{errors:?}");
+        assert!(matches!(errors[2], ReadError::Short { block: 40, bytes: 0, .. }), "{errors:?}");
+        assert!(backend.read(&relation, SEGMENT_BLOCKS).is_err());
+        drop(stream);
+        assert_eq!(backend.pins(), 0);
+        assert_eq!(pool.rows().iter().map(|row| row.pins).sum::<u32>(), 0);
+    }
+}
