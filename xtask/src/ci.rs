@@ -87,13 +87,13 @@ impl Run<'_> {
     /// Model checks of the small lock-free pieces: another world of atomics, hence a build of its own.
     fn loom(&mut self) -> Result<(), Failure> {
         if !has_loom_tests(self.checkout)? {
-            println!("== loom: skipped, no loom test in trunkline-aio yet");
+            println!("== loom: skipped, no loom test yet");
             self.notes.push("loom skipped: no tests yet".to_owned());
             return Ok(());
         }
         let loom = self
             .checkout
-            .cargo("test -p trunkline-aio --release --lib loom")
+            .cargo("test -p trunkline-aio -p trunkline-engine --release --lib loom")
             .env("RUSTFLAGS", "--cfg loom")
             .env("CARGO_TARGET_DIR", self.checkout.target.join("loom"));
         self.tests("loom", &loom)

@@ -114,7 +114,7 @@ mod tests {
     }
 }
 
-#[cfg(loom)]
+#[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
     use trunkline_aio::sync::Arc;
@@ -126,7 +126,7 @@ mod loom_tests {
             let shared = Arc::new((Clock::new(2), [BufferWord::new(), BufferWord::new()]));
             let theirs = Arc::clone(&shared);
             let other = loom::thread::spawn(move || {
-                let mut taken = 0;
+                let mut taken = 0_u32;
                 let (clock, words) = &*theirs;
                 clock.sweep(
                     1,
@@ -138,7 +138,7 @@ mod loom_tests {
                 );
                 taken
             });
-            let mut taken = 0;
+            let mut taken = 0_u32;
             let (clock, words) = &*shared;
             clock.sweep(
                 1,
