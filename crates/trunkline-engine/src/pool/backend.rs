@@ -404,6 +404,8 @@ impl Backend {
 impl Drop for Backend {
     fn drop(&mut self) {
         self.show_counts();
-        self.shared.leave_queues(self.session.id());
+        let id = self.session.id();
+        self.shared.leave_queues(id);
+        self.shared.limiter.give_up(id, &self.shared.notifiers);
     }
 }

@@ -141,19 +141,18 @@ impl Reads {
         mut ring: Option<&mut Ring>,
         tally: &mut Tally,
     ) -> Result<Start, ReadError> {
-        let shared = Arc::clone(&self.shared);
         loop {
-            let head = shared.table.pin(&shared.buffers, want.tag.at(want.first), want.usage_max);
+            let head = self.shared.pin(want.tag.at(want.first), want.usage_max);
             if let Some(found) = head {
                 if found.seen.has(flag::VALID) {
                     tally.hits += 1;
                     return Ok(Start::Hit(found.buffer));
                 }
                 if found.seen.has(flag::IO_IN_PROGRESS) {
-                    match shared.buffers[found.buffer as usize].io_in_progress() {
+                    match self.shared.buffers[found.buffer as usize].io_in_progress() {
                         Some(io) => return Ok(Start::Joined(found.buffer, io)),
                         None => {
-                            shared.unpin(found.buffer);
+                            self.shared.unpin(found.buffer);
                             continue;
                         }
                     }
@@ -266,7 +265,7 @@ impl Reads {
             let tag = want.tag.at(want.first + at);
             let known = match head {
                 Some(found) if at == 0 => Some(found),
-                _ => shared.table.pin(&shared.buffers, tag, want.usage_max),
+                _ => shared.pin(tag, want.usage_max),
             };
             let known = match (known, spare) {
                 (Some(found), _) => found,

@@ -15,7 +15,8 @@ use super::ring::Ring;
 use super::sessions::{SessionSet, Waiting};
 use super::state::{BufferWord, LockMode, Unpinned, flag};
 use super::stats::{PoolStats, Tally};
-use super::table::Table;
+use super::table::{Found, Table};
+use super::tag::Tag;
 use trunkline_aio::{Lease, Notifiers};
 
 /// See the module.
@@ -60,6 +61,20 @@ impl Shared {
 
     pub(crate) fn word(&self, buffer: u32) -> &BufferWord {
         &self.buffers[buffer as usize].word
+    }
+
+    /// Pins the page if it has a buffer. `None` may be wrong while the table changes: whoever then
+    /// inserts the page is told.
+    pub(crate) fn pin(&self, tag: Tag, usage_max: u32) -> Option<Found> {
+        let buffer = self.table.find(&self.buffers, tag)?;
+        let descriptor = &self.buffers[buffer as usize];
+        let seen = descriptor.word.pin(usage_max)?;
+        if descriptor.tag() == tag {
+            return Some(Found { buffer, seen });
+        }
+        // Another page's by now; somebody may wait to be the only one with a pin on that.
+        self.unpin(buffer);
+        None
     }
 
     /// Gives a pin back, and tells whoever waits for that. Not the session's booking of it.

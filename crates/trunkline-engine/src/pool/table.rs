@@ -58,22 +58,15 @@ impl Table {
         }
     }
 
-    /// Pins the page if it has a buffer. `None` may be wrong while chains change; see the module.
-    pub(crate) fn pin(&self, buffers: &[Descriptor], tag: Tag, usage_max: u32) -> Option<Found> {
+    /// The buffer that seems to hold the page. Both answers may be wrong while chains change: pin
+    /// it and look at its tag again; see the module.
+    pub(crate) fn find(&self, buffers: &[Descriptor], tag: Tag) -> Option<u32> {
         let mut at = self.head(tag).load(Ordering::Acquire);
         for _ in 0..STEPS_MAX {
             let buffer = at.checked_sub(1)?;
             let descriptor = &buffers[buffer as usize];
-            if descriptor.tag() == tag
-                && let Some(seen) = descriptor.word.pin(usage_max)
-            {
-                if descriptor.tag() == tag {
-                    return Some(Found { buffer, seen });
-                }
-                // Another page's by now. Nobody waits for this pin to go that was not told so.
-                let unpinned = descriptor.word.unpin();
-                debug_assert!(!unpinned.wake, "a pin for a moment woke somebody");
-                return None;
+            if descriptor.tag() == tag {
+                return Some(buffer);
             }
             at = descriptor.next.load(Ordering::Acquire);
         }
@@ -82,16 +75,9 @@ impl Table {
 
     /// The word of the page's buffer without a pin: a hint, like a miss.
     pub(crate) fn peek(&self, buffers: &[Descriptor], tag: Tag) -> Option<Seen> {
-        let mut at = self.head(tag).load(Ordering::Acquire);
-        for _ in 0..STEPS_MAX {
-            let descriptor = &buffers[at.checked_sub(1)? as usize];
-            if descriptor.tag() == tag {
-                let seen = descriptor.word.load();
-                return seen.has(flag::TAG_VALID).then_some(seen);
-            }
-            at = descriptor.next.load(Ordering::Acquire);
-        }
-        None
+        let buffer = self.find(buffers, tag)?;
+        let seen = buffers[buffer as usize].word.load();
+        seen.has(flag::TAG_VALID).then_some(seen)
     }
 
     /// Gives an empty buffer that the caller has pinned to the page, with the right to fill it,
@@ -180,9 +166,9 @@ mod tests {
         let (table, buffers) = (Table::new(256), buffers(256));
         (0..256).for_each(|at| fill(&table, &buffers, at, at * 3));
         for at in 0..256 {
-            let found = table.pin(&buffers, tag(at * 3), 5).expect("there");
-            assert_eq!(found.buffer, at);
-            assert!(table.pin(&buffers, tag(at * 3 + 1), 5).is_none());
+            assert_eq!(table.find(&buffers, tag(at * 3)), Some(at));
+            assert!(table.find(&buffers, tag(at * 3 + 1)).is_none());
+            buffers[at as usize].word.pin(5).expect("there");
             assert!(!table.evict(&buffers, at), "pinned twice");
             buffers[at as usize].word.unpin();
         }
