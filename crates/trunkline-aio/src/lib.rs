@@ -112,7 +112,7 @@ mod api {
     pub use crate::probe::{Observed, Probe};
     pub use crate::region::{Lease, PageKind, Region};
     pub use crate::request::{Execute, Kernel, OPERATIONS, Operation, Request};
-    pub use crate::residency::{Residency, residency};
+    pub use crate::residency::{Residency, residency, resident_blocks};
     pub use crate::session::{
         CLASSES, Cancelled, Canceller, Class, DefineError, Io, IoBatch, Leaks, Notifier, Notifiers,
         Session,

@@ -40,9 +40,38 @@ impl Residency {
 /// # Errors
 /// The file cannot be mapped.
 pub fn residency(file: &File) -> io::Result<Residency> {
-    let length = file.length()?;
     let page = rustix::param::page_size() as u64;
     let mut sum = Residency::default();
+    look_at_all(file, |states| {
+        sum.total += states.len() as u64 * page;
+        sum.cached += states.iter().filter(|&&state| state & 1 != 0).count() as u64 * page;
+    })?;
+    Ok(sum)
+}
+
+/// Which whole blocks of `block_bytes` are in the page cache, in the order of the file; see
+/// [`residency`].
+///
+/// # Errors
+/// The file cannot be mapped.
+/// # Panics
+/// If `block_bytes` is no multiple of the system's page size that divides a gigabyte.
+pub fn resident_blocks(file: &File, block_bytes: usize) -> io::Result<Vec<bool>> {
+    let page = rustix::param::page_size();
+    let fits = block_bytes.is_multiple_of(page) && WINDOW.is_multiple_of(block_bytes as u64);
+    assert!(fits && block_bytes > 0, "blocks of {block_bytes} bytes, pages of {page}");
+    let mut blocks = Vec::new();
+    look_at_all(file, |states| {
+        let whole = states.chunks_exact(block_bytes / page);
+        blocks.extend(whole.map(|pages| pages.iter().all(|state| state & 1 != 0)));
+    })?;
+    Ok(blocks)
+}
+
+/// Looks at one window of the file after the other: a byte for each of its pages.
+fn look_at_all(file: &File, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    let length = file.length()?;
+    let page = rustix::param::page_size() as u64;
     let mut states = Vec::new();
     let mut offset = 0;
     while offset < length {
@@ -50,11 +79,10 @@ pub fn residency(file: &File) -> io::Result<Residency> {
         states.clear();
         states.resize((bytes / page) as usize, 0_u8);
         look(file, offset, &mut states, page as usize)?;
-        sum.total += bytes;
-        sum.cached += states.iter().filter(|&&state| state & 1 != 0).count() as u64 * page;
+        each(&states);
         offset += bytes;
     }
-    Ok(sum)
+    Ok(())
 }
 
 fn look(file: &File, offset: u64, states: &mut [u8], page: usize) -> io::Result<()> {

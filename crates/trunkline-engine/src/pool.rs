@@ -48,6 +48,8 @@ mod pins;
 #[cfg(not(loom))]
 pub(crate) mod read;
 #[cfg(not(loom))]
+mod residency;
+#[cfg(not(loom))]
 mod ring;
 #[cfg(not(loom))]
 mod sessions;
@@ -77,6 +79,7 @@ mod api {
     pub use super::maintenance::{BufferRow, Evicted};
     pub use super::pin::{Pin, PinRef};
     pub use super::pins::PINS_GUARANTEED;
+    pub use super::residency::RelationResidency;
     pub use super::ring::Strategy;
     pub use super::stats::{BackendType, IoKey, IoObject, Tally};
     use super::*;

@@ -163,3 +163,20 @@ fn errors_name_the_block_and_leave_nothing_pinned() {
         assert_eq!(pool.rows().iter().map(|row| row.pins).sum::<u32>(), 0);
     }
 }
+
+#[test]
+fn residency_tells_pool_and_page_cache_apart() {
+    let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    write_relation(root.path(), 300);
+    let aio = aio(MethodKind::Sync);
+    let relation = storage(&aio, root.path(), false).relation(LOCATOR, Fork::Main);
+    let pool = Pool::new(&aio, 512).expect("a pool");
+    let mut backend = pool.backend(BackendType::Client).expect("a session");
+    read_list(&mut backend, &relation, (100..200).collect(), StreamOptions::default());
+    let found = pool.residency(&relation).expect("looks");
+    assert_eq!((found.blocks, found.pool), (300, 100));
+    assert!(found.both <= found.pool && found.both <= found.cache, "{found:?}");
+    assert_eq!(pool.evict_relation(&relation, 150).evicted, 50);
+    assert_eq!(pool.residency(&relation).expect("looks").pool, 50);
+    assert!(pool.contains(&relation, 149) && !pool.contains(&relation, 150));
+}
