@@ -3,7 +3,7 @@
 //! ```text
 //! trunkline ──▶ trunkline-engine ──▶ trunkline-aio, trunkline-format
 //!                     ▲
-//!               trunkline-sim (aio only), trunkline-bench
+//!               trunkline-sim, trunkline-bench
 //! ```
 //! Manifests are read line by line: sections, and the name before `=` or `.`. That is how they are written here.
 
@@ -25,7 +25,11 @@ const ARROWS: &[Arrows] = &[
         normal: &["trunkline-aio", "trunkline-format"],
         tests: &["trunkline-sim"],
     },
-    Arrows { package: "trunkline-sim", normal: &["trunkline-aio"], tests: &["trunkline-format"] },
+    Arrows {
+        package: "trunkline-sim",
+        normal: &["trunkline-aio", "trunkline-format", "trunkline-engine"],
+        tests: &[],
+    },
     Arrows {
         package: "trunkline-bench",
         normal: &["trunkline-aio", "trunkline-format", "trunkline-engine"],

@@ -60,7 +60,7 @@ const BAD: &[(&str, &str, &str, usize)] = &[
     ("facade", AIO, "use std::{sync::{Arc, atomic::AtomicU64}};\n", 1),
     ("facade", ENGINE, "static A: core::sync::atomic::AtomicBool = b;\n", 1),
     ("dependencies", "crates/trunkline-new/Cargo.toml", "[package]\n", 1),
-    ("dependencies", SIM_MANIFEST, "[dependencies]\ntrunkline-format.workspace = true\n", 2),
+    ("dependencies", SIM_MANIFEST, "[dependencies]\ntrunkline-bench.workspace = true\n", 2),
     ("dependencies", SIM_MANIFEST, "[dependencies]\nclap = { version = \"4\" }\n", 2),
     ("dependencies", SIM_MANIFEST, "[target.\"cfg(loom)\".dependencies]\nio-uring = \"1\"\n", 2),
     ("dependencies", SIM_MANIFEST, "[dependencies.datafusion]\nversion = \"1\"\n", 1),
