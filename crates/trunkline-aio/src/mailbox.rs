@@ -77,7 +77,7 @@ fn index_of(word: u64) -> u32 {
     (word >> 2) as u32 & 0xF_FFFF
 }
 
-#[cfg(loom)]
+#[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
     use crate::sync::Arc;
