@@ -91,6 +91,47 @@ impl Disk {
         file
     }
 
+    /// Opens a file through an instance if there is one of that name.
+    pub fn open_existing(&self, aio: &Aio, name: &str, direct: bool) -> Option<File> {
+        let device = self.state.lock().files.get(name)?.device;
+        let file = aio.open_virtual(Path::new(name), device, direct);
+        self.state.lock().open.insert(file.id(), name.to_owned());
+        Some(file)
+    }
+
+    /// Removes a file durably; what an instance has open of it answers no more (`EBADF`).
+    pub fn remove(&self, name: &str) {
+        self.state.lock().files.remove(name);
+    }
+
+    /// Cuts a file off, or makes it longer by zeros, durably.
+    pub fn set_length(&self, name: &str, length: usize) {
+        if let Some(image) = self.state.lock().files.get_mut(name) {
+            image.volatile.resize(length, 0);
+            image.sync();
+        }
+    }
+
+    /// Changes bytes of a file durably, past every instance: damage, or its repair.
+    pub fn overwrite(&self, name: &str, offset: usize, bytes: &[u8]) {
+        if let Some(image) = self.state.lock().files.get_mut(name) {
+            store(&mut image.volatile, offset, bytes);
+            image.sync();
+        }
+    }
+
+    /// Length of a file in bytes; `None` if there is none of that name.
+    pub fn length(&self, name: &str) -> Option<u64> {
+        self.state.lock().files.get(name).map(|image| image.volatile.len() as u64)
+    }
+
+    /// Length in bytes of a file that an instance has open; `None` if it was removed.
+    pub fn length_of_open(&self, file: &File) -> Option<u64> {
+        let state = self.state.lock();
+        let name = state.open.get(&file.id())?;
+        state.files.get(name).map(|image| image.volatile.len() as u64)
+    }
+
     /// What a read of the whole file would see; empty if there is no such file.
     pub fn content(&self, name: &str) -> Vec<u8> {
         self.state.lock().files.get(name).map(|file| file.volatile.clone()).unwrap_or_default()

@@ -66,7 +66,9 @@ mod checker;
 mod disk;
 mod executor;
 mod fault;
+mod files;
 mod gate;
+mod hooks;
 mod method;
 mod workload;
 
@@ -74,6 +76,8 @@ pub use checker::{BLOCK, Known, Ledger, content};
 pub use disk::{Disk, SECTOR_SIZES};
 pub use executor::SimExecutor;
 pub use fault::{Fault, Plan, Rates, Rule};
+pub use files::SimFiles;
 pub use gate::{Gate, pause};
+pub use hooks::{Held, Hooks};
 pub use method::SimMethod;
 pub use workload::{Workload, poll_until_done, run};

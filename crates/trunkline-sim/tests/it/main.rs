@@ -6,7 +6,6 @@
 mod files;
 mod handles;
 mod handover;
-mod hooks;
 mod joining;
 mod matrix;
 mod pool;

@@ -3,7 +3,6 @@
 //! A case is a function over a [`Bench`]; [`check`] runs it everywhere, and names the seed of a
 //! failure, so that `Bench::simulated(method, seed)` repeats it.
 
-use crate::hooks::Hooks;
 use std::time::Duration;
 use trunkline_aio::clock;
 use trunkline_aio::sync::{Arc, sched, thread};
@@ -11,7 +10,7 @@ use trunkline_aio::{
     Aio, Builder, Callback, Class, File, MethodKind, OpenOptions, Operations, Outcome, Session,
     WorkerSettings,
 };
-use trunkline_sim::{BLOCK, Disk, Plan, SimExecutor, SimMethod, content, pause};
+use trunkline_sim::{BLOCK, Disk, Hooks, Plan, SimExecutor, SimMethod, content, pause};
 
 /// Seeds of each case and method on the simulated disk.
 pub(crate) const SEEDS: u64 = 60;

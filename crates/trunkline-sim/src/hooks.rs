@@ -1,19 +1,20 @@
-//! The probe of the contract suite: counts edges, stops threads at transitions, changes results.
+//! The probe of the contract suites: counts edges, stops threads at transitions, changes results.
 //!
 //! A stop takes the first thread that brings a matching I/O into a state, and holds it there, so
 //! a test can do something while the handle is exactly in that state.
 
+use crate::gate::Gate;
+use std::fmt;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Futex, Mutex};
 use trunkline_aio::{Observed, Probe, STATES, State, WaitRef};
-use trunkline_sim::Gate;
 
 type Change = Box<dyn FnMut(&Observed, i32) -> i32 + Send>;
 type Filter = Box<dyn Fn(&Observed) -> bool + Send>;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Hooks {
+pub struct Hooks {
     edges: [[AtomicU64; STATES.len()]; STATES.len()],
     stops: Mutex<Vec<Stop>>,
     change: Mutex<Option<Change>>,
@@ -32,12 +33,19 @@ struct Stop {
 
 /// A thread that will be, or is, held at a transition. It goes on when this is dropped, so a test
 /// that fails meanwhile ends instead of hanging.
-pub(crate) struct Held(Place);
+#[derive(Debug)]
+pub struct Held(Place);
 
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 struct Place {
     gate: Gate,
     io: Arc<Mutex<Option<WaitRef>>>,
+}
+
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hooks")
+    }
 }
 
 impl Drop for Held {
@@ -48,31 +56,28 @@ impl Drop for Held {
 
 impl Held {
     /// Waits until a thread is held, and says with which I/O.
-    pub(crate) fn wait(&self) -> WaitRef {
+    pub fn wait(&self) -> WaitRef {
         self.0.gate.wait_for(1);
-        self.0.io.lock().expect("set before the gate")
+        let Some(io) = *self.0.io.lock() else { unreachable!("noted before the thread stops") };
+        io
     }
 
     /// Lets it go on.
-    pub(crate) fn release(&self) {
+    pub fn release(&self) {
         self.0.gate.open();
     }
 }
 
 impl Hooks {
     /// Holds the next thread that brings an I/O that `filter` likes into `state`.
-    pub(crate) fn stop(
-        &self,
-        state: State,
-        filter: impl Fn(&Observed) -> bool + Send + 'static,
-    ) -> Held {
+    pub fn stop(&self, state: State, filter: impl Fn(&Observed) -> bool + Send + 'static) -> Held {
         let place = Place::default();
         self.stops.lock().push(Stop { state, filter: Box::new(filter), place: place.clone() });
         Held(place)
     }
 
     /// Lets `look` look after each transition, or a few of them, until `stop_watching`.
-    pub(crate) fn watch(&self, look: impl Fn()) {
+    pub fn watch(&self, look: impl Fn()) {
         loop {
             let seen = self.bell.word().load(Ordering::SeqCst);
             look();
@@ -84,11 +89,12 @@ impl Hooks {
     }
 
     /// Before a thread is started that watches.
-    pub(crate) fn start_watching(&self) {
+    pub fn start_watching(&self) {
         self.watched.store(true, Ordering::SeqCst);
     }
 
-    pub(crate) fn stop_watching(&self) {
+    /// Ends `watch`.
+    pub fn stop_watching(&self) {
         self.watched.store(false, Ordering::SeqCst);
         self.ring();
     }
@@ -99,30 +105,27 @@ impl Hooks {
     }
 
     /// Lets `change` see and replace every raw result from now on.
-    pub(crate) fn change_results(
-        &self,
-        change: impl FnMut(&Observed, i32) -> i32 + Send + 'static,
-    ) {
+    pub fn change_results(&self, change: impl FnMut(&Observed, i32) -> i32 + Send + 'static) {
         *self.change.lock() = Some(Box::new(change));
     }
 
     /// Results as they are.
-    pub(crate) fn keep_results(&self) {
+    pub fn keep_results(&self) {
         *self.change.lock() = None;
     }
 
     /// Every entry of a ring driver into the kernel fails with `errno` from now on; 0 is none.
-    pub(crate) fn break_rings(&self, errno: i32) {
+    pub fn break_rings(&self, errno: i32) {
         self.ring_errno.store(errno.unsigned_abs(), Ordering::SeqCst);
     }
 
     /// Entries of ring drivers into the kernel.
-    pub(crate) fn ring_entries(&self) -> u64 {
+    pub fn ring_entries(&self) -> u64 {
         self.ring_entries.load(Ordering::SeqCst)
     }
 
     /// How often handles went from one state to another.
-    pub(crate) fn passed(&self, from: State, to: State) -> u64 {
+    pub fn passed(&self, from: State, to: State) -> u64 {
         self.edges[from as usize][to as usize].load(Ordering::SeqCst)
     }
 }
