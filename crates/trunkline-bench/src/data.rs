@@ -20,8 +20,10 @@ use trunkline_format::{
 
 /// The folder below the one that the user names.
 const FOLDER: &str = "trunkline-bench-data";
+/// The relation's folder in it, as in a data directory.
+const DATABASE: &str = "base/5";
 /// The relation's number, as good as any.
-const RELATION: u32 = 16_384;
+pub(crate) const RELATION: u32 = 16_384;
 /// Bytes of every segment but the last.
 pub(crate) const SEGMENT: u64 = SEGMENT_BLOCKS as u64 * BLOCK_SIZE as u64;
 /// More than this part of the data in the page cache is not cold.
@@ -29,6 +31,8 @@ const COLD: f64 = 0.01;
 
 /// See the module.
 pub(crate) struct Data {
+    /// What is a data directory to the engine's storage.
+    pub(crate) root: PathBuf,
     pub(crate) paths: Vec<PathBuf>,
     pub(crate) bytes: u64,
     /// Only to look at the page cache.
@@ -41,7 +45,8 @@ pub(crate) struct Data {
 impl Data {
     /// Makes `bytes` of pages below `dir`, rounded down to blocks, unless they are there.
     pub(crate) fn prepare(dir: &Path, bytes: u64) -> Result<Self> {
-        let folder = dir.join(FOLDER);
+        let root = dir.join(FOLDER);
+        let folder = root.join(DATABASE);
         fs::create_dir_all(&folder)?;
         let blocks = BlockNo::try_from(bytes / BLOCK_SIZE as u64)?.max(1);
         let mut paths = Vec::new();
@@ -60,7 +65,12 @@ impl Data {
         let aio =
             Builder::new().method(MethodKind::Sync).handles(4, 0, 0).region_bytes(0).start()?;
         let bytes = u64::from(blocks) * BLOCK_SIZE as u64;
-        Ok(Self { paths, bytes, aio, warmest: Cell::new(0.0), dropped: Cell::new(false) })
+        Ok(Self { root, paths, bytes, aio, warmest: Cell::new(0.0), dropped: Cell::new(false) })
+    }
+
+    /// Its length in blocks.
+    pub(crate) fn blocks(&self) -> BlockNo {
+        (self.bytes / BLOCK_SIZE as u64) as BlockNo
     }
 
     /// Takes the data out of the page cache: by advice, and, where that is not enough and the user

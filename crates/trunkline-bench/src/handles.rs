@@ -39,15 +39,18 @@ impl Setup {
 
     /// An instance for this.
     pub(crate) fn start(&self) -> Result<Aio> {
+        self.start_with(self.window * self.length as usize)
+    }
+
+    /// An instance with so much memory for pages.
+    pub(crate) fn start_with(&self, region_bytes: usize) -> Result<Aio> {
         let workers = WorkerSettings {
             max: self.workers,
             launch_interval: Duration::ZERO,
             ..WorkerSettings::default()
         };
-        let mut builder = Builder::new()
-            .method(self.method)
-            .workers(workers)
-            .region_bytes(self.window * self.length as usize);
+        let mut builder =
+            Builder::new().method(self.method).workers(workers).region_bytes(region_bytes);
         if !self.look_first {
             builder = builder.try_cached_below(0);
         }

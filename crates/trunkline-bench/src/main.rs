@@ -1,8 +1,8 @@
-//! Benchmarks of the I/O core against bare loops, in pairs, in one run.
+//! Benchmarks of the I/O core, and of the buffer pool above it, against bare loops, in pairs, in one run.
 //!
 //! ```text
 //!   rows ──▶ pairs: reference, contender, contender, reference, … ──▶ statistics ──▶ report
-//!              bare ◀─┘          └─▶ handles, or the engine's verification
+//!              bare ◀─┘          └─▶ handles, pooled, or the engine's verification
 //!              data: valid pages in segments, made once; work: the same list for both
 //! ```
 //! `cargo run --release -p trunkline-bench -- sequential random --dir DIR`; what comes out, and why,
@@ -11,28 +11,33 @@
 #![deny(unsafe_code)]
 
 mod bare;
+mod costs;
 mod data;
+mod group;
 mod handles;
 mod machine;
 mod pairs;
+mod pooled;
 mod report;
 mod rows;
 mod statistics;
 mod work;
 
 use clap::Parser;
+use group::Group;
 use rows::{Bench, Row};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use trunkline_aio::MethodKind;
 
 /// An error is text for a person.
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Measures trunkline's I/O core against bare loops.
+/// Measures trunkline's I/O core and buffer pool against bare loops.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// Which rows; `all` without `lag` unless --lag-dir is given.
+    /// Which rows; `all` is without those that need --lag-dir or --group, unless these are given.
     #[arg(value_enum, default_value = "all")]
     rows: Vec<Row>,
 
@@ -40,9 +45,21 @@ struct Arguments {
     #[arg(long, default_value = "target/bench")]
     dir: PathBuf,
 
-    /// A folder on a slow device, for `lag`.
+    /// A folder on a slow device, for `lag` and `pool-lag`.
     #[arg(long)]
     lag_dir: Option<PathBuf>,
+
+    /// A control group to make groups in, for `pool-memory`; else the root of cgroup version 2.
+    #[arg(long)]
+    group: Option<PathBuf>,
+
+    /// What `pool-memory` starts this program for.
+    #[arg(long, hide = true, value_parser = parse_method)]
+    one_scan: Option<MethodKind>,
+
+    /// The control group to enter first.
+    #[arg(long, hide = true)]
+    enter: Option<PathBuf>,
 
     /// Size of the data: a number of bytes, or of kB, MB or GB (powers of 1024).
     #[arg(long, default_value = "2GB", value_parser = parse_size)]
@@ -74,6 +91,11 @@ fn parse_size(text: &str) -> std::result::Result<u64, String> {
     number.checked_mul(unit).ok_or_else(|| format!("{text} is too large"))
 }
 
+fn parse_method(text: &str) -> std::result::Result<MethodKind, String> {
+    let all = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
+    all.into_iter().find(|method| method.name() == text).ok_or_else(|| format!("no method {text}"))
+}
+
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -85,19 +107,28 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<()> {
+    if let Some(group) = &arguments.enter {
+        Group::enter(group)?;
+    }
     std::fs::create_dir_all(&arguments.dir)?;
     let mut wanted = arguments.rows.clone();
     if wanted.contains(&Row::All) {
         wanted = Row::EACH.to_vec();
-        wanted.retain(|&row| row != Row::Lag || arguments.lag_dir.is_some());
+        wanted.retain(|&row| !row.needs_lag() || arguments.lag_dir.is_some());
+        wanted.retain(|&row| row != Row::PoolMemory || arguments.group.is_some());
     }
     let bench = Bench {
         dir: &arguments.dir,
         lag_dir: arguments.lag_dir.as_deref(),
+        group: arguments.group.as_deref(),
         bytes: arguments.size,
         pairs: usize::try_from(arguments.pairs)?,
         only: &arguments.only,
     };
+    if let Some(method) = arguments.one_scan {
+        println!("{}", rows::one_scan(&bench, method)?);
+        return Ok(());
+    }
     let machine = machine::describe(&arguments.dir);
     let command: Vec<String> = std::env::args().skip(1).collect();
     let command = format!("trunkline-bench {}", command.join(" "));

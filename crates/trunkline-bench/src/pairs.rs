@@ -86,14 +86,17 @@ pub(crate) fn operations_rate(sample: &Sample) -> f64 {
     sample.done.operations as f64 / sample.elapsed
 }
 
-fn measure(run: impl FnOnce() -> Result<Done>) -> Result<Sample> {
+/// One run, with its time and the CPU time of the process; or those that it says it took.
+pub(crate) fn measure(run: impl FnOnce() -> Result<Done>) -> Result<Sample> {
     let (cpu, started) = (cpu_seconds(), Instant::now());
     let done = run()?;
     let elapsed = started.elapsed().as_secs_f64();
-    Ok(Sample { elapsed, cpu: cpu_seconds() - cpu, done })
+    let (elapsed, cpu) = done.took.unwrap_or((elapsed, cpu_seconds() - cpu));
+    Ok(Sample { elapsed, cpu, done })
 }
 
-fn cpu_seconds() -> f64 {
+/// CPU seconds of the process so far.
+pub(crate) fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

@@ -2,16 +2,19 @@
 //! A line compares one contender with one reference: medians of both, ratios with their intervals,
 //! and each bound of its target with a verdict.
 
+use crate::costs::{self, Cost};
 use crate::pairs::{Pairs, operations_rate};
 use crate::statistics::Estimate;
 use serde_json::{Value, json};
 use std::fmt;
 
-/// What a line shall reach. Bounds are on medians.
+/// What a line shall reach. Bounds are on medians, where it is not said otherwise.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Target {
     /// Least rate over the reference's.
     pub(crate) rate: Option<f64>,
+    /// The least that the interval of the rate's ratio may begin at.
+    pub(crate) rate_low: Option<f64>,
     /// Most CPU per operation over the reference's.
     pub(crate) cpu: Option<f64>,
     /// Least mean number of reads that the storage has at any time.
@@ -61,7 +64,7 @@ impl Line {
 
     /// Each bound with its verdict.
     fn verdicts(&self) -> Vec<(String, bool)> {
-        let Target { rate, cpu, in_flight } = self.target;
+        let Target { rate, rate_low, cpu, in_flight } = self.target;
         let least = |name: &str, bound: Option<f64>, value: f64| {
             bound.map(|bound| (format!("{name} ≥ {bound:.2}"), value >= bound))
         };
@@ -70,6 +73,7 @@ impl Line {
         };
         [
             least("rate", rate, self.rate_ratio.median),
+            least("rate's interval", rate_low, self.rate_ratio.low),
             most("CPU", cpu, self.cpu_ratio.median),
             least("at storage", in_flight, self.at_storage),
         ]
@@ -105,13 +109,16 @@ pub(crate) struct Report {
     pub(crate) row: &'static str,
     pub(crate) notes: Vec<String>,
     pub(crate) lines: Vec<Line>,
+    /// For a row without references.
+    pub(crate) costs: Vec<Cost>,
 }
 
 impl Report {
     /// For programs.
     pub(crate) fn json(&self) -> Value {
         let lines: Vec<Value> = self.lines.iter().map(Line::json).collect();
-        json!({"row": self.row, "notes": self.notes, "lines": lines})
+        let costs: Vec<Value> = self.costs.iter().map(Cost::json).collect();
+        json!({"row": self.row, "notes": self.notes, "lines": lines, "costs": costs})
     }
 }
 
@@ -122,6 +129,10 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "## {}\n", self.row)?;
         self.notes.iter().try_for_each(|note| writeln!(f, "{note}\n"))?;
+        if !self.costs.is_empty() {
+            writeln!(f, "{}", costs::HEADER)?;
+            return self.costs.iter().try_for_each(|cost| writeln!(f, "{cost}"));
+        }
         writeln!(f, "{HEADER}")?;
         self.lines.iter().try_for_each(|line| writeln!(f, "{line}"))
     }

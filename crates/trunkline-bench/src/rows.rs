@@ -1,19 +1,35 @@
-//! The rows of the table of targets that need neither a pool nor SQL.
+//! The rows of the table of targets that need no SQL: through handles, and through the pool.
 //! Each row is a file; a row makes comparisons, a comparison becomes a line of its report.
 
 mod lag;
+mod pool_cached;
+mod pool_lag;
+mod pool_memory;
+mod pool_page;
+mod pool_random;
+mod pool_reread;
+mod pool_round_trip;
+mod pool_scans;
+mod pool_sequential;
 mod random;
 mod round_trip;
 mod sequential;
 mod verify;
 
+pub(crate) use pool_memory::one_scan;
+
 use crate::Result;
 use crate::bare::{Files, Look};
 use crate::data::{Data, SEGMENT};
 use crate::pairs::{Pairs, Run};
+use crate::pooled::Pooled;
 use crate::report::{Line, Report, Target};
+use crate::work::Work;
+use std::cell::RefCell;
 use std::path::Path;
 use trunkline_aio::MethodKind;
+use trunkline_engine::pool::BUFFERS_MIN;
+use trunkline_format::BLOCK_SIZE;
 
 /// Blocks of PostgreSQL's default `io_combine_limit`, in bytes.
 const COMBINED: u32 = 128 * 1024;
@@ -25,6 +41,8 @@ const METHODS: [MethodKind; 3] = [MethodKind::IoUring, MethodKind::Worker, Metho
 pub(crate) struct Bench<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) lag_dir: Option<&'a Path>,
+    /// The control group to make groups in.
+    pub(crate) group: Option<&'a Path>,
     pub(crate) bytes: u64,
     pub(crate) pairs: usize,
     /// Only lines whose setting and variant, with a comma between, contain this.
@@ -44,14 +62,51 @@ pub(crate) enum Row {
     RoundTrip,
     /// Verifying checksums, cold and cached.
     Verify,
+    /// A cold table in the file's order, through the pool.
+    PoolSequential,
+    /// Cold random blocks at depth 1, 16 and 64, through the pool.
+    PoolRandom,
+    /// Random blocks of a slow device that serves many at once, through the pool.
+    PoolLag,
+    /// A table in the page cache through a pool of a sixteenth of it, against our own `sync`.
+    PoolCached,
+    /// Cached blocks through the pool and workers, against the price of a hop.
+    PoolRoundTrip,
+    /// Blocks that are wanted again while their read is in flight.
+    PoolReread,
+    /// Two sessions that scan one table at once.
+    PoolScans,
+    /// Nanoseconds per page for hit, miss and eviction.
+    PoolPage,
+    /// A table larger than the memory that the process may have.
+    PoolMemory,
     /// All of them.
     All,
 }
 
 impl Row {
     /// The rows in order, `All` left out.
-    pub(crate) const EACH: [Row; 5] =
-        [Row::Sequential, Row::Random, Row::Lag, Row::RoundTrip, Row::Verify];
+    pub(crate) const EACH: [Row; 14] = [
+        Row::Sequential,
+        Row::Random,
+        Row::Lag,
+        Row::RoundTrip,
+        Row::Verify,
+        Row::PoolSequential,
+        Row::PoolRandom,
+        Row::PoolLag,
+        Row::PoolCached,
+        Row::PoolRoundTrip,
+        Row::PoolReread,
+        Row::PoolScans,
+        Row::PoolPage,
+        Row::PoolMemory,
+    ];
+
+    /// Whether it needs a folder on a slow device.
+    pub(crate) fn needs_lag(self) -> bool {
+        matches!(self, Row::Lag | Row::PoolLag)
+    }
 
     /// Measures it.
     pub(crate) fn run(self, bench: &Bench<'_>) -> Result<Report> {
@@ -61,7 +116,16 @@ impl Row {
             Row::Lag => lag::run(bench),
             Row::RoundTrip => round_trip::run(bench),
             Row::Verify => verify::run(bench),
-            Row::All => Err("a row is one of the five".into()),
+            Row::PoolSequential => pool_sequential::run(bench),
+            Row::PoolRandom => pool_random::run(bench),
+            Row::PoolLag => pool_lag::run(bench),
+            Row::PoolCached => pool_cached::run(bench),
+            Row::PoolRoundTrip => pool_round_trip::run(bench),
+            Row::PoolReread => pool_reread::run(bench),
+            Row::PoolScans => pool_scans::run(bench),
+            Row::PoolPage => pool_page::run(bench),
+            Row::PoolMemory => pool_memory::run(bench),
+            Row::All => Err("all rows are not a row".into()),
         }
     }
 }
@@ -111,6 +175,45 @@ fn cold<W>(
     Ok(Line::new(names.setting, names.contender, names.reference, &pairs, target))
 }
 
+/// Cold pairs over the data, through a pool that is emptied as well.
+fn pool_cold(
+    bench: &Bench<'_>,
+    data: &Data,
+    pooled: &mut Pooled,
+    names: Names,
+    target: Target,
+    next: impl FnMut(u64) -> Work,
+    reference: Run<'_, Work>,
+) -> Result<Line> {
+    let pooled = RefCell::new(pooled);
+    let mut prepare = || pool_half(data, &pooled.borrow());
+    let mut contender = |work: &Work| pooled.borrow_mut().run(work);
+    let pairs = Pairs::run(bench.pairs, next, &mut prepare, reference, &mut contender)?;
+    Ok(Line::new(names.setting, names.contender, names.reference, &pairs, target))
+}
+
+/// Before a half of a cold pair: nothing in the page cache, nothing in the pool.
+fn pool_half(data: &Data, pooled: &Pooled) -> Result<()> {
+    pooled.empty()?;
+    data.evict()
+}
+
+/// Another list for each pair, of no more places than there are.
+fn random_list(data: &Data, round: u64, count: usize) -> Work {
+    let block = BLOCK_SIZE as u32;
+    Work::random(round + 1, count.min(data.blocks() as usize), block, data.bytes)
+}
+
+/// Buffers for such a part of so many bytes.
+fn buffers(bytes: u64, part: u64) -> u32 {
+    (bytes / part / BLOCK_SIZE as u64).max(u64::from(BUFFERS_MIN) * 8) as u32
+}
+
+/// Whether checksums are computed.
+fn sums(checksums: bool) -> &'static str {
+    if checksums { "checksums" } else { "no checksums" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,10 +222,12 @@ mod tests {
     fn every_row_runs_on_a_small_file() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
         let lag_dir = Some(dir.path());
-        let bench = Bench { dir: dir.path(), lag_dir, bytes: 4 << 20, pairs: 2, only: "" };
-        for row in Row::EACH {
+        let (group, bytes) = (None, 4 << 20);
+        let bench = Bench { dir: dir.path(), lag_dir, group, bytes, pairs: 2, only: "" };
+        // That row starts this program, which is not this test.
+        for row in Row::EACH.into_iter().filter(|&row| row != Row::PoolMemory) {
             let report = row.run(&bench).expect("runs");
-            assert!(!report.lines.is_empty(), "{row:?} has lines");
+            assert!(report.lines.len() + report.costs.len() > 0, "{row:?} has lines");
             let json = report.json();
             for line in json["lines"].as_array().expect("lines") {
                 let ratio = line["rate_ratio"]["median"].as_f64();

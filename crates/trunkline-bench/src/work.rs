@@ -61,6 +61,8 @@ pub(crate) struct Done {
     pub(crate) in_flight: Option<f64>,
     /// Mean number of reads that the storage had at any time, where it is known.
     pub(crate) at_storage: Option<f64>,
+    /// Seconds, elapsed and of CPU, where the run has measured itself.
+    pub(crate) took: Option<(f64, f64)>,
 }
 
 impl Done {
@@ -68,7 +70,7 @@ impl Done {
     pub(crate) fn of(work: &Work) -> Self {
         let operations = work.offsets.len() as u64;
         let bytes = operations * u64::from(work.length);
-        Self { operations, bytes, in_flight: None, at_storage: None }
+        Self { operations, bytes, ..Self::default() }
     }
 }
 

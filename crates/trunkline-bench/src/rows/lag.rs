@@ -30,7 +30,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
         }
     }
     let notes = vec![data.coldness(), "`sync` has the kernel read ahead (fadvise)".into()];
-    Ok(Report { row: "lag: 8 KiB, slow device", notes, lines })
+    Ok(Report { row: "lag: 8 KiB, slow device", notes, lines, costs: Vec::new() })
 }
 
 fn names(contender: String, direct: bool, depth: usize) -> Names {
@@ -54,7 +54,7 @@ fn compare(
     let mut handles = Handles::open(data, setup)?;
     let in_flight = (method != MethodKind::Sync).then_some(0.9 * depth as f64);
     // At most 1.1 times the reference's time.
-    let target = Target { rate: Some(1.0 / 1.1), cpu: None, in_flight };
+    let target = Target { rate: Some(1.0 / 1.1), in_flight, ..Target::default() };
     let mut reference = |work: &Work| Ok(threads.run(work, BLIND)?);
     let mut contender = |work: &Work| handles.run(work);
     let next = |round| list(data, round, depth);

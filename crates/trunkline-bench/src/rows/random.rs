@@ -26,7 +26,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
         }
     }
     let notes = vec![data.coldness()];
-    Ok(Report { row: "random: cold, 8 KiB", notes, lines })
+    Ok(Report { row: "random: cold, 8 KiB", notes, lines, costs: Vec::new() })
 }
 
 fn needed_now(bench: &Bench<'_>, data: &Data, direct: bool) -> Result<Option<Line>> {
@@ -66,7 +66,7 @@ fn windowed(
     let mut ring = Ring::open(files(data, direct)?, depth, BLOCK)?;
     let mut handles = Handles::open(data, Setup::new(method, direct, depth, BLOCK))?;
     let target = if method == MethodKind::IoUring {
-        Target { rate: Some(0.9), cpu: Some(1.3), in_flight: None }
+        Target { rate: Some(0.9), cpu: Some(1.3), ..Target::default() }
     } else {
         Target::default()
     };

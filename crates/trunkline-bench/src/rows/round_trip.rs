@@ -53,7 +53,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
     }
     let cached = data.cached()? * 100.0;
     let notes = vec![format!("{cached:.0} % of the data was in the page cache at the end")];
-    Ok(Report { row: "round-trip: 8 KiB, cached", notes, lines })
+    Ok(Report { row: "round-trip: 8 KiB, cached", notes, lines, costs: Vec::new() })
 }
 
 fn compare(

@@ -38,7 +38,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
             pages = handles.page_kind();
             let target = match (direct, method) {
                 (true, MethodKind::IoUring) => {
-                    Target { rate: Some(0.95), cpu: Some(1.3), in_flight: None }
+                    Target { rate: Some(0.95), cpu: Some(1.3), ..Target::default() }
                 }
                 _ => Target::default(),
             };
@@ -49,5 +49,5 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
         }
     }
     let notes = vec![format!("{} pages; {}", pages, data.coldness())];
-    Ok(Report { row: "sequential: cold, 128 KiB", notes, lines })
+    Ok(Report { row: "sequential: cold, 128 KiB", notes, lines, costs: Vec::new() })
 }

@@ -27,7 +27,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
         }
     }
     let notes = vec![data.coldness()];
-    Ok(Report { row: "verify: checksums", notes, lines })
+    Ok(Report { row: "verify: checksums", notes, lines, costs: Vec::new() })
 }
 
 fn compare(

@@ -1,0 +1,83 @@
+//! A table four times as large as the memory that the process may have, read direct through the
+//! pool, against the same without the limit: past the page cache, nothing but the pool needs any.
+//!
+//! The limit is a control group's. Each half of a pair is a process of its own, this program started
+//! again, which enters the group first and measures itself: memory that was had before counts where
+//! it was had.
+
+use super::{Bench, COMBINED, CONCURRENCY, buffers, pool_half, way};
+use crate::Result;
+use crate::group::Group;
+use crate::handles::Setup;
+use crate::pairs::{Pairs, measure};
+use crate::pooled::{PoolSetup, Pooled};
+use crate::report::{Line, Report, Target};
+use crate::work::{Done, Work};
+use std::path::Path;
+use std::process::Command;
+use trunkline_aio::MethodKind;
+use trunkline_engine::pool::Strategy;
+
+/// The table is as many times as large as the limit.
+const TIMES: u64 = 4;
+
+pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
+    let data = bench.data()?;
+    let group = Group::make(bench.group, data.bytes / TIMES)?;
+    let mut lines = Vec::new();
+    for method in [MethodKind::IoUring, MethodKind::Worker] {
+        let setting = format!("{}, memory 1/{TIMES} of the table", way(true));
+        if !bench.wants(&setting, method.name()) {
+            continue;
+        }
+        let mut reference = |_: &()| again(bench, None, method);
+        let mut contender = |_: &()| again(bench, Some(group.path()), method);
+        let mut prepare = || data.evict();
+        let target = Target { rate: Some(0.9), ..Target::default() };
+        let pairs = Pairs::run(bench.pairs, |_| (), &mut prepare, &mut reference, &mut contender)?;
+        lines.push(Line::new(setting, method.name(), "no limit", &pairs, target));
+    }
+    let notes = vec![format!("{}; {}", group.describe(), data.coldness())];
+    Ok(Report { row: "pool-memory: a limit", notes, lines, costs: Vec::new() })
+}
+
+/// Starts this program again, for one scan, and reads what it says of it.
+fn again(bench: &Bench<'_>, group: Option<&Path>, method: MethodKind) -> Result<Done> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("--dir").arg(bench.dir).arg("--size").arg(bench.bytes.to_string());
+    command.arg("--one-scan").arg(method.name());
+    if let Some(group) = group {
+        command.arg("--enter").arg(group);
+    }
+    let output = command.output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("the process that scans: {}, {}", output.status, errors.trim()).into());
+    }
+    let numbers =
+        said.split_whitespace().map(str::parse).collect::<std::result::Result<Vec<f64>, _>>()?;
+    let &[elapsed, cpu, bytes] = &numbers[..] else {
+        return Err(format!("the process that scans said {said:?}").into());
+    };
+    let operations = (bytes / f64::from(COMBINED)) as u64;
+    Ok(Done { operations, bytes: bytes as u64, took: Some((elapsed, cpu)), ..Done::default() })
+}
+
+/// What the process that was started again does: one scan, measured; seconds, CPU seconds, bytes.
+pub(crate) fn one_scan(bench: &Bench<'_>, method: MethodKind) -> Result<String> {
+    let data = bench.data()?;
+    let io = Setup::new(method, true, CONCURRENCY, COMBINED);
+    let strategy = Strategy::BulkRead;
+    // A sixteenth of the table: a quarter of the limit.
+    let setup = PoolSetup { strategy, scan: true, ..PoolSetup::new(io, buffers(data.bytes, 16)) };
+    let mut pooled = Pooled::open(&data, setup, 1)?;
+    if pooled.method() != method {
+        return Err(format!("{method} is not to be had here").into());
+    }
+    pool_half(&data, &pooled)?;
+    let count = (data.bytes / u64::from(COMBINED)).max(1) as usize;
+    let work = Work::sequential(0, count, COMBINED, data.bytes);
+    let sample = measure(|| pooled.run(&work))?;
+    Ok(format!("{} {} {}", sample.elapsed, sample.cpu, sample.done.bytes))
+}

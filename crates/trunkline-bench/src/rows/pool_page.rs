@@ -1,0 +1,165 @@
+//! What one page costs in the pool: found, read from the page cache, and read in the place of
+//! another one; by one thread and by two, by point reads and by streams.
+//!
+//! Reads are `sync`, so that all of it is in the reader's thread; the bare `pread` of the same
+//! blocks stands beside them. What eviction costs is the difference between a miss in a full pool
+//! and one in an empty pool.
+
+use super::{BLIND, Bench, COMBINED, CONCURRENCY, buffers, files};
+use crate::Result;
+use crate::bare::Threads;
+use crate::costs::{Cost, Way};
+use crate::data::Data;
+use crate::handles::Setup;
+use crate::pooled::{PoolSetup, Pooled, scan};
+use crate::report::Report;
+use crate::work::Work;
+use std::cell::RefCell;
+use trunkline_aio::MethodKind;
+use trunkline_engine::pool::Backend;
+use trunkline_engine::read_stream::{BlockRange, StreamOptions};
+use trunkline_engine::storage::Relation;
+use trunkline_format::{BLOCK_SIZE, BlockNo};
+
+const BLOCK: u32 = BLOCK_SIZE as u32;
+/// The data is small, so that it stays in the page cache.
+const BYTES_MAX: u64 = 64 << 20;
+/// Times that pages are found in one run, so that it is long enough to be measured.
+const REPEATS: u32 = 20;
+
+/// What a thread does with the blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// Each by itself.
+    Point,
+    /// In a stream.
+    Stream,
+}
+
+pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
+    let data = Data::prepare(&bench.dir.join("cached"), bench.bytes.min(BYTES_MAX))?;
+    data.warm()?;
+    let room = data.blocks() + 1024;
+    let open = |length, buffers, checksums| {
+        let io = Setup::new(MethodKind::Sync, false, CONCURRENCY, length);
+        let setup = PoolSetup { checksums, scan: true, ..PoolSetup::new(io, buffers) };
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(RefCell::new(Pooled::open(
+            &data, setup, 2,
+        )?))
+    };
+    let few = buffers(data.bytes, 16);
+    let (warm, cold, bare) =
+        (open(BLOCK, room, true)?, open(BLOCK, room, true)?, open(BLOCK, room, false)?);
+    let (full, full_bare) = (open(BLOCK, few, true)?, open(BLOCK, few, false)?);
+    let wide = open(COMBINED, few, false)?;
+    let (warm, blocks) = (&warm, data.blocks());
+    visit(warm, blocks, 1, 1, By::Point, false)?;
+    let mut ways = Vec::new();
+    for threads in [1, 2] {
+        for (by, text) in [(By::Point, "point read"), (By::Stream, "stream")] {
+            for (look, suffix) in [(false, ""), (true, ", locked and looked at")] {
+                let run = move || visit(warm, blocks, threads, REPEATS, by, look);
+                ways.push(way(bench, format!("hit, {text}{suffix}"), threads, || Ok(()), run));
+            }
+        }
+        for (length, text) in [(BLOCK, "(pread, 8 KiB)"), (COMBINED, "(pread, 128 KiB)")] {
+            let mut bare = Threads::open(files(&data, false)?, threads, length)?;
+            let count = (data.bytes / u64::from(length)).max(1) as usize;
+            let work = Work::sequential(0, count, length, data.bytes);
+            let run = move || Ok(bare.run(&work, BLIND)?.bytes / u64::from(BLOCK));
+            ways.push(way(bench, text.into(), threads, || Ok(()), run));
+        }
+        for (pooled, text) in [(&bare, ""), (&cold, ", checksum")] {
+            let run = move || visit(pooled, blocks, threads, 1, By::Point, false);
+            let name = format!("miss, empty pool{text}");
+            let prepare = move || pooled.borrow().empty();
+            ways.push(way(bench, name, threads, prepare, run));
+        }
+        for (pooled, by, text) in [
+            (&full_bare, By::Point, "full pool"),
+            (&full, By::Point, "full pool, checksum"),
+            (&full_bare, By::Stream, "full pool, stream"),
+            (&wide, By::Stream, "full pool, stream of 128 KiB"),
+        ] {
+            let run = move || visit(pooled, blocks, threads, 1, by, false);
+            ways.push(way(bench, format!("miss and eviction, {text}"), threads, || Ok(()), run));
+        }
+    }
+    let costs = Cost::of(bench.pairs, ways.into_iter().flatten().collect())?;
+    let cached = data.cached()? * 100.0;
+    let notes = vec![
+        format!("{} pages; {cached:.0} % of the data in the page cache", warm.borrow().page_kind()),
+        "hits of two threads are on the same pages; misses on a half of the table each".into(),
+    ];
+    Ok(Report { row: "pool-page: nanoseconds", notes, lines: Vec::new(), costs })
+}
+
+fn way<'a>(
+    bench: &Bench<'_>,
+    name: String,
+    threads: usize,
+    prepare: impl FnMut() -> Result<()> + 'a,
+    run: impl FnMut() -> Result<u64> + 'a,
+) -> Option<Way<'a>> {
+    let wanted = bench.wants(&name, &format!("{threads} threads"));
+    let (prepare, run) = (Box::new(prepare), Box::new(run));
+    wanted.then_some(Way { name, threads, prepare, run })
+}
+
+/// Comes by all pages, `repeats` times; how many pages that were. Several threads share a table
+/// that is read once, and each goes through all of one that is there.
+fn visit(
+    pooled: &RefCell<Pooled>,
+    blocks: BlockNo,
+    threads: usize,
+    repeats: u32,
+    by: By,
+    look: bool,
+) -> Result<u64> {
+    let mut pooled = pooled.borrow_mut();
+    let (backends, relation, options) = pooled.sessions();
+    let part = |index: usize| {
+        if repeats > 1 {
+            return 0..blocks;
+        }
+        let bound = |index: usize| (u64::from(blocks) * index as u64 / threads as u64) as BlockNo;
+        bound(index)..bound(index + 1)
+    };
+    let one = move |index, backend: &mut Backend| {
+        let mut seen = 0;
+        for _ in 0..repeats {
+            seen += go_through(backend, relation, part(index), by, options, look)?;
+        }
+        Ok(seen)
+    };
+    if threads == 1 {
+        return one(0, &mut backends[0]);
+    }
+    std::thread::scope(|scope| {
+        let start = |(index, backend)| scope.spawn(move || one(index, backend));
+        let all: Vec<_> = backends.iter_mut().take(threads).enumerate().map(start).collect();
+        all.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked")?).sum()
+    })
+}
+
+fn go_through(
+    backend: &mut Backend,
+    relation: &Relation,
+    blocks: std::ops::Range<BlockNo>,
+    by: By,
+    options: StreamOptions,
+    look: bool,
+) -> Result<u64> {
+    if by == By::Stream {
+        return scan(backend, relation, BlockRange::new(blocks), options, look);
+    }
+    let mut seen = 0;
+    for block in blocks {
+        let pin = backend.read(relation, block)?;
+        if look {
+            std::hint::black_box(backend.read_lock(pin.page())?[0]);
+        }
+        seen += 1;
+    }
+    Ok(seen)
+}
