@@ -302,16 +302,25 @@ impl<S: BlockSource> ReadStream<S> {
     ) -> Poll<Result<Option<StreamPage<'_, S::Data>>, ReadError>> {
         self.let_current_go();
         loop {
-            let blocked = match self.step(backend)? {
+            let step = self.step(backend);
+            if !matches!(step, Ok(Step::Blocked(_))) {
+                self.count_polled_wait();
+            }
+            let blocked = match step? {
                 Step::Page => return Poll::Ready(Ok(self.page())),
                 Step::End => return Poll::Ready(Ok(None)),
                 Step::Blocked(blocked) => blocked,
             };
-            let since = *self.blocked_since.get_or_insert_with(clock::now);
+            self.blocked_since.get_or_insert_with(clock::now);
             self.queued = matches!(blocked, Blocked::Pin | Blocked::Buffer);
             ready!(self.poll_wait(context, backend, blocked))?;
             self.queued = false;
-            self.blocked_since = None;
+        }
+    }
+
+    /// A polled consumer gets what it waited for, if it had to wait.
+    fn count_polled_wait(&mut self) {
+        if let Some(since) = self.blocked_since.take() {
             self.tally.waits += 1;
             let nanos = u64::try_from(clock::now().since(since).as_nanos());
             self.tally.wait_nanos += nanos.unwrap_or(u64::MAX);
@@ -376,7 +385,7 @@ impl<S: BlockSource> ReadStream<S> {
     fn step(&mut self, backend: &mut Backend) -> Result<Step, ReadError> {
         assert_eq!(backend.session_id(), self.session, "another session's backend");
         loop {
-            let refused = self.look_ahead(backend);
+            let refused = self.start_overdue(backend).or_else(|| self.look_ahead(backend));
             let at = if self.options.unordered { self.first_usable() } else { 0 };
             if self.queue.is_empty() {
                 return Ok(refused.map_or(Step::End, Step::Blocked));
@@ -535,8 +544,12 @@ impl<S: BlockSource> ReadStream<S> {
             }
             Blocked::Any => {
                 self.flights.iter_mut().flatten().for_each(|flight| flight.waited = true);
-                let operations = &self.reads.operations;
-                backend.timed(|backend| (true, backend.session.wait_some(operations, 1)))?;
+                let operations = &mut self.reads.operations;
+                let (slot, outcome) =
+                    backend.timed(|backend| (true, backend.session.wait_any(operations)))?;
+                backend.swap_tally(&mut self.tally);
+                self.read_ended(backend, slot, outcome);
+                backend.swap_tally(&mut self.tally);
             }
             Blocked::Joined(io) => {
                 self.join_waited();

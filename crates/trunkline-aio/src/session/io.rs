@@ -85,6 +85,11 @@ impl<'s> Io<'s> {
         self
     }
 
+    /// Whether the frames of a lease are of the region that this I/O's frame numbers count in.
+    pub fn owns(&self, lease: &crate::region::Lease) -> bool {
+        self.session.core.region.owns(lease)
+    }
+
     /// Gives the handle back unused.
     pub fn release(self) {
         drop(self);

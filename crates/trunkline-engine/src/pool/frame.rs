@@ -157,7 +157,7 @@ impl Shared {
     /// on each.
     ///
     /// # Panics
-    /// If one of them was not.
+    /// If one of them was not, or the handle is another instance's.
     pub(crate) fn read_into(
         &self,
         io: Io<'_>,
@@ -167,6 +167,7 @@ impl Shared {
         operations: &mut Operations,
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
+        assert!(io.owns(&self.frames.lease), "a session of another instance than the pool's");
         buffers.iter().for_each(|&buffer| self.assert_claimed(buffer, io.wait_ref()));
         let frames = buffers.iter().map(|&buffer| self.frames.number(buffer));
         // SAFETY: each frame's page is claimed for this I/O, as just asserted: it is not valid, so

@@ -10,7 +10,7 @@
 //!
 //! ```text
 //!   buffers ≥ Σ permits;   a session's pins ≤ its permits
-//!   no permits ──admit──▶ 4 ──extend──▶ more ──relieve (under pressure)──▶ as many as pins, or 4
+//!   no permits ──admit──▶ 4 ──extend──▶ more ──relieve (under pressure)──▶ pins + 3
 //!       ▲                                                                      │
 //!       └────────────── revoked by who waits, when no pin is held ◀────────────┘
 //! ```
@@ -177,12 +177,12 @@ impl Limiter {
     }
 
     /// Takes away permits that the session has no pins for: all of them if it holds no pin, those
-    /// beyond the guarantee otherwise. Whether there were any.
+    /// beyond what it may still need with the pages at hand otherwise. Whether there were any.
     fn relieve(&self, session: u32) -> bool {
         let word = self.word(session);
         let mut old = word.load(Ordering::SeqCst);
         loop {
-            let keep = if pins(old) == 0 { 0 } else { pins(old).max(self.guaranteed) };
+            let keep = if pins(old) == 0 { 0 } else { pins(old) + self.guaranteed - 1 };
             let spare = permits(old).saturating_sub(keep);
             if spare == 0 {
                 return false;

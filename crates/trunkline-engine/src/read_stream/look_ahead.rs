@@ -30,10 +30,20 @@ enum Way {
 }
 
 impl<S: BlockSource> ReadStream<S> {
+    /// Starts the consumer's next block if it has been started before and has to be again, ahead of
+    /// everything else, which would take its slot, its pin or its handle. Why that cannot be.
+    pub(super) fn start_overdue(&mut self, backend: &mut Backend) -> Option<Blocked> {
+        self.collect_let_go();
+        let started = self.queue.len() > self.queue.pending() && self.ready.is_empty();
+        if !started || !matches!(self.queue.at(0).state, State::Unread { advised: false }) {
+            return None;
+        }
+        self.start_front(backend, 0)
+    }
+
     /// Looks as far ahead as is wanted and possible. If that leaves nothing that the consumer could
     /// wait for: why.
     pub(super) fn look_ahead(&mut self, backend: &mut Backend) -> Option<Blocked> {
-        self.collect_let_go();
         let way = self.way(&backend.session);
         let mut batch = backend.session.batch();
         let refused = self.gather(&mut batch, way);
@@ -144,9 +154,6 @@ impl<S: BlockSource> ReadStream<S> {
     /// Starts the entry that the consumer is waiting for, and those in a row with it: they were let
     /// go of, are to be read again, or were only advised.
     pub(super) fn start_front(&mut self, backend: &mut Backend, at: usize) -> Option<Blocked> {
-        if !self.reads.has_idle() {
-            return Some(Blocked::Any);
-        }
         let row = self.queue.row_from(at, self.distances.combine_max() as usize);
         let way = self.way(&backend.session);
         let needed_now = way != Way::Reads || self.pinned == 0;
@@ -162,6 +169,9 @@ impl<S: BlockSource> ReadStream<S> {
         class: Class,
         needed_now: bool,
     ) -> Option<Blocked> {
+        if !self.reads.has_idle() {
+            return Some(Blocked::Any);
+        }
         let booked = match self.book(count, at == 0) {
             0 => return Some(Blocked::Pin),
             booked => booked,
