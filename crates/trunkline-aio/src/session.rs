@@ -204,6 +204,11 @@ impl Session {
         self.core.methods.current()
     }
 
+    /// Pieces of memory that one I/O may have (`io_max_combine_limit`).
+    pub fn iovecs(&self) -> usize {
+        self.core.iovecs
+    }
+
     /// How often and how long the session slept for I/O.
     pub fn waits(&self) -> (u64, Duration) {
         (self.waits, self.wait_time)

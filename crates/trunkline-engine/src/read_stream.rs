@@ -213,7 +213,8 @@ impl<S: BlockSource> ReadStream<S> {
     /// to be given. Policy and options are captured now.
     pub fn new(backend: &Backend, relation: &Relation, source: S, options: StreamOptions) -> Self {
         let shared = Arc::clone(&backend.shared);
-        let combine = options.combine.clamp(1, trunkline_aio::limits::IOVECS_MAX as u32);
+        // Frames that are no neighbours take an iovec each.
+        let combine = options.combine.clamp(1, backend.session.iovecs() as u32);
         let reads = options.concurrency.clamp(1, 1000);
         // One more than can be in flight, so that a read can start while the pages of the one
         // before are still being used.
@@ -383,7 +384,8 @@ impl<S: BlockSource> ReadStream<S> {
 
     /// Goes on as far as it can without waiting.
     fn step(&mut self, backend: &mut Backend) -> Result<Step, ReadError> {
-        assert_eq!(backend.session_id(), self.session, "another session's backend");
+        let mine = backend.session_id() == self.session && backend.is_of(&self.shared);
+        assert!(mine, "a stream was lent another backend than its own");
         loop {
             let refused = self.start_overdue(backend).or_else(|| self.look_ahead(backend));
             let at = if self.options.unordered { self.first_usable() } else { 0 };

@@ -66,6 +66,11 @@ impl Backend {
         self.session.id()
     }
 
+    /// Whether it is a backend of this pool.
+    pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
+        Arc::ptr_eq(&self.shared, shared)
+    }
+
     /// The session that issues its I/O.
     pub fn session(&mut self) -> &mut Session {
         &mut self.session
