@@ -4,7 +4,7 @@
 //! These go through every descriptor; none of them is on the path of a read.
 
 use super::Pool;
-use super::state::flag;
+use super::state::{Seen, flag};
 use super::tag::Tag;
 use crate::storage::{Relation, RelationLocator};
 use trunkline_aio::{Cancelled, WaitRef};
@@ -78,6 +78,13 @@ impl Pool {
         seen.is_some_and(|seen| seen.has(flag::VALID))
     }
 
+    /// Pins on a block's buffer, those of I/O included; `None` if it has none. True at some moment
+    /// during the call, and cheap: a completion may ask.
+    pub fn pins_on(&self, relation: &Relation, block: BlockNo) -> Option<u32> {
+        let seen = self.shared.table.peek(&self.shared.buffers, Tag::of(relation, block));
+        seen.map(Seen::pins)
+    }
+
     /// Empties one buffer, numbered from 1 (`pg_buffercache_evict`). False: it is empty, pinned,
     /// being read, to be written, or there is no such buffer.
     pub fn evict(&self, bufferid: u32) -> bool {
@@ -120,7 +127,8 @@ impl Pool {
 
 impl Backend {
     /// Forgets every page of a relation's fork from block `first` on, as dropping and truncating
-    /// need it: waits for reads under way, and for pins that others still hold.
+    /// need it: waits for reads under way, and for pins that others still hold. The session itself
+    /// must have none of these pages pinned: it would wait for itself.
     ///
     /// # Errors
     /// The session was cancelled; some pages may be gone.
@@ -136,28 +144,35 @@ impl Backend {
                     break;
                 }
                 let io = descriptor.io_in_progress();
-                let waited = match io {
-                    Some(io) => self.join(io),
-                    None => self.wait_for_sole_pin(buffer),
-                };
+                // Another session that forgets the same pages must not wait for our pin.
                 shared.unpin(buffer);
-                waited?;
+                match io {
+                    Some(io) => self.join(io)?,
+                    None => self.wait_for_no_pin(buffer, wanted)?,
+                }
             }
         }
         relation.storage().forget(relation.locator());
         Ok(())
     }
 
-    fn wait_for_sole_pin(&mut self, buffer: u32) -> Result<(), Cancelled> {
+    /// Sleeps until nobody has the buffer pinned, or it has another page.
+    fn wait_for_no_pin(
+        &mut self,
+        buffer: u32,
+        wanted: impl Fn(Tag) -> bool,
+    ) -> Result<(), Cancelled> {
         let shared = trunkline_aio::sync::Arc::clone(&self.shared);
-        let id = self.session.id();
+        let (id, descriptor) = (self.session.id(), &shared.buffers[buffer as usize]);
         shared.waiting.begin(id, buffer);
         let waited = self.timed(|backend| {
-            let alone = || {
-                shared.word(buffer).announce_waiter();
-                shared.word(buffer).load().pins() == 1
+            let gone = || {
+                descriptor.word.announce_waiter();
+                let seen = descriptor.word.load();
+                let ours = seen.has(flag::TAG_VALID) && wanted(descriptor.tag());
+                seen.pins() == 0 || !ours
             };
-            (true, backend.session.wait_for(alone))
+            (true, backend.session.wait_for(gone))
         });
         shared.waiting.end(id);
         waited
