@@ -17,6 +17,10 @@ type Filter = Box<dyn Fn(&Observed) -> bool + Send>;
 pub struct Hooks {
     edges: [[AtomicU64; STATES.len()]; STATES.len()],
     stops: Mutex<Vec<Stop>>,
+    /// Stops before a raw result becomes known.
+    results: Mutex<Vec<(Filter, Place)>>,
+    /// What was submitted, if somebody asked for that.
+    submitted: Mutex<Option<Vec<Observed>>>,
     change: Mutex<Option<Change>>,
     /// Moves with each transition while somebody watches.
     bell: Futex,
@@ -74,6 +78,24 @@ impl Hooks {
         let place = Place::default();
         self.stops.lock().push(Stop { state, filter: Box::new(filter), place: place.clone() });
         Held(place)
+    }
+
+    /// Holds back the result of the next I/O that `filter` likes: it stays SUBMITTED, whoever waits
+    /// for it. The thread that has learned it, a ring driver or a device perhaps, is held with it.
+    pub fn hold_result(&self, filter: impl Fn(&Observed) -> bool + Send + 'static) -> Held {
+        let place = Place::default();
+        self.results.lock().push((Box::new(filter), place.clone()));
+        Held(place)
+    }
+
+    /// Notes every I/O that is submitted from now on, and forgets those noted before.
+    pub fn record(&self) {
+        *self.submitted.lock() = Some(Vec::new());
+    }
+
+    /// The I/Os noted since [`Hooks::record`], in the order of their submission.
+    pub fn recorded(&self) -> Vec<Observed> {
+        self.submitted.lock().clone().unwrap_or_default()
     }
 
     /// Lets `look` look after each transition, or a few of them, until `stop_watching`.
@@ -136,6 +158,11 @@ impl Probe for Hooks {
         if self.watched.load(Ordering::SeqCst) {
             self.ring();
         }
+        if to == State::Submitted
+            && let Some(submitted) = &mut *self.submitted.lock()
+        {
+            submitted.push(*io);
+        }
         let found = {
             let mut stops = self.stops.lock();
             let at = stops.iter().position(|stop| stop.state == to && (stop.filter)(io));
@@ -148,6 +175,15 @@ impl Probe for Hooks {
     }
 
     fn raw_result(&self, io: &Observed, raw: i32) -> i32 {
+        let found = {
+            let mut results = self.results.lock();
+            let at = results.iter().position(|(filter, _)| filter(io));
+            at.map(|at| results.remove(at).1)
+        };
+        if let Some(place) = found {
+            *place.io.lock() = Some(io.io);
+            place.gate.pass();
+        }
         match &mut *self.change.lock() {
             Some(change) => change(io, raw),
             None => raw,

@@ -1,0 +1,523 @@
+//! Where a case of the suite runs: which method, on which storage, under which seed, in which pool;
+//! and what must be true when it is over.
+//!
+//! A case is a function over a [`Rig`]. [`check`] runs it everywhere, then looks whether anything is
+//! left: pins, locks, handles, permits, open files. A failure under the scheduler names its seed.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use trunkline_aio::sync::{Arc, Mutex, sched, thread};
+use trunkline_aio::{Aio, Builder, MethodKind, Observed, WorkerSettings, clock};
+use trunkline_engine::pool::{Backend, BackendType, Page, Pool};
+use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
+use trunkline_engine::storage::{
+    DEFAULT_TABLESPACE, FileSystem, FileTable, KernelFiles, Layout, Relation, RelationLocator,
+    Storage,
+};
+use trunkline_format::{
+    BLOCK_SIZE, BlockNo, Fork, HeapPageBuilder, Oid, PageBytes, SEGMENT_BLOCKS, page_checksum,
+};
+use trunkline_sim::{Disk, Held, Hooks, Plan, SimExecutor, SimFiles, SimMethod, pause};
+
+/// The methods that can run under the scheduler.
+const SIMULATED: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom];
+/// The methods that run on real files.
+const REAL: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
+
+/// Places of the simulated device.
+const PLACES: usize = 6;
+
+/// Which pools a case is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pools {
+    /// Several sessions, so only a shared one.
+    Shared,
+    /// One session, in a pool of its own.
+    Local,
+    Both,
+}
+
+/// How large everything is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup {
+    pub(crate) pools: Pools,
+    pub(crate) buffers: u32,
+    /// Of relation 0, which is there from the start.
+    pub(crate) blocks: u32,
+    pub(crate) handles: u32,
+    /// Seeds per method and pool.
+    pub(crate) seeds: u64,
+    pub(crate) direct: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self { pools: Pools::Shared, buffers: 64, blocks: 16, handles: 64, seeds: 8, direct: false }
+    }
+}
+
+impl Setup {
+    pub(crate) const fn both() -> Self {
+        Self { pools: Pools::Both, buffers: 64, blocks: 16, handles: 64, seeds: 6, direct: false }
+    }
+}
+
+/// Where one run of a case is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bench {
+    pub(crate) method: MethodKind,
+    /// Of the simulated disk; without one it is real files and real threads.
+    pub(crate) seed: Option<u64>,
+    pub(crate) local: bool,
+}
+
+/// An instance, its storage, its hooks and a pool.
+pub(crate) struct Rig {
+    pub(crate) aio: Aio,
+    pub(crate) hooks: Arc<Hooks>,
+    pub(crate) plan: Plan,
+    pub(crate) pool: Pool,
+    pub(crate) storage: Storage,
+    pub(crate) bench: Bench,
+    pub(crate) system: Arc<HeldFiles>,
+    disk: Arc<Disk>,
+    folder: Option<tempfile::TempDir>,
+}
+
+/// A file system that can be told to hold who opens a file.
+pub(crate) struct HeldFiles {
+    inner: Box<dyn FileSystem>,
+    gate: Mutex<Option<trunkline_sim::Gate>>,
+}
+
+impl HeldFiles {
+    /// The next one who opens a file stops before it.
+    pub(crate) fn hold_open(&self) -> trunkline_sim::Gate {
+        let gate = trunkline_sim::Gate::new();
+        *self.gate.lock() = Some(gate.clone());
+        gate
+    }
+}
+
+impl FileSystem for HeldFiles {
+    fn open(&self, path: &Path, direct: bool) -> std::io::Result<trunkline_aio::File> {
+        let gate = self.gate.lock().take();
+        if let Some(gate) = gate {
+            gate.pass();
+        }
+        self.inner.open(path, direct)
+    }
+
+    fn length(&self, file: &trunkline_aio::File) -> std::io::Result<u64> {
+        self.inner.length(file)
+    }
+
+    fn file_length(&self, path: &Path) -> std::io::Result<Option<u64>> {
+        self.inner.file_length(path)
+    }
+}
+
+/// What can be wrong with a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Damage {
+    /// The checksum is wrong, the header sane.
+    Checksum,
+    /// The header is bad, the checksum right.
+    Header,
+    /// Both.
+    Both,
+}
+
+/// What block `block` of relation `number` holds.
+pub(crate) fn page(number: u32, block: BlockNo) -> PageBytes {
+    let mut builder = HeapPageBuilder::new(block);
+    builder.push_account(block as i32, number as i32, 7).expect("room");
+    builder.finish(true)
+}
+
+fn damaged(number: u32, block: BlockNo, damage: Damage) -> PageBytes {
+    let mut page = page(number, block);
+    match damage {
+        Damage::Checksum => page[5000] ^= 1,
+        // Flags that do not exist.
+        Damage::Header | Damage::Both => page[11] = 0xFF,
+    }
+    if damage == Damage::Header {
+        let checksum = page_checksum(&page, block);
+        page[8..10].copy_from_slice(&checksum.to_le_bytes());
+    }
+    page
+}
+
+/// Runs a case everywhere: first where a deadlock is noticed at once.
+pub(crate) fn check(setup: Setup, case: fn(&Arc<Rig>)) {
+    check_simulated(setup, case);
+    for local in pools(setup) {
+        for method in REAL {
+            run(Bench { method, seed: None, local }, setup, case);
+        }
+    }
+}
+
+/// Runs a case on the simulated disk, under each method and many seeds.
+pub(crate) fn check_simulated(setup: Setup, case: fn(&Arc<Rig>)) {
+    for local in pools(setup) {
+        for method in SIMULATED {
+            for seed in 0..setup.seeds {
+                let bench = Bench { method, seed: Some(seed), local };
+                let result = sched::run(sched::Config::new(seed), move || run(bench, setup, case));
+                result.unwrap_or_else(|failure| panic!("{method}, local {local}: {failure}"));
+            }
+        }
+    }
+}
+
+fn pools(setup: Setup) -> impl Iterator<Item = bool> {
+    let locals: &[bool] = match setup.pools {
+        Pools::Shared => &[false],
+        Pools::Local => &[true],
+        Pools::Both => &[false, true],
+    };
+    locals.iter().copied()
+}
+
+fn run(bench: Bench, setup: Setup, case: fn(&Arc<Rig>)) {
+    let rig = Arc::new(Rig::start(bench, setup));
+    case(&rig);
+    Arc::into_inner(rig).expect("a thread was left behind").finish();
+}
+
+/// A thread with a result.
+pub(crate) struct Task<T> {
+    handle: thread::JoinHandle,
+    result: Arc<Mutex<Option<T>>>,
+}
+
+impl<T> Task<T> {
+    pub(crate) fn join(self) -> T {
+        self.handle.join().expect("a thread failed");
+        self.result.lock().take().expect("a result")
+    }
+
+    /// Whether it has ended, or is about to.
+    pub(crate) fn is_done(&self) -> bool {
+        self.result.lock().is_some()
+    }
+}
+
+impl Rig {
+    fn start(bench: Bench, setup: Setup) -> Self {
+        let (hooks, disk, plan) = (Arc::new(Hooks::default()), Arc::new(Disk::new()), Plan::none());
+        let region = (setup.buffers as usize + 128) * BLOCK_SIZE;
+        let mut builder = Builder::new()
+            .handles(setup.handles, 2, 4)
+            .region_bytes(region)
+            .workers(WorkerSettings { min: 3, max: 4, ..WorkerSettings::default() })
+            .try_cached_below(0)
+            .probe(Arc::clone(&hooks) as Arc<_>)
+            .method(bench.method);
+        if bench.seed.is_some() {
+            builder = builder
+                .executor(Arc::new(SimExecutor::new(&disk, plan.clone())))
+                .custom_method(Arc::new(SimMethod::new(&disk, plan.clone(), PLACES)));
+        }
+        let aio = builder.start().expect("starts");
+        assert_eq!(aio.method_status().used, bench.method, "{:?}", aio.method_status());
+        let folder = bench
+            .seed
+            .is_none()
+            .then(|| tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"));
+        let inner: Box<dyn FileSystem> = match &folder {
+            Some(_) => Box::new(KernelFiles::new(&aio)),
+            None => Box::new(SimFiles::new(&aio, &disk)),
+        };
+        let system = Arc::new(HeldFiles { inner, gate: Mutex::new(None) });
+        let root = folder.as_ref().map_or(Path::new("/sim"), |folder| folder.path());
+        let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
+        let table = Arc::new(FileTable::new(16));
+        let dynamic = Arc::clone(&system) as Arc<dyn FileSystem>;
+        let storage = Storage::new(root, layout, table, dynamic, setup.direct);
+        let pool = match bench.local {
+            true => Pool::local(&aio, setup.buffers),
+            false => Pool::new(&aio, setup.buffers),
+        };
+        let pool = pool.expect("a pool");
+        let rig = Self { aio, hooks, plan, pool, storage, bench, system, disk, folder };
+        rig.create(0, setup.blocks);
+        rig
+    }
+
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.bench.seed.is_some()
+    }
+
+    /// Whether reads run in other threads than the session's, unless it executes one itself.
+    pub(crate) fn is_asynchronous(&self) -> bool {
+        self.bench.method != MethodKind::Sync
+    }
+
+    /// Relations by number.
+    pub(crate) fn relation(&self, number: u32) -> Relation {
+        let locator = RelationLocator {
+            tablespace: DEFAULT_TABLESPACE,
+            database: Oid(5),
+            relfilenode: 16_384 + number,
+        };
+        self.storage.relation(locator, Fork::Main)
+    }
+
+    /// Makes a relation.
+    pub(crate) fn create(&self, number: u32, blocks: u32) {
+        let bytes: Vec<u8> = (0..blocks).flat_map(|block| page(number, block)).collect();
+        self.write_segment(number, 0, &bytes);
+    }
+
+    /// Makes a segment of a relation.
+    pub(crate) fn write_segment(&self, number: u32, segment: u32, bytes: &[u8]) {
+        let path = self.relation(number).path(segment);
+        if self.folder.is_none() {
+            return self.disk.create(path.to_str().expect("a name"), 1, bytes);
+        }
+        fs::create_dir_all(path.parent().expect("a directory")).expect("creates it");
+        fs::write(&path, bytes).expect("writes");
+    }
+
+    /// Makes a relation's first segment so many blocks long.
+    pub(crate) fn set_blocks(&self, number: u32, blocks: u32) {
+        let (path, length) = (self.relation(number).path(0), blocks as usize * BLOCK_SIZE);
+        if self.folder.is_none() {
+            return self.disk.set_length(path.to_str().expect("a name"), length);
+        }
+        let file = fs::OpenOptions::new().write(true).open(path).expect("opens");
+        file.set_len(length as u64).expect("truncates");
+    }
+
+    /// Changes a block of the first segment on disk.
+    pub(crate) fn put(&self, number: u32, block: BlockNo, page: &[u8]) {
+        assert!(block < SEGMENT_BLOCKS);
+        let (path, offset) = (self.relation(number).path(0), block as usize * BLOCK_SIZE);
+        if self.folder.is_none() {
+            return self.disk.overwrite(path.to_str().expect("a name"), offset, page);
+        }
+        let file = fs::OpenOptions::new().write(true).open(path).expect("opens");
+        file.write_all_at(page, offset as u64).expect("writes");
+    }
+
+    pub(crate) fn damage(&self, block: BlockNo, damage: Damage) {
+        self.put(0, block, &damaged(0, block, damage));
+    }
+
+    pub(crate) fn repair(&self, block: BlockNo) {
+        self.put(0, block, &page(0, block));
+    }
+
+    pub(crate) fn backend(&self) -> Backend {
+        self.pool.backend(BackendType::Client).expect("a session")
+    }
+
+    /// One that never executes its reads itself, except under `sync`.
+    pub(crate) fn task_backend(&self) -> Backend {
+        let mut backend = self.backend();
+        backend.session().set_may_block(false);
+        backend
+    }
+
+    /// A stream over blocks of relation 0.
+    pub(crate) fn stream(
+        &self,
+        backend: &Backend,
+        blocks: &[BlockNo],
+        options: StreamOptions,
+    ) -> ReadStream<BlockList> {
+        ReadStream::new(backend, &self.relation(0), BlockList::new(blocks.to_vec()), options)
+    }
+
+    /// Starts to read blocks of relation 0 and does not wait. Under `sync` they are read.
+    pub(crate) fn start_read(
+        &self,
+        backend: &mut Backend,
+        blocks: &[BlockNo],
+    ) -> ReadStream<BlockList> {
+        backend.session().set_may_block(false);
+        let options = StreamOptions { full: true, ..StreamOptions::default() };
+        let mut stream = self.stream(backend, blocks, options);
+        let _ = stream.poll_next(&mut Context::from_waker(Waker::noop()), backend);
+        stream
+    }
+
+    /// Reads a block of relation 0, which must be as it was written.
+    pub(crate) fn read_ok(&self, backend: &mut Backend, block: BlockNo) {
+        let pin = backend.read(&self.relation(0), block).expect("reads");
+        self.check_page(&backend.read_lock(pin.page()).expect("locks"), block);
+    }
+
+    pub(crate) fn check_page(&self, found: &Page<'_>, block: BlockNo) {
+        assert!(**found == page(0, block), "block {block}: the wrong page");
+    }
+
+    /// Reads a stream to its end: the blocks in the order in which they came, and the errors.
+    pub(crate) fn drain(
+        &self,
+        backend: &mut Backend,
+        stream: &mut ReadStream<BlockList>,
+    ) -> Vec<Result<BlockNo, String>> {
+        let mut seen = Vec::new();
+        loop {
+            match stream.next(backend) {
+                Ok(None) => return seen,
+                Ok(Some(found)) => {
+                    assert_eq!(found.pin.block(), found.block);
+                    let page = backend.read_lock(found.pin).expect("locks");
+                    self.check_page(&page, found.block);
+                    seen.push(Ok(found.block));
+                }
+                Err(error) => seen.push(Err(error.to_string())),
+            }
+        }
+    }
+
+    /// First block and number of blocks of each read since `hooks.record()`.
+    pub(crate) fn reads(&self) -> Vec<(BlockNo, u32)> {
+        self.hooks.recorded().iter().map(extent).collect()
+    }
+
+    /// The same for one session.
+    pub(crate) fn reads_of(&self, session: u32) -> Vec<(BlockNo, u32)> {
+        let ios = self.hooks.recorded();
+        ios.iter().filter(|io| io.session == session).map(extent).collect()
+    }
+
+    /// Holds back the result of the next read that includes a block.
+    pub(crate) fn hold(&self, block: BlockNo) -> Held {
+        self.hooks.hold_result(move |io| includes(io, block))
+    }
+
+    /// Makes all reads of a block end in an error until `hooks.keep_results`.
+    pub(crate) fn fail(&self, block: BlockNo, errno: i32) {
+        self.hooks.change_results(move |io, raw| if includes(io, block) { -errno } else { raw });
+    }
+
+    /// Pins of a block of relation 0, those of I/O included.
+    pub(crate) fn pins(&self, block: BlockNo) -> u32 {
+        let locator = self.relation(0).locator();
+        let rows = self.pool.rows();
+        let row = rows.iter().find(|row| row.relation == locator && row.block == block);
+        row.map_or(0, |row| row.pins)
+    }
+
+    /// Waits until a block of relation 0 has so many pins.
+    pub(crate) fn wait_pins(&self, block: BlockNo, pins: u32) {
+        self.wait_until(&format!("{pins} pins of block {block}"), || self.pins(block) == pins);
+    }
+
+    /// Starts a thread of the façade; its panic is the test's when it is joined.
+    pub(crate) fn spawn<T: Send + 'static>(
+        self: &Arc<Self>,
+        name: &str,
+        body: impl FnOnce(&Arc<Rig>) -> T + Send + 'static,
+    ) -> Task<T> {
+        let (rig, result) = (Arc::clone(self), Arc::new(Mutex::new(None)));
+        let theirs = Arc::clone(&result);
+        let handle = thread::spawn(name, move || {
+            let value = body(&rig);
+            // Before the result: who has that may end the rig.
+            drop(rig);
+            *theirs.lock() = Some(value);
+        });
+        Task { handle: handle.expect("a thread"), result }
+    }
+
+    /// Waits for a state that no event announces: by looking again and again, after every other
+    /// thread has had its turn.
+    pub(crate) fn wait_until(&self, what: &str, done: impl Fn() -> bool) {
+        let begin = clock::now();
+        while !done() {
+            let waited = clock::now().since(begin);
+            assert!(waited < Duration::from_secs(30), "waited in vain for: {what}");
+            match self.is_simulated() {
+                true => pause(Duration::from_micros(500)),
+                false => thread::yield_now(),
+            }
+        }
+    }
+
+    /// Lets every other thread go as far as it can: for certain under the scheduler, a while
+    /// otherwise.
+    pub(crate) fn let_others_go(&self) {
+        match self.is_simulated() {
+            true => pause(Duration::from_micros(500)),
+            false => (0..50).for_each(|_| thread::yield_now()),
+        }
+    }
+
+    /// Waits until nothing is in flight.
+    pub(crate) fn settle(&self) {
+        self.wait_until("nothing in flight", || self.aio.handles_in_use() == 0);
+    }
+
+    /// What must be true when a case is over.
+    fn finish(self) {
+        self.settle();
+        self.wait_until("no pins", || self.pool.rows().iter().all(|row| row.pins == 0));
+        let rows = self.pool.rows();
+        assert!(rows.iter().all(|row| row.io.is_none() && !row.dirty), "{rows:?}");
+        self.check_permits();
+        self.check_locks();
+        let Self { aio, pool, storage, system, .. } = self;
+        let files = Arc::clone(storage.files());
+        drop((pool, storage));
+        assert_eq!(files.open(), 0, "files left in the table");
+        let begin = clock::now();
+        while aio.open_files() > 0 {
+            assert!(clock::now().since(begin) < Duration::from_secs(30), "files left open");
+            match self.bench.seed {
+                Some(_) => pause(Duration::from_micros(500)),
+                None => thread::yield_now(),
+            }
+        }
+        drop(system);
+    }
+
+    /// As many sessions as there is room for are admitted at once: no permit is lost.
+    fn check_permits(&self) {
+        self.create(9, 64);
+        let relation = self.relation(9);
+        let sessions = (self.pool.buffers() / 4).min(32);
+        let mut backends: Vec<_> = (0..sessions).map(|_| self.backend()).collect();
+        let mut pins = Vec::new();
+        for (at, backend) in backends.iter_mut().enumerate() {
+            pins.push(backend.read(&relation, at as u32).expect("reads"));
+            assert_eq!(backend.pins(), 1);
+        }
+        assert!(self.pool.permits() <= self.pool.buffers());
+        drop(pins);
+        assert!(backends.iter().all(|backend| backend.pins() == 0));
+    }
+
+    /// Every page can be locked for oneself.
+    fn check_locks(&self) {
+        let mut backend = self.backend();
+        for row in self.pool.rows() {
+            let relation = self.storage.relation(row.relation, row.fork);
+            if !self.pool.contains(&relation, row.block) {
+                continue;
+            }
+            let pin = backend.read(&relation, row.block).expect("a hit");
+            assert!(pin.page().try_write().is_some(), "block {} is locked", row.block);
+        }
+    }
+}
+
+fn extent(io: &Observed) -> (BlockNo, u32) {
+    let size = BLOCK_SIZE as u64;
+    ((io.offset / size) as BlockNo, io.length / BLOCK_SIZE as u32)
+}
+
+fn includes(io: &Observed, block: BlockNo) -> bool {
+    let (first, count) = extent(io);
+    (first..first + count).contains(&block)
+}
