@@ -22,6 +22,10 @@ pub(super) const HEADER: usize = 2;
 /// Bad pages of one issuer whose verdicts are kept until it looks.
 const VERDICTS_MAX: usize = 64;
 
+/// Blocks of the largest read that is judged by the thread that reaps it. Handing a read to another
+/// thread costs about as much as 16 checksums, and wakes the issuer for each read by itself.
+const LIGHT_BLOCKS_MAX: u32 = 16;
+
 /// What to do with a page that is not sound. Captured when a read is issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Policy {
@@ -55,6 +59,7 @@ pub(super) mod code {
 /// The callback of one issuer's reads.
 pub(super) struct ReadCallback {
     shared: Arc<Shared>,
+    weight: Weight,
     verdicts: Mutex<Vec<(u32, PageVerdict)>>,
 }
 
@@ -65,9 +70,11 @@ impl fmt::Debug for ReadCallback {
 }
 
 impl ReadCallback {
-    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+    /// For reads of up to so many blocks.
+    pub(super) fn new(shared: &Arc<Shared>, blocks_max: u32) -> Self {
+        let weight = if blocks_max <= LIGHT_BLOCKS_MAX { Weight::Light } else { Weight::Heavy };
         let verdicts = Mutex::new(Vec::with_capacity(VERDICTS_MAX));
-        Self { shared: Arc::clone(shared), verdicts }
+        Self { shared: Arc::clone(shared), weight, verdicts }
     }
 
     /// The verdict on what was read into a buffer, if it was kept; it is kept no longer.
@@ -92,7 +99,7 @@ impl Callback for ReadCallback {
     }
 
     fn weight(&self) -> Weight {
-        Weight::Heavy
+        self.weight
     }
 
     fn complete(&self, io: &mut Completion<'_>, prior: Outcome) -> Outcome {

@@ -100,7 +100,7 @@ pub(crate) enum BlockEnd {
 impl Reads {
     /// For `slots` reads of up to `combine_max` blocks at the same time.
     pub(crate) fn new(shared: &Arc<Shared>, slots: usize, combine_max: u32) -> Self {
-        let callback = Arc::new(ReadCallback::new(shared));
+        let callback = Arc::new(ReadCallback::new(shared, combine_max));
         let blocks = combine_max as usize;
         let mut operations = Operations::new(slots, vec![Arc::clone(&callback) as _]);
         for slot in 0..slots {
