@@ -241,7 +241,9 @@ impl<S: BlockSource> ReadStream<S> {
         if booked == 0 && (front || self.pinned == 0) && limiter.pin(self.session) {
             booked = 1;
         }
-        if booked < count {
+        // With no pin at all the session waits to be admitted: that says nothing of how many it will
+        // be granted, and must not bring back the slow start.
+        if booked < count && self.pinned + booked > 0 {
             self.distances.limited_to(self.pinned + booked);
         }
         booked
