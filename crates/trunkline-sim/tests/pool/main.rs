@@ -5,4 +5,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod claims;
+mod corruption;
 mod rig;
+mod splitting;
+mod streams;

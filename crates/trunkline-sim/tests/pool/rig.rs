@@ -434,6 +434,11 @@ impl Rig {
     /// Waits for a state that no event announces: by looking again and again, after every other
     /// thread has had its turn.
     pub(crate) fn wait_until(&self, what: &str, done: impl Fn() -> bool) {
+        self.wait_until_with(what, done);
+    }
+
+    /// The same, doing something each time.
+    pub(crate) fn wait_until_with(&self, what: &str, mut done: impl FnMut() -> bool) {
         let begin = clock::now();
         while !done() {
             let waited = clock::now().since(begin);
