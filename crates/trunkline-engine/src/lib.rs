@@ -11,8 +11,9 @@
 //! - [`pool`]: pages that everybody shares, read through I/O handles;
 //! - [`read_stream`]: block numbers in, pinned pages out, with look-ahead;
 //! - [`scan`]: reading many files whole, in any order, through a small window of pages;
+//! - [`seq_scan`]: summing a column of a table through the pool, with parallel workers;
 //! - [`verify`]: checking every page of a directory;
-//! - [`prewarm`]: reading files into the operating system's cache;
+//! - [`prewarm`]: relations into the pool or into the operating system's cache;
 //! - [`sample`]: relation files with valid pages, for demonstrations.
 //!
 //! Nothing in this crate ever writes into a PostgreSQL data directory.
@@ -36,6 +37,9 @@ pub mod read_stream;
 
 #[cfg(not(loom))]
 pub mod scan;
+
+#[cfg(not(loom))]
+pub mod seq_scan;
 
 #[cfg(not(loom))]
 pub mod verify;

@@ -13,7 +13,8 @@
 //! keeps a file system that hangs from stopping the others; the caller's thread does nothing but
 //! watch, so it can leave at any time.
 //!
-//! Verification and prewarming are visitors of this module.
+//! Verification and prewarming are visitors of this module. Jobs that read through the buffer pool
+//! use its threads, its end and its progress.
 
 mod error;
 mod feed;
@@ -22,8 +23,8 @@ mod mount;
 mod window;
 
 pub use error::JobError;
+pub(crate) use job::{Body, Job, Outline};
 pub use job::{End, IoSummary};
-pub(crate) use job::{Job, Outline};
 
 use std::io;
 use std::path::Path;
@@ -93,6 +94,11 @@ impl Observer for Unobserved {}
 
 /// What a read is for.
 pub(crate) trait Visitor: Send + Sync {
+    /// How many of a file's first blocks are left out.
+    fn skipped(&self, _file: &FileEntry) -> u32 {
+        0
+    }
+
     /// To run on every read as it completes.
     fn callbacks(&self) -> Vec<Arc<dyn Callback>> {
         Vec::new()

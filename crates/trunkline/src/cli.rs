@@ -13,7 +13,9 @@ use trunkline_engine::settings::Settings;
 
 use crate::demo::DemoArgs;
 use crate::exit::{Exit, Failure, message};
-use crate::prewarm::Mode;
+use crate::pooled::PoolArgs;
+use crate::prewarm::PrewarmArgs;
+use crate::sum::SumArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,6 +23,7 @@ Examples:
   trunkline inspect page base/5/1259                         the first page of a relation file
   trunkline inspect page --json base/5/1259.1 131072         a page by its block number, as JSON
   trunkline demo                                             what this machine makes of each method
+  trunkline prewarm -D DIR 5/16384 --shared-buffers 1GB      a table into a pool: what fits, how fast
   trunkline verify -D /backup/main --io-method io_uring      every page of a stopped cluster
 ";
 
@@ -53,21 +56,35 @@ pub(crate) enum Command {
         #[command(flatten)]
         io: IoArgs,
     },
-    /// Reads relation files into the operating system's cache.
+    /// Brings relations into a buffer pool or into the operating system's cache, as pg_prewarm does.
+    ///
+    /// The pool ends with the command: mode "buffer" shows what fits into it, whether the pages are
+    /// sound, and how fast they can be had. What "read" and "prefetch" leave behind stays.
     Prewarm {
-        /// Where the pages go.
-        #[arg(long, value_enum, default_value = "read")]
-        mode: Mode,
-        /// Files such as base/5/16384, relative to the data directory or inside it; all if none is
-        /// named.
-        files: Vec<PathBuf>,
+        #[command(flatten)]
+        args: PrewarmArgs,
+        #[command(flatten)]
+        pool: PoolArgs,
         #[command(flatten)]
         io: IoArgs,
     },
-    /// Makes a sample and checks it by every method, buffered and direct; shows what each achieves.
+    /// Makes a table, prewarms it and sums a column of it by every method, buffered and direct.
     Demo {
         #[command(flatten)]
         args: DemoArgs,
+        #[command(flatten)]
+        pool: PoolArgs,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// Sums an integer column of a table, told where it lies in a row: to compare scans with a
+    /// server's.
+    #[command(hide = true)]
+    Sum {
+        #[command(flatten)]
+        args: SumArgs,
+        #[command(flatten)]
+        pool: PoolArgs,
         #[command(flatten)]
         io: IoArgs,
     },
@@ -153,7 +170,17 @@ impl Cli {
         let mut settings = Settings::default();
         self.io.apply(&mut settings)?;
         self.command.io().apply(&mut settings)?;
+        if let Some(size) = self.command.shared_buffers() {
+            settings.set("shared_buffers", size)?;
+        }
         Ok(settings)
+    }
+
+    /// Whether the size of the pool was asked for.
+    pub(crate) fn sets_shared_buffers(&self) -> bool {
+        let io = [&self.io, self.command.io()];
+        self.command.shared_buffers().is_some()
+            || io.into_iter().any(|io| io.mentions("shared_buffers"))
     }
 }
 
@@ -163,7 +190,17 @@ impl Command {
             Command::Inspect(Subject::Control { io, .. } | Subject::Page { io, .. })
             | Command::Verify { io }
             | Command::Prewarm { io, .. }
-            | Command::Demo { io, .. } => io,
+            | Command::Demo { io, .. }
+            | Command::Sum { io, .. } => io,
+        }
+    }
+
+    fn shared_buffers(&self) -> Option<&str> {
+        match self {
+            Command::Prewarm { pool, .. }
+            | Command::Demo { pool, .. }
+            | Command::Sum { pool, .. } => pool.shared_buffers.as_deref(),
+            Command::Inspect(_) | Command::Verify { .. } => None,
         }
     }
 }

@@ -1,78 +1,101 @@
-//! `trunkline demo`: the same verification by every method, so that one can see what this machine
-//! makes of them.
+//! `trunkline demo`: one table, prewarmed and summed by every method, so that one can see what this
+//! machine makes of them.
 //!
-//! Makes a sample of relation files, reads and checks it cold, cached and past the cache under each
-//! method, and prints one table. Cold is what the system says it is: pages are dropped from the
-//! cache before the run, and what stayed is shown. One look at the handles in flight, in the middle
-//! of a run, ends it.
+//! ```text
+//!   for each method, buffered and direct
+//!     prewarm   cold                         into a pool, every page checked
+//!     sum       cached, 0 1 2 4 workers      pages that are in the pool, as far as it is large enough
+//!     sum       cold,   0 1 2 4 workers      pages from the device
+//! ```
+//! The table is a pgbench database's accounts, and what its balances add up to is known without
+//! reading them: every scan must find just that. Cold is what the system says it is: pages are
+//! dropped from both caches before the run, and what stayed is shown. One look at the handles in
+//! flight, in the middle of a run, ends it.
 
 mod report;
 mod run;
-mod size;
 
 use std::path::{Path, PathBuf};
 
 use trunkline_aio::Aio;
-use trunkline_engine::sample::{self, Sample};
+use trunkline_engine::sample::accounts::{self, Accounts, SCALE_MAX};
+use trunkline_engine::sample::room;
 use trunkline_engine::settings::Settings;
 
 use self::report::Demo;
-use self::size::Size;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure, message};
 use crate::interrupt::Interrupt;
 use crate::output::{human_bytes, print};
 use crate::progress::Progress;
-use crate::{instance, output, watch};
+use crate::{output, pooled, watch};
+
+/// Buffers that a pool for the whole table has besides.
+const BUFFERS_BESIDE: u64 = 1024;
+
+/// A pool for the whole table is not larger than this part of the memory that is available.
+const MEMORY_PART: u64 = 4;
+
+/// Memory for writing the table, in bytes.
+const WRITE_BYTES: usize = 8 << 20;
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
-    /// Where to make the sample; by default in the user's cache directory.
+    /// Where to make the table; by default in the user's cache directory.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// How large the sample is; less where the disk has less than twice as much free.
-    #[arg(long, value_name = "SIZE", default_value = "1GB")]
-    size: Size,
+    /// How large the table is, as pgbench counts: 100,000 rows or 13 MB to a unit. Less where the
+    /// disk has less than twice as much free.
+    #[arg(long, value_name = "N", default_value = "100",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(SCALE_MAX)))]
+    scale: u32,
 
-    /// Keeps the sample for the next time.
+    /// Keeps the table for the next time.
     #[arg(long)]
     keep: bool,
+
+    /// Leaves no cold run out; otherwise about 40 seconds are spent on them.
+    #[arg(long)]
+    full: bool,
 }
 
-/// Runs the command. `home` is where the user's cache is, if there is one.
+/// Runs the command. `buffers` is the size of the pool if one was asked for; otherwise it is large
+/// enough for the table, if memory is. `cache` is where the user's cache is, if there is one.
 pub(crate) fn run(
     global: &Global,
     settings: &Settings,
     args: &DemoArgs,
+    buffers: Option<u32>,
     cache: Option<PathBuf>,
 ) -> Result<Exit, Failure> {
     let directory = match (&args.dir, cache) {
         (Some(directory), _) => directory.clone(),
         (None, Some(cache)) => cache.join("trunkline").join("demo"),
         (None, None) => {
-            return Err(Failure::usage("no place for the sample").with_hint("use --dir DIR"));
+            return Err(Failure::usage("no place for the table").with_hint("use --dir DIR"));
         }
     };
     let interrupt = watch::interrupt()?;
-    let bytes = fitting(&directory, args.size.bytes())?;
+    let scale = fitting(&directory, args.scale)?;
+    let buffers = buffers.unwrap_or_else(|| pool_for(scale, settings));
     if !global.json {
-        print(&headline(&directory, bytes))?;
+        print(&headline(&directory, scale))?;
     }
-    let aio = instance::start(settings)?;
-    let outcome = make(&aio, &directory, bytes, global, &interrupt).and_then(|sample| {
-        let reused = sample.reused;
-        let demo = run::all(&aio, &sample, global, settings, &interrupt)?;
-        Ok((demo, reused))
+    let aio = pooled::start(settings, buffers, WRITE_BYTES)?;
+    let outcome = make(&aio, &directory, scale, global, &interrupt).and_then(|table| {
+        let reused = table.reused;
+        let runs = run::Runs::new(&aio, &table, global, settings, &interrupt, buffers)?;
+        Ok((runs.all(args.full)?, reused))
     });
     // What was there before, or is to be kept, stays.
     let reused = outcome.as_ref().is_ok_and(|(_, reused)| *reused);
     if !args.keep
         && !reused
-        && let Err(error) = sample::remove(&directory)
+        && let Err(error) = accounts::remove(&directory)
     {
-        message("warning", format_args!("the sample in {} stays: {error}", directory.display()));
+        message("warning", format_args!("the table in {} stays: {error}", directory.display()));
     }
     if interrupt.requested() {
         message("warning", "interrupted");
@@ -80,35 +103,50 @@ pub(crate) fn run(
     }
     let (demo, _) = outcome?;
     show(global, &demo)?;
-    Ok(if demo.is_clean() { Exit::Good } else { Exit::Findings })
+    for text in demo.wrong() {
+        message("error", text);
+    }
+    Ok(if demo.is_right() { Exit::Good } else { Exit::Findings })
 }
 
 fn show(global: &Global, demo: &Demo) -> Result<(), Failure> {
     if global.json { output::print_json(&demo.json()) } else { print(&demo.text()) }
 }
 
-/// The size that fits the disk.
-fn fitting(directory: &Path, wanted: u64) -> Result<u64, Failure> {
-    let room = sample::room(directory).map_err(|error| {
+/// The scale that fits the disk.
+fn fitting(directory: &Path, wanted: u32) -> Result<u32, Failure> {
+    let room = room(directory).map_err(|error| {
         Failure::cannot_run(format_args!("could not examine {}: {error}", directory.display()))
     })?;
-    if room < sample::BYTES_MIN {
-        let text = format!("no room for a sample in {}", directory.display());
+    if room < accounts::bytes(1) {
+        let text = format!("no room for a table in {}", directory.display());
         return Err(Failure::cannot_run(text).with_hint("use --dir DIR"));
     }
-    let bytes = wanted.min(room).clamp(sample::BYTES_MIN, sample::BYTES_MAX);
-    if bytes < wanted {
-        let size = human_bytes(bytes);
-        message("warning", format_args!("the sample has {size} only: more does not fit"));
+    let scale = wanted.min(accounts::scale_within(room));
+    if scale < wanted {
+        let size = human_bytes(accounts::bytes(scale));
+        let text = format!("the scale is {scale} only, {size}: more does not fit");
+        message("warning", text);
     }
-    Ok(bytes)
+    Ok(scale)
 }
 
-fn headline(directory: &Path, bytes: u64) -> String {
+/// Buffers for the whole table, or as many as the settings say.
+fn pool_for(scale: u32, settings: &Settings) -> u32 {
+    let bytes = accounts::bytes(scale);
+    let buffers = bytes / 8192 + BUFFERS_BESIDE;
+    let fits = pooled::memory_available().is_some_and(|free| bytes <= free / MEMORY_PART);
+    match u32::try_from(buffers) {
+        Ok(buffers) if fits => buffers.max(settings.shared_buffers()),
+        _ => settings.shared_buffers(),
+    }
+}
+
+fn headline(directory: &Path, scale: u32) -> String {
     format!(
-        "trunkline demo: reads {} of PostgreSQL pages by every I/O method and checks each page\n\
-         sample in {}\n\n",
-        human_bytes(bytes),
+        "trunkline demo: prewarms pgbench_accounts, scale {scale}, {}, and sums abalance by every \
+         I/O method\ntable in {}\n\n",
+        human_bytes(accounts::bytes(scale)),
         directory.display()
     )
 }
@@ -116,19 +154,19 @@ fn headline(directory: &Path, bytes: u64) -> String {
 fn make(
     aio: &Aio,
     directory: &Path,
-    bytes: u64,
+    scale: u32,
     global: &Global,
     interrupt: &Interrupt,
-) -> Result<Sample, Failure> {
-    let bar = Progress::new(bytes, !global.json && !global.no_progress);
+) -> Result<Accounts, Failure> {
+    let bar = Progress::new(accounts::bytes(scale), !global.json && !global.no_progress);
     let mut before = 0;
     let mut progress = |written: u64| {
         bar.advance(written.saturating_sub(before));
         before = written;
         !interrupt.requested()
     };
-    sample::create(aio, directory, bytes, &mut progress).map_err(|error| {
-        let text = format!("could not make the sample in {}: {error}", directory.display());
+    accounts::create(aio, directory, scale, &mut progress).map_err(|error| {
+        let text = format!("could not make the table in {}: {error}", directory.display());
         Failure::cannot_run(text).with_hint("use --dir DIR")
     })
 }

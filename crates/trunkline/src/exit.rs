@@ -12,8 +12,12 @@ use std::io;
 use std::process::ExitCode;
 
 use trunkline_engine::datadir::DataDirError;
+use trunkline_engine::pool::ReadError;
+use trunkline_engine::prewarm::SelectError;
 use trunkline_engine::scan::JobError;
+use trunkline_engine::seq_scan::SumError;
 use trunkline_engine::settings::SettingError;
+use trunkline_engine::storage::StorageError;
 
 /// How a command that ran ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +106,38 @@ impl From<DataDirError> for Failure {
 impl From<JobError> for Failure {
     fn from(error: JobError) -> Failure {
         let failure = Failure::cannot_run(&error);
+        match error.hint() {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<SumError> for Failure {
+    fn from(error: SumError) -> Failure {
+        let error = match error {
+            SumError::Job(error) => return error.into(),
+            SumError::Read(error) => error,
+        };
+        let failure = Failure::cannot_run(&error);
+        match error {
+            ReadError::Storage(
+                StorageError::SegmentMissing { .. } | StorageError::TooLong { .. },
+            )
+            | ReadError::Corrupt { .. }
+            | ReadError::Short { .. } => Failure { exit: Exit::Findings, ..failure },
+            ReadError::Storage(error) => match error.hint() {
+                Some(hint) => failure.with_hint(hint),
+                None => failure,
+            },
+            _ => failure,
+        }
+    }
+}
+
+impl From<SelectError> for Failure {
+    fn from(error: SelectError) -> Failure {
+        let failure = Failure::usage(&error);
         match error.hint() {
             Some(hint) => failure.with_hint(hint),
             None => failure,

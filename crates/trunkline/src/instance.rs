@@ -26,9 +26,17 @@ const SESSION_QUOTA: u32 = 512;
 /// # Errors
 /// There is no memory for its pages.
 pub(crate) fn start(settings: &Settings) -> Result<ManuallyDrop<Aio>, Failure> {
-    let options = ReadOptions::of(settings);
-    let region = options.region_bytes(MOUNTS_PLANNED).max(REGION_BYTES_MIN);
-    let quota = settings.io_max_concurrency().unwrap_or(SESSION_QUOTA.max(options.depth + 1));
+    let region = ReadOptions::of(settings).region_bytes(MOUNTS_PLANNED);
+    start_with(settings, region)
+}
+
+/// The same, with so many bytes for pages.
+pub(crate) fn start_with(
+    settings: &Settings,
+    region_bytes: usize,
+) -> Result<ManuallyDrop<Aio>, Failure> {
+    let depth = settings.effective_io_concurrency().max(settings.maintenance_io_concurrency());
+    let quota = settings.io_max_concurrency().unwrap_or(SESSION_QUOTA.max(depth + 1));
     let handles = quota.saturating_mul(2).max(1024);
     let workers = WorkerSettings {
         min: settings.io_min_workers() as usize,
@@ -42,7 +50,7 @@ pub(crate) fn start(settings: &Settings) -> Result<ManuallyDrop<Aio>, Failure> {
         .session_quota(quota)
         .iovecs(settings.io_max_combine_limit() as usize)
         .workers(workers)
-        .region_bytes(region)
+        .region_bytes(region_bytes.max(REGION_BYTES_MIN))
         .start()
         .map_err(|error| Failure::cannot_run(format_args!("could not start I/O: {error}")))?;
     report_fallbacks(&aio.method_status().fallbacks);

@@ -4,7 +4,7 @@
 //! ([`exit`]). The command line is the only place that reads the environment; from here on
 //! everything is passed down as settings. A command is a module of its own that is given the parsed
 //! [`cli`] and returns an [`exit::Exit`]. What several commands share: [`output`] for tables and
-//! sizes, [`instance`] for I/O, [`watch`] for bars and Ctrl-C.
+//! sizes, [`instance`] for I/O, [`pooled`] for buffer pools, [`watch`] for bars and Ctrl-C.
 #![forbid(unsafe_code)]
 
 mod cli;
@@ -14,8 +14,10 @@ mod inspect;
 mod instance;
 mod interrupt;
 mod output;
+mod pooled;
 mod prewarm;
 mod progress;
+mod sum;
 mod verify;
 mod watch;
 
@@ -48,8 +50,12 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.command {
         Command::Inspect(subject) => inspect::run(&cli.global, subject),
         Command::Verify { .. } => verify::run(&cli.global, &settings),
-        Command::Prewarm { mode, files, .. } => prewarm::run(&cli.global, &settings, *mode, files),
-        Command::Demo { args, .. } => demo::run(&cli.global, &settings, args, cache_directory()),
+        Command::Prewarm { args, .. } => prewarm::run(&cli.global, &settings, args),
+        Command::Sum { args, .. } => sum::run(&cli.global, &settings, args),
+        Command::Demo { args, .. } => {
+            let pool = cli.sets_shared_buffers().then(|| settings.shared_buffers());
+            demo::run(&cli.global, &settings, args, pool, cache_directory())
+        }
     }
 }
 

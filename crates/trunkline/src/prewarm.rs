@@ -1,142 +1,118 @@
-//! `trunkline prewarm`: relation files into the operating system's page cache, and how much of them
-//! was there before and after.
+//! `trunkline prewarm`: relations nearer to who wants them, in `pg_prewarm`'s three ways.
+//!
+//! ```text
+//!   prewarm -D DIR 5/16384                        the main fork of a relation into a buffer pool
+//!   prewarm -D DIR 5/16384 --fork vm              its visibility map
+//!   prewarm -D DIR 5/16384 --first 0 --last 99    its first hundred blocks
+//!   prewarm -D DIR base/5/16384.1 --mode read     a file into the operating system's cache
+//!   prewarm -D DIR --mode prefetch                everything there too, some time soon
+//! ```
+//! What is wrong with a file or a block goes to standard error by name, the rest goes on, and the
+//! exit code says that there was something.
 
-use std::fmt::Write as _;
-use std::path::PathBuf;
+mod buffer;
+mod cache;
+
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use serde::Serialize;
-use trunkline_aio::Residency;
-use trunkline_aio::sync::Arc;
-use trunkline_engine::prewarm::{PrewarmReport, prewarm, select};
-use trunkline_engine::scan::{End, ReadOptions};
+use trunkline_engine::datadir::{DataDir, Problem};
+use trunkline_engine::prewarm::{Choice, Failures, select};
 use trunkline_engine::settings::Settings;
+use trunkline_format::Fork;
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure, message};
-use crate::output::{human_bytes, print, print_json, rate};
-use crate::verify::{JsonIo, relative};
-use crate::watch::{self, Watch};
-use crate::{instance, verify};
+use crate::verify::{self, relative};
 
 /// Where the pages go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
-    /// Into the operating system's cache, by reading.
+    /// Into a buffer pool, each page checked; the pool ends with the command.
+    Buffer,
+    /// Into the operating system's cache, by reading, unchecked.
     Read,
+    /// Into its cache too, but only asked for: the system reads when it likes.
+    Prefetch,
+}
+
+/// Options of the command.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PrewarmArgs {
+    /// Relations such as 5/16384 (database, file number) or 1663/5/16384 (with the tablespace), and
+    /// files such as base/5/16384.1, relative to the data directory or inside it; everything if none
+    /// is named.
+    #[arg(value_name = "RELATION|FILE")]
+    names: Vec<PathBuf>,
+
+    /// Where the pages go.
+    #[arg(long, value_enum, default_value = "buffer")]
+    mode: Mode,
+
+    /// The relations' fork: main, fsm, vm or init [default: main; every fork if no relation is
+    /// named].
+    #[arg(long, value_parser = parse_fork)]
+    fork: Option<Fork>,
+
+    /// The first block of each relation [default: 0].
+    #[arg(long, value_name = "BLOCK", allow_negative_numbers = true)]
+    first: Option<i64>,
+
+    /// The last block of each relation [default: its last].
+    #[arg(long, value_name = "BLOCK", allow_negative_numbers = true)]
+    last: Option<i64>,
+}
+
+/// PostgreSQL's names of forks.
+fn parse_fork(text: &str) -> Result<Fork, &'static str> {
+    let found = Fork::ALL.into_iter().find(|fork| fork.to_string() == text);
+    found.ok_or("invalid fork name; valid fork names are main, fsm, vm and init")
 }
 
 /// Runs the command.
 pub(crate) fn run(
     global: &Global,
     settings: &Settings,
-    Mode::Read: Mode,
-    names: &[PathBuf],
+    args: &PrewarmArgs,
 ) -> Result<Exit, Failure> {
     if settings.io_direct_data() {
-        return Err(Failure::usage("direct reads leave nothing in the cache that prewarm fills")
-            .with_hint("leave io_direct empty"));
+        let text = match args.mode {
+            Mode::Buffer => None,
+            Mode::Read => Some("direct reads leave nothing in the cache that mode \"read\" fills"),
+            Mode::Prefetch => Some("prefetch is not supported with direct I/O"),
+        };
+        if let Some(text) = text {
+            return Err(Failure::usage(text).with_hint("leave io_direct empty"));
+        }
     }
     let dir = verify::open(global)?;
-    let chosen = select(&dir, names).map_err(|error| {
-        Failure::usage(error).with_hint("name a file such as base/5/16384, relative to -D")
-    })?;
-    for problem in &chosen.problems {
-        message(
-            "warning",
-            format_args!("{}: {}", relative(&problem.path, dir.path()), problem.kind),
-        );
-    }
+    let choice =
+        Choice { names: args.names.clone(), fork: args.fork, first: args.first, last: args.last };
+    let chosen = select(&dir, &choice)?;
+    report_problems(&chosen.problems, &dir);
     let trouble = chosen.problems.iter().any(|problem| problem.kind.is_finding());
-    let aio = instance::start(settings)?;
-    let said = aio.method_status().fallbacks.len();
-    let watch = Arc::new(Watch::new(watch::interrupt()?, global));
-    let observer = Arc::clone(&watch) as _;
-    let outcome = prewarm(&aio, &dir, chosen.files, ReadOptions::of(settings), observer);
-    watch.clear();
-    instance::report_fallbacks(&aio.method_status().fallbacks[said..]);
-    let report = outcome?;
-    for (path, text) in &report.failures {
-        message("warning", format_args!("{}: {text}", relative(path, dir.path())));
+    let otherwise = if trouble { Exit::Findings } else { Exit::Good };
+    match args.mode {
+        Mode::Buffer => buffer::run(global, settings, &dir, chosen.targets, otherwise),
+        Mode::Read => cache::read(global, settings, &dir, &chosen.targets, otherwise),
+        Mode::Prefetch => cache::prefetch(global, settings, &dir, chosen.targets, otherwise),
     }
-    let method = aio.method_status().used.name();
-    if global.json {
-        print_json(&Json::new(&report, method))?;
-    } else {
-        print(&text(&report, method))?;
-    }
-    let good = report.failures.is_empty() && !trouble;
-    Ok(watch::ended(report.end, if good { Exit::Good } else { Exit::Findings }))
 }
 
-fn text(report: &PrewarmReport, method: &str) -> String {
-    let cached = |part: Residency| {
-        format!(
-            "{} of {} ({:.1} %)",
-            human_bytes(part.cached),
-            human_bytes(part.total),
-            100.0 * part.fraction()
-        )
-    };
-    let mut text = String::new();
-    let lines = [
-        ("Files", report.files.to_string()),
-        ("Blocks read", report.blocks.to_string()),
-        ("Cached before", cached(report.before)),
-        ("Cached after", cached(report.after)),
-    ];
-    for (name, value) in lines {
-        let _ = writeln!(text, "{:15}{value}", format!("{name}:"));
+fn report_problems(problems: &[Problem], dir: &DataDir) {
+    for problem in problems {
+        let path = relative(&problem.path, dir.path());
+        message("warning", format_args!("{path}: {}", problem.kind));
     }
-    let _ = writeln!(
-        text,
-        "{} in {:.2} s, {}, {method}; {} reads, {:.1} in flight, {} waits for {:.2} s",
-        human_bytes(report.bytes()),
-        report.elapsed.as_secs_f64(),
-        rate(report.bytes_per_second()),
-        report.io.reads,
-        report.io.in_flight,
-        report.io.waits,
-        report.io.wait_time.as_secs_f64(),
-    );
-    text
 }
 
-#[derive(Serialize)]
-struct Json {
-    schema: u32,
-    command: &'static str,
-    complete: bool,
-    files: u64,
-    blocks: u64,
-    failures: u64,
-    bytes_total: u64,
-    bytes_cached_before: u64,
-    bytes_cached_after: u64,
-    bytes: u64,
-    seconds: f64,
-    bytes_per_second: f64,
-    io_method: &'static str,
-    io: JsonIo,
-}
-
-impl Json {
-    fn new(report: &PrewarmReport, method: &'static str) -> Json {
-        Json {
-            schema: 1,
-            command: "prewarm",
-            complete: report.end == End::Complete,
-            files: report.files,
-            blocks: report.blocks,
-            failures: report.failures.len() as u64,
-            bytes_total: report.before.total,
-            bytes_cached_before: report.before.cached,
-            bytes_cached_after: report.after.cached,
-            bytes: report.bytes(),
-            seconds: report.elapsed.as_secs_f64(),
-            bytes_per_second: report.bytes_per_second(),
-            io_method: method,
-            io: JsonIo::new(&report.io),
-        }
+/// Says what could not be had.
+fn report_failures(failures: &Failures, root: &Path) {
+    for (path, text) in &failures.listed {
+        message("warning", format_args!("{}: {text}", relative(path, root)));
+    }
+    let omitted = failures.total - failures.listed.len() as u64;
+    if omitted > 0 {
+        message("warning", format_args!("… and {omitted} more"));
     }
 }

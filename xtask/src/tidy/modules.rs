@@ -15,6 +15,7 @@ const ORDER: &[&str] = &[
     "pool",
     "read_stream",
     "scan",
+    "seq_scan",
     "verify",
     "prewarm",
     "sample",

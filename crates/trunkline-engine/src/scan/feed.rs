@@ -179,7 +179,9 @@ impl Feed {
             match self.open(job, &entry, in_flight) {
                 Ok(Some(file)) => {
                     let (end, failed) = (Cell::new(entry.blocks()), Cell::new(0));
-                    self.current = Some((Rc::new(Reading { entry, file, end, failed }), 0));
+                    let first = job.visitor.skipped(&entry);
+                    job.count(first, 0);
+                    self.current = Some((Rc::new(Reading { entry, file, end, failed }), first));
                 }
                 Ok(None) => {
                     self.put_off = Some(entry);

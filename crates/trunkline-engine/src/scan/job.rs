@@ -94,6 +94,9 @@ pub(crate) struct Outline {
     pub(crate) io: IoSummary,
 }
 
+/// What one thread of a job does.
+pub(crate) type Body = Box<dyn FnOnce(&Job) -> Result<(), JobError> + Send>;
+
 /// The shared state of a job.
 pub(crate) struct Job {
     pub(crate) aio: Aio,
@@ -106,10 +109,10 @@ pub(crate) struct Job {
     done_bytes: AtomicU64,
     stopping: AtomicBool,
     cancellers: Mutex<Vec<Canceller>>,
-    mounts_running: AtomicUsize,
-    /// Nanoseconds that [`Job::read_all`] took; 0 while it goes on.
+    threads_running: AtomicUsize,
+    /// Nanoseconds that [`Job::in_threads`] took; 0 while it goes on.
     reading: AtomicU64,
-    /// The first error of a mount's thread.
+    /// The first error of a thread.
     failure: Mutex<Option<JobError>>,
     /// Counts ends of threads; whoever waits for one sleeps here.
     ended: Futex,
@@ -131,7 +134,7 @@ impl Job {
             done_bytes: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             cancellers: Mutex::default(),
-            mounts_running: AtomicUsize::new(0),
+            threads_running: AtomicUsize::new(0),
             reading: AtomicU64::new(0),
             failure: Mutex::default(),
             ended: Futex::new(0),
@@ -200,14 +203,32 @@ impl Job {
         if self.options.direct {
             mounts.values().try_for_each(|files| self.probe_direct(files))?;
         }
-        let (shares, started) = (mounts.len(), clock::now());
-        for files in mounts.into_values() {
-            self.start_mount(files, shares)?;
+        let shares = mounts.len();
+        let bodies = mounts.into_values().map(|files| -> Body {
+            let combine = self.options.combine_blocks;
+            let share = self.aio.region().frames() / shares as u32;
+            let slots = self.options.slots().min((share / combine) as usize);
+            let limits = mount::Limits { slots, open_files: open_files_max(shares) };
+            Box::new(move |job| mount::read(job, files, limits))
+        });
+        self.in_threads(bodies.collect(), recheck)
+    }
+
+    /// Runs each body in a thread of its own, and waits for all. Calls `recheck` now and then, and
+    /// at the end. The first error of a body stops the others.
+    pub(crate) fn in_threads(
+        self: &Arc<Self>,
+        bodies: Vec<Body>,
+        recheck: impl Fn() -> Result<(), JobError>,
+    ) -> Result<(), JobError> {
+        let started = clock::now();
+        for body in bodies {
+            self.start(body)?;
         }
         let mut next = clock::now().after(RECHECK_EVERY);
         loop {
             let seen = self.ended.word().load(Ordering::SeqCst);
-            if self.mounts_running.load(Ordering::SeqCst) == 0 {
+            if self.threads_running.load(Ordering::SeqCst) == 0 {
                 break;
             }
             let now = clock::now();
@@ -225,19 +246,15 @@ impl Job {
         recheck()
     }
 
-    fn start_mount(self: &Arc<Self>, files: Vec<FileEntry>, shares: usize) -> Result<(), JobError> {
-        let combine = self.options.combine_blocks;
-        let share = self.aio.region().frames() / shares as u32;
-        let slots = self.options.slots().min((share / combine) as usize);
-        let limits = mount::Limits { slots, open_files: open_files_max(shares) };
+    fn start(self: &Arc<Self>, body: Body) -> Result<(), JobError> {
         let job = Arc::clone(self);
-        self.mounts_running.fetch_add(1, Ordering::SeqCst);
+        self.threads_running.fetch_add(1, Ordering::SeqCst);
         let body = move || {
-            if let Err(error) = mount::read(&job, files, limits) {
+            if let Err(error) = body(&job) {
                 job.failure.lock().get_or_insert(error);
                 job.stop();
             }
-            job.mounts_running.fetch_sub(1, Ordering::SeqCst);
+            job.threads_running.fetch_sub(1, Ordering::SeqCst);
             job.signal();
         };
         thread::spawn("reader", body).map(drop).map_err(|error| {
@@ -277,7 +294,7 @@ impl Job {
     }
 
     /// A session to be cancelled when the job stops.
-    pub(super) fn enrol(&self, canceller: Canceller) {
+    pub(crate) fn enrol(&self, canceller: Canceller) {
         let mut cancellers = self.cancellers.lock();
         if self.stopping.load(Ordering::SeqCst) {
             canceller.cancel();
@@ -286,7 +303,7 @@ impl Job {
     }
 
     /// A piece is done with; `arrived` of its blocks were read.
-    pub(super) fn count(&self, blocks: u32, arrived: u32) {
+    pub(crate) fn count(&self, blocks: u32, arrived: u32) {
         self.done_bytes.fetch_add(u64::from(blocks) * BLOCK_SIZE as u64, Ordering::Relaxed);
         self.blocks.fetch_add(u64::from(arrived), Ordering::Relaxed);
     }

@@ -14,6 +14,7 @@ mod fixtures;
 mod jobs;
 mod pool;
 mod prewarm;
+mod seq_scan;
 mod storage;
 mod storage_table;
 mod verify;

@@ -10,7 +10,7 @@ use std::process::Command;
 use trunkline_aio::MethodKind;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::datadir::{DataDir, OpenOptions};
-use trunkline_engine::prewarm::prewarm;
+use trunkline_engine::prewarm::{Choice, prewarm, select};
 use trunkline_engine::scan::{End, ReadOptions, Unobserved};
 use trunkline_engine::verify::Options;
 use trunkline_format::PageBytes;
@@ -148,9 +148,9 @@ fn nothing_is_written() {
             let read = ReadOptions { direct: true, ..READ };
             verified(&aio, &dir, Options { read, ..OPTIONS });
         }
-        let files = dir.relation_files().files;
+        let targets = select(&dir, &Choice::default()).expect("selected").targets;
         let aio = instance(MethodKind::Worker);
-        prewarm(&aio, &dir, files, READ, Arc::new(Unobserved)).expect("prewarmed");
+        prewarm(&aio, &dir, &targets, READ, Arc::new(Unobserved)).expect("prewarmed");
         assert!(census(&data) == before, "pg{major} is not as it was");
     }
 }

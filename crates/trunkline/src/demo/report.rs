@@ -1,15 +1,22 @@
-//! The table, for people and for programs: a row for each method and each place that bytes may come
-//! from, with a bar for the rate, and below it a few handles as `pg_aios` shows them.
+//! The table, for people and for programs: a row for each run, with a bar for the rate, and below it
+//! a few handles as `pg_aios` shows them.
+//!
+//! Rates are compared among runs of one kind: a cached sum would make every cold one look alike.
 
+use std::fmt;
 use std::fmt::Write as _;
 
 use serde::Serialize;
 use trunkline_aio::{IoRow, MethodKind, PageKind};
-use trunkline_engine::sample::Sample;
-use trunkline_engine::scan::{IoSummary, ReadOptions};
+use trunkline_engine::pool::{RelationResidency, Tally};
+use trunkline_engine::read_stream::StreamStats;
+use trunkline_engine::sample::accounts::Accounts;
+use trunkline_engine::scan::IoSummary;
 use trunkline_engine::settings::{IoMethod, Settings};
 
+use super::run::method_name;
 use crate::output::{Table, bar, human_bytes, rate};
+use crate::pooled::{JsonResidency, JsonStreams};
 use crate::verify::JsonIo;
 
 /// Characters of the longest bar.
@@ -18,22 +25,40 @@ const BAR_WIDTH: usize = 20;
 /// Handles of the snapshot that are shown.
 const HANDLES_SHOWN: usize = 6;
 
-/// Where the bytes of a run come from.
+/// A method, and whether past the system's cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    Cold,
-    Cached,
-    Direct,
+pub(super) struct Config {
+    pub(super) asked: IoMethod,
+    pub(super) used: MethodKind,
+    pub(super) direct: bool,
 }
 
-impl Way {
-    pub(super) const ALL: [Way; 3] = [Way::Cold, Way::Cached, Way::Direct];
+impl Config {
+    fn way(self) -> &'static str {
+        if self.direct { "direct" } else { "buffered" }
+    }
+}
 
-    fn name(self) -> &'static str {
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", method_name(self.asked, self.used), self.way())
+    }
+}
+
+/// What was done. In the order of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum What {
+    Prewarm,
+    SumCold,
+    SumCached,
+}
+
+impl What {
+    pub(super) fn name(self) -> &'static str {
         match self {
-            Way::Cold => "cold",
-            Way::Cached => "cached",
-            Way::Direct => "direct",
+            What::Prewarm => "prewarm cold",
+            What::SumCold => "sum cold",
+            What::SumCached => "sum cached",
         }
     }
 }
@@ -41,12 +66,17 @@ impl Way {
 /// The numbers of one run.
 #[derive(Debug)]
 pub(super) struct Row {
+    pub(super) what: What,
+    pub(super) workers: u32,
     pub(super) seconds: f64,
     pub(super) bytes: u64,
     pub(super) cpu_seconds: f64,
-    pub(super) cached_before: f64,
-    pub(super) findings: u64,
+    pub(super) before: RelationResidency,
+    pub(super) streams: StreamStats,
+    pub(super) counts: Tally,
     pub(super) io: IoSummary,
+    /// What a sum found.
+    pub(super) sum: Option<i64>,
 }
 
 impl Row {
@@ -59,6 +89,10 @@ impl Row {
 #[derive(Debug)]
 pub(super) enum Outcome {
     Ran(Row),
+    /// A cold sum, for want of time.
+    LeftOut {
+        workers: u32,
+    },
     /// The file system has no direct I/O; its name.
     NoDirect(String),
 }
@@ -67,29 +101,62 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Demo {
     directory: String,
-    files: usize,
+    scale: u32,
+    rows: u64,
     bytes: u64,
-    options: ReadOptions,
+    expected: i64,
+    buffers: u32,
+    concurrency: [u32; 2],
+    combine_blocks: u32,
     pages: PageKind,
-    runs: Vec<(IoMethod, MethodKind, Way, Outcome)>,
+    runs: Vec<(Config, Outcome)>,
+    wrong: Vec<String>,
     look: Vec<IoRow>,
 }
 
 impl Demo {
-    pub(super) fn new(sample: &Sample, settings: &Settings, pages: PageKind) -> Demo {
+    pub(super) fn new(
+        table: &Accounts,
+        settings: &Settings,
+        buffers: u32,
+        expected: i64,
+        pages: PageKind,
+    ) -> Demo {
         Demo {
-            directory: sample.path.display().to_string(),
-            files: sample.files.len(),
-            bytes: sample.bytes(),
-            options: ReadOptions::of(settings),
+            directory: table.path.display().to_string(),
+            scale: table.scale,
+            rows: table.rows(),
+            bytes: table.bytes(),
+            expected,
+            buffers,
+            concurrency: [
+                settings.effective_io_concurrency(),
+                settings.maintenance_io_concurrency(),
+            ],
+            combine_blocks: settings.io_combine_limit(),
             pages,
             runs: Vec::new(),
+            wrong: Vec::new(),
             look: Vec::new(),
         }
     }
 
-    pub(super) fn add(&mut self, asked: IoMethod, used: MethodKind, way: Way, outcome: Outcome) {
-        self.runs.push((asked, used, way, outcome));
+    pub(super) fn add(&mut self, config: Config, outcome: Outcome) {
+        self.runs.push((config, outcome));
+    }
+
+    /// Something was not as it must be.
+    pub(super) fn note_wrong(&mut self, text: String) {
+        self.wrong.push(text);
+    }
+
+    pub(super) fn wrong(&self) -> &[String] {
+        &self.wrong
+    }
+
+    /// Whether every page was sound and every sum the right one.
+    pub(super) fn is_right(&self) -> bool {
+        self.wrong.is_empty()
     }
 
     /// Keeps a look at the handles; of several, the one that shows most.
@@ -100,25 +167,35 @@ impl Demo {
         }
     }
 
-    /// Whether every page was found to be good.
-    pub(super) fn is_clean(&self) -> bool {
-        self.ran().all(|row| row.findings == 0)
-    }
-
     fn ran(&self) -> impl Iterator<Item = &Row> {
-        self.runs.iter().filter_map(|(_, _, _, outcome)| match outcome {
+        self.runs.iter().filter_map(|(_, outcome)| match outcome {
             Outcome::Ran(row) => Some(row),
-            Outcome::NoDirect(_) => None,
+            Outcome::LeftOut { .. } | Outcome::NoDirect(_) => None,
         })
     }
 
+    /// The runs in the order of the table: by method and way, then by kind, then by workers.
+    fn sorted(&self) -> Vec<&(Config, Outcome)> {
+        let mut runs: Vec<&(Config, Outcome)> = self.runs.iter().collect();
+        runs.sort_by_key(|(config, outcome)| {
+            let place = match outcome {
+                Outcome::Ran(row) => (row.what, row.workers),
+                Outcome::LeftOut { workers } => (What::SumCold, *workers),
+                Outcome::NoDirect(_) => (What::Prewarm, 0),
+            };
+            (config.asked as usize, config.direct, place)
+        });
+        runs
+    }
+
     pub(super) fn text(&self) -> String {
-        let ReadOptions { depth, combine_blocks, .. } = self.options;
+        let [concurrency, maintenance] = self.concurrency;
+        let pool = human_bytes(u64::from(self.buffers) * 8192);
+        let combine = human_bytes(u64::from(self.combine_blocks) * 8192);
         let mut text = format!(
-            "{} files, {}; up to {depth} reads of {} in flight; pages of the window: {}\n\n",
-            self.files,
-            human_bytes(self.bytes),
-            human_bytes(u64::from(combine_blocks) * 8192),
+            "{} rows; pool of {pool} ({} pages of memory); reads of up to {combine}, {concurrency} \
+             in flight for each scan, {maintenance} for prewarm\n\n",
+            self.rows,
             self.pages.name(),
         );
         text.push_str(&self.table());
@@ -128,31 +205,42 @@ impl Demo {
     }
 
     fn table(&self) -> String {
-        let fastest = self.ran().map(Row::rate).fold(0.0, f64::max);
+        let fastest = |what: What| {
+            self.ran().filter(|row| row.what == what).map(Row::rate).fold(0.0, f64::max)
+        };
         let mut table = Table::new(&[
             "io_method",
-            "from",
+            "way",
+            "run",
+            ">workers",
             ">time",
             ">rate",
             "",
+            ">CPU",
+            ">hits",
             ">reads",
-            ">average",
+            ">size",
+            ">prefetch",
+            ">max",
             ">in flight",
             ">waits",
-            ">CPU",
             ">cached",
         ]);
-        for (asked, used, way, outcome) in &self.runs {
-            let method = if asked.name() == used.name() {
-                asked.name().to_owned()
-            } else {
-                format!("{asked} ({used})")
-            };
-            let mut cells = vec![method, way.name().to_owned()];
+        let mut previous = None;
+        for (config, outcome) in self.sorted() {
+            // Names once for each group.
+            let new = previous != Some(*config);
+            previous = Some(*config);
+            let name = |name: String| if new { name } else { String::new() };
+            let mut cells =
+                vec![name(method_name(config.asked, config.used)), name(config.way().to_owned())];
             match outcome {
-                Outcome::Ran(row) => cells.extend(numbers(row, fastest)),
+                Outcome::Ran(row) => cells.extend(numbers(row, fastest(row.what))),
+                Outcome::LeftOut { workers } => {
+                    cells.extend([What::SumCold.name().to_owned(), workers.to_string()]);
+                    cells.extend([String::new(), "left out".to_owned()]);
+                }
                 Outcome::NoDirect(file_system) => {
-                    cells.push(String::new());
                     cells.push(format!("not on {file_system}"));
                 }
             }
@@ -162,13 +250,25 @@ impl Demo {
     }
 
     fn legend(&self) -> String {
-        let findings: u64 = self.ran().map(|row| row.findings).sum();
-        let pages: u64 = self.ran().map(|row| row.bytes / 8192).sum();
-        format!(
-            "\ncold: dropped from the page cache before; direct: past it; cached: how much of the \
-             sample was in it\nat the start. CPU: seconds, all threads. {pages} pages checked, \
-             {findings} bad.\n"
-        )
+        let sums = self.ran().filter(|row| row.sum.is_some()).count();
+        let right = self.ran().filter(|row| row.sum == Some(self.expected)).count();
+        let left_out =
+            self.runs.iter().filter(|(_, run)| matches!(run, Outcome::LeftOut { .. })).count();
+        let mut text = format!(
+            "\nworkers: beside the leader. hits: pages found in the pool. size: blocks of a read. \
+             prefetch, max: pages\npinned ahead. cached: how much of the table was in the pool or \
+             in the system's cache at the start.\nCPU: seconds, all threads. Bars compare runs of \
+             one kind.\n\
+             {right} of {sums} sums of abalance are {}, as they must be.\n",
+            self.expected
+        );
+        if left_out > 0 {
+            let _ = writeln!(
+                text,
+                "{left_out} cold sums were left out for want of time; --full runs them too."
+            );
+        }
+        text
     }
 
     fn handles(&self) -> String {
@@ -222,45 +322,45 @@ impl Demo {
     }
 
     pub(super) fn json(&self) -> impl Serialize + use<> {
-        let run = |(asked, used, way, outcome): &(IoMethod, MethodKind, Way, Outcome)| JsonRun {
-            io_method: asked.name(),
-            io_method_used: used.name(),
-            from: way.name(),
-            unavailable: match outcome {
-                Outcome::Ran(_) => None,
-                Outcome::NoDirect(file_system) => Some(format!("no direct I/O on {file_system}")),
-            },
-            numbers: match outcome {
-                Outcome::Ran(row) => Some(JsonNumbers::new(row)),
-                Outcome::NoDirect(_) => None,
-            },
-        };
         Json {
-            schema: 1,
+            schema: 2,
             command: "demo",
             directory: self.directory.clone(),
-            files: self.files,
+            scale: self.scale,
+            rows: self.rows,
             bytes: self.bytes,
-            effective_io_concurrency: self.options.depth,
-            io_combine_limit_blocks: self.options.combine_blocks,
-            window_pages: self.pages.name(),
-            runs: self.runs.iter().map(run).collect(),
+            sum: self.expected,
+            right: self.is_right(),
+            wrong: self.wrong.clone(),
+            shared_buffers: self.buffers,
+            effective_io_concurrency: self.concurrency[0],
+            maintenance_io_concurrency: self.concurrency[1],
+            io_combine_limit_blocks: self.combine_blocks,
+            pool_pages: self.pages.name(),
+            runs: self.sorted().into_iter().map(JsonRun::new).collect(),
         }
     }
 }
 
 fn numbers(row: &Row, fastest: f64) -> Vec<String> {
-    let average = row.io.bytes.checked_div(row.io.reads).unwrap_or_default();
+    let before = row.before;
+    let cached = before.pool + before.cache - before.both;
+    let percent = 100.0 * cached as f64 / before.blocks.max(1) as f64;
     vec![
+        row.what.name().to_owned(),
+        row.workers.to_string(),
         format!("{:.2} s", row.seconds),
         rate(row.rate()),
         bar(row.rate() / fastest.max(1.0), BAR_WIDTH),
-        row.io.reads.to_string(),
-        human_bytes(average),
-        format!("{:.1}", row.io.in_flight),
-        row.io.waits.to_string(),
         format!("{:.2}", row.cpu_seconds),
-        format!("{:.0} %", row.cached_before * 100.0),
+        row.counts.hits.to_string(),
+        row.streams.ios.to_string(),
+        format!("{:.1}", row.streams.io_size_mean()),
+        format!("{:.1}", row.streams.distance_mean()),
+        row.streams.distance_max.to_string(),
+        format!("{:.1}", row.streams.in_flight_mean()),
+        row.streams.waits.to_string(),
+        format!("{percent:.0} %"),
     ]
 }
 
@@ -269,11 +369,17 @@ struct Json {
     schema: u32,
     command: &'static str,
     directory: String,
-    files: usize,
+    scale: u32,
+    rows: u64,
     bytes: u64,
+    sum: i64,
+    right: bool,
+    wrong: Vec<String>,
+    shared_buffers: u32,
     effective_io_concurrency: u32,
+    maintenance_io_concurrency: u32,
     io_combine_limit_blocks: u32,
-    window_pages: &'static str,
+    pool_pages: &'static str,
     runs: Vec<JsonRun>,
 }
 
@@ -281,11 +387,36 @@ struct Json {
 struct JsonRun {
     io_method: &'static str,
     io_method_used: &'static str,
-    from: &'static str,
+    io_direct: bool,
+    run: &'static str,
+    workers: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     unavailable: Option<String>,
     #[serde(flatten)]
     numbers: Option<JsonNumbers>,
+}
+
+impl JsonRun {
+    fn new((config, outcome): &(Config, Outcome)) -> JsonRun {
+        let (what, workers, unavailable, numbers) = match outcome {
+            Outcome::Ran(row) => (row.what, row.workers, None, Some(JsonNumbers::new(row))),
+            Outcome::LeftOut { workers } => {
+                (What::SumCold, *workers, Some("left out for want of time".to_owned()), None)
+            }
+            Outcome::NoDirect(file_system) => {
+                (What::Prewarm, 0, Some(format!("no direct I/O on {file_system}")), None)
+            }
+        };
+        JsonRun {
+            io_method: config.asked.name(),
+            io_method_used: config.used.name(),
+            io_direct: config.direct,
+            run: what.name(),
+            workers,
+            unavailable,
+            numbers,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -294,8 +425,14 @@ struct JsonNumbers {
     bytes: u64,
     bytes_per_second: f64,
     cpu_seconds: f64,
-    cached_before: f64,
-    findings: u64,
+    sum: Option<i64>,
+    before: JsonResidency,
+    shared_hit_blocks: u64,
+    shared_read_blocks: u64,
+    evictions: u64,
+    reuses: u64,
+    joins: u64,
+    streams: JsonStreams,
     io: JsonIo,
 }
 
@@ -306,8 +443,14 @@ impl JsonNumbers {
             bytes: row.bytes,
             bytes_per_second: row.rate(),
             cpu_seconds: row.cpu_seconds,
-            cached_before: row.cached_before,
-            findings: row.findings,
+            sum: row.sum,
+            before: JsonResidency::new(row.before),
+            shared_hit_blocks: row.counts.hits,
+            shared_read_blocks: row.counts.read_blocks,
+            evictions: row.counts.evictions,
+            reuses: row.counts.reuses,
+            joins: row.counts.joins,
+            streams: JsonStreams::new(&row.streams),
             io: JsonIo::new(&row.io),
         }
     }

@@ -1,141 +1,301 @@
-//! The runs: three methods, each cold, cached and direct, one after the other in one instance, whose
-//! method is switched in between.
+//! The runs, one after the other in one instance and one pool: the method is switched in between,
+//! and whatever is to be cold is dropped from the pool and from the operating system's cache.
+//!
+//! Cold runs of a large table on a slow disk take minutes. So each method and way has its share of
+//! a fixed time; when the next cold run would pass it, the rest of them is left out. What a fast way
+//! does not need the slow ones may use.
 
-use std::path::Path;
 use std::time::Duration;
 
-use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
-use trunkline_aio::sync::{Arc, Mutex};
-use trunkline_aio::{Aio, IoRow};
-use trunkline_engine::prewarm::cached_part;
-use trunkline_engine::sample::Sample;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::sync::Mutex;
+use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use trunkline_aio::{Aio, IoRow, MethodKind};
+use trunkline_engine::pool::ReadError;
+use trunkline_engine::pool::{Pool, Tally};
+use trunkline_engine::prewarm::{BufferOptions, Target, into_pool};
+use trunkline_engine::sample::accounts::{Accounts, accounts_sum};
 use trunkline_engine::scan::{JobError, Observer};
+use trunkline_engine::seq_scan::{SumError, SumOptions, sum};
 use trunkline_engine::settings::{IoMethod, Settings};
-use trunkline_engine::verify::{Options, verify_files};
+use trunkline_engine::storage::{
+    FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage, StorageError,
+};
+use trunkline_format::{BlockNo, FixedColumn, Fork};
 
-use super::report::{Demo, Outcome, Row, Way};
+use super::report::{Config, Demo, Outcome, Row, What};
 use crate::cli::Global;
 use crate::exit::{Failure, message};
 use crate::instance::{self, method_kind};
 use crate::interrupt::Interrupt;
+use crate::pooled;
 use crate::watch::Watch;
 
-/// Runs everything. On an interrupt it returns what there is.
-pub(super) fn all(
-    aio: &Aio,
-    sample: &Sample,
-    global: &Global,
-    settings: &Settings,
-    interrupt: &Interrupt,
-) -> Result<Demo, Failure> {
-    let mut demo = Demo::new(sample, settings, aio.region().page_kind());
-    let mut told = aio.method_status().fallbacks.len();
-    for method in IoMethod::ALL {
-        let status = aio.set_method(method_kind(method));
-        instance::report_fallbacks(status.fallbacks.get(told..).unwrap_or_default());
-        told = status.fallbacks.len();
-        for way in Way::ALL {
-            if interrupt.requested() {
-                return Ok(demo);
+/// Workers beside the leader, as the table shows them.
+pub(super) const WORKERS: [u32; 4] = [0, 1, 2, 4];
+
+/// The order in which cold runs are made, while there is time: the ends of the range first.
+const COLD_ORDER: [u32; 4] = [0, 4, 2, 1];
+
+/// Time for cold runs in all, unless everything is wanted.
+const COLD_TIME: Duration = Duration::from_secs(40);
+
+/// What the runs share.
+pub(super) struct Runs<'r> {
+    aio: &'r Aio,
+    table: &'r Accounts,
+    global: &'r Global,
+    settings: &'r Settings,
+    interrupt: &'r Interrupt,
+    pool: Pool,
+    expected: i64,
+}
+
+impl<'r> Runs<'r> {
+    pub(super) fn new(
+        aio: &'r Aio,
+        table: &'r Accounts,
+        global: &'r Global,
+        settings: &'r Settings,
+        interrupt: &'r Interrupt,
+        buffers: u32,
+    ) -> Result<Runs<'r>, Failure> {
+        let pool = pooled::pool(aio, buffers)?;
+        let expected = accounts_sum(table.scale);
+        Ok(Runs { aio, table, global, settings, interrupt, pool, expected })
+    }
+
+    /// Runs everything; `full` without regard to time. On an interrupt it returns what there is.
+    pub(super) fn all(&self, full: bool) -> Result<Demo, Failure> {
+        let pages = self.aio.region().page_kind();
+        let (buffers, expected) = (self.pool.buffers(), self.expected);
+        let mut demo = Demo::new(self.table, self.settings, buffers, expected, pages);
+        let mut told = self.aio.method_status().fallbacks.len();
+        let mut time = COLD_TIME;
+        let ways = IoMethod::ALL.into_iter().flat_map(|method| [(method, false), (method, true)]);
+        for ((method, direct), ways_left) in ways.zip((1..=6).rev()) {
+            if self.interrupt.requested() {
+                break;
             }
-            let row = one(aio, sample, global, settings, interrupt, way);
-            let outcome = match row {
-                Ok((row, look)) => {
-                    demo.keep_look(look);
-                    Outcome::Ran(row)
-                }
-                Err(JobError::Direct { file_system, .. }) => Outcome::NoDirect(file_system),
-                Err(error) => return Err(error.into()),
-            };
-            demo.add(method, status.used, way, outcome);
+            let status = self.aio.set_method(method_kind(method));
+            instance::report_fallbacks(status.fallbacks.get(told..).unwrap_or_default());
+            told = status.fallbacks.len();
+            let config = Config { asked: method, used: status.used, direct };
+            let share = if full { Duration::MAX } else { time / ways_left };
+            let spent = self.one_way(&mut demo, config, share)?;
+            time = time.saturating_sub(spent);
+        }
+        Ok(demo)
+    }
+
+    /// All runs of one method, buffered or direct; the time that cold ones took.
+    fn one_way(
+        &self,
+        demo: &mut Demo,
+        config: Config,
+        share: Duration,
+    ) -> Result<Duration, Failure> {
+        let relation = self.relation(config.direct);
+        self.make_cold();
+        let mut spent = match self.prewarm(demo, config, &relation) {
+            Ok(elapsed) => elapsed,
+            Err(JobError::Direct { file_system, .. }) => {
+                demo.add(config, Outcome::NoDirect(file_system));
+                return Ok(Duration::ZERO);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let fits = self.pool.buffers() >= self.table.blocks();
+        for workers in WORKERS {
+            // Past the cache and with a small pool, cached is cold.
+            if self.interrupt.requested() || (config.direct && !fits) {
+                break;
+            }
+            self.sum(demo, config, &relation, What::SumCached, workers)?;
+        }
+        let mut last = Duration::ZERO;
+        for workers in COLD_ORDER {
+            if self.interrupt.requested() {
+                break;
+            }
+            if !last.is_zero() && spent.saturating_add(last) > share {
+                demo.add(config, Outcome::LeftOut { workers });
+                continue;
+            }
+            self.make_cold();
+            last = self.sum(demo, config, &relation, What::SumCold, workers)?;
+            spent += last;
+        }
+        Ok(spent)
+    }
+
+    fn relation(&self, direct: bool) -> Relation {
+        let layout = Layout { checksums: true, tablespace_directory: String::new() };
+        let files = Arc::new(FileTable::new(self.settings.max_files_per_process() as usize));
+        let system = Arc::new(KernelFiles::new(self.aio));
+        let storage = Storage::new(&self.table.path, layout, files, system, direct);
+        let locator = RelationLocator {
+            tablespace: Accounts::TABLESPACE,
+            database: Accounts::DATABASE,
+            relfilenode: Accounts::RELATION,
+        };
+        storage.relation(locator, Fork::Main)
+    }
+
+    /// Drops the table from the pool and from the system's cache.
+    fn make_cold(&self) {
+        self.pool.evict_all();
+        if let Err(error) = self.table.evict() {
+            message("warning", format_args!("the cache could not be emptied: {error}"));
         }
     }
-    Ok(demo)
-}
 
-fn one(
-    aio: &Aio,
-    sample: &Sample,
-    global: &Global,
-    settings: &Settings,
-    interrupt: &Interrupt,
-    way: Way,
-) -> Result<(Row, Vec<IoRow>), JobError> {
-    if way != Way::Cached
-        && let Err(error) = sample.evict()
-    {
-        message("warning", format_args!("the cache could not be emptied: {error}"));
+    fn prewarm(
+        &self,
+        demo: &mut Demo,
+        config: Config,
+        relation: &Relation,
+    ) -> Result<Duration, JobError> {
+        let target = Target {
+            locator: relation.locator(),
+            fork: Fork::Main,
+            files: self.table.files.clone(),
+            first: 0,
+            end: BlockNo::MAX,
+        };
+        let (observer, storage) = (self.observer(), relation.storage());
+        let options = BufferOptions::of(self.settings);
+        let cpu = cpu_time();
+        let watching = Arc::clone(&observer) as _;
+        let report = into_pool(&self.pool, storage, None, vec![target], options, watching);
+        let cpu = cpu_time().saturating_sub(cpu);
+        let look = observer.end();
+        let report = report?;
+        let mut counts = Tally::default();
+        report.counts.iter().for_each(|(_, tally)| counts.add(tally));
+        demo.keep_look(look);
+        for (_, text) in &report.failures.listed {
+            demo.note_wrong(format!("{config}: {text}"));
+        }
+        let elapsed = report.elapsed;
+        let row = Row {
+            what: What::Prewarm,
+            workers: 0,
+            seconds: elapsed.as_secs_f64(),
+            bytes: report.bytes(),
+            cpu_seconds: cpu.as_secs_f64(),
+            before: report.before,
+            streams: report.streams,
+            counts,
+            io: report.io,
+            sum: None,
+        };
+        demo.add(config, Outcome::Ran(row));
+        Ok(elapsed)
     }
-    if way == Way::Cached {
-        // The run before has read everything through the cache; what it lost is read again.
-        cache(aio, sample, settings)?;
-    }
-    let cached_before = cached_part(aio, &sample.files).fraction();
-    let mut options = Options::of(settings);
-    options.read.direct = way == Way::Direct;
-    let pieces = sample.bytes() / (u64::from(options.read.combine_blocks) * 8192);
-    let observer = Arc::new(Looking {
-        aio: aio.clone(),
-        watch: Watch::new(interrupt.clone(), global),
-        pieces: AtomicU32::new(0),
-        middle: u32::try_from(pieces / 2).unwrap_or(u32::MAX),
-        look: Mutex::default(),
-    });
-    let cpu = cpu_time();
-    let outcome =
-        verify_files(aio, sample.files.clone(), true, options, Arc::clone(&observer) as _);
-    let cpu = cpu_time().saturating_sub(cpu);
-    observer.watch.clear();
-    let report = outcome?;
-    let look = std::mem::take(&mut *observer.look.lock());
-    let row = Row {
-        seconds: report.elapsed.as_secs_f64(),
-        bytes: report.bytes(),
-        cpu_seconds: cpu.as_secs_f64(),
-        cached_before,
-        findings: report.findings_total(),
-        io: report.io,
-    };
-    Ok((row, look))
-}
 
-/// Reads the sample once, unseen, if it is not cached.
-fn cache(aio: &Aio, sample: &Sample, settings: &Settings) -> Result<(), JobError> {
-    if cached_part(aio, &sample.files).fraction() > 0.999 {
-        return Ok(());
+    fn sum(
+        &self,
+        demo: &mut Demo,
+        config: Config,
+        relation: &Relation,
+        what: What,
+        workers: u32,
+    ) -> Result<Duration, Failure> {
+        let before = self.pool.residency(relation).unwrap_or_default();
+        let options = SumOptions::of(self.settings, FixedColumn::ABALANCE, workers);
+        let observer = self.observer();
+        let cpu = cpu_time();
+        let report = sum(&self.pool, relation, options, Arc::clone(&observer) as _);
+        let cpu = cpu_time().saturating_sub(cpu);
+        demo.keep_look(observer.end());
+        let report = report.map_err(|error| match error {
+            SumError::Read(ReadError::Storage(StorageError::Direct { path, file_system })) => {
+                JobError::Direct { path, file_system }.into()
+            }
+            error => Failure::from(error),
+        })?;
+        let found = report.total.sum;
+        let rows = report.total.rows;
+        let wrong = found != self.expected || rows != self.table.rows() || !report.is_exact();
+        if wrong && !self.interrupt.requested() {
+            let (name, expected) = (what.name(), self.expected);
+            demo.note_wrong(format!(
+                "{config}, {name}, {workers} workers: sum {found} of {rows} rows, expected \
+                 {expected} of {}",
+                self.table.rows()
+            ));
+        }
+        let elapsed = report.elapsed;
+        let row = Row {
+            what,
+            workers,
+            seconds: elapsed.as_secs_f64(),
+            bytes: report.bytes(),
+            cpu_seconds: cpu.as_secs_f64(),
+            before,
+            streams: report.streams,
+            counts: report.counts,
+            io: report.io,
+            sum: Some(found),
+        };
+        demo.add(config, Outcome::Ran(row));
+        Ok(elapsed)
     }
-    let mut options = Options::of(settings);
-    options.read.direct = false;
-    let nobody = Arc::new(trunkline_engine::scan::Unobserved);
-    verify_files(aio, sample.files.clone(), true, options, nobody).map(drop)
+
+    fn observer(&self) -> Arc<Looking> {
+        Arc::new(Looking {
+            aio: self.aio.clone(),
+            watch: Watch::new(self.interrupt.clone(), self.global),
+            total: AtomicU64::new(0),
+            looked: AtomicBool::new(false),
+            look: Mutex::default(),
+        })
+    }
 }
 
 /// Looks at the handles once, in the middle of a run.
 struct Looking {
     aio: Aio,
     watch: Watch,
-    pieces: AtomicU32,
-    middle: u32,
+    total: AtomicU64,
+    looked: AtomicBool,
     look: Mutex<Vec<IoRow>>,
+}
+
+impl Looking {
+    /// Takes the bar off the terminal; what was seen.
+    fn end(&self) -> Vec<IoRow> {
+        self.watch.clear();
+        std::mem::take(&mut *self.look.lock())
+    }
 }
 
 impl Observer for Looking {
     fn begins(&self, files: usize, bytes: u64) {
+        self.total.store(bytes, Ordering::Relaxed);
         self.watch.begins(files, bytes);
     }
 
     fn progressed(&self, bytes: u64) {
         self.watch.progressed(bytes);
-    }
-
-    fn reading(&self, _path: &Path, _first: u32, _blocks: u32) {
-        if self.pieces.fetch_add(1, Ordering::Relaxed) == self.middle {
+        let total = self.total.load(Ordering::Relaxed);
+        let middle = bytes > 0 && bytes < total && bytes >= total / 3;
+        if middle && !self.looked.swap(true, Ordering::Relaxed) {
             *self.look.lock() = self.aio.snapshot();
         }
     }
 
     fn cancelled(&self) -> bool {
         self.watch.cancelled()
+    }
+}
+
+/// Whether the method in force is the one asked for.
+pub(super) fn method_name(asked: IoMethod, used: MethodKind) -> String {
+    match asked.name() == used.name() {
+        true => asked.name().to_owned(),
+        false => format!("{asked} ({used})"),
     }
 }
 

@@ -1,0 +1,125 @@
+//! Sums of a column through the pool: the same whatever the method, the pool and the workers.
+
+use std::fs;
+use std::path::Path;
+
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Aio, Builder};
+use trunkline_engine::pool::{BackendType, Pool, ReadError, Strategy};
+use trunkline_engine::sample::accounts::{Accounts, accounts_sum, create};
+use trunkline_engine::scan::{End, Observer, Unobserved};
+use trunkline_engine::seq_scan::{SumError, SumOptions, SumReport, sum};
+use trunkline_engine::settings::Settings;
+use trunkline_engine::storage::{
+    FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage,
+};
+use trunkline_format::{FixedColumn, Fork};
+
+use crate::jobs::{METHODS, instance};
+
+fn relation(aio: &Aio, root: &Path, direct: bool) -> Relation {
+    let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
+    let (files, system) = (Arc::new(FileTable::new(64)), Arc::new(KernelFiles::new(aio)));
+    let locator = RelationLocator {
+        tablespace: Accounts::TABLESPACE,
+        database: Accounts::DATABASE,
+        relfilenode: Accounts::RELATION,
+    };
+    Storage::new(root, layout, files, system, direct).relation(locator, Fork::Main)
+}
+
+fn options(workers: u32) -> SumOptions {
+    SumOptions::of(&Settings::default(), FixedColumn::ABALANCE, workers)
+}
+
+fn summed(pool: &Pool, relation: &Relation, workers: u32) -> Result<SumReport, SumError> {
+    sum(pool, relation, options(workers), Arc::new(Unobserved))
+}
+
+#[test]
+fn the_same_by_every_way() {
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("temporary directory");
+    let root = home.path().join("accounts");
+    for method in METHODS {
+        let aio = Builder::new().method(method).region_bytes(64 << 20).start().expect("started");
+        let accounts = create(&aio, &root, 1, &mut |_| true).expect("made");
+        let blocks = u64::from(accounts.blocks());
+        for direct in [false, true] {
+            let relation = relation(&aio, &root, direct);
+            for (buffers, strategy) in [(16, Strategy::BulkRead), (7000, Strategy::Normal)] {
+                let pool = Pool::new(&aio, buffers).expect("a pool");
+                for workers in [0, 1, 4] {
+                    let report = summed(&pool, &relation, workers).expect("summed");
+                    let case = format!("{method} {direct} {buffers} {workers}: {report:?}");
+                    assert_eq!((report.end, report.strategy), (End::Complete, strategy), "{case}");
+                    assert_eq!(report.total.sum, accounts_sum(1), "{case}");
+                    assert_eq!((report.total.rows, report.blocks), (100_000, blocks), "{case}");
+                    assert!(report.is_exact() && report.corrupt.is_none(), "{case}");
+                    assert_eq!(report.streams.pages, blocks, "{case}");
+                    let hits = if workers > 0 && buffers > 16 { blocks } else { 0 };
+                    if buffers > 16 {
+                        assert_eq!(report.counts.hits, hits, "{case}");
+                    }
+                }
+                let kinds: Vec<BackendType> =
+                    pool.counts().iter().map(|(key, _)| key.backend).collect();
+                assert!(kinds.contains(&BackendType::BackgroundWorker), "{kinds:?}");
+                assert_eq!(pool.rows().iter().map(|row| row.pins).sum::<u32>(), 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_first_page_that_cannot_be_had_ends_it() {
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("temporary directory");
+    let root = home.path().join("accounts");
+    let aio = instance(METHODS[1]);
+    create(&aio, &root, 1, &mut |_| true).expect("made");
+    let path = root.join("base/5/16385");
+    let mut bytes = fs::read(&path).expect("read");
+    bytes[700 * 8192 + 5000] ^= 1;
+    fs::write(&path, bytes).expect("written");
+    for method in METHODS {
+        let aio = instance(method);
+        let relation = relation(&aio, &root, false);
+        let pool = Pool::new(&aio, 256).expect("a pool");
+        for workers in [0, 3] {
+            let error = summed(&pool, &relation, workers).expect_err("refused");
+            let SumError::Read(ReadError::Corrupt { block: 700, .. }) = error else {
+                panic!("{method}: {error}");
+            };
+        }
+        let mut tolerant = options(2);
+        tolerant.policy.ignore_checksum_failure = true;
+        let report = sum(&pool, &relation, tolerant, Arc::new(Unobserved)).expect("summed");
+        assert_eq!((report.warnings.len(), report.blocks), (1, 1640));
+        assert_eq!(pool.rows().iter().map(|row| row.pins).sum::<u32>(), 0);
+    }
+    fs::remove_file(&path).expect("removed");
+    let relation = relation(&aio, &root, false);
+    let pool = Pool::new(&aio, 256).expect("a pool");
+    let error = summed(&pool, &relation, 1).expect_err("refused");
+    assert!(matches!(error, SumError::Read(ReadError::Storage(_))), "{error}");
+}
+
+#[test]
+fn told_to_stop() {
+    struct Stop;
+    impl Observer for Stop {
+        fn cancelled(&self) -> bool {
+            true
+        }
+    }
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("temporary directory");
+    let root = home.path().join("accounts");
+    for method in METHODS {
+        let aio = instance(method);
+        create(&aio, &root, 1, &mut |_| true).expect("made");
+        let pool = Pool::new(&aio, 64).expect("a pool");
+        let relation = relation(&aio, &root, false);
+        let report = sum(&pool, &relation, options(2), Arc::new(Stop)).expect("stopped");
+        assert_eq!(report.end, End::Cancelled, "{method}");
+        assert!(report.blocks < 1640, "{method}: {}", report.blocks);
+    }
+}
