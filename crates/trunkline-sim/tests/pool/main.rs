@@ -4,8 +4,10 @@
 
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod bad_input;
 mod claims;
 mod corruption;
+mod locks;
 mod rig;
 mod splitting;
 mod streams;

@@ -1,0 +1,251 @@
+//! Files that are not what they were: cut off while a stream looks ahead, a segment missing in the
+//! middle, errors of the storage at every place of a read. Whoever needs the block is told; nothing
+//! stays pinned.
+
+use crate::rig::{Setup, check, check_simulated, page};
+use trunkline_engine::pool::ReadError;
+use trunkline_engine::read_stream::StreamOptions;
+use trunkline_engine::storage::StorageError;
+use trunkline_format::{BLOCK_SIZE, BlockNo, SEGMENT_BLOCKS};
+
+const ALL: [BlockNo; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+
+fn every_kind() -> impl Iterator<Item = StreamOptions> {
+    [(0, 16), (1, 4), (2, 4), (16, 16), (16, 1)].into_iter().flat_map(|(concurrency, combine)| {
+        [(false, false), (true, false), (false, true), (true, true)].map(|(full, unordered)| {
+            StreamOptions { concurrency, combine, full, unordered, ..StreamOptions::default() }
+        })
+    })
+}
+
+/// The relation is cut off after the stream has begun: the blocks that were there in time come, those
+/// that were not are errors that name them, in their turn.
+#[test]
+fn a_relation_is_cut_off_while_a_stream_looks_ahead() {
+    check(Setup { seeds: 3, ..Setup::both() }, |rig| {
+        for options in every_kind() {
+            rig.set_blocks(0, 10);
+            (0..16).for_each(|block| rig.put(0, block, &page(0, block)));
+            rig.pool.evict_all();
+            let mut backend = rig.backend();
+            let mut stream = rig.stream(&backend, &ALL, options);
+            let (mut good, mut bad) = (Vec::new(), Vec::new());
+            for turn in 0.. {
+                if turn == 3 {
+                    rig.set_blocks(0, 8);
+                }
+                match stream.next(&mut backend) {
+                    Ok(None) => break,
+                    Ok(Some(found)) => good.push(found.block),
+                    Err(error) => {
+                        let ReadError::Short { block, bytes, .. } = error else {
+                            panic!("{error}")
+                        };
+                        assert_eq!(bytes, 0);
+                        bad.push(block);
+                    }
+                }
+            }
+            assert!(bad.iter().all(|&block| block >= 8), "{bad:?}");
+            assert!((0..8).all(|block| good.contains(&block)), "{good:?}");
+            let mut seen = [good, bad].concat();
+            if !options.unordered {
+                assert!(seen.len() == 16);
+            }
+            seen.sort_unstable();
+            assert_eq!(seen, ALL);
+            drop(stream);
+            assert_eq!(backend.pins(), 0);
+        }
+    });
+}
+
+/// The file ends within a block: the blocks before it come, of that one a part, of the next nothing.
+#[test]
+fn pg_22_a_file_that_ends_within_a_block() {
+    check(Setup { seeds: 3, ..Setup::both() }, |rig| {
+        rig.create(2, 3);
+        let mut bytes: Vec<u8> = (0..3).flat_map(|block| page(2, block)).collect();
+        bytes.truncate(2 * BLOCK_SIZE + 100);
+        rig.write_segment(2, 0, &bytes);
+        for options in every_kind() {
+            rig.pool.evict_all();
+            let mut backend = rig.backend();
+            let source = trunkline_engine::read_stream::BlockRange::new(0..4);
+            let mut stream = trunkline_engine::read_stream::ReadStream::new(
+                &backend,
+                &rig.relation(2),
+                source,
+                options,
+            );
+            let (mut good, mut errors) = (0, Vec::new());
+            loop {
+                match stream.next(&mut backend) {
+                    Ok(None) => break,
+                    Ok(Some(_)) => good += 1,
+                    Err(error) => errors.push(error.to_string()),
+                }
+            }
+            assert_eq!((good, errors.len()), (2, 2), "{errors:?}");
+            errors.sort();
+            assert!(errors[0].starts_with("could not read block 2 in file"), "{errors:?}");
+            assert!(errors[0].ends_with("read only 100 of 8192 bytes"), "{errors:?}");
+            assert!(errors[1].ends_with("read only 0 of 8192 bytes"), "{errors:?}");
+            drop(stream);
+            assert_eq!(backend.pins(), 0);
+        }
+    });
+}
+
+/// A relation of three segments of which the middle one is missing. (The segments are as short as
+/// the case needs: what is not read need not be there.)
+#[test]
+fn a_segment_is_missing_in_the_middle() {
+    check(Setup { seeds: 3, ..Setup::both() }, |rig| {
+        let third = 2 * SEGMENT_BLOCKS;
+        let bytes: Vec<u8> = (third..third + 3).flat_map(|block| page(0, block)).collect();
+        rig.write_segment(0, 2, &bytes);
+        let list = [14, 15, SEGMENT_BLOCKS, SEGMENT_BLOCKS + 1, third, third + 1, third + 2, 3];
+        for options in every_kind() {
+            rig.pool.evict_all();
+            let mut backend = rig.backend();
+            let mut stream = rig.stream(&backend, &list, options);
+            let (mut good, mut missing) = (Vec::new(), 0);
+            loop {
+                match stream.next(&mut backend) {
+                    Ok(None) => break,
+                    Ok(Some(found)) => good.push(found.block),
+                    Err(error) => {
+                        let ReadError::Storage(StorageError::SegmentMissing { path, block }) =
+                            error
+                        else {
+                            panic!("{error}")
+                        };
+                        assert!(path.ends_with("base/5/16384.1"));
+                        assert!(block == SEGMENT_BLOCKS || block == SEGMENT_BLOCKS + 1);
+                        missing += 1;
+                    }
+                }
+            }
+            good.sort_unstable();
+            assert_eq!((good, missing), (vec![3, 14, 15, third, third + 1, third + 2], 2));
+            drop(stream);
+            let error = backend.read(&rig.relation(0), SEGMENT_BLOCKS).map(drop);
+            assert!(error.is_err());
+            assert_eq!(backend.pins(), 0);
+        }
+    });
+}
+
+/// A read never crosses from one segment into the next.
+#[test]
+fn segments_end_reads() {
+    check_simulated(Setup { seeds: 2, ..Setup::both() }, |rig| {
+        // A file of 1 GiB would be too much to simulate; the end of one is enough.
+        rig.hooks.record();
+        let mut backend = rig.backend();
+        let list = [SEGMENT_BLOCKS - 2, SEGMENT_BLOCKS - 1, SEGMENT_BLOCKS, SEGMENT_BLOCKS + 1];
+        rig.write_segment(0, 1, &[page(0, list[2]), page(0, list[3])].concat());
+        let options = StreamOptions { full: true, ..StreamOptions::default() };
+        let mut stream = rig.stream(&backend, &list, options);
+        for block in list {
+            match stream.next(&mut backend) {
+                Ok(found) => assert_eq!(found.expect("a page").block, block),
+                Err(error) => {
+                    assert_eq!(error.block(), Some(block), "{error}");
+                    assert!(block < SEGMENT_BLOCKS);
+                }
+            }
+        }
+        drop(stream);
+        // What ended short was tried once more, block by block.
+        let reads = rig.reads();
+        assert_eq!(reads[0], (SEGMENT_BLOCKS - 2, 2));
+        assert!(reads.contains(&(0, 2)), "the second segment's offsets begin anew: {reads:?}");
+    });
+}
+
+/// The storage fails on one block: the blocks around it come, that one is an error with its name and
+/// the system's text, whatever else was in the same read.
+#[test]
+fn pg_25_and_26_errors_of_the_storage_hit_their_block_only() {
+    check(Setup { seeds: 3, ..Setup::both() }, |rig| {
+        for (errno, text) in [(5, "Input/output error"), (30, "Read-only file system")] {
+            for options in every_kind() {
+                rig.pool.evict_all();
+                rig.fail(5, errno);
+                let mut backend = rig.backend();
+                for _ in 0..2 {
+                    let mut stream = rig.stream(&backend, &ALL, options);
+                    let seen = rig.drain(&mut backend, &mut stream);
+                    let errors: Vec<_> = seen.iter().filter_map(|it| it.as_ref().err()).collect();
+                    assert_eq!((seen.len(), errors.len()), (16, 1), "{seen:?}, {options:?}");
+                    assert!(errors[0].starts_with("could not read block 5 in file"), "{errors:?}");
+                    assert!(errors[0].contains(text), "{errors:?}");
+                    if !options.unordered {
+                        assert!(seen[5].is_err());
+                    }
+                }
+                // It works again once the storage does.
+                rig.hooks.keep_results();
+                rig.read_ok(&mut backend, 5);
+                assert_eq!(backend.pins(), 1 - 1);
+            }
+        }
+    });
+}
+
+/// Reads that are cut short go on where they ended, to the last block, and see what is bad there.
+#[test]
+fn pg_23_and_24_short_reads_are_continued() {
+    check(Setup { seeds: 3, ..Setup::both() }, |rig| {
+        for keep in [1, 2] {
+            for options in every_kind() {
+                rig.pool.evict_all();
+                rig.damage(6, crate::rig::Damage::Checksum);
+                rig.hooks.change_results(move |_, raw| raw.min(keep * BLOCK_SIZE as i32));
+                let mut backend = rig.backend();
+                let mut stream = rig.stream(&backend, &ALL, options);
+                let seen = rig.drain(&mut backend, &mut stream);
+                let good = seen.iter().filter(|found| found.is_ok()).count();
+                assert_eq!((seen.len(), good), (16, 15), "{seen:?}, {options:?}");
+                let wanted = "invalid page in block 6";
+                assert!(seen.iter().any(|it| it.as_ref().is_err_and(|it| it.starts_with(wanted))));
+                rig.hooks.keep_results();
+            }
+        }
+    });
+}
+
+/// Blocks that no relation has, and a relation that is not there.
+#[test]
+fn blocks_and_relations_that_are_not_there() {
+    check(Setup::both(), |rig| {
+        let mut backend = rig.backend();
+        let error = backend.read(&rig.relation(0), 16).map(drop).expect_err("past the end");
+        assert!(matches!(error, ReadError::Short { block: 16, bytes: 0, .. }), "{error}");
+        for block in [SEGMENT_BLOCKS, BlockNo::MAX - 1, BlockNo::MAX] {
+            let error = backend.read(&rig.relation(0), block).map(drop).expect_err("no such block");
+            assert!(matches!(error, ReadError::Storage(_)), "{error}");
+            assert!(error.to_string().contains("16384"), "{error}");
+        }
+        assert!(backend.read(&rig.relation(7), 0).is_err());
+        assert_eq!(backend.pins(), 0);
+        rig.read_ok(&mut backend, 15);
+    });
+}
+
+/// The source names the last block number there can be, and what would follow it.
+#[test]
+fn a_stream_may_be_asked_for_any_number() {
+    check(Setup::both(), |rig| {
+        for options in every_kind() {
+            let mut backend = rig.backend();
+            let list = [BlockNo::MAX - 1, BlockNo::MAX, 0, 1];
+            let mut stream = rig.stream(&backend, &list, options);
+            let seen = rig.drain(&mut backend, &mut stream);
+            assert_eq!(seen.iter().filter(|found| found.is_ok()).count(), 2, "{seen:?}");
+            assert_eq!(seen.len(), 4);
+        }
+    });
+}
