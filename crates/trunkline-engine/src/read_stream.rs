@@ -390,7 +390,12 @@ impl<S: BlockSource> ReadStream<S> {
             let refused = self.start_overdue(backend).or_else(|| self.look_ahead(backend));
             let at = if self.options.unordered { self.first_usable() } else { 0 };
             if self.queue.is_empty() {
-                return Ok(refused.map_or(Step::End, Step::Blocked));
+                return Ok(match refused {
+                    Some(blocked) => Step::Blocked(blocked),
+                    None if self.is_exhausted() => Step::End,
+                    // Every slot has a read that was let go of: the source was not even asked.
+                    None => Step::Blocked(Blocked::Any),
+                });
             }
             match self.queue.at(at).state {
                 State::Ready { .. } => {

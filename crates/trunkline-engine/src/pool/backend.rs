@@ -199,7 +199,7 @@ impl Backend {
         let limiter = &shared.limiter;
         while !limiter.pin(id) {
             if limiter.is_admitted(id) {
-                limiter.extend_by_one(id);
+                limiter.extend_by_one(id, &shared.notifiers);
                 if limiter.pin(id) {
                     return Ok(());
                 }
@@ -219,7 +219,7 @@ impl Backend {
         let limiter = &shared.limiter;
         while !limiter.pin(id) {
             if limiter.is_admitted(id) {
-                limiter.extend_by_one(id);
+                limiter.extend_by_one(id, &shared.notifiers);
                 if limiter.pin(id) {
                     break;
                 }

@@ -137,7 +137,7 @@ impl Limiter {
 
     /// Raises the permits of a session that is admitted, if that is free and nobody waits, so that
     /// it can book `want` more pins for looking ahead, or a part of them. That is bounded.
-    pub(crate) fn extend(&self, session: u32, want: u32) {
+    pub(crate) fn extend(&self, session: u32, want: u32, notifiers: &Notifiers) {
         let old = self.word(session).load(Ordering::SeqCst);
         let (held, may) = (pins(old), permits(old));
         let wanted = (held + want).min(self.ahead_max.max(1)) + self.guaranteed - 1;
@@ -148,15 +148,32 @@ impl Limiter {
         let free = self.buffers - self.taken().min(self.buffers);
         let grant = short.min(free.div_ceil(2));
         if grant > 0 && self.take(grant) {
-            self.word(session).fetch_add(PERMIT * u64::from(grant), Ordering::SeqCst);
+            self.grant(session, grant, notifiers);
         }
     }
 
     /// Raises the permits of a session that is admitted by one, if there is one that is nobody's.
-    pub(crate) fn extend_by_one(&self, session: u32) {
+    pub(crate) fn extend_by_one(&self, session: u32, notifiers: &Notifiers) {
         if self.is_admitted(session) && self.take(1) {
-            self.word(session).fetch_add(PERMIT, Ordering::SeqCst);
+            self.grant(session, 1, notifiers);
         }
+    }
+
+    /// Hands permits that were taken to a session, unless it has been relieved of all it had
+    /// meanwhile: with fewer than the guarantee it could hold pins and wait to be admitted.
+    fn grant(&self, session: u32, count: u32, notifiers: &Notifiers) {
+        let word = self.word(session);
+        let mut old = word.load(Ordering::SeqCst);
+        while permits(old) > 0 {
+            let new = old + PERMIT * u64::from(count);
+            match word.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return,
+                Err(now) => old = now,
+            }
+        }
+        self.taken.fetch_sub(count, Ordering::SeqCst);
+        // Somebody may have found them taken.
+        self.waiting.notify(notifiers);
     }
 
     /// The most pins that one session may hold for looking ahead.

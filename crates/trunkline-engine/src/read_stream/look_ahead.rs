@@ -113,9 +113,14 @@ impl<S: BlockSource> ReadStream<S> {
         next
     }
 
+    /// Whether the source has no more blocks.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.ended && self.unget.is_none()
+    }
+
     /// Whether another block is to be taken from the source.
     fn wants_more(&self, way: Way) -> bool {
-        if (self.ended && self.unget.is_none()) || !self.may_start(way) {
+        if self.is_exhausted() || !self.may_start(way) {
             return false;
         }
         let (pending, ahead) = (self.queue.pending() as u32, self.pinned + self.advised);
@@ -234,7 +239,7 @@ impl<S: BlockSource> ReadStream<S> {
         let mut booked = u32::from(std::mem::take(&mut self.reserve));
         booked += limiter.pin_ahead(self.session, count - booked);
         if booked < count {
-            limiter.extend(self.session, count - booked);
+            limiter.extend(self.session, count - booked, &self.shared.notifiers);
             booked += limiter.pin_ahead(self.session, count - booked);
         }
         // The one that the consumer waits for may use what is kept for that.
