@@ -165,6 +165,7 @@ impl Probe for Hooks {
         }
         let found = {
             let mut stops = self.stops.lock();
+            stops.retain(|stop| !stop.place.gate.is_open());
             let at = stops.iter().position(|stop| stop.state == to && (stop.filter)(io));
             at.map(|at| stops.remove(at))
         };
@@ -177,6 +178,8 @@ impl Probe for Hooks {
     fn raw_result(&self, io: &Observed, raw: i32) -> i32 {
         let found = {
             let mut results = self.results.lock();
+            // What was released before anybody came is over.
+            results.retain(|(_, place)| !place.gate.is_open());
             let at = results.iter().position(|(filter, _)| filter(io));
             at.map(|at| results.remove(at).1)
         };

@@ -5,8 +5,10 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod bad_input;
+mod cancel;
 mod claims;
 mod corruption;
+mod interleavings;
 mod locks;
 mod rig;
 mod splitting;

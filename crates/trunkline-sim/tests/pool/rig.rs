@@ -79,7 +79,6 @@ pub(crate) struct Bench {
 pub(crate) struct Rig {
     pub(crate) aio: Aio,
     pub(crate) hooks: Arc<Hooks>,
-    pub(crate) plan: Plan,
     pub(crate) pool: Pool,
     pub(crate) storage: Storage,
     pub(crate) bench: Bench,
@@ -246,7 +245,7 @@ impl Rig {
             false => Pool::new(&aio, setup.buffers),
         };
         let pool = pool.expect("a pool");
-        let rig = Self { aio, hooks, plan, pool, storage, bench, system, disk, folder };
+        let rig = Self { aio, hooks, pool, storage, bench, system, disk, folder };
         rig.create(0, setup.blocks);
         rig
     }
@@ -394,6 +393,24 @@ impl Rig {
     /// Holds back the result of the next read that includes a block.
     pub(crate) fn hold(&self, block: BlockNo) -> Held {
         self.hooks.hold_result(move |io| includes(io, block))
+    }
+
+    /// Fills a pool of 16 buffers with reads that nobody waits for, and that do not end until all
+    /// that is held is released: no pin is booked, and no buffer is free.
+    pub(crate) fn fill_with_reads(&self) -> Vec<Held> {
+        assert!(self.is_asynchronous() && self.pool.buffers() == 16);
+        let held = (0..16).map(|_| self.hooks.hold_result(|_| true)).collect();
+        let (mut backend, mut next) = (self.backend(), 0);
+        while next < 16 {
+            let list: Vec<BlockNo> = (next..16).collect();
+            let mut stream = self.start_read(&mut backend, &list);
+            next += stream.stats().io_blocks as BlockNo;
+            stream.let_go();
+        }
+        self.wait_until("every buffer is being read", || {
+            self.pool.rows().iter().filter(|row| row.pins == 1 && row.io.is_some()).count() == 16
+        });
+        held
     }
 
     /// Makes all reads of a block end in an error until `hooks.keep_results`.
