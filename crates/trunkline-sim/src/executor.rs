@@ -54,7 +54,7 @@ impl SimExecutor {
 
 impl Execute for SimExecutor {
     fn execute(&self, request: &mut Request<'_>) -> i32 {
-        let fault = self.plan.next(request.operation);
+        let fault = self.plan.next_for(request);
         self.disk.pass(request.file_id);
         match fault {
             Some(Fault::Delay(time)) => Disk::delay(time),

@@ -11,9 +11,10 @@
 //! ```
 
 use std::time::Duration;
+use trunkline_aio::sync::hash::Map;
 use trunkline_aio::sync::random::Rng;
 use trunkline_aio::sync::{Arc, Mutex};
-use trunkline_aio::{OPERATIONS, Operation};
+use trunkline_aio::{OPERATIONS, Operation, Request};
 
 /// One thing that goes wrong; the table in the crate's documentation says what each does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +94,8 @@ struct State {
     calls: [u64; OPERATIONS.len()],
     struck: u64,
     source: Source,
+    /// What struck, by file and offset, until somebody asks; `None` if nobody will.
+    strikes: Option<Map<(u64, u64), Fault>>,
 }
 
 /// See the module. Clones share the counts.
@@ -116,7 +119,30 @@ impl Plan {
     }
 
     fn of(source: Source) -> Self {
-        Self(Arc::new(Mutex::new(State { calls: [0; OPERATIONS.len()], struck: 0, source })))
+        let calls = [0; OPERATIONS.len()];
+        Self(Arc::new(Mutex::new(State { calls, struck: 0, source, strikes: None })))
+    }
+
+    /// From now on keeps what strikes for [`Plan::take_strike`].
+    #[must_use]
+    pub fn keeping_strikes(self) -> Self {
+        self.0.lock().strikes = Some(Map::default());
+        self
+    }
+
+    /// What has gone wrong with the last execution at an offset of a file, asked once. Tells I/Os
+    /// apart as long as no two of them begin at the same place at the same time.
+    pub fn take_strike(&self, file_id: u64, offset: u64) -> Option<Fault> {
+        self.0.lock().strikes.as_mut()?.remove(&(file_id, offset))
+    }
+
+    /// [`Plan::next`] for a request, whose fault is kept if that is wanted.
+    pub(crate) fn next_for(&self, request: &Request<'_>) -> Option<Fault> {
+        let fault = self.next(request.operation)?;
+        if let Some(strikes) = &mut self.0.lock().strikes {
+            strikes.insert((request.file_id, request.offset), fault);
+        }
+        Some(fault)
     }
 
     /// Counts an execution of `operation` and says what goes wrong with it.

@@ -70,6 +70,7 @@ mod files;
 mod gate;
 mod hooks;
 mod method;
+pub mod pool_workload;
 mod workload;
 
 pub use checker::{BLOCK, Known, Ledger, content};

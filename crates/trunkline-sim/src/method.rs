@@ -135,8 +135,8 @@ impl Device {
     fn admit(&self, core: &Core, mut io: Submitted, rng: &mut Rng) -> Pending {
         core.mark_started(&io);
         let request = core.request(&mut io);
-        let (operation, file_id) = (request.operation, request.file_id);
-        let fault = self.plan.next(operation);
+        let file_id = request.file_id;
+        let fault = self.plan.next_for(&request);
         let usual = Duration::from_micros(rng.below(LATENCY_MAX_US));
         let time = match fault {
             Some(Fault::Delay(time)) => time,
