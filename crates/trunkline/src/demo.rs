@@ -15,6 +15,7 @@
 mod report;
 mod run;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use trunkline_aio::Aio;
@@ -80,10 +81,10 @@ pub(crate) fn run(
     let interrupt = watch::interrupt()?;
     let scale = fitting(&directory, args.scale)?;
     let buffers = buffers.unwrap_or_else(|| pool_for(scale, settings));
+    let aio = pooled::start(settings, buffers, WRITE_BYTES)?;
     if !global.json {
         print(&headline(&directory, scale))?;
     }
-    let aio = pooled::start(settings, buffers, WRITE_BYTES)?;
     let outcome = make(&aio, &directory, scale, global, &interrupt).and_then(|table| {
         let reused = table.reused;
         let runs = run::Runs::new(&aio, &table, global, settings, &interrupt, buffers)?;
@@ -94,6 +95,8 @@ pub(crate) fn run(
     if !args.keep
         && !reused
         && let Err(error) = accounts::remove(&directory)
+        // Somebody else's files, of which the outcome tells.
+        && !matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory)
     {
         message("warning", format_args!("the table in {} stays: {error}", directory.display()));
     }

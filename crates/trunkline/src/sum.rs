@@ -32,7 +32,7 @@ pub(crate) struct SumArgs {
     relation: PathBuf,
 
     /// Where the int4 begins in a row's data, in bytes, if no column before it is null.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(..=8156))]
     offset: u16,
 
     /// The column's number, from 1 [default: as if every column before it were an int4].
@@ -95,7 +95,7 @@ fn report_doubts(report: &SumReport) {
         message("hint", "VACUUM (FREEZE) the table before the server is stopped");
     }
     if total.elsewhere > 0 {
-        let text = "rows are not summed: a column before it is null, or they are older than it";
+        let text = "rows are not summed: a column before it is null, or they have fewer columns";
         message("warning", format_args!("{} {text}", total.elsewhere));
     }
     if let Some((block, item)) = report.corrupt {

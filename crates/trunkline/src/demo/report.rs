@@ -193,7 +193,7 @@ impl Demo {
         let pool = human_bytes(u64::from(self.buffers) * 8192);
         let combine = human_bytes(u64::from(self.combine_blocks) * 8192);
         let mut text = format!(
-            "{} rows; pool of {pool} ({} pages of memory); reads of up to {combine}, {concurrency} \
+            "{} rows; pool of {pool} ({}); reads of up to {combine}, {concurrency} \
              in flight for each scan, {maintenance} for prewarm\n\n",
             self.rows,
             self.pages.name(),
@@ -257,11 +257,17 @@ impl Demo {
         let mut text = format!(
             "\nworkers: beside the leader. hits: pages found in the pool. size: blocks of a read. \
              prefetch, max: pages\npinned ahead. cached: how much of the table was in the pool or \
-             in the system's cache at the start.\nCPU: seconds, all threads. Bars compare runs of \
+             in the system's cache at the start.\nCPU: of all threads. Bars compare runs of \
              one kind.\n\
              {right} of {sums} sums of abalance are {}, as they must be.\n",
             self.expected
         );
+        let fits = u64::from(self.buffers) * 8192 >= self.bytes;
+        if !fits {
+            text.push_str(
+                "The pool is smaller than the table: read directly, nothing of it is cached.\n",
+            );
+        }
         if left_out > 0 {
             let _ = writeln!(
                 text,
@@ -349,10 +355,10 @@ fn numbers(row: &Row, fastest: f64) -> Vec<String> {
     vec![
         row.what.name().to_owned(),
         row.workers.to_string(),
-        format!("{:.2} s", row.seconds),
+        seconds(row.seconds),
         rate(row.rate()),
         bar(row.rate() / fastest.max(1.0), BAR_WIDTH),
-        format!("{:.2}", row.cpu_seconds),
+        seconds(row.cpu_seconds),
         row.counts.hits.to_string(),
         row.streams.ios.to_string(),
         format!("{:.1}", row.streams.io_size_mean()),
@@ -362,6 +368,14 @@ fn numbers(row: &Row, fastest: f64) -> Vec<String> {
         row.streams.waits.to_string(),
         format!("{percent:.0} %"),
     ]
+}
+
+/// Two digits that count.
+fn seconds(seconds: f64) -> String {
+    match seconds {
+        ..0.1 => format!("{:.1} ms", seconds * 1e3),
+        _ => format!("{seconds:.2} s"),
+    }
 }
 
 #[derive(Serialize)]

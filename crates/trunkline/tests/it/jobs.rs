@@ -104,25 +104,164 @@ fn what_cannot_be_verified() {
 }
 
 #[test]
-fn prewarm_files() {
+fn prewarm_into_the_pool() {
     let cluster = cluster(300);
-    let (code, out, err) = run(args(&["prewarm"], &cluster));
+    for method in ["sync", "worker", "io_uring"] {
+        for (direct, way) in [("--io-direct=", "buffered"), ("--io-direct=data", "direct")] {
+            let options = ["prewarm", "--io-method", method, direct, "-c", "shared_buffers=1MB"];
+            let (code, out, err) = run(args(&options, &cluster));
+            assert_eq!((code, err.as_str()), (0, ""), "{out}");
+            for line in [
+                "Relation forks:   1\n",
+                "Blocks prewarmed: 300\n",
+                "Shared buffers:   128 (1.00 MiB)\n",
+                "In the pool:      128 blocks of 300 (42.7 %), before 0\n",
+                &format!(", {method} {way}\nPrefetch: avg="),
+                "\nI/O: count=",
+                "\nstandalone backend  relation  normal ",
+            ] {
+                assert!(out.contains(line), "{line}: {out}");
+            }
+        }
+    }
+    for buffers in [16, 299, 300, 2000] {
+        let buffers_of = buffers.to_string();
+        let options = ["prewarm", "--json", "5/16384", "--shared-buffers", &buffers_of];
+        let (code, out, err) = run(args(&options, &cluster));
+        assert_eq!((code, err.as_str()), (0, ""), "{out}");
+        let report = json(&out);
+        let kept = buffers.min(300);
+        assert_eq!((&report["schema"], &report["mode"]), (&2.into(), &"buffer".into()));
+        assert_eq!(report["after"]["pool"], kept, "{out}");
+        assert_eq!(report["after"]["cache"], 300, "{out}");
+        assert_eq!(report["after"]["both"], kept, "{out}");
+        assert_eq!(report["stat_io"][0]["evictions"], 300 - kept, "{out}");
+        assert_eq!(report["streams"]["pages"], 300, "{out}");
+    }
+    for (options, blocks) in [
+        (&["1663/5/16384", "--first", "7"][..], 293),
+        (&["5/16384", "--first", "7", "--last", "7"], 1),
+        (&["5/16384", "--first", "8", "--last", "7"], 0),
+        (&["base/5/16384", "5/16384"], 300),
+    ] {
+        let (code, out, _) = run(args(&[&["prewarm", "--json"], options].concat(), &cluster));
+        assert_eq!((code, &json(&out)["blocks"]), (0, &blocks.into()), "{out}");
+    }
+}
+
+#[test]
+fn prewarm_into_the_cache() {
+    let cluster = cluster(300);
+    let (code, out, err) = run(args(&["prewarm", "--mode", "read"], &cluster));
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    assert!(out.contains("Blocks read:   300\n"), "{out}");
-    assert!(out.contains("Cached after:  2.34 MiB of 2.34 MiB (100.0 %)\n"), "{out}");
-    let mut named = args(&["prewarm", "--mode", "read", "--json"], &cluster);
-    named.push("base/5/16384".into());
-    let (code, out, _) = run(named);
+    assert!(out.contains("Blocks read:    300\n"), "{out}");
+    assert!(out.contains("Cached after:   2.34 MiB of 2.34 MiB (100.0 %)\n"), "{out}");
+    let read = ["prewarm", "--mode", "read", "--json", "5/16384", "--first=1", "--last=100"];
+    let (code, out, _) = run(args(&read, &cluster));
+    assert_eq!((code, &json(&out)["blocks"]), (0, &100.into()), "{out}");
+    let prefetch = ["prewarm", "--mode", "prefetch", "--json", "base/5/16384"];
+    let (code, out, _) = run(args(&prefetch, &cluster));
     assert_eq!((code, &json(&out)["blocks"]), (0, &300.into()), "{out}");
+    assert_eq!((&json(&out)["mode"], &json(&out)["io"]["reads"]), (&"prefetch".into(), &0.into()));
+}
+
+#[test]
+fn what_cannot_be_prewarmed() {
+    let cluster = cluster(30);
     for (wrong, text) in [
         (vec!["prewarm", "base/5/1"], "no relation file"),
-        (vec!["prewarm", "--io-direct=data"], "direct reads leave nothing"),
+        (vec!["prewarm", "5/1"], "the data directory has no relation 5/1\ntrunkline: hint: name a"),
+        (vec!["prewarm", "--mode=read", "--io-direct=data"], "direct reads leave nothing"),
+        (vec!["prewarm", "--mode=prefetch", "--io-direct=data"], "prefetch is not supported"),
         (vec!["prewarm", "--mode", "fast"], "invalid value"),
+        (vec!["prewarm", "--fork", "nope"], "invalid fork name"),
+        (vec!["prewarm", "5/16384", "--fork", "fsm"], "fork \"fsm\" does not exist"),
+        (vec!["prewarm", "--first", "0"], "block numbers are of relations"),
+        (
+            vec!["prewarm", "5/16384", "--first", "30"],
+            "starting block number must be between 0 and 29 for relation 1663/5/16384",
+        ),
+        (vec!["prewarm", "5/16384", "--first", "-1"], "starting block number must be between 0"),
+        (vec!["prewarm", "5/16384", "--last", "30"], "ending block number must be between 0"),
+        (
+            vec!["prewarm", "--shared-buffers", "15"],
+            "15 8kB is outside the valid range for parameter \"shared_buffers\"",
+        ),
+        (vec!["prewarm", "--shared-buffers", "1 qB"], "invalid value for parameter"),
     ] {
-        let (code, _, err) = run(args(&wrong, &cluster));
-        assert_eq!(code, 2, "{wrong:?}");
+        let (code, out, err) = run(args(&wrong, &cluster));
+        assert_eq!((code, out.as_str()), (2, ""), "{wrong:?}");
         assert!(err.contains(text), "{err}");
     }
+    let (code, out, err) = run(args(&["prewarm", "--shared-buffers", "7TB"], &cluster));
+    assert_eq!((code, out.as_str()), (3, ""));
+    assert!(err.contains("shared_buffers wants 7.00 TiB"), "{err}");
+    assert!(err.contains("trunkline: hint: reduce shared_buffers\n"), "{err}");
+}
+
+#[test]
+fn prewarm_names_what_is_wrong() {
+    let cluster = cluster(40);
+    let mut bytes = (0..40).flat_map(page).collect::<Vec<u8>>();
+    bytes[17 * 8192 + 5000] ^= 1;
+    bytes.extend([0; 100]);
+    cluster.write("base/5/16384", &bytes);
+    // Its segments 0 and 1 are gone.
+    cluster.write("base/5/16385.2", &(262_144..262_150).flat_map(page).collect::<Vec<u8>>());
+    let (code, out, err) = run(args(&["prewarm"], &cluster));
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(out.contains("Blocks prewarmed: 45\n"), "{out}");
+    for line in [
+        "trunkline: warning: base/5/16384: size 327780 is not a multiple of 8192",
+        "trunkline: warning: base/5/16385.1: segment is missing, while segment 2 exists\n",
+        "trunkline: warning: base/5/16384: block 17: invalid page: checksum 0x",
+    ] {
+        assert!(err.contains(line), "{line}: {err}");
+    }
+    cluster.write("base/5/16384", &bytes[..40 * 8192]);
+    for (setting, text) in [
+        ("zero_damaged_pages=on", "warning: invalid page in block 17 of file"),
+        ("ignore_checksum_failure=on", "warning: ignored checksum failure in block 17 of file"),
+    ] {
+        let (code, out, err) =
+            run(args(&["prewarm", "5/16384", "-c", setting, "--json"], &cluster));
+        assert_eq!(code, 0, "{out}{err}");
+        assert!(err.contains(text), "{err}");
+        let report = json(&out);
+        assert_eq!((&report["blocks"], &report["warnings"]), (&40.into(), &1.into()), "{out}");
+    }
+}
+
+#[test]
+fn sums() {
+    let cluster = cluster(300);
+    for options in [&["--workers", "3"][..], &["--shared-buffers", "16"], &["--io-direct=data"]] {
+        let command = [&["sum", "--json", "5/16384", "--offset", "0"], options].concat();
+        let (code, out, err) = run(args(&command, &cluster));
+        assert_eq!((code, err.as_str()), (0, ""), "{out}");
+        let report = json(&out);
+        assert_eq!((&report["sum"], &report["rows"]), (&900.into(), &600.into()), "{out}");
+    }
+    let (code, out, _) = run(args(&["sum", "5/16384", "--offset", "4"], &cluster));
+    assert_eq!(code, 0);
+    assert!(out.starts_with("Sum:      600\nRows:     600\n"), "{out}");
+    for (wrong, expected, text) in [
+        (&["5/1", "--offset", "0"][..], 2, "has no relation 5/1"),
+        (&["5/16384"], 2, "--offset <BYTES>"),
+        (&["5/16384", "--offset", "9000"], 2, "9000 is not in 0..=8156"),
+        (&["5/16384", "--offset", "0", "--workers", "65"], 2, "65 is not in 0..=64"),
+        (&["5/16384", "--offset", "8156"], 1, "600 rows are not summed"),
+    ] {
+        let (code, _, err) = run(args(&[&["sum"], wrong].concat(), &cluster));
+        assert_eq!(code, expected, "{err}");
+        assert!(err.contains(text), "{err}");
+    }
+    let mut bytes = (0..300).flat_map(page).collect::<Vec<u8>>();
+    bytes[17 * 8192 + 5000] ^= 1;
+    cluster.write("base/5/16384", &bytes);
+    let (code, out, err) = run(args(&["sum", "5/16384", "--offset=0", "--workers=2"], &cluster));
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.starts_with("trunkline: error: invalid page in block 17 of file \""), "{err}");
 }
 
 #[test]
@@ -133,6 +272,10 @@ fn nothing_is_written() {
         &["verify"][..],
         &["verify", "--io-direct=data", "--io-method=io_uring"],
         &["prewarm"],
+        &["prewarm", "--io-direct=data", "--shared-buffers", "16"],
+        &["prewarm", "--mode", "read"],
+        &["prewarm", "--mode", "prefetch"],
+        &["sum", "5/16384", "--offset", "8", "--workers", "2"],
         &["inspect", "control"],
     ] {
         assert_eq!(run(args(command, &cluster)).0, 0, "{command:?}");
@@ -210,33 +353,71 @@ fn ctrl_c_ends_with_partial_counts() {
 fn demo_shows_every_way() {
     let home = tempfile::tempdir().expect("temporary directory");
     let run_demo = |extra: &[&str]| {
-        let mut command: Vec<OsString> = vec!["demo".into(), "--size".into(), "16MB".into()];
-        command.extend(["--dir".into(), home.path().join("sample").into()]);
+        let mut command: Vec<OsString> =
+            ["demo", "--scale", "1", "--full"].into_iter().map(Into::into).collect();
+        command.extend(["--dir".into(), home.path().join("table").into()]);
         command.extend(extra.iter().map(Into::into));
         run(command)
     };
-    let (code, out, _) = run_demo(&[]);
-    assert_eq!(code, 0, "{out}");
-    assert!(out.starts_with("trunkline demo: reads 16.0 MiB of PostgreSQL pages"), "{out}");
+    let (code, out, err) = run_demo(&[]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(
+        out.starts_with("trunkline demo: prewarms pgbench_accounts, scale 1, 12.8 MiB"),
+        "{out}"
+    );
     assert_eq!(
         out.lines().filter(|line| line.contains("GB/s") || line.contains("MB/s")).count(),
-        9
+        6 * 9
     );
-    assert!(out.contains(" pages checked, 0 bad."), "{out}");
-    assert!(!home.path().join("sample").exists(), "removed afterwards");
+    assert!(out.contains("48 of 48 sums of abalance are 1345949, as they must be."), "{out}");
+    assert!(!home.path().join("table").exists(), "removed afterwards");
 
     let (code, out, _) = run_demo(&["--json", "--keep"]);
     assert_eq!(code, 0);
     let report = json(&out);
-    assert_eq!(report["runs"].as_array().expect("runs").len(), 9);
-    assert_eq!(report["runs"][1]["from"], "cached");
-    assert_eq!(report["runs"][1]["findings"], 0);
-    assert!(home.path().join("sample/trunkline-sample").exists());
+    let runs = report["runs"].as_array().expect("runs");
+    assert_eq!(
+        (runs.len(), &report["right"], &report["sum"]),
+        (54, &true.into(), &1_345_949.into())
+    );
+    for run in runs.iter().filter(|run| run["run"] == "sum cached") {
+        assert_eq!((&run["shared_hit_blocks"], &run["sum"]), (&1640.into(), &1_345_949.into()));
+    }
+    assert_eq!(
+        (&runs[0]["run"], &runs[0]["streams"]["pages"]),
+        (&"prewarm cold".into(), &1640.into())
+    );
+    assert!(home.path().join("table/trunkline-accounts").exists());
 
+    // Past the cache nothing is cached by a pool that is smaller than the table.
+    let (code, out, err) = run_demo(&["--json", "--shared-buffers", "16"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(json(&out)["runs"].as_array().map(Vec::len), Some(3 * 9 + 3 * 5));
+
+    // A balance that is not the one it must be, in a page that is sound.
+    let path = home.path().join("table/base/5/16385");
+    let mut bytes = fs::read(&path).expect("read");
+    let (first, second) = bytes.split_at_mut(8192);
+    first.copy_from_slice(&second[..8192]);
+    let sum = trunkline_format::page_checksum(&first.try_into().expect("a page"), 0);
+    first[8..10].copy_from_slice(&sum.to_le_bytes());
+    fs::write(&path, bytes).expect("written");
+    let (code, out, err) = run_demo(&[]);
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(out.contains("0 of 48 sums of abalance are 1345949"), "{out}");
+    assert!(err.contains("trunkline: error: sync buffered, sum cached, 0 workers: sum "), "{err}");
+}
+
+#[test]
+fn what_the_demo_refuses() {
     let cluster = cluster(1);
     let refused = run(["demo".into(), "--dir".into(), cluster.path.clone()]);
     assert_eq!(refused.0, 3, "{}", refused.2);
     assert!(refused.2.contains("is not empty and holds no sample"), "{}", refused.2);
+    for wrong in ["--size=1GB", "--scale=0", "--scale=21475", "--scale=x", "--shared-buffers=15"] {
+        let (code, out, err) = run(["demo", "--dir", "/nowhere", wrong]);
+        assert_eq!((code, out.as_str()), (2, ""), "{wrong}: {err}");
+    }
 }
 
 /// A real server, of a cluster made for the test.
