@@ -142,8 +142,12 @@ pub struct ReadStream<S: BlockSource> {
     current: Option<Current<S::Data>>,
     /// Since when a polled consumer waits.
     blocked_since: Option<Time>,
-    /// It waits, polled, for a pin or a buffer.
-    queued: bool,
+    /// It waits, polled, for a pin or a buffer, and has a place in a queue for that.
+    queued: Option<Blocked>,
+    /// The I/O of somebody else for which it waits, polled.
+    joined: Option<WaitRef>,
+    /// It waits, polled, for any of its reads.
+    any: bool,
     tally: Tally,
     cell: Arc<Cell>,
     stats: StreamStats,
@@ -218,12 +222,12 @@ impl<S: BlockSource> ReadStream<S> {
         let reads = options.concurrency.clamp(1, 1000);
         // One more than can be in flight, so that a read can start while the pages of the one
         // before are still being used.
-        let blocks = (options.concurrency + 1).saturating_mul(combine);
+        let blocks = (options.concurrency.min(1000) + 1).saturating_mul(combine);
         let ring = options.strategy.ring_size(blocks, shared.count()).map(Ring::new);
         let ring_max = ring.as_ref().map_or(u32::MAX, Ring::size);
         let ahead = blocks.min(shared.limiter.ahead_max()).min(ring_max);
         let distances = Distances::new(ahead, combine, options.full);
-        let capacity = (distances.ahead_max() + distances.combine_max()) as usize;
+        let capacity = look_ahead::queue_capacity(&distances);
         let key = backend.key(relation, options.strategy);
         Self {
             session: backend.session_id(),
@@ -246,7 +250,9 @@ impl<S: BlockSource> ReadStream<S> {
             reserve: false,
             current: None,
             blocked_since: None,
-            queued: false,
+            queued: None,
+            joined: None,
+            any: false,
             tally: Tally::default(),
             cell: shared.stats.cell(key),
             stats: StreamStats { capacity: distances.ahead_max(), ..StreamStats::default() },
@@ -302,6 +308,7 @@ impl<S: BlockSource> ReadStream<S> {
         backend: &mut Backend,
     ) -> Poll<Result<Option<StreamPage<'_, S::Data>>, ReadError>> {
         self.let_current_go();
+        self.leave_queue();
         loop {
             let step = self.step(backend);
             if !matches!(step, Ok(Step::Blocked(_))) {
@@ -313,9 +320,16 @@ impl<S: BlockSource> ReadStream<S> {
                 Step::Blocked(blocked) => blocked,
             };
             self.blocked_since.get_or_insert_with(clock::now);
-            self.queued = matches!(blocked, Blocked::Pin | Blocked::Buffer);
             ready!(self.poll_wait(context, backend, blocked))?;
-            self.queued = false;
+        }
+    }
+
+    /// Gives up the place in a queue that an earlier poll has taken.
+    fn leave_queue(&mut self) {
+        match self.queued.take() {
+            Some(Blocked::Pin) => self.shared.limiter.waiting.remove(self.session),
+            Some(Blocked::Buffer) => self.shared.hungry.remove(self.session),
+            _ => {}
         }
     }
 
@@ -468,6 +482,7 @@ impl<S: BlockSource> ReadStream<S> {
             self.reads.finish(slot, outcome, &mut self.tally, |_, _, _| {});
             return;
         };
+        let waited = flight.waited || std::mem::take(&mut self.any);
         let (queue, relation) = (&mut self.queue, &self.relation);
         let (ready, unordered) = (&mut self.ready, self.options.unordered);
         let pinned = &mut self.pinned;
@@ -505,8 +520,8 @@ impl<S: BlockSource> ReadStream<S> {
             entry.state = state;
             sequence += 1;
         });
-        self.distances.read_ended(flight.waited);
-        self.stats.waits += u64::from(flight.waited);
+        self.distances.read_ended(waited);
+        self.stats.waits += u64::from(waited);
     }
 
     /// Somebody's read that brings an entry's page has ended.
@@ -550,10 +565,10 @@ impl<S: BlockSource> ReadStream<S> {
                 backend.swap_tally(&mut self.tally);
             }
             Blocked::Any => {
-                self.flights.iter_mut().flatten().for_each(|flight| flight.waited = true);
                 let operations = &mut self.reads.operations;
                 let (slot, outcome) =
                     backend.timed(|backend| (true, backend.session.wait_any(operations)))?;
+                self.any = true;
                 backend.swap_tally(&mut self.tally);
                 self.read_ended(backend, slot, outcome);
                 backend.swap_tally(&mut self.tally);
@@ -595,22 +610,29 @@ impl<S: BlockSource> ReadStream<S> {
                 Poll::Ready(Ok(()))
             }
             Blocked::Any => {
-                self.flights.iter_mut().flatten().for_each(|flight| flight.waited = true);
+                self.any = true;
                 let (slot, outcome) = ready!(backend.session.poll_any(context, operations))?;
                 self.read_ended(backend, slot, outcome);
                 Poll::Ready(Ok(()))
             }
             Blocked::Joined(io) => {
-                ready!(backend.session.poll_join(context, io))?;
-                self.join_waited();
-                Poll::Ready(Ok(()))
+                if self.joined.replace(io) != Some(io) {
+                    self.join_waited();
+                }
+                backend.session.poll_join(context, io).map_err(ReadError::from)
             }
             Blocked::Pin => {
-                ready!(backend.poll_book(context))?;
+                let polled = backend.poll_book(context);
+                self.queued = polled.is_pending().then_some(blocked);
+                ready!(polled)?;
                 self.reserve = true;
                 Poll::Ready(Ok(()))
             }
-            Blocked::Buffer => backend.poll_for_buffer(context).map_err(ReadError::from),
+            Blocked::Buffer => {
+                let polled = backend.poll_for_buffer(context);
+                self.queued = polled.is_pending().then_some(blocked);
+                polled.map_err(ReadError::from)
+            }
             Blocked::Handle => {
                 let acquired = backend.session.poll_acquire(context, Class::Foreground);
                 acquired.map(|acquired| acquired.map(drop).map_err(|Cancelled| Cancelled.into()))
@@ -627,8 +649,6 @@ impl<S: BlockSource> Drop for ReadStream<S> {
     fn drop(&mut self) {
         self.let_go();
         self.show_counts();
-        if self.queued {
-            self.shared.leave_queues(self.session);
-        }
+        self.leave_queue();
     }
 }

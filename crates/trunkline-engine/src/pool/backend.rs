@@ -213,7 +213,8 @@ impl Backend {
         Ok(())
     }
 
-    /// Books one pin if it is granted now; otherwise the task is woken when it may be.
+    /// Books one pin if it is granted now; otherwise the task is woken when it may be, and has a place
+    /// in `waiting` until the caller takes it out.
     pub(crate) fn poll_book(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ReadError>> {
         let (shared, id) = (Arc::clone(&self.shared), self.session.id());
         let limiter = &shared.limiter;
@@ -237,7 +238,8 @@ impl Backend {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether some buffer may be had; otherwise the task is woken when it may be.
+    /// Whether some buffer may be had; otherwise the task is woken when it may be, and has a place in
+    /// `hungry` until the caller takes it out.
     pub(crate) fn poll_for_buffer(
         &mut self,
         context: &mut Context<'_>,
@@ -361,13 +363,11 @@ impl Backend {
     ) -> Result<(), Cancelled> {
         let (shared, buffer, id) = (pin.shared, pin.buffer, self.session.id());
         shared.waiting.begin(id, buffer);
-        let waited = self.timed(|backend| {
-            let free = || {
-                // Anew each time: whoever woke us took the note away.
-                shared.word(buffer).announce_waiter();
-                shared.word(buffer).could_lock(mode, cleanup)
-            };
-            (true, backend.session.wait_for(free))
+        // Not counted with the waits for pages: nothing is read meanwhile.
+        let waited = self.session.wait_for(|| {
+            // Anew each time: whoever woke us took the note away.
+            shared.word(buffer).announce_waiter();
+            shared.word(buffer).could_lock(mode, cleanup)
         });
         shared.waiting.end(id);
         waited
@@ -410,7 +410,6 @@ impl Drop for Backend {
     fn drop(&mut self) {
         self.show_counts();
         let id = self.session.id();
-        self.shared.leave_queues(id);
         self.shared.limiter.give_up(id, &self.shared.notifiers);
     }
 }

@@ -54,6 +54,8 @@ pub(super) mod code {
     pub(in super::super) const ZEROED: u32 = 2;
     pub(in super::super) const IGNORED: u32 = 3;
     pub(in super::super) const BAD: u32 = 4;
+    /// Set beside the code if the checksum was wrong.
+    pub(in super::super) const CHECKSUM_FAILED: u32 = 8;
 }
 
 /// The callback of one issuer's reads.
@@ -110,19 +112,22 @@ impl Callback for ReadCallback {
         let (mut bad, mut warned) = (0, 0);
         for at in 0..blocks {
             let buffer = io.data[HEADER + at] as u32;
-            let mut code = code::UNREAD;
+            let (mut code, mut failed) = (code::UNREAD, 0);
             if at < read {
                 let block = first + at as BlockNo;
                 let (verdict, judged) =
                     self.shared.with_incoming(buffer, io, |page| judge(page, block, policy));
                 code = judged;
+                if verdict.is_checksum_failure() {
+                    failed = code::CHECKSUM_FAILED;
+                }
                 if code != code::VALID {
                     self.keep(buffer, verdict);
                 }
                 bad += u32::from(code == code::BAD);
                 warned += u32::from(matches!(code, code::ZEROED | code::IGNORED));
             }
-            io.data[HEADER + at] |= u64::from(code) << 32;
+            io.data[HEADER + at] |= u64::from(code | failed) << 32;
             self.shared.finish_read(buffer, !matches!(code, code::UNREAD | code::BAD));
         }
         let whole = (read * BLOCK_SIZE) as u32;

@@ -43,6 +43,11 @@ impl Frames {
         Self { lease, start }
     }
 
+    /// Whether an I/O's frame numbers count in the region that these frames are of.
+    pub(crate) fn are_for(&self, io: &Io<'_>) -> bool {
+        io.owns(&self.lease)
+    }
+
     /// Number of the buffer's frame within the region.
     fn number(&self, buffer: u32) -> u32 {
         self.lease.first_frame() + buffer
@@ -167,7 +172,7 @@ impl Shared {
         operations: &mut Operations,
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
-        assert!(io.owns(&self.frames.lease), "a session of another instance than the pool's");
+        assert!(self.frames.are_for(&io), "a session of another instance than the pool's");
         buffers.iter().for_each(|&buffer| self.assert_claimed(buffer, io.wait_ref()));
         let frames = buffers.iter().map(|&buffer| self.frames.number(buffer));
         // SAFETY: each frame's page is claimed for this I/O, as just asserted: it is not valid, so

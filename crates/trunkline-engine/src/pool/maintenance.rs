@@ -147,7 +147,7 @@ impl Backend {
                 // Another session that forgets the same pages must not wait for our pin.
                 shared.unpin(buffer);
                 match io {
-                    Some(io) => self.join(io)?,
+                    Some(io) => self.session.join(io)?,
                     None => self.wait_for_no_pin(buffer, wanted)?,
                 }
             }
@@ -165,14 +165,11 @@ impl Backend {
         let shared = trunkline_aio::sync::Arc::clone(&self.shared);
         let (id, descriptor) = (self.session.id(), &shared.buffers[buffer as usize]);
         shared.waiting.begin(id, buffer);
-        let waited = self.timed(|backend| {
-            let gone = || {
-                descriptor.word.announce_waiter();
-                let seen = descriptor.word.load();
-                let ours = seen.has(flag::TAG_VALID) && wanted(descriptor.tag());
-                seen.pins() == 0 || !ours
-            };
-            (true, backend.session.wait_for(gone))
+        let waited = self.session.wait_for(|| {
+            descriptor.word.announce_waiter();
+            let seen = descriptor.word.load();
+            let ours = seen.has(flag::TAG_VALID) && wanted(descriptor.tag());
+            seen.pins() == 0 || !ours
         });
         shared.waiting.end(id);
         waited

@@ -5,8 +5,8 @@
 //!     first is valid ────────────────────────▶ Hit: one block
 //!     somebody reads it ─────────────────────▶ Joined: one block, wait by reference
 //!     else, as many as follow it that nobody has or reads, within one segment
-//!       buffers for the missing ones    (may not be had: NoBuffer)
 //!       a handle                        (may not be had: NoHandle)
+//!       buffers for the missing ones    (may not be had: NoBuffer)
 //!       claim block by block, until one is somebody else's
 //!       issue ───────────────────────────────▶ Issued: so many blocks
 //! ```
@@ -149,23 +149,34 @@ impl Reads {
                     return Ok(Start::Hit(found.buffer));
                 }
                 if found.seen.has(flag::IO_IN_PROGRESS) {
-                    match self.shared.buffers[found.buffer as usize].io_in_progress() {
-                        Some(io) => return Ok(Start::Joined(found.buffer, io)),
-                        None => {
-                            self.shared.unpin(found.buffer);
-                            continue;
-                        }
+                    match self.somebody_elses(found, tally) {
+                        Some(start) => return Ok(start),
+                        None => continue,
                     }
                 }
             }
-            let started = self.start_missing(session, want, head, ring.as_deref_mut(), tally);
-            match started {
-                // Somebody else was faster with the first block.
-                Ok(None) => {}
-                Ok(Some(start)) => return Ok(start),
-                Err(error) => return Err(error),
+            // None: somebody else was faster with the first block, and has failed since.
+            if let Some(start) =
+                self.start_missing(session, want, head, ring.as_deref_mut(), tally)?
+            {
+                return Ok(start);
             }
         }
+    }
+
+    /// What to do with a page that somebody else has or reads, and that is pinned; `None` if he has
+    /// failed with it, and the pin is given back.
+    fn somebody_elses(&self, found: Found, tally: &mut Tally) -> Option<Start> {
+        let descriptor = &self.shared.buffers[found.buffer as usize];
+        if let Some(io) = descriptor.io_in_progress() {
+            return Some(Start::Joined(found.buffer, io));
+        }
+        if descriptor.word.load().has(flag::VALID) {
+            tally.hits += 1;
+            return Some(Start::Hit(found.buffer));
+        }
+        self.shared.unpin(found.buffer);
+        None
     }
 
     /// Starts a read from a first block that is nobody's; `head` is its buffer if it has one.
@@ -179,6 +190,10 @@ impl Reads {
     ) -> Result<Option<Start>, ReadError> {
         let shared = Arc::clone(&self.shared);
         let give_back_head = || head.iter().for_each(|found| shared.unpin(found.buffer));
+        if !want.relation.is_open(want.first) {
+            // Opening a file may take long: what is staged must not wait for it.
+            session.submit();
+        }
         let located = match want.relation.locate(want.first) {
             Ok(located) => located,
             Err(error) => {
@@ -187,6 +202,15 @@ impl Reads {
             }
         };
         let (count, missing) = self.extent(want, head.is_some(), located.blocks_left);
+        let Some(&slot) = self.idle.last() else {
+            unreachable!("a read started without an idle slot");
+        };
+        // First the handle: buffers that are taken lose their pages.
+        let Some(mut handle) = session.try_acquire(want.class) else {
+            give_back_head();
+            return Ok(Some(Start::NoHandle));
+        };
+        assert!(shared.frames.are_for(&handle), "a session of another instance than the pool's");
         self.empties.clear();
         if missing > 0 {
             shared.take_empty(missing, ring, tally, &mut self.empties);
@@ -194,20 +218,12 @@ impl Reads {
         if self.empties.is_empty() && head.is_none() {
             return Ok(Some(Start::NoBuffer));
         }
-        let Some(&slot) = self.idle.last() else {
-            unreachable!("a read started without an idle slot");
-        };
-        let Some(mut handle) = session.try_acquire(want.class) else {
-            give_back_head();
-            self.empties.drain(..).for_each(|buffer| shared.unpin(buffer));
-            return Ok(Some(Start::NoHandle));
-        };
         if want.needed_now {
             handle = handle.needed_now();
         }
-        self.claim(want, head, count, slot, handle.wait_ref());
-        if self.runs[slot].buffers.is_empty() {
-            return Ok(None);
+        if let Some(found) = self.claim(want, head, count, slot, handle.wait_ref()) {
+            drop(handle);
+            return Ok(self.somebody_elses(found, tally));
         }
         let words = want.policy.word(want.relation.storage().checksums());
         self.describe(slot, want.first, words);
@@ -247,7 +263,7 @@ impl Reads {
     }
 
     /// Claims block after block for the I/O until one is somebody else's or buffers run out. What
-    /// was not needed is given back.
+    /// was not needed is given back. If it is the first that is somebody else's: that, pinned.
     fn claim(
         &mut self,
         want: &Want<'_>,
@@ -255,12 +271,13 @@ impl Reads {
         count: u32,
         slot: usize,
         io: WaitRef,
-    ) {
+    ) -> Option<Found> {
         let shared = &self.shared;
         let claimed = &mut self.runs[slot].buffers;
         claimed.clear();
         let mut empties = self.empties.drain(..);
         let mut spare = empties.next();
+        let mut first_is_taken = None;
         for at in 0..count {
             let tag = want.tag.at(want.first + at);
             let known = match head {
@@ -285,13 +302,18 @@ impl Reads {
             };
             let descriptor = &shared.buffers[known.buffer as usize];
             if descriptor.word.start_read() != StartRead::Claimed {
-                shared.unpin(known.buffer);
+                if at == 0 {
+                    first_is_taken = Some(known);
+                } else {
+                    shared.unpin(known.buffer);
+                }
                 break;
             }
             descriptor.set_io(io);
             claimed.push(known.buffer);
         }
         spare.into_iter().chain(empties).for_each(|buffer| shared.unpin(buffer));
+        first_is_taken
     }
 
     /// Writes the data words for the callback.
@@ -325,13 +347,13 @@ impl Reads {
             unreachable!("the outcome of slot {slot} was taken");
         };
         for (at, &buffer) in run.buffers.iter().enumerate() {
-            let code = (words[HEADER + at] >> 32) as u32;
+            let word = (words[HEADER + at] >> 32) as u32;
+            let code = word & !code::CHECKSUM_FAILED;
             let verdict = match code {
                 code::UNREAD | code::VALID => None,
                 _ => self.callback.take_verdict(buffer),
             };
-            let wrong_sum = verdict.is_some_and(PageVerdict::is_checksum_failure);
-            tally.checksum_failures += u64::from(wrong_sum);
+            tally.checksum_failures += u64::from(word & code::CHECKSUM_FAILED != 0);
             let end = match (code, failed) {
                 (_, Some(errno)) => BlockEnd::Failed { errno, alone },
                 (code::VALID, _) => BlockEnd::Valid,

@@ -7,35 +7,33 @@
 
 use trunkline_aio::Notifiers;
 use trunkline_aio::limits::SESSIONS_MAX;
-use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
 
-/// Sessions that want to be told.
+/// Sessions that want to be told. A session can be in it several times, once for each of its streams
+/// that waits.
 #[derive(Debug)]
 pub(crate) struct SessionSet {
-    bits: [AtomicU64; SESSIONS_MAX / 64],
+    places: Box<[AtomicU32]>,
     count: AtomicU32,
 }
 
 impl SessionSet {
     pub(crate) fn new() -> Self {
-        Self { bits: [const { AtomicU64::new(0) }; SESSIONS_MAX / 64], count: AtomicU32::new(0) }
+        let places = (0..SESSIONS_MAX).map(|_| AtomicU32::new(0)).collect();
+        Self { places, count: AtomicU32::new(0) }
     }
 
-    /// Adds a session. Look again after this.
+    /// Adds a session, once more if it is there. Look again after this.
     pub(crate) fn insert(&self, session: u32) {
-        let bit = 1 << (session % 64);
-        let old = self.bits[session as usize / 64].fetch_or(bit, Ordering::SeqCst);
-        if old & bit == 0 {
-            self.count.fetch_add(1, Ordering::SeqCst);
-        }
+        self.places[session as usize].fetch_add(1, Ordering::SeqCst);
+        self.count.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Takes a session out once.
     pub(crate) fn remove(&self, session: u32) {
-        let bit = 1 << (session % 64);
-        let old = self.bits[session as usize / 64].fetch_and(!bit, Ordering::SeqCst);
-        if old & bit != 0 {
-            self.count.fetch_sub(1, Ordering::SeqCst);
-        }
+        let old = self.places[session as usize].fetch_sub(1, Ordering::SeqCst);
+        assert!(old > 0, "session {session} taken out of a queue that it is not in");
+        self.count.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Whether there is anybody.
@@ -45,11 +43,12 @@ impl SessionSet {
 
     /// Tells everybody to look again; they stay in the set.
     pub(crate) fn notify(&self, notifiers: &Notifiers) {
-        for (at, word) in self.bits.iter().enumerate() {
-            let mut bits = word.load(Ordering::SeqCst);
-            while bits != 0 {
-                notifiers.notify(at as u32 * 64 + bits.trailing_zeros());
-                bits &= bits - 1;
+        if self.is_empty() {
+            return;
+        }
+        for (session, places) in self.places.iter().enumerate() {
+            if places.load(Ordering::SeqCst) > 0 {
+                notifiers.notify(session as u32);
             }
         }
     }

@@ -89,14 +89,6 @@ impl Shared {
         self.limiter.unpin(session, 1, &self.notifiers);
     }
 
-    /// The session waits no longer for admission or for a buffer, unless another of its streams
-    /// does, which then looks again.
-    pub(crate) fn leave_queues(&self, session: u32) {
-        self.limiter.waiting.remove(session);
-        self.hungry.remove(session);
-        self.notifiers.notify(session);
-    }
-
     /// The one place where the ends of pins are made known: a session's, or an I/O's, whichever
     /// thread ends it.
     fn after_unpin(&self, buffer: u32, unpinned: Unpinned) {
@@ -126,7 +118,8 @@ impl Shared {
     pub(crate) fn has_unpinned(&self) -> bool {
         self.buffers.iter().any(|descriptor| {
             let seen = descriptor.word.load();
-            seen.pins() == 0 && !seen.any(flag::DIRTY | flag::IO_IN_PROGRESS)
+            let free = seen.pins() == 0 && !seen.is_locked();
+            free && !seen.any(flag::DIRTY | flag::IO_IN_PROGRESS)
         })
     }
 

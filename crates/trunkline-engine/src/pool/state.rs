@@ -195,6 +195,7 @@ impl BufferWord {
     pub(crate) fn unpin(&self) -> Unpinned {
         let old = Seen(self.0.fetch_sub(PIN, Ordering::SeqCst));
         assert!(old.pins() > 0, "a pin given back twice");
+        assert!(old.pins() > 1 || !old.is_locked(), "the last pin given back before the lock");
         let left = old.pins() - 1;
         // Who waits to be the only one, or for the page to be gone, looks again now.
         let wake = left <= 1 && old.has(flag::WAITERS) && self.take_waiters();

@@ -11,6 +11,7 @@
 //! the system what it will want, and reads when the page's turn has come; of blocks in a row the
 //! system finds out by itself, as PostgreSQL leaves it to.
 
+use super::distance::Distances;
 use super::queue::State;
 use super::{BlockSource, Blocked, Flight, ReadStream};
 use crate::pool::read::{Start, Want};
@@ -27,6 +28,12 @@ enum Way {
     Advice,
     /// One read at a time, when it is needed.
     None,
+}
+
+/// Entries of the queue at most: what may be pinned and gathered, and as many again for the holes
+/// that an unordered stream leaves, and for blocks that were let go of.
+pub(super) fn queue_capacity(distances: &Distances) -> usize {
+    2 * (distances.ahead_max() + distances.combine_max()) as usize
 }
 
 impl<S: BlockSource> ReadStream<S> {
@@ -131,7 +138,7 @@ impl<S: BlockSource> ReadStream<S> {
     /// Whether the consumer's wish for reads in flight leaves room for one more, and the queue for
     /// more blocks: an unordered one may have holes.
     fn may_start(&self, way: Way) -> bool {
-        let room = self.queue.len() < 4 * self.distances.ahead_max() as usize + 4;
+        let room = self.queue.len() < queue_capacity(&self.distances);
         match way {
             Way::Reads => room && self.reads.has_idle(),
             Way::Advice => room && self.advised < self.distances.ahead_max(),

@@ -104,6 +104,12 @@ impl Relation {
         Ok(Located { file, offset, blocks_left })
     }
 
+    /// Whether the segment that holds `block` is open now, so that [`Relation::locate`] need not ask
+    /// the system.
+    pub fn is_open(&self, block: BlockNo) -> bool {
+        self.storage.files().peek(&self.key(segment_of(block).0)).is_some()
+    }
+
     /// Why `block` could not be read, when a read ended before it: the file is shorter than the
     /// caller thought, or no longer what it was.
     pub fn missing(&self, block: BlockNo) -> StorageError {
