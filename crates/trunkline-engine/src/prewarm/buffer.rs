@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use trunkline_aio::clock;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_format::segment::segment_of;
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageVerdict};
@@ -63,8 +64,8 @@ pub struct BufferReport {
     pub blocks: u64,
     /// Where the relations' blocks were before: all of them, not only those asked for.
     pub before: RelationResidency,
-    /// Where they are now.
-    pub after: RelationResidency,
+    /// Where they are now; `None` if a mount hung, or nobody wanted to wait for the answer.
+    pub after: Option<RelationResidency>,
     /// Files and blocks that could not be had, with the reason.
     pub failures: Failures,
     /// Pages that the policy let pass.
@@ -131,13 +132,13 @@ pub fn into_pool(
         relations,
         blocks: outline.blocks,
         before: found.before,
-        after: found.after,
+        after: found.all_seen.then_some(found.after),
         failures: found.failures,
         warnings: found.warnings,
         warnings_lost: found.warnings_lost,
         streams: found.streams,
         counts: counted_since(pool, &before),
-        elapsed: outline.reading,
+        elapsed: if found.reading.is_zero() { outline.elapsed } else { found.reading },
         io: outline.io,
     })
 }
@@ -166,10 +167,15 @@ struct Filling {
 struct Found {
     before: RelationResidency,
     after: RelationResidency,
+    /// Mounts that were looked at afterwards, and whether these were all.
+    mounts_seen: usize,
+    all_seen: bool,
     failures: Failures,
     warnings: Vec<ReadWarning>,
     warnings_lost: u64,
     streams: StreamStats,
+    /// The longest time that a mount took.
+    reading: Duration,
 }
 
 impl Filling {
@@ -182,21 +188,26 @@ impl Filling {
         let blocks: u64 = targets.iter().map(Target::blocks).sum();
         let files = targets.iter().map(|target| target.files.len()).sum();
         job.observer.begins(files, blocks * BLOCK_SIZE as u64);
-        let relations: Vec<Relation> = targets.iter().map(|target| self.relation(target)).collect();
-        self.found.lock().before = self.look(job, &relations);
         let mut mounts: BTreeMap<u64, Vec<Target>> = BTreeMap::new();
         for target in targets {
             let device = target.files.first().map_or(0, |file| file.device);
             mounts.entry(device).or_default().push(target);
         }
-        let bodies = mounts.into_values().map(|targets| -> Body {
-            let filling = Arc::clone(self);
-            Box::new(move |job| filling.read_mount(job, &targets))
-        });
+        let mounts: Vec<Arc<Vec<Target>>> = mounts.into_values().map(Arc::new).collect();
+        // One that hangs keeps its own threads, here too.
+        let bodies = |body: fn(&Filling, &Job, &[Target]) -> Result<(), JobError>| -> Vec<Body> {
+            let each = mounts.iter().map(|targets| -> Body {
+                let (filling, targets) = (Arc::clone(self), Arc::clone(targets));
+                Box::new(move |job| body(&filling, job, &targets))
+            });
+            each.collect()
+        };
         let recheck = || dir.map_or(Ok(()), |dir| Ok(dir.recheck()?));
-        let outcome = job.in_threads(bodies.collect(), recheck);
-        self.found.lock().after = self.look(job, &relations);
-        outcome
+        job.in_threads(bodies(Filling::read_mount), recheck)?;
+        job.in_threads(bodies(Filling::look_after), recheck)?;
+        let mut found = self.found.lock();
+        found.all_seen = found.mounts_seen == mounts.len();
+        Ok(())
     }
 
     fn relation(&self, target: &Target) -> Relation {
@@ -204,15 +215,23 @@ impl Filling {
     }
 
     /// Where the blocks are. What is wrong with a relation is found when it is read.
-    fn look(&self, job: &Job, relations: &[Relation]) -> RelationResidency {
+    fn look(&self, job: &Job, targets: &[Target]) -> RelationResidency {
         let mut sum = RelationResidency::default();
-        for relation in relations {
+        for target in targets {
             if job.is_stopping() {
                 break;
             }
-            sum.add(self.pool.residency(relation).unwrap_or_default());
+            sum.add(self.pool.residency(&self.relation(target)).unwrap_or_default());
         }
         sum
+    }
+
+    fn look_after(&self, job: &Job, targets: &[Target]) -> Result<(), JobError> {
+        let seen = self.look(job, targets);
+        let mut found = self.found.lock();
+        found.after.add(seen);
+        found.mounts_seen += usize::from(!job.is_stopping());
+        Ok(())
     }
 
     /// Reads the targets on one mount.
@@ -221,6 +240,9 @@ impl Filling {
         let mut backend = backend.map_err(|error| JobError::Start(io::Error::other(error)))?;
         job.enrol(backend.session().canceller());
         backend.set_policy(self.options.policy);
+        let before = self.look(job, targets);
+        self.found.lock().before.add(before);
+        let started = clock::now();
         for target in targets {
             if job.is_stopping() {
                 break;
@@ -232,6 +254,9 @@ impl Filling {
             found.warnings_lost += lost;
             outcome?;
         }
+        let reading = clock::now().since(started);
+        let mut found = self.found.lock();
+        found.reading = found.reading.max(reading);
         Ok(())
     }
 
@@ -266,6 +291,8 @@ impl Filling {
                         if failed.0 == segment { (segment, failed.1 + 1) } else { (segment, 1) };
                     let given_up = match error {
                         ReadError::Corrupt { .. } => false,
+                        // A part of a block says nothing about the next one.
+                        ReadError::Short { bytes: 1.., .. } => false,
                         ReadError::Io { .. } => failed.1 == FAILED_BLOCKS_MAX,
                         _ => true,
                     };
@@ -297,9 +324,8 @@ impl Filling {
 fn reason(error: &ReadError) -> String {
     match error {
         ReadError::Io { source, .. } => format!("could not be read: {source}"),
-        ReadError::Short { bytes, .. } => {
-            format!("file ended while it was read: {bytes} of {BLOCK_SIZE} bytes found")
-        }
+        ReadError::Short { bytes: 0, .. } => "file ended while it was read".to_owned(),
+        ReadError::Short { bytes, .. } => format!("read only {bytes} of {BLOCK_SIZE} bytes"),
         ReadError::Corrupt { verdict, .. } => match verdict {
             Some(PageVerdict::Header(header)) => format!("invalid page: {header}"),
             Some(PageVerdict::Checksum { found, expected }) => {

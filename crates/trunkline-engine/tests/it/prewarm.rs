@@ -168,8 +168,9 @@ fn blocks_in_the_pool() {
             let report = into_pool(&pool, &storage, Some(&dir), targets, options, observer);
             let report = report.expect("prewarmed");
             assert_eq!((report.end, report.relations, report.blocks), (End::Complete, 2, 501));
-            assert_eq!((report.before.pool, report.after.blocks), (0, 501), "{method}");
-            assert_eq!(report.after.pool, kept, "{method}");
+            let after = report.after.expect("looked at");
+            assert_eq!((report.before.pool, after.blocks), (0, 501), "{method}");
+            assert_eq!(after.pool, kept, "{method}");
             assert_eq!((report.failures.total, report.streams.pages), (0, 501));
             assert_eq!(pool.total().read_blocks, 501);
             assert_eq!(pool.total().evictions, 501 - kept);
@@ -215,8 +216,7 @@ fn what_is_wrong_is_named_and_the_rest_goes_on() {
         assert!(found[0].starts_with("block 13: invalid page: checksum 0x"), "{found:?}");
         assert_eq!(
             found[1],
-            "block 20: file ended while it was read: 0 of 8192 bytes found; 19 blocks after it are \
-             left out"
+            "block 20: file ended while it was read; 19 blocks after it are left out"
         );
         assert!(found[2].starts_with("block 0: segment \""), "{found:?}");
         assert!(found[2].ends_with(" wanted from it; 4 blocks after it are left out"), "{found:?}");

@@ -88,7 +88,7 @@ impl Row {
 /// What became of one run.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    Ran(Row),
+    Ran(Box<Row>),
     /// A cold sum, for want of time.
     LeftOut {
         workers: u32,
@@ -169,7 +169,7 @@ impl Demo {
 
     fn ran(&self) -> impl Iterator<Item = &Row> {
         self.runs.iter().filter_map(|(_, outcome)| match outcome {
-            Outcome::Ran(row) => Some(row),
+            Outcome::Ran(row) => Some(&**row),
             Outcome::LeftOut { .. } | Outcome::NoDirect(_) => None,
         })
     }

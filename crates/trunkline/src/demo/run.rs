@@ -213,7 +213,7 @@ impl<'r> Runs<'r> {
             io: report.io,
             sum: None,
         };
-        demo.add(config, Outcome::Ran(row));
+        demo.add(config, Outcome::Ran(Box::new(row)));
         Ok(elapsed)
     }
 
@@ -262,7 +262,7 @@ impl<'r> Runs<'r> {
             io: report.io,
             sum: Some(found),
         };
-        demo.add(config, Outcome::Ran(row));
+        demo.add(config, Outcome::Ran(Box::new(row)));
         Ok(elapsed)
     }
 

@@ -1,4 +1,7 @@
 //! Into a buffer pool: what fits, how fast, and where the blocks are then.
+//!
+//! Counts stand under the names that PostgreSQL gives them, so that they can be laid beside
+//! `EXPLAIN (ANALYZE, IO)` and `pg_stat_io` of a server that has done the same.
 
 use std::fmt::Write as _;
 
@@ -63,9 +66,10 @@ impl Shown<'_> {
     fn text(&self) -> String {
         let report = self.report;
         let part = |of: fn(&RelationResidency) -> u64| {
-            let (before, after) = (of(&report.before), of(&report.after));
-            let percent = 100.0 * after as f64 / report.after.blocks.max(1) as f64;
-            format!("{after} blocks of {} ({percent:.1} %), before {before}", report.after.blocks)
+            let before = of(&report.before);
+            let Some(after) = &report.after else { return format!("not known, before {before}") };
+            let percent = 100.0 * of(after) as f64 / after.blocks.max(1) as f64;
+            format!("{} blocks of {} ({percent:.1} %), before {before}", of(after), after.blocks)
         };
         let size = human_bytes(u64::from(self.buffers) * 8192);
         let mut text = String::new();
@@ -109,7 +113,7 @@ impl Shown<'_> {
             warnings: report.warnings.len() as u64 + report.warnings_lost,
             shared_buffers: self.buffers,
             before: JsonResidency::new(report.before),
-            after: JsonResidency::new(report.after),
+            after: report.after.map(JsonResidency::new),
             bytes: report.bytes(),
             seconds: report.elapsed.as_secs_f64(),
             bytes_per_second: report.bytes_per_second(),
@@ -134,7 +138,7 @@ struct Json {
     warnings: u64,
     shared_buffers: u32,
     before: JsonResidency,
-    after: JsonResidency,
+    after: Option<JsonResidency>,
     bytes: u64,
     seconds: f64,
     bytes_per_second: f64,

@@ -1,4 +1,7 @@
 //! Into the operating system's page cache: how much of the files was there before and after.
+//!
+//! Reading and advice have one report. After advice the system goes on reading, so that what was
+//! cached "after" is what had arrived by then.
 
 use std::fmt::Write as _;
 

@@ -147,6 +147,8 @@ struct Server {
 pub(crate) enum Event {
     /// A reply was kept back.
     Hung,
+    /// The end of a file was read.
+    End,
     /// A file was read to its end and closed.
     Finished,
 }
@@ -266,6 +268,7 @@ impl Filesystem for Server {
             _ => {
                 if end == bytes.len() as u64 {
                     self.finished.lock().insert(at);
+                    self.tell(Event::End);
                 }
                 reply.data(wanted);
             }

@@ -24,4 +24,5 @@ mod verify;
 mod faulty;
 mod hung;
 mod limits;
+mod prewarm;
 mod seccomp;
