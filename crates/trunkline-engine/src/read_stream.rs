@@ -347,6 +347,16 @@ impl<S: BlockSource> ReadStream<S> {
     /// something else for long.
     pub fn let_go(&mut self) {
         self.let_current_go();
+        self.let_ahead_go();
+        let (shared, session) = (&self.shared, self.session);
+        if std::mem::take(&mut self.reserve) {
+            shared.limiter.unpin(session, 1, &shared.notifiers);
+        }
+        shared.limiter.give_up(session, &shared.notifiers);
+    }
+
+    /// Gives back the pins of every page ahead.
+    fn let_ahead_go(&mut self) {
         let (shared, session) = (Arc::clone(&self.shared), self.session);
         for entry in self.queue.iter_mut() {
             match entry.state {
@@ -367,10 +377,6 @@ impl<S: BlockSource> ReadStream<S> {
         }
         self.ready.clear();
         self.pinned = 0;
-        if std::mem::take(&mut self.reserve) {
-            shared.limiter.unpin(session, 1, &shared.notifiers);
-        }
-        shared.limiter.give_up(session, &shared.notifiers);
     }
 
     /// Starts anew with the blocks of another source. What was read ahead is let go of; distances

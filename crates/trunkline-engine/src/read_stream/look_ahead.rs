@@ -252,6 +252,8 @@ impl<S: BlockSource> ReadStream<S> {
         // The one that the consumer waits for may use what is kept for that.
         if booked == 0 && (front || self.pinned == 0) && limiter.pin(self.session) {
             booked = 1;
+            // That is kept for pages beside the one at hand, too: those ahead make room for them.
+            self.let_ahead_go();
         }
         // With no pin at all the session waits to be admitted: that says nothing of how many it will
         // be granted, and must not bring back the slow start.
