@@ -7,9 +7,10 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::task::{Context, Waker};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
+use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
 use trunkline_aio::sync::{Arc, Mutex, sched, thread};
 use trunkline_aio::{Aio, Builder, MethodKind, Observed, WorkerSettings, clock};
 use trunkline_engine::pool::{Backend, BackendType, Page, Pool};
@@ -79,6 +80,7 @@ pub(crate) struct Bench {
 pub(crate) struct Rig {
     pub(crate) aio: Aio,
     pub(crate) hooks: Arc<Hooks>,
+    pub(crate) plan: Plan,
     pub(crate) pool: Pool,
     pub(crate) storage: Storage,
     pub(crate) bench: Bench,
@@ -155,6 +157,11 @@ fn damaged(number: u32, block: BlockNo, damage: Damage) -> PageBytes {
 /// Runs a case everywhere: first where a deadlock is noticed at once.
 pub(crate) fn check(setup: Setup, case: fn(&Arc<Rig>)) {
     check_simulated(setup, case);
+    check_real(setup, case);
+}
+
+/// Runs a case on real files, under each method.
+pub(crate) fn check_real(setup: Setup, case: fn(&Arc<Rig>)) {
     for local in pools(setup) {
         for method in REAL {
             run(Bench { method, seed: None, local }, setup, case);
@@ -208,6 +215,28 @@ impl<T> Task<T> {
     }
 }
 
+/// A waker that counts.
+#[derive(Default)]
+pub(crate) struct Alarm(AtomicU32);
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Alarm {
+    pub(crate) fn new() -> (Arc<Self>, Waker) {
+        let alarm = Arc::new(Self::default());
+        (Arc::clone(&alarm), Waker::from(alarm))
+    }
+
+    /// How often it has rung.
+    pub(crate) fn rung(&self) -> u32 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
 impl Rig {
     fn start(bench: Bench, setup: Setup) -> Self {
         let (hooks, disk, plan) = (Arc::new(Hooks::default()), Arc::new(Disk::new()), Plan::none());
@@ -245,7 +274,7 @@ impl Rig {
             false => Pool::new(&aio, setup.buffers),
         };
         let pool = pool.expect("a pool");
-        let rig = Self { aio, hooks, pool, storage, bench, system, disk, folder };
+        let rig = Self { aio, hooks, plan, pool, storage, bench, system, disk, folder };
         rig.create(0, setup.blocks);
         rig
     }

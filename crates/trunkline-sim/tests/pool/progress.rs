@@ -1,0 +1,243 @@
+//! Sixteen buffers and thirty-two sessions: every kind of stream comes to its end, with pages read by
+//! themselves beside the stream's, and nobody is ever refused a pin that is guaranteed.
+
+use crate::rig::{Rig, Setup, check_real, check_simulated};
+use std::future::poll_fn;
+use std::task::{Context, Poll, Waker};
+use trunkline_aio::sync::Arc;
+use trunkline_aio::sync::thread;
+use trunkline_engine::pool::{Backend, PINS_GUARANTEED, Strategy};
+use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
+use trunkline_format::BlockNo;
+
+const BLOCKS: u32 = 24;
+const SESSIONS: u32 = 32;
+const STRATEGIES: [Strategy; 3] = [Strategy::Normal, Strategy::BulkRead, Strategy::Vacuum];
+
+/// How a stream is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Ordered,
+    Unordered,
+    Polled,
+}
+
+const KINDS: [Kind; 3] = [Kind::Ordered, Kind::Unordered, Kind::Polled];
+
+/// Drives one future to its end in this thread.
+fn block_on<T>(rig: &Rig, future: impl Future<Output = T>) -> T {
+    let (alarm, waker) = crate::rig::Alarm::new();
+    let mut future = std::pin::pin!(future);
+    loop {
+        let rung = alarm.rung();
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => rig.wait_until("a wake-up", || alarm.rung() > rung),
+        }
+    }
+}
+
+/// The next block, with its page pinned until the next call.
+fn next(
+    rig: &Rig,
+    kind: Kind,
+    stream: &mut ReadStream<BlockList>,
+    backend: &mut Backend,
+) -> Option<BlockNo> {
+    let found = match kind {
+        Kind::Ordered | Kind::Unordered => {
+            stream.next(backend).map(|it| it.map(|it| (it.block, it.pin.buffer())))
+        }
+        Kind::Polled => block_on(
+            rig,
+            poll_fn(|context| {
+                let polled = stream.poll_next(context, backend);
+                polled.map(|it| it.map(|it| it.map(|it| (it.block, it.pin.buffer()))))
+            }),
+        ),
+    };
+    found.unwrap_or_else(|error| panic!("{kind:?}: {error}")).map(|(block, _)| block)
+}
+
+/// Reads a table through a stream; beside every fifth page as many others as are guaranteed.
+fn scan(rig: &Arc<Rig>, kind: Kind, options: StreamOptions, number: u32) {
+    let mut backend = if kind == Kind::Polled { rig.task_backend() } else { rig.backend() };
+    let list: Vec<BlockNo> = (0..BLOCKS)
+        .map(|at| match number % 3 {
+            0 => at,
+            1 => BLOCKS - 1 - at,
+            _ => at * 7 % BLOCKS,
+        })
+        .collect();
+    let mut stream = rig.stream(&backend, &list, options);
+    let mut seen = Vec::new();
+    while let Some(block) = next(rig, kind, &mut stream, &mut backend) {
+        if seen.len().is_multiple_of(5) {
+            let others: Vec<_> = (1..PINS_GUARANTEED)
+                .map(|step| {
+                    let wanted = (block + step * 5) % BLOCKS;
+                    backend.read(&rig.relation(0), wanted).unwrap_or_else(|error| {
+                        panic!("{kind:?}, {options:?}, {step} beside the stream's: {error}")
+                    })
+                })
+                .collect();
+            for pin in &others {
+                let page = backend.read_lock(pin.page()).expect("locks");
+                rig.check_page(&page, pin.page().block());
+            }
+        }
+        seen.push(block);
+    }
+    if options.unordered {
+        seen.sort_unstable();
+        assert_eq!(seen, (0..BLOCKS).collect::<Vec<_>>());
+    } else {
+        assert_eq!(seen, list);
+    }
+    drop(stream);
+    assert_eq!(backend.pins(), 0);
+}
+
+fn options(kind: Kind, strategy: Strategy, number: u32) -> StreamOptions {
+    let (concurrency, combine) = [(16, 16), (0, 16), (4, 3), (1, 1)][number as usize % 4];
+    StreamOptions {
+        concurrency,
+        combine,
+        strategy,
+        unordered: kind == Kind::Unordered || (kind == Kind::Polled && number % 2 == 1),
+        full: number.is_multiple_of(3),
+        ..StreamOptions::default()
+    }
+}
+
+fn run_all(rig: &Arc<Rig>, sessions: u32, kind_of: impl Fn(u32) -> (Kind, Strategy)) {
+    let scans: Vec<_> = (0..sessions)
+        .map(|number| {
+            let (kind, strategy) = kind_of(number);
+            let options = options(kind, strategy, number / 9);
+            rig.spawn("scan", move |rig| scan(rig, kind, options, number))
+        })
+        .collect();
+    scans.into_iter().for_each(crate::rig::Task::join);
+    assert!(rig.pool.permits() <= 16);
+}
+
+#[test]
+fn every_kind_by_itself_on_real_files() {
+    check_real(Setup { buffers: 16, blocks: BLOCKS, ..Setup::default() }, |rig| {
+        for kind in KINDS {
+            for strategy in STRATEGIES {
+                run_all(rig, SESSIONS, |_| (kind, strategy));
+            }
+        }
+        assert!(thread::available_parallelism() > 0);
+    });
+}
+
+#[test]
+fn every_kind_at_once_on_real_files() {
+    check_real(Setup { buffers: 16, blocks: BLOCKS, direct: false, ..Setup::default() }, |rig| {
+        for _ in 0..4 {
+            run_all(rig, SESSIONS, |number| {
+                (KINDS[number as usize % 3], STRATEGIES[number as usize / 3 % 3])
+            });
+        }
+    });
+}
+
+#[test]
+fn every_kind_at_once_under_seeds() {
+    let setup = Setup { buffers: 16, blocks: BLOCKS, seeds: 2, ..Setup::default() };
+    check_simulated(setup, |rig| {
+        run_all(rig, SESSIONS, |number| {
+            (KINDS[number as usize % 3], STRATEGIES[number as usize / 3 % 3])
+        });
+    });
+}
+
+/// Fewer sessions, more seeds: still more than there are places for.
+#[test]
+fn every_kind_by_itself_under_seeds() {
+    let setup = Setup { buffers: 16, blocks: BLOCKS, seeds: 3, ..Setup::default() };
+    check_simulated(setup, |rig| {
+        for kind in KINDS {
+            for strategy in STRATEGIES {
+                run_all(rig, 6, |_| (kind, strategy));
+            }
+        }
+    });
+}
+
+/// One session uses its whole guarantee beside a stream that looks ahead by advice and by hits, with
+/// all other permits given out.
+#[test]
+fn pages_at_hand_come_before_pages_ahead() {
+    let setup = Setup { buffers: 16, blocks: 64, seeds: 4, ..Setup::default() };
+    let case: fn(&Arc<Rig>) = |rig| {
+        let mut others: Vec<_> = (0..3).map(|_| rig.backend()).collect();
+        let relation = rig.relation(0);
+        let mut pins = Vec::new();
+        for other in &mut others {
+            pins.push(other.read(&relation, 9).expect("reads"));
+        }
+        let list = [0, 5, 9, 20, 9, 30, 31, 9, 40, 50, 9, 60];
+        for unordered in [false, true] {
+            for (concurrency, combine, full) in [(16, 16, true), (16, 1, true), (16, 16, false)] {
+                let mut backend = rig.backend();
+                let options = StreamOptions {
+                    unordered,
+                    concurrency,
+                    combine,
+                    full,
+                    ..StreamOptions::default()
+                };
+                let mut stream = rig.stream(&backend, &list, options);
+                let mut pages = 0;
+                while let Some(found) = stream.next(&mut backend).expect("reads") {
+                    assert!(found.pin.try_read().is_some());
+                    pages += 1;
+                    let others: Vec<_> = (1..PINS_GUARANTEED)
+                        .map(|step| backend.read(&relation, 10 + step).expect("guaranteed"))
+                        .collect();
+                    assert!(backend.pins() >= PINS_GUARANTEED);
+                    drop(others);
+                }
+                assert_eq!(pages, list.len());
+            }
+        }
+        drop(pins);
+    };
+    check_simulated(setup, case);
+    check_real(setup, case);
+}
+
+/// A session that wants more than its guarantee is told so, and nothing else.
+#[test]
+fn beyond_the_guarantee_the_answer_is_an_error_not_a_wait() {
+    let setup = Setup { buffers: 16, ..Setup::default() };
+    check_simulated(setup, |rig| {
+        let relation = rig.relation(0);
+        let mut backends: Vec<_> = (0..4).map(|_| rig.backend()).collect();
+        let mut pins = Vec::new();
+        for backend in &mut backends {
+            for block in 0..PINS_GUARANTEED {
+                pins.push(backend.read(&relation, block).expect("guaranteed"));
+            }
+        }
+        for backend in &mut backends {
+            let error = backend.read(&relation, 9).map(drop).expect_err("a fifth");
+            assert!(error.to_string().contains("holds 4 pages"), "{error}");
+            let mut stream = rig.stream(backend, &[9], StreamOptions::default());
+            assert!(stream.next(backend).is_err());
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(matches!(stream.poll_next(&mut context, backend), Poll::Ready(Err(_))));
+        }
+        // One that is alone may have all of them.
+        drop(pins);
+        drop(backends);
+        let mut backend = rig.backend();
+        let pins: Vec<_> =
+            (0..16).map(|block| backend.read(&relation, block).expect("nobody else")).collect();
+        assert_eq!((backend.pins(), pins.len()), (16, 16));
+    });
+}
