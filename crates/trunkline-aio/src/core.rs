@@ -428,10 +428,13 @@ impl Core {
         buried |= self.graveyard.bury_table(table);
         handle.joiners.drain(|joiner| self.sessions[joiner as usize].event.signal());
         self.capacity.freed(&self.sessions);
-        if buried {
-            self.methods.pool().kick();
-        }
         std::mem::forget(guard);
+        if buried && self.methods.pool().is_running() {
+            self.methods.pool().kick();
+        } else if buried {
+            // Under `sync` a session may complete what another one executes; nobody else digs.
+            self.graveyard.clear();
+        }
         issuer
     }
 

@@ -64,6 +64,11 @@ impl Graveyard {
         Some(files.swap_remove(at))
     }
 
+    /// Whether there is a table to drop.
+    pub(crate) fn has_tables(&self) -> bool {
+        !self.is_empty() && !self.tables.lock().is_empty()
+    }
+
     /// A table to drop.
     pub(crate) fn take_table(&self) -> Option<Table> {
         if self.is_empty() {
@@ -72,6 +77,14 @@ impl Graveyard {
         let table = self.tables.lock().pop()?;
         self.count.fetch_sub(1, Ordering::SeqCst);
         Some(table)
+    }
+
+    /// Closes and drops everything here, in the calling thread: for a session, without workers.
+    pub(crate) fn clear(&self) {
+        self.close_all();
+        while let Some(table) = self.take_table() {
+            drop(table);
+        }
     }
 
     /// Closes every file here, in the calling thread: for one that is short of descriptors.

@@ -173,6 +173,11 @@ impl Pool {
         self.wake(wake);
     }
 
+    /// Whether there are workers, or will be when they are needed.
+    pub(crate) fn is_running(&self) -> bool {
+        self.state.lock().supervisor.is_some()
+    }
+
     /// Wakes a worker for what lies in `Core::ready` or in the graveyard.
     pub(crate) fn kick(&self) {
         let wake = self.state.lock().wake_one(0);
@@ -324,8 +329,9 @@ pub(super) fn run(core: &Arc<Core>, id: usize) {
                 pool.state.lock().job_done(id);
             }
             Job::Sleep { timeout } => {
-                // What was made ready after the look above found nobody idle to wake for it.
-                if core.ready.is_empty() && !pool.events[id].wait(seen, timeout) {
+                // What was made ready, or buried, after the look above found nobody idle to wake.
+                let nothing = core.ready.is_empty() && !core.graveyard.has_tables();
+                if nothing && !pool.events[id].wait(seen, timeout) {
                     let mut state = pool.state.lock();
                     // Unless somebody chose this worker in the meantime.
                     let alone = state.workers[id].idle && state.is_highest(id);
