@@ -201,6 +201,55 @@ impl File {
         Ok(rustix::fs::fstat(fd)?.st_size.unsigned_abs())
     }
 
+    /// Makes room for `length` bytes at `offset`, as zeros and within the file's length
+    /// (posix_fallocate(3)). May block.
+    ///
+    /// # Errors
+    /// As fallocate(2): `EOPNOTSUPP` where the file system cannot, `ENOSPC`; `ENOTSUP` for a file
+    /// without a descriptor.
+    pub fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        let fd = self.descriptor().ok_or(io::ErrorKind::Unsupported)?;
+        loop {
+            match rustix::fs::fallocate(fd, rustix::fs::FallocateFlags::empty(), offset, length) {
+                Err(rustix::io::Errno::INTR) => {}
+                result => return Ok(result?),
+            }
+        }
+    }
+
+    /// Cuts the file off, or makes it longer with a hole, to `length` bytes. May block.
+    ///
+    /// # Errors
+    /// As ftruncate(2); `ENOTSUP` for a file without a descriptor.
+    pub fn set_length(&self, length: u64) -> io::Result<()> {
+        let fd = self.descriptor().ok_or(io::ErrorKind::Unsupported)?;
+        loop {
+            match rustix::fs::ftruncate(fd, length) {
+                Err(rustix::io::Errno::INTR) => {}
+                result => return Ok(result?),
+            }
+        }
+    }
+
+    /// Tells the system to begin writing back what it has cached of a range, without waiting for it
+    /// (sync_file_range(2)). Whether it took the hint; nothing is durable by it.
+    pub fn begin_writeback(&self, offset: u64, length: u64) -> bool {
+        let Some(fd) = self.descriptor() else { return false };
+        if self.is_direct() {
+            return false;
+        }
+        // SAFETY: a call on an open descriptor with plain numbers; it touches no memory of ours.
+        let result = unsafe {
+            libc::sync_file_range(
+                fd.as_raw_fd(),
+                offset as libc::off64_t,
+                length as libc::off64_t,
+                libc::SYNC_FILE_RANGE_WRITE,
+            )
+        };
+        result == 0
+    }
+
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.0.fd.as_ref().map(AsFd::as_fd)
     }

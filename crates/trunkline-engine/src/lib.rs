@@ -8,8 +8,11 @@
 //! - [`datadir`]: opening a PostgreSQL data directory read-only, refusing what is not safe to read,
 //!   and listing every relation file in it;
 //! - [`storage`]: relations as forks of segments, and the table of open files;
+//! - [`log`]: up to where the write-ahead log is durable;
 //! - [`pool`]: pages that everybody shares, read through I/O handles;
 //! - [`read_stream`]: block numbers in, pinned pages out, with look-ahead;
+//! - [`write_stream`]: changed pages in, combined writes in flight;
+//! - [`checkpoint`]: checkpoints, and the two threads that write before anybody has to;
 //! - [`scan`]: reading many files whole, in any order, through a small window of pages;
 //! - [`seq_scan`]: summing a column of a table through the pool, with parallel workers;
 //! - [`verify`]: checking every page of a directory;
@@ -30,10 +33,19 @@ pub mod datadir;
 #[cfg(not(loom))]
 pub mod storage;
 
+#[cfg(not(loom))]
+pub mod log;
+
 pub mod pool;
 
 #[cfg(not(loom))]
 pub mod read_stream;
+
+#[cfg(not(loom))]
+pub mod write_stream;
+
+#[cfg(not(loom))]
+pub mod checkpoint;
 
 #[cfg(not(loom))]
 pub mod scan;

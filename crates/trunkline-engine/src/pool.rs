@@ -38,6 +38,8 @@ mod descriptor;
 #[cfg(not(loom))]
 mod error;
 #[cfg(not(loom))]
+mod extend;
+#[cfg(not(loom))]
 mod frame;
 #[cfg(not(loom))]
 mod maintenance;
@@ -62,6 +64,12 @@ mod stats;
 mod table;
 #[cfg(not(loom))]
 mod tag;
+#[cfg(not(loom))]
+pub(crate) mod write;
+#[cfg(not(loom))]
+mod write_back;
+#[cfg(not(loom))]
+mod written;
 
 #[cfg(not(loom))]
 pub use self::api::*;
@@ -75,6 +83,7 @@ mod api {
     pub use super::backend::Backend;
     pub use super::complete::Policy;
     pub use super::error::{ReadError, ReadWarning};
+    pub use super::extend::ExtendMethod;
     pub use super::frame::{Page, PageMut};
     pub use super::maintenance::{BufferRow, Evicted};
     pub use super::pin::{Pin, PinRef};
@@ -82,8 +91,10 @@ mod api {
     pub use super::residency::RelationResidency;
     pub use super::ring::Strategy;
     pub use super::stats::{BackendType, IoKey, IoObject, Tally};
+    pub use super::write::WriteError;
     use super::*;
 
+    use crate::log::{Log, Unlogged};
     use std::fmt;
     use trunkline_aio::sync::Arc;
     use trunkline_aio::{Aio, TooManySessions};
@@ -136,7 +147,15 @@ mod api {
         pub fn new(aio: &Aio, buffers: u32) -> Result<Self, PoolError> {
             // One session may look ahead over most of an idle pool: the limiter leaves the others
             // half of what is free at any time.
-            Self::make(aio, buffers, buffers / 4 * 3, false)
+            Self::make(aio, buffers, buffers / 4 * 3, false, Arc::new(Unlogged))
+        }
+
+        /// The same with a log that says what must be durable before a page is written.
+        ///
+        /// # Errors
+        /// See [`PoolError`].
+        pub fn with_log(aio: &Aio, buffers: u32, log: Arc<dyn Log>) -> Result<Self, PoolError> {
+            Self::make(aio, buffers, buffers / 4 * 3, false, log)
         }
 
         /// A pool of `buffers` pages (`temp_buffers`) for the temporary relations of one session:
@@ -145,15 +164,21 @@ mod api {
         /// # Errors
         /// See [`PoolError`].
         pub fn local(aio: &Aio, buffers: u32) -> Result<Self, PoolError> {
-            Self::make(aio, buffers, buffers / 4, true)
+            Self::make(aio, buffers, buffers / 4, true, Arc::new(Unlogged))
         }
 
-        fn make(aio: &Aio, buffers: u32, ahead: u32, local: bool) -> Result<Self, PoolError> {
+        fn make(
+            aio: &Aio,
+            buffers: u32,
+            ahead: u32,
+            local: bool,
+            log: Arc<dyn Log>,
+        ) -> Result<Self, PoolError> {
             if buffers < BUFFERS_MIN {
                 return Err(PoolError::TooSmall { buffers });
             }
             let lease = aio.region().lease(buffers).ok_or(PoolError::NoMemory { buffers })?;
-            let shared = Shared::new(lease, ahead, local, aio.notifiers());
+            let shared = Shared::new(lease, ahead, local, aio.notifiers(), log);
             Ok(Self { shared: Arc::new(shared), aio: aio.clone() })
         }
 

@@ -637,7 +637,7 @@ impl<S: BlockSource> ReadStream<S> {
             Blocked::Buffer => {
                 let polled = backend.poll_for_buffer(context);
                 self.queued = polled.is_pending().then_some(blocked);
-                polled.map_err(ReadError::from)
+                polled
             }
             Blocked::Handle => {
                 let acquired = backend.session.poll_acquire(context, Class::Foreground);

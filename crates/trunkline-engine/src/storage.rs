@@ -36,6 +36,7 @@
 mod error;
 mod kernel;
 mod relation;
+mod syncs;
 mod table;
 
 use std::fmt;
@@ -43,16 +44,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use trunkline_aio::File;
-use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
+use trunkline_aio::sync::hash::Map;
+use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_format::segment::tablespace_directory;
-use trunkline_format::{ControlFile, Fork, Oid};
+use trunkline_format::{BlockNo, ControlFile, Fork, Oid};
 
 use crate::datadir::DataDir;
 
 pub use self::error::StorageError;
 pub use self::kernel::KernelFiles;
 pub use self::relation::{Located, Relation};
+pub(crate) use self::syncs::{SegmentName, SegmentSync, Syncs};
 pub use self::table::FileTable;
 
 /// The tablespace of `base`.
@@ -102,6 +105,35 @@ pub trait FileSystem: Send + Sync {
     fn file_length(&self, path: &Path) -> io::Result<Option<u64>>;
 }
 
+/// Files that may be changed: what a cluster of our own needs beside reading. A cluster that was not
+/// given this cannot change a file.
+pub trait WritableFiles: FileSystem {
+    /// Opens a file for reading and writing, past the page cache if `direct`, and makes it if it is
+    /// missing and `create` says so.
+    ///
+    /// # Errors
+    /// As [`FileSystem::open`].
+    fn open_for_writing(&self, path: &Path, direct: bool, create: bool) -> io::Result<File>;
+
+    /// Makes room for `length` bytes at `offset`, as zeros and within the file's length.
+    ///
+    /// # Errors
+    /// As posix_fallocate(3); `EOPNOTSUPP` where zeros have to be written instead.
+    fn allocate(&self, file: &File, offset: u64, length: u64) -> io::Result<()>;
+
+    /// Cuts a file off.
+    ///
+    /// # Errors
+    /// As ftruncate(2).
+    fn truncate(&self, file: &File, length: u64) -> io::Result<()>;
+
+    /// Removes a file by name; that there is none is no error.
+    ///
+    /// # Errors
+    /// As unlink(2).
+    fn remove(&self, path: &Path) -> io::Result<()>;
+}
+
 /// What the files of a cluster look like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
@@ -131,8 +163,13 @@ struct Cluster {
     layout: Layout,
     files: Arc<FileTable>,
     system: Arc<dyn FileSystem>,
+    /// What may change files; none for a cluster that is only read.
+    writer: Option<Arc<dyn WritableFiles>>,
     direct: bool,
     number: u16,
+    syncs: Syncs,
+    /// Ends of the forks that were made longer here: blocks given out, though perhaps not yet there.
+    ends: Mutex<Map<(RelationLocator, Fork), BlockNo>>,
 }
 
 /// Numbers of clusters begin at 1, so that 0 may stand for none.
@@ -151,9 +188,46 @@ impl Storage {
         system: Arc<dyn FileSystem>,
         direct: bool,
     ) -> Self {
+        Self::make(root, layout, files, system, None, direct)
+    }
+
+    /// The same for a cluster of our own, whose relations may be made, changed and removed. Never for
+    /// a PostgreSQL data directory.
+    ///
+    /// # Panics
+    /// As [`Storage::new`].
+    pub fn for_writing(
+        root: &Path,
+        layout: Layout,
+        files: Arc<FileTable>,
+        system: Arc<dyn WritableFiles>,
+        direct: bool,
+    ) -> Self {
+        let writer = Some(Arc::clone(&system));
+        Self::make(root, layout, files, system, writer, direct)
+    }
+
+    fn make(
+        root: &Path,
+        layout: Layout,
+        files: Arc<FileTable>,
+        system: Arc<dyn FileSystem>,
+        writer: Option<Arc<dyn WritableFiles>>,
+        direct: bool,
+    ) -> Self {
         let number = u16::try_from(NEXT_NUMBER.fetch_add(1, Ordering::SeqCst)).unwrap_or(0);
         assert!(number != 0, "at most 65535 clusters can be opened in the life of a process");
-        Self(Arc::new(Cluster { root: root.to_owned(), layout, files, system, direct, number }))
+        Self(Arc::new(Cluster {
+            root: root.to_owned(),
+            layout,
+            files,
+            system,
+            writer,
+            direct,
+            number,
+            syncs: Syncs::default(),
+            ends: Mutex::default(),
+        }))
     }
 
     /// The files of an open data directory, laid out as its control file says.
@@ -189,6 +263,16 @@ impl Storage {
         self.0.direct
     }
 
+    /// Whether its relations may be changed.
+    pub fn is_writable(&self) -> bool {
+        self.0.writer.is_some()
+    }
+
+    /// The segments that were written and are not known to be durable.
+    pub(crate) fn syncs(&self) -> &Syncs {
+        &self.0.syncs
+    }
+
     /// The table that keeps the files open.
     pub fn files(&self) -> &Arc<FileTable> {
         &self.0.files
@@ -221,6 +305,10 @@ impl Storage {
 
     fn system(&self) -> &dyn FileSystem {
         &*self.0.system
+    }
+
+    fn writer(&self) -> Result<&dyn WritableFiles, StorageError> {
+        self.0.writer.as_deref().ok_or_else(|| StorageError::ReadOnly { path: self.0.root.clone() })
     }
 }
 

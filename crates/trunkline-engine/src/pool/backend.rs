@@ -16,6 +16,7 @@ use super::shared::Shared;
 use super::state::{LockMode, USAGE_MAX, flag};
 use super::stats::{BackendType, Cell, IoKey, IoObject, Tally};
 use super::tag::Tag;
+use super::write::Writes;
 use crate::storage::Relation;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -44,6 +45,8 @@ pub struct Backend {
     warnings: Vec<ReadWarning>,
     /// Warnings that were too many to keep.
     warnings_lost: u64,
+    /// The writes that it started to make room.
+    pub(super) write_back: Option<Box<Writes>>,
 }
 
 impl Backend {
@@ -58,6 +61,7 @@ impl Backend {
             cell: None,
             warnings: Vec::new(),
             warnings_lost: 0,
+            write_back: None,
         }
     }
 
@@ -243,10 +247,21 @@ impl Backend {
     pub(crate) fn poll_for_buffer(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Result<(), Cancelled>> {
+    ) -> Poll<Result<(), ReadError>> {
         let (shared, id) = (Arc::clone(&self.shared), self.session.id());
         shared.hungry.insert(id);
-        let polled = ready!(self.session.poll_for(context, || shared.has_unpinned()));
+        let polled = match self.start_write_back() {
+            Ok(true) => {
+                let writes = self.write_back.as_deref();
+                let may = || Backend::may_have_buffer(&shared, writes);
+                ready!(self.session.poll_for(context, may)).map_err(ReadError::from)
+            }
+            Ok(false) => {
+                let acquired = ready!(self.session.poll_acquire(context, Class::WriteBack));
+                acquired.map(drop).map_err(ReadError::from)
+            }
+            Err(error) => Err(error),
+        };
         shared.hungry.remove(id);
         Poll::Ready(polled)
     }
@@ -265,12 +280,25 @@ impl Backend {
         waited
     }
 
-    /// Sleeps until some buffer may be had.
-    pub(crate) fn wait_for_buffer(&mut self) -> Result<(), Cancelled> {
+    /// A tally for counts that belong to no kind of reading.
+    pub(super) fn uncounted(&self) -> Tally {
+        Tally::default()
+    }
+
+    /// Sleeps until some buffer may be had, after starting to write some if none could be.
+    pub(crate) fn wait_for_buffer(&mut self) -> Result<(), ReadError> {
         let (shared, id) = (Arc::clone(&self.shared), self.session.id());
+        // Before the look: a write that ends at once is then seen, or told.
         shared.hungry.insert(id);
-        let waited =
-            self.timed(|backend| (true, backend.session.wait_for(|| shared.has_unpinned())));
+        let waited = match self.start_write_back() {
+            Ok(true) => self.timed(|backend| {
+                let writes = backend.write_back.as_deref();
+                let may = || Backend::may_have_buffer(&shared, writes);
+                (true, backend.session.wait_for(may).map_err(ReadError::from))
+            }),
+            Ok(false) => self.wait_for_handle(Class::WriteBack).map_err(ReadError::from),
+            Err(error) => Err(error),
+        };
         shared.hungry.remove(id);
         waited
     }
@@ -370,6 +398,22 @@ impl Backend {
             shared.word(buffer).could_lock(mode, cleanup)
         });
         shared.waiting.end(id);
+        waited
+    }
+
+    /// Sleeps until a page that is in use may be written: its I/O has ended, or its lock is free.
+    pub(crate) fn wait_for_page(&mut self, buffer: u32) -> Result<(), Cancelled> {
+        let shared = Arc::clone(&self.shared);
+        if let Some(io) = shared.buffers[buffer as usize].io_in_progress() {
+            return self.join(io);
+        }
+        // A pin for the moment: nobody sleeps for the word of a page that may go.
+        if shared.word(buffer).pin(0).is_none() {
+            return Ok(());
+        }
+        let pin = PinRef::new(&shared, buffer);
+        let waited = self.wait_for_lock(pin, LockMode::Exclusive, false);
+        shared.unpin(buffer);
         waited
     }
 

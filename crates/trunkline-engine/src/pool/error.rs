@@ -3,6 +3,7 @@
 //! A read that fails tells its issuer, and nobody else: who waited for the same page reads it again
 //! under its own policy.
 
+use super::write::WriteError;
 use crate::storage::StorageError;
 use std::fmt;
 use std::io;
@@ -55,6 +56,8 @@ pub enum ReadError {
         /// Pages that it holds.
         held: u32,
     },
+    /// There is no buffer that could be had without writing a page first, and that has failed.
+    WriteBack(Box<WriteError>),
     /// The session was cancelled.
     Cancelled,
 }
@@ -94,6 +97,7 @@ impl fmt::Display for ReadError {
                 f,
                 "the session holds {held} pages and every other buffer is promised to somebody else"
             ),
+            Self::WriteBack(error) => write!(f, "no buffer can be made free: {error}"),
             Self::Cancelled => Cancelled.fmt(f),
         }
     }
@@ -105,6 +109,7 @@ impl std::error::Error for ReadError {
             Self::Storage(error) => Some(error),
             Self::Io { source, .. } => Some(source),
             Self::Define { source, .. } => Some(source),
+            Self::WriteBack(error) => Some(error),
             _ => None,
         }
     }

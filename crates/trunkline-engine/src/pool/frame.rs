@@ -7,6 +7,9 @@
 //!   a session that changes      exclusive lock, page valid                     &mut PageBytes
 //!   the kernel, or an executor  the read claimed for this I/O, page not valid  the frame
 //!   a completion callback       the same I/O, now complete                     &mut PageBytes
+//!   who starts a write          exclusive lock, taken with the write's claim   &mut PageBytes
+//!   the kernel, for a write     share-exclusive lock, the write's              the frame, to read
+//!   who fills an empty buffer   its pin, and it has no identity                &mut PageBytes
 //! ```
 //! The first two exclude each other by the content lock. The others need a page that is not valid,
 //! the first two one that is, and a page becomes valid only when its read ends and invalid only
@@ -123,6 +126,19 @@ impl<'p> PageMut<'p> {
     }
 }
 
+impl PageMut<'_> {
+    /// Notes that the page was changed: it is written to disk before it goes. Whoever logs changes
+    /// has written the record, and its position into the page's header, before this.
+    ///
+    /// # Panics
+    /// If the page is of a cluster that was opened for reading only.
+    pub fn mark_dirty(&mut self) {
+        let tag = self.shared.buffers[self.buffer as usize].tag();
+        assert!(self.shared.is_writable(tag.cluster()), "a page of a read-only cluster changed");
+        self.shared.word(self.buffer).mark_dirty();
+    }
+}
+
 impl Deref for PageMut<'_> {
     type Target = PageBytes;
     fn deref(&self) -> &PageBytes {
@@ -196,6 +212,84 @@ impl Shared {
         // SAFETY: the page is claimed for this I/O and not valid, so nobody holds a lock on it; the
         // storage is done with the frame, and one thread runs the callbacks of an I/O, once.
         look(unsafe { &mut *self.frames.page(buffer) })
+    }
+
+    /// Issues the write of `buffers`, each of which was claimed for exactly this I/O, which has a pin
+    /// and the share-exclusive lock on each.
+    ///
+    /// # Panics
+    /// If one of them was not, or the handle is another instance's.
+    pub(crate) fn write_from(
+        &self,
+        io: Io<'_>,
+        file: &File,
+        offset: u64,
+        buffers: &[u32],
+        operations: &mut Operations,
+        slot: usize,
+    ) -> Result<WaitRef, DefineError> {
+        assert!(io.owns(&self.frames.lease), "a session of another instance than the pool's");
+        buffers.iter().for_each(|&buffer| self.assert_writing(buffer, io.wait_ref(), false));
+        let frames = buffers.iter().map(|&buffer| self.frames.number(buffer));
+        // SAFETY: each page is claimed for this I/O, which holds its share-exclusive lock until the
+        // completion callback ends the write, as just asserted: nobody can lock it exclusively, the
+        // only way to change it, until then. Others may read it. The I/O's own pins and the
+        // callback, which holds the pool, keep the frames leased until then.
+        unsafe { io.write_frames(file, offset, frames, operations, slot) }
+    }
+
+    /// Lets who has claimed a write finish the page: its checksum.
+    ///
+    /// # Panics
+    /// If the page was not claimed for this I/O, or may be read by others already.
+    pub(crate) fn with_claimed<R>(
+        &self,
+        buffer: u32,
+        io: WaitRef,
+        look: impl FnOnce(&mut PageBytes) -> R,
+    ) -> R {
+        self.assert_writing(buffer, io, true);
+        // SAFETY: the claim holds the exclusive lock on a valid page: no other lock is held, and
+        // one thread, which called this, starts the I/O that it was claimed for.
+        look(unsafe { &mut *self.frames.page(buffer) })
+    }
+
+    /// Lets a completion look at a page that its I/O has written.
+    ///
+    /// # Panics
+    /// If the page was not claimed for this I/O.
+    pub(crate) fn with_outgoing<R>(
+        &self,
+        buffer: u32,
+        io: &Completion<'_>,
+        look: impl FnOnce(&PageBytes) -> R,
+    ) -> R {
+        self.assert_writing(buffer, io.wait_ref, false);
+        // SAFETY: the I/O holds the share-exclusive lock, so nobody changes the page.
+        look(unsafe { &*self.frames.page(buffer) })
+    }
+
+    /// Fills the frame of a buffer that has no page, for the one who has taken it, with zeros.
+    ///
+    /// # Panics
+    /// If it has a page.
+    pub(crate) fn clear_empty(&self, buffer: u32) {
+        let seen = self.word(buffer).load();
+        let empty = !seen.any(flag::TAG_VALID | flag::VALID | flag::IO_IN_PROGRESS);
+        assert!(empty && seen.pins() > 0, "buffer {buffer} is not empty, or nobody's");
+        // SAFETY: without an identity nobody can find it, no lock on it can be had and no I/O is
+        // under way; it was taken by one session, which called this.
+        unsafe { (*self.frames.page(buffer)).fill(0) };
+    }
+
+    fn assert_writing(&self, buffer: u32, io: WaitRef, exclusive: bool) {
+        let descriptor = &self.buffers[buffer as usize];
+        let seen = descriptor.word.load();
+        let claimed = seen.is_being_written() && seen.is_exclusive() == exclusive;
+        assert!(
+            claimed && descriptor.is_io(io),
+            "buffer {buffer} is not being written by this I/O"
+        );
     }
 
     fn assert_claimed(&self, buffer: u32, io: WaitRef) {

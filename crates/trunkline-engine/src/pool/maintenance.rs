@@ -6,6 +6,7 @@
 use super::Pool;
 use super::state::{Seen, flag};
 use super::tag::Tag;
+use super::write::WriteError;
 use crate::storage::{Relation, RelationLocator};
 use trunkline_aio::{Cancelled, WaitRef};
 use trunkline_format::{BlockNo, Fork};
@@ -139,7 +140,7 @@ impl Backend {
         for (descriptor, buffer) in shared.buffers.iter().zip(0..) {
             while wanted(descriptor.tag()) && descriptor.word.pin(0).is_some() {
                 // Pinned, so the tag stands; and ours is the pin that is left in the end.
-                if !wanted(descriptor.tag()) || shared.empty(buffer) {
+                if !wanted(descriptor.tag()) || shared.discard(buffer) {
                     shared.unpin(buffer);
                     break;
                 }
@@ -154,6 +155,25 @@ impl Backend {
         }
         relation.storage().forget(relation.locator());
         Ok(())
+    }
+
+    /// Cuts a relation's fork off after `blocks`: their pages are forgotten, whatever there was to
+    /// write, once I/O on them has ended and nobody has them pinned.
+    ///
+    /// # Errors
+    /// The cluster is not for writing, the system refuses, or the session was cancelled.
+    pub fn truncate(&mut self, relation: &Relation, blocks: BlockNo) -> Result<(), WriteError> {
+        self.invalidate(relation, blocks)?;
+        Ok(relation.truncate(blocks)?)
+    }
+
+    /// Removes a relation's fork: its pages are forgotten, and its files removed.
+    ///
+    /// # Errors
+    /// As [`Backend::truncate`].
+    pub fn drop_relation(&mut self, relation: &Relation) -> Result<(), WriteError> {
+        self.invalidate(relation, 0)?;
+        Ok(relation.remove()?)
     }
 
     /// Sleeps until nobody has the buffer pinned, or it has another page.

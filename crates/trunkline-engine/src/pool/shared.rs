@@ -17,10 +17,15 @@ use super::state::{BufferWord, LockMode, Unpinned, flag};
 use super::stats::{PoolStats, Tally};
 use super::table::{Found, Table};
 use super::tag::Tag;
+use crate::log::Log;
+use crate::storage::Storage;
+use std::collections::BTreeMap;
+use std::fmt;
+use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Lease, Notifiers};
 
 /// See the module.
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) buffers: Box<[Descriptor]>,
     pub(crate) table: Table,
@@ -35,10 +40,30 @@ pub(crate) struct Shared {
     pub(crate) stats: PoolStats,
     /// Session-local: its pages are one session's temporary relations.
     pub(crate) local: bool,
+    /// What must be durable before a page is written.
+    pub(crate) log: Arc<dyn Log>,
+    /// Buffers taken since the start: what the background writer goes by.
+    pub(crate) taken: AtomicU64,
+    /// A sync has failed: nothing that was written can be counted on any more.
+    pub(crate) failed: AtomicBool,
+    /// The clusters whose pages may be changed, by number.
+    writable: Mutex<BTreeMap<u16, Storage>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Shared({} buffers)", self.count())
+    }
 }
 
 impl Shared {
-    pub(crate) fn new(lease: Lease, ahead_max: u32, local: bool, notifiers: Notifiers) -> Self {
+    pub(crate) fn new(
+        lease: Lease,
+        ahead_max: u32,
+        local: bool,
+        notifiers: Notifiers,
+        log: Arc<dyn Log>,
+    ) -> Self {
         let count = lease.frames();
         Self {
             buffers: (0..count).map(|_| Descriptor::new()).collect(),
@@ -51,6 +76,10 @@ impl Shared {
             notifiers,
             stats: PoolStats::default(),
             local,
+            log,
+            taken: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            writable: Mutex::default(),
         }
     }
 
@@ -100,6 +129,43 @@ impl Shared {
         }
     }
 
+    /// Pages of this cluster may be changed from now on.
+    pub(crate) fn allow_writes(&self, storage: &Storage) {
+        if storage.is_writable() {
+            self.writable.lock().entry(storage.number()).or_insert_with(|| storage.clone());
+        }
+    }
+
+    /// Whether pages of the cluster may be changed.
+    pub(crate) fn is_writable(&self, cluster: u16) -> bool {
+        self.writable.lock().contains_key(&cluster)
+    }
+
+    /// The cluster whose pages may be changed.
+    pub(crate) fn storage(&self, cluster: u16) -> Option<Storage> {
+        self.writable.lock().get(&cluster).cloned()
+    }
+
+    /// The clusters whose pages may be changed.
+    pub(crate) fn storages(&self) -> Vec<Storage> {
+        self.writable.lock().values().cloned().collect()
+    }
+
+    /// Lets readers in to a page that is claimed for a write.
+    pub(crate) fn begin_write(&self, buffer: u32) {
+        if self.word(buffer).begin_write() {
+            self.waiting.notify(buffer, &self.notifiers);
+        }
+    }
+
+    /// Ends a write, and tells whoever waits for that.
+    pub(crate) fn finish_write(&self, buffer: u32, written: bool) {
+        let descriptor = &self.buffers[buffer as usize];
+        descriptor.clear_io();
+        let unpinned = descriptor.word.finish_write(written);
+        self.after_unpin(buffer, unpinned);
+    }
+
     /// Ends a read, and tells whoever waits for that.
     pub(crate) fn finish_read(&self, buffer: u32, valid: bool) {
         let descriptor = &self.buffers[buffer as usize];
@@ -120,6 +186,14 @@ impl Shared {
             let seen = descriptor.word.load();
             let free = seen.pins() == 0 && !seen.is_locked();
             free && !seen.any(flag::DIRTY | flag::IO_IN_PROGRESS)
+        })
+    }
+
+    /// Whether a buffer could be had by writing its page first.
+    pub(crate) fn has_dirty(&self) -> bool {
+        self.buffers.iter().any(|descriptor| {
+            let seen = descriptor.word.load();
+            seen.pins() == 0 && seen.has(flag::DIRTY) && !seen.any(flag::IO_IN_PROGRESS)
         })
     }
 
@@ -196,6 +270,7 @@ impl Shared {
     }
 
     fn sweep(&self, want: u32, tally: &mut Tally, taken: &mut Vec<u32>) {
+        self.taken.fetch_add(u64::from(want), Ordering::Relaxed);
         self.clock.sweep(
             want,
             |buffer| self.word(buffer),
@@ -210,6 +285,11 @@ impl Shared {
                 true
             },
         );
+    }
+
+    /// The same though the page may have something to write: its relation is gone, or this part of it.
+    pub(crate) fn discard(&self, buffer: u32) -> bool {
+        !self.word(buffer).load().has(flag::TAG_VALID) || self.table.discard(&self.buffers, buffer)
     }
 
     /// Makes sure that a buffer that the caller has pinned has no page any more.

@@ -46,11 +46,13 @@ pub(crate) mod flag {
     pub(crate) const IO_ERROR: u64 = 1 << 26;
     /// Somebody sleeps until this word changes.
     pub(crate) const WAITERS: u64 = 1 << 27;
+    /// The checkpoint that runs must write the page.
+    pub(crate) const CHECKPOINT_NEEDED: u64 = 1 << 28;
 }
 
 const _: () = assert!(USAGE_MAX <= 15, "the usage count has four bits");
 const _: () = assert!(PINS & USAGE == 0 && SHARES & (SHARE_EXCLUSIVE | EXCLUSIVE) == 0);
-const _: () = assert!(flag::WAITERS < SHARE && flag::TAG_VALID > USAGE);
+const _: () = assert!(flag::CHECKPOINT_NEEDED < SHARE && flag::TAG_VALID > USAGE);
 
 /// How a content lock is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,6 +114,16 @@ impl Seen {
         self.0 & flags != 0
     }
 
+    /// Whether a write to disk keeps changes out, or is about to.
+    pub(crate) fn is_being_written(self) -> bool {
+        self.has(flag::IO_IN_PROGRESS | flag::VALID) && self.any(EXCLUSIVE | SHARE_EXCLUSIVE)
+    }
+
+    /// Whether somebody holds the content lock for oneself.
+    pub(crate) fn is_exclusive(self) -> bool {
+        self.any(EXCLUSIVE)
+    }
+
     /// Whether anybody holds the content lock, in any mode.
     pub(crate) fn is_locked(self) -> bool {
         self.any(SHARES | SHARE_EXCLUSIVE | EXCLUSIVE)
@@ -137,6 +149,17 @@ pub(crate) enum StartRead {
     Valid,
     /// Somebody else has it.
     InProgress,
+}
+
+/// What became of an attempt to claim the right to write a page to disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StartWrite {
+    /// It is ours, and for now nobody else looks at the page.
+    Claimed,
+    /// Nothing to write.
+    Clean,
+    /// Somebody looks at the page, changes it, or writes it.
+    Busy,
 }
 
 /// What the clock found.
@@ -203,13 +226,17 @@ impl BufferWord {
     }
 
     /// The clock's visit: takes a page that nobody uses, makes one that was used a little less so.
+    /// One that must be written first is left, though it too is forgotten by and by.
     pub(crate) fn tick(&self) -> Tick {
         let visited = self.update(|word| {
             let seen = Seen(word);
-            if seen.pins() > 0 || seen.any(flag::DIRTY | flag::IO_IN_PROGRESS) {
+            if seen.pins() > 0 {
                 return None;
             }
-            Some(if seen.usage() > 0 { word - (1 << USAGE_SHIFT) } else { word + PIN })
+            if seen.usage() > 0 {
+                return Some(word - (1 << USAGE_SHIFT));
+            }
+            (!seen.any(flag::DIRTY | flag::IO_IN_PROGRESS)).then_some(word + PIN)
         });
         match visited {
             Ok((old, _)) if old.usage() > 0 => Tick::Decremented,
@@ -281,6 +308,87 @@ impl BufferWord {
         })
     }
 
+    /// Notes that the page was changed. The caller holds the exclusive lock.
+    pub(crate) fn mark_dirty(&self) {
+        let marked = self.update(|word| (word & EXCLUSIVE != 0).then_some(word | flag::DIRTY));
+        assert!(marked.is_ok(), "a page changed without the exclusive lock");
+    }
+
+    /// Notes that the checkpoint that begins must write the page, if there is something to write.
+    pub(crate) fn mark_for_checkpoint(&self) -> bool {
+        let marked = self
+            .update(|word| Seen(word).has(flag::DIRTY).then_some(word | flag::CHECKPOINT_NEEDED));
+        marked.is_ok()
+    }
+
+    /// Claims the right to write a page that was changed, and has all of `needed`; the I/O gets its
+    /// own pin. The content is locked for oneself until [`BufferWord::begin_write`].
+    pub(crate) fn start_write(&self, needed: u64) -> StartWrite {
+        let needed = needed | flag::DIRTY | flag::VALID;
+        let started = self.update(|word| {
+            let seen = Seen(word);
+            let free = seen.has(needed) && !seen.any(flag::IO_IN_PROGRESS) && !seen.is_locked();
+            free.then(|| (word | flag::IO_IN_PROGRESS | EXCLUSIVE) + PIN)
+        });
+        match started {
+            Ok(_) => StartWrite::Claimed,
+            Err(seen) if seen.has(needed) => StartWrite::Busy,
+            Err(_) => StartWrite::Clean,
+        }
+    }
+
+    /// From here on the page may be read while it is written, and not changed. True: somebody waits
+    /// for that, wake them.
+    pub(crate) fn begin_write(&self) -> bool {
+        let begun = self.update(|word| {
+            let mine = word & EXCLUSIVE != 0 && Seen(word).has(flag::IO_IN_PROGRESS);
+            mine.then(|| (word & !flag::WAITERS) - EXCLUSIVE + SHARE_EXCLUSIVE)
+        });
+        assert!(begun.is_ok(), "a write begun that was not claimed");
+        begun.is_ok_and(|(old, _)| old.has(flag::WAITERS))
+    }
+
+    /// The write has ended; if all of the page is written, there is nothing more to write. The lock
+    /// and the I/O's pin are given back, whichever mode the lock was in.
+    pub(crate) fn finish_write(&self, written: bool) -> Unpinned {
+        let always = flag::IO_IN_PROGRESS | flag::IO_ERROR | flag::WAITERS;
+        let gone = always | EXCLUSIVE | SHARE_EXCLUSIVE;
+        let clean = if written { flag::DIRTY | flag::CHECKPOINT_NEEDED } else { 0 };
+        let result = if written { 0 } else { flag::IO_ERROR };
+        let finished = self.update(|word| {
+            let mine = Seen(word).has(flag::IO_IN_PROGRESS | flag::VALID);
+            let mine = mine && word & (EXCLUSIVE | SHARE_EXCLUSIVE) != 0;
+            mine.then(|| ((word & !gone & !clean) | result) - PIN)
+        });
+        assert!(finished.is_ok(), "a write finished that was not started");
+        finished.map_or(Unpinned { left: 0, wake: false }, |(old, new)| Unpinned {
+            left: new.pins(),
+            wake: old.has(flag::WAITERS),
+        })
+    }
+
+    /// Takes the identity away although there is something to write: the relation is gone, or this
+    /// part of it. The caller has the only pin and holds the lock of the table's part.
+    pub(crate) fn discard(&self) -> bool {
+        let discarded = self.update(|word| {
+            let seen = Seen(word);
+            let free = seen.pins() == 1 && !seen.any(flag::IO_IN_PROGRESS) && !seen.is_locked();
+            (free && seen.has(flag::TAG_VALID)).then_some(word & (PINS | flag::WAITERS))
+        });
+        discarded.is_ok()
+    }
+
+    /// Gives an empty buffer, whose frame the caller has filled, its identity: a page that needs no
+    /// read. Otherwise as [`BufferWord::publish`].
+    pub(crate) fn publish_valid(&self, dirty: bool) {
+        let flags = flag::TAG_VALID | flag::VALID | if dirty { flag::DIRTY } else { 0 };
+        let published = self.update(|word| {
+            let empty = !Seen(word).any(flag::TAG_VALID | flag::VALID | flag::IO_IN_PROGRESS);
+            empty.then_some((word & !USAGE) | flags | 1 << USAGE_SHIFT)
+        });
+        assert!(published.is_ok(), "a buffer published that has a page");
+    }
+
     /// Locks the content if that can be had at once.
     pub(crate) fn try_lock(&self, mode: LockMode) -> TryLock {
         let locked = self.update(|word| {
@@ -349,8 +457,9 @@ fn check(old: u64, new: u64) {
     let (before, after) = (Seen(old), Seen(new));
     let pins = (before.pins(), after.pins());
     assert!(pins.1.abs_diff(pins.0) <= 1 && new >> 54 == 0, "pins {pins:?}");
-    // A page under a read is never one that can be used, nor one that must be written.
-    assert!(!after.has(flag::IO_IN_PROGRESS | flag::VALID) || before.has(flag::VALID));
+    // A page under a read is never one that can be used, and one under a write does not change.
+    let writing = after.has(flag::IO_IN_PROGRESS | flag::VALID);
+    assert!(!writing || (before.has(flag::VALID) && after.any(EXCLUSIVE | SHARE_EXCLUSIVE)));
     assert!(!after.has(flag::VALID) || after.has(flag::TAG_VALID));
     assert!(!after.has(flag::DIRTY) || after.has(flag::VALID));
     assert!(!after.is_locked() || after.pins() > 0, "a lock without a pin");

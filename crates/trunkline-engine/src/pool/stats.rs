@@ -21,6 +21,10 @@ pub enum BackendType {
     BackgroundWorker,
     /// A command of this program that works without a server.
     Standalone,
+    /// Writes what checkpoints need.
+    Checkpointer,
+    /// Writes what readers would have to.
+    BackgroundWriter,
 }
 
 impl BackendType {
@@ -30,6 +34,8 @@ impl BackendType {
             BackendType::Client => "client backend",
             BackendType::BackgroundWorker => "background worker",
             BackendType::Standalone => "standalone backend",
+            BackendType::Checkpointer => "checkpointer",
+            BackendType::BackgroundWriter => "background writer",
         }
     }
 }

@@ -13,7 +13,7 @@
 //! wrong page: a tag cannot change under a pin.
 
 use super::descriptor::Descriptor;
-use super::state::{Seen, flag};
+use super::state::{BufferWord, Seen, flag};
 use super::tag::Tag;
 use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
 use trunkline_aio::sync::{Mutex, MutexGuard};
@@ -111,14 +111,44 @@ impl Table {
         Insert::Inserted
     }
 
+    /// Gives an empty buffer that the caller has taken, and whose frame it has filled, to a page that
+    /// nobody else can know yet.
+    ///
+    /// # Panics
+    /// If the page has a buffer already.
+    pub(crate) fn insert_new(&self, buffers: &[Descriptor], tag: Tag, buffer: u32, dirty: bool) {
+        let head = self.head(tag);
+        let _part = self.part(tag);
+        assert!(self.find(buffers, tag).is_none(), "a new page that has a buffer already");
+        let descriptor = &buffers[buffer as usize];
+        descriptor.set_tag(tag);
+        descriptor.next.store(head.load(Ordering::Acquire), Ordering::Release);
+        descriptor.word.publish_valid(dirty);
+        head.store(buffer + 1, Ordering::Release);
+    }
+
     /// Takes the identity of a buffer away and unlinks it; the caller has pinned it. False: somebody
     /// else has pinned it too, it has something to write, or it has no identity.
     pub(crate) fn evict(&self, buffers: &[Descriptor], buffer: u32) -> bool {
+        self.unlink(buffers, buffer, BufferWord::evict)
+    }
+
+    /// The same for a page whose relation is gone, though it may have something to write.
+    pub(crate) fn discard(&self, buffers: &[Descriptor], buffer: u32) -> bool {
+        self.unlink(buffers, buffer, BufferWord::discard)
+    }
+
+    fn unlink(
+        &self,
+        buffers: &[Descriptor],
+        buffer: u32,
+        release: impl FnOnce(&BufferWord) -> bool,
+    ) -> bool {
         let descriptor = &buffers[buffer as usize];
         let tag = descriptor.tag();
         let _part = self.part(tag);
-        // Under a pin the tag is stable if there is one, and `evict` says whether there is.
-        if !descriptor.word.evict() {
+        // Under a pin the tag is stable if there is one, and the word says whether there is.
+        if !release(&descriptor.word) {
             return false;
         }
         let mut link = self.head(tag);

@@ -59,6 +59,11 @@ pub enum StorageError {
         /// The most it may have, in bytes.
         most: u64,
     },
+    /// The cluster was opened for reading only.
+    ReadOnly {
+        /// Its directory.
+        path: PathBuf,
+    },
     /// There is no such block.
     BeyondEnd {
         /// The file that it would be in.
@@ -115,6 +120,7 @@ impl StorageError {
             | Self::Direct { path, .. }
             | Self::Alignment { path, .. }
             | Self::TooLong { path, .. }
+            | Self::ReadOnly { path }
             | Self::BeyondEnd { path, .. } => path,
         }
     }
@@ -175,6 +181,9 @@ impl fmt::Display for StorageError {
                  ({} blocks of {BLOCK_SIZE})",
                 most / BLOCK_SIZE as u64
             ),
+            Self::ReadOnly { .. } => {
+                write!(f, "\"{name}\" was opened for reading only; nothing in it is changed")
+            }
             Self::BeyondEnd { block, blocks, .. } => write!(
                 f,
                 "block {block} is beyond the end, \"{name}\": the relation has {blocks} blocks, \

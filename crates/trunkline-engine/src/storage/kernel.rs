@@ -1,4 +1,4 @@
-//! The operating system's files, opened for reading through one instance of asynchronous I/O.
+//! The operating system's files, opened through one instance of asynchronous I/O.
 //!
 //! Nothing but plain files is opened: a symbolic link in place of a segment could lead anywhere. (A
 //! tablespace is a link too, but one of a directory, and PostgreSQL's own way.)
@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::io::Errno;
 use trunkline_aio::{Aio, File, OpenOptions};
 
-use super::FileSystem;
+use super::{FileSystem, WritableFiles};
 
 /// See the module. Keeps its instance alive.
 pub struct KernelFiles {
@@ -43,6 +43,27 @@ impl FileSystem for KernelFiles {
             Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+}
+
+impl WritableFiles for KernelFiles {
+    fn open_for_writing(&self, path: &Path, direct: bool, create: bool) -> io::Result<File> {
+        self.aio.open(path, OpenOptions { direct, create, write: true, no_follow: true })
+    }
+
+    fn allocate(&self, file: &File, offset: u64, length: u64) -> io::Result<()> {
+        file.allocate(offset, length)
+    }
+
+    fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
+        file.set_length(length)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! cut off may leave later segments behind, which mean nothing.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use trunkline_aio::File;
@@ -110,6 +111,134 @@ impl Relation {
         self.storage.files().peek(&self.key(segment_of(block).0)).is_some()
     }
 
+    /// Makes the fork's first file, empty.
+    ///
+    /// # Errors
+    /// [`StorageError`]: the cluster is not for writing, or the system refuses.
+    pub fn create(&self) -> Result<(), StorageError> {
+        let direct = self.storage.is_direct();
+        let path = self.path(0);
+        let opened = self.storage.writer()?.open_for_writing(&path, direct, true);
+        opened.map(drop).map_err(|e| StorageError::opening(path, 0, direct, e))
+    }
+
+    /// Gives out the next `count` blocks of the fork, or fewer: none beyond the segment of the first.
+    /// They are there once [`Relation::make_room`] says so, or when they are written.
+    ///
+    /// # Errors
+    /// [`StorageError`]: the cluster is not for writing, the fork cannot be looked at or is full.
+    pub(crate) fn give_out(&self, count: u32) -> Result<Range<BlockNo>, StorageError> {
+        self.storage.writer()?;
+        let ends = &self.storage.0.ends;
+        let known = ends.lock().get(&(self.locator, self.fork)).copied();
+        let end = match known {
+            Some(end) => end,
+            None => self.blocks()?,
+        };
+        let mut ends = ends.lock();
+        let end = ends.entry((self.locator, self.fork)).or_insert(end);
+        let count = count.min(blocks_after(*end));
+        if count == 0 {
+            let path = self.path(segment_of(*end).0);
+            return Err(StorageError::BeyondEnd { path, block: *end, blocks: BlockNo::MAX });
+        }
+        let first = *end;
+        *end += count;
+        Ok(first..first + count)
+    }
+
+    /// Takes back blocks that were given out last, if nobody has got any since.
+    pub(crate) fn take_back(&self, blocks: &Range<BlockNo>) {
+        let mut ends = self.storage.0.ends.lock();
+        if let Some(end) = ends.get_mut(&(self.locator, self.fork))
+            && *end == blocks.end
+        {
+            *end = blocks.start;
+        }
+    }
+
+    /// Makes room for blocks of one segment, as zeros, making the segment if need be. May block.
+    ///
+    /// # Errors
+    /// [`StorageError`]; `EOPNOTSUPP` where zeros have to be written instead.
+    pub(crate) fn make_room(&self, blocks: &Range<BlockNo>) -> Result<(), StorageError> {
+        let (segment, offset) = segment_of(blocks.start);
+        let file = self.segment_for_writing(segment, blocks.start)?;
+        let length = u64::from(blocks.end - blocks.start) * BLOCK_SIZE as u64;
+        let allocated = self.storage.writer()?.allocate(&file, offset, length);
+        allocated.map_err(|source| StorageError::Io {
+            operation: "extend file",
+            path: self.path(segment),
+            source,
+        })
+    }
+
+    /// The segment of a block that was given out, made if it is not there.
+    pub(crate) fn segment_for_writing(
+        &self,
+        segment: u32,
+        block: BlockNo,
+    ) -> Result<File, StorageError> {
+        self.storage.writer()?;
+        self.storage
+            .files()
+            .get(self.key(segment), || self.open_as(self.path(segment), block, true))
+    }
+
+    /// Cuts the fork off: `blocks` are left. Nobody may use the rest any more.
+    ///
+    /// # Errors
+    /// [`StorageError`]; some segments may be cut off already, the last ones first.
+    pub(crate) fn truncate(&self, blocks: BlockNo) -> Result<(), StorageError> {
+        self.storage.writer()?;
+        let (last, offset) = segment_of(blocks);
+        let mut segment = last;
+        while self.segment_length(segment + 1)?.is_some() {
+            segment += 1;
+        }
+        for segment in (last..=segment).rev() {
+            if self.segment_length(segment)?.is_none() {
+                continue;
+            }
+            let length = if segment == last { offset } else { 0 };
+            let file = self.segment_for_writing(segment, blocks)?;
+            let truncated = self.storage.writer()?.truncate(&file, length);
+            truncated.map_err(|source| StorageError::Io {
+                operation: "truncate file",
+                path: self.path(segment),
+                source,
+            })?;
+        }
+        self.storage.0.ends.lock().remove(&(self.locator, self.fork));
+        self.storage.syncs().forget(self.locator, Some(self.fork), last + 1);
+        Ok(())
+    }
+
+    /// Removes the fork's files. Nobody may use them any more.
+    ///
+    /// # Errors
+    /// [`StorageError`]; some segments may be gone, the last ones first.
+    pub(crate) fn remove(&self) -> Result<(), StorageError> {
+        self.storage.writer()?;
+        self.storage.syncs().forget(self.locator, Some(self.fork), 0);
+        self.storage.0.ends.lock().remove(&(self.locator, self.fork));
+        let mut segments = 0;
+        while self.segment_length(segments)?.is_some() {
+            segments += 1;
+        }
+        self.storage.forget(self.locator);
+        for segment in (0..segments).rev() {
+            let path = self.path(segment);
+            let removed = self.storage.writer()?.remove(&path);
+            removed.map_err(|source| StorageError::Io {
+                operation: "remove file",
+                path,
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
     /// Why `block` could not be read, when a read ended before it: the file is shorter than the
     /// caller thought, or no longer what it was.
     pub fn missing(&self, block: BlockNo) -> StorageError {
@@ -132,8 +261,16 @@ impl Relation {
     }
 
     fn open(&self, path: PathBuf, block: BlockNo) -> Result<File, StorageError> {
+        self.open_as(path, block, false)
+    }
+
+    fn open_as(&self, path: PathBuf, block: BlockNo, create: bool) -> Result<File, StorageError> {
         let direct = self.storage.is_direct();
-        match self.storage.system().open(&path, direct) {
+        let opened = match self.storage.writer() {
+            Ok(writer) => writer.open_for_writing(&path, direct, create),
+            Err(_) => self.storage.system().open(&path, direct),
+        };
+        match opened {
             Ok(file) if direct => {
                 check_direct(path, file.is_direct(), file.alignment())?;
                 Ok(file)

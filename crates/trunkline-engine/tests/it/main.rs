@@ -19,3 +19,4 @@ mod storage;
 mod storage_table;
 mod verify;
 mod verify_fixtures;
+mod writes;

@@ -1,0 +1,235 @@
+//! Checkpoints: everything that was changed before one begins is on disk when it has ended.
+//!
+//! ```text
+//!   mark      every dirty page, and sort the pages by tablespace, relation, fork and block
+//!   write     tablespaces take turns, each by its share, through one write stream; paced or at once
+//!   sync      every segment that was written since it was last synced, all in parallel
+//! ```
+//! A page that is changed again meanwhile is written as it then is: that is no loss. A page that
+//! somebody else writes meanwhile is waited for if its write is not over. A write that fails leaves
+//! its page dirty and fails the checkpoint; a sync that fails stops everything, since the system may
+//! have dropped what it could not write (facts: PostgreSQL stops the server).
+//!
+//! [`checkpoint`] is one checkpoint in the caller's thread; `checkpointer` takes requests and keeps
+//! time; `background_writer` sees to it that readers find clean buffers.
+
+mod background_writer;
+mod checkpointer;
+mod order;
+mod report;
+
+pub use background_writer::{BackgroundWriter, BackgroundWriterCounts, BackgroundWriterSettings};
+pub use checkpointer::{Checkpointer, CheckpointerCounts, CheckpointerSettings};
+pub use report::{Cause, CheckpointReport};
+
+use crate::pool::{Backend, Pool, Shared, WriteError};
+use crate::storage::{Relation, SegmentName, SegmentSync, Storage};
+use crate::write_stream::{WriteOptions, WriteStream};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::sync::atomic::Ordering;
+use trunkline_aio::{Class, Operations, Status, clock};
+use trunkline_format::segment;
+
+/// How to go about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckpointOptions {
+    /// Why.
+    pub cause: Cause,
+    /// Writes in flight at most.
+    pub concurrency: u32,
+    /// Blocks of one write at most (`io_max_combine_limit`).
+    pub combine: u32,
+    /// `checkpoint_flush_after`, in blocks; 0 leaves write-back to the system.
+    pub flush_after: u32,
+}
+
+impl Default for CheckpointOptions {
+    fn default() -> Self {
+        Self { cause: Cause::Requested, concurrency: 32, combine: 16, flush_after: 32 }
+    }
+}
+
+/// Why a checkpoint did not come to its end. Pages that were not written are as dirty as before.
+#[derive(Debug)]
+pub enum CheckpointError {
+    /// A write failed, or could not be started.
+    Write(WriteError),
+    /// A sync has failed, now or before: what was written since the last checkpoint cannot be counted
+    /// on, and nothing that is written from now on. The process must end and start anew from its log.
+    Sync {
+        /// The file; `None` if it was before.
+        path: Option<PathBuf>,
+        /// The system's answer.
+        source: Option<io::Error>,
+    },
+}
+
+impl fmt::Display for CheckpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Write(error) => write!(f, "checkpoint failed: {error}"),
+            Self::Sync { path: Some(path), source: Some(source) } => {
+                write!(
+                    f,
+                    "checkpoint failed: could not fsync file \"{}\": {source}",
+                    path.display()
+                )
+            }
+            Self::Sync { .. } => f.write_str("checkpoint refused: an earlier fsync has failed"),
+        }
+    }
+}
+
+impl std::error::Error for CheckpointError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Write(error) => Some(error),
+            Self::Sync { source, .. } => source.as_ref().map(|error| error as _),
+        }
+    }
+}
+
+impl From<WriteError> for CheckpointError {
+    fn from(error: WriteError) -> Self {
+        Self::Write(error)
+    }
+}
+
+/// Does one checkpoint of the pool. `pace` is asked after each page, with the part of the work that is
+/// done, 0 to 1; it may wait.
+///
+/// # Errors
+/// See [`CheckpointError`].
+pub fn checkpoint(
+    pool: &Pool,
+    backend: &mut Backend,
+    options: CheckpointOptions,
+    mut pace: impl FnMut(f64),
+) -> Result<CheckpointReport, CheckpointError> {
+    let shared = Arc::clone(&pool.shared);
+    if shared.failed.load(Ordering::SeqCst) {
+        return Err(CheckpointError::Sync { path: None, source: None });
+    }
+    let begun = clock::now();
+    let marked = mark(&shared);
+    let total = marked.len();
+    let storages: BTreeMap<u16, Storage> =
+        shared.storages().into_iter().map(|storage| (storage.number(), storage)).collect();
+    let mut stream = WriteStream::new(
+        backend,
+        WriteOptions {
+            concurrency: options.concurrency,
+            combine: options.combine,
+            class: Class::Checkpoint,
+            must: true,
+            checkpoint: true,
+            flush_after: options.flush_after,
+        },
+    );
+    for (done, (tag, buffer)) in order::balanced(marked).enumerate() {
+        let Some(storage) = storages.get(&tag.cluster()) else { continue };
+        let relation = storage.relation(tag.locator(), tag.fork());
+        stream.write(backend, &relation, tag.block(), buffer)?;
+        pace((done + 1) as f64 / total as f64);
+    }
+    let written = stream.finish(backend)?;
+    let written_at = clock::now();
+    let synced = sync_all(&shared, backend, storages.values())?;
+    let ended = clock::now();
+    Ok(CheckpointReport {
+        cause: options.cause,
+        buffers: written.blocks,
+        pool_buffers: u64::from(pool.buffers()),
+        writes: written,
+        write_time: written_at.since(begun),
+        sync_time: ended.since(written_at),
+        total_time: ended.since(begun),
+        files: synced.files,
+        longest_sync: synced.longest,
+        average_sync: synced.sum.checked_div(synced.files as u32).unwrap_or_default(),
+    })
+}
+
+/// Marks all that is dirty now; the pages and where they are.
+fn mark(shared: &Shared) -> Vec<(crate::pool::Tag, u32)> {
+    let descriptors = shared.buffers.iter().zip(0_u32..);
+    let dirty = descriptors.filter(|(descriptor, _)| descriptor.word.mark_for_checkpoint());
+    // A tag may be torn if the page goes meanwhile, but then it was written; the write looks again.
+    dirty.map(|(descriptor, buffer)| (descriptor.tag(), buffer)).collect()
+}
+
+#[derive(Debug, Default)]
+struct Synced {
+    files: u64,
+    longest: Duration,
+    sum: Duration,
+}
+
+/// Segments that are synced at the same time.
+const SYNCS: usize = 64;
+
+/// Makes durable what was written to any segment since its last sync.
+fn sync_all<'a>(
+    shared: &Shared,
+    backend: &mut Backend,
+    storages: impl Iterator<Item = &'a Storage>,
+) -> Result<Synced, CheckpointError> {
+    let mut pending: Vec<(Storage, SegmentName, Arc<SegmentSync>)> = Vec::new();
+    for storage in storages {
+        let segments = storage.syncs().pending();
+        pending.extend(segments.into_iter().map(|(name, sync)| (storage.clone(), name, sync)));
+    }
+    let mut synced = Synced::default();
+    for group in pending.chunks(SYNCS) {
+        sync_group(shared, backend, group, &mut synced)?;
+    }
+    Ok(synced)
+}
+
+fn sync_group(
+    shared: &Shared,
+    backend: &mut Backend,
+    group: &[(Storage, SegmentName, Arc<SegmentSync>)],
+    synced: &mut Synced,
+) -> Result<(), CheckpointError> {
+    let mut operations = Operations::new(group.len(), Vec::new());
+    let mut covered = vec![0; group.len()];
+    let begun = clock::now();
+    let path = |relation: &Relation, segment| relation.path(segment);
+    for (slot, (storage, (locator, fork, segment), sync)) in group.iter().enumerate() {
+        let relation = storage.relation(*locator, *fork);
+        covered[slot] = sync.before_sync();
+        let first = segment::first_block(*segment).unwrap_or_default();
+        let file = match relation.locate(first) {
+            Ok(located) => located.file,
+            // Removed since: nobody counts on it.
+            Err(_) if !storage.syncs().contains(&group[slot].1) => continue,
+            Err(error) => return Err(WriteError::from(error).into()),
+        };
+        let handle = backend.session.acquire(Class::Checkpoint).map_err(WriteError::from)?;
+        handle.fsync(&file, &mut operations, slot);
+    }
+    while operations.pending() > 0 {
+        let (slot, outcome) =
+            backend.session.wait_any(&mut operations).map_err(WriteError::from)?;
+        let (storage, name, sync) = &group[slot];
+        if outcome.status == Status::Error {
+            shared.failed.store(true, Ordering::SeqCst);
+            let source = io::Error::from_raw_os_error(outcome.errno().unwrap_or_default());
+            let path = path(&storage.relation(name.0, name.1), name.2);
+            return Err(CheckpointError::Sync { path: Some(path), source: Some(source) });
+        }
+        sync.synced(covered[slot]);
+        storage.syncs().forget_clean(name);
+        let took = clock::now().since(begun);
+        synced.files += 1;
+        synced.longest = synced.longest.max(took);
+        synced.sum += took;
+    }
+    Ok(())
+}

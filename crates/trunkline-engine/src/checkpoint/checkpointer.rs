@@ -1,0 +1,252 @@
+//! The checkpointer: one thread that does checkpoints when it is time, and when somebody asks.
+//!
+//! A timed checkpoint is spread over a part of the time until the next one, so that it disturbs
+//! little; a requested one goes as fast as it can, and so does a timed one from the moment that
+//! somebody asks. Who asks is told how it ended: a request that comes while a checkpoint runs gets the
+//! next one, since the running one may have passed by what the asker has changed.
+
+use super::{Cause, CheckpointError, CheckpointOptions, CheckpointReport, checkpoint};
+use crate::pool::{BackendType, Pool};
+use std::fmt;
+use std::io;
+use std::time::Duration;
+use trunkline_aio::clock::{self, Time};
+use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_aio::sync::{Arc, Futex, Mutex, thread};
+
+const EVERYBODY: u32 = u32::MAX >> 1;
+
+/// The longest nap of a checkpoint that is ahead of its time: what was noticed late costs no more.
+const NAP: Duration = Duration::from_millis(100);
+
+/// When, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckpointerSettings {
+    /// `checkpoint_timeout`: from the beginning of one timed checkpoint to that of the next.
+    pub timeout: Duration,
+    /// `checkpoint_completion_target`: the part of that time over which its writes are spread.
+    pub completion_target: f64,
+    /// How to write.
+    pub options: CheckpointOptions,
+    /// Whether there is anything to say in the log for each checkpoint (`log_checkpoints`).
+    pub log: Option<fn(&CheckpointReport)>,
+}
+
+impl Default for CheckpointerSettings {
+    /// PostgreSQL's defaults.
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(300),
+            completion_target: 0.9,
+            options: CheckpointOptions::default(),
+            log: None,
+        }
+    }
+}
+
+/// The counts of `pg_stat_checkpointer`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CheckpointerCounts {
+    /// Checkpoints that were begun because it was time.
+    pub num_timed: u64,
+    /// Checkpoints that were begun because somebody asked.
+    pub num_requested: u64,
+    /// Checkpoints that came to their end.
+    pub num_done: u64,
+    /// Time spent writing.
+    pub write_time: Duration,
+    /// Time spent syncing.
+    pub sync_time: Duration,
+    /// Pages written.
+    pub buffers_written: u64,
+}
+
+/// See the module. Dropping it does a last checkpoint and ends the thread.
+pub struct Checkpointer {
+    state: Arc<State>,
+    thread: Option<thread::JoinHandle>,
+}
+
+struct State {
+    settings: CheckpointerSettings,
+    /// Moves with every request, every end, and the last of all.
+    bell: Futex,
+    asked: AtomicU64,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// The number of the last request that the last checkpoint has served.
+    served: u64,
+    last: Option<Result<CheckpointReport, Arc<CheckpointError>>>,
+    counts: CheckpointerCounts,
+    stopping: bool,
+    stopped: bool,
+}
+
+impl fmt::Debug for Checkpointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Checkpointer({:?})", self.counts())
+    }
+}
+
+impl Checkpointer {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system refuses another thread, or the instance another session.
+    pub fn start(pool: &Pool, settings: CheckpointerSettings) -> io::Result<Self> {
+        let state = Arc::new(State {
+            settings,
+            bell: Futex::new(0),
+            asked: AtomicU64::new(0),
+            inner: Mutex::default(),
+        });
+        let backend = pool.backend(BackendType::Checkpointer).map_err(io::Error::other)?;
+        let (pool, mine) = (pool.clone(), Arc::clone(&state));
+        let thread = thread::spawn("checkpointer", move || mine.run(&pool, backend))?;
+        Ok(Self { state, thread: Some(thread) })
+    }
+
+    /// Does a checkpoint at once, and waits for its end.
+    ///
+    /// # Errors
+    /// Why it did not come to its end.
+    pub fn request(&self) -> Result<CheckpointReport, Arc<CheckpointError>> {
+        let number = self.state.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        self.state.ring();
+        loop {
+            let seen = self.state.bell.word().load(Ordering::SeqCst);
+            {
+                let inner = self.state.inner.lock();
+                if inner.served >= number
+                    && let Some(last) = &inner.last
+                {
+                    return last.clone();
+                }
+                if inner.stopped {
+                    return Err(Arc::new(CheckpointError::Write(
+                        crate::pool::WriteError::Cancelled,
+                    )));
+                }
+            }
+            self.state.bell.wait(seen, None);
+        }
+    }
+
+    /// What it has done so far.
+    pub fn counts(&self) -> CheckpointerCounts {
+        self.state.inner.lock().counts
+    }
+
+    /// Does a last checkpoint and ends the thread; how that ended.
+    ///
+    /// # Errors
+    /// Why the last checkpoint did not come to its end: the files are not complete without the log.
+    pub fn shut_down(mut self) -> Result<CheckpointReport, Arc<CheckpointError>> {
+        self.stop();
+        let inner = self.state.inner.lock();
+        inner.last.clone().unwrap_or_else(|| {
+            Err(Arc::new(CheckpointError::Write(crate::pool::WriteError::Cancelled)))
+        })
+    }
+
+    fn stop(&mut self) {
+        self.state.inner.lock().stopping = true;
+        self.state.ring();
+        if let Some(thread) = self.thread.take() {
+            // A panic there was printed by its own thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Checkpointer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl State {
+    fn ring(&self) {
+        self.bell.word().fetch_add(1, Ordering::SeqCst);
+        self.bell.wake(EVERYBODY);
+    }
+
+    fn run(&self, pool: &Pool, mut backend: crate::pool::Backend) {
+        let mut next = clock::now().after(self.settings.timeout);
+        loop {
+            let seen = self.bell.word().load(Ordering::SeqCst);
+            let asked = self.asked.load(Ordering::SeqCst);
+            let (served, stopping) = {
+                let inner = self.inner.lock();
+                (inner.served, inner.stopping)
+            };
+            let now = clock::now();
+            let cause = if stopping {
+                Cause::Shutdown
+            } else if asked > served {
+                Cause::Requested
+            } else if now >= next {
+                Cause::Timed
+            } else {
+                self.bell.wait(seen, Some(next.since(now)));
+                continue;
+            };
+            if cause == Cause::Timed {
+                next = now.after(self.settings.timeout);
+            }
+            self.one(pool, &mut backend, cause, asked);
+            if stopping {
+                self.inner.lock().stopped = true;
+                self.ring();
+                return;
+            }
+        }
+    }
+
+    fn one(&self, pool: &Pool, backend: &mut crate::pool::Backend, cause: Cause, asked: u64) {
+        {
+            let counts = &mut self.inner.lock().counts;
+            counts.num_timed += u64::from(cause == Cause::Timed);
+            counts.num_requested += u64::from(cause == Cause::Requested);
+        }
+        let begun = clock::now();
+        let options = CheckpointOptions { cause, ..self.settings.options };
+        let ended = checkpoint(pool, backend, options, |done| {
+            if cause == Cause::Timed {
+                self.nap(begun, done, asked);
+            }
+        });
+        if let (Ok(report), Some(log)) = (&ended, self.settings.log) {
+            log(report);
+        }
+        let mut inner = self.inner.lock();
+        if let Ok(report) = &ended {
+            inner.counts.num_done += 1;
+            inner.counts.write_time += report.write_time;
+            inner.counts.sync_time += report.sync_time;
+            inner.counts.buffers_written += report.buffers;
+        }
+        inner.served = asked;
+        inner.last = Some(ended.map_err(Arc::new));
+        drop(inner);
+        self.ring();
+    }
+
+    /// Waits while the checkpoint is ahead of its time, unless somebody has asked for one since.
+    fn nap(&self, begun: Time, done: f64, asked: u64) {
+        let span = self.settings.timeout.mul_f64(self.settings.completion_target.clamp(0.0, 1.0));
+        let due = begun.after(span.mul_f64(done.clamp(0.0, 1.0)));
+        loop {
+            let seen = self.bell.word().load(Ordering::SeqCst);
+            let left = due.since(clock::now());
+            let hurry = self.asked.load(Ordering::SeqCst) > asked || self.inner.lock().stopping;
+            if left.is_zero() || hurry {
+                return;
+            }
+            self.bell.wait(seen, Some(left.min(NAP)));
+        }
+    }
+}

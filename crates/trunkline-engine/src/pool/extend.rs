@@ -1,0 +1,174 @@
+//! Making a relation longer: new pages in the pool, room for them on disk.
+//!
+//! ```text
+//!   book pins ▶ take buffers ▶ blocks are given out (two sessions never get the same)
+//!     ▶ room on disk: posix_fallocate, or zeros that are written now
+//!     ▶ pages of zeros under their names, pinned, valid
+//! ```
+//! A page that nobody has filled is all zeros on disk and in memory, which PostgreSQL takes for new.
+//! Should the session vanish before it has filled them, empty pages are left, as after a crash.
+
+use super::ReadError;
+use super::backend::Backend;
+use super::pin::Pin;
+use super::tag::Tag;
+use super::write::{Dirty, StartWrite, WriteError, Writes};
+use crate::storage::{Relation, StorageError};
+use std::ops::Range;
+use trunkline_aio::Class;
+use trunkline_aio::sync::Arc;
+use trunkline_format::{BlockNo, Lsn};
+
+/// How room is made on disk (`file_extend_method`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExtendMethod {
+    /// The system reserves blocks; zeros are written for few blocks, and where it cannot.
+    #[default]
+    PosixFallocate,
+    /// Zeros are written.
+    WriteZeros,
+}
+
+/// Up to so many blocks zeros are written whatever the method: reserving few blocks at a time makes
+/// files fragmented (PostgreSQL's number).
+const FEW_BLOCKS: u32 = 8;
+
+impl Backend {
+    /// Makes a relation longer by up to `count` blocks, at least by one: fewer where a segment ends or
+    /// no more pins are granted. The new pages are zeros, pinned, in order.
+    ///
+    /// # Errors
+    /// The cluster is not for writing, there is no room, or the session was cancelled.
+    /// # Panics
+    /// If `count` is 0.
+    pub fn extend(
+        &mut self,
+        relation: &Relation,
+        count: u32,
+        method: ExtendMethod,
+    ) -> Result<Vec<Pin>, WriteError> {
+        assert!(count > 0, "a relation made longer by no block");
+        self.shared.allow_writes(relation.storage());
+        let (shared, id) = (Arc::clone(&self.shared), self.session.id());
+        self.book().map_err(not_a_read)?;
+        let limiter = &shared.limiter;
+        limiter.extend(id, count - 1, &shared.notifiers);
+        let booked = 1 + limiter.pin_ahead(id, count - 1);
+        let mut taken = Vec::with_capacity(booked as usize);
+        let give_back = |count: u32| limiter.unpin(id, count, &shared.notifiers);
+        while taken.is_empty() {
+            shared.take_empty(booked, None, &mut self.uncounted(), &mut taken);
+            if taken.is_empty()
+                && let Err(error) = self.wait_for_buffer()
+            {
+                give_back(booked);
+                return Err(not_a_read(error));
+            }
+        }
+        let made = self.make_pages(relation, &mut taken, method);
+        let kept = made.as_ref().map_or(0, |blocks| blocks.end - blocks.start);
+        for &buffer in &taken[kept as usize..] {
+            shared.unpin(buffer);
+        }
+        give_back(booked - kept);
+        made?;
+        taken.truncate(kept as usize);
+        Ok(taken.iter().map(|&buffer| Pin::new(Arc::clone(&shared), id, buffer)).collect())
+    }
+
+    /// Gives the buffers to new blocks; which.
+    fn make_pages(
+        &mut self,
+        relation: &Relation,
+        taken: &mut [u32],
+        method: ExtendMethod,
+    ) -> Result<Range<BlockNo>, WriteError> {
+        let blocks = relation.give_out(taken.len() as u32)?;
+        let count = blocks.end - blocks.start;
+        let mut zeros = method == ExtendMethod::WriteZeros || count <= FEW_BLOCKS;
+        if !zeros {
+            match relation.make_room(&blocks) {
+                Ok(()) => {}
+                Err(StorageError::Io { source, .. }) if is_unsupported(&source) => zeros = true,
+                Err(error) => {
+                    relation.take_back(&blocks);
+                    return Err(error.into());
+                }
+            }
+        }
+        if zeros {
+            let (segment, _) = trunkline_format::segment::segment_of(blocks.start);
+            relation.segment_for_writing(segment, blocks.start)?;
+        }
+        let tag = Tag::of(relation, 0);
+        for (&buffer, block) in taken.iter().zip(blocks.clone()) {
+            self.shared.clear_empty(buffer);
+            self.shared.table.insert_new(&self.shared.buffers, tag.at(block), buffer, zeros);
+        }
+        if zeros {
+            let buffers = &taken[..count as usize];
+            if let Err(error) = self.write_zeros(relation, tag, blocks.start, buffers) {
+                // The blocks may be there in part; their pages must not.
+                for &buffer in buffers {
+                    self.shared.table.discard(&self.shared.buffers, buffer);
+                }
+                relation.take_back(&blocks);
+                return Err(error);
+            }
+        }
+        Ok(blocks)
+    }
+
+    fn write_zeros(
+        &mut self,
+        relation: &Relation,
+        tag: Tag,
+        mut first: BlockNo,
+        mut buffers: &[u32],
+    ) -> Result<(), WriteError> {
+        let combine = self.session.iovecs() as u32;
+        let mut writes = Writes::new(&self.shared, 1, combine);
+        while !buffers.is_empty() {
+            let class = Class::WriteBack;
+            let dirty =
+                Dirty { relation, tag, first, buffers, class, needed: 0, durable: Lsn(u64::MAX) };
+            let count = match writes.start(&mut self.session, &dirty)? {
+                StartWrite::Issued { .. } => {
+                    let (slot, outcome) = self.session.wait_any(&mut writes.operations)?;
+                    writes.finish(slot, outcome)?
+                }
+                // Somebody else has written it already.
+                StartWrite::Clean => 1,
+                StartWrite::Busy | StartWrite::LogFirst(_) => {
+                    let io = self.shared.buffers[buffers[0] as usize].io_in_progress();
+                    io.map_or(Ok(()), |io| self.join(io))?;
+                    0
+                }
+                StartWrite::NoHandle => {
+                    self.wait_for_handle(class)?;
+                    0
+                }
+            };
+            first += count;
+            buffers = &buffers[count as usize..];
+        }
+        Ok(())
+    }
+}
+
+fn is_unsupported(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let unsupported = [Errno::OPNOTSUPP, Errno::NOSYS, Errno::INVAL];
+    Errno::from_io_error(error).is_some_and(|errno| unsupported.contains(&errno))
+        || error.kind() == std::io::ErrorKind::Unsupported
+}
+
+/// What can keep a session from getting a buffer, for one that writes.
+fn not_a_read(error: ReadError) -> WriteError {
+    match error {
+        ReadError::WriteBack(error) => *error,
+        ReadError::Storage(error) => error.into(),
+        ReadError::TooManyPins { held } => WriteError::TooManyPins { held },
+        _ => WriteError::Cancelled,
+    }
+}

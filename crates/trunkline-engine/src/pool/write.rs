@@ -1,0 +1,336 @@
+//! Starting a write and learning its end: where changed pages become I/O.
+//!
+//! ```text
+//!   start(first, count)
+//!     a handle                                  (may not be had: NoHandle)
+//!     claim page by page, each under the exclusive lock, for the moment that its checksum takes
+//!       clean, or gone ─────────────▶ the first: Clean       later: the write ends before it
+//!       in use, or being written ───▶ the first: Busy        later: the write ends before it
+//!       log not durable that far ───▶ the first: LogFirst    later: the write ends before it
+//!     pass each lock, now share-exclusive, to the I/O, and issue ──▶ Issued: so many blocks
+//! ```
+//! Nothing here waits, and no lock is waited for while another one is held: the caller submits what it
+//! has, and then waits for the one page that it needs. The completion gives the locks back.
+
+use super::complete::{HEADER, code};
+use super::shared::Shared;
+use super::state::StartWrite as Claim;
+use super::tag::Tag;
+use super::written::WriteCallback;
+use crate::storage::{Located, Relation, SegmentName, StorageError};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Cancelled, Class, DefineError, Operations, Outcome, Session, Status};
+use trunkline_format::segment::segment_of;
+use trunkline_format::{BlockNo, Lsn, PageBytes, page, page_checksum};
+
+/// Why pages could not be written. They are as dirty as before.
+#[derive(Debug)]
+pub enum WriteError {
+    /// The file cannot be used.
+    Storage(StorageError),
+    /// The system could not write the block.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The first block that was not written, counted over all segments.
+        block: BlockNo,
+        /// Blocks of the write from there on.
+        blocks: u32,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The file cannot be written in this way.
+    Define {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: DefineError,
+    },
+    /// The log could not be made durable, so the page must not be written.
+    Log(crate::log::LogError),
+    /// A segment could not be made durable: nothing may count on what was written to it.
+    Sync {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The session holds as many pages as it is guaranteed, and there are no more to be had now.
+    TooManyPins {
+        /// Pages that it holds.
+        held: u32,
+    },
+    /// The session was cancelled.
+    Cancelled,
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Storage(error) => error.fmt(f),
+            Self::Io { path, block, blocks: 1, source } => {
+                write!(f, "could not write block {block} in file \"{}\": {source}", path.display())
+            }
+            Self::Io { path, block, blocks, source } => write!(
+                f,
+                "could not write blocks {block}..{} in file \"{}\": {source}",
+                block + blocks - 1,
+                path.display()
+            ),
+            Self::Define { path, source } => {
+                write!(f, "could not write file \"{}\": {source}", path.display())
+            }
+            Self::Log(error) => error.fmt(f),
+            Self::Sync { path, source } => {
+                write!(f, "could not fsync file \"{}\": {source}", path.display())
+            }
+            Self::TooManyPins { held } => write!(
+                f,
+                "the session holds {held} pages and every other buffer is promised to somebody else"
+            ),
+            Self::Cancelled => Cancelled.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for WriteError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Storage(error) => Some(error),
+            Self::Io { source, .. } | Self::Sync { source, .. } => Some(source),
+            Self::Define { source, .. } => Some(source),
+            Self::Log(error) => Some(error),
+            Self::TooManyPins { .. } | Self::Cancelled => None,
+        }
+    }
+}
+
+impl From<StorageError> for WriteError {
+    fn from(error: StorageError) -> Self {
+        Self::Storage(error)
+    }
+}
+
+impl From<Cancelled> for WriteError {
+    fn from(_: Cancelled) -> Self {
+        Self::Cancelled
+    }
+}
+
+/// The writes of one issuer: so many at the same time, each of up to so many blocks.
+#[derive(Debug)]
+pub(crate) struct Writes {
+    shared: Arc<Shared>,
+    pub(crate) operations: Operations,
+    callback: Arc<WriteCallback>,
+    runs: Vec<Run>,
+    idle: Vec<usize>,
+    combine_max: u32,
+}
+
+/// One write under way.
+#[derive(Debug, Default)]
+struct Run {
+    first: BlockNo,
+    buffers: Vec<u32>,
+    path: PathBuf,
+}
+
+/// What is to be written.
+#[derive(Debug)]
+pub(crate) struct Dirty<'a> {
+    pub(crate) relation: &'a Relation,
+    /// The name of any block of it.
+    pub(crate) tag: Tag,
+    pub(crate) first: BlockNo,
+    /// The buffers that are thought to hold `first` and those that follow.
+    pub(crate) buffers: &'a [u32],
+    pub(crate) class: Class,
+    /// Flags that a page must have beside being dirty.
+    pub(crate) needed: u64,
+    /// Up to where the log is durable.
+    pub(crate) durable: Lsn,
+}
+
+/// What was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StartWrite {
+    /// A write of so many blocks.
+    Issued { count: u32 },
+    /// There is nothing to write in the first.
+    Clean,
+    /// The first is in use.
+    Busy,
+    /// The log must be durable up to there first.
+    LogFirst(Lsn),
+    /// Every handle is in use.
+    NoHandle,
+}
+
+impl Writes {
+    /// For `slots` writes of up to `combine_max` blocks at the same time.
+    pub(crate) fn new(shared: &Arc<Shared>, slots: usize, combine_max: u32) -> Self {
+        let callback = Arc::new(WriteCallback::new(shared, slots));
+        let blocks = combine_max as usize;
+        let mut operations = Operations::new(slots, vec![Arc::clone(&callback) as _]);
+        for slot in 0..slots {
+            if let Some(words) = operations.data(slot) {
+                words.reserve_exact(HEADER + blocks);
+            }
+        }
+        let run = |_| Run { buffers: Vec::with_capacity(blocks), ..Run::default() };
+        Self {
+            shared: Arc::clone(shared),
+            operations,
+            callback,
+            runs: (0..slots).map(run).collect(),
+            idle: (0..slots).rev().collect(),
+            combine_max,
+        }
+    }
+
+    /// Whether another write can be started.
+    pub(crate) fn has_idle(&self) -> bool {
+        !self.idle.is_empty()
+    }
+
+    /// Writes under way.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.runs.len() - self.idle.len()
+    }
+
+    /// See the module.
+    ///
+    /// # Errors
+    /// The file of the block cannot be used.
+    pub(crate) fn start(
+        &mut self,
+        session: &mut Session,
+        dirty: &Dirty<'_>,
+    ) -> Result<StartWrite, WriteError> {
+        let shared = Arc::clone(&self.shared);
+        let Located { file, offset, blocks_left } = dirty.relation.locate(dirty.first)?;
+        let Some(&slot) = self.idle.last() else {
+            unreachable!("a write started without an idle slot");
+        };
+        let Some(handle) = session.try_acquire(dirty.class) else {
+            return Ok(StartWrite::NoHandle);
+        };
+        let io = handle.wait_ref();
+        let most = self.combine_max.min(blocks_left) as usize;
+        let checksums = dirty.relation.storage().checksums();
+        let claimed = &mut self.runs[slot].buffers;
+        claimed.clear();
+        for (&buffer, block) in dirty.buffers.iter().take(most).zip(dirty.first..) {
+            match claim(&shared, dirty, buffer, block, io, checksums) {
+                StartWrite::Issued { .. } => claimed.push(buffer),
+                refused if claimed.is_empty() => return Ok(refused),
+                _ => break,
+            }
+        }
+        if let Some(words) = self.operations.data(slot) {
+            words.clear();
+            words.extend([0, u64::from(dirty.first)]);
+            words.extend(claimed.iter().map(|&buffer| u64::from(buffer)));
+        }
+        let segment = segment_of(dirty.first).0;
+        let name: SegmentName = (dirty.relation.locator(), dirty.relation.fork(), segment);
+        let sync = dirty.relation.storage().syncs().write_begins(name);
+        self.callback.note(claimed[0], Arc::clone(&sync));
+        let run = &mut self.runs[slot];
+        let issued =
+            shared.write_from(handle, &file, offset, &run.buffers, &mut self.operations, slot);
+        if let Err(source) = issued {
+            drop(self.callback.take(run.buffers[0]));
+            sync.write_ended();
+            run.buffers.iter().for_each(|&buffer| shared.finish_write(buffer, false));
+            return Err(WriteError::Define { path: file.path().to_owned(), source });
+        }
+        run.first = dirty.first;
+        run.path = file.path().to_owned();
+        self.idle.pop();
+        Ok(StartWrite::Issued { count: run.buffers.len() as u32 })
+    }
+
+    /// Takes note of the end of a write, whose outcome has been taken. The slot is idle again. How
+    /// many blocks were written.
+    ///
+    /// # Errors
+    /// Some blocks were not written.
+    pub(crate) fn finish(&mut self, slot: usize, outcome: Outcome) -> Result<u32, WriteError> {
+        self.idle.push(slot);
+        let run = &mut self.runs[slot];
+        let Some(words) = self.operations.data(slot) else {
+            unreachable!("the outcome of slot {slot} was taken");
+        };
+        let done = |word: &&u64| (**word >> 32) as u32 == code::VALID;
+        let written = words[HEADER..].iter().take_while(done).count() as u32;
+        let blocks = run.buffers.len() as u32;
+        if written == blocks {
+            return Ok(written);
+        }
+        let errno = match outcome.status {
+            Status::Error => outcome.errno().unwrap_or(rustix::io::Errno::IO.raw_os_error()),
+            // A write that ends short has met something; the next one learns what, unless it was
+            // nothing at all.
+            _ if written > 0 => return Ok(written),
+            _ => rustix::io::Errno::NOSPC.raw_os_error(),
+        };
+        Err(WriteError::Io {
+            path: std::mem::take(&mut run.path),
+            block: run.first + written,
+            blocks: blocks - written,
+            source: io::Error::from_raw_os_error(errno),
+        })
+    }
+}
+
+/// Claims one page for the write; `Issued` if that went well.
+fn claim(
+    shared: &Shared,
+    dirty: &Dirty<'_>,
+    buffer: u32,
+    block: BlockNo,
+    io: trunkline_aio::WaitRef,
+    checksums: bool,
+) -> StartWrite {
+    let descriptor = &shared.buffers[buffer as usize];
+    // A pin for the moment, so that the tag can be trusted.
+    if descriptor.word.pin(0).is_none() {
+        return StartWrite::Clean;
+    }
+    let claimed = match descriptor.tag() == dirty.tag.at(block) {
+        true => descriptor.word.start_write(dirty.needed),
+        false => Claim::Clean,
+    };
+    let started = match claimed {
+        Claim::Clean => StartWrite::Clean,
+        Claim::Busy => StartWrite::Busy,
+        Claim::Claimed => {
+            descriptor.set_io(io);
+            let lsn = shared.with_claimed(buffer, io, |bytes| finish_page(bytes, block, checksums));
+            if lsn > dirty.durable {
+                shared.finish_write(buffer, false);
+                StartWrite::LogFirst(lsn)
+            } else {
+                shared.begin_write(buffer);
+                StartWrite::Issued { count: 1 }
+            }
+        }
+    };
+    shared.unpin(buffer);
+    started
+}
+
+/// Gives a page its checksum; its position in the log.
+fn finish_page(bytes: &mut PageBytes, block: BlockNo, checksums: bool) -> Lsn {
+    if page::is_new(bytes) {
+        return Lsn(0);
+    }
+    let sum = if checksums { page_checksum(bytes, block) } else { 0 };
+    bytes[8..10].copy_from_slice(&sum.to_le_bytes());
+    page::PageHeader::parse(bytes).lsn
+}

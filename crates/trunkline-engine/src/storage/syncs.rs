@@ -1,0 +1,125 @@
+//! Which segments were written since they were last made durable.
+//!
+//! A write is noted when it is issued and counted when it has ended, by whoever completes it. A
+//! checkpoint syncs every segment that had writes end since its last sync; a write that is still
+//! under way when the sync begins is not covered by it, so its segment stays on the list.
+//!
+//! ```text
+//!   issue: in flight + 1        end: ended + 1, in flight - 1
+//!   sync:  seen = ended; fsync; synced = seen      forget if synced = ended and none in flight
+//! ```
+
+use super::RelationLocator;
+use std::collections::BTreeMap;
+use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_format::Fork;
+
+/// A segment of a fork.
+pub(crate) type SegmentName = (RelationLocator, Fork, u32);
+
+/// What one segment's writes have come to.
+#[derive(Debug, Default)]
+pub(crate) struct SegmentSync {
+    in_flight: AtomicU32,
+    ended: AtomicU64,
+    synced: AtomicU64,
+}
+
+impl SegmentSync {
+    /// A write has ended, well or not: what a failed one has left behind is on disk too.
+    pub(crate) fn write_ended(&self) {
+        self.ended.fetch_add(1, Ordering::SeqCst);
+        self.in_flight.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Before a sync: what it will cover.
+    pub(crate) fn before_sync(&self) -> u64 {
+        self.ended.load(Ordering::SeqCst)
+    }
+
+    /// After a sync that went well.
+    pub(crate) fn synced(&self, covered: u64) {
+        self.synced.fetch_max(covered, Ordering::SeqCst);
+    }
+
+    /// Whether everything is durable.
+    fn is_clean(&self) -> bool {
+        self.in_flight.load(Ordering::SeqCst) == 0
+            && self.ended.load(Ordering::SeqCst) == self.synced.load(Ordering::SeqCst)
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Syncs {
+    segments: Mutex<BTreeMap<SegmentName, Arc<SegmentSync>>>,
+}
+
+impl Syncs {
+    /// A write to a segment is about to be issued; tell the answer when it has ended.
+    pub(crate) fn write_begins(&self, name: SegmentName) -> Arc<SegmentSync> {
+        let mut segments = self.segments.lock();
+        let segment = segments.entry(name).or_default();
+        segment.in_flight.fetch_add(1, Ordering::SeqCst);
+        Arc::clone(segment)
+    }
+
+    /// Segments with something that may not be durable.
+    pub(crate) fn pending(&self) -> Vec<(SegmentName, Arc<SegmentSync>)> {
+        let segments = self.segments.lock();
+        segments.iter().map(|(name, segment)| (*name, Arc::clone(segment))).collect()
+    }
+
+    /// Whether a segment is on the list.
+    pub(crate) fn contains(&self, name: &SegmentName) -> bool {
+        self.segments.lock().contains_key(name)
+    }
+
+    /// Forgets a segment if everything of it is durable.
+    pub(crate) fn forget_clean(&self, name: &SegmentName) {
+        let mut segments = self.segments.lock();
+        // Under the lock nobody can begin a write.
+        if segments.get(name).is_some_and(|segment| segment.is_clean()) {
+            segments.remove(name);
+        }
+    }
+
+    /// Forgets a relation's segments from one on: their files are removed or cut off.
+    pub(crate) fn forget(&self, locator: RelationLocator, fork: Option<Fork>, first: u32) {
+        self.segments.lock().retain(|(other, of, segment), _| {
+            *other != locator || fork.is_some_and(|fork| fork != *of) || *segment < first
+        });
+    }
+
+    /// Segments that are on the list.
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.segments.lock().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trunkline_format::Oid;
+
+    #[test]
+    fn a_write_under_way_at_the_sync_keeps_the_segment_on_the_list() {
+        let syncs = Syncs::default();
+        let locator =
+            RelationLocator { tablespace: Oid(1663), database: Oid(5), relfilenode: 16_384 };
+        let name = (locator, Fork::Main, 0);
+        syncs.write_begins(name).write_ended();
+        let slow = syncs.write_begins(name);
+        let (_, segment) = syncs.pending().remove(0);
+        let covered = segment.before_sync();
+        slow.write_ended();
+        segment.synced(covered);
+        syncs.forget_clean(&name);
+        assert_eq!(syncs.len(), 1, "what ended during the sync is not covered");
+        segment.synced(segment.before_sync());
+        syncs.forget_clean(&name);
+        assert_eq!(syncs.len(), 0);
+    }
+}

@@ -1,0 +1,346 @@
+//! Write streams: sorted pages in, combined writes in flight, nothing waited for that need not be.
+//!
+//! ```text
+//!   write(relation, block, buffer) ──▶ gathered: neighbours in a row ──▶ one write, up to the limit
+//!                                          │ page in use                    │
+//!                                          ▼                                ▼
+//!                                       left for later              in flight, bounded
+//! ```
+//! Pages are to come sorted by name, so that neighbours follow each other. The stream keeps a bounded
+//! number of writes in flight, each of up to `io_combine_limit` blocks. Before it writes pages it has
+//! the log made durable up to the last change of any page that it has gathered: once for many.
+//!
+//! A page that somebody uses at the moment is left for later: the stream never waits for a lock while
+//! it gathers. What is left at the end is waited for page by page if it *must* be written (a
+//! checkpoint), and else stays as it is (the background writer). Writes in flight hold the locks of
+//! their pages, but they are submitted, and end whatever anybody does.
+
+use crate::pool::write::{Dirty, StartWrite, WriteError, Writes};
+use crate::pool::{Backend, Shared, Tag, flag};
+use crate::storage::Relation;
+use std::fmt;
+use std::time::Duration;
+use trunkline_aio::Class;
+use trunkline_aio::clock;
+use trunkline_aio::sync::Arc;
+use trunkline_format::{BLOCK_SIZE, BlockNo};
+
+/// How a stream writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// Writes in flight at most, 1 to 1000.
+    pub concurrency: u32,
+    /// Blocks of one write at most (`io_max_combine_limit`), 1 to 128.
+    pub combine: u32,
+    /// What the writes are counted as.
+    pub class: Class,
+    /// Every page is written, however long somebody uses it; otherwise such a page is left.
+    pub must: bool,
+    /// Only pages that the running checkpoint needs.
+    pub checkpoint: bool,
+    /// Have the system begin to write back what it has cached whenever so many blocks were written
+    /// (`checkpoint_flush_after`, `bgwriter_flush_after`); 0 leaves that to the system.
+    pub flush_after: u32,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self {
+            concurrency: 16,
+            combine: 16,
+            class: Class::WriteBack,
+            must: false,
+            checkpoint: false,
+            flush_after: 0,
+        }
+    }
+}
+
+/// What a stream has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WriteStats {
+    /// Blocks written.
+    pub blocks: u64,
+    /// Writes issued.
+    pub writes: u64,
+    /// Pages that had been written by somebody else, or were gone.
+    pub clean: u64,
+    /// Pages left because somebody used them.
+    pub skipped: u64,
+    /// Times that the log had to be made durable first.
+    pub log_flushes: u64,
+    /// Times that the stream slept.
+    pub waits: u64,
+    /// How long.
+    pub wait_time: Duration,
+    /// The most writes that were in flight.
+    pub in_flight_max: u32,
+    /// Writes in flight, the new one included, summed over the moments at which one was issued.
+    pub in_flight_sum: u64,
+    /// Ranges that the system was told to begin to write back.
+    pub writebacks: u64,
+}
+
+impl WriteStats {
+    /// Bytes written.
+    pub fn bytes(&self) -> u64 {
+        self.blocks * BLOCK_SIZE as u64
+    }
+}
+
+/// See the module.
+pub struct WriteStream {
+    shared: Arc<Shared>,
+    options: WriteOptions,
+    writes: Writes,
+    /// Blocks in a row, gathered.
+    row: Option<Row>,
+    buffers: Vec<u32>,
+    /// Pages that were in use.
+    later: Vec<(Relation, BlockNo, u32)>,
+    /// What was written since the system was told to write back.
+    unflushed: Vec<(Relation, BlockNo, u32)>,
+    unflushed_blocks: u32,
+    stats: WriteStats,
+    /// The first error; the others are not lost, their pages are as dirty as before.
+    failure: Option<WriteError>,
+}
+
+struct Row {
+    relation: Relation,
+    tag: Tag,
+    first: BlockNo,
+}
+
+impl fmt::Debug for WriteStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WriteStream({} in flight, {:?})", self.writes.in_flight(), self.stats)
+    }
+}
+
+impl WriteStream {
+    /// A stream of writes by the means of `backend`, which every call is to be given.
+    pub fn new(backend: &Backend, options: WriteOptions) -> Self {
+        let shared = Arc::clone(&backend.shared);
+        let combine = options.combine.clamp(1, backend.session.iovecs() as u32);
+        let slots = options.concurrency.clamp(1, 1000) as usize;
+        Self {
+            writes: Writes::new(&shared, slots, combine),
+            shared,
+            options: WriteOptions { combine, ..options },
+            row: None,
+            buffers: Vec::with_capacity(combine as usize),
+            later: Vec::new(),
+            unflushed: Vec::new(),
+            unflushed_blocks: 0,
+            stats: WriteStats::default(),
+            failure: None,
+        }
+    }
+
+    /// What was done so far.
+    pub fn stats(&self) -> WriteStats {
+        self.stats
+    }
+
+    /// Writes under way.
+    pub fn in_flight(&self) -> usize {
+        self.writes.in_flight()
+    }
+
+    /// Adds a page that is thought to be in `buffer`, numbered from 0, and dirty. Errors of writes are
+    /// told at the end.
+    ///
+    /// # Errors
+    /// The log could not be made durable, or the session was cancelled: nothing more is written.
+    pub fn write(
+        &mut self,
+        backend: &mut Backend,
+        relation: &Relation,
+        block: BlockNo,
+        buffer: u32,
+    ) -> Result<(), WriteError> {
+        let follows = self.row.as_ref().is_some_and(|row| {
+            row.tag.at(block) == Tag::of(relation, block)
+                && row.first.checked_add(self.buffers.len() as u32) == Some(block)
+        });
+        if !follows || self.buffers.len() == self.options.combine as usize {
+            self.write_row(backend)?;
+            let tag = Tag::of(relation, block);
+            self.row = Some(Row { relation: relation.clone(), tag, first: block });
+        }
+        self.buffers.push(buffer);
+        Ok(())
+    }
+
+    /// Writes what is gathered, and what was in use if it must be, and waits for all writes.
+    ///
+    /// # Errors
+    /// The first error of any write: those pages are as dirty as before.
+    pub fn finish(&mut self, backend: &mut Backend) -> Result<WriteStats, WriteError> {
+        self.write_row(backend)?;
+        for (relation, block, buffer) in std::mem::take(&mut self.later) {
+            self.write_in_the_end(backend, &relation, block, buffer)?;
+        }
+        while self.writes.in_flight() > 0 {
+            self.wait_for_one(backend)?;
+        }
+        self.flush();
+        self.failure.take().map_or(Ok(self.stats), Err)
+    }
+
+    fn write_row(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
+        let Some(Row { relation, mut first, .. }) = self.row.take() else { return Ok(()) };
+        let mut buffers = std::mem::take(&mut self.buffers);
+        let mut left = &buffers[..];
+        while let Some(&buffer) = left.first() {
+            let count = match self.start(backend, &relation, first, left)? {
+                StartWrite::Issued { count } => count,
+                StartWrite::Clean => {
+                    self.stats.clean += 1;
+                    1
+                }
+                StartWrite::Busy if self.options.must => {
+                    self.later.push((relation.clone(), first, buffer));
+                    1
+                }
+                StartWrite::Busy => {
+                    self.stats.skipped += 1;
+                    1
+                }
+                StartWrite::LogFirst(_) | StartWrite::NoHandle => 0,
+            };
+            first += count;
+            left = &left[count as usize..];
+        }
+        buffers.clear();
+        self.buffers = buffers;
+        Ok(())
+    }
+
+    /// Starts one write, when there is a place for it. What stands in its way but other users of the
+    /// page is out of the way afterwards.
+    fn start(
+        &mut self,
+        backend: &mut Backend,
+        relation: &Relation,
+        first: BlockNo,
+        buffers: &[u32],
+    ) -> Result<StartWrite, WriteError> {
+        while !self.writes.has_idle() {
+            self.wait_for_one(backend)?;
+        }
+        let dirty = Dirty {
+            relation,
+            tag: Tag::of(relation, first),
+            first,
+            buffers,
+            class: self.options.class,
+            needed: if self.options.checkpoint { flag::CHECKPOINT_NEEDED } else { 0 },
+            durable: self.shared.log.durable(),
+        };
+        let started = match self.writes.start(&mut backend.session, &dirty) {
+            Ok(started) => started,
+            Err(error) => {
+                // Nothing of this run can be written; the rest of the work goes on.
+                self.fail(error);
+                return Ok(StartWrite::Issued { count: buffers.len() as u32 });
+            }
+        };
+        match started {
+            StartWrite::Issued { count } => {
+                let in_flight = self.writes.in_flight() as u32;
+                self.stats.writes += 1;
+                self.stats.in_flight_sum += u64::from(in_flight);
+                self.stats.in_flight_max = self.stats.in_flight_max.max(in_flight);
+                if self.options.flush_after > 0 {
+                    self.unflushed.push((relation.clone(), first, count));
+                    self.unflushed_blocks += count;
+                }
+            }
+            StartWrite::LogFirst(lsn) => {
+                backend.session.submit();
+                self.stats.log_flushes += 1;
+                self.shared.log.flush(lsn).map_err(WriteError::Log)?;
+            }
+            StartWrite::NoHandle if self.writes.in_flight() > 0 => self.wait_for_one(backend)?,
+            StartWrite::NoHandle => backend.wait_for_handle(self.options.class)?,
+            StartWrite::Clean | StartWrite::Busy => {}
+        }
+        Ok(started)
+    }
+
+    /// Writes one page, waiting for whoever uses it. Holds no lock while it waits, but those of writes
+    /// that are under way.
+    fn write_in_the_end(
+        &mut self,
+        backend: &mut Backend,
+        relation: &Relation,
+        block: BlockNo,
+        buffer: u32,
+    ) -> Result<(), WriteError> {
+        loop {
+            match self.start(backend, relation, block, &[buffer])? {
+                StartWrite::Issued { .. } => return Ok(()),
+                StartWrite::Clean => {
+                    self.stats.clean += 1;
+                    return Ok(());
+                }
+                StartWrite::Busy => {
+                    backend.session.submit();
+                    self.stats.waits += 1;
+                    backend.wait_for_page(buffer)?;
+                }
+                StartWrite::LogFirst(_) | StartWrite::NoHandle => {}
+            }
+        }
+    }
+
+    fn wait_for_one(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
+        let slept = self.writes.operations.first_done().is_none();
+        let started = clock::now();
+        let (slot, outcome) = backend.session.wait_any(&mut self.writes.operations)?;
+        if slept {
+            self.stats.waits += 1;
+            self.stats.wait_time += clock::now().since(started);
+        }
+        match self.writes.finish(slot, outcome) {
+            Ok(blocks) => self.stats.blocks += u64::from(blocks),
+            Err(error) => self.fail(error),
+        }
+        if self.unflushed_blocks >= self.options.flush_after.max(1) {
+            self.flush();
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, error: WriteError) {
+        self.failure.get_or_insert(error);
+    }
+
+    /// Tells the system to begin to write back what was written, neighbours together.
+    fn flush(&mut self) {
+        self.unflushed_blocks = 0;
+        let mut ranges = std::mem::take(&mut self.unflushed);
+        ranges.sort_by_key(|(relation, first, _)| Tag::of(relation, *first).words());
+        let mut at = 0;
+        while at < ranges.len() {
+            let (relation, first, mut count) = ranges[at].clone();
+            at += 1;
+            while at < ranges.len()
+                && ranges[at].1 == first + count
+                && Tag::of(&ranges[at].0, 0) == Tag::of(&relation, 0)
+            {
+                count += ranges[at].2;
+                at += 1;
+            }
+            if let Ok(located) = relation.locate(first) {
+                let bytes = u64::from(count) * BLOCK_SIZE as u64;
+                let begun = located.file.begin_writeback(located.offset, bytes);
+                self.stats.writebacks += u64::from(begun);
+            }
+        }
+        ranges.clear();
+        self.unflushed = ranges;
+    }
+}
