@@ -454,17 +454,11 @@ impl<S: BlockSource> ReadStream<S> {
 
     /// The entry of an unordered stream that is nearest to being handed out.
     fn first_usable(&mut self) -> usize {
-        loop {
-            if let Some(sequence) = self.ready.pop_front() {
-                return (sequence - self.queue.sequence(0)) as usize;
-            }
-            let done = self.reads.operations.first_done();
-            let flying = done.and_then(|slot| self.flights[slot]);
-            return match flying {
-                Some(flight) => (flight.first - self.queue.sequence(0)) as usize,
-                None => 0,
-            };
-        }
+        let ready = self.ready.pop_front().or_else(|| {
+            let done = self.reads.operations.first_done()?;
+            Some(self.flights[done]?.first)
+        });
+        ready.map_or(0, |sequence| (sequence - self.queue.sequence(0)) as usize)
     }
 
     /// Makes a ready entry the page at hand.

@@ -1,4 +1,5 @@
 //! What a checkpoint did, in numbers and as PostgreSQL's line in the log.
+//! Times are of the clock, bytes and pages are those that reached the system.
 
 use crate::write_stream::WriteStats;
 use std::fmt;

@@ -41,9 +41,10 @@ impl Policy {
     const IGNORE: u64 = 4;
 
     pub(super) fn word(self, checksums: bool) -> u64 {
-        u64::from(checksums) * Self::CHECKSUMS
-            | u64::from(self.zero_damaged_pages) * Self::ZERO
-            | u64::from(self.ignore_checksum_failure) * Self::IGNORE
+        let bit = |set: bool, bit: u64| if set { bit } else { 0 };
+        bit(checksums, Self::CHECKSUMS)
+            | bit(self.zero_damaged_pages, Self::ZERO)
+            | bit(self.ignore_checksum_failure, Self::IGNORE)
     }
 }
 

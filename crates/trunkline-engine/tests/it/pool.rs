@@ -49,8 +49,7 @@ fn page(block: u32) -> [u8; BLOCK_SIZE] {
 fn read_list(backend: &mut Backend, relation: &Relation, list: Vec<u32>, options: StreamOptions) {
     let mut stream = ReadStream::new(backend, relation, BlockList::new(list.clone()), options);
     let mut seen = Vec::new();
-    loop {
-        let Some(found) = stream.next(backend).expect("reads") else { break };
+    while let Some(found) = stream.next(backend).expect("reads") {
         let block = found.block;
         let bytes = backend.read_lock(found.pin).expect("locks");
         assert!(*bytes == page(block), "block {block}");
