@@ -69,18 +69,18 @@ fn read_list(backend: &mut Backend, relation: &Relation, list: Vec<u32>, options
 #[test]
 fn every_way_to_read_gives_the_pages_of_the_file() {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    write_relation(root.path(), 700);
+    write_relation(root.path(), 400);
     for method in METHODS {
         for direct in [false, true] {
-            for buffers in [16, 64, 2048] {
+            for buffers in [16, 2048] {
                 let aio = aio(method);
                 let relation = storage(&aio, root.path(), direct).relation(LOCATOR, Fork::Main);
-                assert_eq!(relation.blocks().expect("blocks"), 700);
+                assert_eq!(relation.blocks().expect("blocks"), 400);
                 let pool = Pool::new(&aio, buffers).expect("a pool");
                 let mut backend = pool.backend(BackendType::Client).expect("a session");
                 for unordered in [false, true] {
-                    for strategy in [Strategy::Normal, Strategy::BulkRead, Strategy::Vacuum] {
-                        for (concurrency, combine) in [(0, 16), (1, 1), (16, 16), (64, 128)] {
+                    for strategy in [Strategy::Normal, Strategy::BulkRead] {
+                        for (concurrency, combine) in [(0, 16), (16, 16), (64, 128)] {
                             let options = StreamOptions {
                                 concurrency,
                                 combine,
@@ -88,15 +88,15 @@ fn every_way_to_read_gives_the_pages_of_the_file() {
                                 strategy,
                                 ..StreamOptions::default()
                             };
-                            read_list(&mut backend, &relation, (0..700).collect(), options);
-                            let jumps = (0..700).map(|at| at * 331 % 700).collect();
+                            read_list(&mut backend, &relation, (0..400).collect(), options);
+                            let jumps = (0..400).map(|at| at * 331 % 400).collect();
                             read_list(&mut backend, &relation, jumps, options);
                             let again = (0..300).flat_map(|at| [at, at + 1, at, at + 2]).collect();
                             read_list(&mut backend, &relation, again, options);
                         }
                     }
                 }
-                for block in (0..700).rev() {
+                for block in (0..400).rev() {
                     let pin = backend.read(&relation, block).expect("reads");
                     assert!(*backend.read_lock(pin.page()).expect("locks") == page(block));
                 }
