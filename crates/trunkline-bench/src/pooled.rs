@@ -131,6 +131,18 @@ impl Pooled {
         Ok(flight(done, &before, &self.aio.counters(), elapsed))
     }
 
+    /// Reads the blocks of the list one by one, without a stream.
+    pub(crate) fn run_points(&mut self, work: &Work) -> Result<Done> {
+        let before = self.aio.counters();
+        let started = Instant::now();
+        let mut source = blocks(work);
+        while let Some((block, _)) = source.next_block() {
+            self.backends[0].read(&self.relation, block)?;
+        }
+        let elapsed = started.elapsed();
+        Ok(flight(Done::of(work), &before, &self.aio.counters(), elapsed))
+    }
+
     /// Reads the blocks of a source through a stream of the first session, and counts what that
     /// took.
     pub(crate) fn count(&mut self, source: impl BlockSource) -> Result<Tally> {

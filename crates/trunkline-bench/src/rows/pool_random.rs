@@ -1,15 +1,17 @@
-//! Cold random blocks through the pool, uncombined, against the bare loops: one that is needed now
-//! against `pread`, 16 and 64 in flight against one thread with a ring of its own.
+//! Cold random blocks through the pool, uncombined, against the bare loops: point reads, each needed
+//! now, against `pread`; streams with 16 and 64 in flight against one thread with a ring of its own.
 //! The pool has room for all of them, and is emptied before each run.
 
-use super::{BLIND, Bench, METHODS, Names, files, pool_cold, random_list, sums, way};
+use super::{BLIND, Bench, METHODS, Names, files, pool_cold, pool_half, random_list, sums, way};
 use crate::Result;
 use crate::bare::{Ring, Threads};
 use crate::data::Data;
 use crate::handles::Setup;
+use crate::pairs::Pairs;
 use crate::pooled::{PoolSetup, Pooled};
 use crate::report::{Line, Report, Target};
 use crate::work::Work;
+use std::cell::RefCell;
 use trunkline_aio::MethodKind;
 use trunkline_format::BLOCK_SIZE;
 
@@ -68,8 +70,12 @@ fn compare(
     let next = |round| random_list(data, round, count);
     if depth == 1 {
         let mut threads = Threads::open(files(data, direct)?, 1, BLOCK)?;
+        let pooled = RefCell::new(pooled);
+        let mut prepare = || pool_half(data, &pooled.borrow());
         let mut reference = |work: &Work| Ok(threads.run(work, BLIND)?);
-        pool_cold(bench, data, &mut pooled, names, target, next, &mut reference).map(Some)
+        let mut contender = |work: &Work| pooled.borrow_mut().run_points(work);
+        let pairs = Pairs::run(bench.pairs, next, &mut prepare, &mut reference, &mut contender)?;
+        Ok(Some(Line::new(names.setting, names.contender, names.reference, &pairs, target)))
     } else {
         let mut ring = Ring::open(files(data, direct)?, depth, BLOCK)?;
         let mut reference = |work: &Work| Ok(ring.run(work)?);
