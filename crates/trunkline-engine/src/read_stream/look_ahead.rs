@@ -213,10 +213,12 @@ impl<S: BlockSource> ReadStream<S> {
             }
             Ok(Start::Joined(buffer, io)) => {
                 self.enter(at, 1, |_| State::Joined { buffer, io });
+                self.read_in_row(at, 1);
                 (1, None)
             }
             Ok(Start::Issued { slot, count }) => {
                 self.enter(at, count, |_| State::Reading { slot });
+                self.read_in_row(at, count);
                 let synchronous = needed_now || session.method() == MethodKind::Sync;
                 let waited = synchronous && self.reads.operations.is_done(slot);
                 self.flights[slot] = Some(Flight { first: self.queue.sequence(at), waited });
@@ -269,6 +271,12 @@ impl<S: BlockSource> ReadStream<S> {
         }
     }
 
+    /// The system reads these entries, or is told that it will: it sees by itself what follows them.
+    /// Not so of pages found here, of which it never learns.
+    fn read_in_row(&mut self, at: usize, count: u32) {
+        self.next_in_row = self.queue.at(at + count as usize - 1).block.checked_add(1);
+    }
+
     /// Puts entries into another state; pending ones among them are pending no longer.
     fn enter(&mut self, at: usize, count: u32, state: impl Fn(u32) -> State) {
         let pending_from = self.queue.first_pending();
@@ -280,7 +288,6 @@ impl<S: BlockSource> ReadStream<S> {
             entry.state = state(offset);
         }
         let end = at + count as usize;
-        self.next_in_row = self.queue.at(end - 1).block.checked_add(1);
         self.queue.started(end.saturating_sub(pending_from.max(at)));
     }
 
@@ -323,6 +330,7 @@ impl<S: BlockSource> ReadStream<S> {
             }
         }
         self.enter(at, count, |_| State::Unread { advised: true });
+        self.read_in_row(at, count);
         self.advised += count;
         true
     }
