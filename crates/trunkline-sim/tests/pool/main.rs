@@ -9,6 +9,7 @@ mod cancel;
 mod claims;
 mod corruption;
 mod interleavings;
+mod lessons;
 mod locks;
 mod polling;
 mod progress;
