@@ -204,6 +204,11 @@ impl Session {
         self.core.methods.current()
     }
 
+    /// Leases neighbouring frames of the instance's region; see [`crate::Region::lease`].
+    pub fn lease(&self, frames: u32) -> Option<crate::Lease> {
+        self.core.region.lease(frames)
+    }
+
     /// Pieces of memory that one I/O may have (`io_max_combine_limit`).
     pub fn iovecs(&self) -> usize {
         self.core.iovecs

@@ -23,7 +23,7 @@ pub use checkpointer::{Checkpointer, CheckpointerCounts, CheckpointerSettings};
 pub use report::{Cause, CheckpointReport};
 
 use crate::pool::{Backend, Pool, Shared, WriteError};
-use crate::storage::{Relation, SegmentName, SegmentSync, Storage};
+use crate::storage::{SegmentName, SegmentSync, Storage};
 use crate::write_stream::{WriteOptions, WriteStream};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -112,9 +112,8 @@ pub fn checkpoint(
     mut pace: impl FnMut(f64),
 ) -> Result<CheckpointReport, CheckpointError> {
     let shared = Arc::clone(&pool.shared);
-    if shared.failed.load(Ordering::SeqCst) {
-        return Err(CheckpointError::Sync { path: None, source: None });
-    }
+    let _turn = Turn::take(&shared, backend)?;
+    refuse_after_failure(&shared)?;
     let begun = clock::now();
     let marked = mark(&shared);
     let total = marked.len();
@@ -139,7 +138,9 @@ pub fn checkpoint(
     }
     let written = stream.finish(backend)?;
     let written_at = clock::now();
-    let synced = sync_all(&shared, backend, storages.values())?;
+    let synced = sync_all(backend, storages.values())?;
+    // Somebody else's sync of the same segments may have been told what ours was not.
+    refuse_after_failure(&shared)?;
     let ended = clock::now();
     Ok(CheckpointReport {
         cause: options.cause,
@@ -153,6 +154,38 @@ pub fn checkpoint(
         longest_sync: synced.longest,
         average_sync: synced.sum.checked_div(synced.files as u32).unwrap_or_default(),
     })
+}
+
+/// One checkpoint of a pool at a time: two would tell each other's pages apart by one flag.
+struct Turn<'a>(&'a Shared);
+
+impl<'a> Turn<'a> {
+    fn take(shared: &'a Shared, backend: &mut Backend) -> Result<Self, WriteError> {
+        let id = backend.session_id();
+        let free = || {
+            let word = &shared.checkpointing;
+            word.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        };
+        shared.checkpoint_waiters.insert(id);
+        let waited = backend.session().wait_for(free);
+        shared.checkpoint_waiters.remove(id);
+        waited?;
+        Ok(Self(shared))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.checkpointing.store(false, Ordering::SeqCst);
+        self.0.checkpoint_waiters.notify(&self.0.notifiers);
+    }
+}
+
+fn refuse_after_failure(shared: &Shared) -> Result<(), CheckpointError> {
+    match shared.storages().iter().any(|storage| storage.syncs().have_failed()) {
+        true => Err(CheckpointError::Sync { path: None, source: None }),
+        false => Ok(()),
+    }
 }
 
 /// Marks all that is dirty now; the pages and where they are.
@@ -175,40 +208,38 @@ const SYNCS: usize = 64;
 
 /// Makes durable what was written to any segment since its last sync.
 fn sync_all<'a>(
-    shared: &Shared,
     backend: &mut Backend,
     storages: impl Iterator<Item = &'a Storage>,
 ) -> Result<Synced, CheckpointError> {
-    let mut pending: Vec<(Storage, SegmentName, Arc<SegmentSync>)> = Vec::new();
-    for storage in storages {
-        let segments = storage.syncs().pending();
-        pending.extend(segments.into_iter().map(|(name, sync)| (storage.clone(), name, sync)));
-    }
     let mut synced = Synced::default();
-    for group in pending.chunks(SYNCS) {
-        sync_group(shared, backend, group, &mut synced)?;
+    for storage in storages {
+        let pending = storage.syncs().pending();
+        for group in pending.chunks(SYNCS) {
+            sync_group(backend, storage, group, &mut synced)?;
+        }
     }
     Ok(synced)
 }
 
 fn sync_group(
-    shared: &Shared,
     backend: &mut Backend,
-    group: &[(Storage, SegmentName, Arc<SegmentSync>)],
+    storage: &Storage,
+    group: &[(SegmentName, Arc<SegmentSync>)],
     synced: &mut Synced,
 ) -> Result<(), CheckpointError> {
-    let mut operations = Operations::new(group.len(), Vec::new());
+    // Whatever becomes of this thread, a failure is noted where it is learned.
+    let callback = Arc::new(storage.syncs().callback());
+    let mut operations = Operations::new(group.len(), vec![callback]);
     let mut covered = vec![0; group.len()];
     let begun = clock::now();
-    let path = |relation: &Relation, segment| relation.path(segment);
-    for (slot, (storage, (locator, fork, segment), sync)) in group.iter().enumerate() {
-        let relation = storage.relation(*locator, *fork);
+    for (slot, (name, sync)) in group.iter().enumerate() {
+        let (locator, fork, segment) = *name;
         covered[slot] = sync.before_sync();
-        let first = segment::first_block(*segment).unwrap_or_default();
-        let file = match relation.locate(first) {
+        let first = segment::first_block(segment).unwrap_or_default();
+        let file = match storage.relation(locator, fork).locate(first) {
             Ok(located) => located.file,
             // Removed since: nobody counts on it.
-            Err(_) if !storage.syncs().contains(&group[slot].1) => continue,
+            Err(_) if !storage.syncs().contains(name) => continue,
             Err(error) => return Err(WriteError::from(error).into()),
         };
         let handle = backend.session.acquire(Class::Checkpoint).map_err(WriteError::from)?;
@@ -217,11 +248,10 @@ fn sync_group(
     while operations.pending() > 0 {
         let (slot, outcome) =
             backend.session.wait_any(&mut operations).map_err(WriteError::from)?;
-        let (storage, name, sync) = &group[slot];
+        let (name, sync) = &group[slot];
         if outcome.status == Status::Error {
-            shared.failed.store(true, Ordering::SeqCst);
             let source = io::Error::from_raw_os_error(outcome.errno().unwrap_or_default());
-            let path = path(&storage.relation(name.0, name.1), name.2);
+            let path = storage.relation(name.0, name.1).path(name.2);
             return Err(CheckpointError::Sync { path: Some(path), source: Some(source) });
         }
         sync.synced(covered[slot]);

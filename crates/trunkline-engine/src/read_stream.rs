@@ -228,6 +228,7 @@ impl<S: BlockSource> ReadStream<S> {
         let ahead = blocks.min(shared.limiter.ahead_max()).min(ring_max);
         let distances = Distances::new(ahead, combine, options.full);
         let capacity = look_ahead::queue_capacity(&distances);
+        shared.allow_writes(relation.storage());
         let key = backend.key(relation, options.strategy);
         Self {
             session: backend.session_id(),

@@ -132,6 +132,12 @@ pub trait WritableFiles: FileSystem {
     /// # Errors
     /// As unlink(2).
     fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the names in the directory of a file durable.
+    ///
+    /// # Errors
+    /// As fsync(2) of the directory.
+    fn sync_directory_of(&self, path: &Path) -> io::Result<()>;
 }
 
 /// What the files of a cluster look like.

@@ -12,10 +12,11 @@
 //!
 //! A page that somebody uses at the moment is left for later: the stream never waits for a lock while
 //! it gathers. What is left at the end is waited for page by page if it *must* be written (a
-//! checkpoint), and else stays as it is (the background writer). Writes in flight hold the locks of
-//! their pages, but they are submitted, and end whatever anybody does.
+//! checkpoint), and else stays as it is (the background writer). A page that somebody reads even then
+//! is written from a copy: readers may come one after the other for ever. Writes in flight hold the
+//! locks of their pages, but they are submitted, and end whatever anybody does.
 
-use crate::pool::write::{Dirty, StartWrite, WriteError, Writes};
+use crate::pool::write::{Dirty, StartWrite, WriteError, Writes, Written};
 use crate::pool::{Backend, Shared, Tag, flag};
 use crate::storage::Relation;
 use std::fmt;
@@ -67,6 +68,8 @@ pub struct WriteStats {
     pub clean: u64,
     /// Pages left because somebody used them.
     pub skipped: u64,
+    /// Pages written from a copy, because somebody read them all the while.
+    pub copies: u64,
     /// Times that the log had to be made durable first.
     pub log_flushes: u64,
     /// Times that the stream slept.
@@ -96,6 +99,8 @@ pub struct WriteStream {
     /// Blocks in a row, gathered.
     row: Option<Row>,
     buffers: Vec<u32>,
+    /// For pages that somebody reads all the while.
+    copies: Option<Writes>,
     /// Pages that were in use.
     later: Vec<(Relation, BlockNo, u32)>,
     /// What was written since the system was told to write back.
@@ -130,6 +135,7 @@ impl WriteStream {
             options: WriteOptions { combine, ..options },
             row: None,
             buffers: Vec::with_capacity(combine as usize),
+            copies: None,
             later: Vec::new(),
             unflushed: Vec::new(),
             unflushed_blocks: 0,
@@ -179,11 +185,14 @@ impl WriteStream {
     /// The first error of any write: those pages are as dirty as before.
     pub fn finish(&mut self, backend: &mut Backend) -> Result<WriteStats, WriteError> {
         self.write_row(backend)?;
-        for (relation, block, buffer) in std::mem::take(&mut self.later) {
-            self.write_in_the_end(backend, &relation, block, buffer)?;
-        }
-        while self.writes.in_flight() > 0 {
-            self.wait_for_one(backend)?;
+        // What a short write leaves comes back here.
+        while !self.later.is_empty() || self.writes.in_flight() > 0 {
+            for (relation, block, buffer) in std::mem::take(&mut self.later) {
+                self.write_in_the_end(backend, &relation, block, buffer)?;
+            }
+            if self.writes.in_flight() > 0 {
+                self.wait_for_one(backend)?;
+            }
         }
         self.flush();
         self.failure.take().map_or(Ok(self.stats), Err)
@@ -288,10 +297,82 @@ impl WriteStream {
                 }
                 StartWrite::Busy => {
                     backend.session.submit();
+                    if self.write_copy(backend, relation, block, buffer)? {
+                        return Ok(());
+                    }
                     self.stats.waits += 1;
                     backend.wait_for_page(buffer)?;
                 }
                 StartWrite::LogFirst(_) | StartWrite::NoHandle => {}
+            }
+        }
+    }
+
+    /// Writes a page that somebody reads, from a copy, and waits for that. False: somebody changes it
+    /// or writes it, or there is no memory for a copy.
+    fn write_copy(
+        &mut self,
+        backend: &mut Backend,
+        relation: &Relation,
+        block: BlockNo,
+        buffer: u32,
+    ) -> Result<bool, WriteError> {
+        if self.copies.is_none() {
+            let mut copies = Writes::new(&self.shared, 1, 1);
+            let lease = backend.lease_frame();
+            if let (Some(lease), Some(memory)) = (lease, copies.operations.memory(0)) {
+                memory.push(lease);
+                self.copies = Some(copies);
+            }
+        }
+        let Some(mut copies) = self.copies.take() else { return Ok(false) };
+        let written = self.write_copy_with(&mut copies, backend, relation, block, buffer);
+        self.copies = Some(copies);
+        written
+    }
+
+    fn write_copy_with(
+        &mut self,
+        copies: &mut Writes,
+        backend: &mut Backend,
+        relation: &Relation,
+        block: BlockNo,
+        buffer: u32,
+    ) -> Result<bool, WriteError> {
+        let mut durable = self.shared.log.durable();
+        loop {
+            let dirty = Dirty {
+                relation,
+                tag: Tag::of(relation, block),
+                first: block,
+                buffers: &[buffer],
+                class: self.options.class,
+                needed: if self.options.checkpoint { flag::CHECKPOINT_NEEDED } else { 0 },
+                durable,
+            };
+            match copies.start_copy(&mut backend.session, &dirty)? {
+                StartWrite::Issued { .. } => {
+                    self.stats.writes += 1;
+                    self.stats.copies += 1;
+                    let (slot, outcome) = backend.session.wait_any(&mut copies.operations)?;
+                    let written = copies.finish(slot, outcome);
+                    self.note(written);
+                    return Ok(true);
+                }
+                StartWrite::Clean => {
+                    self.stats.clean += 1;
+                    return Ok(true);
+                }
+                StartWrite::Busy => return Ok(false),
+                StartWrite::LogFirst(lsn) => {
+                    self.stats.log_flushes += 1;
+                    self.shared.log.flush(lsn).map_err(WriteError::Log)?;
+                    durable = self.shared.log.durable();
+                }
+                StartWrite::NoHandle if self.writes.in_flight() > 0 => {
+                    self.wait_for_one(backend)?
+                }
+                StartWrite::NoHandle => backend.wait_for_handle(self.options.class)?,
             }
         }
     }
@@ -304,14 +385,29 @@ impl WriteStream {
             self.stats.waits += 1;
             self.stats.wait_time += clock::now().since(started);
         }
-        match self.writes.finish(slot, outcome) {
-            Ok(blocks) => self.stats.blocks += u64::from(blocks),
-            Err(error) => self.fail(error),
-        }
+        let written = self.writes.finish(slot, outcome);
+        self.note(written);
         if self.unflushed_blocks >= self.options.flush_after.max(1) {
             self.flush();
         }
         Ok(())
+    }
+
+    fn note(&mut self, written: Result<Written, WriteError>) {
+        match written {
+            Ok(Written { blocks, rest }) => {
+                self.stats.blocks += u64::from(blocks);
+                let Some((relation, first, buffers)) = rest else { return };
+                if self.options.must {
+                    let rest = buffers.into_iter().zip(first..);
+                    self.later
+                        .extend(rest.map(|(buffer, block)| (relation.clone(), block, buffer)));
+                } else {
+                    self.stats.skipped += buffers.len() as u64;
+                }
+            }
+            Err(error) => self.fail(error),
+        }
     }
 
     fn fail(&mut self, error: WriteError) {

@@ -417,11 +417,17 @@ impl Backend {
         waited
     }
 
+    /// A frame of the instance's region beside the pool's, if there is one.
+    pub(crate) fn lease_frame(&self) -> Option<trunkline_aio::Lease> {
+        self.session.lease(1)
+    }
+
     /// Counts from now on for this relation.
     pub(crate) fn count_for(&mut self, relation: &Relation) {
         let key = self.key(relation, Strategy::Normal);
         if self.cell.as_ref().is_none_or(|(present, _)| *present != key) {
             self.show_counts();
+            self.shared.allow_writes(relation.storage());
             self.cell = Some((key, self.shared.stats.cell(key)));
         }
     }

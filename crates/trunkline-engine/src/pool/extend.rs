@@ -2,21 +2,24 @@
 //!
 //! ```text
 //!   book pins ▶ take buffers ▶ blocks are given out (two sessions never get the same)
+//!     ▶ pages of zeros under their names, pinned, valid, before anybody can read them from disk
 //!     ▶ room on disk: posix_fallocate, or zeros that are written now
-//!     ▶ pages of zeros under their names, pinned, valid
 //! ```
 //! A page that nobody has filled is all zeros on disk and in memory, which PostgreSQL takes for new.
 //! Should the session vanish before it has filled them, empty pages are left, as after a crash.
 
-use super::ReadError;
 use super::backend::Backend;
 use super::pin::Pin;
+use super::pin::PinRef;
+use super::table::Insert;
 use super::tag::Tag;
 use super::write::{Dirty, StartWrite, WriteError, Writes};
+use super::{ReadError, flag};
 use crate::storage::{Relation, StorageError};
 use std::ops::Range;
 use trunkline_aio::Class;
-use trunkline_aio::sync::Arc;
+use trunkline_aio::sync::{Arc, thread};
+use trunkline_format::page::is_all_zero;
 use trunkline_format::{BlockNo, Lsn};
 
 /// How room is made on disk (`file_extend_method`).
@@ -85,38 +88,82 @@ impl Backend {
     ) -> Result<Range<BlockNo>, WriteError> {
         let blocks = relation.give_out(taken.len() as u32)?;
         let count = blocks.end - blocks.start;
-        let mut zeros = method == ExtendMethod::WriteZeros || count <= FEW_BLOCKS;
-        if !zeros {
-            match relation.make_room(&blocks) {
-                Ok(()) => {}
-                Err(StorageError::Io { source, .. }) if is_unsupported(&source) => zeros = true,
-                Err(error) => {
-                    relation.take_back(&blocks);
-                    return Err(error.into());
-                }
-            }
-        }
-        if zeros {
-            let (segment, _) = trunkline_format::segment::segment_of(blocks.start);
-            relation.segment_for_writing(segment, blocks.start)?;
-        }
+        let few = count <= FEW_BLOCKS;
         let tag = Tag::of(relation, 0);
-        for (&buffer, block) in taken.iter().zip(blocks.clone()) {
-            self.shared.clear_empty(buffer);
-            self.shared.table.insert_new(&self.shared.buffers, tag.at(block), buffer, zeros);
-        }
-        if zeros {
-            let buffers = &taken[..count as usize];
-            if let Err(error) = self.write_zeros(relation, tag, blocks.start, buffers) {
-                // The blocks may be there in part; their pages must not.
-                for &buffer in buffers {
-                    self.shared.table.discard(&self.shared.buffers, buffer);
-                }
-                relation.take_back(&blocks);
-                return Err(error);
+        let mut made = self.insert_new_pages(relation, tag, &blocks, taken);
+        let mut zeros = method == ExtendMethod::WriteZeros || few;
+        if made.is_ok() && !zeros {
+            match relation.make_room(&blocks) {
+                Err(StorageError::Io { source, .. }) if is_unsupported(&source) => zeros = true,
+                room => made = room.map_err(WriteError::from),
             }
+        }
+        if made.is_ok() && zeros {
+            made = self.write_zeros(relation, tag, blocks.start, &taken[..count as usize]);
+        }
+        if let Err(error) = made {
+            // What is not there must not be found; what is being used or written stays, as an empty
+            // page that nobody gets again.
+            let gone = |(&buffer, block): (&u32, BlockNo)| {
+                let ours = self.shared.buffers[buffer as usize].tag() == tag.at(block);
+                !ours || self.shared.discard(buffer)
+            };
+            if taken.iter().zip(blocks.clone()).map(gone).fold(true, |all, one| all && one) {
+                relation.take_back(&blocks);
+            }
+            return Err(error);
         }
         Ok(blocks)
+    }
+
+    /// Gives the buffers to the new blocks; where a block has one already, that is taken in its place.
+    fn insert_new_pages(
+        &mut self,
+        relation: &Relation,
+        tag: Tag,
+        blocks: &Range<BlockNo>,
+        taken: &mut [u32],
+    ) -> Result<(), WriteError> {
+        let (segment, _) = trunkline_format::segment::segment_of(blocks.start);
+        relation.segment_for_writing(segment, blocks.start)?;
+        let shared = Arc::clone(&self.shared);
+        for (place, block) in taken.iter_mut().zip(blocks.clone()) {
+            shared.clear_empty(*place);
+            loop {
+                // Dirty: the zeros reach the disk by a checkpoint at the latest.
+                match shared.table.insert_new(&shared.buffers, tag.at(block), *place, true) {
+                    Insert::Inserted => break,
+                    Insert::Present(found) if found.seen.has(flag::VALID) => {
+                        let page = self.read_lock(PinRef::new(&shared, found.buffer));
+                        let new = page.map(|page| is_all_zero(&page));
+                        if new != Ok(true) {
+                            shared.unpin(found.buffer);
+                            new?;
+                            return Err(WriteError::UnexpectedData {
+                                path: relation.path(segment),
+                                block,
+                            });
+                        }
+                        // Somebody has read it before it was ours: it is the page that is wanted.
+                        shared.unpin(*place);
+                        *place = found.buffer;
+                        break;
+                    }
+                    Insert::Present(found) => {
+                        // Being read beyond the end, which will fail, or what is left of that.
+                        let io = shared.buffers[found.buffer as usize].io_in_progress();
+                        let left = io.is_some() || !shared.discard(found.buffer);
+                        shared.unpin(found.buffer);
+                        match io {
+                            Some(io) => self.join(io)?,
+                            None if left => thread::yield_now(),
+                            None => {}
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn write_zeros(
@@ -135,7 +182,7 @@ impl Backend {
             let count = match writes.start(&mut self.session, &dirty)? {
                 StartWrite::Issued { .. } => {
                     let (slot, outcome) = self.session.wait_any(&mut writes.operations)?;
-                    writes.finish(slot, outcome)?
+                    writes.finish(slot, outcome)?.blocks
                 }
                 // Somebody else has written it already.
                 StartWrite::Clean => 1,

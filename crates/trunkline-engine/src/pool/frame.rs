@@ -127,8 +127,9 @@ impl<'p> PageMut<'p> {
 }
 
 impl PageMut<'_> {
-    /// Notes that the page was changed: it is written to disk before it goes. Whoever logs changes
-    /// has written the record, and its position into the page's header, before this.
+    /// Notes that the page was changed, or is about to be under this lock: it is written to disk before
+    /// it goes. Whoever logs changes calls this first, then appends the record, and puts its position
+    /// into the page's header: so a checkpoint that begins between the two writes the page.
     ///
     /// # Panics
     /// If the page is of a cluster that was opened for reading only.
@@ -252,6 +253,21 @@ impl Shared {
         // SAFETY: the claim holds the exclusive lock on a valid page: no other lock is held, and
         // one thread, which called this, starts the I/O that it was claimed for.
         look(unsafe { &mut *self.frames.page(buffer) })
+    }
+
+    /// Lets who has claimed the write of a copy make it.
+    ///
+    /// # Panics
+    /// If the page was not claimed for this I/O.
+    pub(crate) fn with_stable<R>(
+        &self,
+        buffer: u32,
+        io: WaitRef,
+        look: impl FnOnce(&PageBytes) -> R,
+    ) -> R {
+        self.assert_writing(buffer, io, false);
+        // SAFETY: the claim holds the share-exclusive lock of a valid page, so nobody changes it.
+        look(unsafe { &*self.frames.page(buffer) })
     }
 
     /// Lets a completion look at a page that its I/O has written.

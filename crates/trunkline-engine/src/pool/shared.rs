@@ -44,10 +44,14 @@ pub(crate) struct Shared {
     pub(crate) log: Arc<dyn Log>,
     /// Buffers taken since the start: what the background writer goes by.
     pub(crate) taken: AtomicU64,
-    /// A sync has failed: nothing that was written can be counted on any more.
-    pub(crate) failed: AtomicBool,
     /// The clusters whose pages may be changed, by number.
     writable: Mutex<BTreeMap<u16, Storage>>,
+    /// The same, for who only asks whether.
+    writable_bits: Box<[AtomicU64]>,
+    /// A checkpoint runs; the others wait.
+    pub(crate) checkpointing: AtomicBool,
+    /// Sessions that wait for a checkpoint to end.
+    pub(crate) checkpoint_waiters: SessionSet,
 }
 
 impl fmt::Debug for Shared {
@@ -78,8 +82,10 @@ impl Shared {
             local,
             log,
             taken: AtomicU64::new(0),
-            failed: AtomicBool::new(false),
             writable: Mutex::default(),
+            writable_bits: (0..1024).map(|_| AtomicU64::new(0)).collect(),
+            checkpointing: AtomicBool::new(false),
+            checkpoint_waiters: SessionSet::new(),
         }
     }
 
@@ -129,16 +135,20 @@ impl Shared {
         }
     }
 
-    /// Pages of this cluster may be changed from now on.
+    /// Pages of this cluster may be changed from now on, if it is one for writing.
     pub(crate) fn allow_writes(&self, storage: &Storage) {
-        if storage.is_writable() {
-            self.writable.lock().entry(storage.number()).or_insert_with(|| storage.clone());
+        let number = storage.number();
+        if storage.is_writable() && !self.is_writable(number) {
+            self.writable.lock().entry(number).or_insert_with(|| storage.clone());
+            let (word, bit) = (usize::from(number / 64), 1 << (number % 64));
+            self.writable_bits[word].fetch_or(bit, Ordering::SeqCst);
         }
     }
 
     /// Whether pages of the cluster may be changed.
     pub(crate) fn is_writable(&self, cluster: u16) -> bool {
-        self.writable.lock().contains_key(&cluster)
+        let word = self.writable_bits[usize::from(cluster / 64)].load(Ordering::SeqCst);
+        word & (1 << (cluster % 64)) != 0
     }
 
     /// The cluster whose pages may be changed.

@@ -337,6 +337,23 @@ impl BufferWord {
         }
     }
 
+    /// The same for a page that others read meanwhile: its lock becomes share-exclusive at once, so its
+    /// bytes can be copied, and not completed in place.
+    pub(crate) fn start_write_of_copy(&self, needed: u64) -> StartWrite {
+        let needed = needed | flag::DIRTY | flag::VALID;
+        let taken = EXCLUSIVE | SHARE_EXCLUSIVE;
+        let started = self.update(|word| {
+            let seen = Seen(word);
+            let free = seen.has(needed) && !seen.any(flag::IO_IN_PROGRESS | taken);
+            free.then(|| (word | flag::IO_IN_PROGRESS | SHARE_EXCLUSIVE) + PIN)
+        });
+        match started {
+            Ok(_) => StartWrite::Claimed,
+            Err(seen) if seen.has(needed) => StartWrite::Busy,
+            Err(_) => StartWrite::Clean,
+        }
+    }
+
     /// From here on the page may be read while it is written, and not changed. True: somebody waits
     /// for that, wake them.
     pub(crate) fn begin_write(&self) -> bool {

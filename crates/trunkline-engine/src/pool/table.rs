@@ -111,20 +111,33 @@ impl Table {
         Insert::Inserted
     }
 
-    /// Gives an empty buffer that the caller has taken, and whose frame it has filled, to a page that
-    /// nobody else can know yet.
-    ///
-    /// # Panics
-    /// If the page has a buffer already.
-    pub(crate) fn insert_new(&self, buffers: &[Descriptor], tag: Tag, buffer: u32, dirty: bool) {
+    /// Gives an empty buffer that the caller has taken, and whose frame it has filled, to a new page,
+    /// unless the page has a buffer already: one of a read that failed, or that came too early.
+    pub(crate) fn insert_new(
+        &self,
+        buffers: &[Descriptor],
+        tag: Tag,
+        buffer: u32,
+        dirty: bool,
+    ) -> Insert {
         let head = self.head(tag);
         let _part = self.part(tag);
-        assert!(self.find(buffers, tag).is_none(), "a new page that has a buffer already");
+        let mut at = head.load(Ordering::Acquire);
+        while let Some(other) = at.checked_sub(1) {
+            let descriptor = &buffers[other as usize];
+            if descriptor.tag() == tag
+                && let Some(seen) = descriptor.word.pin(0)
+            {
+                return Insert::Present(Found { buffer: other, seen });
+            }
+            at = descriptor.next.load(Ordering::Acquire);
+        }
         let descriptor = &buffers[buffer as usize];
         descriptor.set_tag(tag);
         descriptor.next.store(head.load(Ordering::Acquire), Ordering::Release);
         descriptor.word.publish_valid(dirty);
         head.store(buffer + 1, Ordering::Release);
+        Insert::Inserted
     }
 
     /// Takes the identity of a buffer away and unlinks it; the caller has pinned it. False: somebody

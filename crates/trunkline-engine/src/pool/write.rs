@@ -14,9 +14,9 @@
 
 use super::complete::{HEADER, code};
 use super::shared::Shared;
-use super::state::StartWrite as Claim;
+use super::state::{BufferWord, StartWrite as Claim, flag};
 use super::tag::Tag;
-use super::written::WriteCallback;
+use super::written::{COPIED, WriteCallback};
 use crate::storage::{Located, Relation, SegmentName, StorageError};
 use std::fmt;
 use std::io;
@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Cancelled, Class, DefineError, Operations, Outcome, Session, Status};
 use trunkline_format::segment::segment_of;
-use trunkline_format::{BlockNo, Lsn, PageBytes, page, page_checksum};
+use trunkline_format::{BLOCK_SIZE, BlockNo, Lsn, PageBytes, page, page_checksum};
 
 /// Why pages could not be written. They are as dirty as before.
 #[derive(Debug)]
@@ -58,6 +58,13 @@ pub enum WriteError {
         /// The system's answer.
         source: io::Error,
     },
+    /// There is a page with content where the relation was to be made longer.
+    UnexpectedData {
+        /// The file.
+        path: PathBuf,
+        /// The block, counted over all segments.
+        block: BlockNo,
+    },
     /// The session holds as many pages as it is guaranteed, and there are no more to be had now.
     TooManyPins {
         /// Pages that it holds.
@@ -87,6 +94,11 @@ impl fmt::Display for WriteError {
             Self::Sync { path, source } => {
                 write!(f, "could not fsync file \"{}\": {source}", path.display())
             }
+            Self::UnexpectedData { path, block } => write!(
+                f,
+                "unexpected data beyond the end, in block {block} of file \"{}\"",
+                path.display()
+            ),
             Self::TooManyPins { held } => write!(
                 f,
                 "the session holds {held} pages and every other buffer is promised to somebody else"
@@ -103,7 +115,7 @@ impl std::error::Error for WriteError {
             Self::Io { source, .. } | Self::Sync { source, .. } => Some(source),
             Self::Define { source, .. } => Some(source),
             Self::Log(error) => Some(error),
-            Self::TooManyPins { .. } | Self::Cancelled => None,
+            Self::UnexpectedData { .. } | Self::TooManyPins { .. } | Self::Cancelled => None,
         }
     }
 }
@@ -134,9 +146,20 @@ pub(crate) struct Writes {
 /// One write under way.
 #[derive(Debug, Default)]
 struct Run {
+    relation: Option<Relation>,
     first: BlockNo,
     buffers: Vec<u32>,
     path: PathBuf,
+}
+
+/// What a write that has ended has come to.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// Blocks that are on their way to disk for good.
+    pub(crate) blocks: u32,
+    /// Those that a short write has left, as dirty as before: the relation, the first block, and the
+    /// buffers. Written again they meet what kept them.
+    pub(crate) rest: Option<(Relation, BlockNo, Vec<u32>)>,
 }
 
 /// What is to be written.
@@ -212,7 +235,13 @@ impl Writes {
         dirty: &Dirty<'_>,
     ) -> Result<StartWrite, WriteError> {
         let shared = Arc::clone(&self.shared);
-        let Located { file, offset, blocks_left } = dirty.relation.locate(dirty.first)?;
+        let located = match dirty.relation.locate(dirty.first) {
+            Ok(located) => located,
+            // Gone since, with its file, or never there: a name that was read while it changed.
+            Err(_) if !is_still_dirty(&shared, dirty) => return Ok(StartWrite::Clean),
+            Err(error) => return Err(error.into()),
+        };
+        let Located { file, offset, blocks_left } = located;
         let Some(&slot) = self.idle.last() else {
             unreachable!("a write started without an idle slot");
         };
@@ -249,43 +278,155 @@ impl Writes {
             run.buffers.iter().for_each(|&buffer| shared.finish_write(buffer, false));
             return Err(WriteError::Define { path: file.path().to_owned(), source });
         }
+        run.relation = Some(dirty.relation.clone());
         run.first = dirty.first;
         run.path = file.path().to_owned();
         self.idle.pop();
         Ok(StartWrite::Issued { count: run.buffers.len() as u32 })
     }
 
-    /// Takes note of the end of a write, whose outcome has been taken. The slot is idle again. How
-    /// many blocks were written.
+    /// Takes note of the end of a write, whose outcome has been taken. The slot is idle again.
     ///
     /// # Errors
-    /// Some blocks were not written.
-    pub(crate) fn finish(&mut self, slot: usize, outcome: Outcome) -> Result<u32, WriteError> {
+    /// The write failed, or wrote nothing at all; its pages are as dirty as before.
+    pub(crate) fn finish(&mut self, slot: usize, outcome: Outcome) -> Result<Written, WriteError> {
         self.idle.push(slot);
         let run = &mut self.runs[slot];
+        let relation = run.relation.take();
         let Some(words) = self.operations.data(slot) else {
             unreachable!("the outcome of slot {slot} was taken");
         };
         let done = |word: &&u64| (**word >> 32) as u32 == code::VALID;
-        let written = words[HEADER..].iter().take_while(done).count() as u32;
-        let blocks = run.buffers.len() as u32;
-        if written == blocks {
-            return Ok(written);
+        let written = words[HEADER..].iter().take_while(done).count();
+        let blocks = written as u32;
+        if written == run.buffers.len() {
+            return Ok(Written { blocks, rest: None });
         }
-        let errno = match outcome.status {
-            Status::Error => outcome.errno().unwrap_or(rustix::io::Errno::IO.raw_os_error()),
-            // A write that ends short has met something; the next one learns what, unless it was
-            // nothing at all.
-            _ if written > 0 => return Ok(written),
-            _ => rustix::io::Errno::NOSPC.raw_os_error(),
-        };
+        let first = run.first + blocks;
+        if outcome.status != Status::Error && written > 0 {
+            let rest = relation.map(|relation| (relation, first, run.buffers[written..].to_vec()));
+            return Ok(Written { blocks, rest });
+        }
+        let errno = outcome.errno().filter(|_| outcome.status == Status::Error);
         Err(WriteError::Io {
             path: std::mem::take(&mut run.path),
-            block: run.first + written,
-            blocks: blocks - written,
-            source: io::Error::from_raw_os_error(errno),
+            block: first,
+            blocks: run.buffers.len() as u32 - blocks,
+            // A write of nothing says that there is no room without saying so.
+            source: io::Error::from_raw_os_error(
+                errno.unwrap_or(rustix::io::Errno::NOSPC.raw_os_error()),
+            ),
         })
     }
+
+    /// Starts the write of one page that others read all the while, from a copy of it in the first
+    /// slot's own memory of one frame, which the caller has put there.
+    ///
+    /// # Errors
+    /// As [`Writes::start`].
+    pub(crate) fn start_copy(
+        &mut self,
+        session: &mut Session,
+        dirty: &Dirty<'_>,
+    ) -> Result<StartWrite, WriteError> {
+        let shared = Arc::clone(&self.shared);
+        let (slot, buffer) = (0, dirty.buffers[0]);
+        let located = match dirty.relation.locate(dirty.first) {
+            Ok(located) => located,
+            Err(_) if !is_still_dirty(&shared, dirty) => return Ok(StartWrite::Clean),
+            Err(error) => return Err(error.into()),
+        };
+        let Some(handle) = session.try_acquire(dirty.class) else {
+            return Ok(StartWrite::NoHandle);
+        };
+        let io = handle.wait_ref();
+        let how = BufferWord::start_write_of_copy;
+        let claimed = claim_with(&shared, dirty, buffer, dirty.first, io, how);
+        if claimed != Claim::Claimed {
+            return Ok(StartWrite::from_claim(claimed));
+        }
+        let checksums = dirty.relation.storage().checksums();
+        let memory = self.operations.memory(slot).and_then(|memory| memory.first_mut());
+        let Some(copy) = memory.and_then(|lease| lease.first_chunk_mut::<BLOCK_SIZE>()) else {
+            unreachable!("a copy written without memory for it");
+        };
+        shared.with_stable(buffer, io, |bytes| copy.copy_from_slice(bytes));
+        let lsn = finish_page(copy, dirty.first, checksums);
+        if lsn > dirty.durable {
+            shared.finish_write(buffer, false);
+            return Ok(StartWrite::LogFirst(lsn));
+        }
+        if let Some(words) = self.operations.data(slot) {
+            words.clear();
+            words.extend([COPIED, u64::from(dirty.first), u64::from(buffer)]);
+        }
+        let segment = segment_of(dirty.first).0;
+        let name: SegmentName = (dirty.relation.locator(), dirty.relation.fork(), segment);
+        let sync = dirty.relation.storage().syncs().write_begins(name);
+        self.callback.note(buffer, Arc::clone(&sync));
+        let bytes = BLOCK_SIZE as u32;
+        let issued = handle.write(&located.file, located.offset, bytes, &mut self.operations, slot);
+        if let Err(source) = issued {
+            drop(self.callback.take(buffer));
+            sync.write_ended();
+            shared.finish_write(buffer, false);
+            let path = located.file.path().to_owned();
+            return Err(WriteError::Define { path, source });
+        }
+        let run = &mut self.runs[slot];
+        run.buffers.clear();
+        run.buffers.push(buffer);
+        run.relation = Some(dirty.relation.clone());
+        run.first = dirty.first;
+        run.path = located.file.path().to_owned();
+        self.idle.retain(|&idle| idle != slot);
+        Ok(StartWrite::Issued { count: 1 })
+    }
+}
+
+impl StartWrite {
+    fn from_claim(claim: Claim) -> Self {
+        match claim {
+            Claim::Claimed => Self::Issued { count: 1 },
+            Claim::Clean => Self::Clean,
+            Claim::Busy => Self::Busy,
+        }
+    }
+}
+
+/// Whether the first page is where it is thought to be, with something to write.
+fn is_still_dirty(shared: &Shared, dirty: &Dirty<'_>) -> bool {
+    let Some(&buffer) = dirty.buffers.first() else { return false };
+    let descriptor = &shared.buffers[buffer as usize];
+    let Some(seen) = descriptor.word.pin(0) else { return false };
+    let same = descriptor.tag() == dirty.tag.at(dirty.first) && seen.has(flag::DIRTY);
+    shared.unpin(buffer);
+    same
+}
+
+/// Claims a page if it is the one that is thought to be there.
+fn claim_with(
+    shared: &Shared,
+    dirty: &Dirty<'_>,
+    buffer: u32,
+    block: BlockNo,
+    io: trunkline_aio::WaitRef,
+    how: impl FnOnce(&BufferWord, u64) -> Claim,
+) -> Claim {
+    let descriptor = &shared.buffers[buffer as usize];
+    // A pin for the moment, so that the tag can be trusted.
+    if descriptor.word.pin(0).is_none() {
+        return Claim::Clean;
+    }
+    let claimed = match descriptor.tag() == dirty.tag.at(block) {
+        true => how(&descriptor.word, dirty.needed),
+        false => Claim::Clean,
+    };
+    if claimed == Claim::Claimed {
+        descriptor.set_io(io);
+    }
+    shared.unpin(buffer);
+    claimed
 }
 
 /// Claims one page for the write; `Issued` if that went well.
@@ -297,32 +438,17 @@ fn claim(
     io: trunkline_aio::WaitRef,
     checksums: bool,
 ) -> StartWrite {
-    let descriptor = &shared.buffers[buffer as usize];
-    // A pin for the moment, so that the tag can be trusted.
-    if descriptor.word.pin(0).is_none() {
-        return StartWrite::Clean;
+    let claimed = claim_with(shared, dirty, buffer, block, io, BufferWord::start_write);
+    if claimed != Claim::Claimed {
+        return StartWrite::from_claim(claimed);
     }
-    let claimed = match descriptor.tag() == dirty.tag.at(block) {
-        true => descriptor.word.start_write(dirty.needed),
-        false => Claim::Clean,
-    };
-    let started = match claimed {
-        Claim::Clean => StartWrite::Clean,
-        Claim::Busy => StartWrite::Busy,
-        Claim::Claimed => {
-            descriptor.set_io(io);
-            let lsn = shared.with_claimed(buffer, io, |bytes| finish_page(bytes, block, checksums));
-            if lsn > dirty.durable {
-                shared.finish_write(buffer, false);
-                StartWrite::LogFirst(lsn)
-            } else {
-                shared.begin_write(buffer);
-                StartWrite::Issued { count: 1 }
-            }
-        }
-    };
-    shared.unpin(buffer);
-    started
+    let lsn = shared.with_claimed(buffer, io, |bytes| finish_page(bytes, block, checksums));
+    if lsn > dirty.durable {
+        shared.finish_write(buffer, false);
+        return StartWrite::LogFirst(lsn);
+    }
+    shared.begin_write(buffer);
+    StartWrite::Issued { count: 1 }
 }
 
 /// Gives a page its checksum; its position in the log.

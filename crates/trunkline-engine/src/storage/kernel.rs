@@ -66,6 +66,11 @@ impl WritableFiles for KernelFiles {
             other => other,
         }
     }
+
+    fn sync_directory_of(&self, path: &Path) -> io::Result<()> {
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    }
 }
 
 impl fmt::Debug for KernelFiles {

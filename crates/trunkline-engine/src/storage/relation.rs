@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use trunkline_aio::File;
 use trunkline_format::segment::{LAST_SEGMENT, segment_of};
@@ -119,7 +119,18 @@ impl Relation {
         let direct = self.storage.is_direct();
         let path = self.path(0);
         let opened = self.storage.writer()?.open_for_writing(&path, direct, true);
-        opened.map(drop).map_err(|e| StorageError::opening(path, 0, direct, e))
+        opened.map_err(|e| StorageError::opening(path.clone(), 0, direct, e))?;
+        self.storage.syncs().note((self.locator, self.fork, 0));
+        self.sync_directory(&path)
+    }
+
+    fn sync_directory(&self, path: &Path) -> Result<(), StorageError> {
+        let synced = self.storage.writer()?.sync_directory_of(path);
+        synced.map_err(|source| StorageError::Io {
+            operation: "make durable the directory of",
+            path: path.to_owned(),
+            source,
+        })
     }
 
     /// Gives out the next `count` blocks of the fork, or fewer: none beyond the segment of the first.
@@ -166,6 +177,7 @@ impl Relation {
         let file = self.segment_for_writing(segment, blocks.start)?;
         let length = u64::from(blocks.end - blocks.start) * BLOCK_SIZE as u64;
         let allocated = self.storage.writer()?.allocate(&file, offset, length);
+        self.storage.syncs().note((self.locator, self.fork, segment));
         allocated.map_err(|source| StorageError::Io {
             operation: "extend file",
             path: self.path(segment),
@@ -180,9 +192,13 @@ impl Relation {
         block: BlockNo,
     ) -> Result<File, StorageError> {
         self.storage.writer()?;
-        self.storage
-            .files()
-            .get(self.key(segment), || self.open_as(self.path(segment), block, true))
+        let open = || self.open_as(self.path(segment), block, true);
+        let file = self.storage.files().get(self.key(segment), open)?;
+        if block.is_multiple_of(SEGMENT_BLOCKS) {
+            // Perhaps it has just been made.
+            self.sync_directory(&self.path(segment))?;
+        }
+        Ok(file)
     }
 
     /// Cuts the fork off: `blocks` are left. Nobody may use the rest any more.
@@ -191,6 +207,9 @@ impl Relation {
     /// [`StorageError`]; some segments may be cut off already, the last ones first.
     pub(crate) fn truncate(&self, blocks: BlockNo) -> Result<(), StorageError> {
         self.storage.writer()?;
+        if blocks >= self.blocks()? {
+            return Ok(());
+        }
         let (last, offset) = segment_of(blocks);
         let mut segment = last;
         while self.segment_length(segment + 1)?.is_some() {
@@ -208,9 +227,10 @@ impl Relation {
                 path: self.path(segment),
                 source,
             })?;
+            // Old pages with right checksums must not come back after a crash.
+            self.storage.syncs().note((self.locator, self.fork, segment));
         }
         self.storage.0.ends.lock().remove(&(self.locator, self.fork));
-        self.storage.syncs().forget(self.locator, Some(self.fork), last + 1);
         Ok(())
     }
 

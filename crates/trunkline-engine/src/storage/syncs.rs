@@ -11,8 +11,9 @@
 
 use super::RelationLocator;
 use std::collections::BTreeMap;
-use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::{Callback, Completion, Outcome, Status};
 use trunkline_format::Fork;
 
 /// A segment of a fork.
@@ -54,15 +55,48 @@ impl SegmentSync {
 #[derive(Debug, Default)]
 pub(crate) struct Syncs {
     segments: Mutex<BTreeMap<SegmentName, Arc<SegmentSync>>>,
+    failed: Arc<AtomicBool>,
+}
+
+/// Takes note of a failed sync where it is learned: nobody else will be told of it.
+pub(crate) struct SyncCallback(Arc<AtomicBool>);
+
+impl Callback for SyncCallback {
+    fn name(&self) -> &'static str {
+        "segment sync"
+    }
+
+    fn complete(&self, _io: &mut Completion<'_>, prior: Outcome) -> Outcome {
+        if prior.status == Status::Error {
+            self.0.store(true, Ordering::SeqCst);
+        }
+        prior
+    }
 }
 
 impl Syncs {
+    /// For the syncs of this cluster's segments.
+    pub(crate) fn callback(&self) -> SyncCallback {
+        SyncCallback(Arc::clone(&self.failed))
+    }
+
+    /// Whether a sync has failed, ever: nothing that was written can be counted on any more.
+    pub(crate) fn have_failed(&self) -> bool {
+        self.failed.load(Ordering::SeqCst)
+    }
+
     /// A write to a segment is about to be issued; tell the answer when it has ended.
     pub(crate) fn write_begins(&self, name: SegmentName) -> Arc<SegmentSync> {
         let mut segments = self.segments.lock();
         let segment = segments.entry(name).or_default();
         segment.in_flight.fetch_add(1, Ordering::SeqCst);
         Arc::clone(segment)
+    }
+
+    /// Something about a segment's file was changed in another way than by a write: it was made, cut
+    /// off or made longer.
+    pub(crate) fn note(&self, name: SegmentName) {
+        self.write_begins(name).write_ended();
     }
 
     /// Segments with something that may not be durable.

@@ -122,12 +122,12 @@ fn checkpoints_while_sessions_change_pages() {
                         let block = (step * 7 + number) % 75 * 4 + number;
                         let pin = backend.read(&relation, block).expect("reads");
                         let mut bytes = backend.write_lock(pin.page()).expect("locks");
+                        bytes.mark_dirty();
                         let mut page = page(block, step as i32);
                         let lsn = log.append(100);
                         page[0..4].copy_from_slice(&lsn.high().to_le_bytes());
                         page[4..8].copy_from_slice(&lsn.low().to_le_bytes());
                         bytes.copy_from_slice(&page);
-                        bytes.mark_dirty();
                     }
                 };
                 thread::spawn("writer", body).expect("a thread")
