@@ -257,15 +257,11 @@ impl WriteStream {
             }
         };
         match started {
-            StartWrite::Issued { count } => {
+            StartWrite::Issued { .. } => {
                 let in_flight = self.writes.in_flight() as u32;
                 self.stats.writes += 1;
                 self.stats.in_flight_sum += u64::from(in_flight);
                 self.stats.in_flight_max = self.stats.in_flight_max.max(in_flight);
-                if self.options.flush_after > 0 {
-                    self.unflushed.push((relation.clone(), first, count));
-                    self.unflushed_blocks += count;
-                }
             }
             StartWrite::LogFirst(lsn) => {
                 backend.session.submit();
@@ -395,15 +391,18 @@ impl WriteStream {
 
     fn note(&mut self, written: Result<Written, WriteError>) {
         match written {
-            Ok(Written { blocks, rest }) => {
+            Ok(Written { relation, first, blocks, rest }) => {
                 self.stats.blocks += u64::from(blocks);
-                let Some((relation, first, buffers)) = rest else { return };
                 if self.options.must {
-                    let rest = buffers.into_iter().zip(first..);
-                    self.later
-                        .extend(rest.map(|(buffer, block)| (relation.clone(), block, buffer)));
+                    let rest = rest.into_iter().zip(first + blocks..);
+                    let rest = rest.map(|(buffer, block)| (relation.clone(), block, buffer));
+                    self.later.extend(rest);
                 } else {
-                    self.stats.skipped += buffers.len() as u64;
+                    self.stats.skipped += rest.len() as u64;
+                }
+                if self.options.flush_after > 0 {
+                    self.unflushed.push((relation, first, blocks));
+                    self.unflushed_blocks += blocks;
                 }
             }
             Err(error) => self.fail(error),

@@ -15,6 +15,7 @@ use crate::write_stream::{WriteOptions, WriteStats, WriteStream};
 use std::fmt;
 use std::io;
 use std::time::Duration;
+use trunkline_aio::Canceller;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Futex, thread};
 
@@ -79,6 +80,7 @@ pub struct BackgroundWriterCounts {
 pub struct BackgroundWriter {
     state: Arc<State>,
     thread: Option<thread::JoinHandle>,
+    canceller: Canceller,
 }
 
 #[derive(Default)]
@@ -105,11 +107,12 @@ impl BackgroundWriter {
     /// The system refuses another thread, or the instance another session.
     pub fn start(pool: &Pool, settings: BackgroundWriterSettings) -> io::Result<Self> {
         let state = Arc::new(State::default());
-        let backend = pool.backend(BackendType::BackgroundWriter).map_err(io::Error::other)?;
+        let mut backend = pool.backend(BackendType::BackgroundWriter).map_err(io::Error::other)?;
+        let canceller = backend.session().canceller();
         let (pool, mine) = (pool.clone(), Arc::clone(&state));
         let body = move || Rounds::new(&pool, settings).run(&mine, backend);
         let thread = thread::spawn("background writer", body)?;
-        Ok(Self { state, thread: Some(thread) })
+        Ok(Self { state, thread: Some(thread), canceller })
     }
 
     /// What it has done so far.
@@ -130,6 +133,8 @@ impl Drop for BackgroundWriter {
         self.state.stopping.store(true, Ordering::SeqCst);
         self.state.bell.word().fetch_add(1, Ordering::SeqCst);
         self.state.bell.wake(u32::MAX >> 1);
+        // A write that hangs with its mount owns what it needs; nobody has to wait for it.
+        self.canceller.cancel();
         if let Some(thread) = self.thread.take() {
             // A panic there was printed by its own thread.
             let _ = thread.join();

@@ -19,6 +19,9 @@ const EVERYBODY: u32 = u32::MAX >> 1;
 /// The longest nap of a checkpoint that is ahead of its time: what was noticed late costs no more.
 const NAP: Duration = Duration::from_millis(100);
 
+/// After a checkpoint that failed the next one is tried so soon (PostgreSQL's).
+const AGAIN: Duration = Duration::from_secs(15);
+
 /// When, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointerSettings {
@@ -28,8 +31,8 @@ pub struct CheckpointerSettings {
     pub completion_target: f64,
     /// How to write.
     pub options: CheckpointOptions,
-    /// Whether there is anything to say in the log for each checkpoint (`log_checkpoints`).
-    pub log: Option<fn(&CheckpointReport)>,
+    /// Who is told of the end of each checkpoint, also of one that failed (`log_checkpoints`).
+    pub log: Option<fn(Result<&CheckpointReport, &CheckpointError>)>,
 }
 
 impl Default for CheckpointerSettings {
@@ -53,6 +56,8 @@ pub struct CheckpointerCounts {
     pub num_requested: u64,
     /// Checkpoints that came to their end.
     pub num_done: u64,
+    /// Checkpoints that failed.
+    pub num_failed: u64,
     /// Time spent writing.
     pub write_time: Duration,
     /// Time spent syncing.
@@ -197,7 +202,10 @@ impl State {
             if cause == Cause::Timed {
                 next = now.after(self.settings.timeout);
             }
-            self.one(pool, &mut backend, cause, asked);
+            if !self.one(pool, &mut backend, cause, asked) {
+                // Not after the whole time: what has failed may have been mended.
+                next = next.min(clock::now().after(AGAIN));
+            }
             if stopping {
                 self.inner.lock().stopped = true;
                 self.ring();
@@ -206,7 +214,13 @@ impl State {
         }
     }
 
-    fn one(&self, pool: &Pool, backend: &mut crate::pool::Backend, cause: Cause, asked: u64) {
+    fn one(
+        &self,
+        pool: &Pool,
+        backend: &mut crate::pool::Backend,
+        cause: Cause,
+        asked: u64,
+    ) -> bool {
         {
             let counts = &mut self.inner.lock().counts;
             counts.num_timed += u64::from(cause == Cause::Timed);
@@ -219,9 +233,10 @@ impl State {
                 self.nap(begun, done, asked);
             }
         });
-        if let (Ok(report), Some(log)) = (&ended, self.settings.log) {
-            log(report);
+        if let Some(log) = self.settings.log {
+            log(ended.as_ref());
         }
+        let good = ended.is_ok();
         let mut inner = self.inner.lock();
         if let Ok(report) = &ended {
             inner.counts.num_done += 1;
@@ -229,10 +244,12 @@ impl State {
             inner.counts.sync_time += report.sync_time;
             inner.counts.buffers_written += report.buffers;
         }
+        inner.counts.num_failed += u64::from(!good);
         inner.served = asked;
         inner.last = Some(ended.map_err(Arc::new));
         drop(inner);
         self.ring();
+        good
     }
 
     /// Waits while the checkpoint is ahead of its time, unless somebody has asked for one since.

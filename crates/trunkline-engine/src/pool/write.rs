@@ -153,13 +153,16 @@ struct Run {
 }
 
 /// What a write that has ended has come to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Written {
-    /// Blocks that are on their way to disk for good.
+    pub(crate) relation: Relation,
+    /// The first block.
+    pub(crate) first: BlockNo,
+    /// Blocks that are with the system.
     pub(crate) blocks: u32,
-    /// Those that a short write has left, as dirty as before: the relation, the first block, and the
-    /// buffers. Written again they meet what kept them.
-    pub(crate) rest: Option<(Relation, BlockNo, Vec<u32>)>,
+    /// The buffers of those after them, which a short write has left, as dirty as before. Written
+    /// again they meet what kept them.
+    pub(crate) rest: Vec<u32>,
 }
 
 /// What is to be written.
@@ -248,6 +251,7 @@ impl Writes {
         let Some(handle) = session.try_acquire(dirty.class) else {
             return Ok(StartWrite::NoHandle);
         };
+        assert!(shared.frames.are_for(&handle), "a session of another instance than the pool's");
         let io = handle.wait_ref();
         let most = self.combine_max.min(blocks_left) as usize;
         let checksums = dirty.relation.storage().checksums();
@@ -292,25 +296,24 @@ impl Writes {
     pub(crate) fn finish(&mut self, slot: usize, outcome: Outcome) -> Result<Written, WriteError> {
         self.idle.push(slot);
         let run = &mut self.runs[slot];
-        let relation = run.relation.take();
+        let Some(relation) = run.relation.take() else {
+            unreachable!("a write ended that was not issued");
+        };
         let Some(words) = self.operations.data(slot) else {
             unreachable!("the outcome of slot {slot} was taken");
         };
         let done = |word: &&u64| (**word >> 32) as u32 == code::VALID;
         let written = words[HEADER..].iter().take_while(done).count();
         let blocks = written as u32;
-        if written == run.buffers.len() {
-            return Ok(Written { blocks, rest: None });
-        }
-        let first = run.first + blocks;
-        if outcome.status != Status::Error && written > 0 {
-            let rest = relation.map(|relation| (relation, first, run.buffers[written..].to_vec()));
-            return Ok(Written { blocks, rest });
+        let whole = written == run.buffers.len();
+        if whole || (outcome.status != Status::Error && written > 0) {
+            let rest = run.buffers[written..].to_vec();
+            return Ok(Written { relation, first: run.first, blocks, rest });
         }
         let errno = outcome.errno().filter(|_| outcome.status == Status::Error);
         Err(WriteError::Io {
             path: std::mem::take(&mut run.path),
-            block: first,
+            block: run.first + blocks,
             blocks: run.buffers.len() as u32 - blocks,
             // A write of nothing says that there is no room without saying so.
             source: io::Error::from_raw_os_error(
@@ -339,6 +342,7 @@ impl Writes {
         let Some(handle) = session.try_acquire(dirty.class) else {
             return Ok(StartWrite::NoHandle);
         };
+        assert!(shared.frames.are_for(&handle), "a session of another instance than the pool's");
         let io = handle.wait_ref();
         let how = BufferWord::start_write_of_copy;
         let claimed = claim_with(&shared, dirty, buffer, dirty.first, io, how);

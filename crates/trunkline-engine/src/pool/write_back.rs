@@ -65,10 +65,7 @@ impl Backend {
                 failed = Some(error);
             }
         }
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        let victims = self.dirty_victims();
+        let victims = self.dirty_victims(failed.is_some());
         let mut at = 0;
         while at < victims.len() && writes.has_idle() {
             let (tag, first) = (victims[at].0, at);
@@ -80,15 +77,22 @@ impl Backend {
                 at += 1;
             }
             let buffers: Vec<u32> = victims[first..at].iter().map(|(_, buffer)| *buffer).collect();
-            if !self.write_back_run(writes, tag, &buffers)? {
-                return Ok(writes.in_flight() > 0);
+            match self.write_back_run(writes, tag, &buffers) {
+                Ok(true) => {}
+                Ok(false) => return Ok(writes.in_flight() > 0),
+                Err(error) => failed = Some(error),
             }
         }
-        Ok(true)
+        match failed {
+            // Other pages can be written, or have been: one of them makes room.
+            Some(error) if writes.in_flight() == 0 && !self.shared.has_unpinned() => Err(error),
+            _ => Ok(true),
+        }
     }
 
-    /// Pages to be written that nobody has pinned, in the order of the clock, then by name.
-    fn dirty_victims(&self) -> Vec<(Tag, u32)> {
+    /// Pages to be written that nobody has pinned, in the order of the clock, then by name; perhaps not
+    /// those whose last write has failed.
+    fn dirty_victims(&self, spare_failed: bool) -> Vec<(Tag, u32)> {
         let shared = &self.shared;
         let (_, hand) = shared.clock.position();
         let count = shared.count();
@@ -98,6 +102,7 @@ impl Backend {
                 let buffer = (hand + offset) % count;
                 let seen = shared.word(buffer).load();
                 let wanted = seen.has(flag::DIRTY) && !seen.any(flag::IO_IN_PROGRESS);
+                let wanted = wanted && !(spare_failed && seen.has(flag::IO_ERROR));
                 if wanted && seen.pins() == 0 && seen.usage() == usage {
                     victims.push((shared.buffers[buffer as usize].tag(), buffer));
                     if victims.len() == BATCH {

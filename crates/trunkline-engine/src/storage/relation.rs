@@ -4,6 +4,7 @@
 //! cut off may leave later segments behind, which mean nothing.
 
 use std::fmt;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -114,10 +115,15 @@ impl Relation {
     /// Makes the fork's first file, empty.
     ///
     /// # Errors
-    /// [`StorageError`]: the cluster is not for writing, or the system refuses.
+    /// [`StorageError`]: the cluster is not for writing, the file is there already, or the system
+    /// refuses.
     pub fn create(&self) -> Result<(), StorageError> {
         let direct = self.storage.is_direct();
         let path = self.path(0);
+        if self.segment_length(0)?.is_some() {
+            let source = io::ErrorKind::AlreadyExists.into();
+            return Err(StorageError::Io { operation: "create file", path, source });
+        }
         let opened = self.storage.writer()?.open_for_writing(&path, direct, true);
         opened.map_err(|e| StorageError::opening(path.clone(), 0, direct, e))?;
         self.storage.syncs().note((self.locator, self.fork, 0));
@@ -196,9 +202,29 @@ impl Relation {
         let file = self.storage.files().get(self.key(segment), open)?;
         if block.is_multiple_of(SEGMENT_BLOCKS) {
             // Perhaps it has just been made.
+            self.fill_up(segment)?;
             self.sync_directory(&self.path(segment))?;
         }
         Ok(file)
+    }
+
+    /// Makes the segment before another one full, with a hole: blocks are given out in order, but
+    /// those of one session may be there, or fail to be, before those of another.
+    fn fill_up(&self, segment: u32) -> Result<(), StorageError> {
+        let Some(before) = segment.checked_sub(1) else { return Ok(()) };
+        let full = u64::from(SEGMENT_BLOCKS) * BLOCK_SIZE as u64;
+        if self.segment_length(before)?.is_none_or(|bytes| bytes >= full) {
+            return Ok(());
+        }
+        let open = || self.open_as(self.path(before), before * SEGMENT_BLOCKS, false);
+        let file = self.storage.files().get(self.key(before), open)?;
+        let filled = self.storage.writer()?.truncate(&file, full);
+        self.storage.syncs().note((self.locator, self.fork, before));
+        filled.map_err(|source| StorageError::Io {
+            operation: "extend file",
+            path: self.path(before),
+            source,
+        })
     }
 
     /// Cuts the fork off: `blocks` are left. Nobody may use the rest any more.
