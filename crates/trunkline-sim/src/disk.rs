@@ -7,6 +7,8 @@
 //! ```
 //! Files are found by name, and, while an instance has them open, by the id that the instance gave
 //! them. All of it is under one lock: what the disk does takes no time but what a plan adds.
+//! The disk can be full ([`Disk::limit_space`]), and a sync can fail as Linux lets it fail: once, and
+//! what was to be synced is never written again ([`Disk::lose_syncs`]).
 //! ```
 //! # use trunkline_sim::Disk;
 //! let disk = Disk::new();
@@ -52,6 +54,19 @@ struct State {
     /// I/Os that a device has for such mounts.
     held_in_device: usize,
     performed: u64,
+    /// Bytes that all files together may have; none is no limit.
+    space: Option<u64>,
+    /// Syncs that are still to fail, and to lose what they were to keep.
+    lost_syncs: u32,
+}
+
+/// What a crash may undo.
+#[derive(Debug, Clone)]
+enum Change {
+    /// Bytes written at an offset.
+    Bytes(usize, Vec<u8>),
+    /// The file was cut off, or made longer by zeros.
+    Length(usize),
 }
 
 #[derive(Debug, Default, Clone)]
@@ -59,8 +74,8 @@ struct Image {
     device: u64,
     volatile: Vec<u8>,
     durable: Vec<u8>,
-    /// Writes since the last sync, oldest first.
-    unsynced: Vec<(usize, Vec<u8>)>,
+    /// Changes since the last sync, oldest first.
+    unsynced: Vec<Change>,
 }
 
 impl Disk {
@@ -108,15 +123,46 @@ impl Disk {
     pub fn set_length(&self, name: &str, length: usize) {
         if let Some(image) = self.state.lock().files.get_mut(name) {
             image.volatile.resize(length, 0);
-            image.sync();
+            image.settle();
         }
+    }
+
+    /// All files together may have so many bytes: what would need more fails with `ENOSPC`, or ends
+    /// short. `None`: as many as they like.
+    pub fn limit_space(&self, bytes: Option<u64>) {
+        self.state.lock().space = bytes;
+    }
+
+    /// The next `count` syncs that have something to do fail with `EIO`, and the disk forgets what
+    /// they were to keep: it can still be read, until a crash, and a later sync says that all is well.
+    pub fn lose_syncs(&self, count: u32) {
+        self.state.lock().lost_syncs = count;
+    }
+
+    /// Bytes of all files together.
+    pub fn used(&self) -> u64 {
+        self.state.lock().used()
+    }
+
+    /// Cuts an open file off, or makes it longer by zeros, as far as there is room. Durable with the
+    /// file's next sync. False: no room. `None`: the file was removed.
+    pub(crate) fn change_length(&self, file: &File, length: usize) -> Option<bool> {
+        let state = &mut *self.state.lock();
+        let free = state.free();
+        let image = state.files.get_mut(state.open.get(&file.id())?)?;
+        if length.saturating_sub(image.volatile.len()) as u64 > free {
+            return Some(false);
+        }
+        image.volatile.resize(length, 0);
+        image.unsynced.push(Change::Length(length));
+        Some(true)
     }
 
     /// Changes bytes of a file durably, past every instance: damage, or its repair.
     pub fn overwrite(&self, name: &str, offset: usize, bytes: &[u8]) {
         if let Some(image) = self.state.lock().files.get_mut(name) {
             store(&mut image.volatile, offset, bytes);
-            image.sync();
+            image.settle();
         }
     }
 
@@ -153,8 +199,14 @@ impl Disk {
         let names: Vec<String> = names.into_iter().cloned().collect();
         for name in names {
             let Some(image) = state.files.get_mut(&name) else { continue };
-            for (offset, bytes) in std::mem::take(&mut image.unsynced) {
-                keep_some(&mut image.durable, offset, &bytes, &mut rng);
+            for change in std::mem::take(&mut image.unsynced) {
+                match change {
+                    Change::Bytes(offset, bytes) => {
+                        keep_some(&mut image.durable, offset, &bytes, &mut rng);
+                    }
+                    Change::Length(length) if rng.below(2) == 0 => image.durable.resize(length, 0),
+                    Change::Length(_) => {}
+                }
             }
             image.volatile = image.durable.clone();
         }
@@ -268,14 +320,19 @@ impl Disk {
         let done = {
             let state = &mut *self.state.lock();
             state.performed += 1;
+            let free = state.free();
             let name = state.open.get(&request.file_id);
             let Some(image) = name.and_then(|name| state.files.get_mut(name)) else {
                 return -libc::EBADF;
             };
             match request.operation {
                 Operation::Readv => image.read(request, fault),
-                Operation::Writev => image.write(request, fault),
-                Operation::Fsync | Operation::Fdatasync => image.sync(),
+                Operation::Writev => image.write(request, fault, free),
+                Operation::Fsync | Operation::Fdatasync => {
+                    let lost = state.lost_syncs > 0 && !image.unsynced.is_empty();
+                    state.lost_syncs -= u32::from(lost);
+                    image.sync(lost)
+                }
             }
         };
         self.ring();
@@ -284,6 +341,15 @@ impl Disk {
 }
 
 impl State {
+    fn used(&self) -> u64 {
+        self.files.values().map(|image| image.volatile.len() as u64).sum()
+    }
+
+    /// Bytes that files may still grow by.
+    fn free(&self) -> u64 {
+        self.space.map_or(u64::MAX, |space| space.saturating_sub(self.used()))
+    }
+
     fn is_held(&self, file_id: u64) -> bool {
         let name = self.open.get(&file_id);
         let image = name.and_then(|name| self.files.get(name));
@@ -319,10 +385,16 @@ impl Image {
         count as i32
     }
 
-    fn write(&mut self, request: &Request<'_>, fault: Option<Fault>) -> i32 {
+    fn write(&mut self, request: &Request<'_>, fault: Option<Fault>, free: u64) -> i32 {
         let offset = request.offset as usize;
         let mut bytes: Vec<u8> = Vec::with_capacity(request.length as usize);
         request.sources().for_each(|buffer| bytes.extend_from_slice(buffer));
+        let end = (self.volatile.len() as u64).saturating_add(free);
+        let room = usize::try_from(end).unwrap_or(usize::MAX).saturating_sub(offset);
+        if room == 0 {
+            return -libc::ENOSPC;
+        }
+        bytes.truncate(room);
         match fault {
             Some(Fault::LostWrite) => {}
             Some(Fault::Short(length)) => {
@@ -344,13 +416,28 @@ impl Image {
 
     fn put(&mut self, offset: usize, bytes: &[u8]) {
         store(&mut self.volatile, offset, bytes);
-        self.unsynced.push((offset, bytes.to_vec()));
+        self.unsynced.push(Change::Bytes(offset, bytes.to_vec()));
     }
 
-    fn sync(&mut self) -> i32 {
-        self.durable = self.volatile.clone();
-        self.unsynced.clear();
+    /// Makes durable what was changed since the last sync, unless that is lost.
+    fn sync(&mut self, lost: bool) -> i32 {
+        let changes = std::mem::take(&mut self.unsynced);
+        if lost {
+            return -libc::EIO;
+        }
+        for change in changes {
+            match change {
+                Change::Bytes(offset, bytes) => store(&mut self.durable, offset, &bytes),
+                Change::Length(length) => self.durable.resize(length, 0),
+            }
+        }
         0
+    }
+
+    /// Makes everything durable that can be read.
+    fn settle(&mut self) {
+        self.durable.clone_from(&self.volatile);
+        self.unsynced.clear();
     }
 }
 
@@ -393,7 +480,7 @@ mod tests {
             let disk = Disk::new();
             let mut file = image(&[0; 16384]);
             file.put(0, &[1; 8192]);
-            file.sync();
+            file.sync(false);
             file.put(8192, &[2; 8192]);
             disk.state.lock().files.insert("a".into(), file);
             disk.crash(seed);
@@ -410,6 +497,20 @@ mod tests {
             assert_eq!(disk.durable("a"), found);
         }
         assert!(kept > 20 && lost > 20 && torn > 20, "{kept} kept, {lost} lost, {torn} torn");
+    }
+
+    #[test]
+    fn what_a_sync_has_lost_is_there_until_the_crash_and_never_synced() {
+        let mut file = image(&[0; 8192]);
+        file.put(0, &[1; 4096]);
+        assert_eq!(file.sync(true), -libc::EIO);
+        file.put(4096, &[2; 4096]);
+        assert_eq!(file.sync(false), 0, "the second sync knows nothing");
+        assert_eq!(file.volatile[..4096], [1; 4096]);
+        assert_eq!(
+            (&file.durable[..4096], &file.durable[4096..]),
+            (&[0; 4096][..], &[2; 4096][..])
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The simulated disk as a file system: relations of the engine lie on it like on the kernel's.
 //!
 //! A path is a name on the disk as it stands, so a cluster at `/sim` has a file `/sim/base/5/16384`.
+//! Making and removing a file is durable at once; its length is when the file is synced.
 //! ```
 //! use trunkline_aio::{Builder, sync::Arc};
 //! use trunkline_engine::storage::FileSystem;
@@ -20,7 +21,7 @@ use std::io;
 use std::path::Path;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, File};
-use trunkline_engine::storage::FileSystem;
+use trunkline_engine::storage::{FileSystem, WritableFiles};
 
 /// See the module. Keeps its instance alive.
 pub struct SimFiles {
@@ -34,6 +35,9 @@ impl SimFiles {
         Self { aio: aio.clone(), disk: Arc::clone(disk) }
     }
 }
+
+/// The device of files that are made through this.
+const DEVICE: u64 = 1;
 
 /// The disk's name of a path.
 fn name(path: &Path) -> io::Result<&str> {
@@ -53,6 +57,45 @@ impl FileSystem for SimFiles {
 
     fn file_length(&self, path: &Path) -> io::Result<Option<u64>> {
         Ok(self.disk.length(name(path)?))
+    }
+}
+
+impl WritableFiles for SimFiles {
+    fn open_for_writing(&self, path: &Path, direct: bool, create: bool) -> io::Result<File> {
+        let name = name(path)?;
+        match self.disk.open_existing(&self.aio, name, direct) {
+            Some(file) => Ok(file),
+            None if create => Ok(self.disk.open(&self.aio, name, DEVICE, &[])),
+            None => Err(io::Error::from_raw_os_error(libc::ENOENT)),
+        }
+    }
+
+    fn allocate(&self, file: &File, offset: u64, length: u64) -> io::Result<()> {
+        let end = offset.saturating_add(length);
+        match self.length(file)? >= end {
+            true => Ok(()),
+            false => self.change_length(file, end),
+        }
+    }
+
+    fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
+        self.change_length(file, length)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(name(path)?);
+        Ok(())
+    }
+}
+
+impl SimFiles {
+    fn change_length(&self, file: &File, length: u64) -> io::Result<()> {
+        let length = usize::try_from(length).map_err(io::Error::other)?;
+        match self.disk.change_length(file, length) {
+            Some(true) => Ok(()),
+            Some(false) => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
+            None => Err(io::Error::from_raw_os_error(libc::EBADF)),
+        }
     }
 }
 
