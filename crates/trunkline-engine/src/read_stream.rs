@@ -31,6 +31,7 @@
 
 mod distance;
 mod look_ahead;
+mod pace;
 mod queue;
 mod source;
 mod stats;
@@ -45,6 +46,7 @@ use crate::pool::{
 use crate::settings::Settings;
 use crate::storage::Relation;
 use distance::Distances;
+use pace::Pace;
 use queue::{Queue, State};
 use std::collections::VecDeque;
 use std::fmt;
@@ -130,8 +132,13 @@ pub struct ReadStream<S: BlockSource> {
     flights: Vec<Option<Flight>>,
     ring: Option<Ring>,
     distances: Distances,
+    pace: Pace,
     /// Entries with a pin.
     pinned: u32,
+    /// Those of them whose page another entry has brought.
+    duplicates: u32,
+    /// Reads that were let go of and are still under way.
+    let_go_reads: usize,
     /// Entries of which the system was told in advance, and that are not read yet.
     advised: u32,
     /// The block after the last one that was started.
@@ -220,9 +227,9 @@ impl<S: BlockSource> ReadStream<S> {
         // Frames that are no neighbours take an iovec each.
         let combine = options.combine.clamp(1, backend.session.iovecs() as u32);
         let reads = options.concurrency.clamp(1, 1000);
-        // One more than can be in flight, so that a read can start while the pages of the one
-        // before are still being used.
-        let blocks = (options.concurrency.min(1000) + 1).saturating_mul(combine);
+        // As many as can be in flight once more: where results come in bursts, others are to be in
+        // flight while the consumer goes through the pages that are there.
+        let blocks = (2 * options.concurrency.min(1000) + 1).saturating_mul(combine);
         let ring = options.strategy.ring_size(blocks, shared.count()).map(Ring::new);
         let ring_max = ring.as_ref().map_or(u32::MAX, Ring::size);
         let ahead = blocks.min(shared.limiter.ahead_max()).min(ring_max);
@@ -245,7 +252,10 @@ impl<S: BlockSource> ReadStream<S> {
             flights: vec![None; reads as usize],
             ring,
             distances,
+            pace: Pace::new(options.concurrency),
             pinned: 0,
+            duplicates: 0,
+            let_go_reads: 0,
             advised: 0,
             next_in_row: None,
             reserve: false,
@@ -372,12 +382,14 @@ impl<S: BlockSource> ReadStream<S> {
         }
         for (slot, flight) in self.flights.iter_mut().enumerate() {
             if flight.take().is_some() {
+                self.let_go_reads += 1;
                 let buffers = self.reads.buffers(slot);
                 buffers.iter().for_each(|&buffer| shared.release(buffer, session));
             }
         }
         self.ready.clear();
         self.pinned = 0;
+        self.forget_duplicates();
     }
 
     /// Starts anew with the blocks of another source. What was read ahead is let go of; distances
@@ -462,12 +474,26 @@ impl<S: BlockSource> ReadStream<S> {
         ready.map_or(0, |sequence| (sequence - self.queue.sequence(0)) as usize)
     }
 
+    fn forget_duplicates(&mut self) {
+        if std::mem::take(&mut self.duplicates) > 0 {
+            self.queue.iter_mut().for_each(|entry| entry.duplicate = false);
+        }
+    }
+
+    /// An entry's pin is no longer one of those taken ahead.
+    fn unpinned(&mut self, at: usize) {
+        self.pinned -= 1;
+        if std::mem::take(&mut self.queue.at_mut(at).duplicate) {
+            self.duplicates -= 1;
+        }
+    }
+
     /// Makes a ready entry the page at hand.
     fn take(&mut self, at: usize) {
+        self.unpinned(at);
         let (State::Ready { buffer }, block, Some(data)) = self.queue.take(at) else {
             unreachable!("an entry taken that was not ready");
         };
-        self.pinned -= 1;
         self.current = Some(Current { buffer, block, data });
         self.stats.pages += 1;
         let pinned = self.pinned + 1;
@@ -480,6 +506,7 @@ impl<S: BlockSource> ReadStream<S> {
         let (shared, session) = (Arc::clone(&self.shared), self.session);
         let Some(flight) = self.flights[slot].take() else {
             // Let go of while it was under way: its pins are given back already.
+            self.let_go_reads -= 1;
             self.reads.finish(slot, outcome, &mut self.tally, |_, _, _| {});
             return;
         };
@@ -521,6 +548,7 @@ impl<S: BlockSource> ReadStream<S> {
             entry.state = state;
             sequence += 1;
         });
+        self.pace.read_ended();
         self.distances.read_ended(waited);
         self.stats.waits += u64::from(waited);
     }
@@ -538,7 +566,7 @@ impl<S: BlockSource> ReadStream<S> {
         } else {
             // It failed for them; that says nothing about us.
             self.shared.release(buffer, self.session);
-            self.pinned -= 1;
+            self.unpinned(at);
             self.queue.at_mut(at).state = State::Unread { advised: false };
         }
     }
@@ -554,10 +582,17 @@ impl<S: BlockSource> ReadStream<S> {
     fn wait_uncounted(&mut self, backend: &mut Backend, blocked: Blocked) -> Result<(), ReadError> {
         match blocked {
             Blocked::Own(slot) => {
-                if let Some(flight) = &mut self.flights[slot] {
-                    flight.waited = true;
-                }
+                let again = match &mut self.flights[slot] {
+                    Some(flight) => std::mem::replace(&mut flight.waited, true),
+                    None => true,
+                };
+                let group = self.pace.group() as usize;
+                let in_flight = self.reads.in_flight();
                 let operations = &mut self.reads.operations;
+                if !again && group > 1 && group < in_flight {
+                    return Ok(backend
+                        .timed(|backend| (true, backend.session.wait_some(operations, group)))?);
+                }
                 let outcome =
                     backend.timed(|backend| (true, backend.session.wait(operations, slot)))?;
                 // Into the tally that counts for this stream.

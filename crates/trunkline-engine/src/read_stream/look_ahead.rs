@@ -16,7 +16,7 @@ use super::queue::State;
 use super::{BlockSource, Blocked, Flight, ReadStream};
 use crate::pool::read::{Start, Want};
 use crate::pool::{Backend, ReadError, USAGE_MAX, flag};
-use trunkline_aio::{Class, MethodKind, Session};
+use trunkline_aio::{Class, MethodKind, Session, WaitRef};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 /// How far the method in force lets a stream look ahead.
@@ -52,6 +52,12 @@ impl<S: BlockSource> ReadStream<S> {
     /// wait for: why.
     pub(super) fn look_ahead(&mut self, backend: &mut Backend) -> Option<Blocked> {
         let way = self.way(&backend.session);
+        if self.idle() < self.pace.group() as usize {
+            self.collect_done(backend);
+        }
+        if self.is_gathering_idle(way) {
+            return None;
+        }
         let mut batch = backend.session.batch();
         let refused = self.gather(&mut batch, way);
         drop(batch);
@@ -60,6 +66,28 @@ impl<S: BlockSource> ReadStream<S> {
         }
         // What is refused matters only if there is nothing else to wait for.
         refused.filter(|_| self.queue.len() == self.queue.pending())
+    }
+
+    /// Takes note of every read that has ended, so that others can be in flight while the consumer
+    /// goes through what these have brought.
+    fn collect_done(&mut self, backend: &mut Backend) {
+        while let Some(slot) = self.reads.operations.first_done()
+            && let Some(outcome) = self.reads.operations.take(slot)
+        {
+            self.read_ended(backend, slot, outcome);
+        }
+    }
+
+    /// Whether to let more reads end before others go out with them: there is something to hand out
+    /// or to wait for meanwhile.
+    fn is_gathering_idle(&self, way: Way) -> bool {
+        let busy = self.pinned > 0 && self.reads.in_flight() > 0;
+        way == Way::Reads && busy && self.idle() < self.pace.group() as usize
+    }
+
+    /// Reads that could be started now.
+    fn idle(&self) -> usize {
+        self.flights.len() - self.reads.in_flight()
     }
 
     fn way(&self, session: &Session) -> Way {
@@ -130,7 +158,10 @@ impl<S: BlockSource> ReadStream<S> {
         if self.is_exhausted() || !self.may_start(way) {
             return false;
         }
-        let (pending, ahead) = (self.queue.pending() as u32, self.pinned + self.advised);
+        // Pages that another entry has brought cost nothing more to have: blocks that come again and
+        // again must not keep new ones from being read.
+        let pending = self.queue.pending() as u32;
+        let ahead = self.pinned - self.duplicates + self.advised;
         let first = ahead == 0 && pending < self.distances.combine();
         first || (way != Way::None && ahead + pending < self.distances.ahead())
     }
@@ -214,6 +245,10 @@ impl<S: BlockSource> ReadStream<S> {
             Ok(Start::Joined(buffer, io)) => {
                 self.enter(at, 1, |_| State::Joined { buffer, io });
                 self.read_in_row(at, 1);
+                if self.is_own(io) {
+                    self.queue.at_mut(at).duplicate = true;
+                    self.duplicates += 1;
+                }
                 (1, None)
             }
             Ok(Start::Issued { slot, count }) => {
@@ -263,6 +298,11 @@ impl<S: BlockSource> ReadStream<S> {
             self.distances.limited_to(self.pinned + booked);
         }
         booked
+    }
+
+    /// Whether it is a read of this stream.
+    fn is_own(&self, io: WaitRef) -> bool {
+        (0..self.flights.len()).any(|slot| self.reads.operations.wait_ref(slot) == Some(io))
     }
 
     fn give_back(&self, count: u32) {
@@ -337,13 +377,14 @@ impl<S: BlockSource> ReadStream<S> {
 
     /// Takes note of reads that were let go of and have ended since.
     fn collect_let_go(&mut self) {
-        if self.reads.in_flight() == self.flights.iter().flatten().count() {
+        if self.let_go_reads == 0 {
             return;
         }
         for slot in 0..self.flights.len() {
             if self.flights[slot].is_none()
                 && let Some(outcome) = self.reads.operations.take(slot)
             {
+                self.let_go_reads -= 1;
                 self.reads.finish(slot, outcome, &mut self.tally, |_, _, _| {});
             }
         }

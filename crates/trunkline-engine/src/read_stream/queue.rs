@@ -21,6 +21,8 @@ pub(super) struct Entry<D> {
     pub(super) state: State,
     /// A combined read of it has failed: read it by itself, to learn which block it was.
     pub(super) alone: bool,
+    /// Its page is pinned for another entry of this stream already: it costs no place in memory.
+    pub(super) duplicate: bool,
 }
 
 /// Where it stands.
@@ -70,7 +72,13 @@ impl<D> Queue<D> {
     /// Adds a pending entry.
     pub(super) fn push(&mut self, block: BlockNo, data: D) {
         let state = State::Unread { advised: false };
-        self.entries.push_back(Entry { block, data: Some(data), state, alone: false });
+        self.entries.push_back(Entry {
+            block,
+            data: Some(data),
+            state,
+            alone: false,
+            duplicate: false,
+        });
         self.pending += 1;
     }
 
