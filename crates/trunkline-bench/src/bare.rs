@@ -9,10 +9,17 @@ mod futex;
 mod memory;
 mod ring;
 mod threads;
+mod write_behind;
+mod write_ring;
+mod write_threads;
 
 pub(crate) use futex::{Placement, ping_pong};
 pub(crate) use ring::Ring;
 pub(crate) use threads::{Look, Threads};
+use write_behind::WriteBehind;
+pub(crate) use write_behind::{Range, lengthen};
+pub(crate) use write_ring::WriteRing;
+pub(crate) use write_threads::WriteThreads;
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -35,13 +42,26 @@ impl Files {
     }
 }
 
-/// A read that is short or failed would make a reference fast for the wrong reason.
+impl Files {
+    /// Opens the segments for writing.
+    pub(crate) fn open_for_writing(
+        paths: &[PathBuf],
+        segment: u64,
+        direct: bool,
+    ) -> io::Result<Self> {
+        let flags = if direct { libc::O_DIRECT } else { 0 };
+        let open = |path| OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
+        Ok(Self { open: paths.iter().map(open).collect::<io::Result<_>>()?, segment })
+    }
+}
+
+/// A transfer that is short or failed would make a reference fast for the wrong reason.
 fn check(result: i64, length: usize) -> io::Result<()> {
     if result < 0 {
         return Err(io::Error::from_raw_os_error(-result as i32));
     }
     if result as usize != length {
-        return Err(io::Error::other(format!("read {result} bytes of {length}")));
+        return Err(io::Error::other(format!("{result} bytes of {length}")));
     }
     Ok(())
 }

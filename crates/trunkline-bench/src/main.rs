@@ -65,6 +65,10 @@ struct Arguments {
     #[arg(long, default_value = "2GB", value_parser = parse_size)]
     size: u64,
 
+    /// What `checkpoint` makes dirty, of a table twice as large, in a pool with room for it.
+    #[arg(long, default_value = "3GB", value_parser = parse_size)]
+    bytes: u64,
+
     /// Pairs of each comparison.
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(1..1000))]
     pairs: u64,
@@ -122,6 +126,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         lag_dir: arguments.lag_dir.as_deref(),
         group: arguments.group.as_deref(),
         bytes: arguments.size,
+        dirty: arguments.bytes,
         pairs: usize::try_from(arguments.pairs)?,
         only: &arguments.only,
     };

@@ -1,6 +1,11 @@
-//! The rows of the table of targets that need no SQL: through handles, and through the pool.
+//! The rows of the table of targets that need no SQL: through handles, through the pool, and writes.
 //! Each row is a file; a row makes comparisons, a comparison becomes a line of its report.
 
+mod bgwriter;
+mod checkpoint;
+mod checkpoint_reads;
+mod checkpoint_table;
+mod extend;
 mod lag;
 mod pool_cached;
 mod pool_lag;
@@ -44,6 +49,8 @@ pub(crate) struct Bench<'a> {
     /// The control group to make groups in.
     pub(crate) group: Option<&'a Path>,
     pub(crate) bytes: u64,
+    /// Bytes that `checkpoint` makes dirty.
+    pub(crate) dirty: u64,
     pub(crate) pairs: usize,
     /// Only lines whose setting and variant, with a comma between, contain this.
     pub(crate) only: &'a str,
@@ -80,13 +87,19 @@ pub(crate) enum Row {
     PoolPage,
     /// A table larger than the memory that the process may have.
     PoolMemory,
+    /// Checkpoints of many changed pages, and what they cost who reads meanwhile.
+    Checkpoint,
+    /// Sessions that must evict changed pages, with and without a background writer.
+    Bgwriter,
+    /// Making a relation longer.
+    Extend,
     /// All of them.
     All,
 }
 
 impl Row {
     /// The rows in order, `All` left out.
-    pub(crate) const EACH: [Row; 14] = [
+    pub(crate) const EACH: [Row; 17] = [
         Row::Sequential,
         Row::Random,
         Row::Lag,
@@ -101,6 +114,9 @@ impl Row {
         Row::PoolScans,
         Row::PoolPage,
         Row::PoolMemory,
+        Row::Checkpoint,
+        Row::Bgwriter,
+        Row::Extend,
     ];
 
     /// Whether it needs a folder on a slow device.
@@ -125,6 +141,9 @@ impl Row {
             Row::PoolScans => pool_scans::run(bench),
             Row::PoolPage => pool_page::run(bench),
             Row::PoolMemory => pool_memory::run(bench),
+            Row::Checkpoint => checkpoint::run(bench),
+            Row::Bgwriter => bgwriter::run(bench),
+            Row::Extend => extend::run(bench),
             Row::All => Err("all rows are not a row".into()),
         }
     }
@@ -222,8 +241,8 @@ mod tests {
     fn every_row_runs_on_a_small_file() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
         let lag_dir = Some(dir.path());
-        let (group, bytes) = (None, 4 << 20);
-        let bench = Bench { dir: dir.path(), lag_dir, group, bytes, pairs: 2, only: "" };
+        let (group, bytes, dirty) = (None, 4 << 20, 4 << 20);
+        let bench = Bench { dir: dir.path(), lag_dir, group, bytes, dirty, pairs: 2, only: "" };
         // That row starts this program, which is not this test.
         for row in Row::EACH.into_iter().filter(|&row| row != Row::PoolMemory) {
             let report = row.run(&bench).expect("runs");

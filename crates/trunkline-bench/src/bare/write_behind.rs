@@ -1,0 +1,90 @@
+//! What writes share: ranges of files, telling the system to begin to write back, and making files
+//! longer.
+//!
+//! A checkpoint through the page cache has the system write behind it, so that the sync at the end
+//! finds little to do; a reference that did not would do other device work.
+
+use super::Files;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use trunkline_format::BLOCK_SIZE;
+
+/// A part of a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Range {
+    /// Which of the files.
+    pub(crate) file: u32,
+    /// Bytes.
+    pub(crate) offset: u64,
+    /// Bytes.
+    pub(crate) length: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct WriteBehind {
+    blocks: u64,
+    bytes: u64,
+    ended: Vec<Range>,
+}
+
+impl WriteBehind {
+    /// Every so many blocks; never, if 0.
+    pub(super) fn new(blocks: u64) -> Self {
+        Self { blocks, bytes: 0, ended: Vec::new() }
+    }
+
+    /// A write has ended.
+    pub(super) fn ended(&mut self, files: &Files, range: Range) {
+        if self.blocks == 0 {
+            return;
+        }
+        self.bytes += u64::from(range.length);
+        self.ended.push(range);
+        if self.bytes >= self.blocks * BLOCK_SIZE as u64 {
+            self.flush(files);
+        }
+    }
+
+    /// Tells the system of what has ended since, neighbours together.
+    pub(super) fn flush(&mut self, files: &Files) {
+        self.bytes = 0;
+        self.ended.sort_unstable();
+        let mut ranges = self.ended.drain(..).peekable();
+        while let Some(mut range) = ranges.next() {
+            while let Some(next) = ranges.next_if(|next| {
+                next.file == range.file && next.offset == range.offset + u64::from(range.length)
+            }) {
+                range.length += next.length;
+            }
+            let descriptor = files.open[range.file as usize].as_raw_fd();
+            let (offset, length) = (range.offset as i64, i64::from(range.length));
+            // SAFETY: the descriptor is open; the call touches no memory. An answer is of no use: the
+            // sync at the end tells of errors.
+            unsafe {
+                libc::sync_file_range(descriptor, offset, length, libc::SYNC_FILE_RANGE_WRITE)
+            };
+        }
+    }
+}
+
+/// Makes an empty file `bytes` long, `step` bytes at a time: by reserving them, or by writing zeros
+/// from memory that is aligned for direct I/O.
+pub(crate) fn lengthen(file: &File, bytes: u64, step: u64, reserve: bool) -> io::Result<()> {
+    let mut zeros = super::memory::Memory::map(step as usize)?;
+    zeros.all().fill(0);
+    for at in (0..bytes).step_by(step as usize) {
+        if reserve {
+            // SAFETY: the descriptor is open; the call touches no memory.
+            let answer = unsafe { libc::posix_fallocate(file.as_raw_fd(), at as i64, step as i64) };
+            if answer != 0 {
+                return Err(io::Error::from_raw_os_error(answer));
+            }
+        } else {
+            file.write_all_at(&zeros.all()[..step as usize], at)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! One thread that writes a list of ranges through an io_uring and then makes the files durable: the
+//! device work of a checkpoint, with nothing around it.
+//!
+//! It writes what its memory happens to hold: a checkpoint of the same pages follows before anybody
+//! reads them.
+
+use super::memory::Memory;
+use super::{Files, Range, WriteBehind, check};
+use io_uring::{IoUring, opcode, squeue, types};
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// See the module.
+pub(crate) struct WriteRing {
+    // Before the memory: a ring that is torn down no longer reads it.
+    ring: IoUring,
+    memory: Memory,
+    files: Files,
+    depth: usize,
+    length: u32,
+}
+
+impl WriteRing {
+    /// Takes files that are open for writing, and a ring for `depth` writes of up to `length` bytes.
+    pub(crate) fn open(files: Files, depth: usize, length: u32) -> io::Result<Self> {
+        let entries = u32::try_from(depth.next_power_of_two()).unwrap_or(u32::MAX);
+        let ring = IoUring::builder().setup_coop_taskrun().build(entries)?;
+        let memory = Memory::map(depth * length as usize)?;
+        let submitter = ring.submitter();
+        // SAFETY: the memory stays mapped until after the ring is gone (field order).
+        unsafe { submitter.register_buffers(&[memory.iovec()]) }?;
+        let descriptors: Vec<_> = files.open.iter().map(AsRawFd::as_raw_fd).collect();
+        submitter.register_files(&descriptors)?;
+        Ok(Self { ring, memory, files, depth, length })
+    }
+
+    /// Writes everything, `depth` at a time, then syncs all files at once. `behind` blocks of writes
+    /// that have ended, the system is told to begin to write back; 0 leaves that to the system.
+    pub(crate) fn run(&mut self, ranges: &[Range], behind: u64) -> io::Result<()> {
+        let mut free: Vec<usize> = (0..self.depth).rev().collect();
+        let mut slots = vec![Range::default(); self.depth];
+        let mut behind = WriteBehind::new(behind);
+        let mut waiting = ranges.iter();
+        let mut left = ranges.len();
+        while left > 0 {
+            while !free.is_empty()
+                && let Some(&range) = waiting.next()
+                && let Some(slot) = free.pop()
+            {
+                slots[slot] = range;
+                self.push_write(slot, range)?;
+            }
+            self.wait()?;
+            for entry in self.ring.completion() {
+                let slot = entry.user_data() as usize;
+                check(i64::from(entry.result()), slots[slot].length as usize)?;
+                behind.ended(&self.files, slots[slot]);
+                free.push(slot);
+                left -= 1;
+            }
+        }
+        behind.flush(&self.files);
+        self.sync()
+    }
+
+    fn push_write(&mut self, slot: usize, range: Range) -> io::Result<()> {
+        let buffer = self.memory.buffer(slot, self.length as usize);
+        let file = types::Fixed(range.file);
+        let entry = opcode::WriteFixed::new(file, buffer, range.length, 0)
+            .offset(range.offset)
+            .build()
+            .user_data(slot as u64);
+        self.push(&entry)
+    }
+
+    fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+        // SAFETY: the memory that an entry names is never changed and outlives the ring.
+        unsafe { self.ring.submission().push(entry) }.map_err(io::Error::other)
+    }
+
+    fn wait(&mut self) -> io::Result<()> {
+        match self.ring.submit_and_wait(1) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            result => result.map(drop),
+        }
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let files = self.files.open.len();
+        for group in (0..files as u32).collect::<Vec<_>>().chunks(self.depth) {
+            for &file in group {
+                self.push(&opcode::Fsync::new(types::Fixed(file)).build())?;
+            }
+            let mut left = group.len();
+            while left > 0 {
+                self.wait()?;
+                for entry in self.ring.completion() {
+                    check(i64::from(entry.result()), 0)?;
+                    left -= 1;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! Threads that share a list of ranges and write them with pwrite, then sync the files: the reference
+//! of `worker`, and with one thread that of `sync`.
+
+use super::memory::Memory;
+use super::{Files, Range, WriteBehind, check};
+use std::io;
+use std::os::unix::fs::FileExt;
+use trunkline_aio::sync::atomic::{AtomicUsize, Ordering};
+
+/// See the module.
+pub(crate) struct WriteThreads {
+    files: Files,
+    memory: Memory,
+    threads: usize,
+    length: u32,
+}
+
+impl WriteThreads {
+    /// Takes files that are open for writing; `threads` is at least 1.
+    pub(crate) fn open(files: Files, threads: usize, length: u32) -> io::Result<Self> {
+        Ok(Self { files, memory: Memory::map(threads * length as usize)?, threads, length })
+    }
+
+    /// Writes everything; each thread takes the next range of the list, and in the end the next file
+    /// to sync. `behind` as with the ring.
+    pub(crate) fn run(&mut self, ranges: &[Range], behind: u64) -> io::Result<()> {
+        let (files, next) = (&self.files, &AtomicUsize::new(0));
+        let buffers = self.memory.all().chunks_exact(self.length as usize).take(self.threads);
+        on_each(buffers, &|buffer| {
+            let mut behind = WriteBehind::new(behind);
+            while let Some(&range) = ranges.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let bytes = &buffer[..range.length as usize];
+                let count = files.open[range.file as usize].write_at(bytes, range.offset)?;
+                check(count as i64, bytes.len())?;
+                behind.ended(files, range);
+            }
+            behind.flush(files);
+            Ok(())
+        })?;
+        let next = &AtomicUsize::new(0);
+        on_each(0..self.threads, &|_| {
+            while let Some(file) = files.open.get(next.fetch_add(1, Ordering::Relaxed)) {
+                file.sync_all()?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Does it for each item in a thread of its own, or, if there is one item, in this one.
+fn on_each<T: Send>(
+    items: impl ExactSizeIterator<Item = T>,
+    body: &(dyn Fn(T) -> io::Result<()> + Sync),
+) -> io::Result<()> {
+    if items.len() == 1 {
+        return items.map(body).collect();
+    }
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = items.map(|item| scope.spawn(move || body(item))).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, io::Result<()>>| {
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
+        };
+        threads.into_iter().try_for_each(join)
+    })
+}
