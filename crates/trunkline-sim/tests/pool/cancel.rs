@@ -2,7 +2,8 @@
 //! buffer, for a handle, for a lock in each mode. It is told at once, holds nothing afterwards, and
 //! can go on when the cancel is cleared.
 
-use crate::rig::{Rig, Setup, Task, check};
+use crate::rig::{Rig, Setup, check};
+use crate::waits::Task;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Cancelled, Canceller};
 use trunkline_engine::pool::{Backend, ReadError};

@@ -106,7 +106,7 @@ fn pg_10_one_session_claims_twice() {
 #[test]
 fn pg_13_a_bad_page_is_each_ones_own_error() {
     check(Setup::default(), |rig| {
-        rig.damage(2, crate::rig::Damage::Header);
+        rig.damage(2, crate::pages::Damage::Header);
         rig.hooks.record();
         let mut first = rig.backend();
         let started = rig.start_read(&mut first, &[2]);

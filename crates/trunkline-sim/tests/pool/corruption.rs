@@ -2,7 +2,8 @@
 //!
 //! PG 19 reads a template database through a copy of its files, which nothing here does.
 
-use crate::rig::{Damage, Rig, Setup, check};
+use crate::pages::Damage;
+use crate::rig::{Rig, Setup, check};
 use trunkline_aio::State;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::pool::{Backend, Policy, ReadError};
@@ -39,7 +40,7 @@ fn read_all(
             Ok(Some(found)) => {
                 let page = backend.read_lock(found.pin).expect("locks");
                 let zeroed = page.iter().all(|&byte| byte == 0);
-                let right = *page == crate::rig::page(0, found.block);
+                let right = *page == crate::pages::page(0, found.block);
                 got.push((
                     found.block,
                     match (zeroed, right) {

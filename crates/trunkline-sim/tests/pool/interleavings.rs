@@ -2,7 +2,8 @@
 //! look-up and the file, between the buffers and the claim, between the claim and the storage,
 //! between the result and the verdict.
 
-use crate::rig::{Rig, Setup, Task, check, check_simulated};
+use crate::rig::{Rig, Setup, check, check_simulated};
+use crate::waits::Task;
 use trunkline_aio::State;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::random::Rng;
@@ -199,7 +200,7 @@ fn a_joiner_completes_what_its_issuer_does_not() {
 /// the look-up races with eviction at every switch point, and never gives a wrong page.
 #[test]
 fn look_ups_and_evictions_under_many_seeds() {
-    check(Setup { buffers: 24, blocks: 32, seeds: 40, ..Setup::default() }, |rig| {
+    check(Setup { buffers: 24, blocks: 32, seeds: 24, ..Setup::default() }, |rig| {
         let seed = rig.bench.seed.unwrap_or(1);
         let readers: Vec<_> = (0..5)
             .map(|number| {
@@ -224,7 +225,7 @@ fn look_ups_and_evictions_under_many_seeds() {
 /// The same with forgetting, which waits for pins, and with streams of both orders.
 #[test]
 fn streams_and_forgetting_under_many_seeds() {
-    check_simulated(Setup { buffers: 16, blocks: 32, seeds: 40, ..Setup::default() }, |rig| {
+    check_simulated(Setup { buffers: 16, blocks: 32, seeds: 20, ..Setup::default() }, |rig| {
         let tasks: Vec<_> = (0..4)
             .map(|number: u32| {
                 rig.spawn("scanner", move |rig| {

@@ -1,7 +1,8 @@
 //! Content locks: who waits for whom in the three modes, and that whoever gives a page back wakes
 //! who wants it for himself.
 
-use crate::rig::{Rig, Setup, Task, check, check_simulated};
+use crate::rig::{Rig, Setup, check, check_simulated};
+use crate::waits::Task;
 use trunkline_aio::State;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};

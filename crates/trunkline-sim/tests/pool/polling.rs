@@ -1,7 +1,8 @@
 //! Streams that are polled: for everything that they may have to wait for the task is told "pending"
 //! once, is woken when that has changed, and gets its page.
 
-use crate::rig::{Alarm, Rig, Setup, Task, check, check_simulated};
+use crate::rig::{Rig, Setup, check, check_simulated};
+use crate::waits::{Alarm, Task};
 use std::task::{Context, Poll};
 use trunkline_aio::sync::Arc;
 use trunkline_engine::pool::Backend;

@@ -1,28 +1,21 @@
-//! Where a case of the suite runs: which method, on which storage, under which seed, in which pool;
-//! and what must be true when it is over.
+//! Where a case of the suite runs: which method, on which storage, under which seed, in which pool.
 //!
 //! A case is a function over a [`Rig`]. [`check`] runs it everywhere, then looks whether anything is
 //! left: pins, locks, handles, permits, open files. A failure under the scheduler names its seed.
 
-use std::fs;
-use std::os::unix::fs::FileExt;
+use crate::pages::{HeldFiles, page};
 use std::path::Path;
-use std::task::{Context, Wake, Waker};
-use std::time::Duration;
-
-use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
-use trunkline_aio::sync::{Arc, Mutex, sched, thread};
-use trunkline_aio::{Aio, Builder, MethodKind, Observed, WorkerSettings, clock};
+use std::task::{Context, Waker};
+use trunkline_aio::sync::{Arc, sched};
+use trunkline_aio::{Aio, Builder, MethodKind, Observed, WorkerSettings};
 use trunkline_engine::pool::{Backend, BackendType, Page, Pool};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_engine::storage::{
     DEFAULT_TABLESPACE, FileSystem, FileTable, KernelFiles, Layout, Relation, RelationLocator,
     Storage,
 };
-use trunkline_format::{
-    BLOCK_SIZE, BlockNo, Fork, HeapPageBuilder, Oid, PageBytes, SEGMENT_BLOCKS, page_checksum,
-};
-use trunkline_sim::{Disk, Held, Hooks, Plan, SimExecutor, SimFiles, SimMethod, pause};
+use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Oid};
+use trunkline_sim::{Disk, Held, Hooks, Plan, SimExecutor, SimFiles, SimMethod};
 
 /// The methods that can run under the scheduler.
 const SIMULATED: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom];
@@ -62,8 +55,9 @@ impl Default for Setup {
 }
 
 impl Setup {
-    pub(crate) const fn both() -> Self {
-        Self { pools: Pools::Both, buffers: 64, blocks: 16, handles: 64, seeds: 6, direct: false }
+    /// For a case of one session.
+    pub(crate) fn both() -> Self {
+        Self { pools: Pools::Both, seeds: 6, ..Self::default() }
     }
 }
 
@@ -85,73 +79,8 @@ pub(crate) struct Rig {
     pub(crate) storage: Storage,
     pub(crate) bench: Bench,
     pub(crate) system: Arc<HeldFiles>,
-    disk: Arc<Disk>,
-    folder: Option<tempfile::TempDir>,
-}
-
-/// A file system that can be told to hold who opens a file.
-pub(crate) struct HeldFiles {
-    inner: Box<dyn FileSystem>,
-    gate: Mutex<Option<trunkline_sim::Gate>>,
-}
-
-impl HeldFiles {
-    /// The next one who opens a file stops before it.
-    pub(crate) fn hold_open(&self) -> trunkline_sim::Gate {
-        let gate = trunkline_sim::Gate::new();
-        *self.gate.lock() = Some(gate.clone());
-        gate
-    }
-}
-
-impl FileSystem for HeldFiles {
-    fn open(&self, path: &Path, direct: bool) -> std::io::Result<trunkline_aio::File> {
-        let gate = self.gate.lock().take();
-        if let Some(gate) = gate {
-            gate.pass();
-        }
-        self.inner.open(path, direct)
-    }
-
-    fn length(&self, file: &trunkline_aio::File) -> std::io::Result<u64> {
-        self.inner.length(file)
-    }
-
-    fn file_length(&self, path: &Path) -> std::io::Result<Option<u64>> {
-        self.inner.file_length(path)
-    }
-}
-
-/// What can be wrong with a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Damage {
-    /// The checksum is wrong, the header sane.
-    Checksum,
-    /// The header is bad, the checksum right.
-    Header,
-    /// Both.
-    Both,
-}
-
-/// What block `block` of relation `number` holds.
-pub(crate) fn page(number: u32, block: BlockNo) -> PageBytes {
-    let mut builder = HeapPageBuilder::new(block);
-    builder.push_account(block as i32, number as i32, 7).expect("room");
-    builder.finish(true)
-}
-
-fn damaged(number: u32, block: BlockNo, damage: Damage) -> PageBytes {
-    let mut page = page(number, block);
-    match damage {
-        Damage::Checksum => page[5000] ^= 1,
-        // Flags that do not exist.
-        Damage::Header | Damage::Both => page[11] = 0xFF,
-    }
-    if damage == Damage::Header {
-        let checksum = page_checksum(&page, block);
-        page[8..10].copy_from_slice(&checksum.to_le_bytes());
-    }
-    page
+    pub(crate) disk: Arc<Disk>,
+    pub(crate) folder: Option<tempfile::TempDir>,
 }
 
 /// Runs a case everywhere: first where a deadlock is noticed at once.
@@ -197,46 +126,6 @@ fn run(bench: Bench, setup: Setup, case: fn(&Arc<Rig>)) {
     Arc::into_inner(rig).expect("a thread was left behind").finish();
 }
 
-/// A thread with a result.
-pub(crate) struct Task<T> {
-    handle: thread::JoinHandle,
-    result: Arc<Mutex<Option<T>>>,
-}
-
-impl<T> Task<T> {
-    pub(crate) fn join(self) -> T {
-        self.handle.join().expect("a thread failed");
-        self.result.lock().take().expect("a result")
-    }
-
-    /// Whether it has ended, or is about to.
-    pub(crate) fn is_done(&self) -> bool {
-        self.result.lock().is_some()
-    }
-}
-
-/// A waker that counts.
-#[derive(Default)]
-pub(crate) struct Alarm(AtomicU32);
-
-impl Wake for Alarm {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-impl Alarm {
-    pub(crate) fn new() -> (Arc<Self>, Waker) {
-        let alarm = Arc::new(Self::default());
-        (Arc::clone(&alarm), Waker::from(alarm))
-    }
-
-    /// How often it has rung.
-    pub(crate) fn rung(&self) -> u32 {
-        self.0.load(Ordering::SeqCst)
-    }
-}
-
 impl Rig {
     fn start(bench: Bench, setup: Setup) -> Self {
         let (hooks, disk, plan) = (Arc::new(Hooks::default()), Arc::new(Disk::new()), Plan::none());
@@ -263,7 +152,7 @@ impl Rig {
             Some(_) => Box::new(KernelFiles::new(&aio)),
             None => Box::new(SimFiles::new(&aio, &disk)),
         };
-        let system = Arc::new(HeldFiles { inner, gate: Mutex::new(None) });
+        let system = Arc::new(HeldFiles::new(inner));
         let root = folder.as_ref().map_or(Path::new("/sim"), |folder| folder.path());
         let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
         let table = Arc::new(FileTable::new(16));
@@ -296,51 +185,6 @@ impl Rig {
             relfilenode: 16_384 + number,
         };
         self.storage.relation(locator, Fork::Main)
-    }
-
-    /// Makes a relation.
-    pub(crate) fn create(&self, number: u32, blocks: u32) {
-        let bytes: Vec<u8> = (0..blocks).flat_map(|block| page(number, block)).collect();
-        self.write_segment(number, 0, &bytes);
-    }
-
-    /// Makes a segment of a relation.
-    pub(crate) fn write_segment(&self, number: u32, segment: u32, bytes: &[u8]) {
-        let path = self.relation(number).path(segment);
-        if self.folder.is_none() {
-            return self.disk.create(path.to_str().expect("a name"), 1, bytes);
-        }
-        fs::create_dir_all(path.parent().expect("a directory")).expect("creates it");
-        fs::write(&path, bytes).expect("writes");
-    }
-
-    /// Makes a relation's first segment so many blocks long.
-    pub(crate) fn set_blocks(&self, number: u32, blocks: u32) {
-        let (path, length) = (self.relation(number).path(0), blocks as usize * BLOCK_SIZE);
-        if self.folder.is_none() {
-            return self.disk.set_length(path.to_str().expect("a name"), length);
-        }
-        let file = fs::OpenOptions::new().write(true).open(path).expect("opens");
-        file.set_len(length as u64).expect("truncates");
-    }
-
-    /// Changes a block of the first segment on disk.
-    pub(crate) fn put(&self, number: u32, block: BlockNo, page: &[u8]) {
-        assert!(block < SEGMENT_BLOCKS);
-        let (path, offset) = (self.relation(number).path(0), block as usize * BLOCK_SIZE);
-        if self.folder.is_none() {
-            return self.disk.overwrite(path.to_str().expect("a name"), offset, page);
-        }
-        let file = fs::OpenOptions::new().write(true).open(path).expect("opens");
-        file.write_all_at(page, offset as u64).expect("writes");
-    }
-
-    pub(crate) fn damage(&self, block: BlockNo, damage: Damage) {
-        self.put(0, block, &damaged(0, block, damage));
-    }
-
-    pub(crate) fn repair(&self, block: BlockNo) {
-        self.put(0, block, &page(0, block));
     }
 
     pub(crate) fn backend(&self) -> Backend {
@@ -458,108 +302,6 @@ impl Rig {
     /// Waits until a block of relation 0 has so many pins.
     pub(crate) fn wait_pins(&self, block: BlockNo, pins: u32) {
         self.wait_until(&format!("{pins} pins of block {block}"), || self.pins(block) == pins);
-    }
-
-    /// Starts a thread of the façade; its panic is the test's when it is joined.
-    pub(crate) fn spawn<T: Send + 'static>(
-        self: &Arc<Self>,
-        name: &str,
-        body: impl FnOnce(&Arc<Rig>) -> T + Send + 'static,
-    ) -> Task<T> {
-        let (rig, result) = (Arc::clone(self), Arc::new(Mutex::new(None)));
-        let theirs = Arc::clone(&result);
-        let handle = thread::spawn(name, move || {
-            let value = body(&rig);
-            // Before the result: who has that may end the rig.
-            drop(rig);
-            *theirs.lock() = Some(value);
-        });
-        Task { handle: handle.expect("a thread"), result }
-    }
-
-    /// Waits for a state that no event announces: by looking again and again, after every other
-    /// thread has had its turn.
-    pub(crate) fn wait_until(&self, what: &str, done: impl Fn() -> bool) {
-        self.wait_until_with(what, done);
-    }
-
-    /// The same, doing something each time.
-    pub(crate) fn wait_until_with(&self, what: &str, mut done: impl FnMut() -> bool) {
-        let begin = clock::now();
-        while !done() {
-            let waited = clock::now().since(begin);
-            assert!(waited < Duration::from_secs(30), "waited in vain for: {what}");
-            match self.is_simulated() {
-                true => pause(Duration::from_micros(500)),
-                false => thread::yield_now(),
-            }
-        }
-    }
-
-    /// Lets every other thread go as far as it can: for certain under the scheduler, a while
-    /// otherwise.
-    pub(crate) fn let_others_go(&self) {
-        match self.is_simulated() {
-            true => pause(Duration::from_micros(500)),
-            false => (0..50).for_each(|_| thread::yield_now()),
-        }
-    }
-
-    /// Waits until nothing is in flight.
-    pub(crate) fn settle(&self) {
-        self.wait_until("nothing in flight", || self.aio.handles_in_use() == 0);
-    }
-
-    /// What must be true when a case is over.
-    fn finish(self) {
-        self.settle();
-        self.wait_until("no pins", || self.pool.rows().iter().all(|row| row.pins == 0));
-        let rows = self.pool.rows();
-        assert!(rows.iter().all(|row| row.io.is_none() && !row.dirty), "{rows:?}");
-        self.check_permits();
-        self.check_locks();
-        let Self { aio, pool, storage, system, .. } = self;
-        let files = Arc::clone(storage.files());
-        drop((pool, storage));
-        assert_eq!(files.open(), 0, "files left in the table");
-        let begin = clock::now();
-        while aio.open_files() > 0 {
-            assert!(clock::now().since(begin) < Duration::from_secs(30), "files left open");
-            match self.bench.seed {
-                Some(_) => pause(Duration::from_micros(500)),
-                None => thread::yield_now(),
-            }
-        }
-        drop(system);
-    }
-
-    /// As many sessions as there is room for are admitted at once: no permit is lost.
-    fn check_permits(&self) {
-        self.create(9, 64);
-        let relation = self.relation(9);
-        let sessions = (self.pool.buffers() / 4).min(32);
-        let mut backends: Vec<_> = (0..sessions).map(|_| self.backend()).collect();
-        let mut pins = Vec::new();
-        for (at, backend) in backends.iter_mut().enumerate() {
-            pins.push(backend.read(&relation, at as u32).expect("reads"));
-            assert_eq!(backend.pins(), 1);
-        }
-        assert!(self.pool.permits() <= self.pool.buffers());
-        drop(pins);
-        assert!(backends.iter().all(|backend| backend.pins() == 0));
-    }
-
-    /// Every page can be locked for oneself.
-    fn check_locks(&self) {
-        let mut backend = self.backend();
-        for row in self.pool.rows() {
-            let relation = self.storage.relation(row.relation, row.fork);
-            if !self.pool.contains(&relation, row.block) {
-                continue;
-            }
-            let pin = backend.read(&relation, row.block).expect("a hit");
-            assert!(pin.page().try_write().is_some(), "block {} is locked", row.block);
-        }
     }
 }
 
