@@ -82,6 +82,12 @@ pub struct PoolWorkload {
     pub switches: bool,
     /// One in this many switch points of the scheduler switches.
     pub switch_one_in: u32,
+    /// All want the same few pages.
+    pub crowd: bool,
+    /// Streams of large reads, which are completed by others than those who reap them.
+    pub wide: bool,
+    /// Consumers often do not want any more what they have asked for.
+    pub fickle: bool,
 }
 
 impl PoolWorkload {
@@ -89,13 +95,19 @@ impl PoolWorkload {
     pub fn of_seed(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x0077_6F72_6B6C);
         let mut one_of = |of: &[u32]| of[rng.below(of.len() as u64) as usize];
-        let rate = one_of(&[10, 40, 60, 90]);
+        let rate = one_of(&[20, 100, 150, 150]);
+        let (crowd, wide, fickle) =
+            (one_of(&[0, 1]) == 1, one_of(&[0, 1]) == 1, one_of(&[0, 1]) == 1);
+        let buffers = if wide { &[64, 128, 256][..] } else { &[16, 16, 17, 24, 32, 64, 128, 256] };
         Self {
             seed,
-            tasks: one_of(&[2, 3, 4, 4, 6, 8]),
+            tasks: one_of(if crowd { &[2, 5, 6, 8] } else { &[2, 2, 3, 4] }),
             steps: one_of(&[10, 20, 30]),
-            buffers: one_of(&[16, 16, 17, 24, 32, 64, 128, 256]),
-            local_buffers: one_of(&[16, 24, 64]),
+            buffers: one_of(buffers),
+            local_buffers: one_of(if wide { &[72, 96, 128] } else { &[16, 24, 64] }),
+            crowd,
+            wide,
+            fickle,
             rates: Rates {
                 short: rate,
                 again: rate,
@@ -104,7 +116,12 @@ impl PoolWorkload {
                 reorder: rate,
                 silent: rate,
             },
-            method: SIMULATED[rng.below(3) as usize],
+            method: match rng.below(4) {
+                _ if wide => MethodKind::Custom,
+                0 => MethodKind::Custom,
+                1 => MethodKind::Sync,
+                _ => MethodKind::Worker,
+            },
             switches: rng.below(3) == 0,
             switch_one_in: [3, 5, 20, 100][rng.below(4) as usize],
         }

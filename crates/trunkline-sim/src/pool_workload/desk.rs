@@ -10,11 +10,20 @@ use super::truth::SHAPES;
 use super::watch::{self, Issuer};
 use super::{Alarm, Scene};
 use std::task::{Context, Poll, Waker};
-use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::random::Rng;
+use trunkline_aio::sync::{Arc, thread};
 use trunkline_engine::pool::{Backend, PINS_GUARANTEED, Pin, ReadError, Strategy};
 use trunkline_engine::read_stream::StreamPage;
 use trunkline_format::BlockNo;
+
+/// A relation that is so small and does not change is where a crowd meets.
+const CROWDED_BLOCKS_MAX: BlockNo = 20;
+
+/// Polls of an impatient executor in a row.
+const POLLS_IN_VAIN_MAX: u32 = 300;
+
+/// Blocks that a crowd wants above all.
+pub(super) const HOT_BLOCKS: BlockNo = 3;
 
 /// What tasks count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -98,9 +107,14 @@ impl Desk {
     }
 
     /// A relation that is read here.
-    pub(super) fn some_relation(&self, rng: &mut Rng) -> usize {
+    pub(super) fn some_relation(&self, scene: &Scene, rng: &mut Rng) -> usize {
         loop {
             let relation = rng.below(SHAPES.len() as u64) as usize;
+            let is_small = SHAPES[relation].floor == SHAPES[relation].blocks
+                && SHAPES[relation].blocks <= CROWDED_BLOCKS_MAX;
+            if scene.workload.crowd && !is_small && rng.below(4) > 0 {
+                continue;
+            }
             if SHAPES[relation].pool == self.pool {
                 return relation;
             }
@@ -115,9 +129,14 @@ impl Desk {
         task: u32,
         counts: &mut Counts,
     ) -> Option<(Pin, usize, BlockNo)> {
-        let relation = self.some_relation(rng);
+        let relation = self.some_relation(scene, rng);
         // A few blocks beyond the end as well.
-        let block = rng.below(u64::from(SHAPES[relation].blocks) + 2) as BlockNo;
+        let blocks = SHAPES[relation].blocks + 2;
+        let crowded = scene.workload.crowd && rng.below(2) == 0;
+        let block = rng.below(u64::from(if crowded { HOT_BLOCKS } else { blocks })) as BlockNo;
+        if scene.workload.fickle && rng.below(4) == 0 {
+            self.backend.session().canceller().cancel();
+        }
         let owner = scene.new_owner();
         let policy = self.backend.policy();
         let (kind, strategy) = (Kind::Single, Strategy::Normal);
@@ -129,8 +148,8 @@ impl Desk {
             Err(ReadError::Cancelled) => {
                 counts.cancelled += 1;
                 self.backend.session().clear_cancel();
-                scene.ledger.close(owner);
-                None
+                // The read goes on, and nobody will be told of it.
+                return None;
             }
             Err(error) => {
                 self.judge_error(scene, counts, owner, block, &error);
@@ -203,10 +222,30 @@ impl Desk {
         at: usize,
         counts: &mut Counts,
     ) -> Came {
+        self.ask(scene, rng, at, counts, false)
+    }
+
+    /// Polls streams once that may be polled, so that they have reads under way.
+    pub(super) fn nudge(&mut self, scene: &Scene, rng: &mut Rng, counts: &mut Counts) {
+        for at in 0..self.readers.len() {
+            if self.readers[at].is_polled() && !self.readers[at].ended {
+                self.ask(scene, rng, at, counts, true);
+            }
+        }
+    }
+
+    fn ask(
+        &mut self,
+        scene: &Scene,
+        rng: &mut Rng,
+        at: usize,
+        counts: &mut Counts,
+        once: bool,
+    ) -> Came {
         let Self { backend, readers, .. } = self;
         let reader = &mut readers[at];
         reader.enter();
-        let answer = ask(scene, reader, backend, rng, counts);
+        let answer = ask(scene, reader, backend, rng, counts, once);
         scene.check_warnings(backend, reader.issuer.owner);
         let Some(answer) = answer else { return Came::Left };
         let outcome = match answer {
@@ -273,13 +312,14 @@ impl Desk {
 type Answer = Result<Option<(BlockNo, usize)>, ReadError>;
 
 /// Asks a stream for its next page in its own way, and looks at it. `None`: a poll found nothing,
-/// and the consumer did not wait.
+/// and the consumer did not wait, or was to poll only once.
 fn ask(
     scene: &Scene,
     reader: &mut Reader,
     backend: &mut Backend,
     rng: &mut Rng,
     counts: &mut Counts,
+    once: bool,
 ) -> Option<Answer> {
     let (polled, relation) = (reader.is_polled(), reader.issuer.relation);
     let look = |backend: &mut Backend,
@@ -299,6 +339,10 @@ fn ask(
         let next = reader.stream.next(backend);
         return Some(next.map(|found| look(backend, rng, counts, found)));
     }
+    // An executor may poll a task that nobody has woken; so it completes large reads itself.
+    let one_in = if SHAPES[relation].pool == 1 { 2 } else { 5 };
+    let impatient = scene.workload.wide && rng.below(one_in) == 0;
+    let mut impatience = if impatient { POLLS_IN_VAIN_MAX } else { 0 };
     let alarm = Arc::new(Alarm::default());
     let waker = Waker::from(Arc::clone(&alarm));
     let mut context = Context::from_waker(&waker);
@@ -308,9 +352,18 @@ fn ask(
             return Some(next.map(|found| look(backend, rng, counts, found)));
         }
         counts.pending += 1;
-        if rng.below(16) == 0 {
+        let leave_one_in = if scene.workload.fickle { 2 } else { 16 };
+        if once || (impatience == 0 && rng.below(leave_one_in) == 0) {
             return None;
         }
-        alarm.wait(seen);
+        match impatience {
+            0 => {
+                alarm.wait(seen);
+            }
+            _ => {
+                impatience -= 1;
+                thread::yield_now();
+            }
+        }
     }
 }

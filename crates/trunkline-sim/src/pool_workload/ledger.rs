@@ -6,8 +6,9 @@
 //!     due(owner, block, failure) += 1          takes one due; an error without one is a finding
 //! ```
 //! An owner is one stream or one single read. So an error that reaches anybody but the issuer of
-//! the read that failed is noticed, and what is due to an owner that went on to its end and was
-//! never told is noticed too.
+//! the read that failed is noticed, and so is one that a single read is not told of. A stream may
+//! let go of a read and read its blocks again; it must bring out each block once, right or as an
+//! error.
 
 use super::truth::Shown;
 use std::collections::BTreeMap;

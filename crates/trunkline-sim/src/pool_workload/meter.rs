@@ -2,7 +2,7 @@
 //!
 //! A cell is one fault × who executed and completed the read × who had the page pinned when its
 //! result came × what kind of request it was for × which pool. [`Cell::excuse`] says why a cell
-//! cannot be filled; all others must be.
+//! cannot be filled; all others must be, those that need luck by some fault or other.
 
 use std::collections::BTreeMap;
 use trunkline_engine::pool::Strategy;
@@ -47,6 +47,8 @@ pub enum Site {
     Inline,
     /// A worker, both.
     Worker,
+    /// The device, both.
+    DeviceReaper,
     /// The device executed it, its issuer completed it.
     DeviceIssuer,
     /// The device executed it, another session that waited for it completed it.
@@ -59,8 +61,14 @@ pub enum Site {
 }
 
 /// All that are demanded.
-pub const SITES: [Site; 5] =
-    [Site::Inline, Site::Worker, Site::DeviceIssuer, Site::DeviceJoiner, Site::DeviceHelper];
+pub const SITES: [Site; 6] = [
+    Site::Inline,
+    Site::Worker,
+    Site::DeviceReaper,
+    Site::DeviceIssuer,
+    Site::DeviceJoiner,
+    Site::DeviceHelper,
+];
 
 /// Pins on the page beside the read's own when the result came: who was concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,12 +144,38 @@ impl Cell {
         let gone = self.concerned == Concerned::Nobody;
         match self.site {
             Site::Inline if gone => Some("an issuer that executes a read has not gone"),
+            Site::DeviceIssuer | Site::DeviceJoiner | Site::DeviceHelper
+                if self.kind == Kind::Single =>
+            {
+                Some("a small read is completed by whoever reaps it")
+            }
+            Site::DeviceIssuer if gone => {
+                Some("left to chance: who gave it up must wait for anything just then")
+            }
             Site::DeviceJoiner if self.local => Some("a local pool has one session: no joiner"),
             Site::DeviceJoiner if !joined => Some("who joins has pinned the page before"),
             _ if joined && self.local && self.kind == Kind::Single => {
                 Some("the one session of a local pool waits for its single read itself")
             }
             _ => None,
+        }
+    }
+}
+
+impl Cell {
+    /// Filled only if two sessions come at the right moment: one fault or other must do.
+    pub fn is_rare(&self) -> bool {
+        let several = matches!(self.concerned, Concerned::Nobody | Concerned::SeveralJoined);
+        match self.site {
+            // The issuer waits for it as well, and is offered it first.
+            Site::DeviceJoiner => matches!(self.kind, Kind::Ordered | Kind::Unordered),
+            // A poll must come between the result and the helper that is woken for it.
+            Site::DeviceIssuer => {
+                self.local && matches!(self.kind, Kind::Polled | Kind::PolledUnordered)
+            }
+            // Only beside other reads does a session leave a single read to others.
+            Site::Worker | Site::DeviceReaper => several && self.kind == Kind::Single,
+            Site::Inline | Site::DeviceHelper | Site::Overtaken => false,
         }
     }
 }
@@ -179,7 +213,19 @@ impl Meter {
         let wanted: Vec<Cell> =
             Cell::all().into_iter().filter(|cell| cell.excuse().is_none()).collect();
         let count = wanted.len();
-        (count, wanted.into_iter().filter(|cell| self.count(cell) == 0).collect())
+        (count, wanted.into_iter().filter(|cell| !self.is_filled(cell)).collect())
+    }
+
+    fn is_filled(&self, cell: &Cell) -> bool {
+        let other = |fault| cell.is_rare() && self.count(&Cell { fault, ..*cell }) > 0;
+        self.count(cell) > 0 || MENU.into_iter().any(other)
+    }
+
+    /// The cell that was filled least often, of those that must be.
+    pub fn rarest(&self) -> Option<(Cell, u64)> {
+        let wanted =
+            Cell::all().into_iter().filter(|cell| cell.excuse().is_none() && !cell.is_rare());
+        wanted.map(|cell| (cell, self.count(&cell))).min_by_key(|(_, count)| *count)
     }
 
     /// Faults × strategies × pools that have not met.

@@ -98,8 +98,13 @@ impl Task {
     }
 
     fn step(&mut self) -> Next {
-        let at = self.rng.below(self.desks.len() as u64) as usize;
-        match self.rng.below(32) {
+        // Who has the local pool is mostly there.
+        let at = match self.desks.iter().position(|desk| desk.pool == 1) {
+            Some(local) if self.rng.below(6) > 0 => local,
+            _ => self.rng.below(self.desks.len() as u64) as usize,
+        };
+        let kinds = if self.scene.workload.fickle { 48 } else { 32 };
+        match self.rng.below(kinds) {
             0..=4 => self.single(at),
             5..=14 => self.run_on(at),
             15..=17 => self.open(at),
@@ -110,22 +115,34 @@ impl Task {
                 let desk = &mut self.desks[at];
                 desk.let_kept_go(&self.scene, &mut self.rng, &mut self.counts);
             }
-            22 => self.evict(at),
-            23 | 24 => self.alone(at),
+            22 | 23 => self.evict(at),
+            24 => self.alone(at),
             25 => self.switch(),
             26 => self.cancel(),
             27 => self.policy(at),
             28 => self.another_session(at),
             29 => pause(Duration::from_micros(self.rng.below(300))),
             30 => return Next::Moved,
-            _ if self.rng.below(3) == 0 => return Next::Vanish,
-            _ => {}
+            31 if self.rng.below(3) == 0 => return Next::Vanish,
+            31 => {}
+            32..=34 => self.let_go(at),
+            35..=38 => self.reset(at),
+            39 | 40 => self.drop_one(at),
+            41 => self.cancel(),
+            _ => self.single(at),
         }
         Next::Step
     }
 
     fn single(&mut self, at: usize) {
         let Self { scene, rng, desks, counts, number, .. } = self;
+        if scene.workload.fickle {
+            desks[at].nudge(scene, rng, counts);
+        }
+        if scene.workload.crowd && rng.below(2) == 0 {
+            // What all want has to be read again.
+            scene.pools[desks[at].pool].evict_all();
+        }
         let read = desks[at].single(scene, rng, *number, counts);
         if let Some(page) = read
             && rng.below(3) == 0
@@ -144,10 +161,13 @@ impl Task {
             };
             let relation = match &parallel {
                 Some(parallel) => parallel.relation,
-                None => desk.some_relation(rng),
+                None => desk.some_relation(scene, rng),
             };
             let reader = Reader::open(scene, rng, *number, &desk.backend, relation, parallel);
             desk.readers.push(reader);
+            if scene.workload.crowd && rng.below(2) == 0 {
+                scene.pools[desk.pool].evict_all();
+            }
         }
         self.run_on(at);
     }
@@ -159,7 +179,12 @@ impl Task {
         }
         let which = self.rng.below(self.desks[at].readers.len() as u64) as usize;
         let pages = 1 + self.rng.below(24);
+        let slow = self.scene.workload.crowd && self.scene.workload.wide;
         for _ in 0..pages {
+            if slow && self.rng.below(4) == 0 {
+                // What it has under way may be wanted by others meanwhile.
+                pause(Duration::from_micros(self.rng.below(300)));
+            }
             let desk = &mut self.desks[at];
             match desk.next(&self.scene, &mut self.rng, which, &mut self.counts) {
                 Came::Block | Came::Again => {}
@@ -191,7 +216,7 @@ impl Task {
 
     fn reset(&mut self, at: usize) {
         if let Some(which) = self.some_reader(at) {
-            self.desks[at].readers[which].reset(&mut self.rng);
+            self.desks[at].readers[which].reset(&mut self.rng, &self.scene.workload);
         }
     }
 
@@ -211,7 +236,7 @@ impl Task {
                 }
             }
             1 => {
-                let relation = desk.some_relation(&mut self.rng);
+                let relation = desk.some_relation(&self.scene, &mut self.rng);
                 let first = self.rng.below(u64::from(SHAPES[relation].blocks)) as BlockNo;
                 pool.evict_relation(&self.scene.relations[relation], first);
             }
@@ -240,7 +265,7 @@ impl Task {
                 }
             }
             1 => {
-                let relation = desk.some_relation(rng);
+                let relation = desk.some_relation(scene, rng);
                 let first = rng.below(u64::from(SHAPES[relation].blocks)) as BlockNo;
                 if desk.backend.invalidate(&scene.relations[relation], first).is_err() {
                     desk.backend.session().clear_cancel();
@@ -265,7 +290,10 @@ impl Task {
 
     fn cancel(&mut self) {
         let cancellers = self.scene.cancellers.lock();
-        let canceller = cancellers.get(self.rng.below(cancellers.len() as u64) as usize).cloned();
+        // One of the last sessions: most of the others have gone.
+        let back = 1 + self.rng.below(8) as usize;
+        let at = cancellers.len().checked_sub(back);
+        let canceller = at.and_then(|at| cancellers.get(at)).cloned();
         drop(cancellers);
         canceller.into_iter().for_each(|canceller| canceller.cancel());
     }
@@ -366,7 +394,8 @@ impl Scene {
         match scans.last() {
             Some(scan) if rng.below(4) > 0 => Arc::clone(scan),
             _ => {
-                let scan = Arc::new(Parallel::new(rng.below(2) as usize));
+                let relation = if self.workload.crowd { 1 } else { rng.below(2) as usize };
+                let scan = Arc::new(Parallel::new(relation));
                 scans.push(Arc::clone(&scan));
                 scan
             }

@@ -139,7 +139,7 @@ impl Watch {
         let (pools, relations) = pools.as_ref()?;
         let relation = &relations[note.issuer.relation];
         let pool = &pools[SHAPES[note.issuer.relation].pool];
-        let pins = (first..first + blocks.min(4)).map(|block| pool.pins_on(relation, block));
+        let pins = (first..first + blocks.min(16)).map(|block| pool.pins_on(relation, block));
         pins.max().flatten()
     }
 
@@ -212,8 +212,11 @@ impl Watch {
             (true, _, Some(true)) => Site::Inline,
             (false, MethodKind::Custom, Some(true)) => Site::DeviceIssuer,
             (false, MethodKind::Custom, Some(false)) => Site::DeviceJoiner,
+            (false, method, None) if EXECUTED.get() == Some(io.io) => match method {
+                MethodKind::Custom => Site::DeviceReaper,
+                _ => Site::Worker,
+            },
             (false, MethodKind::Custom, None) => Site::DeviceHelper,
-            (false, _, None) if EXECUTED.get() == Some(io.io) => Site::Worker,
             _ => Site::Overtaken,
         };
         let Issuer { relation, kind, strategy, .. } = note.issuer;
