@@ -173,6 +173,16 @@ impl Drop for Checkpointer {
     }
 }
 
+/// Says that the thread has ended.
+struct Stopped<'a>(&'a State);
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        self.0.inner.lock().stopped = true;
+        self.0.ring();
+    }
+}
+
 impl State {
     fn ring(&self) {
         self.bell.word().fetch_add(1, Ordering::SeqCst);
@@ -180,6 +190,8 @@ impl State {
     }
 
     fn run(&self, pool: &Pool, mut backend: crate::pool::Backend) {
+        // Also if a bug ends this thread: who waits for a checkpoint must not wait for ever.
+        let _stopped = Stopped(self);
         let mut next = clock::now().after(self.settings.timeout);
         loop {
             let seen = self.bell.word().load(Ordering::SeqCst);
@@ -207,8 +219,6 @@ impl State {
                 next = next.min(clock::now().after(AGAIN));
             }
             if stopping {
-                self.inner.lock().stopped = true;
-                self.ring();
                 return;
             }
         }

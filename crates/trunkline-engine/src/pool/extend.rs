@@ -104,11 +104,12 @@ impl Backend {
         if let Err(error) = made {
             // What is not there must not be found; what is being used or written stays, as an empty
             // page that nobody gets again.
-            let gone = |(&buffer, block): (&u32, BlockNo)| {
+            let mut all_gone = true;
+            for (&buffer, block) in taken.iter().zip(blocks.clone()) {
                 let ours = self.shared.buffers[buffer as usize].tag() == tag.at(block);
-                !ours || self.shared.discard(buffer)
-            };
-            if taken.iter().zip(blocks.clone()).map(gone).fold(true, |all, one| all && one) {
+                all_gone &= !ours || self.shared.discard(buffer);
+            }
+            if all_gone {
                 relation.take_back(&blocks);
             }
             return Err(error);

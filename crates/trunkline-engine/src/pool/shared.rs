@@ -13,7 +13,7 @@ use super::frame::Frames;
 use super::pins::Limiter;
 use super::ring::Ring;
 use super::sessions::{SessionSet, Waiting};
-use super::state::{BufferWord, LockMode, Unpinned, flag};
+use super::state::{BufferWord, LockMode, Unpinned, WriteEnd, flag};
 use super::stats::{PoolStats, Tally};
 use super::table::{Found, Table};
 use super::tag::Tag;
@@ -169,10 +169,10 @@ impl Shared {
     }
 
     /// Ends a write, and tells whoever waits for that.
-    pub(crate) fn finish_write(&self, buffer: u32, written: bool) {
+    pub(crate) fn finish_write(&self, buffer: u32, end: WriteEnd) {
         let descriptor = &self.buffers[buffer as usize];
         descriptor.clear_io();
-        let unpinned = descriptor.word.finish_write(written);
+        let unpinned = descriptor.word.finish_write(end);
         self.after_unpin(buffer, unpinned);
     }
 
@@ -280,7 +280,7 @@ impl Shared {
     }
 
     fn sweep(&self, want: u32, tally: &mut Tally, taken: &mut Vec<u32>) {
-        self.taken.fetch_add(u64::from(want), Ordering::Relaxed);
+        let before = taken.len();
         self.clock.sweep(
             want,
             |buffer| self.word(buffer),
@@ -295,6 +295,7 @@ impl Shared {
                 true
             },
         );
+        self.taken.fetch_add((taken.len() - before) as u64, Ordering::Relaxed);
     }
 
     /// The same though the page may have something to write: its relation is gone, or this part of it.

@@ -162,6 +162,17 @@ pub(crate) enum StartWrite {
     Busy,
 }
 
+/// How the claim to a write ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteEnd {
+    /// All of the page is with the system.
+    Written,
+    /// It is not, or not all of it.
+    Failed,
+    /// Nothing was tried.
+    NotIssued,
+}
+
 /// What the clock found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tick {
@@ -367,11 +378,15 @@ impl BufferWord {
 
     /// The write has ended; if all of the page is written, there is nothing more to write. The lock
     /// and the I/O's pin are given back, whichever mode the lock was in.
-    pub(crate) fn finish_write(&self, written: bool) -> Unpinned {
-        let always = flag::IO_IN_PROGRESS | flag::IO_ERROR | flag::WAITERS;
-        let gone = always | EXCLUSIVE | SHARE_EXCLUSIVE;
-        let clean = if written { flag::DIRTY | flag::CHECKPOINT_NEEDED } else { 0 };
-        let result = if written { 0 } else { flag::IO_ERROR };
+    pub(crate) fn finish_write(&self, end: WriteEnd) -> Unpinned {
+        let (always, error) = (flag::IO_IN_PROGRESS | flag::WAITERS, flag::IO_ERROR);
+        let locks = EXCLUSIVE | SHARE_EXCLUSIVE;
+        let (clean, result) = match end {
+            WriteEnd::Written => (flag::DIRTY | flag::CHECKPOINT_NEEDED | error, 0),
+            WriteEnd::Failed => (0, error),
+            WriteEnd::NotIssued => (0, 0),
+        };
+        let gone = always | locks;
         let finished = self.update(|word| {
             let mine = Seen(word).has(flag::IO_IN_PROGRESS | flag::VALID);
             let mine = mine && word & (EXCLUSIVE | SHARE_EXCLUSIVE) != 0;

@@ -14,7 +14,7 @@
 
 use super::complete::{HEADER, code};
 use super::shared::Shared;
-use super::state::{BufferWord, StartWrite as Claim, flag};
+use super::state::{BufferWord, StartWrite as Claim, WriteEnd, flag};
 use super::tag::Tag;
 use super::written::{COPIED, WriteCallback};
 use crate::storage::{Located, Relation, SegmentName, StorageError};
@@ -279,7 +279,8 @@ impl Writes {
         if let Err(source) = issued {
             drop(self.callback.take(run.buffers[0]));
             sync.write_ended();
-            run.buffers.iter().for_each(|&buffer| shared.finish_write(buffer, false));
+            let end = WriteEnd::NotIssued;
+            run.buffers.iter().for_each(|&buffer| shared.finish_write(buffer, end));
             return Err(WriteError::Define { path: file.path().to_owned(), source });
         }
         run.relation = Some(dirty.relation.clone());
@@ -357,7 +358,7 @@ impl Writes {
         shared.with_stable(buffer, io, |bytes| copy.copy_from_slice(bytes));
         let lsn = finish_page(copy, dirty.first, checksums);
         if lsn > dirty.durable {
-            shared.finish_write(buffer, false);
+            shared.finish_write(buffer, WriteEnd::NotIssued);
             return Ok(StartWrite::LogFirst(lsn));
         }
         if let Some(words) = self.operations.data(slot) {
@@ -373,7 +374,7 @@ impl Writes {
         if let Err(source) = issued {
             drop(self.callback.take(buffer));
             sync.write_ended();
-            shared.finish_write(buffer, false);
+            shared.finish_write(buffer, WriteEnd::NotIssued);
             let path = located.file.path().to_owned();
             return Err(WriteError::Define { path, source });
         }
@@ -448,7 +449,7 @@ fn claim(
     }
     let lsn = shared.with_claimed(buffer, io, |bytes| finish_page(bytes, block, checksums));
     if lsn > dirty.durable {
-        shared.finish_write(buffer, false);
+        shared.finish_write(buffer, WriteEnd::NotIssued);
         return StartWrite::LogFirst(lsn);
     }
     shared.begin_write(buffer);

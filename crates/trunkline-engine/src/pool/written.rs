@@ -9,6 +9,7 @@
 
 use super::complete::{HEADER, code};
 use super::shared::Shared;
+use super::state::WriteEnd;
 use crate::storage::SegmentSync;
 use std::fmt;
 use trunkline_aio::sync::{Arc, Mutex};
@@ -78,7 +79,8 @@ impl Callback for WriteCallback {
             let done = at < written;
             let code = if done { code::VALID } else { code::UNREAD };
             io.data[HEADER + at] |= u64::from(code) << 32;
-            self.shared.finish_write(buffer, done);
+            self.shared
+                .finish_write(buffer, if done { WriteEnd::Written } else { WriteEnd::Failed });
         }
         prior
     }
