@@ -48,6 +48,8 @@ struct State {
     files: Map<String, Image>,
     /// Names by the ids that an instance gave.
     open: Map<u64, String>,
+    /// Ids of open files that were removed.
+    removed: Set<u64>,
     held: Set<u64>,
     /// Executions that stand before a mount that hangs.
     stuck: usize,
@@ -114,9 +116,18 @@ impl Disk {
         Some(file)
     }
 
-    /// Removes a file durably; what an instance has open of it answers no more (`EBADF`).
+    /// Removes a file durably. What an instance has open of it takes writes and syncs, which nobody
+    /// will see, and answers no more to reads (`EBADF`).
     pub fn remove(&self, name: &str) {
-        self.state.lock().files.remove(name);
+        let state = &mut *self.state.lock();
+        state.files.remove(name);
+        // A file of the same name that comes later is another one.
+        let ids = state.open.iter().filter(|(_, open)| *open == name).map(|(id, _)| *id);
+        let ids: Vec<u64> = ids.collect();
+        for id in ids {
+            state.open.remove(&id);
+            state.removed.insert(id);
+        }
     }
 
     /// Cuts a file off, or makes it longer by zeros, durably.
@@ -191,25 +202,16 @@ impl Disk {
     /// Crashes: of every unsynced write all, nothing, or some sectors survive. Ids of files are
     /// forgotten with the instance that gave them.
     pub fn crash(&self, seed: u64) {
-        let mut rng = Rng::new(seed);
-        let state = &mut *self.state.lock();
-        state.open.clear();
-        let mut names: Vec<&String> = state.files.keys().collect();
-        names.sort_unstable();
-        let names: Vec<String> = names.into_iter().cloned().collect();
-        for name in names {
-            let Some(image) = state.files.get_mut(&name) else { continue };
-            for change in std::mem::take(&mut image.unsynced) {
-                match change {
-                    Change::Bytes(offset, bytes) => {
-                        keep_some(&mut image.durable, offset, &bytes, &mut rng);
-                    }
-                    Change::Length(length) if rng.below(2) == 0 => image.durable.resize(length, 0),
-                    Change::Length(_) => {}
-                }
-            }
-            image.volatile = image.durable.clone();
-        }
+        self.state.lock().crash(seed);
+    }
+
+    /// What a crash would leave now, as another disk; this one goes on.
+    #[must_use]
+    pub fn after_crash(&self, seed: u64) -> Self {
+        let files = self.state.lock().files.clone();
+        let mut state = State { files, ..State::default() };
+        state.crash(seed);
+        Self { state: Mutex::new(state), bell: Futex::default() }
     }
 
     /// Makes a mount hang: nothing given to it ends until [`Disk::release`].
@@ -323,7 +325,12 @@ impl Disk {
             let free = state.free();
             let name = state.open.get(&request.file_id);
             let Some(image) = name.and_then(|name| state.files.get_mut(name)) else {
-                return -libc::EBADF;
+                let removed = state.removed.contains(&request.file_id);
+                return match request.operation {
+                    Operation::Writev if removed => request.length as i32,
+                    Operation::Fsync | Operation::Fdatasync if removed => 0,
+                    _ => -libc::EBADF,
+                };
             };
             match request.operation {
                 Operation::Readv => image.read(request, fault),
@@ -341,6 +348,28 @@ impl Disk {
 }
 
 impl State {
+    fn crash(&mut self, seed: u64) {
+        let mut rng = Rng::new(seed);
+        self.open.clear();
+        self.removed.clear();
+        let mut names: Vec<&String> = self.files.keys().collect();
+        names.sort_unstable();
+        let names: Vec<String> = names.into_iter().cloned().collect();
+        for name in names {
+            let Some(image) = self.files.get_mut(&name) else { continue };
+            for change in std::mem::take(&mut image.unsynced) {
+                match change {
+                    Change::Bytes(offset, bytes) => {
+                        keep_some(&mut image.durable, offset, &bytes, &mut rng);
+                    }
+                    Change::Length(length) if rng.below(2) == 0 => image.durable.resize(length, 0),
+                    Change::Length(_) => {}
+                }
+            }
+            image.volatile = image.durable.clone();
+        }
+    }
+
     fn used(&self) -> u64 {
         self.files.values().map(|image| image.volatile.len() as u64).sum()
     }
