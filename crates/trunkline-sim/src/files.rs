@@ -86,6 +86,10 @@ impl WritableFiles for SimFiles {
         self.disk.remove(name(path)?);
         Ok(())
     }
+
+    fn sync_directory_of(&self, _path: &Path) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl SimFiles {
