@@ -1,0 +1,192 @@
+//! The threads that write when nobody waits for it: the checkpointer with its requests, and the
+//! background writer.
+
+use crate::rig::{Rig, Setup, check, check_simulated};
+use std::time::Duration;
+use trunkline_aio::Operation;
+use trunkline_aio::clock;
+use trunkline_aio::sync::Arc;
+use trunkline_engine::checkpoint::{
+    BackgroundWriter, BackgroundWriterSettings, Cause, CheckpointOptions, Checkpointer,
+    CheckpointerSettings,
+};
+use trunkline_engine::pool::BackendType;
+use trunkline_sim::Fault;
+
+fn change_sixteen(rig: &Arc<Rig>, version: u32) {
+    let mut backend = rig.backend();
+    (0..16).for_each(|block| rig.change(&mut backend, block, version));
+}
+
+fn is_all_on_disk(rig: &Arc<Rig>, version: u32) -> bool {
+    (0..16).all(|block| rig.is_on_disk(block, version))
+}
+
+#[test]
+fn a_request_hurries_a_timed_checkpoint() {
+    check_simulated(Setup::default(), |rig| {
+        change_sixteen(rig, 1);
+        let timeout = Duration::from_millis(400);
+        let options = CheckpointOptions { combine: 1, ..CheckpointOptions::default() };
+        let settings = CheckpointerSettings { timeout, options, ..CheckpointerSettings::default() };
+        let begin = clock::now();
+        let checkpointer = Checkpointer::start(&rig.pool, settings).expect("starts");
+        rig.wait_until("a timed checkpoint", || checkpointer.counts().num_timed == 1);
+        assert!(clock::now().since(begin) >= timeout, "not before its time");
+        assert_eq!(checkpointer.counts().num_done, 0);
+        change_sixteen(rig, 2);
+        let asked = clock::now();
+        let report = checkpointer.request().expect("a checkpoint");
+        assert!(clock::now().since(asked) < Duration::from_millis(150), "it hurried");
+        assert_eq!(report.cause, Cause::Requested);
+        let counts = checkpointer.counts();
+        assert_eq!((counts.num_timed, counts.num_requested, counts.num_done), (1, 1, 2));
+        assert!(is_all_on_disk(rig, 2));
+        // One that nobody hurries takes its time.
+        change_sixteen(rig, 3);
+        rig.wait_until("the next", || checkpointer.counts().num_timed == 2);
+        let begun = clock::now();
+        rig.wait_until("its end", || checkpointer.counts().num_done == 3);
+        let took = clock::now().since(begun);
+        assert!(took > timeout.mul_f64(0.7) && took < timeout, "{took:?}");
+        drop(checkpointer);
+    });
+}
+
+/// A request that comes while a checkpoint runs gets the next one.
+#[test]
+fn a_request_is_served_by_a_checkpoint_that_began_after_it() {
+    check(Setup::default(), |rig| {
+        change_sixteen(rig, 1);
+        let checkpointer = Checkpointer::start(&rig.pool, CheckpointerSettings::default());
+        let checkpointer = Arc::new(checkpointer.expect("starts"));
+        let held = rig.hold_write(3);
+        let request = |rig: &Arc<Rig>| {
+            let checkpointer = Arc::clone(&checkpointer);
+            rig.spawn("asker", move |_| checkpointer.request().expect("a checkpoint").buffers)
+        };
+        let first = request(rig);
+        held.wait();
+        // Too late for the one that runs.
+        rig.change(&mut rig.backend(), 20, 7);
+        let second = request(rig);
+        let third = request(rig);
+        rig.let_others_go();
+        assert!(!first.is_done() && !second.is_done());
+        held.release();
+        assert_eq!(first.join(), 16);
+        second.join();
+        assert!(rig.is_on_disk(20, 7));
+        third.join();
+        let counts = checkpointer.counts();
+        assert!((2..=3).contains(&counts.num_requested), "{counts:?}");
+        assert_eq!(counts.num_done, counts.num_requested);
+        assert_eq!((counts.num_timed, counts.buffers_written), (0, 17));
+    });
+}
+
+#[test]
+fn the_last_checkpoint_is_done_at_the_end() {
+    check(Setup::default(), |rig| {
+        change_sixteen(rig, 1);
+        let checkpointer = Checkpointer::start(&rig.pool, CheckpointerSettings::default());
+        let report = checkpointer.expect("starts").shut_down().expect("a checkpoint");
+        assert_eq!((report.cause, report.buffers), (Cause::Shutdown, 16));
+        assert!(is_all_on_disk(rig, 1));
+        change_sixteen(rig, 2);
+        drop(Checkpointer::start(&rig.pool, CheckpointerSettings::default()).expect("starts"));
+        assert!(is_all_on_disk(rig, 2));
+        change_sixteen(rig, 3);
+        rig.trouble(Operation::Writev, Fault::Error(libc::ENOSPC), u64::MAX);
+        let checkpointer = Checkpointer::start(&rig.pool, CheckpointerSettings::default());
+        let error = checkpointer.expect("starts").shut_down().expect_err("no room");
+        assert!(error.to_string().contains("base/5/16384"), "{error}");
+        rig.no_trouble();
+    });
+}
+
+#[test]
+fn who_asks_is_told_of_a_failure() {
+    check(Setup::default(), |rig| {
+        change_sixteen(rig, 1);
+        let checkpointer = Checkpointer::start(&rig.pool, CheckpointerSettings::default());
+        let checkpointer = checkpointer.expect("starts");
+        rig.trouble(Operation::Writev, Fault::Error(libc::EIO), u64::MAX);
+        for _ in 0..2 {
+            let error = checkpointer.request().expect_err("a failed write");
+            assert!(error.to_string().contains("base/5/16384"), "{error}");
+        }
+        let counts = checkpointer.counts();
+        assert_eq!((counts.num_requested, counts.num_done), (2, 0));
+        rig.no_trouble();
+        assert_eq!(checkpointer.request().expect("a checkpoint").buffers, 16);
+        let counts = checkpointer.counts();
+        assert_eq!((counts.num_requested, counts.num_done), (3, 1));
+        assert_eq!(counts.buffers_written, 16);
+        assert!(is_all_on_disk(rig, 1));
+    });
+}
+
+/// With the background writer ahead of the clock, sessions find clean buffers and write none.
+#[test]
+fn the_background_writer_goes_ahead_of_the_clock() {
+    check(Setup { buffers: 64, blocks: 256, seeds: 3, ..Setup::default() }, |rig| {
+        let settings = BackgroundWriterSettings {
+            delay: Duration::from_millis(1),
+            multiplier: 10.0,
+            ..BackgroundWriterSettings::default()
+        };
+        let writer = BackgroundWriter::start(&rig.pool, settings).expect("starts");
+        rig.hooks.record();
+        let mut backend = rig.pool.backend(BackendType::Client).expect("a session");
+        let mine = backend.session_id();
+        for block in 0..1024 {
+            // Every fourth page is changed; the clock passes by all of them.
+            match block % 4 {
+                0 => rig.change(&mut backend, block % 256, block / 256 + 1),
+                _ => drop(backend.read(&rig.relation(0), block % 256).expect("reads")),
+            }
+            if block % 32 == 31 {
+                let rounds = writer.counts().rounds;
+                rig.wait_until("two rounds", || writer.counts().rounds >= rounds + 2);
+            }
+        }
+        let counts = writer.counts();
+        assert!(counts.buffers_clean > 0 && counts.buffers_alloc >= 1024 - 64, "{counts:?}");
+        assert_eq!(counts.failed_rounds, 0);
+        let written = rig.hooks.recorded();
+        let by_me =
+            written.iter().filter(|io| io.operation == Operation::Writev && io.session == mine);
+        assert_eq!(by_me.count(), 0, "the session wrote nothing itself");
+        drop(writer);
+        rig.checkpoint(&mut backend).expect("a checkpoint");
+        assert!((0..256).step_by(4).all(|block| rig.is_on_disk(block, 4)));
+    });
+}
+
+/// No more than so many pages in a round.
+#[test]
+fn a_round_has_a_limit() {
+    check_simulated(Setup { buffers: 64, blocks: 64, ..Setup::default() }, |rig| {
+        let settings = BackgroundWriterSettings {
+            delay: Duration::from_millis(1),
+            multiplier: 100.0,
+            max_pages: 4,
+            ..BackgroundWriterSettings::default()
+        };
+        let mut backend = rig.backend();
+        (0..60).for_each(|block| rig.change(&mut backend, block, 1));
+        let writer = BackgroundWriter::start(&rig.pool, settings).expect("starts");
+        // The clock passes by until nothing is used any more.
+        (0..20).for_each(|turn| rig.assert_reads(&mut backend, 60 + turn % 4, 0));
+        rig.create(1, 64);
+        rig.wait_until("a round at the limit", || {
+            let block = 4 * (writer.counts().rounds % 8) as u32;
+            (0..4).for_each(|at| drop(backend.read(&rig.relation(1), block + at).expect("reads")));
+            writer.counts().maxwritten_clean > 0
+        });
+        let counts = writer.counts();
+        assert!(counts.buffers_clean <= 4 * counts.rounds, "{counts:?}");
+        drop(writer);
+    });
+}

@@ -1,0 +1,180 @@
+//! Crashes in the midst of writes, checkpoints, evictions and extensions: of every unsynced write all,
+//! nothing or some sectors survive. Every page is then a version that was there at some time, or its
+//! checksum says that it is torn; and what was changed before a checkpoint began that has ended is
+//! there.
+
+use crate::rig::{Rig, Setup, check_simulated, is_sound, is_version};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
+use trunkline_aio::sync::random::Rng;
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_engine::pool::ExtendMethod;
+use trunkline_format::{BLOCK_SIZE, page};
+use trunkline_sim::pause;
+
+/// What may be found of each block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Known {
+    /// The last version that a change has begun to make.
+    begun: u32,
+    /// The last one that was made, and is to be written.
+    made: u32,
+    /// What a crash may not undo.
+    durable: u32,
+}
+
+#[derive(Default)]
+struct Ledger(Mutex<BTreeMap<u32, Known>>);
+
+impl Ledger {
+    fn change(&self, rig: &Rig, backend: &mut trunkline_engine::pool::Backend, block: u32) {
+        let version = {
+            let mut known = self.0.lock();
+            let known = known.entry(block).or_default();
+            known.begun += 1;
+            known.begun
+        };
+        rig.change(backend, block, version);
+        self.0.lock().entry(block).or_default().made = version;
+    }
+
+    fn checkpoint(&self, rig: &Rig, backend: &mut trunkline_engine::pool::Backend) {
+        let before = self.0.lock().clone();
+        rig.checkpoint(backend).expect("a checkpoint");
+        let mut known = self.0.lock();
+        for (block, Known { made, .. }) in before {
+            let known = known.entry(block).or_default();
+            known.durable = known.durable.max(made);
+        }
+    }
+}
+
+/// Crashes now, and judges what is left. How many pages are torn, and how many behind.
+fn judge(rig: &Rig, ledger: &Ledger, seed: u64) -> (u32, u32) {
+    let before = ledger.0.lock().clone();
+    let left = rig.disk.after_crash(seed);
+    let after = ledger.0.lock().clone();
+    let bytes = left.content(rig.relation(0).path(0).to_str().expect("a name"));
+    let (mut torn, mut behind) = (0, 0);
+    for (&block, known) in &after {
+        let durable = before.get(&block).map_or(0, |known| known.durable);
+        let at = block as usize * BLOCK_SIZE;
+        let Some(found) = bytes.get(at..at + BLOCK_SIZE) else {
+            assert!(durable == 0 && block >= 32, "block {block} is gone, {known:?}, seed {seed}");
+            continue;
+        };
+        if !is_sound(found, block) {
+            torn += 1;
+            continue;
+        }
+        let new = found.first_chunk().is_some_and(page::is_new);
+        assert!(!new || (durable == 0 && block >= 32), "block {block} is new, {known:?}");
+        let version = (durable..=known.begun).find(|&it| is_version(found, 0, block, it));
+        assert!(version.is_some() || new, "block {block}: an old version, {known:?}, seed {seed}");
+        behind += u32::from(version.is_some_and(|version| version < known.made));
+    }
+    (torn, behind)
+}
+
+/// Changes pages until it is told to stop; makes the relation longer now and then.
+fn session(rig: &Rig, ledger: &Ledger, number: u32, stop: &AtomicBool) {
+    let mut backend = rig.backend();
+    let mut random = Rng::new(rig.bench.seed.unwrap_or(0) * 10 + u64::from(number));
+    while !stop.load(Ordering::SeqCst) {
+        // Every block is one session's.
+        let block = random.below(8) as u32 * 4 + number;
+        ledger.change(rig, &mut backend, block);
+        if random.below(10) == 0 {
+            let method = match random.below(2) {
+                0 => ExtendMethod::WriteZeros,
+                _ => ExtendMethod::PosixFallocate,
+            };
+            let made = backend.extend(&rig.relation(0), 1 + random.below(12) as u32, method);
+            let blocks: Vec<u32> =
+                made.expect("room").iter().map(|pin| pin.page().block()).collect();
+            blocks.into_iter().for_each(|block| ledger.change(rig, &mut backend, block));
+        }
+        pause(Duration::from_micros(random.below(60)));
+    }
+}
+
+fn run(rig: &Arc<Rig>) {
+    let (ledger, stop) = (Arc::new(Ledger::default()), Arc::new(AtomicBool::new(false)));
+    let tasks: Vec<_> = (0..4)
+        .map(|number| {
+            let (ledger, stop) = (Arc::clone(&ledger), Arc::clone(&stop));
+            rig.spawn("session", move |rig| session(rig, &ledger, number, &stop))
+        })
+        .collect();
+    let (ledger_too, stop_too) = (Arc::clone(&ledger), Arc::clone(&stop));
+    let checkpoints = rig.spawn("checkpoints", move |rig| {
+        let mut backend = rig.backend();
+        while !stop_too.load(Ordering::SeqCst) {
+            pause(Duration::from_micros(300));
+            ledger_too.checkpoint(rig, &mut backend);
+        }
+    });
+    let mut random = Rng::new(rig.bench.seed.unwrap_or(0));
+    let mut behind = 0;
+    for crash in 0..12 {
+        pause(Duration::from_micros(50 + random.below(400)));
+        (0..4).for_each(|seed| behind += judge(rig, &ledger, crash * 10 + seed).1);
+    }
+    stop.store(true, Ordering::SeqCst);
+    tasks.into_iter().for_each(crate::rig::Task::join);
+    checkpoints.join();
+    assert!(behind > 0, "the crashes undid something");
+    ledger.checkpoint(rig, &mut rig.backend());
+    let undone = judge(rig, &ledger, 99);
+    assert_eq!(undone, (0, 0), "everything is there after the last checkpoint");
+}
+
+#[test]
+fn with_evictions_in_a_small_pool() {
+    check_simulated(Setup { buffers: 16, seeds: 6, ..Setup::default() }, run);
+}
+
+#[test]
+fn with_checkpoints_in_a_large_pool() {
+    check_simulated(Setup { buffers: 256, seeds: 6, ..Setup::default() }, run);
+}
+
+/// What a failed sync has lost stays lost, and no checkpoint says otherwise.
+#[test]
+fn after_a_sync_that_lost_its_pages() {
+    check_simulated(Setup { seeds: 4, ..Setup::default() }, |rig| {
+        let mut backend = rig.backend();
+        (0..16).for_each(|block| rig.change(&mut backend, block, 1));
+        rig.checkpoint(&mut backend).expect("a checkpoint");
+        (0..16).for_each(|block| rig.change(&mut backend, block, 2));
+        rig.disk.lose_syncs(1);
+        rig.checkpoint(&mut backend).expect_err("a failed sync");
+        for seed in 0..4 {
+            rig.checkpoint(&mut backend).expect_err("for ever");
+            let left = rig.disk.after_crash(seed);
+            let bytes = left.content(rig.relation(0).path(0).to_str().expect("a name"));
+            for (found, block) in bytes.chunks(BLOCK_SIZE).zip(0..16) {
+                assert!(is_version(found, 0, block, 1), "block {block}: lost for good");
+            }
+        }
+    });
+}
+
+/// What a checkpoint has seen cut off or made longer is so after a crash.
+#[test]
+fn lengths_are_durable_after_a_checkpoint() {
+    check_simulated(Setup { seeds: 4, ..Setup::default() }, |rig| {
+        let mut backend = rig.backend();
+        let length = |rig: &Rig, seed| {
+            let left = rig.disk.after_crash(seed);
+            left.content(rig.relation(0).path(0).to_str().expect("a name")).len() / BLOCK_SIZE
+        };
+        drop(backend.extend(&rig.relation(0), 20, ExtendMethod::PosixFallocate).expect("room"));
+        rig.checkpoint(&mut backend).expect("a checkpoint");
+        (0..8).for_each(|seed| assert_eq!(length(rig, seed), 52, "made longer"));
+        backend.truncate(&rig.relation(0), 10).expect("cut off");
+        rig.checkpoint(&mut backend).expect("a checkpoint");
+        (0..8).for_each(|seed| assert_eq!(length(rig, seed), 10, "cut off"));
+    });
+}

@@ -1,0 +1,186 @@
+//! Making relations longer: two sessions never get the same block, segments end where they end, and
+//! what there was no room for is given back.
+
+use crate::rig::{Rig, Setup, Task, check, check_real, check_simulated, is_sound, is_version};
+use std::fs;
+use std::os::unix::fs::FileExt;
+use trunkline_aio::sync::Arc;
+use trunkline_engine::pool::{Backend, ExtendMethod, WriteError};
+use trunkline_engine::storage::StorageError;
+use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
+
+const METHODS: [ExtendMethod; 2] = [ExtendMethod::PosixFallocate, ExtendMethod::WriteZeros];
+
+/// Extends, writes a version into each new page; the new blocks.
+fn extend(
+    rig: &Rig,
+    backend: &mut Backend,
+    number: u32,
+    count: u32,
+    method: ExtendMethod,
+) -> Vec<u32> {
+    let pins = backend.extend(&rig.relation(number), count, method).expect("room");
+    for pin in &pins {
+        let page = backend.read_lock(pin.page()).expect("locks");
+        assert!(page.iter().all(|&byte| byte == 0), "a new page is zeros");
+    }
+    pins.iter().for_each(|pin| rig.change_pinned(backend, number, pin, 3));
+    pins.iter().map(|pin| pin.page().block()).collect()
+}
+
+#[test]
+fn two_sessions_never_get_the_same_block() {
+    check(Setup { buffers: 64, seeds: 8, ..Setup::default() }, |rig| {
+        let tasks: Vec<_> = (0..6_u32)
+            .map(|session| {
+                rig.spawn("session", move |rig| {
+                    let mut backend = rig.backend();
+                    let mut blocks = Vec::new();
+                    for step in 0..12 {
+                        let method = METHODS[(session + step) as usize % 2];
+                        let count = 1 + (session * 5 + step * 3) % 14;
+                        blocks.extend(extend(rig, &mut backend, 0, count, method));
+                    }
+                    blocks
+                })
+            })
+            .collect();
+        let mut blocks: Vec<u32> = tasks.into_iter().flat_map(Task::join).collect();
+        blocks.sort_unstable();
+        let end = 32 + blocks.len() as u32;
+        assert_eq!(blocks, (32..end).collect::<Vec<_>>());
+        rig.checkpoint(&mut rig.backend()).expect("a checkpoint");
+        assert_eq!(rig.relation(0).blocks().expect("looks"), end);
+        assert!((32..end).all(|block| rig.is_on_disk(block, 3)));
+    });
+}
+
+#[test]
+fn across_the_end_of_a_segment() {
+    for direct in [false, true] {
+        check_real(Setup { direct, local: true, ..Setup::default() }, |rig| {
+            for (method, number) in METHODS.into_iter().zip(3..) {
+                let relation = rig.relation(number);
+                rig.create(number, 1);
+                let file = fs::OpenOptions::new().write(true).open(relation.path(0));
+                let length = u64::from(SEGMENT_BLOCKS - 12) * BLOCK_SIZE as u64;
+                file.and_then(|file| file.set_len(length)).expect("made longer");
+                let mut backend = rig.backend();
+                let mut blocks = Vec::new();
+                while blocks.len() < 40 {
+                    blocks.extend(extend(rig, &mut backend, number, 16, method));
+                }
+                let first = SEGMENT_BLOCKS - 12;
+                assert_eq!(blocks, (first..first + blocks.len() as u32).collect::<Vec<_>>());
+                rig.checkpoint(&mut backend).expect("a checkpoint");
+                for &block in &blocks {
+                    let segment =
+                        fs::File::open(relation.path(block / SEGMENT_BLOCKS)).expect("there");
+                    let mut found = [0; BLOCK_SIZE];
+                    let at = u64::from(block % SEGMENT_BLOCKS) * BLOCK_SIZE as u64;
+                    segment.read_exact_at(&mut found, at).expect("reads");
+                    assert!(is_sound(&found, block) && is_version(&found, number, block, 3));
+                }
+                let end = first + blocks.len() as u32;
+                assert_eq!(relation.blocks().expect("looks"), end);
+                // Back over the boundary, and once more across it.
+                backend.truncate(&relation, SEGMENT_BLOCKS - 2).expect("cut off");
+                assert_eq!(relation.blocks().expect("looks"), SEGMENT_BLOCKS - 2);
+                let again = extend(rig, &mut backend, number, 12, method);
+                assert_eq!(again[..2], [SEGMENT_BLOCKS - 2, SEGMENT_BLOCKS - 1]);
+                let again = extend(rig, &mut backend, number, 12, method);
+                assert!(again.contains(&(SEGMENT_BLOCKS + 1)));
+                rig.checkpoint(&mut backend).expect("a checkpoint");
+                backend.drop_relation(&relation).expect("dropped");
+                assert!(!relation.path(0).exists() && !relation.path(1).exists());
+            }
+        });
+    }
+}
+
+#[test]
+fn no_room_in_the_midst() {
+    check_simulated(Setup { local: true, ..Setup::default() }, |rig| {
+        let mut backend = rig.backend();
+        for (method, count) in [
+            (ExtendMethod::WriteZeros, 6),
+            (ExtendMethod::WriteZeros, 20),
+            (ExtendMethod::PosixFallocate, 6),
+            (ExtendMethod::PosixFallocate, 20),
+        ] {
+            let before = rig.relation(0).blocks().expect("looks");
+            for room in [0, 1, BLOCK_SIZE, 2 * BLOCK_SIZE + 700] {
+                rig.disk.limit_space(Some(rig.disk.used() + room as u64));
+                let error = backend.extend(&rig.relation(0), count, method).map(drop);
+                let error = error.expect_err("no room");
+                let (WriteError::Io { source, .. }
+                | WriteError::Storage(StorageError::Io { source, .. })) = &error
+                else {
+                    panic!("{error}");
+                };
+                assert_eq!(source.raw_os_error(), Some(libc::ENOSPC), "{error}");
+                assert_eq!(backend.pins(), 0);
+                let left = rig.relation(0).blocks().expect("looks");
+                assert!(left <= before + 3, "{left} blocks");
+                rig.disk.limit_space(None);
+                rig.checkpoint(&mut backend).expect("nothing of it is left to be written");
+            }
+            let blocks = extend(rig, &mut backend, 0, count, method);
+            assert_eq!(blocks[0], before, "the same blocks are given out again");
+            rig.checkpoint(&mut backend).expect("a checkpoint");
+            assert!(blocks.iter().all(|&block| rig.is_on_disk(block, 3)));
+        }
+    });
+}
+
+/// Where the system cannot reserve blocks, zeros are written.
+#[test]
+fn a_file_system_that_cannot_allocate() {
+    check(Setup { local: true, seeds: 3, ..Setup::default() }, |rig| {
+        rig.files.refuse_room(Some(libc::EOPNOTSUPP));
+        let mut backend = rig.backend();
+        let blocks = extend(rig, &mut backend, 0, 14, ExtendMethod::PosixFallocate);
+        assert!(rig.on_disk(0).len() >= (32 + blocks.len()) * BLOCK_SIZE);
+        rig.files.refuse_room(Some(libc::EIO));
+        let error = backend.extend(&rig.relation(0), 14, ExtendMethod::PosixFallocate).map(drop);
+        assert!(matches!(error, Err(WriteError::Storage(StorageError::Io { .. }))), "{error:?}");
+        rig.files.refuse_room(None);
+        let more = extend(rig, &mut backend, 0, 14, ExtendMethod::PosixFallocate);
+        assert_eq!(more[0], 32 + blocks.len() as u32);
+    });
+}
+
+/// The session is cancelled while its zeros are being written: those blocks are not given to anybody
+/// else before that write has ended, and nobody falls over them.
+#[test]
+fn cancelled_in_the_midst() {
+    check(Setup { ..Setup::default() }, |rig: &Arc<Rig>| {
+        if !rig.is_asynchronous() {
+            return;
+        }
+        let held = rig.hold_write(32);
+        let mut backend = rig.backend();
+        backend.session().set_may_block(false);
+        let canceller = backend.session().canceller();
+        let task = rig.spawn("cancelled", move |rig| {
+            let made = backend.extend(&rig.relation(0), 4, ExtendMethod::WriteZeros);
+            made.map(drop)
+        });
+        held.wait();
+        canceller.cancel();
+        rig.let_others_go();
+        let other = rig.spawn("other", |rig| {
+            let mut backend = rig.backend();
+            extend(rig, &mut backend, 0, 4, ExtendMethod::PosixFallocate)
+        });
+        rig.let_others_go();
+        held.release();
+        task.join().expect_err("cancelled");
+        let blocks = other.join();
+        let mut backend = rig.backend();
+        let more = extend(rig, &mut backend, 0, 4, ExtendMethod::WriteZeros);
+        assert!(more.iter().all(|block| !blocks.contains(block)), "{more:?}, {blocks:?}");
+        rig.checkpoint(&mut backend).expect("a checkpoint");
+        assert!(blocks.iter().chain(&more).all(|&block| rig.is_on_disk(block, 3)));
+    });
+}

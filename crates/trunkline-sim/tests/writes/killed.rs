@@ -1,0 +1,123 @@
+//! A process that is killed while it writes, under each method: the page cache outlives it, so every
+//! page that it had written before a checkpoint ended is there, and no page is torn but one whose
+//! write was cut short, which its checksum tells.
+//!
+//! The child is this binary again, told by an argument what to do. It says which version every page
+//! had when a checkpoint began that has ended, line by line, until it is killed.
+
+use crate::rig::{REAL, is_sound, is_version, relation};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use trunkline_aio::sync::Arc;
+use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
+use trunkline_aio::sync::thread;
+use trunkline_aio::{Builder, MethodKind};
+use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
+use trunkline_engine::pool::{BackendType, Pool};
+use trunkline_engine::storage::{FileTable, KernelFiles, Layout, Storage};
+use trunkline_format::BLOCK_SIZE;
+
+const MARK: &str = "killed-child:";
+const BLOCKS: u32 = 96;
+/// A small pool, so that pages are also written to make room.
+const BUFFERS: u32 = 64;
+
+fn cluster(files: Arc<KernelFiles>, root: &Path, direct: bool) -> Storage {
+    let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
+    Storage::for_writing(root, layout, Arc::new(FileTable::new(16)), files, direct)
+}
+
+/// The child: changes all pages again and again, version by version, while checkpoints run.
+fn change_until_killed(method: &str, direct: bool, root: &Path) {
+    let method = REAL.into_iter().find(|kind| kind.to_string() == method).expect("a method");
+    let aio = Builder::new().method(method).region_bytes(8 << 20).start().expect("starts");
+    let storage = cluster(Arc::new(KernelFiles::new(&aio)), root, direct);
+    let pool = Pool::new(&aio, BUFFERS).expect("a pool");
+    let made = Arc::new(AtomicU32::new(0));
+    let (theirs, pool_too, relation) = (Arc::clone(&made), pool.clone(), relation(&storage, 0));
+    let writer = thread::spawn("writer", move || {
+        let mut backend = pool_too.backend(BackendType::Client).expect("a session");
+        for version in 1.. {
+            for at in 0..BLOCKS {
+                let block = at * 35 % BLOCKS;
+                let pin = backend.read(&relation, block).expect("reads");
+                let mut bytes = backend.write_lock(pin.page()).expect("locks");
+                bytes.mark_dirty();
+                bytes.copy_from_slice(&crate::rig::page(0, block, version, 0));
+            }
+            theirs.store(version, Ordering::SeqCst);
+        }
+    });
+    let mut backend = pool.backend(BackendType::Client).expect("a session");
+    loop {
+        let version = made.load(Ordering::SeqCst);
+        checkpoint(&pool, &mut backend, CheckpointOptions::default(), |_| {}).expect("ends");
+        let mut out = std::io::stdout().lock();
+        if writeln!(out, "\n{MARK}{version}").and_then(|()| out.flush()).is_err() {
+            break;
+        }
+    }
+    drop(writer);
+}
+
+/// The parent: kills a child after so many checkpoints, and judges what is left.
+fn kill(method: MethodKind, direct: bool, checkpoints: usize) {
+    let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let path = root.path().join("base/5/16384");
+    std::fs::create_dir_all(root.path().join("base/5")).expect("a folder");
+    let bytes: Vec<u8> = (0..BLOCKS).flat_map(|block| crate::rig::page(0, block, 0, 0)).collect();
+    std::fs::write(&path, bytes).expect("written");
+    let order = format!("{MARK}{method}:{direct}:{}", root.path().display());
+    let mut child = Command::new(std::env::current_exe().expect("own path"))
+        .args(["killed::a_killed_process_leaves_whole_pages", &order, "--exact", "--nocapture"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a child");
+    let out = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut seen = 0;
+    let mut durable = 0;
+    for line in out.lines() {
+        let line = line.expect("a line");
+        let Some(version) = line.strip_prefix(MARK) else { continue };
+        durable = version.parse().expect("a version");
+        seen += 1;
+        // Some are to be of pages that have changed.
+        if seen >= checkpoints && durable > 3 {
+            break;
+        }
+    }
+    child.kill().expect("killed");
+    assert!(!child.wait().expect("it ended").success());
+    assert!(seen >= checkpoints, "the child ended by itself");
+    let left = std::fs::read(&path).expect("reads");
+    assert_eq!(left.len(), BLOCKS as usize * BLOCK_SIZE);
+    let mut torn = 0;
+    for (found, block) in left.chunks(BLOCK_SIZE).zip(0..) {
+        if !is_sound(found, block) {
+            torn += 1;
+            continue;
+        }
+        let version = (durable..durable + 100_000).find(|&it| is_version(found, 0, block, it));
+        assert!(version.is_some(), "block {block} is older than {durable}: {method}, {direct}");
+    }
+    // A write of up to 16 blocks that was under way can be cut within one of them.
+    assert!(torn <= 32, "{torn} pages are torn: {method}, direct {direct}");
+}
+
+#[test]
+fn a_killed_process_leaves_whole_pages() {
+    if let Some(order) = std::env::args().find(|arg| arg.starts_with(MARK)) {
+        let mut parts = order[MARK.len()..].splitn(3, ':');
+        let mut part = || parts.next().expect("three parts");
+        let (method, direct, root) = (part(), part() == "true", part());
+        return change_until_killed(method, direct, Path::new(root));
+    }
+    for method in REAL {
+        for direct in [false, true] {
+            for checkpoints in [3, 8] {
+                kill(method, direct, checkpoints);
+            }
+        }
+    }
+}

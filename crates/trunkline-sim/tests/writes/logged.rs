@@ -1,0 +1,95 @@
+//! No page reaches the disk before its log: the rig looks at every write of every case. Here the cases
+//! that are about nothing else: many pages share a flush, and a log that fails keeps pages back.
+
+use crate::rig::{Setup, check, page};
+use std::io;
+use trunkline_aio::Operation;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
+use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions, checkpoint};
+use trunkline_engine::log::{Log, LogError, PositionLog};
+use trunkline_engine::pool::{BackendType, Pool, ReadError, WriteError};
+use trunkline_format::Lsn;
+
+/// A log that fails when it is told to.
+#[derive(Default)]
+struct Fragile {
+    log: PositionLog,
+    broken: AtomicBool,
+}
+
+impl Log for Fragile {
+    fn durable(&self) -> Lsn {
+        self.log.durable()
+    }
+
+    fn flush(&self, lsn: Lsn) -> Result<(), LogError> {
+        match self.broken.load(Ordering::SeqCst) {
+            true => Err(LogError { wanted: lsn, source: io::Error::from_raw_os_error(libc::EIO) }),
+            false => self.log.flush(lsn),
+        }
+    }
+}
+
+#[test]
+fn pages_of_a_checkpoint_share_a_flush() {
+    check(Setup { blocks: 48, ..Setup::default() }, |rig| {
+        let mut backend = rig.backend();
+        for version in 1..4 {
+            (0..48).for_each(|block| rig.change(&mut backend, block, version));
+            let before = rig.log.flushes();
+            let report = rig.checkpoint(&mut backend).expect("a checkpoint");
+            assert_eq!(rig.log.flushes() - before, 1, "{report}");
+            assert_eq!(report.buffers, 48);
+        }
+        assert!(rig.watch.seen() >= 3 * 48);
+    });
+}
+
+#[test]
+fn pages_of_an_eviction_share_a_flush() {
+    check(Setup { buffers: 16, blocks: 48, ..Setup::default() }, |rig| {
+        let mut backend = rig.backend();
+        (0..16).for_each(|block| rig.change(&mut backend, block, 1));
+        (16..48).for_each(|block| rig.assert_reads(&mut backend, block, 0));
+        assert!((1..=2).contains(&rig.log.flushes()), "{}", rig.log.flushes());
+    });
+}
+
+#[test]
+fn a_log_that_fails_keeps_the_pages_back() {
+    check(Setup { handles: 64, ..Setup::default() }, |rig| {
+        let log = Arc::new(Fragile::default());
+        let pool = Pool::with_log(&rig.aio, 16, Arc::clone(&log) as _).expect("a pool");
+        let mut backend = pool.backend(BackendType::Client).expect("a session");
+        let relation = rig.relation(0);
+        for block in 0..16 {
+            let pin = backend.read(&relation, block).expect("reads");
+            let mut bytes = backend.write_lock(pin.page()).expect("locks");
+            bytes.mark_dirty();
+            bytes.copy_from_slice(&page(0, block, 1, log.log.append(10).0));
+        }
+        log.broken.store(true, Ordering::SeqCst);
+        rig.hooks.record();
+        let options = CheckpointOptions::default();
+        let error = checkpoint(&pool, &mut backend, options, |_| {}).expect_err("no log");
+        assert!(matches!(error, CheckpointError::Write(WriteError::Log(_))), "{error}");
+        let error = backend.read(&relation, 20).map(drop).expect_err("no buffer");
+        assert!(
+            matches!(&error, ReadError::WriteBack(error)
+            if matches!(**error, WriteError::Log(_))),
+            "{error}"
+        );
+        let written = rig.hooks.recorded();
+        assert!(written.iter().all(|io| io.operation != Operation::Writev), "nothing was written");
+        assert!(pool.rows().iter().all(|row| row.dirty && row.pins == 0));
+        log.broken.store(false, Ordering::SeqCst);
+        // The rig's own probe looks at the rig's own log.
+        rig.watch.look_away();
+        drop(backend.read(&relation, 20).expect("a buffer"));
+        checkpoint(&pool, &mut backend, options, |_| {}).expect("a checkpoint");
+        rig.watch.look_at(&rig.files);
+        assert!((0..16).all(|block| rig.is_on_disk(block, 1)));
+        assert!(pool.rows().iter().all(|row| !row.dirty && row.pins == 0));
+    });
+}

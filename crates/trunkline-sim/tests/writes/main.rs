@@ -1,0 +1,20 @@
+//! The suite of page writes, over `sync`, `worker`, `io_uring` and a simulated disk under seeds:
+//! write-back, checkpoints, extension, removal, crashes, and what each does when storage fails.
+//!
+//! Beside what a case asserts, the rig looks at every write of every case: the pages that reached the
+//! disk have the right checksum, and the log was durable up to them when they were submitted.
+
+#![expect(clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod probe;
+mod rig;
+
+mod background;
+mod crashes;
+mod extension;
+mod faults;
+mod killed;
+mod logged;
+mod pressure;
+mod removal;
+mod stability;

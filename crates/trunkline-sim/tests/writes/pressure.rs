@@ -1,0 +1,91 @@
+//! Sixteen and thirty-two buffers, all of them with something to write, and sessions that change pages
+//! all the time: everybody goes on, nobody is refused a pin that is guaranteed, and nothing is lost.
+
+use crate::rig::{Rig, Setup, Task, check};
+use trunkline_aio::sync::Arc;
+use trunkline_engine::pool::PINS_GUARANTEED;
+
+const SESSIONS: u32 = 8;
+const BLOCKS: u32 = 48;
+
+/// Changes the blocks of one session again and again; beside each it has as many pages pinned as it is
+/// guaranteed.
+fn work(rig: &Arc<Rig>, session: u32, steps: u32) {
+    let mut backend = rig.backend();
+    let relation = rig.relation(0);
+    for step in 0..steps {
+        let own = session + SESSIONS * (step % (BLOCKS / SESSIONS));
+        let pin = backend.read(&relation, own).unwrap_or_else(|error| panic!("{error}"));
+        let others: Vec<_> = (1..PINS_GUARANTEED * (step % 2))
+            .map(|other| {
+                let block = (own + other * 7) % BLOCKS;
+                backend.read(&relation, block).unwrap_or_else(|error| panic!("{error}"))
+            })
+            .collect();
+        rig.change_pinned(&mut backend, 0, &pin, step + 1);
+        drop((others, pin));
+    }
+}
+
+/// The version that `work` has left in a block.
+fn last_version(block: u32, steps: u32) -> u32 {
+    let (turn, turns) = (block / SESSIONS, BLOCKS / SESSIONS);
+    (0..steps).rev().find(|step| step % turns == turn).map_or(0, |step| step + 1)
+}
+
+fn run(rig: &Arc<Rig>, sessions: u32) {
+    let steps = if rig.is_simulated() { 24 } else { 300 };
+    if rig.bench.local {
+        (0..SESSIONS).for_each(|session| work(rig, session, steps));
+    } else {
+        let work = |session| rig.spawn("session", move |rig| work(rig, session, steps));
+        let tasks: Vec<_> = (0..sessions).map(work).collect();
+        tasks.into_iter().for_each(Task::join);
+    }
+    assert!(rig.pool.permits() <= rig.pool.buffers());
+    rig.checkpoint(&mut rig.backend()).expect("a checkpoint");
+    for block in 0..BLOCKS {
+        assert!(rig.is_on_disk(block, last_version(block, steps)), "block {block}");
+    }
+}
+
+#[test]
+fn sixteen_buffers() {
+    let setup = Setup { buffers: 16, blocks: BLOCKS, local: true, seeds: 4, ..Setup::default() };
+    check(setup, |rig| run(rig, SESSIONS));
+}
+
+#[test]
+fn thirty_two_buffers_and_few_handles() {
+    let setup = Setup {
+        buffers: 32,
+        blocks: BLOCKS,
+        local: true,
+        seeds: 4,
+        handles: 8,
+        ..Setup::default()
+    };
+    check(setup, |rig| run(rig, SESSIONS));
+}
+
+/// Checkpoints one after the other meanwhile, and the background writer.
+#[test]
+fn with_checkpoints_and_the_background_writer() {
+    use trunkline_engine::checkpoint::{BackgroundWriter, BackgroundWriterSettings};
+    let setup = Setup { buffers: 16, blocks: BLOCKS, seeds: 4, ..Setup::default() };
+    check(setup, |rig| {
+        let settings = BackgroundWriterSettings {
+            delay: std::time::Duration::from_millis(1),
+            ..BackgroundWriterSettings::default()
+        };
+        let writer = BackgroundWriter::start(&rig.pool, settings).expect("starts");
+        let worker = rig.spawn("all", |rig| run(rig, SESSIONS));
+        let mut backend = rig.backend();
+        while !worker.is_done() {
+            rig.checkpoint(&mut backend).expect("a checkpoint");
+            rig.let_others_go();
+        }
+        worker.join();
+        drop(writer);
+    });
+}

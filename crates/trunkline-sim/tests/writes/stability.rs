@@ -1,0 +1,140 @@
+//! A page does not change while it is being written, and everybody may read it meanwhile; who writes
+//! pages never waits for one while it keeps others from being used.
+
+use crate::rig::{Rig, Setup, Task, check, is_version};
+use trunkline_aio::sync::Arc;
+use trunkline_sim::Gate;
+
+fn start_checkpoint(rig: &Arc<Rig>) -> Task<()> {
+    rig.spawn("checkpoint", |rig| {
+        rig.checkpoint(&mut rig.backend()).expect("a checkpoint");
+    })
+}
+
+#[test]
+fn readers_come_in_and_writers_wait() {
+    check(Setup::default(), |rig| {
+        let mut backend = rig.backend();
+        (0..8).for_each(|block| rig.change(&mut backend, block, 1));
+        let held = rig.hold_write(3);
+        let checkpoint = start_checkpoint(rig);
+        held.wait();
+        let pin = backend.read(&rig.relation(0), 3).expect("a hit");
+        {
+            let page = backend.read_lock(pin.page()).expect("readers come in");
+            assert!(is_version(&*page, 0, 3, 1));
+            assert!(pin.page().try_read().is_some(), "several of them");
+        }
+        assert!(pin.page().try_write().is_none(), "it does not change");
+        assert!(pin.page().try_read_stable().is_none(), "the write has that");
+        let writer = rig.spawn("writer", |rig| rig.change(&mut rig.backend(), 3, 2));
+        rig.let_others_go();
+        assert!(!writer.is_done() && pin.page().try_read().is_some());
+        held.release();
+        writer.join();
+        checkpoint.join();
+        assert!(rig.is_on_disk(3, 1), "as it was when the write began");
+        assert!(rig.is_dirty(0, 3), "and is to be written again");
+        rig.assert_reads(&mut backend, 3, 2);
+    });
+}
+
+#[test]
+fn a_cleanup_lock_waits_for_the_pin_of_the_write() {
+    check(Setup::default(), |rig| {
+        rig.change(&mut rig.backend(), 3, 1);
+        let held = rig.hold_write(3);
+        let checkpoint = start_checkpoint(rig);
+        held.wait();
+        let cleaner = rig.spawn("cleaner", |rig| {
+            let mut backend = rig.backend();
+            let pin = backend.read(&rig.relation(0), 3).expect("a hit");
+            assert!(backend.cleanup_lock(pin.page()).is_ok());
+        });
+        rig.let_others_go();
+        assert!(!cleaner.is_done());
+        held.release();
+        cleaner.join();
+        checkpoint.join();
+        assert!(rig.is_on_disk(3, 1));
+    });
+}
+
+/// The rig judges the checksum of every page that reaches the disk.
+#[test]
+fn pages_that_change_all_the_time_are_written_whole() {
+    check(Setup { blocks: 24, seeds: 8, ..Setup::default() }, |rig| {
+        let tasks: Vec<_> = (0..4)
+            .map(|session| {
+                rig.spawn("session", move |rig| {
+                    let mut backend = rig.backend();
+                    for step in 0..60 {
+                        // Everybody changes every page, everybody reads the next one.
+                        rig.change_in(&mut backend, 0, (step * 5 + session) % 24, step);
+                        let pin = backend.read(&rig.relation(0), (step + 1) % 24).expect("reads");
+                        let page = backend.read_lock(pin.page()).expect("locks");
+                        assert!((0..60).any(|version| is_version(
+                            &*page,
+                            0,
+                            (step + 1) % 24,
+                            version
+                        )));
+                    }
+                })
+            })
+            .collect();
+        let mut backend = rig.backend();
+        while tasks.iter().any(|task| !task.is_done()) {
+            rig.checkpoint(&mut backend).expect("a checkpoint");
+        }
+        tasks.into_iter().for_each(Task::join);
+        assert!(rig.watch.seen() > 0);
+    });
+}
+
+/// Who writes pages has A in flight and wants D; who has D wants A. A's write ends by itself, so it
+/// must have been submitted before anybody waits for D.
+#[test]
+fn whoever_holds_the_next_page_may_want_the_last() {
+    check(Setup { seeds: 20, ..Setup::default() }, |rig| {
+        let mut backend = rig.backend();
+        (0..8).for_each(|block| rig.change(&mut backend, block, 1));
+        let (has_d, go) = (Gate::new(), Gate::new());
+        let (theirs, then) = (has_d.clone(), go.clone());
+        let holder = rig.spawn("holder", move |rig| {
+            let mut backend = rig.backend();
+            let a = backend.read(&rig.relation(0), 0).expect("a hit");
+            let d = backend.read(&rig.relation(0), 3).expect("a hit");
+            let held = backend.write_lock(d.page()).expect("locks");
+            theirs.open();
+            then.pass();
+            drop(backend.write_lock(a.page()).expect("locks"));
+            drop(held);
+        });
+        rig.wait_until("D is held", || has_d.is_open());
+        let held = rig.hold_write(0);
+        let checkpoint = start_checkpoint(rig);
+        rig.wait_until("A is being written", || rig.is_under_io(0));
+        go.open();
+        rig.let_others_go();
+        held.release();
+        holder.join();
+        checkpoint.join();
+        assert!((0..8).all(|block| rig.is_on_disk(block, 1)));
+    });
+}
+
+/// Somebody reads the page all the while: it is written all the same.
+#[test]
+fn a_page_that_is_read_for_ever_is_written() {
+    check(Setup::default(), |rig| {
+        let mut backend = rig.backend();
+        (0..4).for_each(|block| rig.change(&mut backend, block, 1));
+        let pin = backend.read(&rig.relation(0), 2).expect("a hit");
+        let page = pin.page().try_read().expect("locks");
+        let report = rig.checkpoint(&mut rig.backend()).expect("a checkpoint");
+        assert_eq!(report.buffers, 4);
+        assert!((0..4).all(|block| rig.is_on_disk(block, 1)));
+        drop(page);
+    });
+}
