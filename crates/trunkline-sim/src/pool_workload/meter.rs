@@ -165,7 +165,7 @@ impl Cell {
 impl Cell {
     /// Filled only if two sessions come at the right moment: one fault or other must do.
     pub fn is_rare(&self) -> bool {
-        let several = matches!(self.concerned, Concerned::Nobody | Concerned::SeveralJoined);
+        let joined = matches!(self.concerned, Concerned::OneJoined | Concerned::SeveralJoined);
         match self.site {
             // The issuer waits for it as well, and is offered it first.
             Site::DeviceJoiner => matches!(self.kind, Kind::Ordered | Kind::Unordered),
@@ -174,8 +174,12 @@ impl Cell {
                 self.local && matches!(self.kind, Kind::Polled | Kind::PolledUnordered)
             }
             // Only beside other reads does a session leave a single read to others.
-            Site::Worker | Site::DeviceReaper => several && self.kind == Kind::Single,
-            Site::Inline | Site::DeviceHelper | Site::Overtaken => false,
+            Site::Worker | Site::DeviceReaper => {
+                self.concerned != Concerned::Issuer && self.kind == Kind::Single
+            }
+            // The one session must want the block again before it executes what it has staged.
+            Site::Inline => joined && self.local,
+            Site::DeviceHelper | Site::Overtaken => false,
         }
     }
 }

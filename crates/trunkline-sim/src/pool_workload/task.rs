@@ -246,14 +246,17 @@ impl Task {
         }
     }
 
-    /// What only one task may wait for at a time, holding nothing.
+    /// What waits for the pins of others: only for who holds nothing. Forgetting may be done by
+    /// several at once; to be alone with a page, and to cut off, by one.
     fn alone(&mut self, at: usize) {
         let Self { scene, rng, desks, counts, number, .. } = self;
         let desk = &mut desks[at];
-        if !desk.is_idle() || scene.alone.swap(true, Ordering::SeqCst) {
+        let what = rng.below(3);
+        let by_one = what != 1;
+        if !desk.is_idle() || (by_one && scene.alone.swap(true, Ordering::SeqCst)) {
             return;
         }
-        match rng.below(3) {
+        match what {
             0 => {
                 let kept = desk.single(scene, rng, *number, counts);
                 if let Some((pin, relation, block)) = kept {
@@ -278,7 +281,9 @@ impl Task {
             }
             _ => {}
         }
-        scene.alone.store(false, Ordering::SeqCst);
+        if by_one {
+            scene.alone.store(false, Ordering::SeqCst);
+        }
     }
 
     fn switch(&mut self) {
