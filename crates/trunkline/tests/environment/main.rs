@@ -1,5 +1,5 @@
 //! The binary in surroundings that do not help: system calls forbidden, limits low, file systems
-//! that hang, lie and refuse.
+//! that hang, lie and refuse; and the engine on one that checksums what it is given.
 //!
 //! ```text
 //!   test ── spawns ──▶ trunkline verify ── reads ──▶ data directory on disk
@@ -21,6 +21,7 @@ mod fuse;
 mod need;
 mod verify;
 
+mod btrfs;
 mod faulty;
 mod hung;
 mod limits;

@@ -1,0 +1,182 @@
+//! btrfs with direct I/O: the file system takes a checksum of what it is given and then writes it, so a
+//! page that changes in between can never be read again. PostgreSQL learned that on a build machine.
+//!
+//! ```text
+//!   sessions change pages ──▶ pool ── checkpoints, one after the other, O_DIRECT ──▶ btrfs on a loop
+//!   sessions read them    ──▶        afterwards: scrub, and every page is read from disk
+//! ```
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
+use trunkline_aio::sync::{Arc, thread};
+use trunkline_aio::{Builder, MethodKind};
+use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
+use trunkline_engine::pool::{BackendType, Pool};
+use trunkline_engine::storage::{
+    DEFAULT_TABLESPACE, FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage,
+};
+use trunkline_format::{
+    BLOCK_SIZE, CheckOptions, Fork, HeapPageBuilder, Oid, PageBytes, Verdict, check_page,
+};
+
+use crate::need;
+
+const BLOCKS: u32 = 128;
+const BUFFERS: u32 = 96;
+const WRITERS: u32 = 3;
+const STEPS: u32 = 2_500;
+/// The smallest image that btrfs makes without much ado.
+const IMAGE_BYTES: u64 = 256 << 20;
+
+/// A btrfs on a loop device, unmounted when this is dropped.
+struct Mount {
+    home: tempfile::TempDir,
+}
+
+impl Mount {
+    /// `None`: the machine cannot; it says why.
+    fn new() -> Option<Self> {
+        let home = tempfile::tempdir().expect("a folder");
+        let image = home.path().join("image");
+        let file = OpenOptions::new().create_new(true).write(true).open(&image);
+        file.and_then(|file| file.set_len(IMAGE_BYTES)).expect("an image");
+        let image = image.to_str().expect("a name");
+        let mount = Self { home };
+        fs::create_dir(mount.path()).expect("a folder");
+        if let Err(reason) = run("mkfs.btrfs", &["-q", "-f", image]).and_then(|_| mount.attach()) {
+            println!("skipped: {reason}");
+            return None;
+        }
+        Some(mount)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.home.path().join("mounted")
+    }
+
+    fn attach(&self) -> Result<String, String> {
+        let (image, path) = (self.home.path().join("image"), self.path());
+        let names = [image.to_str().expect("a name"), path.to_str().expect("a name")];
+        run("mount", &["-t", "btrfs", "-o", "loop", names[0], names[1]])
+    }
+
+    fn detach(&self) -> Result<String, String> {
+        run("umount", &[self.path().to_str().expect("a name")])
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // It may never have been mounted.
+        let _ = self.detach();
+    }
+}
+
+/// What a program has said, or why it did not do what it was to do.
+fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    match output.status.success() {
+        true => Ok(text),
+        false => Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr))),
+    }
+}
+
+fn page(block: u32, version: u32) -> PageBytes {
+    let mut page = HeapPageBuilder::new(block);
+    page.push_account(block as i32, version as i32, 1).expect("room");
+    page.finish(true)
+}
+
+fn change(pool: &Pool, relation: &Relation, number: u32) {
+    let mut backend = pool.backend(BackendType::Client).expect("a session");
+    for step in 0..STEPS {
+        let block = (step * 7 + number * 31) % BLOCKS;
+        let pin = backend.read(relation, block).expect("reads");
+        let mut bytes = backend.write_lock(pin.page()).expect("locks");
+        bytes.mark_dirty();
+        bytes.copy_from_slice(&page(block, step));
+    }
+}
+
+fn look(pool: &Pool, relation: &Relation, writing: &AtomicU32) {
+    let mut backend = pool.backend(BackendType::Client).expect("a session");
+    let mut block = 0;
+    while writing.load(Ordering::SeqCst) > 0 {
+        block = (block + 1) % BLOCKS;
+        let pin = backend.read(relation, block).expect("reads");
+        let bytes = backend.read_lock(pin.page()).expect("locks");
+        assert_eq!(bytes[18..20], page(block, 0)[18..20], "the page's size and layout");
+    }
+}
+
+/// Changes pages of the first relation below `root` while checkpoints write them.
+fn work(method: MethodKind, root: &Path) {
+    let aio = Builder::new().method(method).region_bytes(8 << 20).start().expect("starts");
+    assert_eq!(aio.method_status().used, method);
+    let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
+    let (files, system) = (Arc::new(FileTable::new(16)), Arc::new(KernelFiles::new(&aio)));
+    let storage = Storage::for_writing(root, layout, files, system, true);
+    let locator =
+        RelationLocator { tablespace: DEFAULT_TABLESPACE, database: Oid(5), relfilenode: 16_384 };
+    let relation = storage.relation(locator, Fork::Main);
+    let pool = Pool::new(&aio, BUFFERS).expect("a pool");
+    let writing = Arc::new(AtomicU32::new(WRITERS));
+    let mut threads = Vec::new();
+    for number in 0..WRITERS {
+        let (pool, relation, writing) = (pool.clone(), relation.clone(), Arc::clone(&writing));
+        let body = move || {
+            change(&pool, &relation, number);
+            writing.fetch_sub(1, Ordering::SeqCst);
+        };
+        threads.push(thread::spawn("writer", body).expect("a thread"));
+    }
+    for _ in 0..2 {
+        let (pool, relation, writing) = (pool.clone(), relation.clone(), Arc::clone(&writing));
+        let body = move || look(&pool, &relation, &writing);
+        threads.push(thread::spawn("reader", body).expect("a thread"));
+    }
+    let mut backend = pool.backend(BackendType::Checkpointer).expect("a session");
+    let mut written = 0;
+    while writing.load(Ordering::SeqCst) > 0 {
+        let options = CheckpointOptions::default();
+        written += checkpoint(&pool, &mut backend, options, |_| {}).expect("ends").buffers;
+    }
+    threads.into_iter().for_each(|thread| thread.join().expect("ends well"));
+    let options = CheckpointOptions::default();
+    written += checkpoint(&pool, &mut backend, options, |_| {}).expect("ends").buffers;
+    assert!(written > 0);
+}
+
+#[test]
+fn pages_do_not_change_under_btrfs() {
+    if !need::root() {
+        return;
+    }
+    let Some(mount) = Mount::new() else { return };
+    for method in [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring] {
+        let root = mount.path().join(method.name());
+        let file = root.join("base/5/16384");
+        fs::create_dir_all(root.join("base/5")).expect("a folder");
+        let bytes: Vec<u8> = (0..BLOCKS).flat_map(|block| page(block, 0)).collect();
+        fs::write(&file, bytes).expect("written");
+        work(method, &root);
+        let path = mount.path();
+        let scrub = run("btrfs", &["scrub", "start", "-B", path.to_str().expect("a name")]);
+        let scrub = scrub.expect("scrubbed");
+        assert!(scrub.contains("no errors found"), "{method}: {scrub}");
+        // Whatever is in memory goes with the mount.
+        mount.detach().expect("unmounted");
+        mount.attach().expect("mounted again");
+        let left = fs::read(&file).unwrap_or_else(|error| panic!("{method}: {error}"));
+        assert_eq!(left.len(), BLOCKS as usize * BLOCK_SIZE);
+        for (found, block) in left.as_chunks::<BLOCK_SIZE>().0.iter().zip(0..) {
+            let options = CheckOptions { checksums: true, fork: Fork::Main };
+            assert_eq!(check_page(found, block, &options), Verdict::Good, "{method}, {block}");
+        }
+    }
+}
