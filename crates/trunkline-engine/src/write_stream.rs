@@ -19,11 +19,12 @@
 use crate::pool::write::{Dirty, StartWrite, WriteError, Writes, Written};
 use crate::pool::{Backend, Shared, Tag, flag};
 use crate::storage::Relation;
+use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
-use trunkline_aio::Class;
 use trunkline_aio::clock;
 use trunkline_aio::sync::Arc;
+use trunkline_aio::{Class, Session};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 /// How a stream writes.
@@ -96,9 +97,8 @@ pub struct WriteStream {
     shared: Arc<Shared>,
     options: WriteOptions,
     writes: Writes,
-    /// Blocks in a row, gathered.
-    row: Option<Row>,
-    buffers: Vec<u32>,
+    /// Gathered, to be submitted together.
+    rows: VecDeque<Row>,
     /// For pages that somebody reads all the while.
     copies: Option<Writes>,
     /// Pages that were in use.
@@ -111,11 +111,17 @@ pub struct WriteStream {
     failure: Option<WriteError>,
 }
 
+/// Neighbours.
 struct Row {
     relation: Relation,
     tag: Tag,
     first: BlockNo,
+    buffers: Vec<u32>,
 }
+
+/// So much of what may be in flight is submitted, and waited for, at once: each submission wakes
+/// somebody, and a device behind a hypervisor wants a kick for it.
+const TOGETHER_PART: usize = 4;
 
 impl fmt::Debug for WriteStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -133,8 +139,7 @@ impl WriteStream {
             writes: Writes::new(&shared, slots, combine),
             shared,
             options: WriteOptions { combine, ..options },
-            row: None,
-            buffers: Vec::with_capacity(combine as usize),
+            rows: VecDeque::new(),
             copies: None,
             later: Vec::new(),
             unflushed: Vec::new(),
@@ -166,16 +171,23 @@ impl WriteStream {
         block: BlockNo,
         buffer: u32,
     ) -> Result<(), WriteError> {
-        let follows = self.row.as_ref().is_some_and(|row| {
-            row.tag.at(block) == Tag::of(relation, block)
-                && row.first.checked_add(self.buffers.len() as u32) == Some(block)
+        let combine = self.options.combine as usize;
+        let follows = self.rows.back().is_some_and(|row| {
+            row.buffers.len() < combine
+                && row.tag.at(block) == Tag::of(relation, block)
+                && row.first.checked_add(row.buffers.len() as u32) == Some(block)
         });
-        if !follows || self.buffers.len() == self.options.combine as usize {
-            self.write_row(backend)?;
+        if !follows {
+            if self.rows.len() >= self.together() {
+                self.write_rows(backend)?;
+            }
             let tag = Tag::of(relation, block);
-            self.row = Some(Row { relation: relation.clone(), tag, first: block });
+            let buffers = Vec::with_capacity(combine);
+            self.rows.push_back(Row { relation: relation.clone(), tag, first: block, buffers });
         }
-        self.buffers.push(buffer);
+        if let Some(row) = self.rows.back_mut() {
+            row.buffers.push(buffer);
+        }
         Ok(())
     }
 
@@ -184,7 +196,7 @@ impl WriteStream {
     /// # Errors
     /// The first error of any write: those pages are as dirty as before.
     pub fn finish(&mut self, backend: &mut Backend) -> Result<WriteStats, WriteError> {
-        self.write_row(backend)?;
+        self.write_rows(backend)?;
         // What a short write leaves comes back here.
         while !self.later.is_empty() || self.writes.in_flight() > 0 {
             for (relation, block, buffer) in std::mem::take(&mut self.later) {
@@ -198,47 +210,69 @@ impl WriteStream {
         self.failure.take().map_or(Ok(self.stats), Err)
     }
 
-    fn write_row(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
-        let Some(Row { relation, mut first, .. }) = self.row.take() else { return Ok(()) };
-        let mut buffers = std::mem::take(&mut self.buffers);
-        let mut left = &buffers[..];
-        while let Some(&buffer) = left.first() {
-            let count = match self.start(backend, &relation, first, left)? {
+    /// Writes submitted, and waited for, at once.
+    fn together(&self) -> usize {
+        (self.options.concurrency as usize / TOGETHER_PART).max(1)
+    }
+
+    fn write_rows(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
+        while !self.rows.is_empty() {
+            if !self.writes.has_idle() {
+                self.wait_for_some(backend)?;
+            }
+            let mut batch = backend.session.batch();
+            let refused = self.issue(&mut batch);
+            drop(batch);
+            if let Some(refused) = refused {
+                self.settle(backend, refused)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts writes of what is gathered as long as there is a place for one; what else stands in the
+    /// way.
+    fn issue(&mut self, session: &mut Session) -> Option<StartWrite> {
+        while self.writes.has_idle()
+            && let Some(mut row) = self.rows.pop_front()
+        {
+            let Row { relation, first, buffers, .. } = &row;
+            let count = match self.start(session, relation, *first, buffers) {
                 StartWrite::Issued { count } => count,
                 StartWrite::Clean => {
                     self.stats.clean += 1;
                     1
                 }
                 StartWrite::Busy if self.options.must => {
-                    self.later.push((relation.clone(), first, buffer));
+                    self.later.push((relation.clone(), *first, buffers[0]));
                     1
                 }
                 StartWrite::Busy => {
                     self.stats.skipped += 1;
                     1
                 }
-                StartWrite::LogFirst(_) | StartWrite::NoHandle => 0,
+                refused => {
+                    self.rows.push_front(row);
+                    return Some(refused);
+                }
             };
-            first += count;
-            left = &left[count as usize..];
+            if (count as usize) < row.buffers.len() {
+                row.first += count;
+                row.buffers.drain(..count as usize);
+                self.rows.push_front(row);
+            }
         }
-        buffers.clear();
-        self.buffers = buffers;
-        Ok(())
+        None
     }
 
-    /// Starts one write, when there is a place for it. What stands in its way but other users of the
-    /// page is out of the way afterwards.
+    /// Starts one write, for which there is a place.
     fn start(
         &mut self,
-        backend: &mut Backend,
+        session: &mut Session,
         relation: &Relation,
         first: BlockNo,
         buffers: &[u32],
-    ) -> Result<StartWrite, WriteError> {
-        while !self.writes.has_idle() {
-            self.wait_for_one(backend)?;
-        }
+    ) -> StartWrite {
         let dirty = Dirty {
             relation,
             tag: Tag::of(relation, first),
@@ -246,33 +280,39 @@ impl WriteStream {
             buffers,
             class: self.options.class,
             needed: if self.options.checkpoint { flag::CHECKPOINT_NEEDED } else { 0 },
+            now: false,
             durable: self.shared.log.durable(),
         };
-        let started = match self.writes.start(&mut backend.session, &dirty) {
-            Ok(started) => started,
+        match self.writes.start(session, &dirty) {
+            Ok(started) => {
+                if matches!(started, StartWrite::Issued { .. }) {
+                    let in_flight = self.writes.in_flight() as u32;
+                    self.stats.writes += 1;
+                    self.stats.in_flight_sum += u64::from(in_flight);
+                    self.stats.in_flight_max = self.stats.in_flight_max.max(in_flight);
+                }
+                started
+            }
             Err(error) => {
                 // Nothing of this run can be written; the rest of the work goes on.
                 self.fail(error);
-                return Ok(StartWrite::Issued { count: buffers.len() as u32 });
+                StartWrite::Issued { count: buffers.len() as u32 }
             }
-        };
-        match started {
-            StartWrite::Issued { .. } => {
-                let in_flight = self.writes.in_flight() as u32;
-                self.stats.writes += 1;
-                self.stats.in_flight_sum += u64::from(in_flight);
-                self.stats.in_flight_max = self.stats.in_flight_max.max(in_flight);
-            }
+        }
+    }
+
+    /// Gets what stands in the way of a write out of it, unless that is somebody who uses the page.
+    fn settle(&mut self, backend: &mut Backend, refused: StartWrite) -> Result<(), WriteError> {
+        match refused {
             StartWrite::LogFirst(lsn) => {
                 backend.session.submit();
                 self.stats.log_flushes += 1;
-                self.shared.log.flush(lsn).map_err(WriteError::Log)?;
+                self.shared.log.flush(lsn).map_err(WriteError::Log)
             }
-            StartWrite::NoHandle if self.writes.in_flight() > 0 => self.wait_for_one(backend)?,
-            StartWrite::NoHandle => backend.wait_for_handle(self.options.class)?,
-            StartWrite::Clean | StartWrite::Busy => {}
+            StartWrite::NoHandle if self.writes.in_flight() > 0 => self.wait_for_one(backend),
+            StartWrite::NoHandle => Ok(backend.wait_for_handle(self.options.class)?),
+            StartWrite::Issued { .. } | StartWrite::Clean | StartWrite::Busy => Ok(()),
         }
-        Ok(started)
     }
 
     /// Writes one page, waiting for whoever uses it. Holds no lock while it waits, but those of writes
@@ -285,7 +325,10 @@ impl WriteStream {
         buffer: u32,
     ) -> Result<(), WriteError> {
         loop {
-            match self.start(backend, relation, block, &[buffer])? {
+            while !self.writes.has_idle() {
+                self.wait_for_one(backend)?;
+            }
+            match self.start(&mut backend.session, relation, block, &[buffer]) {
                 StartWrite::Issued { .. } => return Ok(()),
                 StartWrite::Clean => {
                     self.stats.clean += 1;
@@ -299,7 +342,7 @@ impl WriteStream {
                     self.stats.waits += 1;
                     backend.wait_for_page(buffer)?;
                 }
-                StartWrite::LogFirst(_) | StartWrite::NoHandle => {}
+                refused => self.settle(backend, refused)?,
             }
         }
     }
@@ -344,6 +387,7 @@ impl WriteStream {
                 buffers: &[buffer],
                 class: self.options.class,
                 needed: if self.options.checkpoint { flag::CHECKPOINT_NEEDED } else { 0 },
+                now: false,
                 durable,
             };
             match copies.start_copy(&mut backend.session, &dirty)? {
@@ -371,6 +415,26 @@ impl WriteStream {
                 StartWrite::NoHandle => backend.wait_for_handle(self.options.class)?,
             }
         }
+    }
+
+    /// Waits until so many writes have ended that a submission is worth it.
+    fn wait_for_some(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
+        let (slept, started) = (self.writes.operations.first_done().is_none(), clock::now());
+        backend.session.wait_some(&self.writes.operations, self.together())?;
+        if slept {
+            self.stats.waits += 1;
+            self.stats.wait_time += clock::now().since(started);
+        }
+        while let Some(slot) = self.writes.operations.first_done()
+            && let Some(outcome) = self.writes.operations.take(slot)
+        {
+            let written = self.writes.finish(slot, outcome);
+            self.note(written);
+        }
+        if self.unflushed_blocks >= self.options.flush_after.max(1) {
+            self.flush();
+        }
+        Ok(())
     }
 
     fn wait_for_one(&mut self, backend: &mut Backend) -> Result<(), WriteError> {

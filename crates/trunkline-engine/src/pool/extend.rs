@@ -178,8 +178,16 @@ impl Backend {
         let mut writes = Writes::new(&self.shared, 1, combine);
         while !buffers.is_empty() {
             let class = Class::WriteBack;
-            let dirty =
-                Dirty { relation, tag, first, buffers, class, needed: 0, durable: Lsn(u64::MAX) };
+            let dirty = Dirty {
+                relation,
+                tag,
+                first,
+                buffers,
+                class,
+                needed: 0,
+                now: true,
+                durable: Lsn(u64::MAX),
+            };
             let count = match writes.start(&mut self.session, &dirty)? {
                 StartWrite::Issued { .. } => {
                     let (slot, outcome) = self.session.wait_any(&mut writes.operations)?;

@@ -177,6 +177,8 @@ pub(crate) struct Dirty<'a> {
     pub(crate) class: Class,
     /// Flags that a page must have beside being dirty.
     pub(crate) needed: u64,
+    /// The caller has nothing to do but wait for it: it is not handed over if it is alone.
+    pub(crate) now: bool,
     /// Up to where the log is durable.
     pub(crate) durable: Lsn,
 }
@@ -251,6 +253,7 @@ impl Writes {
         let Some(handle) = session.try_acquire(dirty.class) else {
             return Ok(StartWrite::NoHandle);
         };
+        let handle = if dirty.now { handle.needed_now() } else { handle };
         assert!(shared.frames.are_for(&handle), "a session of another instance than the pool's");
         let io = handle.wait_ref();
         let most = self.combine_max.min(blocks_left) as usize;

@@ -136,6 +136,7 @@ impl Backend {
                 buffers,
                 class: Class::WriteBack,
                 needed: 0,
+                now: false,
                 durable: shared.log.durable(),
             };
             let count = match writes.start(&mut self.session, &dirty)? {
