@@ -170,9 +170,7 @@ impl Cell {
             // The issuer waits for it as well, and is offered it first.
             Site::DeviceJoiner => matches!(self.kind, Kind::Ordered | Kind::Unordered),
             // A poll must come between the result and the helper that is woken for it.
-            Site::DeviceIssuer => {
-                self.local && matches!(self.kind, Kind::Polled | Kind::PolledUnordered)
-            }
+            Site::DeviceIssuer => matches!(self.kind, Kind::Polled | Kind::PolledUnordered),
             // Only beside other reads does a session leave a single read to others.
             Site::Worker | Site::DeviceReaper => {
                 self.concerned != Concerned::Issuer && self.kind == Kind::Single
