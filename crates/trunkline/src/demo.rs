@@ -8,22 +8,27 @@
 //!     sum       cold,   0 1 2 4 workers      pages from the device
 //! ```
 //! The table is a pgbench database's accounts, and what its balances add up to is known without
-//! reading them: every scan must find just that. Cold is what the system says it is: pages are
+//! reading them: every scan must find just that. Then a part of it is copied, changed and written by
+//! checkpoints (see `write`). Cold is what the system says it is: pages are
 //! dropped from both caches before the run, and what stayed is shown. One look at the handles in
 //! flight, in the middle of a run, ends it.
 
 mod report;
 mod run;
+mod write;
+mod write_report;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use trunkline_aio::Aio;
 use trunkline_engine::sample::accounts::{self, Accounts, SCALE_MAX};
 use trunkline_engine::sample::room;
 use trunkline_engine::settings::Settings;
 
 use self::report::Demo;
+use self::write_report::{JsonWrites, Writes};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure, message};
 use crate::interrupt::Interrupt;
@@ -88,10 +93,12 @@ pub(crate) fn run(
     let outcome = make(&aio, &directory, scale, global, &interrupt).and_then(|table| {
         let reused = table.reused;
         let runs = run::Runs::new(&aio, &table, global, settings, &interrupt, buffers)?;
-        Ok((runs.all(args.full)?, reused))
+        let demo = runs.all(args.full)?;
+        let writes = write::run(&aio, &table, settings, &interrupt, runs.pool())?;
+        Ok((demo, writes, reused))
     });
     // What was there before, or is to be kept, stays.
-    let reused = outcome.as_ref().is_ok_and(|(_, reused)| *reused);
+    let reused = outcome.as_ref().is_ok_and(|(_, _, reused)| *reused);
     if !args.keep
         && !reused
         && let Err(error) = accounts::remove(&directory)
@@ -104,16 +111,29 @@ pub(crate) fn run(
         message("warning", "interrupted");
         return Ok(Exit::Interrupted);
     }
-    let (demo, _) = outcome?;
-    show(global, &demo)?;
-    for text in demo.wrong() {
+    let (demo, writes, _) = outcome?;
+    show(global, &demo, &writes)?;
+    for text in demo.wrong().iter().chain(writes.wrong()) {
         message("error", text);
     }
-    Ok(if demo.is_right() { Exit::Good } else { Exit::Findings })
+    let is_right = demo.is_right() && writes.wrong().is_empty();
+    Ok(if is_right { Exit::Good } else { Exit::Findings })
 }
 
-fn show(global: &Global, demo: &Demo) -> Result<(), Failure> {
-    if global.json { output::print_json(&demo.json()) } else { print(&demo.text()) }
+/// For programs: what was read, and beside it what was written.
+#[derive(Serialize)]
+struct Both<R: Serialize> {
+    #[serde(flatten)]
+    reads: R,
+    writes: JsonWrites,
+}
+
+fn show(global: &Global, demo: &Demo, writes: &Writes) -> Result<(), Failure> {
+    if global.json {
+        output::print_json(&Both { reads: demo.json(), writes: writes.json() })
+    } else {
+        print(&(demo.text() + &writes.text()))
+    }
 }
 
 /// The scale that fits the disk.

@@ -20,7 +20,7 @@ use crate::pooled::{JsonResidency, JsonStreams};
 use crate::verify::JsonIo;
 
 /// Characters of the longest bar.
-const BAR_WIDTH: usize = 20;
+pub(super) const BAR_WIDTH: usize = 20;
 
 /// Handles of the snapshot that are shown.
 const HANDLES_SHOWN: usize = 6;
@@ -34,7 +34,7 @@ pub(super) struct Config {
 }
 
 impl Config {
-    fn way(self) -> &'static str {
+    pub(super) fn way(self) -> &'static str {
         if self.direct { "direct" } else { "buffered" }
     }
 }
@@ -371,7 +371,7 @@ fn numbers(row: &Row, fastest: f64) -> Vec<String> {
 }
 
 /// Two digits that count.
-fn seconds(seconds: f64) -> String {
+pub(super) fn seconds(seconds: f64) -> String {
     match seconds {
         ..0.1 => format!("{:.1} ms", seconds * 1e3),
         _ => format!("{seconds:.2} s"),

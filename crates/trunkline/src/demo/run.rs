@@ -72,6 +72,11 @@ impl<'r> Runs<'r> {
         Ok(Runs { aio, table, global, settings, interrupt, pool, expected, slowest })
     }
 
+    /// The pool that all of them share.
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
     /// Runs everything; `full` without regard to time. On an interrupt it returns what there is.
     pub(super) fn all(&self, full: bool) -> Result<Demo, Failure> {
         let pages = self.aio.region().page_kind();
@@ -326,7 +331,7 @@ pub(super) fn method_name(asked: IoMethod, used: MethodKind) -> String {
 
 /// Processor time of all threads of this process, those that the kernel runs for it included.
 #[expect(clippy::disallowed_methods, reason = "a measure of effort that no program may act on")]
-fn cpu_time() -> Duration {
+pub(super) fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }

@@ -373,8 +373,9 @@ fn demo_shows_every_way() {
     );
     assert_eq!(
         out.lines().filter(|line| line.contains("GB/s") || line.contains("MB/s")).count(),
-        6 * 9
+        6 * 9 + 6 * 2
     );
+    assert!(out.contains(": 12 of 12 had each page as it was written."), "{out}");
     assert!(out.contains("48 of 48 sums of abalance are 1345949, as they must be."), "{out}");
     assert!(!home.path().join("table").exists(), "removed afterwards");
 
@@ -386,6 +387,12 @@ fn demo_shows_every_way() {
         (runs.len(), &report["right"], &report["sum"]),
         (54, &true.into(), &1_345_949.into())
     );
+    let checkpoints = report["writes"]["checkpoints"].as_array().expect("checkpoints");
+    assert_eq!((checkpoints.len(), &report["writes"]["right"]), (12, &true.into()));
+    for checkpoint in checkpoints {
+        let blocks = checkpoint["writes"].as_f64().zip(checkpoint["write_size"].as_f64());
+        assert_eq!(blocks.map(|(writes, size)| (writes * size).round()), Some(820.0));
+    }
     for run in runs.iter().filter(|run| run["run"] == "sum cached") {
         assert_eq!((&run["shared_hit_blocks"], &run["sum"]), (&1640.into(), &1_345_949.into()));
     }
