@@ -69,8 +69,15 @@ impl Table {
             return Err(format!("{left} buffers are in use or dirty").into());
         }
         self.accounts.evict()?;
+        self.close();
         self.relation = relation(&self.aio, &self.accounts, direct);
         Ok(())
+    }
+
+    /// Closes the files: some file systems keep those that are open in the folder, under other names,
+    /// when they are removed.
+    fn close(&self) {
+        self.relation.storage().forget(self.relation.locator());
     }
 
     pub(super) fn blocks(&self) -> BlockNo {
@@ -144,6 +151,7 @@ impl Table {
 
 impl Drop for Table {
     fn drop(&mut self) {
+        self.close();
         if let Err(error) = accounts::remove(&self.folder) {
             eprintln!("{} stays: {error}", self.folder.display());
         }
