@@ -4,8 +4,8 @@
 
 use crate::rig::{Rig, Setup, check, check_simulated};
 use std::time::Duration;
-use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
+use trunkline_aio::{Operation, State};
 use trunkline_engine::checkpoint::{
     BackgroundWriter, BackgroundWriterSettings, CheckpointError, CheckpointOptions,
 };
@@ -256,5 +256,45 @@ fn an_extension_that_cannot_write_gives_its_blocks_back() {
         }
         rig.checkpoint(&mut backend).expect("writes");
         assert!((32..first).all(|block| rig.is_on_disk(block, 5)));
+    });
+}
+
+/// Whatever state the handle of a write is in, and whoever brings it further: readers come in, and the
+/// end is what the result says, also for a checkpoint whose session was cancelled meanwhile.
+#[test]
+fn in_every_state_of_the_handle() {
+    check(Setup { blocks: 16, seeds: 1, ..Setup::default() }, |rig| {
+        let states = [State::Defined, State::Staged, State::Submitted, State::CompletedIo];
+        let cases = states.into_iter().flat_map(|state| {
+            [0, libc::EIO, libc::ENOSPC]
+                .into_iter()
+                .flat_map(move |errno| [false, true].map(|cancelled| (state, errno, cancelled)))
+        });
+        for ((state, errno, cancelled), version) in cases.zip(1..) {
+            change_all(rig, version);
+            if errno != 0 {
+                rig.trouble(Operation::Writev, Fault::Error(errno), u64::MAX);
+            }
+            let held = rig.hooks.stop(state, |io| io.operation == Operation::Writev);
+            let mut backend = rig.backend();
+            let canceller = backend.session().canceller();
+            let task = rig.spawn("checkpoint", move |rig| rig.checkpoint(&mut backend).map(drop));
+            held.wait();
+            if cancelled {
+                canceller.cancel();
+            }
+            let mut reader = rig.backend();
+            (0..16).for_each(|block| rig.assert_reads(&mut reader, block, version));
+            held.release();
+            let ended = task.join();
+            let case = format!("{state:?}, errno {errno}, cancelled {cancelled}: {ended:?}");
+            assert!(ended.is_ok() || cancelled || errno != 0, "{case}");
+            assert!(ended.is_err() || errno == 0, "{case}");
+            rig.wait_until("nothing in flight", || rig.aio.handles_in_use() == 0);
+            (0..16).for_each(|block| rig.assert_reads(&mut reader, block, version));
+            rig.no_trouble();
+            rig.checkpoint(&mut reader).expect("writes the rest");
+            assert_all_on_disk(rig, version);
+        }
     });
 }
