@@ -49,11 +49,11 @@ impl WriteThreads {
 
 /// Does it for each item in a thread of its own, or, if there is one item, in this one.
 fn on_each<T: Send>(
-    items: impl ExactSizeIterator<Item = T>,
+    mut items: impl ExactSizeIterator<Item = T>,
     body: &(dyn Fn(T) -> io::Result<()> + Sync),
 ) -> io::Result<()> {
     if items.len() == 1 {
-        return items.map(body).collect();
+        return items.try_for_each(body);
     }
     std::thread::scope(|scope| {
         let threads: Vec<_> = items.map(|item| scope.spawn(move || body(item))).collect();

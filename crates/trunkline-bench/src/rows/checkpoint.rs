@@ -44,7 +44,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
 
 /// What writes the ranges of a reference.
 enum Bare {
-    Ring(WriteRing),
+    Ring(Box<WriteRing>),
     Threads(WriteThreads),
 }
 
@@ -81,7 +81,7 @@ fn compare(
     table.switch(method, direct)?;
     let files = table.files(direct)?;
     let mut bare = match threads {
-        None => Bare::Ring(WriteRing::open(files, depth, length)?),
+        None => Bare::Ring(Box::new(WriteRing::open(files, depth, length)?)),
         Some(threads) => Bare::Threads(WriteThreads::open(files, threads, length)?),
     };
     let (ranges, count) = (ranges(blocks, options.combine), blocks.len());
