@@ -34,7 +34,7 @@ fn last_version(block: u32, steps: u32) -> u32 {
 }
 
 fn run(rig: &Arc<Rig>, sessions: u32) {
-    let steps = if rig.is_simulated() { 24 } else { 300 };
+    let steps = if rig.is_simulated() { 12 } else { 120 };
     if rig.bench.local {
         (0..SESSIONS).for_each(|session| work(rig, session, steps));
     } else {
@@ -51,7 +51,7 @@ fn run(rig: &Arc<Rig>, sessions: u32) {
 
 #[test]
 fn sixteen_buffers() {
-    let setup = Setup { buffers: 16, blocks: BLOCKS, local: true, seeds: 4, ..Setup::default() };
+    let setup = Setup { buffers: 16, blocks: BLOCKS, local: true, seeds: 2, ..Setup::default() };
     check(setup, |rig| run(rig, SESSIONS));
 }
 
@@ -61,7 +61,7 @@ fn thirty_two_buffers_and_few_handles() {
         buffers: 32,
         blocks: BLOCKS,
         local: true,
-        seeds: 4,
+        seeds: 2,
         handles: 8,
         ..Setup::default()
     };
@@ -72,7 +72,7 @@ fn thirty_two_buffers_and_few_handles() {
 #[test]
 fn with_checkpoints_and_the_background_writer() {
     use trunkline_engine::checkpoint::{BackgroundWriter, BackgroundWriterSettings};
-    let setup = Setup { buffers: 16, blocks: BLOCKS, seeds: 4, ..Setup::default() };
+    let setup = Setup { buffers: 16, blocks: BLOCKS, seeds: 2, ..Setup::default() };
     check(setup, |rig| {
         let settings = BackgroundWriterSettings {
             delay: std::time::Duration::from_millis(1),

@@ -160,7 +160,7 @@ fn dropped_with_writes_that_were_not_synced() {
 /// Sessions change a relation until it is gone, checkpoints run all the while.
 #[test]
 fn dropped_while_everybody_uses_others() {
-    check(Setup { buffers: 32, blocks: 32, seeds: 10, ..Setup::default() }, |rig| {
+    check(Setup { buffers: 32, blocks: 32, seeds: 3, ..Setup::default() }, |rig| {
         (1..5).for_each(|number| rig.create(number, 8));
         let tasks: Vec<_> = (1..5)
             .map(|number| {
