@@ -41,21 +41,13 @@ impl Session {
         Ok(Io::new(self, io))
     }
 
-    /// Takes a handle if one can be had now. A task of this session that polls for one keeps standing
-    /// in line, at its end.
+    /// Takes a handle if one can be had now. A task of this session that polled for one has lost its
+    /// place in line, and polls again if it still wants one.
     pub fn try_acquire(&mut self, class: Class) -> Option<Io<'_>> {
-        let queued = self.queued;
         self.leave_queue();
         self.prepare_acquire();
-        let io = self.take_handle(class);
-        if let Some(class) = queued {
-            self.enter_queue(class);
-            // Freed while it stood nowhere: nobody has told the task.
-            if self.core.free.in_use() < self.core.capacity.limit(class) {
-                self.slot().event.signal();
-            }
-        }
-        Some(Io::new(self, io?))
+        let io = self.take_handle(class)?;
+        Some(Io::new(self, io))
     }
 
     /// Stands in line for a free handle; one that stands there keeps its place. A session held by
