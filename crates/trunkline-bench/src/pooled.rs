@@ -148,7 +148,7 @@ impl Pooled {
     pub(crate) fn count(&mut self, source: impl BlockSource) -> Result<Tally> {
         let before = self.pool.total();
         scan(&mut self.backends[0], &self.relation, source, self.setup.options(), false)?;
-        Ok(difference(&before, &self.pool.total()))
+        Ok(self.pool.total().since(&before))
     }
 
     /// The sessions, and how their streams read.
@@ -203,18 +203,4 @@ fn expect(read: u64, wanted: u64) -> Result<()> {
         return Err(format!("the streams handed out {read} pages of {wanted}").into());
     }
     Ok(())
-}
-
-/// What was counted in between.
-pub(crate) fn difference(before: &Tally, after: &Tally) -> Tally {
-    Tally {
-        hits: after.hits - before.hits,
-        joins: after.joins - before.joins,
-        reads: after.reads - before.reads,
-        read_blocks: after.read_blocks - before.read_blocks,
-        evictions: after.evictions - before.evictions,
-        reuses: after.reuses - before.reuses,
-        waits: after.waits - before.waits,
-        ..Tally::default()
-    }
 }

@@ -165,7 +165,7 @@ pub fn sum(
         blocks: outline.blocks,
         strategy: found.strategy.unwrap_or(Strategy::Normal),
         streams: found.streams,
-        counts: difference(&pool.total(), &before),
+        counts: pool.total().since(&before),
         warnings: found.warnings,
         warnings_lost: found.warnings_lost,
         elapsed: outline.reading,
@@ -294,21 +294,5 @@ impl Scan {
         }
         job.count(unseen, unseen);
         Ok(())
-    }
-}
-
-/// What was counted between two looks.
-pub(crate) fn difference(after: &Tally, before: &Tally) -> Tally {
-    Tally {
-        hits: after.hits - before.hits,
-        joins: after.joins - before.joins,
-        reads: after.reads - before.reads,
-        read_blocks: after.read_blocks - before.read_blocks,
-        evictions: after.evictions - before.evictions,
-        reuses: after.reuses - before.reuses,
-        waits: after.waits - before.waits,
-        wait_nanos: after.wait_nanos - before.wait_nanos,
-        device_nanos: after.device_nanos - before.device_nanos,
-        checksum_failures: after.checksum_failures - before.checksum_failures,
     }
 }

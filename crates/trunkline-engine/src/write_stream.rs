@@ -358,7 +358,7 @@ impl WriteStream {
     ) -> Result<bool, WriteError> {
         if self.copies.is_none() {
             let mut copies = Writes::new(&self.shared, 1, 1);
-            let lease = backend.lease_frame();
+            let lease = backend.session.lease(1);
             if let (Some(lease), Some(memory)) = (lease, copies.operations.memory(0)) {
                 memory.push(lease);
                 self.copies = Some(copies);

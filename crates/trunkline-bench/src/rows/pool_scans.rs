@@ -6,7 +6,7 @@ use crate::Result;
 use crate::data::Data;
 use crate::handles::Setup;
 use crate::pairs::Pairs;
-use crate::pooled::{PoolSetup, Pooled, difference};
+use crate::pooled::{PoolSetup, Pooled};
 use crate::report::{Line, Report, Target};
 use crate::work::{Done, Work};
 use std::cell::RefCell;
@@ -51,7 +51,7 @@ fn compare(
         let mut pooled = pooled.borrow_mut();
         let before = pooled.pool.total();
         let done = pooled.run_parts(&vec![whole.clone(); sessions])?;
-        let counted = difference(&before, &pooled.pool.total());
+        let counted = pooled.pool.total().since(&before);
         let hits = blocks * (sessions as u64 - 1);
         if (counted.read_blocks, counted.hits) != (blocks, hits) {
             return Err(format!("{counted:?}, expected {blocks} blocks and {hits} hits").into());

@@ -39,7 +39,7 @@ pub struct Backend {
     kind: BackendType,
     policy: Policy,
     reads: Reads,
-    tally: Tally,
+    pub(super) tally: Tally,
     /// Where the tally belongs.
     cell: Option<(IoKey, Arc<Cell>)>,
     warnings: Vec<ReadWarning>,
@@ -280,11 +280,6 @@ impl Backend {
         waited
     }
 
-    /// A tally for counts that belong to no kind of reading.
-    pub(super) fn uncounted(&self) -> Tally {
-        Tally::default()
-    }
-
     /// Sleeps until some buffer may be had, after starting to write some if none could be.
     pub(crate) fn wait_for_buffer(&mut self) -> Result<(), ReadError> {
         let (shared, id) = (Arc::clone(&self.shared), self.session.id());
@@ -415,11 +410,6 @@ impl Backend {
         let waited = self.wait_for_lock(pin, LockMode::Exclusive, false);
         shared.unpin(buffer);
         waited
-    }
-
-    /// A frame of the instance's region beside the pool's, if there is one.
-    pub(crate) fn lease_frame(&self) -> Option<trunkline_aio::Lease> {
-        self.session.lease(1)
     }
 
     /// Counts from now on for this relation.

@@ -52,6 +52,8 @@ impl Backend {
     ) -> Result<Vec<Pin>, WriteError> {
         assert!(count > 0, "a relation made longer by no block");
         self.shared.allow_writes(relation.storage());
+        // Pages that go for new ones are evictions too.
+        self.count_for(relation);
         let (shared, id) = (Arc::clone(&self.shared), self.session.id());
         self.book().map_err(not_a_read)?;
         let limiter = &shared.limiter;
@@ -60,7 +62,7 @@ impl Backend {
         let mut taken = Vec::with_capacity(booked as usize);
         let give_back = |count: u32| limiter.unpin(id, count, &shared.notifiers);
         while taken.is_empty() {
-            shared.take_empty(booked, None, &mut self.uncounted(), &mut taken);
+            shared.take_empty(booked, None, &mut self.tally, &mut taken);
             if taken.is_empty()
                 && let Err(error) = self.wait_for_buffer()
             {

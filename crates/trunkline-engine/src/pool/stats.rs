@@ -103,6 +103,11 @@ macro_rules! counters {
             pub fn add(&mut self, other: &Tally) {
                 $(self.$name += other.$name;)*
             }
+
+            /// What was counted since `before`, an earlier reading of the same counts.
+            pub fn since(&self, before: &Tally) -> Tally {
+                Tally { $($name: self.$name - before.$name,)* }
+            }
         }
 
         impl Cell {

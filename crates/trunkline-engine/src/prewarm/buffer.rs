@@ -22,7 +22,6 @@ use crate::pool::{
 };
 use crate::read_stream::{BlockSource, ReadStream, StreamOptions, StreamStats};
 use crate::scan::{Body, End, IoSummary, Job, JobError, Observer, ReadOptions, Visitor};
-use crate::seq_scan::difference;
 use crate::settings::Settings;
 use crate::storage::{Relation, Storage, StorageError};
 
@@ -146,7 +145,7 @@ pub fn into_pool(
 fn counted_since(pool: &Pool, before: &BTreeMap<IoKey, Tally>) -> Vec<(IoKey, Tally)> {
     let counts = pool.counts().into_iter().map(|(key, after)| {
         let before = before.get(&key).copied().unwrap_or_default();
-        (key, difference(&after, &before))
+        (key, after.since(&before))
     });
     counts.filter(|(_, tally)| *tally != Tally::default()).collect()
 }
