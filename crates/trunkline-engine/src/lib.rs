@@ -14,7 +14,12 @@
 //! - [`write_stream`]: changed pages in, combined writes in flight;
 //! - [`checkpoint`]: checkpoints, and the two threads that write before anybody has to;
 //! - [`scan`]: reading many files whole, in any order, through a small window of pages;
+//! - [`transactions`]: which transactions committed: the commit log and multixacts of a cluster;
+//! - [`heap`]: the rows of a table through the pool, and their TOASTed values;
+//! - [`btree`]: searching and walking B-tree indexes through the pool;
+//! - [`catalog`]: what a cluster holds: databases, schemas, relations, columns, types, indexes;
 //! - [`seq_scan`]: summing a column of a table through the pool, with parallel workers;
+//! - [`copy`]: rows as `COPY` prints them;
 //! - [`verify`]: checking every page of a directory;
 //! - [`prewarm`]: relations into the pool or into the operating system's cache;
 //! - [`sample`]: relation files with valid pages, for demonstrations.
@@ -51,7 +56,22 @@ pub mod checkpoint;
 pub mod scan;
 
 #[cfg(not(loom))]
+pub mod transactions;
+
+#[cfg(not(loom))]
+pub mod heap;
+
+#[cfg(not(loom))]
+pub mod btree;
+
+#[cfg(not(loom))]
+pub mod catalog;
+
+#[cfg(not(loom))]
 pub mod seq_scan;
+
+#[cfg(not(loom))]
+pub mod copy;
 
 #[cfg(not(loom))]
 pub mod verify;

@@ -18,21 +18,34 @@
 
 #![forbid(unsafe_code)]
 
+pub mod align;
+pub mod btree;
 mod bytes;
+pub mod catalog;
 pub mod check;
 pub mod checksum;
+pub mod compress;
 pub mod control;
+pub mod free_space;
 pub mod heap_page;
 pub mod heap_sum;
 pub mod heap_tuple;
 pub mod ids;
 pub mod kind;
 pub mod page;
+pub mod relmap;
 mod row;
 pub mod segment;
+pub mod sequence;
 #[cfg(test)]
 mod test_data;
+pub mod transactions;
+pub mod tuple;
+pub mod types;
+pub mod varlena;
+pub mod visibility_map;
 
+pub use align::Align;
 pub use check::{CheckOptions, Finding, PageVerdict, Verdict, check_page, verify_page};
 pub use checksum::page_checksum;
 pub use control::{ClusterState, ControlError, ControlFile, PgVersion};

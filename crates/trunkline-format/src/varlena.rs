@@ -1,0 +1,3 @@
+//! Values of variable length as a row stores them: headers, compressed values, pointers to TOAST.
+//!
+//! Little-endian layouts only.
