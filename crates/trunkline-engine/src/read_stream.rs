@@ -30,20 +30,21 @@
 //!   wait for something else; the stream reads it again when asked.
 
 mod distance;
+mod ends;
 mod look_ahead;
+mod options;
 mod pace;
 mod queue;
 mod source;
 mod stats;
+mod wait;
 
+pub use options::StreamOptions;
 pub use source::{BlockList, BlockRange, BlockSource, ParallelRange};
 pub use stats::StreamStats;
 
-use crate::pool::read::{BlockEnd, Reads, error_of};
-use crate::pool::{
-    Backend, Cell, PinRef, Policy, ReadError, ReadWarning, Ring, Shared, Strategy, Tag, Tally, flag,
-};
-use crate::settings::Settings;
+use crate::pool::read::Reads;
+use crate::pool::{Backend, Cell, PinRef, Policy, ReadError, Ring, Shared, Tag, Tally};
 use crate::storage::Relation;
 use distance::Distances;
 use pace::Pace;
@@ -51,66 +52,11 @@ use queue::{Queue, State};
 use std::collections::VecDeque;
 use std::fmt;
 use std::task::{Context, Poll, ready};
+use trunkline_aio::WaitRef;
 use trunkline_aio::clock::{self, Time};
 use trunkline_aio::sync::Arc;
-use trunkline_aio::{Cancelled, Class, Outcome, WaitRef};
-use trunkline_format::{BlockNo, segment::segment_of};
-
-/// How a stream reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StreamOptions {
-    /// Reads in flight at most (`effective_io_concurrency`), 0 to 1000; 0 reads when a page is
-    /// wanted, in the consumer's thread.
-    pub concurrency: u32,
-    /// Blocks of one read at most (`io_combine_limit`), 1 to 128.
-    pub combine: u32,
-    /// Hand out whichever page is ready, where the order cannot show.
-    pub unordered: bool,
-    /// Everything will be read: no slow start.
-    pub full: bool,
-    /// Blocks mostly follow each other: leave it to the system, under `sync`, to see that.
-    pub sequential: bool,
-    /// Bulk work goes round in a few buffers.
-    pub strategy: Strategy,
-    /// What reads ahead are counted as.
-    pub class: Class,
-}
-
-impl StreamOptions {
-    /// As the settings say, in order, with a slow start.
-    pub fn of(settings: &Settings) -> Self {
-        Self {
-            concurrency: settings.effective_io_concurrency(),
-            combine: settings.io_combine_limit(),
-            ..Self::default()
-        }
-    }
-
-    /// For maintenance work: its own concurrency, and no slow start.
-    pub fn maintenance(settings: &Settings) -> Self {
-        Self {
-            concurrency: settings.maintenance_io_concurrency(),
-            full: true,
-            class: Class::Maintenance,
-            ..Self::of(settings)
-        }
-    }
-}
-
-impl Default for StreamOptions {
-    /// PostgreSQL's defaults: 16 reads of up to 16 blocks.
-    fn default() -> Self {
-        Self {
-            concurrency: 16,
-            combine: 16,
-            unordered: false,
-            full: false,
-            sequential: false,
-            strategy: Strategy::Normal,
-            class: Class::LookAhead,
-        }
-    }
-}
+use trunkline_format::BlockNo;
+use wait::Blocked;
 
 /// See the module.
 pub struct ReadStream<S: BlockSource> {
@@ -178,23 +124,6 @@ enum Step {
     Page,
     End,
     Blocked(Blocked),
-}
-
-/// Why nothing can be handed out now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Blocked {
-    /// A read of this stream.
-    Own(usize),
-    /// Any read of this stream.
-    Any,
-    /// Somebody's read.
-    Joined(WaitRef),
-    /// No pin is granted.
-    Pin,
-    /// Every buffer is pinned.
-    Buffer,
-    /// Every handle is in use.
-    Handle,
 }
 
 /// A page at hand, until the stream is asked for the next one.
@@ -335,24 +264,6 @@ impl<S: BlockSource> ReadStream<S> {
         }
     }
 
-    /// Gives up the place in a queue that an earlier poll has taken.
-    fn leave_queue(&mut self) {
-        match self.queued.take() {
-            Some(Blocked::Pin) => self.shared.limiter.waiting.remove(self.session),
-            Some(Blocked::Buffer) => self.shared.hungry.remove(self.session),
-            _ => {}
-        }
-    }
-
-    /// A polled consumer gets what it waited for, if it had to wait.
-    fn count_polled_wait(&mut self) {
-        if let Some(since) = self.blocked_since.take() {
-            self.tally.waits += 1;
-            let nanos = u64::try_from(clock::now().since(since).as_nanos());
-            self.tally.wait_nanos += nanos.unwrap_or(u64::MAX);
-        }
-    }
-
     /// Gives back every pin that was taken ahead, the page at hand included, and forgets nothing:
     /// what was let go of is read again when its turn comes. For a consumer that has to wait for
     /// something else for long.
@@ -461,217 +372,6 @@ impl<S: BlockSource> ReadStream<S> {
                     }
                 }
                 State::Taken => unreachable!("the front of the queue was taken"),
-            }
-        }
-    }
-
-    /// The entry of an unordered stream that is nearest to being handed out.
-    fn first_usable(&mut self) -> usize {
-        let ready = self.ready.pop_front().or_else(|| {
-            let done = self.reads.operations.first_done()?;
-            Some(self.flights[done]?.first)
-        });
-        ready.map_or(0, |sequence| (sequence - self.queue.sequence(0)) as usize)
-    }
-
-    fn forget_duplicates(&mut self) {
-        if std::mem::take(&mut self.duplicates) > 0 {
-            self.queue.iter_mut().for_each(|entry| entry.duplicate = false);
-        }
-    }
-
-    /// An entry's pin is no longer one of those taken ahead.
-    fn unpinned(&mut self, at: usize) {
-        self.pinned -= 1;
-        if std::mem::take(&mut self.queue.at_mut(at).duplicate) {
-            self.duplicates -= 1;
-        }
-    }
-
-    /// Makes a ready entry the page at hand.
-    fn take(&mut self, at: usize) {
-        self.unpinned(at);
-        let (State::Ready { buffer }, block, Some(data)) = self.queue.take(at) else {
-            unreachable!("an entry taken that was not ready");
-        };
-        self.current = Some(Current { buffer, block, data });
-        self.stats.pages += 1;
-        let pinned = self.pinned + 1;
-        self.stats.distance_sum += u64::from(pinned);
-        self.stats.distance_max = self.stats.distance_max.max(pinned);
-    }
-
-    /// A read of this stream has ended.
-    fn read_ended(&mut self, backend: &mut Backend, slot: usize, outcome: Outcome) {
-        let (shared, session) = (Arc::clone(&self.shared), self.session);
-        let Some(flight) = self.flights[slot].take() else {
-            // Let go of while it was under way: its pins are given back already.
-            self.let_go_reads -= 1;
-            self.reads.finish(slot, outcome, &mut self.tally, |_, _, _| {});
-            return;
-        };
-        let waited = flight.waited || std::mem::take(&mut self.any);
-        let (queue, relation) = (&mut self.queue, &self.relation);
-        let (ready, unordered) = (&mut self.ready, self.options.unordered);
-        let pinned = &mut self.pinned;
-        let mut sequence = flight.first;
-        self.reads.finish(slot, outcome, &mut self.tally, |block, buffer, end| {
-            let entry = queue.by_sequence(sequence);
-            let state = match &end {
-                BlockEnd::Valid => State::Ready { buffer },
-                BlockEnd::Warning { zeroed, verdict } => {
-                    let path = relation.path(segment_of(block).0);
-                    let (zeroed, verdict) = (*zeroed, *verdict);
-                    backend.warn(ReadWarning { path, block, zeroed, verdict });
-                    State::Ready { buffer }
-                }
-                BlockEnd::Unread => State::Unread { advised: false },
-                BlockEnd::Failed { alone: false, .. } => {
-                    entry.alone = true;
-                    State::Unread { advised: false }
-                }
-                BlockEnd::Bad(_) | BlockEnd::Failed { .. } | BlockEnd::Short { .. } => {
-                    match error_of(relation, block, &end) {
-                        Some(error) => State::Failed(Box::new(error)),
-                        None => State::Unread { advised: false },
-                    }
-                }
-            };
-            if matches!(state, State::Ready { .. }) {
-                if unordered {
-                    ready.push_back(sequence);
-                }
-            } else {
-                shared.release(buffer, session);
-                *pinned -= 1;
-            }
-            entry.state = state;
-            sequence += 1;
-        });
-        self.pace.read_ended();
-        self.distances.read_ended(waited);
-        self.stats.waits += u64::from(waited);
-    }
-
-    /// Somebody's read that brings an entry's page has ended.
-    fn join_ended(&mut self, at: usize) {
-        let State::Joined { buffer, .. } = self.queue.at(at).state else { return };
-        if self.shared.word(buffer).load().has(flag::VALID) {
-            self.tally.hits += 1;
-            self.tally.joins += 1;
-            self.queue.at_mut(at).state = State::Ready { buffer };
-            if self.options.unordered {
-                self.ready.push_back(self.queue.sequence(at));
-            }
-        } else {
-            // It failed for them; that says nothing about us.
-            self.shared.release(buffer, self.session);
-            self.unpinned(at);
-            self.queue.at_mut(at).state = State::Unread { advised: false };
-        }
-    }
-
-    /// Sleeps.
-    fn wait(&mut self, backend: &mut Backend, blocked: Blocked) -> Result<(), ReadError> {
-        backend.swap_tally(&mut self.tally);
-        let waited = self.wait_uncounted(backend, blocked);
-        backend.swap_tally(&mut self.tally);
-        waited
-    }
-
-    fn wait_uncounted(&mut self, backend: &mut Backend, blocked: Blocked) -> Result<(), ReadError> {
-        match blocked {
-            Blocked::Own(slot) => {
-                let again = match &mut self.flights[slot] {
-                    Some(flight) => std::mem::replace(&mut flight.waited, true),
-                    None => true,
-                };
-                let group = self.pace.group() as usize;
-                let in_flight = self.reads.in_flight();
-                let operations = &mut self.reads.operations;
-                if !again && group > 1 && group < in_flight {
-                    return Ok(backend
-                        .timed(|backend| (true, backend.session.wait_some(operations, group)))?);
-                }
-                let outcome =
-                    backend.timed(|backend| (true, backend.session.wait(operations, slot)))?;
-                // Into the tally that counts for this stream.
-                backend.swap_tally(&mut self.tally);
-                self.read_ended(backend, slot, outcome);
-                backend.swap_tally(&mut self.tally);
-            }
-            Blocked::Any => {
-                let operations = &mut self.reads.operations;
-                let (slot, outcome) =
-                    backend.timed(|backend| (true, backend.session.wait_any(operations)))?;
-                self.any = true;
-                backend.swap_tally(&mut self.tally);
-                self.read_ended(backend, slot, outcome);
-                backend.swap_tally(&mut self.tally);
-            }
-            Blocked::Joined(io) => {
-                self.join_waited();
-                backend.join(io)?;
-            }
-            Blocked::Pin => {
-                backend.book()?;
-                self.reserve = true;
-            }
-            Blocked::Buffer => backend.wait_for_buffer()?,
-            Blocked::Handle => backend.wait_for_handle(Class::Foreground)?,
-        }
-        Ok(())
-    }
-
-    /// Somebody's read was not fast enough: look further ahead, as after one of our own.
-    fn join_waited(&mut self) {
-        self.stats.waits += 1;
-        self.distances.read_ended(true);
-    }
-
-    fn poll_wait(
-        &mut self,
-        context: &mut Context<'_>,
-        backend: &mut Backend,
-        blocked: Blocked,
-    ) -> Poll<Result<(), ReadError>> {
-        let operations = &mut self.reads.operations;
-        match blocked {
-            Blocked::Own(slot) => {
-                if let Some(flight) = &mut self.flights[slot] {
-                    flight.waited = true;
-                }
-                let outcome = ready!(backend.session.poll(context, operations, slot))?;
-                self.read_ended(backend, slot, outcome);
-                Poll::Ready(Ok(()))
-            }
-            Blocked::Any => {
-                self.any = true;
-                let (slot, outcome) = ready!(backend.session.poll_any(context, operations))?;
-                self.read_ended(backend, slot, outcome);
-                Poll::Ready(Ok(()))
-            }
-            Blocked::Joined(io) => {
-                if self.joined.replace(io) != Some(io) {
-                    self.join_waited();
-                }
-                backend.session.poll_join(context, io).map_err(ReadError::from)
-            }
-            Blocked::Pin => {
-                let polled = backend.poll_book(context);
-                self.queued = polled.is_pending().then_some(blocked);
-                ready!(polled)?;
-                self.reserve = true;
-                Poll::Ready(Ok(()))
-            }
-            Blocked::Buffer => {
-                let polled = backend.poll_for_buffer(context);
-                self.queued = polled.is_pending().then_some(blocked);
-                polled
-            }
-            Blocked::Handle => {
-                let acquired = backend.session.poll_acquire(context, Class::Foreground);
-                acquired.map(|acquired| acquired.map(drop).map_err(|Cancelled| Cancelled.into()))
             }
         }
     }
