@@ -64,6 +64,35 @@ impl fmt::Display for Oid {
     }
 }
 
+/// The place of a row version: a block of its table and a line pointer in it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Tid {
+    /// The block.
+    pub block: BlockNo,
+    /// The 1-based number of the line pointer; 0 points at nothing.
+    pub item: u16,
+}
+
+impl Tid {
+    /// Bytes of a stored tid.
+    pub const SIZE: usize = 6;
+
+    /// As it is stored: the block's upper half, its lower half, the item, each a little-endian u16.
+    pub fn from_bytes(bytes: [u8; Self::SIZE]) -> Self {
+        let [a, b, c, d, e, f] = bytes;
+        let (high, low) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
+        let block = u32::from(high) << 16 | u32::from(low);
+        Self { block, item: u16::from_le_bytes([e, f]) }
+    }
+}
+
+/// `(block,item)`, as PostgreSQL writes it.
+impl fmt::Display for Tid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({},{})", self.block, self.item)
+    }
+}
+
 /// Which of a relation's parallel files.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Fork {

@@ -52,7 +52,7 @@ pub use control::{ClusterState, ControlError, ControlFile, PgVersion};
 pub use heap_page::HeapPageBuilder;
 pub use heap_sum::{FixedColumn, PageSum, sum_int4};
 pub use heap_tuple::{HeapTuple, Visible, heap_rows};
-pub use ids::{BLOCK_SIZE, BlockNo, Fork, Lsn, Oid, PageBytes, SEGMENT_BLOCKS};
+pub use ids::{BLOCK_SIZE, BlockNo, Fork, Lsn, Oid, PageBytes, SEGMENT_BLOCKS, Tid};
 pub use kind::PageKind;
 pub use page::{LinePointer, LinePointerFlags, PageHeader};
 pub use row::Row;
