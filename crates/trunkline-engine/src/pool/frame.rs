@@ -5,6 +5,7 @@
 //!   who                         by what right                                  what they get
 //!   a session that reads        shared or share-exclusive lock, page valid     &PageBytes
 //!   a session that changes      exclusive lock, page valid                     &mut PageBytes
+//!   a reader that sets hints    the same, for a moment, upgraded from its own  &mut PageBytes
 //!   the kernel, or an executor  the read claimed for this I/O, page not valid  the frame
 //!   a completion callback       the same I/O, now complete                     &mut PageBytes
 //!   who starts a write          exclusive lock, taken with the write's claim   &mut PageBytes
@@ -88,6 +89,47 @@ impl<'p> Page<'p> {
             TryLock::Locked => Ok(Self { shared, buffer, mode }),
             refused => Err(refused),
         }
+    }
+}
+
+impl Page<'_> {
+    /// Lets a reader note in the page what everybody could find out again: hint bits. At once or not
+    /// at all: false, and nothing is changed, if anybody else looks at the page, if it is being written,
+    /// or if its cluster is only read. A hint that could not be set is set by a later reader.
+    ///
+    /// The page is then to be written, without a record in the log: its position there stays as it is,
+    /// and losing the hint in a crash is no loss. What a torn write of it would do is another matter:
+    /// with checksums, whoever keeps a log must have put the whole page into it since the checkpoint's
+    /// beginning before the first hint is set (PostgreSQL's `wal_log_hints`).
+    ///
+    /// PostgreSQL 19 sets hints under a share-exclusive lock, beside readers. References to the bytes
+    /// that other readers hold allow no change at all here, so who sets a hint must be alone.
+    pub fn try_set_hints(&mut self, set: impl FnOnce(&mut PageBytes)) -> bool {
+        let (shared, buffer, mode) = (self.shared, self.buffer, self.mode);
+        let cluster = shared.buffers[buffer as usize].tag().cluster();
+        if !shared.is_writable(cluster) || !shared.word(buffer).try_upgrade(mode) {
+            return false;
+        }
+        let upgraded = Upgraded { shared, buffer, mode };
+        shared.word(buffer).mark_dirty();
+        // SAFETY: the exclusive lock on a valid page until `upgraded` goes: no other lock is held, no
+        // I/O is under way, and &mut self says that no reference of our own is left.
+        set(unsafe { &mut *shared.frames.page(buffer) });
+        drop(upgraded);
+        true
+    }
+}
+
+/// A reader's lock that is exclusive for a moment. Dropping it, also by a panic, makes it what it was.
+struct Upgraded<'p> {
+    shared: &'p Shared,
+    buffer: u32,
+    mode: LockMode,
+}
+
+impl Drop for Upgraded<'_> {
+    fn drop(&mut self) {
+        self.shared.downgrade(self.buffer, self.mode);
     }
 }
 

@@ -190,6 +190,12 @@ impl Shared {
         }
     }
 
+    pub(crate) fn downgrade(&self, buffer: u32, mode: LockMode) {
+        if self.word(buffer).downgrade(mode) {
+            self.waiting.notify(buffer, &self.notifiers);
+        }
+    }
+
     /// Whether a buffer could be had by trying again.
     pub(crate) fn has_unpinned(&self) -> bool {
         self.buffers.iter().any(|descriptor| {

@@ -453,6 +453,28 @@ impl BufferWord {
         !seen.any(mode.conflicts()) && (!cleanup || seen.pins() == 1)
     }
 
+    /// Turns a reader's lock into the exclusive one if nobody else holds any and no I/O is under way:
+    /// at once or not at all, so two that want it cannot wait for each other.
+    pub(crate) fn try_upgrade(&self, mode: LockMode) -> bool {
+        let upgraded = self.update(|word| {
+            let alone = word & (SHARES | SHARE_EXCLUSIVE | EXCLUSIVE) == mode.unit();
+            let free = alone && !Seen(word).any(flag::IO_IN_PROGRESS);
+            free.then(|| word - mode.unit() + EXCLUSIVE)
+        });
+        upgraded.is_ok()
+    }
+
+    /// Gives the exclusive lock back for what it was before [`BufferWord::try_upgrade`]. True: somebody
+    /// waits for that, wake them.
+    pub(crate) fn downgrade(&self, mode: LockMode) -> bool {
+        let downgraded = self.update(|word| {
+            let held = word & EXCLUSIVE != 0;
+            held.then(|| (word - EXCLUSIVE + mode.unit()) & !flag::WAITERS)
+        });
+        assert!(downgraded.is_ok(), "a content lock given back twice");
+        downgraded.is_ok_and(|(old, _)| old.has(flag::WAITERS))
+    }
+
     /// Unlocks. True: somebody waits for that, wake them.
     pub(crate) fn unlock(&self, mode: LockMode) -> bool {
         let unlocked = self.update(|word| {
@@ -495,6 +517,11 @@ fn check(old: u64, new: u64) {
     assert!(!after.has(flag::VALID) || after.has(flag::TAG_VALID));
     assert!(!after.has(flag::DIRTY) || after.has(flag::VALID));
     assert!(!after.is_locked() || after.pins() > 0, "a lock without a pin");
+    // What is to be written was changed by who had it for himself, or is a page that is new.
+    let made_dirty = after.has(flag::DIRTY) && !before.has(flag::DIRTY);
+    let by_right = before.is_exclusive() || !before.has(flag::VALID);
+    assert!(!made_dirty || by_right, "a page changed without the exclusive lock");
+    assert!(!after.has(flag::CHECKPOINT_NEEDED) || after.has(flag::DIRTY));
 }
 
 #[cfg(all(test, not(loom)))]
@@ -566,6 +593,41 @@ mod tests {
             word.unlock(held);
             assert!(!word.load().is_locked());
         }
+    }
+
+    #[test]
+    fn a_reader_gets_the_page_for_itself_only_when_it_is_alone() {
+        use LockMode::*;
+        for mode in [Shared, ShareExclusive] {
+            let word = filled();
+            word.pin(1);
+            assert_eq!(word.try_lock(mode), TryLock::Locked);
+            assert!(word.try_upgrade(mode), "{mode:?}, alone");
+            assert_eq!(word.try_lock(Shared), TryLock::Busy);
+            word.mark_dirty();
+            word.announce_waiter();
+            assert!(word.downgrade(mode), "who came meanwhile is told");
+            assert_eq!(word.try_lock(Shared), TryLock::Locked);
+            assert!(!word.try_upgrade(mode), "{mode:?} beside another reader");
+            word.unlock(Shared);
+            if mode == Shared {
+                assert_eq!(word.start_write_of_copy(0), StartWrite::Claimed);
+                assert!(!word.try_upgrade(mode), "while its copy is made and written");
+                word.finish_write(WriteEnd::Written);
+            }
+            word.unlock(mode);
+        }
+        let word = filled();
+        word.pin(1);
+        word.try_lock(Exclusive);
+        word.mark_dirty();
+        word.unlock(Exclusive);
+        assert_eq!(word.start_write(0), StartWrite::Claimed);
+        word.begin_write();
+        assert_eq!(word.try_lock(Shared), TryLock::Locked);
+        assert!(!word.try_upgrade(Shared), "while it is being written");
+        word.finish_write(WriteEnd::Written);
+        assert!(word.try_upgrade(Shared), "the write is over");
     }
 
     #[test]
@@ -673,6 +735,49 @@ mod loom_tests {
                 word.unlock(LockMode::Shared);
             }
             drop(other.join());
+            assert!(!word.load().is_locked());
+        });
+    }
+
+    /// A reader that changes a hint never does so while the page is being written, and what it has
+    /// changed is to be written.
+    #[test]
+    fn loom_a_hint_is_not_set_under_a_write() {
+        loom::model(|| {
+            let word = filled();
+            word.pin(1);
+            assert_eq!(word.try_lock(LockMode::Exclusive), TryLock::Locked);
+            word.mark_dirty();
+            word.unlock(LockMode::Exclusive);
+            word.unpin();
+            let bytes = Arc::new(AtomicU64::new(0));
+            let (theirs, seen) = (Arc::clone(&word), Arc::clone(&bytes));
+            let reader = loom::thread::spawn(move || {
+                theirs.pin(1);
+                let mut set = false;
+                if theirs.try_lock(LockMode::Shared) == TryLock::Locked {
+                    set = theirs.try_upgrade(LockMode::Shared);
+                    if set {
+                        theirs.mark_dirty();
+                        seen.fetch_add(1, Ordering::Relaxed);
+                        theirs.downgrade(LockMode::Shared);
+                    }
+                    theirs.unlock(LockMode::Shared);
+                }
+                theirs.unpin();
+                set
+            });
+            let mut written = None;
+            if word.start_write(0) == StartWrite::Claimed {
+                let begun = bytes.load(Ordering::Relaxed);
+                word.begin_write();
+                assert_eq!(bytes.load(Ordering::Relaxed), begun);
+                word.finish_write(WriteEnd::Written);
+                written = Some(begun);
+            }
+            let set = reader.join().unwrap_or(false);
+            let expected = set && written != Some(1) || written.is_none();
+            assert_eq!(word.load().has(flag::DIRTY), expected);
             assert!(!word.load().is_locked());
         });
     }

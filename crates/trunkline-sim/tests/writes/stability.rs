@@ -3,6 +3,7 @@
 
 use crate::rig::{Rig, Setup, Task, check, is_version};
 use trunkline_aio::sync::Arc;
+use trunkline_format::PageBytes;
 use trunkline_sim::Gate;
 
 fn start_checkpoint(rig: &Arc<Rig>) -> Task<()> {
@@ -90,6 +91,83 @@ fn pages_that_change_all_the_time_are_written_whole() {
         tasks.into_iter().for_each(Task::join);
         assert!(rig.watch.seen() > 0);
     });
+}
+
+/// Says of the page's one row that its inserter has committed, or takes that back.
+fn change_hint(bytes: &mut PageBytes) {
+    let row = usize::from(u16::from_le_bytes([bytes[14], bytes[15]]));
+    bytes[row + 21] ^= 1;
+}
+
+#[test]
+fn hints_wait_for_nobody_and_nobody_is_disturbed_by_them() {
+    check(Setup::default(), |rig| {
+        let mut backend = rig.backend();
+        let pin = backend.read(&rig.relation(0), 3).expect("reads");
+        let mut page = pin.page().try_read().expect("locks");
+        assert!(page.try_set_hints(change_hint), "alone");
+        let other = pin.page().try_read().expect("a reader again");
+        let before = *page;
+        assert!(!page.try_set_hints(change_hint), "not before the eyes of another reader");
+        assert_eq!(*page, before);
+        drop(other);
+        let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            page.try_set_hints(|_| panic!("of the caller's"));
+        }));
+        assert!(refused.is_err() && pin.page().try_read().is_some(), "a reader's lock again");
+        drop(page);
+        assert!(rig.is_dirty(0, 3));
+        let held = rig.hold_write(3);
+        let checkpoint = start_checkpoint(rig);
+        held.wait();
+        let mut page = pin.page().try_read().expect("readers come in");
+        let mut stable = before;
+        stable[8..10].copy_from_slice(&page[8..10]);
+        assert!(!page.try_set_hints(change_hint), "it is being written");
+        assert_eq!(*page, stable, "only its checksum is new");
+        drop(page);
+        held.release();
+        checkpoint.join();
+        assert!(!rig.is_dirty(0, 3), "a hint that was refused makes nothing dirty");
+        let mut page = pin.page().try_read().expect("locks");
+        assert!(page.try_set_hints(change_hint), "the write is over");
+        drop(page);
+        rig.checkpoint(&mut backend).expect("a checkpoint");
+        assert!(rig.is_on_disk(3, 0), "the hint is as it was at first");
+    });
+}
+
+/// Readers set hint bits all the while, writers change, checkpoints write; the rig judges the checksum
+/// of every page that reaches the disk, the engine that of every page whose write has ended.
+#[test]
+fn pages_whose_hints_change_all_the_time_are_written_whole() {
+    for direct in [false, true] {
+        check(Setup { blocks: 12, seeds: 8, direct, ..Setup::default() }, |rig| {
+            let tasks: Vec<_> = (0..4)
+                .map(|session| {
+                    rig.spawn("session", move |rig| {
+                        let (mut backend, mut set) = (rig.backend(), 0);
+                        for step in 0..80 {
+                            let block = (step * 5 + session) % 12;
+                            if step % 8 == 0 {
+                                rig.change_in(&mut backend, 0, block, step);
+                            }
+                            let pin = backend.read(&rig.relation(0), block).expect("reads");
+                            let mut page = backend.read_lock(pin.page()).expect("locks");
+                            set += u32::from(page.try_set_hints(change_hint));
+                        }
+                        set
+                    })
+                })
+                .collect();
+            let mut backend = rig.backend();
+            while tasks.iter().any(|task| !task.is_done()) {
+                rig.checkpoint(&mut backend).expect("a checkpoint");
+            }
+            let set: u32 = tasks.into_iter().map(Task::join).sum();
+            assert!(set > 0 && rig.watch.seen() > 0);
+        });
+    }
 }
 
 /// Who writes pages has A in flight and wants D; who has D wants A. A's write ends by itself, so it

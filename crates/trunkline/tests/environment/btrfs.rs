@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   sessions change pages ──▶ pool ── checkpoints, one after the other, O_DIRECT ──▶ btrfs on a loop
-//!   sessions read them    ──▶        afterwards: scrub, and every page is read from disk
+//!   sessions read them, ──▶          afterwards: scrub, and every page is read from disk
+//!   and set hint bits
 //! ```
 
 use std::fs::{self, OpenOptions};
@@ -103,22 +104,32 @@ fn change(pool: &Pool, relation: &Relation, number: u32) {
     }
 }
 
-fn look(pool: &Pool, relation: &Relation, writing: &AtomicU32) {
+/// Reads pages, and sets hint bits all the while.
+fn look(pool: &Pool, relation: &Relation, writing: &AtomicU32, hints: &AtomicU32) {
     let mut backend = pool.backend(BackendType::Client).expect("a session");
     let mut block = 0;
     while writing.load(Ordering::SeqCst) > 0 {
         block = (block + 1) % BLOCKS;
         let pin = backend.read(relation, block).expect("reads");
-        let bytes = backend.read_lock(pin.page()).expect("locks");
+        let mut bytes = backend.read_lock(pin.page()).expect("locks");
         assert_eq!(bytes[18..20], page(block, 0)[18..20], "the page's size and layout");
+        if bytes.try_set_hints(change_hint) {
+            hints.fetch_add(1, Ordering::SeqCst);
+        }
     }
 }
 
+/// Says of the page's one row that its inserter has committed, or takes that back.
+fn change_hint(bytes: &mut PageBytes) {
+    let row = usize::from(u16::from_le_bytes([bytes[14], bytes[15]]));
+    bytes[row + 21] ^= 1;
+}
+
 /// Changes pages of the first relation below `root` while checkpoints write them.
-fn work(method: MethodKind, root: &Path) {
+fn work(method: MethodKind, checksums: bool, root: &Path) {
     let aio = Builder::new().method(method).region_bytes(8 << 20).start().expect("starts");
     assert_eq!(aio.method_status().used, method);
-    let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
+    let layout = Layout { checksums, tablespace_directory: "PG_18_202506291".into() };
     let (files, system) = (Arc::new(FileTable::new(16)), Arc::new(KernelFiles::new(&aio)));
     let storage = Storage::for_writing(root, layout, files, system, true);
     let locator =
@@ -135,9 +146,11 @@ fn work(method: MethodKind, root: &Path) {
         };
         threads.push(thread::spawn("writer", body).expect("a thread"));
     }
+    let hints = Arc::new(AtomicU32::new(0));
     for _ in 0..2 {
         let (pool, relation, writing) = (pool.clone(), relation.clone(), Arc::clone(&writing));
-        let body = move || look(&pool, &relation, &writing);
+        let hints = Arc::clone(&hints);
+        let body = move || look(&pool, &relation, &writing, &hints);
         threads.push(thread::spawn("reader", body).expect("a thread"));
     }
     let mut backend = pool.backend(BackendType::Checkpointer).expect("a session");
@@ -149,7 +162,7 @@ fn work(method: MethodKind, root: &Path) {
     threads.into_iter().for_each(|thread| thread.join().expect("ends well"));
     let options = CheckpointOptions::default();
     written += checkpoint(&pool, &mut backend, options, |_| {}).expect("ends").buffers;
-    assert!(written > 0);
+    assert!(written > 0 && hints.load(Ordering::SeqCst) > 0);
 }
 
 #[test]
@@ -158,13 +171,15 @@ fn pages_do_not_change_under_btrfs() {
         return;
     }
     let Some(mount) = Mount::new() else { return };
-    for method in [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring] {
-        let root = mount.path().join(method.name());
+    let methods = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
+    for (method, checksums) in methods.into_iter().flat_map(|m| [(m, true), (m, false)]) {
+        let root = mount.path().join(format!("{method}-{checksums}"));
         let file = root.join("base/5/16384");
         fs::create_dir_all(root.join("base/5")).expect("a folder");
         let bytes: Vec<u8> = (0..BLOCKS).flat_map(|block| page(block, 0)).collect();
         fs::write(&file, bytes).expect("written");
-        work(method, &root);
+        // Without checksums of our own, btrfs is the only one to notice.
+        work(method, checksums, &root);
         let path = mount.path();
         let scrub = run("btrfs", &["scrub", "start", "-B", path.to_str().expect("a name")]);
         let scrub = scrub.expect("scrubbed");
@@ -175,7 +190,7 @@ fn pages_do_not_change_under_btrfs() {
         let left = fs::read(&file).unwrap_or_else(|error| panic!("{method}: {error}"));
         assert_eq!(left.len(), BLOCKS as usize * BLOCK_SIZE);
         for (found, block) in left.as_chunks::<BLOCK_SIZE>().0.iter().zip(0..) {
-            let options = CheckOptions { checksums: true, fork: Fork::Main };
+            let options = CheckOptions { checksums, fork: Fork::Main };
             assert_eq!(check_page(found, block, &options), Verdict::Good, "{method}, {block}");
         }
     }
