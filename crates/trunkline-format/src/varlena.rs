@@ -1,3 +1,283 @@
 //! Values of variable length as a row stores them: headers, compressed values, pointers to TOAST.
 //!
-//! Little-endian layouts only.
+//! ```text
+//!   first byte
+//!   xxxxxxx1  not 01   one byte: length ≪ 1, its own byte included     payload from 1
+//!   00000001           01, 18, then 16 bytes: where in TOAST           no payload here
+//!   xxxxxx00           four bytes: length ≪ 2, its own four included   payload from 4
+//!   xxxxxx10           the same, then raw size and method              compressed bytes from 8
+//! ```
+//! `07 61 62` is "ab", and so is `18 00 00 00 61 62`: which header a value has depends on where it
+//! was stored and says nothing about it. The first byte is never 0, so that padding before an
+//! aligned header can be told from a header.
+//!
+//! Mirrors `varatt.h` of PostgreSQL, as compiled for little-endian machines.
+
+use crate::bytes::{u8_at, u32_at};
+use crate::compress::{self, CompressError, Method};
+use crate::ids::Oid;
+use std::fmt;
+
+/// The most bytes of a value, its four-byte header included: 1 GiB less one.
+pub const VARLENA_MAX: u32 = 0x3FFF_FFFF;
+
+/// Bytes of a four-byte header.
+pub const HEADER: usize = 4;
+/// Bytes of a pointer to TOAST, its two-byte header included.
+const POINTER: usize = 18;
+/// The second byte of a pointer to a value on disk; others are for values in memory.
+const TAG_ON_DISK: u8 = 18;
+/// Bytes of the header of a value that is compressed in its row.
+const COMPRESSED_HEADER: usize = 8;
+/// In the word that holds a size and a method: the size.
+const SIZE_MASK: u32 = 0x3FFF_FFFF;
+/// In the same word: where the method begins.
+const METHOD_SHIFT: u32 = 30;
+
+/// One stored value, taken apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Varlena<'a> {
+    /// These bytes are the value.
+    Plain(&'a [u8]),
+    /// The value, compressed in place.
+    Compressed(Compressed<'a>),
+    /// The value is in a TOAST table.
+    External(ToastPointer),
+}
+
+/// A value that is compressed: its method, and how long it is in truth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Compressed<'a> {
+    /// How.
+    pub method: Method,
+    /// Bytes of the value, no header included: up to 1 GiB, not to be trusted.
+    pub raw_size: u32,
+    /// The compressed bytes.
+    pub bytes: &'a [u8],
+}
+
+/// Where a value that was too long for its row is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ToastPointer {
+    /// Bytes of the value, no header included.
+    pub raw_size: u32,
+    /// Bytes of all chunks together.
+    pub stored_size: u32,
+    /// How it is compressed, `None` if it is not.
+    pub method: Option<Method>,
+    /// The value's number in its TOAST table (`chunk_id`).
+    pub value_id: u32,
+    /// The OID of the TOAST table, which is not the name of its file.
+    pub toast_relation: Oid,
+}
+
+/// Bytes that are no value of variable length.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum VarlenaError {
+    /// The bytes end before the header says so.
+    Short {
+        /// Bytes that the header asks for.
+        wanted: u32,
+        /// Bytes there are.
+        found: usize,
+    },
+    /// The length does not even cover the header.
+    Length {
+        /// The length.
+        length: u32,
+    },
+    /// A pointer to something in a server's memory, or a first byte of 0.
+    Tag {
+        /// The tag byte; of a pointer the second byte.
+        tag: u8,
+    },
+    /// A compression method without a meaning.
+    Method {
+        /// Its number, 2 or 3.
+        number: u8,
+    },
+    /// A pointer whose sizes cannot be: larger than any value, or stored larger than it is.
+    Sizes {
+        /// What the value is said to have, header included.
+        raw_size: u32,
+        /// What its chunks are said to have.
+        stored_size: u32,
+    },
+    /// More bytes than the value has.
+    Trailing {
+        /// The length that the header says.
+        length: u32,
+        /// Bytes there are.
+        found: usize,
+    },
+    /// The compressed bytes are damaged.
+    Compress(CompressError),
+    /// The value is not here: it has to be fetched from its TOAST table first.
+    External,
+}
+
+impl fmt::Display for VarlenaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Short { wanted, found } => {
+                write!(f, "a value of {wanted} bytes in {found} bytes")
+            }
+            Self::Length { length } => {
+                write!(f, "a value of {length} bytes, fewer than its header has")
+            }
+            Self::Tag { tag } => write!(f, "a value with tag {tag}, expected {TAG_ON_DISK}"),
+            Self::Method { number } => write!(f, "compression method {number}, expected 0 or 1"),
+            Self::Sizes { raw_size, stored_size } => {
+                write!(f, "a TOAST pointer to {stored_size} bytes for a value of {raw_size} bytes")
+            }
+            Self::Trailing { length, found } => {
+                write!(f, "a value of {length} bytes, {found} bytes found")
+            }
+            Self::Compress(error) => error.fmt(f),
+            Self::External => f.write_str("the value is in a TOAST table"),
+        }
+    }
+}
+
+impl std::error::Error for VarlenaError {}
+
+impl From<CompressError> for VarlenaError {
+    fn from(error: CompressError) -> Self {
+        Self::Compress(error)
+    }
+}
+
+/// The length in bytes, header included, of the value that `bytes` begin with: at least 1, never
+/// more than there are. Says nothing of what is in it.
+///
+/// # Errors
+///
+/// [`VarlenaError`]: `Short`, `Length` or `Tag`.
+#[inline]
+pub fn stored_length(bytes: &[u8]) -> Result<usize, VarlenaError> {
+    let found = bytes.len();
+    let first = u8_at(bytes, 0).ok_or(VarlenaError::Short { wanted: 1, found })?;
+    let length = match first {
+        0x01 => match u8_at(bytes, 1) {
+            Some(TAG_ON_DISK) => POINTER,
+            Some(tag) => return Err(VarlenaError::Tag { tag }),
+            None => return Err(VarlenaError::Short { wanted: POINTER as u32, found }),
+        },
+        _ if first & 1 == 1 => usize::from(first >> 1),
+        _ => {
+            let wanted = HEADER as u32;
+            let word = u32_at(bytes, 0).ok_or(VarlenaError::Short { wanted, found })?;
+            let least = if word & 2 == 0 { HEADER } else { COMPRESSED_HEADER };
+            let length = word >> 2;
+            if (length as usize) < least {
+                return Err(VarlenaError::Length { length });
+            }
+            length as usize
+        }
+    };
+    if length > found {
+        return Err(VarlenaError::Short { wanted: length as u32, found });
+    }
+    Ok(length)
+}
+
+impl<'a> Varlena<'a> {
+    /// Takes `datum` apart: a whole value, header included, and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// [`VarlenaError`], but for `Compress` and `External`.
+    #[inline]
+    pub fn parse(datum: &'a [u8]) -> Result<Self, VarlenaError> {
+        let length = stored_length(datum)?;
+        if length != datum.len() {
+            return Err(VarlenaError::Trailing { length: length as u32, found: datum.len() });
+        }
+        match datum {
+            [0x01, _, pointer @ ..] => ToastPointer::parse(pointer).map(Self::External),
+            [first, payload @ ..] if first & 1 == 1 => Ok(Self::Plain(payload)),
+            [first, ..] if first & 2 == 0 => {
+                Ok(Self::Plain(datum.get(HEADER..).unwrap_or_default()))
+            }
+            _ => Compressed::parse(datum.get(HEADER..).unwrap_or_default()).map(Self::Compressed),
+        }
+    }
+
+    /// The value's bytes: borrowed if they are stored as they are, otherwise decompressed into
+    /// `room`, whose content is replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`VarlenaError::Compress`], or [`VarlenaError::External`] for a value that is elsewhere.
+    pub fn payload<'r>(self, room: &'r mut Vec<u8>) -> Result<&'r [u8], VarlenaError>
+    where
+        'a: 'r,
+    {
+        match self {
+            Self::Plain(payload) => Ok(payload),
+            Self::Compressed(compressed) => {
+                room.clear();
+                compressed.decompress(room)?;
+                Ok(room)
+            }
+            Self::External(_) => Err(VarlenaError::External),
+        }
+    }
+}
+
+impl<'a> Compressed<'a> {
+    /// From a word of raw size and method, and the compressed bytes behind it: as a row has it
+    /// behind the length, and as the chunks of a TOASTed value begin.
+    ///
+    /// # Errors
+    ///
+    /// [`VarlenaError`]: `Short` or `Method`.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, VarlenaError> {
+        let short = VarlenaError::Short { wanted: 4, found: bytes.len() };
+        let word = u32_at(bytes, 0).ok_or(short)?;
+        let method = method_of(word)?;
+        let bytes = bytes.get(4..).unwrap_or_default();
+        Ok(Self { method, raw_size: word & SIZE_MASK, bytes })
+    }
+
+    /// Appends the value to `out`. Allocates no more than the value has, and nothing for a size
+    /// that so few bytes cannot make.
+    ///
+    /// # Errors
+    ///
+    /// [`CompressError`]; `out` is as before.
+    pub fn decompress(&self, out: &mut Vec<u8>) -> Result<(), CompressError> {
+        compress::decompress(self.method, self.bytes, self.raw_size as usize, out)
+    }
+}
+
+impl ToastPointer {
+    /// From the 16 bytes behind the header.
+    fn parse(bytes: &[u8]) -> Result<Self, VarlenaError> {
+        let short = VarlenaError::Short { wanted: POINTER as u32, found: bytes.len() + 2 };
+        let word = |at| u32_at(bytes, at).ok_or(short);
+        let (raw_size, info, value_id) = (word(0)?, word(4)?, word(8)?);
+        let stored_size = info & SIZE_MASK;
+        let sizes = VarlenaError::Sizes { raw_size, stored_size };
+        if raw_size > VARLENA_MAX {
+            return Err(sizes);
+        }
+        // It counts the header that the value would have had.
+        let payload = raw_size.checked_sub(HEADER as u32).ok_or(sizes)?;
+        let method = match payload.cmp(&stored_size) {
+            std::cmp::Ordering::Less => return Err(sizes),
+            std::cmp::Ordering::Equal => None,
+            std::cmp::Ordering::Greater => Some(method_of(info)?),
+        };
+        let toast_relation = Oid(word(12)?);
+        Ok(Self { raw_size: payload, stored_size, method, value_id, toast_relation })
+    }
+}
+
+fn method_of(word: u32) -> Result<Method, VarlenaError> {
+    let number = (word >> METHOD_SHIFT) as u8;
+    Method::from_number(number).ok_or(VarlenaError::Method { number })
+}
+
+#[cfg(test)]
+mod tests;

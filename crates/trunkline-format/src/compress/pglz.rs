@@ -1,0 +1,76 @@
+//! pglz: literal bytes, and copies of what came out before.
+//!
+//! ```text
+//!   control │ item item item item item item item item │ control │ …
+//!   bit 0 (the lowest first): one literal byte
+//!   bit 1: a match   dddd llll  dddddddd  [eeeeeeee]   distance d, length l + 3, or 18 + e if l = 15
+//! ```
+//! `00 41` is "A"; `02 41 07 01` is "A" and 10 more of them: a match may reach into what it makes.
+//!
+//! Mirrors `pglz_decompress` of PostgreSQL's `common/pg_lzcompress.c`.
+
+/// The most bytes of one match.
+pub(super) const MATCH_MAX: usize = 3 + 15 + 255;
+
+/// Fills `out`; false if the bytes make fewer or more, or a match reaches before the start. A match
+/// that passes the end is cut, as servers do, and `out` holds anything if the answer is false.
+pub(super) fn decompress(bytes: &[u8], out: &mut [u8]) -> bool {
+    let (mut rest, mut at) = (bytes, 0);
+    while at < out.len()
+        && let Some((&control, items)) = rest.split_first()
+    {
+        rest = items;
+        // The bit above the items says when all eight are done.
+        let mut control = u32::from(control) | 0x100;
+        while control != 1 && at < out.len() && !rest.is_empty() {
+            let done = match control & 1 {
+                0 => literal(&mut rest, out, at),
+                _ => copy(&mut rest, out, at),
+            };
+            let Some(end) = done else { return false };
+            at = end;
+            control >>= 1;
+        }
+    }
+    at == out.len() && rest.is_empty()
+}
+
+/// Puts a literal byte at `at`; where it ends.
+#[inline]
+fn literal(rest: &mut &[u8], out: &mut [u8], at: usize) -> Option<usize> {
+    let (&byte, after) = rest.split_first()?;
+    *rest = after;
+    *out.get_mut(at)? = byte;
+    Some(at + 1)
+}
+
+/// Puts a match at `at`; where it ends.
+#[inline]
+fn copy(rest: &mut &[u8], out: &mut [u8], at: usize) -> Option<usize> {
+    let (&[first, second], mut after) = rest.split_first_chunk()?;
+    let distance = usize::from(first & 0xF0) << 4 | usize::from(second);
+    let mut length = usize::from(first & 0x0F) + 3;
+    if length == 18 {
+        let (&more, behind) = after.split_first()?;
+        length += usize::from(more);
+        after = behind;
+    }
+    *rest = after;
+    let start = at.checked_sub(distance)?;
+    if distance == 0 {
+        return None;
+    }
+    let end = at.saturating_add(length).min(out.len());
+    if distance >= end - at {
+        out.copy_within(start..start + (end - at), at);
+        return Some(end);
+    }
+    // The match runs into itself. What it has made repeats, so each step can copy twice as much.
+    let mut done = at;
+    while done < end {
+        let step = (end - done).min(done - start);
+        out.copy_within(start..start + step, done);
+        done += step;
+    }
+    Some(end)
+}
