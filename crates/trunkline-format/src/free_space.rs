@@ -1,3 +1,111 @@
-//! The free space map: a tree of free bytes for the pages of a relation.
+//! The free space map: roughly how many bytes are free in each block of a table, as a tree.
 //!
-//! A hint, never trusted.
+//! ```text
+//!   a page:   header 24 │ next slot i32 │ 4095 inner nodes │ 4069 leaves, a byte each
+//!             a node is the greatest of the two below it; a leaf counts strides of 32 bytes
+//!   the fork: a root, whose leaves are pages, whose leaves are pages, whose leaves are blocks
+//!             in depth-first order: 0 root, 1 its first child, 2 the first child of that, 3 …
+//! ```
+//!
+//! Where a row could be put, as a hint: it is not logged, may be wrong, and a reader needs it for
+//! nothing but to show it. Mirrors `freespace.c` and `fsm_internals.h`.
+
+use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
+use crate::page::HEADER_SIZE;
+
+/// Blocks, or pages of the level below, that one page covers.
+pub const SLOTS_PER_PAGE: u32 =
+    BLOCK_SIZE as u32 - HEADER_SIZE as u32 - NEXT_SLOT_SIZE - INNER_NODES;
+
+/// Bytes of free space that a leaf counts as one.
+pub const STRIDE: u16 = 32;
+
+const NEXT_SLOT_SIZE: u32 = 4;
+const INNER_NODES: u32 = BLOCK_SIZE as u32 / 2 - 1;
+const NODES: usize = HEADER_SIZE as usize + NEXT_SLOT_SIZE as usize;
+
+const _: () = assert!(SLOTS_PER_PAGE == 4069);
+
+/// Where the map keeps what it knows of `block`: the block of the map and the slot in it.
+///
+/// ```
+/// use trunkline_format::free_space::place;
+/// assert_eq!(place(0), (2, 0));
+/// assert_eq!(place(4069), (3, 0));
+/// ```
+pub fn place(block: BlockNo) -> (BlockNo, u32) {
+    // Pages of the lowest level before this one, and those of the two levels above that come
+    // before it: one of the middle for every 4069, and one root.
+    let page = block / SLOTS_PER_PAGE;
+    (page + page / SLOTS_PER_PAGE + 2, block % SLOTS_PER_PAGE)
+}
+
+/// Bytes that `page` says are free behind `slot`, rounded down to a stride; `None` if a page has no
+/// such slot.
+pub fn free_bytes(page: &PageBytes, slot: u32) -> Option<u16> {
+    let slot = Some(slot).filter(|slot| *slot < SLOTS_PER_PAGE)?;
+    let byte = page.get(NODES + (INNER_NODES + slot) as usize)?;
+    Some(u16::from(*byte) * STRIDE)
+}
+
+/// The greatest of all slots, as the page's root node has it, in bytes.
+pub fn most_free_bytes(page: &PageBytes) -> u16 {
+    u16::from(page[NODES]) * STRIDE
+}
+
+/// Whether every inner node of `page` is the greatest of the two below it. Where not, a server
+/// repairs the page when it next searches it.
+pub fn is_consistent(page: &PageBytes) -> bool {
+    let nodes = &page[NODES..];
+    let node = |index: usize| nodes.get(index).copied().unwrap_or(0);
+    (0..INNER_NODES as usize).all(|at| node(at) == node(2 * at + 1).max(node(2 * at + 2)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_data::XorShift;
+
+    #[test]
+    fn places_are_those_of_the_server() {
+        // As `fsm_logical_to_physical` computes them.
+        let by_server = |block: u32| {
+            let (leaf, slots) = (block / 4069, 4069);
+            (leaf + 1) + (leaf / slots + 1) + (leaf / (slots * slots) + 1) - 1
+        };
+        let blocks = [0, 1, 4068, 4069, 16_556_760, 16_556_761, 16_560_830, BlockNo::MAX];
+        for block in blocks {
+            assert_eq!(place(block), (by_server(block), block % 4069), "{block}");
+        }
+    }
+
+    #[test]
+    fn a_tree_is_what_its_leaves_say() {
+        let mut page = [0; BLOCK_SIZE];
+        assert!(is_consistent(&page));
+        page[28 + 4095 + 7] = 255;
+        assert_eq!(free_bytes(&page, 7), Some(8160));
+        assert_eq!(free_bytes(&page, 4069), None);
+        assert!(!is_consistent(&page));
+        let mut node = 4095 + 7;
+        while node > 0 {
+            node = (node - 1) / 2;
+            page[28 + node] = 255;
+        }
+        assert!(is_consistent(&page));
+        assert_eq!(most_free_bytes(&page), 8160);
+    }
+
+    #[test]
+    fn any_bytes_are_a_map() {
+        let mut random = XorShift(7);
+        let mut page = [0; BLOCK_SIZE];
+        for _ in 0..100 {
+            random.fill(&mut page);
+            assert!(!is_consistent(&page));
+            for slot in 0..4100 {
+                assert_eq!(free_bytes(&page, slot).is_some(), slot < 4069);
+            }
+        }
+    }
+}

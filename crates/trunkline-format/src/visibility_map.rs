@@ -1,3 +1,110 @@
-//! The visibility map: two bits for each page of a heap.
+//! The visibility map: two bits for each block of a table, in a fork of its own.
 //!
-//! All-visible and all-frozen.
+//! ```text
+//!   block 70 000 = 2 × 32 672 + 4656 ─▶ map block 2, byte 24 + 4656/4, bits 0 and 1
+//!                                       bit 0: every row of the block is visible to everyone
+//!                                       bit 1: and frozen, so that no transaction need be asked
+//! ```
+//!
+//! A bit that is not set says nothing; nor does a map that ends early. A bit that is set is a
+//! promise: who scans an index by it never looks at the table. Mirrors `visibilitymap.c`.
+
+use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
+use crate::page::HEADER_SIZE;
+
+/// Blocks of a table that one page of the map covers.
+pub const BLOCKS_PER_PAGE: u32 = (BLOCK_SIZE as u32 - HEADER_SIZE as u32) * BLOCKS_PER_BYTE;
+
+const BLOCKS_PER_BYTE: u32 = 4;
+
+const _: () = assert!(BLOCKS_PER_PAGE == 32_672);
+
+/// What the map says of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct VisibilityBits {
+    /// Every row is visible to everyone.
+    pub all_visible: bool,
+    /// Every row is frozen. Never without [`Self::all_visible`] on a sound page.
+    pub all_frozen: bool,
+}
+
+impl VisibilityBits {
+    fn of(bits: u8) -> Self {
+        Self { all_visible: bits & 1 != 0, all_frozen: bits & 2 != 0 }
+    }
+}
+
+/// The block of the map that covers `block` of the table.
+pub fn map_block(block: BlockNo) -> BlockNo {
+    block / BLOCKS_PER_PAGE
+}
+
+/// The first block of the table that block `map` of the map covers; `None` if no table is as long.
+pub fn first_covered(map: BlockNo) -> Option<BlockNo> {
+    map.checked_mul(BLOCKS_PER_PAGE)
+}
+
+/// What `page`, the block of the map that covers `block`, says of it.
+///
+/// ```
+/// use trunkline_format::{BLOCK_SIZE, visibility_map::bits};
+/// let mut map = [0; BLOCK_SIZE];
+/// map[24 + 4656 / 4] = 0b01;
+/// assert!(bits(&map, 70_000).all_visible && !bits(&map, 70_001).all_visible);
+/// ```
+pub fn bits(page: &PageBytes, block: BlockNo) -> VisibilityBits {
+    let index = block % BLOCKS_PER_PAGE;
+    let byte = usize::from(HEADER_SIZE) + (index / BLOCKS_PER_BYTE) as usize;
+    VisibilityBits::of(page[byte] >> (index % BLOCKS_PER_BYTE * 2))
+}
+
+/// What `page`, block `map` of the map, says of each block that it covers, in order. Ends with the
+/// greatest block number.
+pub fn covered(
+    page: &PageBytes,
+    map: BlockNo,
+) -> impl Iterator<Item = (BlockNo, VisibilityBits)> + '_ {
+    let first = first_covered(map).into_iter();
+    let blocks = first.flat_map(|first| first..first.saturating_add(BLOCKS_PER_PAGE));
+    blocks.map(|block| (block, bits(page, block)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_data::XorShift;
+
+    #[test]
+    fn every_block_has_bits_of_its_own() {
+        for block in [0, 1, 3, 4, 32_671, 32_672, 65_343, 1 << 31, BlockNo::MAX] {
+            let mut page = [0; BLOCK_SIZE];
+            let index = block % 32_672;
+            page[24 + index as usize / 4] = 0b11 << (2 * (index % 4));
+            let set: Vec<_> = covered(&page, map_block(block))
+                .filter(|(_, bits)| *bits != VisibilityBits::default())
+                .collect();
+            if block == BlockNo::MAX {
+                // The greatest number means "no block".
+                assert_eq!(set, []);
+            } else {
+                assert_eq!(set, [(block, VisibilityBits { all_visible: true, all_frozen: true })]);
+            }
+            assert!(bits(&page, block).all_frozen);
+        }
+        assert_eq!(first_covered(BlockNo::MAX), None);
+        assert_eq!(covered(&[0xFF; BLOCK_SIZE], BlockNo::MAX).count(), 0);
+    }
+
+    #[test]
+    fn any_bytes_are_a_map() {
+        let mut random = XorShift(0x1234_5678);
+        let mut page = [0; BLOCK_SIZE];
+        for _ in 0..20 {
+            random.fill(&mut page);
+            let map = random.below(200_000) as u32;
+            let visible = covered(&page, map).filter(|(_, bits)| bits.all_visible).count();
+            let ones: u32 = page[24..].iter().map(|byte| (byte & 0x55).count_ones()).sum();
+            assert!(visible == ones as usize || first_covered(map).is_none() || map == 131_457);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What can be checked of a page without knowing the index's columns.
+//!
+//! Each entry is of the kind that its level has, as long as its line pointer says, and its rows are
+//! in order. The first entry above the leaves has no key; every other separator, and every high
+//! key, has one.
+
+use super::entry::{Entry, Target};
+use super::fault::Fault;
+use super::page::BtreePage;
+
+/// See [`BtreePage::check`].
+pub(super) fn check(page: &BtreePage<'_>, orders_rows: bool) -> Result<(), Fault> {
+    if page.is_deleted() {
+        return Ok(());
+    }
+    if let Some(high) = page.high_key()? {
+        // A page that is about to be deleted keeps a link in its place.
+        let no_key = high.columns(1) == 0 && !page.is_half_dead();
+        if no_key {
+            return Err(Fault::Columns { item: high.item(), found: 0, expected: 1 });
+        }
+    }
+    if !page.is_leaf() && !page.is_half_dead() && page.count() < page.first() {
+        return Err(Fault::NoDownlink);
+    }
+    for entry in page.entries() {
+        check_entry(page, &entry?, orders_rows)?;
+    }
+    Ok(())
+}
+
+fn check_entry(page: &BtreePage<'_>, entry: &Entry<'_>, orders_rows: bool) -> Result<(), Fault> {
+    let item = entry.item();
+    match entry.target() {
+        Target::Row(tid) if tid.item == 0 => Err(Fault::NoRow { item }),
+        Target::Row(_) => Ok(()),
+        // Lists came with the version that orders rows.
+        Target::Rows(_) if !orders_rows => Err(Fault::Kind { item }),
+        Target::Rows(tids) => {
+            let mut before = None;
+            for tid in tids {
+                if tid.item == 0 {
+                    return Err(Fault::NoRow { item });
+                }
+                if before.is_some_and(|before| before >= tid) {
+                    return Err(Fault::PostingOrder { item });
+                }
+                before = Some(tid);
+            }
+            Ok(())
+        }
+        Target::Child { block, .. } => {
+            // Block 0 is the metapage.
+            if block == 0 {
+                return Err(Fault::Kind { item });
+            }
+            if item > page.first() && entry.columns(1) == 0 {
+                return Err(Fault::Columns { item, found: 0, expected: 1 });
+            }
+            Ok(())
+        }
+    }
+}

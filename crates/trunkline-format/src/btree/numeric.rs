@@ -1,0 +1,119 @@
+//! Which of two numerics is greater, by their stored digits.
+//!
+//! ```text
+//!   u16  0xC000 NaN, 0xD000 infinity, 0xF000 minus infinity
+//!        10.. ....: short   sign 0x2000, scale, weight in the lower 7 bits, signed
+//!        0?.. ....: long    sign 0x4000, scale; then an i16 weight
+//!   then digits of base 10 000, the first worth 10 000 to the power of the weight
+//! ```
+//! The scale says how many digits to print and does not count: 1.0 and 1.00 are equal.
+
+use crate::bytes::{array, u16_at};
+use std::cmp::Ordering;
+
+/// A numeric in an order of its own: by what it is, then by its digits.
+struct Numeric<'a> {
+    /// -2 and 2 for the infinities, 3 for NaN, else the sign.
+    sign: i8,
+    weight: i32,
+    digits: &'a [[u8; 2]],
+}
+
+/// Compares two payloads; `None` if one of them is no numeric.
+pub(super) fn compare(left: &[u8], right: &[u8]) -> Option<Ordering> {
+    let (left, right) = (Numeric::parse(left)?, Numeric::parse(right)?);
+    let magnitude = || {
+        let value = |digit: &[u8; 2]| i16::from_le_bytes(*digit);
+        let digits = left.digits.iter().map(value).cmp(right.digits.iter().map(value));
+        left.weight.cmp(&right.weight).then(digits)
+    };
+    Some(left.sign.cmp(&right.sign).then_with(|| match left.sign {
+        1 => magnitude(),
+        -1 => magnitude().reverse(),
+        _ => Ordering::Equal,
+    }))
+}
+
+impl<'a> Numeric<'a> {
+    fn parse(payload: &'a [u8]) -> Option<Self> {
+        let header = u16_at(payload, 0)?;
+        let special = |sign| Some(Self { sign, weight: 0, digits: &[] });
+        let (negative, mut weight, digits) = match header & 0xC000 {
+            0xC000 => return special([3, 2, 3, -2][usize::from(header >> 12 & 3)]),
+            0x8000 => {
+                let weight = i32::from(header & 0x3F) - i32::from(header & 0x40);
+                (header & 0x2000 != 0, weight, payload.get(2..)?)
+            }
+            sign => {
+                let weight = array(payload, 2).map(i16::from_le_bytes)?;
+                (sign != 0, i32::from(weight), payload.get(4..)?)
+            }
+        };
+        let mut digits = digits.as_chunks().0;
+        // Servers store none at either end, but 0 must not be told from 0 by its weight.
+        while let [[0, 0], rest @ ..] = digits {
+            (digits, weight) = (rest, weight - 1);
+        }
+        while let [rest @ .., [0, 0]] = digits {
+            digits = rest;
+        }
+        let sign = match (digits.is_empty(), negative) {
+            (true, _) => 0,
+            (false, true) => -1,
+            (false, false) => 1,
+        };
+        Some(Self { sign, weight, digits })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compare;
+    use crate::test_data::from_hex;
+    use std::cmp::Ordering;
+
+    /// Each below the next, as a server stores and sorts them.
+    const ASCENDING: [&str; 14] = [
+        "00F0",           // -Infinity
+        "0040 0100 0100", // -10000, the long form
+        "80A0 0200",      // -2.0
+        "80A0 0100 8813", // -1.5
+        "FFA0 0100",      // -0.0001
+        "0080",           // 0
+        "7E80 0100",      // 0.00000001
+        "FF80 0100",      // 0.0001
+        "0081 0100",      // 1.00
+        "0080 0100 8813", // 1.5
+        "0080 0200",      // 2
+        "0180 0100",      // 10000
+        "00D0",           // Infinity
+        "00C0",           // NaN
+    ];
+
+    #[test]
+    fn the_order_is_the_servers() {
+        for (left, one) in ASCENDING.iter().enumerate() {
+            for (right, other) in ASCENDING.iter().enumerate() {
+                let found = compare(&from_hex(one), &from_hex(other));
+                assert_eq!(found, Some(left.cmp(&right)), "{one} {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_only_printed_otherwise_is_equal() {
+        for (one, other) in [
+            ("0080 0100", "0081 0100"),
+            ("0080", "0081"),
+            ("0080", "0080 0000"),
+            ("0080 0100", "0000 0000 0100"),
+            ("0080 0100 0000", "0080 0100"),
+            ("0180 0000 0100", "0080 0100"),
+        ] {
+            let found = compare(&from_hex(one), &from_hex(other));
+            assert_eq!(found, Some(Ordering::Equal), "{one} {other}");
+        }
+        assert_eq!(compare(&[], &[0, 0x80]), None);
+        assert_eq!(compare(&[0, 0], &[0, 0x80]), None);
+    }
+}

@@ -1,0 +1,197 @@
+//! How the values of a type compare, where that is the same on every machine.
+//!
+//! Text is known in the C collation only: others ask the libraries of the machine that made the
+//! index. Values are payloads, as [`super::Key`] has them; one that is too short for its type has
+//! no order.
+
+use super::numeric;
+use crate::bytes::{array, i64_at, u32_at, u64_at};
+use crate::ids::{Oid, Tid};
+use std::cmp::Ordering;
+
+/// How two values compare.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Order {
+    /// A byte: `bool`, `"char"`.
+    Byte,
+    /// `int2`.
+    Int2,
+    /// `int4`, `date`.
+    Int4,
+    /// `int8`, `time`, `timestamp`, `timestamptz`, `money`.
+    Int8,
+    /// `oid`.
+    Oid,
+    /// `xid8`, `pg_lsn`, `oid8`.
+    Unsigned8,
+    /// `float4`: NaN is the greatest.
+    Float4,
+    /// `float8`: NaN is the greatest.
+    Float8,
+    /// `numeric`.
+    Numeric,
+    /// Byte by byte, the shorter first: `bytea`, `uuid`, `macaddr`, and text in the C collation.
+    Bytes,
+    /// `name`: byte by byte up to the first that is 0.
+    Name,
+    /// `bpchar` in the C collation: blanks at the end do not count.
+    Padded,
+    /// `timetz`: by the instant, then by the zone.
+    TimeTz,
+    /// `interval`: a month is 30 days of 24 hours.
+    Interval,
+    /// `tid`.
+    Tid,
+    /// `inet`, `cidr`.
+    Network,
+    /// `bit`, `varbit`.
+    Bits,
+    /// `oidvector`.
+    OidVector,
+    /// An enum: labels that came with the type are in order of their OIDs, later ones unknown.
+    Enum,
+    /// Only the server knows. Equal bytes are equal.
+    Unknown,
+}
+
+impl Order {
+    /// The order of a B-tree operator class: by its family, the type that it is for, and whether
+    /// the column's collation is C, POSIX or another that compares bytes.
+    ///
+    /// Families and types that come with the server have the same OIDs in all versions.
+    pub fn of(family: Oid, input: Oid, bytewise: bool) -> Self {
+        match (family.0, input.0) {
+            (424, _) | (429, _) => Self::Byte,
+            (1976, 21) => Self::Int2,
+            (1976, 23) | (434, 1082) => Self::Int4,
+            (1976, 20) | (434, 1114 | 1184) | (1996 | 2099, _) => Self::Int8,
+            (1989, _) => Self::Oid,
+            (5067 | 3253, _) => Self::Unsigned8,
+            (1970, 700) => Self::Float4,
+            (1970, 701) => Self::Float8,
+            (1988, _) => Self::Numeric,
+            (428 | 2968 | 1984 | 3371 | 2095, _) => Self::Bytes,
+            (1994, 19) if bytewise => Self::Name,
+            (1994, 25) if bytewise => Self::Bytes,
+            (426, _) if bytewise => Self::Padded,
+            (2097, _) => Self::Padded,
+            (2000, _) => Self::TimeTz,
+            (1982, _) => Self::Interval,
+            (2789, _) => Self::Tid,
+            (1974, _) => Self::Network,
+            (423 | 2002, _) => Self::Bits,
+            (1991, _) => Self::OidVector,
+            (3522, _) => Self::Enum,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Compares two payloads; `None` if their order is unknown.
+    #[inline]
+    pub fn compare(self, left: &[u8], right: &[u8]) -> Option<Ordering> {
+        match self {
+            Self::Byte => Some(left.first()?.cmp(right.first()?)),
+            Self::Int2 => {
+                let value = |bytes| array(bytes, 0).map(i16::from_le_bytes);
+                Some(value(left)?.cmp(&value(right)?))
+            }
+            Self::Int4 => Some(i32_of(left)?.cmp(&i32_of(right)?)),
+            Self::Int8 => Some(i64_at(left, 0)?.cmp(&i64_at(right, 0)?)),
+            Self::Oid => Some(u32_at(left, 0)?.cmp(&u32_at(right, 0)?)),
+            Self::Unsigned8 => Some(u64_at(left, 0)?.cmp(&u64_at(right, 0)?)),
+            Self::Float4 => {
+                let value = |bytes| array(bytes, 0).map(f32::from_le_bytes).map(f64::from);
+                Some(floats(value(left)?, value(right)?))
+            }
+            Self::Float8 => {
+                let value = |bytes| array(bytes, 0).map(f64::from_le_bytes);
+                Some(floats(value(left)?, value(right)?))
+            }
+            Self::Numeric => numeric::compare(left, right),
+            Self::Bytes => Some(left.cmp(right)),
+            Self::Name => Some(name(left).cmp(name(right))),
+            Self::Padded => Some(unpadded(left).cmp(unpadded(right))),
+            Self::TimeTz => {
+                let value = |bytes: &[u8]| {
+                    let zone = i64::from(i32_of(bytes.get(8..)?)?);
+                    Some((i64_at(bytes, 0)?.saturating_add(zone * 1_000_000), zone))
+                };
+                Some(value(left)?.cmp(&value(right)?))
+            }
+            Self::Interval => Some(span(left)?.cmp(&span(right)?)),
+            Self::Tid => {
+                let value = |bytes| array(bytes, 0).map(Tid::from_bytes);
+                Some(value(left)?.cmp(&value(right)?))
+            }
+            Self::Network => networks(left, right),
+            Self::Bits => {
+                let value = |bytes: &[u8]| i32_of(bytes);
+                let (left_bits, right_bits) = (value(left)?, value(right)?);
+                Some(left.get(4..)?.cmp(right.get(4..)?).then(left_bits.cmp(&right_bits)))
+            }
+            Self::OidVector => oid_vectors(left, right),
+            Self::Enum => {
+                let (left, right) = (u32_at(left, 0)?, u32_at(right, 0)?);
+                let known = left == right || (left | right) & 1 == 0;
+                known.then(|| left.cmp(&right))
+            }
+            Self::Unknown => (left == right).then_some(Ordering::Equal),
+        }
+    }
+}
+
+/// Without the blanks at the end.
+fn unpadded(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+    bytes.get(..end).unwrap_or_default()
+}
+
+fn i32_of(bytes: &[u8]) -> Option<i32> {
+    array(bytes, 0).map(i32::from_le_bytes)
+}
+
+fn floats(left: f64, right: f64) -> Ordering {
+    left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
+}
+
+fn name(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+/// An interval in microseconds.
+fn span(bytes: &[u8]) -> Option<i128> {
+    let (time, days) = (i64_at(bytes, 0)?, i32_of(bytes.get(8..)?)?);
+    let months = i32_of(bytes.get(12..)?)?;
+    let days = i128::from(months) * 30 + i128::from(days);
+    Some(days * 86_400_000_000 + i128::from(time))
+}
+
+/// By family, then by the bits that both networks have, then the wider network first, then by all
+/// bits of the address.
+fn networks(left: &[u8], right: &[u8]) -> Option<Ordering> {
+    let [left_family, left_bits, left_address @ ..] = left else { return None };
+    let [right_family, right_bits, right_address @ ..] = right else { return None };
+    if left_family != right_family {
+        return Some(left_family.cmp(right_family));
+    }
+    let common = *left_bits.min(right_bits);
+    let (whole, rest) = (usize::from(common / 8), u32::from(common % 8));
+    let network = |address: &'_ [u8]| {
+        let last = if rest == 0 { 0 } else { *address.get(whole)? };
+        Some(last & !(0xFF_u8 >> rest))
+    };
+    let by_bytes = left_address.get(..whole)?.cmp(right_address.get(..whole)?);
+    let by_network = by_bytes.then(network(left_address)?.cmp(&network(right_address)?));
+    Some(by_network.then(left_bits.cmp(right_bits)).then(left_address.cmp(right_address)))
+}
+
+/// The longer is the greater; of equal length, element by element.
+fn oid_vectors(left: &[u8], right: &[u8]) -> Option<Ordering> {
+    // Dimensions, flags, element type, length, lower bound; then the elements.
+    let length = |bytes| u32_at(bytes, 12);
+    let by_length = length(left)?.cmp(&length(right)?);
+    let (left, right) = (left.get(20..)?, right.get(20..)?);
+    let element = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes);
+    let left = left.as_chunks().0.iter().map(element);
+    Some(by_length.then_with(|| left.cmp(right.as_chunks().0.iter().map(element))))
+}
