@@ -1,4 +1,5 @@
 //! Rows about indexes, how they sort, and about partitions and sequences.
+//! Vectors in them are taken apart: how an index sorts is a number for each of its columns.
 
 use super::fields::{Fields, RowError};
 use crate::ids::Oid;

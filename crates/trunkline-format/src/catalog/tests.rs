@@ -9,6 +9,9 @@ use crate::heap_tuple::{HAS_NULL, HeapTuple};
 use crate::ids::Oid;
 use crate::test_data::XorShift;
 
+/// Values of columns by name.
+type Given = Vec<(&'static str, Vec<u8>)>;
+
 /// A tuple whose columns are `values`; an empty one is null, and those that are not given are
 /// missing.
 fn tuple(layout: &CatalogLayout, values: &[Vec<u8>]) -> Vec<u8> {
@@ -79,7 +82,7 @@ fn shorts(shorts: &[i16]) -> Vec<u8> {
 }
 
 /// Those whose rows are read, with values that make sense where others would not.
-fn tables() -> Vec<(&'static CatalogTable, Vec<(&'static str, Vec<u8>)>)> {
+fn tables() -> Vec<(&'static CatalogTable, Given)> {
     vec![
         (&PG_CLASS, vec![("relkind", b"r".to_vec()), ("relpersistence", b"p".to_vec())]),
         (

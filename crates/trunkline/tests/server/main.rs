@@ -1,0 +1,15 @@
+//! Clusters that a test makes with a real server: what the server says of them before it is stopped
+//! is what we read from their files afterwards.
+//!
+//! ```text
+//!   Server::start() ── sql ──▶ answers ── stop() ──▶ data directory ── trunkline ──▶ the same?
+//! ```
+//!
+//! These tests want an installed PostgreSQL, and another user to run it as if this is root. Without,
+//! they say `skipped:` and why. `TRUNKLINE_SERVERS` may name directories with `initdb`, `pg_ctl` and
+//! `postgres`, with colons between them; else it is Debian's 15.
+#![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
+
+mod server;
+
+mod starts;

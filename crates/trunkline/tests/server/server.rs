@@ -1,0 +1,224 @@
+//! A server of a test's own: made, started, asked, stopped.
+//!
+//! It runs on a socket in a temporary directory and refuses to run as root, so root lends the
+//! directory to another user. Nothing here waits by the clock: `pg_ctl -w` waits for the server.
+
+use std::fs;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+use trunkline_aio::sync::env;
+
+/// Where Debian puts its server, and its psql.
+const DEBIAN: &str = "/usr/lib/postgresql/15/bin";
+
+/// The name that tests are superuser by.
+const SUPERUSER: &str = "postgres";
+
+/// Settings of every server: small, quick, and doing nothing by itself.
+const SETTINGS: &[(&str, &str)] = &[
+    ("listen_addresses", ""),
+    ("shared_buffers", "16MB"),
+    ("max_connections", "20"),
+    ("max_prepared_transactions", "5"),
+    ("fsync", "off"),
+    ("autovacuum", "off"),
+    ("timezone", "UTC"),
+    ("log_timezone", "UTC"),
+    ("min_wal_size", "2MB"),
+    ("max_wal_size", "16MB"),
+    ("max_parallel_workers_per_gather", "0"),
+    ("allow_in_place_tablespaces", "on"),
+];
+
+/// What every client asks for, so that answers do not depend on the machine.
+const CLIENT: &str = "-c extra_float_digits=1 -c datestyle=ISO,MDY -c intervalstyle=postgres";
+
+/// The servers to test with; if there is none, says so.
+pub(crate) fn servers() -> Vec<PathBuf> {
+    let named = env::var("TRUNKLINE_SERVERS");
+    let named =
+        named.map_or(vec![PathBuf::from(DEBIAN)], |value| std::env::split_paths(&value).collect());
+    let found: Vec<PathBuf> =
+        named.iter().filter(|bin| bin.join("postgres").is_file()).cloned().collect();
+    if found.is_empty() {
+        println!("skipped: no server in {named:?}");
+    } else if user().is_none() {
+        println!("skipped: root, and no user to run a server as");
+        return Vec::new();
+    }
+    found
+}
+
+/// Who runs the server: nobody else if this is not root. `None`: root, and there is no other user.
+fn user() -> Option<Option<(u32, u32)>> {
+    if !rustix::process::geteuid().is_root() {
+        return Some(None);
+    }
+    let users = fs::read_to_string("/etc/passwd").ok()?;
+    let find = |name: &str| {
+        let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
+        let mut ids = line.split(':').skip(2).map(|id| id.parse::<u32>().ok());
+        Some((ids.next()??, ids.next()??))
+    };
+    ["postgres", "nobody"].into_iter().find_map(find).map(Some)
+}
+
+/// A running server. Dropped without [`Server::stop`], it is stopped at once.
+#[derive(Debug)]
+pub(crate) struct Server {
+    home: Option<TempDir>,
+    bin: PathBuf,
+    user: Option<(u32, u32)>,
+    running: bool,
+}
+
+/// A data directory whose server was stopped; gone when this is.
+#[derive(Debug)]
+pub(crate) struct Stopped {
+    home: TempDir,
+}
+
+impl Stopped {
+    /// The data directory.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.home.path().join("data")
+    }
+}
+
+impl Server {
+    /// Makes a cluster with the server in `bin` and starts it, with settings beside the usual ones.
+    pub(crate) fn start(bin: &Path, settings: &[(&str, &str)]) -> Server {
+        let home = tempfile::Builder::new().prefix("trunkline-").tempdir().expect("directory");
+        let user = user().expect("a user to run it as");
+        if let Some((uid, gid)) = user {
+            chown(home.path(), Some(uid), Some(gid)).expect("given away");
+        }
+        let bin = bin.to_owned();
+        let mut server = Server { home: Some(home), bin, user, running: false };
+        let mut initdb = server.command("initdb");
+        initdb.args(["-k", "-N", "-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--no-locale"]);
+        initdb.arg("--wal-segsize=1").arg("-D").arg(server.data());
+        succeed(&mut initdb);
+        let line = |(name, value): &(&str, &str)| format!("{name} = '{value}'\n");
+        let mut text = fs::read_to_string(server.configuration()).expect("read");
+        text.push_str(&line(&("unix_socket_directories", &server.home().display().to_string())));
+        text.extend(SETTINGS.iter().chain(settings).map(line));
+        fs::write(server.configuration(), text).expect("written");
+        server.run();
+        server
+    }
+
+    /// Runs one command or several, all in one transaction unless they say otherwise, and gives
+    /// back what they print: rows with tabs between columns, `COPY` as it is.
+    pub(crate) fn sql(&self, database: &str, sql: &str) -> Vec<u8> {
+        let mut psql = self.psql(database);
+        psql.args(["-c", sql]);
+        succeed(&mut psql).stdout
+    }
+
+    /// Runs a script, each command of it in a transaction of its own; commands may fail if
+    /// `may_fail`.
+    pub(crate) fn script(&self, database: &str, sql: &str, may_fail: bool) -> Vec<u8> {
+        let file = self.home().join("script.sql");
+        fs::write(&file, sql).expect("written");
+        let mut psql = self.psql(database);
+        psql.arg("-v").arg(format!("ON_ERROR_STOP={}", u8::from(!may_fail)));
+        psql.arg("-f").arg(&file);
+        succeed(&mut psql).stdout
+    }
+
+    /// A psql that is connected to `database`, as the superuser: quiet, without a startup file.
+    pub(crate) fn psql(&self, database: &str) -> Command {
+        let own = self.bin.join("psql");
+        let own = if own.is_file() { own } else { PathBuf::from(DEBIAN).join("psql") };
+        let mut psql = Command::new(own);
+        psql.args(["-X", "-q", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1"]);
+        psql.args(["-U", SUPERUSER, "-d", database, "-h"]).arg(self.home());
+        psql.env("PGOPTIONS", CLIENT).env("PGTZ", "UTC").env("LC_ALL", "C").current_dir("/");
+        psql
+    }
+
+    /// Its major version.
+    pub(crate) fn major(&self) -> u32 {
+        let text = fs::read_to_string(self.data().join("PG_VERSION")).expect("read");
+        text.trim().parse().expect("a number")
+    }
+
+    /// The data directory.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.home().join("data")
+    }
+
+    /// The directory around it, where the server may write too.
+    pub(crate) fn home(&self) -> &Path {
+        self.home.as_ref().expect("not stopped").path()
+    }
+
+    /// Stops it and starts it again, so that it forgets its caches.
+    pub(crate) fn restart(&mut self) {
+        self.halt("fast");
+        self.run();
+    }
+
+    /// Stops it cleanly.
+    pub(crate) fn stop(mut self) -> Stopped {
+        self.halt("fast");
+        Stopped { home: self.home.take().expect("not stopped") }
+    }
+
+    fn run(&mut self) {
+        let log = self.home().join("log");
+        let mut start = self.control();
+        start.args(["-w", "-t", "300", "-l"]).arg(&log).arg("start");
+        let output = start.stdout(Stdio::null()).output().expect("runs");
+        let log = fs::read_to_string(&log).unwrap_or_default();
+        assert!(output.status.success(), "the server does not start: {log}");
+        self.running = true;
+    }
+
+    fn halt(&mut self, mode: &str) {
+        self.running = false;
+        succeed(self.control().args(["-w", "-t", "300", "-m", mode, "stop"]));
+    }
+
+    fn control(&self) -> Command {
+        let mut control = self.command("pg_ctl");
+        control.arg("-s").arg("-D").arg(self.data());
+        control
+    }
+
+    fn configuration(&self) -> PathBuf {
+        self.data().join("postgresql.conf")
+    }
+
+    /// One of the server's programs, as the user that runs it.
+    fn command(&self, name: &str) -> Command {
+        let mut command = Command::new(self.bin.join(name));
+        command.stdin(Stdio::null()).env("LC_ALL", "C").current_dir("/");
+        if let Some((uid, gid)) = self.user {
+            command.uid(uid).gid(gid);
+        }
+        command
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.running {
+            // Of a test that failed.
+            let _ = self.control().args(["-m", "immediate", "stop"]).status();
+        }
+    }
+}
+
+/// Runs it to its end, which must be a good one.
+fn succeed(command: &mut Command) -> Output {
+    let output = command.stdin(Stdio::null()).output().expect("runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {text}");
+    output
+}
