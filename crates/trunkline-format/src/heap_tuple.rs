@@ -13,7 +13,7 @@
 //!
 //! Mirrors `HeapTupleHeaderData` of PostgreSQL's `access/htup_details.h`.
 
-use crate::ids::PageBytes;
+use crate::ids::{PageBytes, Tid};
 use crate::page::{FLAG_ALL_VISIBLE, LinePointerFlags, PageHeader, line_pointers};
 
 /// Bytes of a tuple's header without its null bitmap.
@@ -43,6 +43,14 @@ pub const XMAX_COMMITTED: u16 = 0x0400;
 pub const XMAX_INVALID: u16 = 0x0800;
 /// In `t_infomask`: xmax is a multixact: several transactions.
 pub const XMAX_IS_MULTI: u16 = 0x1000;
+/// In `t_infomask`: a `VACUUM FULL` before 9.0 took the tuple away from here.
+pub const MOVED_OFF: u16 = 0x4000;
+/// In `t_infomask`: a `VACUUM FULL` before 9.0 brought the tuple here.
+pub const MOVED_IN: u16 = 0x8000;
+/// In `t_infomask2`: the next version is in the same page, and no index knows it.
+pub const HOT_UPDATED: u16 = 0x4000;
+/// In `t_infomask2`: no index knows the tuple; the version before it leads here.
+pub const HEAP_ONLY: u16 = 0x8000;
 /// In `t_infomask2`: the number of attributes.
 pub const NATTS: u16 = 0x07FF;
 
@@ -162,6 +170,29 @@ impl<'a> HeapTuple<'a> {
     /// The transaction, or multixact, that deleted or locked it; see [`Self::infomask`].
     pub fn xmax(&self) -> u32 {
         self.double(4)
+    }
+
+    /// The `VACUUM FULL` that moved it, if [`MOVED_OFF`] or [`MOVED_IN`] is set; else the commands
+    /// that inserted and deleted it.
+    pub fn xvac(&self) -> u32 {
+        self.double(8)
+    }
+
+    /// Where the row's next version is; its own place if there is none. A block of all ones means
+    /// that it went to another partition, or that it is being inserted.
+    pub fn next_version(&self) -> Tid {
+        let [.., a, b, c, d, e, f, _, _, _, _, _, _] = *self.header;
+        Tid::from_bytes([a, b, c, d, e, f])
+    }
+
+    /// Whether its next version is in the same page and known to no index.
+    pub fn is_hot_updated(&self) -> bool {
+        self.infomask2() & HOT_UPDATED != 0
+    }
+
+    /// Whether no index knows it, but the version before it.
+    pub fn is_heap_only(&self) -> bool {
+        self.infomask2() & HEAP_ONLY != 0
     }
 
     /// `t_infomask`: `HAS_…`, `XMIN_…` and `XMAX_…` bits.

@@ -62,6 +62,8 @@ fn fields() {
     assert_eq!((tuple.infomask2(), tuple.natts(), tuple.hoff()), (3, 3, 24));
     assert_eq!(tuple.nulls(), [0b110]);
     assert_eq!(tuple.data(), [7, 0, 0, 0, 5, b'x']);
+    assert_eq!(tuple.next_version().to_string(), "(1193046,1)");
+    assert!(!tuple.is_heap_only() && !tuple.is_hot_updated() && tuple.xvac() == 0);
     assert!(!is_all_visible(&page));
     page[10] = 4;
     assert!(is_all_visible(&page));

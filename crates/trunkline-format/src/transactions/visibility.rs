@@ -1,0 +1,141 @@
+//! Whether a row version is there, as of the moment the cluster was shut down.
+//!
+//! ```text
+//!   inserted?   frozen, hint, bootstrap, or committed in the log    else aborted, or in doubt
+//!   deleted?    no xmax, a mere lock, or its transaction (of a      else dead
+//!               multixact: the one that updates) did not commit
+//! ```
+//! A row is visible exactly if it is [`RowState::Live`]. A deletion that is not known to be committed
+//! has not happened: so it is with prepared transactions, which may yet roll back, and after a crash.
+
+use super::commit_log::Fate;
+use crate::heap_tuple::{
+    BOOTSTRAP_XID, FROZEN_XID, HeapTuple, MOVED_IN, MOVED_OFF, Visible, XMAX_IS_MULTI,
+    XMIN_COMMITTED, XMIN_FROZEN, XMIN_INVALID,
+};
+
+/// Who knows what became of transactions.
+pub trait TransactionStatus {
+    /// Why it cannot be known.
+    type Error;
+
+    /// The fate of an ordinary transaction. Asked only for ids from
+    /// [`super::FIRST_NORMAL_XID`].
+    ///
+    /// # Errors
+    /// The record of it cannot be had.
+    fn fate(&mut self, xid: u32) -> Result<Fate, Self::Error>;
+
+    /// The member of a multixact that updated or deleted the row, if one did.
+    ///
+    /// # Errors
+    /// The record of it cannot be had.
+    fn updater(&mut self, multi: u32) -> Result<Option<u32>, Self::Error>;
+}
+
+/// What a row version is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RowState {
+    /// Visible: inserted, and not deleted.
+    Live,
+    /// Inserted, and deleted or replaced.
+    Dead,
+    /// Its insertion was rolled back.
+    Aborted,
+    /// Nobody knows whether it was inserted: its transaction is prepared, or was cut off by a crash.
+    InDoubt,
+}
+
+/// As a column of results has it.
+impl std::fmt::Display for RowState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Live => "live",
+            Self::Dead => "dead",
+            Self::Aborted => "aborted",
+            Self::InDoubt => "in doubt",
+        })
+    }
+}
+
+/// The state of a tuple on a page that is not marked all-visible (on such a page every tuple is
+/// live). Asks `status` only for what the tuple's hint bits leave open.
+///
+/// # Errors
+///
+/// Those of `status`.
+#[inline]
+pub fn judge<S: TransactionStatus>(
+    tuple: &HeapTuple<'_>,
+    status: &mut S,
+) -> Result<RowState, S::Error> {
+    match tuple.visible() {
+        Visible::Yes => Ok(RowState::Live),
+        Visible::No => {
+            let hints = tuple.infomask() & XMIN_FROZEN;
+            let aborted = hints == XMIN_INVALID && tuple.xmin() != FROZEN_XID;
+            Ok(if aborted { RowState::Aborted } else { RowState::Dead })
+        }
+        Visible::InDoubt => judge_by_log(tuple, status),
+    }
+}
+
+/// The hint bits of the insertion or of the deletion are not there.
+#[cold]
+fn judge_by_log<S: TransactionStatus>(
+    tuple: &HeapTuple<'_>,
+    status: &mut S,
+) -> Result<RowState, S::Error> {
+    let infomask = tuple.infomask();
+    if infomask & XMIN_COMMITTED == 0 {
+        let inserted = match moved(tuple, status)? {
+            Some(fate) => fate,
+            None => fate(tuple.xmin(), status)?,
+        };
+        match inserted {
+            Fate::Committed => {}
+            Fate::Aborted => return Ok(RowState::Aborted),
+            Fate::InProgress | Fate::SubCommitted => return Ok(RowState::InDoubt),
+        }
+    }
+    // With the insertion settled the hint bits may suffice.
+    let settled = infomask | XMIN_COMMITTED;
+    match Visible::by_hints(settled, tuple.xmin(), tuple.xmax()) {
+        Visible::Yes => return Ok(RowState::Live),
+        Visible::No => return Ok(RowState::Dead),
+        Visible::InDoubt => {}
+    }
+    let deleter = match infomask & XMAX_IS_MULTI {
+        0 => Some(tuple.xmax()),
+        _ => status.updater(tuple.xmax())?,
+    };
+    let deleted = match deleter {
+        Some(xid) => fate(xid, status)? == Fate::Committed,
+        None => false,
+    };
+    Ok(if deleted { RowState::Dead } else { RowState::Live })
+}
+
+/// What the `VACUUM FULL` of servers before 9.0 says of the insertion of a row that it moved: a row
+/// is where it was if the move did not commit, and where it went if it did.
+fn moved<S: TransactionStatus>(
+    tuple: &HeapTuple<'_>,
+    status: &mut S,
+) -> Result<Option<Fate>, S::Error> {
+    let infomask = tuple.infomask();
+    if infomask & (MOVED_OFF | MOVED_IN) == 0 {
+        return Ok(None);
+    }
+    let committed = fate(tuple.xvac(), status)? == Fate::Committed;
+    let here = committed == (infomask & MOVED_OFF == 0);
+    Ok(Some(if here { Fate::Committed } else { Fate::Aborted }))
+}
+
+/// The fate of any transaction: those of the server itself are not in the log.
+fn fate<S: TransactionStatus>(xid: u32, status: &mut S) -> Result<Fate, S::Error> {
+    match xid {
+        0 => Ok(Fate::InProgress),
+        BOOTSTRAP_XID | FROZEN_XID => Ok(Fate::Committed),
+        _ => status.fate(xid),
+    }
+}
