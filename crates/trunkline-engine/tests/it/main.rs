@@ -6,6 +6,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
 mod accounts;
+mod btree;
 mod child;
 mod datadir;
 mod fake;

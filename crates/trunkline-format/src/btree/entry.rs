@@ -143,6 +143,14 @@ impl<'a> Entry<'a> {
         Ok(Self { item, dead: false, size: length, target, columns, nulls, data })
     }
 
+    /// A separator or a high key, of bytes that were taken from item `item` of its page.
+    ///
+    /// # Errors
+    /// It cannot be taken apart.
+    pub fn of_separator(item: u16, bytes: &'a [u8]) -> Result<Self, Fault> {
+        Self::parse(item, bytes, Role::Pivot)
+    }
+
     /// The 1-based number of its line pointer.
     pub fn item(&self) -> u16 {
         self.item

@@ -112,6 +112,28 @@ impl KeyLayout {
         Ok(if rows { left.last_row().cmp(&right.first_row()) } else { Ordering::Equal })
     }
 
+    /// Whether two separators have the same columns and, if `rows`, the same row. This needs no
+    /// order: a separator is a copy of the high key to its left.
+    ///
+    /// # Errors
+    /// The columns cannot be taken apart.
+    pub fn same_separator(
+        &self,
+        left: &Entry<'_>,
+        right: &Entry<'_>,
+        rows: bool,
+    ) -> Result<bool, Fault> {
+        let keys = self.keys();
+        let (mut lefts, mut rights) = (left.attributes(keys), right.attributes(keys));
+        loop {
+            match (lefts.next().transpose()?, rights.next().transpose()?) {
+                (None, None) => return Ok(!rows || left.first_row() == right.first_row()),
+                (one, other) if one != other => return Ok(false),
+                _ => {}
+            }
+        }
+    }
+
     /// Where a search goes from `page` that wants the first entry that is not below `from`, the
     /// first columns of a key.
     ///

@@ -205,7 +205,15 @@ impl<'a> BtreePage<'a> {
         self.parse_item(item, role)
     }
 
-    fn parse_item(&self, item: u16, role: Role) -> Result<Entry<'a>, Fault> {
+    /// The bytes of an item, the high key included; see [`Entry::of_separator`].
+    ///
+    /// # Errors
+    /// The line pointer leads nowhere.
+    pub fn item(&self, item: u16) -> Result<&'a [u8], Fault> {
+        self.pointed_at(item).map(|(_, bytes)| bytes)
+    }
+
+    fn pointed_at(&self, item: u16) -> Result<(bool, &'a [u8]), Fault> {
         let pointer = line_pointer(self.page, item).filter(|_| item <= self.count);
         let pointer = pointer.ok_or(Fault::Item { item })?;
         let dead = match pointer.flags {
@@ -213,7 +221,11 @@ impl<'a> BtreePage<'a> {
             LinePointerFlags::Dead => true,
             _ => return Err(Fault::Item { item }),
         };
-        let bytes = pointer.item(self.page).ok_or(Fault::Item { item })?;
+        Ok((dead, pointer.item(self.page).ok_or(Fault::Item { item })?))
+    }
+
+    fn parse_item(&self, item: u16, role: Role) -> Result<Entry<'a>, Fault> {
+        let (dead, bytes) = self.pointed_at(item)?;
         let mut entry = Entry::parse(item, bytes, role)?;
         entry.dead = dead;
         Ok(entry)
