@@ -309,7 +309,8 @@ impl Storage {
         }
     }
 
-    fn system(&self) -> &dyn FileSystem {
+    /// Where its files come from.
+    pub(crate) fn system(&self) -> &dyn FileSystem {
         &*self.0.system
     }
 
