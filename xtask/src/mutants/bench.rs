@@ -218,7 +218,7 @@ mod tests {
         file("xtask/mutants/hang.patch", &diff("loop {}"));
         file("xtask/mutants/stale.patch", &diff("3").replace("-    2", "-    7"));
         let files = vec!["Cargo.toml".to_owned(), "src/lib.rs".to_owned()];
-        let fixtures = Fixtures { dir: home.clone(), ready: vec![], missing: vec![] };
+        let fixtures = Fixtures { dir: home.clone(), ..Fixtures::default() };
         let bench =
             Bench { source, files, tree: home.join("tree"), target: home.join("target"), fixtures };
         bench.restore().unwrap();
