@@ -1,7 +1,225 @@
 //! Every built-in type from its stored bytes to PostgreSQL's text output.
 //!
-//! A resolved type and the bytes of a value in, the text of `COPY` out.
+//! ```text
+//!   OID ── Type::resolve ──▶ Type            once for each column, with the catalogs
+//!   Type, bytes ── write_text ──▶ text       as the type's output function, to the byte
+//! ```
+//! A `numeric` with the bytes `81 81 0c 00 80 0d d2 1e` is `123456.789`. The bytes are the value as
+//! it is in memory: without a header of variable length, neither compressed nor in TOAST.
+//!
+//! What is written is what `SELECT` shows; the escapes of `COPY` come on top. Whatever the bytes
+//! are, the outcome is text or a [`ValueError`]; what was appended before an error may stay.
 
 mod catalog;
+mod compound;
+mod date_time;
+mod digits;
+mod error;
+mod float;
+mod geometry;
+mod interval;
+mod jsonb;
+mod jsonpath;
+mod network;
+mod numeric;
+mod options;
+mod plain;
+mod quote;
+mod reader;
+mod registered;
+mod resolve;
+mod statistics;
+mod text_search;
+mod xml;
+
+#[cfg(test)]
+mod tests;
 
 pub use catalog::{ColumnRow, ObjectClass, ObjectRow, TypeCatalog, TypeRow};
+pub use compound::TEXT_MAX;
+pub use error::{UnsupportedReason, UnsupportedType, ValueError};
+pub use options::{ByteaOutput, IntervalStyle, TextOptions, TimeZone, Utc};
+pub use registered::Registered;
+pub use resolve::{Base, DEPTH_MAX, PARTS_MAX, Type};
+
+use crate::ids::Oid;
+
+/// The bytes of a type of fixed length.
+#[inline]
+fn fixed<const N: usize>(type_name: &'static str, value: &[u8]) -> Result<[u8; N], ValueError> {
+    let error = ValueError::Length { type_name, expected: N, found: value.len() };
+    value.try_into().map_err(|_| error)
+}
+
+/// Appends the text of `value`, which is of type `ty`, to `out`.
+///
+/// `value` is exactly the bytes of a type of fixed length; the payload without a header if the
+/// length is variable, decompressed and fetched from TOAST; or the bytes up to the NUL of a
+/// C string. Text is written in the encoding of the database.
+///
+/// # Errors
+///
+/// [`ValueError`] if the bytes are no such value; part of the text may have been appended.
+#[inline]
+pub fn write_text(
+    ty: &Type,
+    value: &[u8],
+    options: &TextOptions<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), ValueError> {
+    match ty {
+        Type::Base(base) => write_base(*base, value, options, out),
+        Type::Enum(labels) => {
+            let label = Oid(u32::from_le_bytes(fixed("enum", value)?));
+            let at = labels.binary_search_by_key(&label, |&(oid, _)| oid);
+            let text = at.ok().and_then(|at| labels.get(at)).ok_or(ValueError::Label { label })?;
+            out.extend_from_slice(&text.1);
+            Ok(())
+        }
+        Type::Array(element) => compound::array(value, Some(element.part()), options, out),
+        Type::Composite(columns) => compound::composite(value, columns.columns(), options, out),
+        Type::Range(bounds) => compound::range(value, bounds.bounds(), options, out),
+        Type::Multirange(oid, bounds) => {
+            compound::multirange(value, *oid, bounds.bounds(), options, out)
+        }
+    }
+}
+
+/// The most frequent types first, written without a detour.
+#[inline]
+fn write_base(
+    base: Base,
+    value: &[u8],
+    options: &TextOptions<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), ValueError> {
+    match base {
+        Base::Text => out.extend_from_slice(value),
+        Base::Int4 => {
+            digits::signed(i64::from(i32::from_le_bytes(fixed("integer", value)?)), out);
+        }
+        Base::Int8 => digits::signed(i64::from_le_bytes(fixed("bigint", value)?), out),
+        Base::Int2 => {
+            digits::signed(i64::from(i16::from_le_bytes(fixed("smallint", value)?)), out);
+        }
+        Base::Numeric => numeric::numeric(value, out)?,
+        Base::Timestamp => {
+            date_time::timestamp(i64::from_le_bytes(fixed("timestamp", value)?), out)?;
+        }
+        Base::Timestamptz => {
+            let micros = i64::from_le_bytes(fixed("timestamptz", value)?);
+            date_time::timestamptz(micros, options.zone, out)?;
+        }
+        Base::Bool => match fixed("boolean", value)? {
+            [0] => out.push(b'f'),
+            [1] => out.push(b't'),
+            _ => {
+                let what = "neither true nor false";
+                return Err(ValueError::Malformed { type_name: "boolean", what });
+            }
+        },
+        Base::Float4 => {
+            let number = f32::from_le_bytes(fixed("float4", value)?);
+            float::float4(number, options.extra_float_digits, out);
+        }
+        Base::Float8 => {
+            let number = f64::from_le_bytes(fixed("float8", value)?);
+            float::float8(number, options.extra_float_digits, out);
+        }
+        _ => return write_rare(base, value, options, out),
+    }
+    Ok(())
+}
+
+fn write_rare(
+    base: Base,
+    value: &[u8],
+    options: &TextOptions<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), ValueError> {
+    let major = options.major;
+    match base {
+        Base::Char => plain::char(u8::from_le_bytes(fixed("\"char\"", value)?), out),
+        Base::Name => {
+            let name: [u8; 64] = fixed("name", value)?;
+            let end = name.iter().position(|&byte| byte == 0);
+            let what = "no NUL at its end";
+            let end = end.ok_or(ValueError::Malformed { type_name: "name", what })?;
+            out.extend_from_slice(name.get(..end).unwrap_or_default());
+        }
+        Base::Bytea => plain::bytea(value, options.bytea_output, out),
+        Base::U32(type_name) => {
+            digits::unsigned(u64::from(u32::from_le_bytes(fixed(type_name, value)?)), out);
+        }
+        Base::U64(type_name) => {
+            digits::unsigned(u64::from_le_bytes(fixed(type_name, value)?), out);
+        }
+        Base::Registered(kind) => {
+            let oid = Oid(u32::from_le_bytes(fixed("reg*", value)?));
+            registered::registered(kind, oid, options, out);
+        }
+        Base::Tid => {
+            let [a, b, c, d, e, f] = fixed("tid", value)?;
+            out.push(b'(');
+            digits::unsigned(u64::from(u32::from_le_bytes([c, d, a, b])), out);
+            out.push(b',');
+            digits::unsigned(u64::from(u16::from_le_bytes([e, f])), out);
+            out.push(b')');
+        }
+        Base::Lsn => plain::lsn(u64::from_le_bytes(fixed("pg_lsn", value)?), major, out),
+        Base::Date => date_time::date(i32::from_le_bytes(fixed("date", value)?), out)?,
+        Base::Time => date_time::time(i64::from_le_bytes(fixed("time", value)?), out)?,
+        Base::Timetz => {
+            let mut reader = reader::Reader::aligned("timetz", value);
+            let (micros, west) = (reader.u64()? as i64, reader.i32()?);
+            reader.end()?;
+            date_time::timetz(micros, west, out)?;
+        }
+        Base::Interval => {
+            let mut reader = reader::Reader::aligned("interval", value);
+            let parts = (reader.u64()? as i64, reader.i32()?, reader.i32()?);
+            reader.end()?;
+            interval::interval(parts, options.interval_style, major, out);
+        }
+        Base::Uuid => plain::uuid(&fixed("uuid", value)?, out),
+        Base::Money => numeric::money(i64::from_le_bytes(fixed("money", value)?), out),
+        Base::Macaddr => network::mac(&fixed::<6>("macaddr", value)?, out),
+        Base::Macaddr8 => network::mac(&fixed::<8>("macaddr8", value)?, out),
+        Base::Aclitem => registered::aclitem(value, options, out)?,
+        _ => return write_long(base, value, options, out),
+    }
+    Ok(())
+}
+
+/// Types of variable length, and the geometric ones.
+fn write_long(
+    base: Base,
+    value: &[u8],
+    options: &TextOptions<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), ValueError> {
+    let extra = options.extra_float_digits;
+    match base {
+        Base::Inet => network::address(value, false, out),
+        Base::Cidr => network::address(value, true, out),
+        Base::Bits(type_name) => plain::bits(type_name, value, out),
+        Base::Xml => {
+            xml::xml(value, out);
+            Ok(())
+        }
+        Base::Jsonb => jsonb::jsonb(value, out),
+        Base::Jsonpath => jsonpath::jsonpath(value, out),
+        Base::Points(type_name) => geometry::fixed(type_name, value, extra, out),
+        Base::Path => geometry::path(value, extra, out),
+        Base::Polygon => geometry::polygon(value, extra, out),
+        Base::Tsvector => text_search::tsvector(value, out),
+        Base::Tsquery => text_search::tsquery(value, out),
+        Base::Snapshot => plain::snapshot(value, out),
+        Base::Vector(type_name) => plain::vector(type_name, value, out),
+        Base::AnyArray => compound::array(value, None, options, out),
+        Base::Ndistinct => statistics::ndistinct(value, options.major, out),
+        Base::Dependencies => statistics::dependencies(value, options.major, out),
+        // The other types were written by whoever called this.
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,166 @@
+//! `date`, `time`, `timetz`, `timestamp` and `timestamptz`, in the ISO style.
+//!
+//! Days and microseconds count from 2000-01-01, the calendar is the Gregorian one for all times,
+//! and the year before 1 is 1 BC. A timestamptz is stored in UTC and shown in a zone that the
+//! options name.
+
+use super::digits;
+use super::error::ValueError;
+use super::options::TimeZone;
+
+/// Microseconds in a day.
+const DAY: i64 = 86_400_000_000;
+/// Days from 0000-03-01, where the eras of 400 years begin, to 2000-01-01.
+const DAYS_TO_2000: i64 = 730_425;
+/// Seconds from 1970-01-01 to 2000-01-01.
+const UNIX_TO_2000: i64 = 946_684_800;
+/// The first date: 4714-11-24 BC, day 0 of the Julian calendar.
+const FIRST_DATE: i32 = -2_451_545;
+/// The last date: 5874897-12-31.
+const LAST_DATE: i32 = 2_145_031_948;
+/// The first timestamp: midnight of the first date.
+const FIRST_TIMESTAMP: i64 = FIRST_DATE as i64 * DAY;
+/// One past the last timestamp: midnight of 294277-01-01.
+const TIMESTAMP_END: i64 = 9_223_371_331_200_000_000;
+/// Seconds that a zone is at most away from UTC, less one: 16 hours.
+const ZONE_END_S: i32 = 16 * 3600;
+
+/// Year (0 is 1 BC), month and day of a day counted from 2000-01-01.
+#[inline]
+fn civil(day: i64) -> (i64, u32, u32) {
+    const ERA: i64 = 146_097;
+    let day = day + DAYS_TO_2000;
+    let era = day.div_euclid(ERA);
+    let of_era = day.rem_euclid(ERA) as u32;
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    // Months count from March, five of them in 153 days.
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (i64::from(year) + era * 400 + i64::from(month <= 2), month, day)
+}
+
+/// `yyyy-mm-dd`; whether the year is one BC.
+#[inline]
+fn write_date(day: i64, out: &mut Vec<u8>) -> bool {
+    let (year, month, day) = civil(day);
+    let shown = if year > 0 { year } else { 1 - year };
+    if (1000..10_000).contains(&shown) {
+        out.extend_from_slice(&digits::four(shown as u32));
+    } else {
+        digits::padded(shown.unsigned_abs(), 4, out);
+    }
+    out.push(b'-');
+    digits::two(month, out);
+    out.push(b'-');
+    digits::two(day, out);
+    year <= 0
+}
+
+/// `hh:mm:ss` and the fraction.
+#[inline]
+fn write_time(micros: i64, out: &mut Vec<u8>) {
+    let seconds = (micros / 1_000_000) as u32;
+    digits::two(seconds / 3600, out);
+    out.push(b':');
+    digits::two(seconds / 60 % 60, out);
+    out.push(b':');
+    digits::two(seconds % 60, out);
+    digits::fraction((micros % 1_000_000) as u32, out);
+}
+
+/// `+hh`, and minutes and seconds if there are any; `east` in seconds.
+fn write_zone(east: i32, out: &mut Vec<u8>) {
+    out.push(if east < 0 { b'-' } else { b'+' });
+    let seconds = east.unsigned_abs();
+    digits::padded(u64::from(seconds / 3600), 2, out);
+    if !seconds.is_multiple_of(3600) {
+        out.push(b':');
+        digits::two(seconds / 60 % 60, out);
+    }
+    if !seconds.is_multiple_of(60) {
+        out.push(b':');
+        digits::two(seconds % 60, out);
+    }
+}
+
+fn infinite(positive: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(if positive { b"infinity" } else { b"-infinity" });
+}
+
+/// A date: days since 2000-01-01.
+pub(super) fn date(day: i32, out: &mut Vec<u8>) -> Result<(), ValueError> {
+    match day {
+        i32::MIN | i32::MAX => infinite(day > 0, out),
+        FIRST_DATE..=LAST_DATE => {
+            if write_date(i64::from(day), out) {
+                out.extend_from_slice(b" BC");
+            }
+        }
+        _ => return Err(ValueError::Malformed { type_name: "date", what: "out of range" }),
+    }
+    Ok(())
+}
+
+/// A time: microseconds since midnight, 24:00:00 included.
+pub(super) fn time(micros: i64, out: &mut Vec<u8>) -> Result<(), ValueError> {
+    if !(0..=DAY).contains(&micros) {
+        return Err(ValueError::Malformed { type_name: "time", what: "out of range" });
+    }
+    write_time(micros, out);
+    Ok(())
+}
+
+/// A time and its zone in seconds west of UTC.
+pub(super) fn timetz(micros: i64, west: i32, out: &mut Vec<u8>) -> Result<(), ValueError> {
+    if !(0..=DAY).contains(&micros) || west <= -ZONE_END_S || west >= ZONE_END_S {
+        return Err(ValueError::Malformed { type_name: "timetz", what: "out of range" });
+    }
+    write_time(micros, out);
+    write_zone(-west, out);
+    Ok(())
+}
+
+/// A timestamp: microseconds since 2000-01-01.
+#[inline]
+pub(super) fn timestamp(micros: i64, out: &mut Vec<u8>) -> Result<(), ValueError> {
+    stamp(micros, None, "timestamp", out)
+}
+
+/// A timestamptz, shown in `zone`.
+#[inline]
+pub(super) fn timestamptz(
+    micros: i64,
+    zone: &dyn TimeZone,
+    out: &mut Vec<u8>,
+) -> Result<(), ValueError> {
+    stamp(micros, Some(zone), "timestamptz", out)
+}
+
+fn stamp(
+    micros: i64,
+    zone: Option<&dyn TimeZone>,
+    type_name: &'static str,
+    out: &mut Vec<u8>,
+) -> Result<(), ValueError> {
+    if micros == i64::MIN || micros == i64::MAX {
+        infinite(micros > 0, out);
+        return Ok(());
+    }
+    if !(FIRST_TIMESTAMP..TIMESTAMP_END).contains(&micros) {
+        return Err(ValueError::Malformed { type_name, what: "out of range" });
+    }
+    let east = zone.map(|zone| zone.offset_s(micros.div_euclid(1_000_000) + UNIX_TO_2000));
+    let local = micros + i64::from(east.unwrap_or(0)) * 1_000_000;
+    let before_christ = write_date(local.div_euclid(DAY), out);
+    out.push(b' ');
+    write_time(local.rem_euclid(DAY), out);
+    if let Some(east) = east {
+        write_zone(east, out);
+    }
+    if before_christ {
+        out.extend_from_slice(b" BC");
+    }
+    Ok(())
+}

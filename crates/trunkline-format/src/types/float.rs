@@ -1,0 +1,272 @@
+//! `float4` and `float8`: the shortest digits that read back as the same number.
+//!
+//! Rust's own shortest digits agree with the server's but for one rule: a number halfway to the
+//! next float reads back right only if the reader rounds to even, and PostgreSQL does not count on
+//! it. 18014398509482008 is printed as such, not as 1.801439850948201e+16, which is halfway to the
+//! number after it. Where that happens the digits are taken one by one more until they fit.
+//!
+//! With `extra_float_digits` of 0 or less it is C's `%.*g` instead.
+
+use super::digits;
+use std::fmt::{self, Write};
+
+/// A float as `mantissa × 2^exponent`, and what makes the two widths differ.
+#[derive(Clone, Copy)]
+struct Binary {
+    value: f64,
+    single: bool,
+    mantissa: u64,
+    exponent: i32,
+    /// The float below is only half as far as the one above.
+    power: bool,
+}
+
+impl Binary {
+    fn double(value: f64) -> Self {
+        let bits = value.to_bits();
+        let (biased, fraction) = ((bits >> 52 & 0x7FF) as i32, bits & ((1 << 52) - 1));
+        Self::new(value, false, biased, fraction, 52, 1075)
+    }
+
+    fn single(value: f32) -> Self {
+        let bits = value.to_bits();
+        let (biased, fraction) = ((bits >> 23 & 0xFF) as i32, u64::from(bits & ((1 << 23) - 1)));
+        Self::new(f64::from(value), true, biased, fraction, 23, 150)
+    }
+
+    fn new(value: f64, single: bool, biased: i32, fraction: u64, width: u32, bias: i32) -> Self {
+        let hidden = if biased == 0 { 0 } else { 1 << width };
+        let power = fraction == 0 && biased > 1;
+        let exponent = biased.max(1) - bias;
+        Self { value, single, mantissa: fraction | hidden, exponent, power }
+    }
+
+    /// Whether `digits × 10^exponent` lies exactly halfway to a neighbour.
+    fn is_halfway(self, decimal: &Decimal) -> bool {
+        let Self { mantissa, exponent, power, .. } = self;
+        let above = (2 * mantissa + 1, exponent - 1);
+        let below = match power {
+            true => (4 * mantissa - 1, exponent - 2),
+            false => (2 * mantissa.max(1) - 1, exponent - 1),
+        };
+        let (number, ten) = decimal.integer();
+        [above, below].into_iter().any(|(odd, two)| equal(number, ten, odd, two))
+    }
+
+    /// Whether `decimal` reads back as this number whatever the reader does with ties.
+    fn is_read_from(self, decimal: &Decimal) -> bool {
+        let mut text = Text::default();
+        let (number, ten) = decimal.integer();
+        if write!(text, "{number}e{ten}").is_err() {
+            return false;
+        }
+        let same = match self.single {
+            true => text.as_str().parse::<f32>().map(f64::from),
+            false => text.as_str().parse::<f64>(),
+        };
+        same == Ok(self.value) && !self.is_halfway(decimal)
+    }
+
+    fn shortest(self) -> Decimal {
+        let decimal = match self.single {
+            true => Decimal::of(format_args!("{:e}", self.value as f32)),
+            false => Decimal::of(format_args!("{:e}", self.value)),
+        };
+        // Only an even mantissa wins ties, and only then did they count as near enough.
+        if self.mantissa & 1 == 1 || !self.is_halfway(&decimal) {
+            return decimal;
+        }
+        // Below a power of two the gap is narrower: the other side may have one as short.
+        let (number, ten) = decimal.integer();
+        let other = Decimal::of(format_args!("{:e}", Scaled(number + 1, ten)));
+        if other.len <= decimal.len && self.is_read_from(&other) {
+            return other;
+        }
+        let longer = |more: usize| Decimal::of(format_args!("{:.more$e}", self.value));
+        (decimal.len..17)
+            .map(longer)
+            .find(|longer| self.is_read_from(longer))
+            .unwrap_or_else(|| longer(16))
+    }
+}
+
+/// Whether `number × 10^ten` is `odd × 2^two`.
+fn equal(number: u64, ten: i32, odd: u64, two: i32) -> bool {
+    let zeros = number.trailing_zeros();
+    if number == 0 || zeros as i32 + ten != two {
+        return false;
+    }
+    let number = number >> zeros;
+    let Some(fives) = 5_u64.checked_pow(ten.unsigned_abs()) else { return false };
+    match ten >= 0 {
+        true => number.checked_mul(fives) == Some(odd),
+        false => odd.checked_mul(fives) == Some(number),
+    }
+}
+
+/// An integer and a power of ten, shown as one number with an exponent.
+struct Scaled(u64, i32);
+
+impl fmt::LowerExp for Scaled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Text::default();
+        write!(text, "{}", self.0)?;
+        let exponent = self.1 + text.as_str().len() as i32 - 1;
+        let trimmed = text.as_str().trim_end_matches('0');
+        let (first, rest) = trimmed.split_at_checked(1).unwrap_or(("0", ""));
+        write!(f, "{first}.{rest}e{exponent}")
+    }
+}
+
+/// Up to 40 characters without an allocation.
+struct Text {
+    bytes: [u8; 40],
+    len: usize,
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self { bytes: [0; 40], len: 0 }
+    }
+}
+
+impl Text {
+    fn as_str(&self) -> &str {
+        str::from_utf8(self.bytes.get(..self.len).unwrap_or_default()).unwrap_or_default()
+    }
+}
+
+impl Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.len + text.len();
+        self.bytes.get_mut(self.len..end).ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
+        self.len = end;
+        Ok(())
+    }
+}
+
+/// Digits `d.ddd` and a power of ten, without trailing zeros.
+struct Decimal {
+    digits: [u8; 20],
+    len: usize,
+    exponent: i32,
+}
+
+impl Decimal {
+    /// From what `{:e}` makes of a number, its sign left out.
+    fn of(number: fmt::Arguments<'_>) -> Self {
+        let mut text = Text::default();
+        // The longest is a sign, 17 digits, a point and an exponent.
+        let _fits = text.write_fmt(number);
+        let (mantissa, exponent) = text.as_str().split_once('e').unwrap_or(("0", "0"));
+        let mut decimal = Self { digits: [0; 20], len: 0, exponent: exponent.parse().unwrap_or(0) };
+        for digit in mantissa.bytes().filter(u8::is_ascii_digit) {
+            if let Some(place) = decimal.digits.get_mut(decimal.len) {
+                *place = digit;
+                decimal.len += 1;
+            }
+        }
+        while decimal.len > 1 && decimal.digits.get(decimal.len - 1) == Some(&b'0') {
+            decimal.len -= 1;
+        }
+        decimal
+    }
+
+    fn digits(&self) -> &[u8] {
+        self.digits.get(..self.len).unwrap_or_default()
+    }
+
+    /// As an integer and the power of ten to multiply it with.
+    fn integer(&self) -> (u64, i32) {
+        let number = self.digits().iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+        (number, self.exponent + 1 - self.len as i32)
+    }
+
+    /// With an exponent if it is below −4 or not below `most`.
+    fn write(&self, most: i32, out: &mut Vec<u8>) {
+        let digits = self.digits();
+        let exponent = self.exponent;
+        if exponent < -4 || exponent >= most {
+            let (first, rest) = digits.split_at_checked(1).unwrap_or_default();
+            out.extend_from_slice(first);
+            if !rest.is_empty() {
+                out.push(b'.');
+                out.extend_from_slice(rest);
+            }
+            out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
+            digits::padded(u64::from(exponent.unsigned_abs()), 2, out);
+            return;
+        }
+        if exponent < 0 {
+            out.extend_from_slice(b"0.");
+            out.extend(std::iter::repeat_n(b'0', (-1 - exponent) as usize));
+            out.extend_from_slice(digits);
+            return;
+        }
+        let whole = exponent as usize + 1;
+        match digits.split_at_checked(whole) {
+            Some((before, after)) => {
+                out.extend_from_slice(before);
+                if !after.is_empty() {
+                    out.push(b'.');
+                    out.extend_from_slice(after);
+                }
+            }
+            None => {
+                out.extend_from_slice(digits);
+                out.extend(std::iter::repeat_n(b'0', whole - digits.len()));
+            }
+        }
+    }
+}
+
+/// NaN, infinities, zeros and the sign; whether that was all.
+fn special(value: f64, out: &mut Vec<u8>) -> bool {
+    if value.is_nan() {
+        out.extend_from_slice(b"NaN");
+        return true;
+    }
+    if value.is_sign_negative() {
+        out.push(b'-');
+    }
+    if value.is_infinite() {
+        out.extend_from_slice(b"Infinity");
+        return true;
+    }
+    if value == 0.0 {
+        out.push(b'0');
+        return true;
+    }
+    false
+}
+
+/// As C's `%.*g` with `count` digits, at least 1.
+fn general(magnitude: f64, count: i32, out: &mut Vec<u8>) {
+    let count = count.max(1);
+    let more = count as usize - 1;
+    Decimal::of(format_args!("{magnitude:.more$e}")).write(count, out);
+}
+
+/// A `float8`, with `extra_float_digits` of −15 to 3.
+pub(super) fn float8(value: f64, extra_digits: i8, out: &mut Vec<u8>) {
+    if special(value, out) {
+        return;
+    }
+    if extra_digits > 0 {
+        Binary::double(value.abs()).shortest().write(15, out);
+    } else {
+        general(value.abs(), 15 + i32::from(extra_digits), out);
+    }
+}
+
+/// A `float4`, with `extra_float_digits` of −15 to 3.
+pub(super) fn float4(value: f32, extra_digits: i8, out: &mut Vec<u8>) {
+    if special(f64::from(value), out) {
+        return;
+    }
+    if extra_digits > 0 {
+        Binary::single(value.abs()).shortest().write(6, out);
+    } else {
+        general(f64::from(value.abs()), 6 + i32::from(extra_digits), out);
+    }
+}

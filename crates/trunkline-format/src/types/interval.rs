@@ -1,0 +1,242 @@
+//! `interval` in the four styles of the setting `IntervalStyle`.
+//!
+//! An interval is months, days and microseconds, each with a sign of its own, and never carried
+//! from one to the next: 36 hours are not a day and a half. Since PostgreSQL 17 all three at their
+//! largest mean infinity.
+
+use super::digits;
+use super::options::IntervalStyle;
+
+/// The first version with infinite intervals.
+const INFINITE_SINCE: u32 = 17;
+
+/// The fields as they are shown; all of one group have one sign.
+struct Fields {
+    years: i64,
+    months: i64,
+    days: i64,
+    hours: i64,
+    minutes: i64,
+    seconds: i64,
+    /// Millionths of a second.
+    micros: i64,
+}
+
+impl Fields {
+    fn new(micros: i64, days: i32, months: i32) -> Self {
+        const HOUR: i64 = 3_600_000_000;
+        const MINUTE: i64 = 60_000_000;
+        Self {
+            years: i64::from(months / 12),
+            months: i64::from(months % 12),
+            days: i64::from(days),
+            hours: micros / HOUR,
+            minutes: micros % HOUR / MINUTE,
+            seconds: micros % MINUTE / 1_000_000,
+            micros: micros % 1_000_000,
+        }
+    }
+
+    fn calendar(&self) -> [i64; 3] {
+        [self.years, self.months, self.days]
+    }
+
+    fn clock(&self) -> [i64; 4] {
+        [self.hours, self.minutes, self.seconds, self.micros]
+    }
+
+    fn any(&self, test: impl Fn(i64) -> bool) -> bool {
+        self.calendar().into_iter().chain(self.clock()).any(test)
+    }
+
+    fn clock_is_negative(&self) -> bool {
+        self.clock().into_iter().any(|part| part < 0)
+    }
+
+    fn clock_is_zero(&self) -> bool {
+        self.clock() == [0; 4]
+    }
+
+    /// Seconds without their sign, with two digits if `fill`, and the fraction.
+    fn write_seconds(&self, fill: bool, out: &mut Vec<u8>) {
+        digits::padded(self.seconds.unsigned_abs(), if fill { 2 } else { 1 }, out);
+        digits::fraction(self.micros.unsigned_abs() as u32, out);
+    }
+
+    /// `:mm:ss` and the fraction, without signs.
+    fn write_minutes(&self, out: &mut Vec<u8>) {
+        out.push(b':');
+        digits::two(self.minutes.unsigned_abs() as u32, out);
+        out.push(b':');
+        self.write_seconds(true, out);
+    }
+}
+
+/// An interval, as `interval_out` of version `major` prints it in `style`.
+pub(super) fn interval(
+    (micros, days, months): (i64, i32, i32),
+    style: IntervalStyle,
+    major: u32,
+    out: &mut Vec<u8>,
+) {
+    if major >= INFINITE_SINCE {
+        match (micros, days, months) {
+            (i64::MAX, i32::MAX, i32::MAX) => return out.extend_from_slice(b"infinity"),
+            (i64::MIN, i32::MIN, i32::MIN) => return out.extend_from_slice(b"-infinity"),
+            _ => {}
+        }
+    }
+    let fields = Fields::new(micros, days, months);
+    match style {
+        IntervalStyle::Postgres => postgres(&fields, out),
+        IntervalStyle::PostgresVerbose => verbose(&fields, out),
+        IntervalStyle::SqlStandard => sql_standard(&fields, out),
+        IntervalStyle::Iso8601 => iso(&fields, out),
+    }
+}
+
+/// `1 year 2 mons -3 days +04:05:06`: a sign is said where it differs from the one before.
+fn postgres(fields: &Fields, out: &mut Vec<u8>) {
+    let start = out.len();
+    let mut negative = false;
+    for (value, unit) in fields.calendar().into_iter().zip(["year", "mon", "day"]) {
+        if value == 0 {
+            continue;
+        }
+        if out.len() > start {
+            out.push(b' ');
+        }
+        if negative && value > 0 {
+            out.push(b'+');
+        }
+        digits::signed(value, out);
+        out.push(b' ');
+        out.extend_from_slice(unit.as_bytes());
+        if value != 1 {
+            out.push(b's');
+        }
+        negative = value < 0;
+    }
+    let first = out.len() == start;
+    if !first && fields.clock_is_zero() {
+        return;
+    }
+    if !first {
+        out.push(b' ');
+    }
+    if fields.clock_is_negative() {
+        out.push(b'-');
+    } else if negative {
+        out.push(b'+');
+    }
+    digits::padded(fields.hours.unsigned_abs(), 2, out);
+    fields.write_minutes(out);
+}
+
+/// `@ 1 year -2 mons 3 secs ago`: signs are relative to that of the first part.
+fn verbose(fields: &Fields, out: &mut Vec<u8>) {
+    let (mut first, mut ago) = (true, false);
+    out.push(b'@');
+    let parts = fields.calendar().into_iter().chain([fields.hours, fields.minutes]);
+    for (value, unit) in parts.zip(["year", "mon", "day", "hour", "min"]) {
+        if value == 0 {
+            continue;
+        }
+        ago = if first { value < 0 } else { ago };
+        first = false;
+        let shown = if ago { -value } else { value };
+        out.push(b' ');
+        digits::signed(shown, out);
+        out.push(b' ');
+        out.extend_from_slice(unit.as_bytes());
+        if shown != 1 {
+            out.push(b's');
+        }
+    }
+    if fields.seconds != 0 || fields.micros != 0 {
+        out.push(b' ');
+        let negative = fields.seconds < 0 || fields.micros < 0;
+        if first {
+            ago = negative;
+        } else if negative != ago {
+            out.push(b'-');
+        }
+        fields.write_seconds(false, out);
+        let one = fields.seconds.abs() == 1 && fields.micros == 0;
+        out.extend_from_slice(if one { b" sec" } else { b" secs" });
+        first = false;
+    }
+    if first {
+        out.extend_from_slice(b" 0");
+    }
+    if ago {
+        out.extend_from_slice(b" ago");
+    }
+}
+
+/// `1-2` or `3 4:05:06`, and all three with signs if SQL has no literal for it.
+fn sql_standard(fields: &Fields, out: &mut Vec<u8>) {
+    let negative = fields.any(|part| part < 0);
+    let positive = fields.any(|part| part > 0);
+    let year_month = fields.years != 0 || fields.months != 0;
+    let day_time = fields.days != 0 || !fields.clock_is_zero();
+    if !negative && !positive {
+        return out.push(b'0');
+    }
+    let sign = |negative: bool| if negative { b'-' } else { b'+' };
+    let mixed = negative && positive || year_month && day_time;
+    if mixed {
+        out.push(sign(fields.years < 0 || fields.months < 0));
+    } else if negative {
+        out.push(b'-');
+    }
+    if mixed || year_month {
+        digits::unsigned(fields.years.unsigned_abs(), out);
+        out.push(b'-');
+        digits::unsigned(fields.months.unsigned_abs(), out);
+    }
+    if mixed {
+        out.extend_from_slice(&[b' ', sign(fields.days < 0)]);
+    }
+    if mixed || fields.days != 0 {
+        digits::unsigned(fields.days.unsigned_abs(), out);
+        out.push(b' ');
+    }
+    if mixed {
+        out.push(sign(fields.clock_is_negative()));
+    }
+    if mixed || day_time {
+        digits::unsigned(fields.hours.unsigned_abs(), out);
+        fields.write_minutes(out);
+    }
+}
+
+/// `P1Y2M-3DT4H5M6.5S`.
+fn iso(fields: &Fields, out: &mut Vec<u8>) {
+    if !fields.any(|part| part != 0) {
+        return out.extend_from_slice(b"PT0S");
+    }
+    let part = |value: i64, unit: u8, out: &mut Vec<u8>| {
+        if value != 0 {
+            digits::signed(value, out);
+            out.push(unit);
+        }
+    };
+    out.push(b'P');
+    part(fields.years, b'Y', out);
+    part(fields.months, b'M', out);
+    part(fields.days, b'D', out);
+    if fields.clock_is_zero() {
+        return;
+    }
+    out.push(b'T');
+    part(fields.hours, b'H', out);
+    part(fields.minutes, b'M', out);
+    if fields.seconds != 0 || fields.micros != 0 {
+        if fields.seconds < 0 || fields.micros < 0 {
+            out.push(b'-');
+        }
+        fields.write_seconds(false, out);
+        out.push(b'S');
+    }
+}

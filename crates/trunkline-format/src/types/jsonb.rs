@@ -1,0 +1,181 @@
+//! `jsonb`: a tree of containers, printed without blanks of its own choosing.
+//!
+//! A container is a count, one word for each entry (its kind, and its length or where it ends) and
+//! the entries' bytes. The tree is walked with a stack of its own, one frame for each container
+//! that is open, so that depth costs memory and not the thread's stack; a container lies within the
+//! one around it and is at least 4 bytes, so the frames are never more than a part of the value.
+
+use super::digits;
+use super::error::ValueError;
+use super::numeric::numeric;
+use crate::bytes::u32_at;
+use crate::varlena::Varlena;
+
+/// In a container's first word: how many entries.
+const COUNT: u32 = 0x0FFF_FFFF;
+/// In a container's first word: a single value, in an array of one.
+const SCALAR: u32 = 0x1000_0000;
+/// In a container's first word: keys and values.
+const OBJECT: u32 = 0x2000_0000;
+/// In a container's first word: values.
+const ARRAY: u32 = 0x4000_0000;
+
+/// In an entry's word: the length or the end.
+const OFFSET: u32 = 0x0FFF_FFFF;
+/// In an entry's word: it is where the entry ends, not how long it is.
+const IS_END: u32 = 0x8000_0000;
+
+const fn malformed(what: &'static str) -> ValueError {
+    ValueError::Malformed { type_name: "jsonb", what }
+}
+
+/// Some entries of a container, in their order.
+#[derive(Clone)]
+struct Entries<'a> {
+    words: &'a [[u8; 4]],
+    data: &'a [u8],
+    /// Where the next one begins in `data`.
+    start: usize,
+}
+
+/// One entry.
+#[derive(Clone, Copy)]
+struct Entry<'a> {
+    kind: u32,
+    bytes: &'a [u8],
+    /// Where `bytes` begin in the container's data.
+    start: usize,
+}
+
+impl<'a> Entries<'a> {
+    fn next(&mut self) -> Result<Option<Entry<'a>>, ValueError> {
+        let Some((&word, words)) = self.words.split_first() else { return Ok(None) };
+        let word = u32::from_le_bytes(word);
+        let start = self.start;
+        let offset = (word & OFFSET) as usize;
+        let end = if word & IS_END == 0 { start + offset } else { offset };
+        let bytes = self.data.get(start..end).ok_or(malformed("an entry beyond its container"))?;
+        (self.words, self.start) = (words, end);
+        Ok(Some(Entry { kind: word >> 28 & 7, bytes, start }))
+    }
+}
+
+impl<'a> Entry<'a> {
+    /// The bytes behind the padding that numbers and containers have.
+    fn padded(self) -> Result<&'a [u8], ValueError> {
+        let padding = self.start.next_multiple_of(4) - self.start;
+        self.bytes.get(padding..).ok_or(malformed("an entry shorter than its padding"))
+    }
+}
+
+/// A container that is being printed.
+struct Open<'a> {
+    /// Of an object, else empty.
+    keys: Entries<'a>,
+    values: Entries<'a>,
+    object: bool,
+    /// A single value, without brackets.
+    scalar: bool,
+    first: bool,
+}
+
+impl<'a> Open<'a> {
+    fn parse(bytes: &'a [u8]) -> Result<Self, ValueError> {
+        let header = u32_at(bytes, 0).ok_or(malformed("no header of a container"))?;
+        let count = (header & COUNT) as usize;
+        let (object, scalar) = match header & !COUNT {
+            OBJECT => (true, false),
+            ARRAY => (false, false),
+            word if word == ARRAY | SCALAR && count == 1 => (false, true),
+            _ => return Err(malformed("neither an object nor an array")),
+        };
+        let total = if object { count * 2 } else { count };
+        let split = bytes.get(4..).and_then(|bytes| bytes.split_at_checked(total * 4));
+        let (words, data) = split.ok_or(malformed("more entries than bytes"))?;
+        let words = words.as_chunks::<4>().0;
+        let keys = words.get(..total - count).unwrap_or_default();
+        let mut values = Entries { words, data, start: 0 };
+        // The values follow the last of the keys.
+        for _ in keys {
+            values.next()?;
+        }
+        let keys = Entries { words: keys, data, start: 0 };
+        Ok(Self { keys, values, object, scalar, first: true })
+    }
+
+    fn brackets(&self) -> [&'static [u8]; 2] {
+        match (self.scalar, self.object) {
+            (true, _) => [b"", b""],
+            (false, true) => [b"{", b"}"],
+            (false, false) => [b"[", b"]"],
+        }
+    }
+}
+
+/// A `jsonb` value, as `jsonb_out`.
+pub(super) fn jsonb(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
+    let outer = Open::parse(value)?;
+    out.extend_from_slice(outer.brackets()[0]);
+    let mut stack = vec![outer];
+    while let Some(open) = stack.last_mut() {
+        let Some(entry) = open.values.next()? else {
+            out.extend_from_slice(open.brackets()[1]);
+            stack.pop();
+            continue;
+        };
+        if !open.first {
+            out.extend_from_slice(b", ");
+        }
+        open.first = false;
+        if let Some(key) = open.keys.next()? {
+            if key.kind != 0 {
+                return Err(malformed("a key that is no string"));
+            }
+            string(key.bytes, out);
+            out.extend_from_slice(b": ");
+        }
+        match entry.kind {
+            0 => string(entry.bytes, out),
+            1 => match Varlena::parse(entry.padded()?)? {
+                Varlena::Plain(payload) => numeric(payload, out)?,
+                _ => return Err(malformed("a compressed number")),
+            },
+            2 => out.extend_from_slice(b"false"),
+            3 => out.extend_from_slice(b"true"),
+            4 => out.extend_from_slice(b"null"),
+            5 => {
+                let inner = Open::parse(entry.padded()?)?;
+                if inner.scalar {
+                    return Err(malformed("a bare value within a container"));
+                }
+                out.extend_from_slice(inner.brackets()[0]);
+                stack.push(inner);
+            }
+            _ => return Err(malformed("an entry of unknown kind")),
+        }
+    }
+    Ok(())
+}
+
+/// A string with quotes and escapes, as `escape_json`.
+pub(super) fn string(text: &[u8], out: &mut Vec<u8>) {
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    for &byte in text {
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            8 => out.extend_from_slice(b"\\b"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            12 => out.extend_from_slice(b"\\f"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            0..32 => {
+                out.extend_from_slice(b"\\u00");
+                digits::hex(&[byte], out);
+            }
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'"');
+}

@@ -1,0 +1,386 @@
+//! `jsonpath`: a query as a tree of items that point at each other.
+//!
+//! Each item is its kind, how far away the next one of its chain begins, and what its kind needs:
+//! text, numbers, or how far away its operands begin. Distances may point anywhere in damaged
+//! bytes, so every item that is read counts against what the bytes could hold, and nesting is
+//! bounded.
+
+use super::digits;
+use super::error::ValueError;
+use super::jsonb::string;
+use super::numeric::numeric;
+use super::reader::Reader;
+use crate::align::Align;
+use crate::varlena::{Varlena, stored_length};
+
+/// How deep operands may nest.
+const DEPTH_MAX: u32 = 1000;
+/// In the header: not "strict".
+const LAX: u32 = 0x8000_0000;
+/// The version in the header.
+const VERSION: u32 = 1;
+/// "last" as a level of `**`.
+const LAST: u32 = u32::MAX;
+
+const fn malformed(what: &'static str) -> ValueError {
+    ValueError::Malformed { type_name: "jsonpath", what }
+}
+
+/// The text of an item that is this and nothing else.
+fn constant(kind: u8) -> Option<&'static [u8]> {
+    Some(match kind {
+        0 => b"null",
+        21 => b"[*]",
+        26 => b"@",
+        27 => b"$",
+        31 => b".type()",
+        32 => b".size()",
+        33 => b".abs()",
+        34 => b".floor()",
+        35 => b".ceiling()",
+        36 => b".double()",
+        38 => b".keyvalue()",
+        40 => b"last",
+        43 => b".bigint()",
+        44 => b".boolean()",
+        45 => b".date()",
+        47 => b".integer()",
+        48 => b".number()",
+        49 => b".string()",
+        55 => b".lower()",
+        56 => b".upper()",
+        60 => b".initcap()",
+        _ => return None,
+    })
+}
+
+/// An operator between two operands, and how tightly it binds.
+fn binary(kind: u8) -> Option<(&'static [u8], u8)> {
+    Some(match kind {
+        4 => (b" && ", 1),
+        5 => (b" || ", 0),
+        8 => (b" == ", 2),
+        9 => (b" != ", 2),
+        10 => (b" < ", 2),
+        11 => (b" > ", 2),
+        12 => (b" <= ", 2),
+        13 => (b" >= ", 2),
+        14 => (b" + ", 3),
+        15 => (b" - ", 3),
+        16 => (b" * ", 4),
+        17 => (b" / ", 4),
+        18 => (b" % ", 4),
+        41 => (b" starts with ", 2),
+        _ => return None,
+    })
+}
+
+/// How tightly an item binds.
+fn priority(kind: u8) -> u8 {
+    match kind {
+        19 | 20 => 5,
+        _ => binary(kind).map_or(6, |(_, priority)| priority),
+    }
+}
+
+/// What stands around an operand.
+fn wrapped(kind: u8) -> Option<[&'static [u8]; 2]> {
+    Some(match kind {
+        6 => [b"!(", b")"],
+        7 => [b"(", b") is unknown"],
+        29 => [b"?(", b")"],
+        30 => [b"exists (", b")"],
+        _ => return None,
+    })
+}
+
+/// A method with an optional argument.
+fn method(kind: u8) -> Option<&'static [u8]> {
+    Some(match kind {
+        37 => b".datetime(",
+        50 => b".time(",
+        51 => b".time_tz(",
+        52 => b".timestamp(",
+        53 => b".timestamp_tz(",
+        57 => b".ltrim(",
+        58 => b".rtrim(",
+        59 => b".btrim(",
+        _ => return None,
+    })
+}
+
+/// A `jsonpath`, as `jsonpath_out`.
+pub(super) fn jsonpath(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
+    let mut reader = Reader::new("jsonpath", value);
+    let header = reader.u32()?;
+    if header & !LAX != VERSION {
+        return Err(malformed("an unknown version"));
+    }
+    if header & LAX == 0 {
+        out.extend_from_slice(b"strict ");
+    }
+    let items = reader.rest();
+    Printer { items, left: items.len(), out }.chain(0, false, true, 0)
+}
+
+struct Printer<'a, 'o> {
+    items: &'a [u8],
+    /// How many more items may be read.
+    left: usize,
+    out: &'o mut Vec<u8>,
+}
+
+/// One item that is being printed.
+struct Item<'a> {
+    kind: u8,
+    at: usize,
+    next: i32,
+    reader: Reader<'a>,
+}
+
+impl Item<'_> {
+    /// Where what is `distance` away begins.
+    fn place(&self, distance: i32) -> Result<usize, ValueError> {
+        let place = isize::try_from(distance).ok().and_then(|by| self.at.checked_add_signed(by));
+        place.ok_or(malformed("an item before its beginning"))
+    }
+}
+
+impl<'a> Printer<'a, '_> {
+    fn item(&mut self, at: usize) -> Result<Item<'a>, ValueError> {
+        self.left = self.left.checked_sub(1).ok_or(malformed("its items form no tree"))?;
+        let mut reader = Reader::aligned("jsonpath", self.items);
+        reader.seek(at)?;
+        let kind = reader.u8()?;
+        reader.align(Align::Int);
+        let next = reader.i32()?;
+        Ok(Item { kind, at, next, reader })
+    }
+
+    /// The item at `at` and those that follow it. `brackets`: around operators; `in_key`: after a
+    /// point is due before a key.
+    fn chain(
+        &mut self,
+        mut at: usize,
+        mut in_key: bool,
+        mut brackets: bool,
+        depth: u32,
+    ) -> Result<(), ValueError> {
+        if depth > DEPTH_MAX {
+            return Err(malformed("nested too deep"));
+        }
+        loop {
+            let mut item = self.item(at)?;
+            self.one(&mut item, in_key, brackets, depth + 1)?;
+            if item.next <= 0 {
+                return Ok(());
+            }
+            (at, in_key, brackets) = (item.place(item.next)?, true, true);
+        }
+    }
+
+    /// An operand of an operator that binds as `around`.
+    fn operand(&mut self, at: usize, around: u8, depth: u32) -> Result<(), ValueError> {
+        let kind = self.item(at)?.kind;
+        self.chain(at, false, priority(kind) <= around, depth)
+    }
+
+    fn one(
+        &mut self,
+        item: &mut Item<'a>,
+        in_key: bool,
+        brackets: bool,
+        depth: u32,
+    ) -> Result<(), ValueError> {
+        let kind = item.kind;
+        if let Some(text) = constant(kind) {
+            self.out.extend_from_slice(text);
+        } else if let Some((operator, around)) = binary(kind) {
+            let (left, right) = (item.reader.i32()?, item.reader.i32()?);
+            self.open(brackets);
+            self.operand(item.place(left)?, around, depth)?;
+            self.out.extend_from_slice(operator);
+            self.operand(item.place(right)?, around, depth)?;
+            self.close(brackets);
+        } else if let Some([before, after]) = wrapped(kind) {
+            let operand = item.reader.i32()?;
+            self.out.extend_from_slice(before);
+            self.chain(item.place(operand)?, false, false, depth)?;
+            self.out.extend_from_slice(after);
+        } else if let Some(name) = method(kind) {
+            self.out.extend_from_slice(name);
+            let argument = item.reader.i32()?;
+            if argument != 0 {
+                self.chain(item.place(argument)?, false, false, depth)?;
+            }
+            self.out.push(b')');
+        } else {
+            self.rare(item, in_key, brackets, depth)?;
+        }
+        Ok(())
+    }
+
+    fn rare(
+        &mut self,
+        item: &mut Item<'a>,
+        in_key: bool,
+        brackets: bool,
+        depth: u32,
+    ) -> Result<(), ValueError> {
+        match item.kind {
+            1 => self.text(item)?,
+            2 => self.number(item)?,
+            3 => {
+                let truth = item.reader.u8()? != 0;
+                self.out.extend_from_slice(if truth { b"true" } else { b"false" });
+            }
+            19 | 20 => {
+                let operand = item.reader.i32()?;
+                self.open(brackets);
+                self.out.push(if item.kind == 19 { b'+' } else { b'-' });
+                self.operand(item.place(operand)?, priority(item.kind), depth)?;
+                self.close(brackets);
+            }
+            22 => {
+                self.point(in_key);
+                self.out.push(b'*');
+            }
+            23 => self.subscripts(item, depth)?,
+            24 => {
+                self.point(in_key);
+                levels(item.reader.u32()?, item.reader.u32()?, self.out);
+            }
+            25 => {
+                self.point(in_key);
+                self.text(item)?;
+            }
+            28 => {
+                self.out.push(b'$');
+                self.text(item)?;
+            }
+            42 => self.like_regex(item, brackets, depth)?,
+            46 => self.two_arguments(b".decimal(", item, depth)?,
+            54 => self.two_arguments(b".replace(", item, depth)?,
+            61 => self.two_arguments(b".split_part(", item, depth)?,
+            _ => return Err(malformed("an item of unknown kind")),
+        }
+        Ok(())
+    }
+
+    /// A method with up to two arguments.
+    fn two_arguments(
+        &mut self,
+        name: &[u8],
+        item: &mut Item<'a>,
+        depth: u32,
+    ) -> Result<(), ValueError> {
+        let (first, second) = (item.reader.i32()?, item.reader.i32()?);
+        self.out.extend_from_slice(name);
+        if first != 0 {
+            self.chain(item.place(first)?, false, false, depth)?;
+        }
+        if second != 0 {
+            self.out.push(b',');
+            self.chain(item.place(second)?, false, false, depth)?;
+        }
+        self.out.push(b')');
+        Ok(())
+    }
+
+    fn open(&mut self, brackets: bool) {
+        if brackets {
+            self.out.push(b'(');
+        }
+    }
+
+    fn close(&mut self, brackets: bool) {
+        if brackets {
+            self.out.push(b')');
+        }
+    }
+
+    fn point(&mut self, in_key: bool) {
+        if in_key {
+            self.out.push(b'.');
+        }
+    }
+
+    fn text(&mut self, item: &mut Item<'a>) -> Result<(), ValueError> {
+        let length = usize::try_from(item.reader.i32()?).unwrap_or(usize::MAX);
+        string(item.reader.take(length)?, self.out);
+        Ok(())
+    }
+
+    /// In brackets if something follows it: `(1).type()`.
+    fn number(&mut self, item: &mut Item<'a>) -> Result<(), ValueError> {
+        let bytes = item.reader.rest();
+        let datum = bytes.get(..stored_length(bytes)?).unwrap_or_default();
+        let Varlena::Plain(payload) = Varlena::parse(datum)? else {
+            return Err(malformed("a compressed number"));
+        };
+        self.open(item.next > 0);
+        numeric(payload, self.out)?;
+        self.close(item.next > 0);
+        Ok(())
+    }
+
+    /// `[1,2 to last]`.
+    fn subscripts(&mut self, item: &mut Item<'a>, depth: u32) -> Result<(), ValueError> {
+        let count = item.reader.u32()?;
+        self.out.push(b'[');
+        for at in 0..count {
+            if at > 0 {
+                self.out.push(b',');
+            }
+            let (from, to) = (item.reader.i32()?, item.reader.i32()?);
+            self.chain(item.place(from)?, false, false, depth)?;
+            if to != 0 {
+                self.out.extend_from_slice(b" to ");
+                self.chain(item.place(to)?, false, false, depth)?;
+            }
+        }
+        self.out.push(b']');
+        Ok(())
+    }
+
+    /// `@ like_regex "pattern" flag "i"`.
+    fn like_regex(
+        &mut self,
+        item: &mut Item<'a>,
+        brackets: bool,
+        depth: u32,
+    ) -> Result<(), ValueError> {
+        let (flags, operand) = (item.reader.u32()?, item.reader.i32()?);
+        self.open(brackets);
+        self.operand(item.place(operand)?, priority(item.kind), depth)?;
+        self.out.extend_from_slice(b" like_regex ");
+        self.text(item)?;
+        if flags != 0 {
+            self.out.extend_from_slice(b" flag \"");
+            let letters = b"ismxq".iter().enumerate();
+            self.out.extend(letters.filter(|(bit, _)| flags >> bit & 1 == 1).map(|(_, l)| l));
+            self.out.push(b'"');
+        }
+        self.close(brackets);
+        Ok(())
+    }
+}
+
+/// `**`, `**{2}`, `**{2 to last}`.
+fn levels(first: u32, last: u32, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"**");
+    if (first, last) == (0, LAST) {
+        return;
+    }
+    let level = |level: u32, out: &mut Vec<u8>| match level {
+        LAST => out.extend_from_slice(b"last"),
+        level => digits::unsigned(u64::from(level), out),
+    };
+    out.push(b'{');
+    level(first, out);
+    if first != last {
+        out.extend_from_slice(b" to ");
+        level(last, out);
+    }
+    out.push(b'}');
+}

@@ -1,0 +1,109 @@
+//! `inet`, `cidr`, `macaddr` and `macaddr8`.
+//!
+//! An address is stored as its family, the bits of its network and 4 or 16 bytes. The IPv6 text is
+//! that of the BIND library: the longest run of zeros, the first of equals, becomes `::`, and what
+//! looks like an IPv4 address inside is shown as one.
+
+use super::digits;
+use super::error::ValueError;
+use super::reader::Reader;
+
+/// `inet` if `always_bits` is false, else `cidr`.
+pub(super) fn address(
+    value: &[u8],
+    always_bits: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), ValueError> {
+    let mut reader = Reader::new(if always_bits { "cidr" } else { "inet" }, value);
+    let (family, bits) = (reader.u8()?, reader.u8()?);
+    let most = match family {
+        2 => 32,
+        3 => 128,
+        _ => return Err(reader.error("neither IPv4 nor IPv6")),
+    };
+    let bytes = reader.take(most / 8)?;
+    reader.end()?;
+    if usize::from(bits) > most {
+        return Err(reader.error("more bits than the address has"));
+    }
+    match bytes.as_chunks::<2>().0 {
+        words if words.len() == 8 => write_v6(words, out),
+        _ => write_v4(bytes, out),
+    }
+    if always_bits || usize::from(bits) != most {
+        out.push(b'/');
+        digits::unsigned(u64::from(bits), out);
+    }
+    Ok(())
+}
+
+fn write_v4(bytes: &[u8], out: &mut Vec<u8>) {
+    for (at, &byte) in bytes.iter().enumerate() {
+        if at > 0 {
+            out.push(b'.');
+        }
+        digits::unsigned(u64::from(byte), out);
+    }
+}
+
+/// Where the longest run of at least two zero words begins, and how long it is.
+fn zeros(words: &[u16]) -> (usize, usize) {
+    let (mut best, mut from) = ((0, 0), 0);
+    for (at, &word) in words.iter().enumerate() {
+        if word != 0 {
+            from = at + 1;
+        } else if at + 1 - from > best.1 {
+            best = (from, at + 1 - from);
+        }
+    }
+    if best.1 < 2 { (0, 0) } else { best }
+}
+
+fn write_v6(bytes: &[[u8; 2]], out: &mut Vec<u8>) {
+    let words: Vec<u16> = bytes.iter().map(|&word| u16::from_be_bytes(word)).collect();
+    let (from, count) = zeros(&words);
+    let mut at = 0;
+    while at < words.len() {
+        if count > 0 && at == from {
+            out.push(b':');
+            at += count;
+            continue;
+        }
+        if at > 0 {
+            out.push(b':');
+        }
+        let mapped = match count {
+            6 => true,
+            7 => words.get(7) != Some(&1),
+            5 => words.get(5) == Some(&0xFFFF),
+            _ => false,
+        };
+        if at == 6 && from == 0 && mapped {
+            return write_v4(bytes.get(6..).unwrap_or_default().as_flattened(), out);
+        }
+        write_hex(words.get(at).copied().unwrap_or(0), out);
+        at += 1;
+    }
+    if count > 0 && from + count == words.len() {
+        out.push(b':');
+    }
+}
+
+/// Without leading zeros.
+fn write_hex(word: u16, out: &mut Vec<u8>) {
+    let start = out.len();
+    digits::hex(&word.to_be_bytes(), out);
+    let zeros = out.get(start..).unwrap_or_default().iter().take(3).take_while(|&&c| c == b'0');
+    let zeros = zeros.count();
+    out.drain(start..start + zeros);
+}
+
+/// `macaddr` and `macaddr8`: two digits for each byte, with colons.
+pub(super) fn mac(bytes: &[u8], out: &mut Vec<u8>) {
+    for (at, byte) in bytes.iter().enumerate() {
+        if at > 0 {
+            out.push(b':');
+        }
+        digits::hex(std::slice::from_ref(byte), out);
+    }
+}

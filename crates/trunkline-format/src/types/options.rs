@@ -1,0 +1,79 @@
+//! What the text of a value depends on besides its bytes: the server's settings and its version.
+//!
+//! A dump is the same bytes as the server's only if these are what the server's session had.
+
+use super::catalog::TypeCatalog;
+
+/// A time zone: how far its clocks are from UTC, and when.
+///
+/// `Sync`, so that many threads can print with one of it.
+pub trait TimeZone: Send + Sync {
+    /// Seconds east of UTC at `unix_s` seconds since 1970-01-01 00:00 UTC; less than a day, for
+    /// every instant from 4714 BC to the year 294276.
+    fn offset_s(&self, unix_s: i64) -> i32;
+}
+
+/// UTC itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Utc;
+
+impl TimeZone for Utc {
+    fn offset_s(&self, _unix_s: i64) -> i32 {
+        0
+    }
+}
+
+/// The setting `bytea_output`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ByteaOutput {
+    /// `\x` and two digits for each byte.
+    #[default]
+    Hex,
+    /// Printable ASCII as it is, the rest as `\` and three octal digits.
+    Escape,
+}
+
+/// The setting `IntervalStyle`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum IntervalStyle {
+    /// `1 year 2 mons 3 days 04:05:06`.
+    #[default]
+    Postgres,
+    /// `@ 1 year 2 mons 3 days 4 hours 5 mins 6 secs`.
+    PostgresVerbose,
+    /// `+1-2 +3 +4:05:06`.
+    SqlStandard,
+    /// `P1Y2M3DT4H5M6S`.
+    Iso8601,
+}
+
+/// Settings, version and names that values are printed with.
+#[derive(Clone, Copy)]
+pub struct TextOptions<'a> {
+    /// The server's major version, 15 to 19: some types changed their text.
+    pub major: u32,
+    /// Where the names of objects are found.
+    pub catalog: &'a dyn TypeCatalog,
+    /// `TimeZone`, for timestamptz.
+    pub zone: &'a dyn TimeZone,
+    /// `extra_float_digits`: above 0 the shortest exact digits, else so many more than 15 or 6.
+    pub extra_float_digits: i8,
+    /// `bytea_output`.
+    pub bytea_output: ByteaOutput,
+    /// `IntervalStyle`.
+    pub interval_style: IntervalStyle,
+}
+
+impl<'a> TextOptions<'a> {
+    /// The settings of a server that nobody configured, in UTC.
+    pub fn new(major: u32, catalog: &'a dyn TypeCatalog) -> Self {
+        Self {
+            major,
+            catalog,
+            zone: &Utc,
+            extra_float_digits: 1,
+            bytea_output: ByteaOutput::default(),
+            interval_style: IntervalStyle::default(),
+        }
+    }
+}

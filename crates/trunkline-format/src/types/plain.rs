@@ -1,0 +1,125 @@
+//! Types whose text follows their bytes closely: bytea, bits, uuid, "char", xml, snapshots.
+//!
+//! What is left when numbers, times, names and what is made of parts have files of their own.
+
+use super::digits;
+use super::error::ValueError;
+use super::options::ByteaOutput;
+use super::reader::Reader;
+
+/// A `bytea`.
+pub(super) fn bytea(value: &[u8], style: ByteaOutput, out: &mut Vec<u8>) {
+    match style {
+        ByteaOutput::Hex => {
+            out.extend_from_slice(b"\\x");
+            digits::hex(value, out);
+        }
+        ByteaOutput::Escape => {
+            for &byte in value {
+                match byte {
+                    b'\\' => out.extend_from_slice(b"\\\\"),
+                    b' '..=b'~' => out.push(byte),
+                    _ => digits::octal(byte, out),
+                }
+            }
+        }
+    }
+}
+
+/// A `bit` or `varbit`: as many bits as its first four bytes say, the first the highest.
+pub(super) fn bits(
+    type_name: &'static str,
+    value: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), ValueError> {
+    let mut reader = Reader::new(type_name, value);
+    let count = usize::try_from(reader.i32()?).map_err(|_| reader.error("a negative length"))?;
+    let bytes = reader.take(count.div_ceil(8))?;
+    reader.end()?;
+    out.reserve(count);
+    let all = bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| b'0' + (byte >> bit & 1)));
+    out.extend(all.take(count));
+    Ok(())
+}
+
+/// A `uuid`: 16 bytes in groups of 4, 2, 2, 2 and 6.
+pub(super) fn uuid(bytes: &[u8; 16], out: &mut Vec<u8>) {
+    for (at, pair) in bytes.as_chunks::<2>().0.iter().enumerate() {
+        if (2..=5).contains(&at) {
+            out.push(b'-');
+        }
+        digits::hex(pair, out);
+    }
+}
+
+/// A `"char"`: one byte, nothing for 0, `\` and octal digits above ASCII.
+pub(super) fn char(byte: u8, out: &mut Vec<u8>) {
+    match byte {
+        0 => {}
+        1..=127 => out.push(byte),
+        _ => digits::octal(byte, out),
+    }
+}
+
+/// A `pg_lsn`, its lower half padded since PostgreSQL 19.
+pub(super) fn lsn(position: u64, major: u32, out: &mut Vec<u8>) {
+    half((position >> 32) as u32, 1, out);
+    out.push(b'/');
+    half(position as u32, if major >= 19 { 8 } else { 1 }, out);
+}
+
+/// At least `width` hexadecimal digits, 1 to 8, in upper case.
+fn half(half: u32, width: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    digits::hex(&half.to_be_bytes(), out);
+    let shown = out.get_mut(start..).unwrap_or_default();
+    shown.make_ascii_uppercase();
+    let zeros = shown.iter().take(8 - width).take_while(|&&digit| digit == b'0').count();
+    out.drain(start..start + zeros);
+}
+
+/// A `pg_snapshot` or `txid_snapshot`: `xmin:xmax:` and the transactions that ran.
+pub(super) fn snapshot(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
+    let mut reader = Reader::new("pg_snapshot", value);
+    let count = reader.u32()?;
+    for _ in 0..2 {
+        digits::unsigned(reader.u64()?, out);
+        out.push(b':');
+    }
+    if usize::try_from(count).ok() != Some(reader.rest().len() / 8) {
+        return Err(reader.error("an impossible number of transactions"));
+    }
+    for at in 0..count {
+        if at > 0 {
+            out.push(b',');
+        }
+        digits::unsigned(reader.u64()?, out);
+    }
+    reader.end()
+}
+
+/// Numbers with blanks between them, as `int2vector` and `oidvector` are shown.
+pub(super) fn vector(
+    type_name: &'static str,
+    value: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), ValueError> {
+    let mut reader = Reader::new(type_name, value);
+    let (dimensions, nulls) = (reader.i32()?, reader.i32()?);
+    if dimensions != 1 || nulls != 0 {
+        return Err(reader.error("not a vector"));
+    }
+    reader.u32()?;
+    let count = reader.i32()?;
+    reader.i32()?;
+    for at in 0..count {
+        if at > 0 {
+            out.push(b' ');
+        }
+        match type_name {
+            "int2vector" => digits::signed(i64::from(reader.u16()? as i16), out),
+            _ => digits::unsigned(u64::from(reader.u32()?), out),
+        }
+    }
+    reader.end()
+}

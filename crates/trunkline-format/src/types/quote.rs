@@ -1,0 +1,253 @@
+//! Quotes: around names, and around values within arrays, composites and ranges.
+//!
+//! A name needs them if it could be read as something else: capitals, odd characters, keywords. A
+//! part of a value needs them if it holds what separates parts.
+
+/// The keywords of PostgreSQL 15 that cannot stand for a name everywhere, in order.
+const KEYWORDS: &[&str] = &[
+    "all",
+    "analyse",
+    "analyze",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "asymmetric",
+    "authorization",
+    "between",
+    "bigint",
+    "binary",
+    "bit",
+    "boolean",
+    "both",
+    "case",
+    "cast",
+    "char",
+    "character",
+    "check",
+    "coalesce",
+    "collate",
+    "collation",
+    "column",
+    "concurrently",
+    "constraint",
+    "create",
+    "cross",
+    "current_catalog",
+    "current_date",
+    "current_role",
+    "current_schema",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "dec",
+    "decimal",
+    "default",
+    "deferrable",
+    "desc",
+    "distinct",
+    "do",
+    "else",
+    "end",
+    "except",
+    "exists",
+    "extract",
+    "false",
+    "fetch",
+    "float",
+    "for",
+    "foreign",
+    "freeze",
+    "from",
+    "full",
+    "grant",
+    "greatest",
+    "group",
+    "grouping",
+    "having",
+    "ilike",
+    "in",
+    "initially",
+    "inner",
+    "inout",
+    "int",
+    "integer",
+    "intersect",
+    "interval",
+    "into",
+    "is",
+    "isnull",
+    "join",
+    "lateral",
+    "leading",
+    "least",
+    "left",
+    "like",
+    "limit",
+    "localtime",
+    "localtimestamp",
+    "national",
+    "natural",
+    "nchar",
+    "none",
+    "normalize",
+    "not",
+    "notnull",
+    "null",
+    "nullif",
+    "numeric",
+    "offset",
+    "on",
+    "only",
+    "or",
+    "order",
+    "out",
+    "outer",
+    "overlaps",
+    "overlay",
+    "placing",
+    "position",
+    "precision",
+    "primary",
+    "real",
+    "references",
+    "returning",
+    "right",
+    "row",
+    "select",
+    "session_user",
+    "setof",
+    "similar",
+    "smallint",
+    "some",
+    "substring",
+    "symmetric",
+    "table",
+    "tablesample",
+    "then",
+    "time",
+    "timestamp",
+    "to",
+    "trailing",
+    "treat",
+    "trim",
+    "true",
+    "union",
+    "unique",
+    "user",
+    "using",
+    "values",
+    "varchar",
+    "variadic",
+    "verbose",
+    "when",
+    "where",
+    "window",
+    "with",
+    "xmlattributes",
+    "xmlconcat",
+    "xmlelement",
+    "xmlexists",
+    "xmlforest",
+    "xmlnamespaces",
+    "xmlparse",
+    "xmlpi",
+    "xmlroot",
+    "xmlserialize",
+    "xmltable",
+];
+
+/// Keywords that came later, and the version they came with.
+const LATER: &[(&str, u32)] = &[
+    ("json", 17),
+    ("json_array", 16),
+    ("json_arrayagg", 16),
+    ("json_exists", 17),
+    ("json_object", 16),
+    ("json_objectagg", 16),
+    ("json_query", 17),
+    ("json_scalar", 17),
+    ("json_serialize", 17),
+    ("json_table", 17),
+    ("json_value", 17),
+    ("merge_action", 17),
+    ("system_user", 16),
+];
+
+fn is_keyword(name: &[u8], major: u32) -> bool {
+    KEYWORDS.binary_search_by(|keyword| keyword.as_bytes().cmp(name)).is_ok()
+        || LATER.iter().any(|&(keyword, since)| major >= since && keyword.as_bytes() == name)
+}
+
+/// A name, in quotes if it needs them in version `major`.
+pub(super) fn identifier(name: &[u8], major: u32, out: &mut Vec<u8>) {
+    let starts = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
+    let plain = name.first().is_some_and(starts)
+        && name.iter().all(|byte| starts(byte) || byte.is_ascii_digit());
+    if plain && !is_keyword(name, major) {
+        return out.extend_from_slice(name);
+    }
+    in_quotes(name, out);
+}
+
+/// A name in double quotes, and those within it twice.
+pub(super) fn in_quotes(name: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for &byte in name {
+        if byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(byte);
+    }
+    out.push(b'"');
+}
+
+/// A blank, as the server's parsers of arrays and composites see it.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | 9..=13)
+}
+
+/// What a part of a value stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Within {
+    /// An array, and what separates its elements.
+    Array(u8),
+    /// A composite.
+    Composite,
+    /// A range.
+    Range,
+}
+
+impl Within {
+    fn is_special(self, byte: u8) -> bool {
+        let special = is_space(byte) || matches!(byte, b'"' | b'\\');
+        special
+            || match self {
+                Self::Array(delimiter) => byte == delimiter || matches!(byte, b'{' | b'}'),
+                Self::Composite => matches!(byte, b'(' | b')' | b','),
+                Self::Range => matches!(byte, b'(' | b')' | b'[' | b']' | b','),
+            }
+    }
+
+    /// Puts quotes around what was written to `out` since `start`, if it needs them.
+    pub(super) fn quote(self, start: usize, out: &mut Vec<u8>) {
+        let part = out.get(start..).unwrap_or_default();
+        let is_null = matches!(self, Self::Array(_)) && part.eq_ignore_ascii_case(b"null");
+        if !part.is_empty() && !is_null && !part.iter().any(|&byte| self.is_special(byte)) {
+            return;
+        }
+        let part = out.split_off(start);
+        out.reserve(part.len() + 2);
+        out.push(b'"');
+        for byte in part {
+            match (byte, self) {
+                (b'"' | b'\\', Self::Array(_)) => out.push(b'\\'),
+                (b'"' | b'\\', _) => out.push(byte),
+                _ => {}
+            }
+            out.push(byte);
+        }
+        out.push(b'"');
+    }
+}

@@ -1,0 +1,149 @@
+//! Reading on through the bytes of a value that is made of parts.
+//!
+//! Offsets count from the header that every value of variable length has once it is in memory, so
+//! that parts are aligned as the server aligned them. Whatever is asked for beyond the end is an
+//! error that names the type.
+
+use super::error::ValueError;
+use crate::align::Align;
+use crate::varlena::{HEADER, Varlena, stored_length};
+
+/// How a part is stored: its length (as `typlen`) and its alignment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Bytes, −1 with a header, −2 with a NUL at the end.
+    pub(super) len: i16,
+    /// Its alignment.
+    pub(super) align: Align,
+}
+
+/// The bytes of a value, and how far they have been read.
+#[derive(Debug, Clone)]
+pub(super) struct Reader<'a> {
+    type_name: &'static str,
+    bytes: &'a [u8],
+    at: usize,
+    /// Bytes that count for alignment before the first of `bytes`.
+    before: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Over the payload of a value with a header.
+    pub(super) fn new(type_name: &'static str, payload: &'a [u8]) -> Self {
+        Self { type_name, bytes: payload, at: 0, before: HEADER }
+    }
+
+    /// Over bytes that are aligned by themselves.
+    pub(super) fn aligned(type_name: &'static str, bytes: &'a [u8]) -> Self {
+        Self { type_name, bytes, at: 0, before: 0 }
+    }
+
+    /// The error that names this type and `what` is wrong.
+    pub(super) fn error(&self, what: &'static str) -> ValueError {
+        ValueError::Malformed { type_name: self.type_name, what }
+    }
+
+    fn short(&self) -> ValueError {
+        ValueError::Truncated { type_name: self.type_name, found: self.bytes.len() }
+    }
+
+    /// Goes to `offset`, counted like alignment.
+    pub(super) fn seek(&mut self, offset: usize) -> Result<(), ValueError> {
+        let at = offset.checked_sub(self.before).filter(|&at| at <= self.bytes.len());
+        self.at = at.ok_or_else(|| self.short())?;
+        Ok(())
+    }
+
+    /// Where it is, counted like alignment.
+    pub(super) fn offset(&self) -> usize {
+        self.at + self.before
+    }
+
+    /// Skips to the next multiple of `align`.
+    pub(super) fn align(&mut self, align: Align) {
+        self.at = align.up(self.at + self.before) - self.before;
+    }
+
+    /// What is left.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    /// The next `count` bytes.
+    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], ValueError> {
+        let bytes = self.rest().get(..count).ok_or_else(|| self.short())?;
+        self.at += count;
+        Ok(bytes)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], ValueError> {
+        let bytes = self.rest().first_chunk().copied().ok_or_else(|| self.short())?;
+        self.at += N;
+        Ok(bytes)
+    }
+
+    /// The next byte.
+    pub(super) fn u8(&mut self) -> Result<u8, ValueError> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    /// The next two bytes.
+    pub(super) fn u16(&mut self) -> Result<u16, ValueError> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    /// The next four bytes.
+    pub(super) fn u32(&mut self) -> Result<u32, ValueError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// The next four bytes.
+    pub(super) fn i32(&mut self) -> Result<i32, ValueError> {
+        self.array().map(i32::from_le_bytes)
+    }
+
+    /// The next eight bytes.
+    pub(super) fn u64(&mut self) -> Result<u64, ValueError> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// The next eight bytes.
+    pub(super) fn f64(&mut self) -> Result<f64, ValueError> {
+        self.array().map(f64::from_le_bytes)
+    }
+
+    /// The next part, aligned always if `always`, else as in a row: a short header is not. Its
+    /// payload, decompressed into `room` if need be.
+    pub(super) fn part<'r>(
+        &mut self,
+        layout: Layout,
+        always: bool,
+        room: &'r mut Vec<u8>,
+    ) -> Result<&'r [u8], ValueError>
+    where
+        'a: 'r,
+    {
+        if always || layout.len != -1 || self.rest().first() == Some(&0) {
+            self.align(layout.align);
+        }
+        match layout.len {
+            -1 => {
+                let length = stored_length(self.rest())?;
+                Ok(Varlena::parse(self.take(length)?)?.payload(room)?)
+            }
+            -2 => {
+                let length = self.rest().iter().position(|&byte| byte == 0);
+                let text = self.take(length.ok_or_else(|| self.short())?)?;
+                self.at += 1;
+                Ok(text)
+            }
+            len => self.take(usize::try_from(len).map_err(|_| self.error("a negative length"))?),
+        }
+    }
+
+    /// Fails if something is left.
+    pub(super) fn end(&self) -> Result<(), ValueError> {
+        let rest = self.rest();
+        if rest.is_empty() { Ok(()) } else { Err(self.error("bytes after its end")) }
+    }
+}

@@ -1,0 +1,220 @@
+//! `regclass` and its kin, and `aclitem`: numbers that are shown as names.
+//!
+//! A name is shown without its schema if the server would find it so. Its search path is taken to
+//! be the default: the schema `pg_catalog` first, then `public`. What the catalogs do not have is
+//! shown as a number.
+
+use super::catalog::{ObjectClass, ObjectRow, TypeCatalog};
+use super::error::ValueError;
+use super::quote::{identifier, in_quotes};
+use super::reader::Reader;
+use super::{TextOptions, digits};
+use crate::ids::Oid;
+
+/// The schema `pg_catalog`.
+const PG_CATALOG: Oid = Oid(11);
+/// The output function of arrays.
+const ARRAY_OUT: Oid = Oid(751);
+
+/// Which of the types that show a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Registered {
+    /// `regproc`: a function's name.
+    Proc,
+    /// `regprocedure`: a function's name and arguments.
+    Procedure,
+    /// `regoper`: an operator's name.
+    Oper,
+    /// `regoperator`: an operator's name and operands.
+    Operator,
+    /// `regtype`: a type as SQL spells it.
+    Type,
+    /// The others: the name of an object of this class.
+    Named(ObjectClass),
+}
+
+/// The objects that the server finds by this name without a schema, in the order of its path.
+fn found(class: ObjectClass, name: &[u8], catalog: &dyn TypeCatalog) -> Vec<ObjectRow> {
+    let public = catalog.objects_named(ObjectClass::Schema, b"public").first().map(|row| row.oid);
+    let path = [Some(PG_CATALOG), public];
+    let place = |row: &ObjectRow| path.iter().position(|&schema| schema == Some(row.schema));
+    let mut rows = catalog.objects_named(class, name);
+    rows.retain(|row| place(row).is_some());
+    rows.sort_by_key(place);
+    // What has the same arguments hides what comes later in the path.
+    let mut visible: Vec<ObjectRow> = Vec::new();
+    for row in rows {
+        let hides = |seen: &ObjectRow| seen.schema != row.schema && seen.arguments == row.arguments;
+        if !visible.iter().any(hides) {
+            visible.push(row);
+        }
+    }
+    visible
+}
+
+fn is_visible(class: ObjectClass, row: &ObjectRow, catalog: &dyn TypeCatalog) -> bool {
+    found(class, &row.name, catalog).iter().any(|seen| seen.oid == row.oid)
+}
+
+/// Whether the name alone, without arguments, can only be this object.
+fn is_alone(class: ObjectClass, row: &ObjectRow, catalog: &dyn TypeCatalog) -> bool {
+    matches!(found(class, &row.name, catalog).as_slice(), [only] if only.oid == row.oid)
+}
+
+/// The schema's name and a point.
+fn schema(row: &ObjectRow, options: &TextOptions<'_>, out: &mut Vec<u8>) {
+    if let Some(schema) = options.catalog.object(ObjectClass::Schema, row.schema) {
+        identifier(&schema.name, options.major, out);
+        out.push(b'.');
+    }
+}
+
+/// An OID as one of the types that show names.
+pub(super) fn registered(kind: Registered, oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
+    use ObjectClass::{Operator, Procedure};
+    let class = match kind {
+        Registered::Proc | Registered::Procedure => Procedure,
+        Registered::Oper | Registered::Operator => Operator,
+        Registered::Type => ObjectClass::Type,
+        Registered::Named(class) => class,
+    };
+    if oid == Oid(0) {
+        return out.push(if class == Operator { b'0' } else { b'-' });
+    }
+    let Some(row) = options.catalog.object(class, oid) else {
+        return digits::unsigned(u64::from(oid.0), out);
+    };
+    match kind {
+        Registered::Type => format_type(oid, options, out),
+        Registered::Proc | Registered::Oper => {
+            if !is_alone(class, &row, options.catalog) {
+                schema(&row, options, out);
+            }
+        }
+        Registered::Procedure | Registered::Operator | Registered::Named(_) => {
+            if row.schema != Oid(0) && !is_visible(class, &row, options.catalog) {
+                schema(&row, options, out);
+            }
+        }
+    }
+    match class {
+        ObjectClass::Type => return,
+        Operator => out.extend_from_slice(&row.name),
+        _ => identifier(&row.name, options.major, out),
+    }
+    if matches!(kind, Registered::Procedure | Registered::Operator) {
+        arguments(&row, class == Operator, options, out);
+    }
+}
+
+/// `(integer,text)`.
+fn arguments(row: &ObjectRow, operator: bool, options: &TextOptions<'_>, out: &mut Vec<u8>) {
+    out.push(b'(');
+    for (at, &argument) in row.arguments.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        if operator && argument == Oid(0) {
+            out.extend_from_slice(b"NONE");
+        } else {
+            format_type(argument, options, out);
+        }
+    }
+    out.push(b')');
+}
+
+/// A type as SQL spells it, as `format_type` without a modifier.
+fn format_type(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
+    if oid == Oid(0) {
+        return out.push(b'-');
+    }
+    let Some(row) = options.catalog.type_row(oid) else {
+        return out.extend_from_slice(b"???");
+    };
+    if row.element != Oid(0) && row.len == -1 && row.output == ARRAY_OUT {
+        // An element is no array: the catalog would have to be broken for this to go on.
+        let element = options.catalog.type_row(row.element);
+        if element.is_some_and(|element| element.output != ARRAY_OUT || element.len != -1) {
+            format_type(row.element, options, out);
+            return out.extend_from_slice(b"[]");
+        }
+    }
+    let sql = match oid.0 {
+        16 => "boolean",
+        20 => "bigint",
+        21 => "smallint",
+        23 => "integer",
+        114 => "json",
+        700 => "real",
+        701 => "double precision",
+        1042 => "character",
+        1043 => "character varying",
+        1083 => "time without time zone",
+        1114 => "timestamp without time zone",
+        1184 => "timestamp with time zone",
+        1186 => "interval",
+        1266 => "time with time zone",
+        1560 => "bit",
+        1562 => "bit varying",
+        1700 => "numeric",
+        _ => "",
+    };
+    if !sql.is_empty() {
+        return out.extend_from_slice(sql.as_bytes());
+    }
+    let object = ObjectRow { oid, schema: row.schema, name: row.name, arguments: Vec::new() };
+    if !is_visible(ObjectClass::Type, &object, options.catalog) {
+        schema(&object, options, out);
+    }
+    identifier(&object.name, options.major, out);
+}
+
+/// The privileges, by rising bit.
+const PRIVILEGES: &[u8] = b"arwdDxtXUCTcsAm";
+
+/// An `aclitem`: `grantee=privileges/grantor`. 12 bytes in PostgreSQL 15, 16 bytes since.
+pub(super) fn aclitem(
+    value: &[u8],
+    options: &TextOptions<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), ValueError> {
+    let mut reader = Reader::aligned("aclitem", value);
+    let (grantee, grantor) = (Oid(reader.u32()?), Oid(reader.u32()?));
+    let (rights, options_granted) = match value.len() {
+        12 => {
+            let word = reader.u32()?;
+            (word & 0xFFFF, word >> 16)
+        }
+        _ => (reader.u32()?, reader.u32()?),
+    };
+    reader.end()?;
+    if (rights | options_granted) >> PRIVILEGES.len() != 0 {
+        return Err(reader.error("a privilege without a letter"));
+    }
+    if grantee != Oid(0) {
+        role(grantee, options, out);
+    }
+    out.push(b'=');
+    for (bit, &letter) in PRIVILEGES.iter().enumerate() {
+        if rights >> bit & 1 == 1 {
+            out.push(letter);
+        }
+        if options_granted >> bit & 1 == 1 {
+            out.push(b'*');
+        }
+    }
+    out.push(b'/');
+    role(grantor, options, out);
+    Ok(())
+}
+
+/// A role's name, in quotes unless it is letters, digits and `_` only.
+fn role(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
+    match options.catalog.object(ObjectClass::Role, oid) {
+        None => digits::unsigned(u64::from(oid.0), out),
+        Some(row) if row.name.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_') => {
+            out.extend_from_slice(&row.name);
+        }
+        Some(row) => in_quotes(&row.name, out),
+    }
+}

@@ -1,0 +1,328 @@
+//! From a type's OID to what is needed to print its values.
+//!
+//! Domains are looked through, arrays know their elements, composites their columns. The catalogs
+//! are files like any other and may be damaged: how deep types nest and how many there are in one
+//! is bounded, so even a type that contains itself comes to an end.
+
+use super::catalog::{ObjectClass, TypeCatalog, TypeRow};
+use super::compound::{Bounds, Columns, Part};
+use super::error::{UnsupportedReason, UnsupportedType};
+use super::reader::Layout;
+use super::registered::Registered;
+use crate::ids::Oid;
+use std::sync::Arc;
+
+/// How deep types may nest: an array of composites with an array is three.
+pub const DEPTH_MAX: u32 = 32;
+/// How many types there may be in one, each counted as often as it occurs.
+pub const PARTS_MAX: u32 = 100_000;
+
+/// The output function of arrays.
+const ARRAY_OUT: Oid = Oid(751);
+/// The first OID that does not belong to PostgreSQL itself.
+const FIRST_USER_OID: u32 = 16_384;
+
+/// A type, with all that printing its values takes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Type {
+    /// A built-in type that is not made of others.
+    Base(Base),
+    /// An enum: its labels by rising OID.
+    Enum(Arc<[(Oid, Vec<u8>)]>),
+    /// An array of any dimensions.
+    Array(Arc<Element>),
+    /// A composite type, or the rows of a table.
+    Composite(Arc<Record>),
+    /// A range.
+    Range(Arc<Interval>),
+    /// A multirange: its OID, and the ranges it is made of.
+    Multirange(Oid, Arc<Interval>),
+}
+
+/// The elements of an array.
+#[derive(Debug, PartialEq)]
+pub struct Element(Part);
+
+impl Element {
+    pub(super) fn part(&self) -> &Part {
+        &self.0
+    }
+
+    /// The type of an element.
+    pub fn ty(&self) -> &Type {
+        &self.0.ty
+    }
+}
+
+/// The columns of a composite type.
+#[derive(Debug, PartialEq)]
+pub struct Record(Columns);
+
+impl Record {
+    pub(super) fn columns(&self) -> &Columns {
+        &self.0
+    }
+
+    /// The types of the columns that were not dropped, in their order.
+    pub fn types(&self) -> impl Iterator<Item = &Type> {
+        self.0.0.iter().filter_map(|(_, ty)| ty.as_ref())
+    }
+}
+
+/// The bounds of a range.
+#[derive(Debug, PartialEq)]
+pub struct Interval(Arc<Bounds>);
+
+impl Interval {
+    pub(super) fn bounds(&self) -> &Arc<Bounds> {
+        &self.0
+    }
+
+    /// The type of a bound.
+    pub fn ty(&self) -> &Type {
+        &self.0.bound.ty
+    }
+}
+
+/// A built-in type that is not made of others; names are those that messages use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are those of the types")]
+pub enum Base {
+    Bool,
+    Char,
+    Name,
+    Int2,
+    Int4,
+    Int8,
+    Float4,
+    Float8,
+    Numeric,
+    Money,
+    /// Text, varchar, bpchar, json, refcursor, pg_node_tree: shown as stored.
+    Text,
+    Xml,
+    /// Bytea and pg_mcv_list.
+    Bytea,
+    Date,
+    Time,
+    Timetz,
+    Timestamp,
+    Timestamptz,
+    Interval,
+    Uuid,
+    /// Oid, xid, cid.
+    U32(&'static str),
+    /// Xid8, oid8.
+    U64(&'static str),
+    Registered(Registered),
+    Tid,
+    Lsn,
+    /// Pg_snapshot and txid_snapshot.
+    Snapshot,
+    Inet,
+    Cidr,
+    Macaddr,
+    Macaddr8,
+    /// Bit and varbit.
+    Bits(&'static str),
+    Jsonb,
+    Jsonpath,
+    /// Point, lseg, box, line, circle.
+    Points(&'static str),
+    Path,
+    Polygon,
+    Tsvector,
+    Tsquery,
+    /// Int2vector and oidvector.
+    Vector(&'static str),
+    Aclitem,
+    /// An array that says itself what it is of, as in pg_statistic.
+    AnyArray,
+    Ndistinct,
+    Dependencies,
+}
+
+impl Base {
+    /// The type with this OID, if it is one of these.
+    pub fn from_oid(oid: Oid) -> Option<Self> {
+        use ObjectClass as Class;
+        Some(match oid.0 {
+            16 => Self::Bool,
+            17 | 5017 => Self::Bytea,
+            18 => Self::Char,
+            19 => Self::Name,
+            20 => Self::Int8,
+            21 => Self::Int2,
+            22 => Self::Vector("int2vector"),
+            23 => Self::Int4,
+            24 => Self::Registered(Registered::Proc),
+            25 | 114 | 194 | 1042 | 1043 | 1790 => Self::Text,
+            26 => Self::U32("oid"),
+            27 => Self::Tid,
+            28 => Self::U32("xid"),
+            29 => Self::U32("cid"),
+            30 => Self::Vector("oidvector"),
+            142 => Self::Xml,
+            600 => Self::Points("point"),
+            601 => Self::Points("lseg"),
+            602 => Self::Path,
+            603 => Self::Points("box"),
+            604 => Self::Polygon,
+            628 => Self::Points("line"),
+            650 => Self::Cidr,
+            700 => Self::Float4,
+            701 => Self::Float8,
+            718 => Self::Points("circle"),
+            774 => Self::Macaddr8,
+            790 => Self::Money,
+            829 => Self::Macaddr,
+            869 => Self::Inet,
+            1033 => Self::Aclitem,
+            1082 => Self::Date,
+            1083 => Self::Time,
+            1114 => Self::Timestamp,
+            1184 => Self::Timestamptz,
+            1186 => Self::Interval,
+            1266 => Self::Timetz,
+            1560 => Self::Bits("bit"),
+            1562 => Self::Bits("varbit"),
+            1700 => Self::Numeric,
+            2202 => Self::Registered(Registered::Procedure),
+            2203 => Self::Registered(Registered::Oper),
+            2204 => Self::Registered(Registered::Operator),
+            2205 => Self::Registered(Registered::Named(Class::Relation)),
+            2206 => Self::Registered(Registered::Type),
+            2277 => Self::AnyArray,
+            2950 => Self::Uuid,
+            2970 | 5038 => Self::Snapshot,
+            3220 => Self::Lsn,
+            3361 => Self::Ndistinct,
+            3402 => Self::Dependencies,
+            3614 => Self::Tsvector,
+            3615 => Self::Tsquery,
+            3734 => Self::Registered(Registered::Named(Class::TextSearchConfig)),
+            3769 => Self::Registered(Registered::Named(Class::TextSearchDictionary)),
+            3802 => Self::Jsonb,
+            4072 => Self::Jsonpath,
+            4089 => Self::Registered(Registered::Named(Class::Schema)),
+            4096 => Self::Registered(Registered::Named(Class::Role)),
+            4191 => Self::Registered(Registered::Named(Class::Collation)),
+            5069 => Self::U64("xid8"),
+            6437 => Self::U64("oid8"),
+            6490 => Self::Registered(Registered::Named(Class::Database)),
+            _ => return None,
+        })
+    }
+}
+
+impl Type {
+    /// The type with this OID. Its modifier plays no part: values carry what it made of them.
+    ///
+    /// # Errors
+    ///
+    /// [`UnsupportedType`] for the type itself or one that it is made of.
+    pub fn resolve(oid: Oid, catalog: &dyn TypeCatalog) -> Result<Self, UnsupportedType> {
+        Part::resolve(oid, catalog).map(|part| part.ty)
+    }
+
+    /// Whether `test` holds for it or any type that it is made of.
+    pub fn contains(&self, test: &dyn Fn(Base) -> bool) -> bool {
+        match self {
+            Self::Base(base) => test(*base),
+            Self::Enum(_) => false,
+            Self::Array(element) => element.ty().contains(test),
+            Self::Composite(record) => record.types().any(|ty| ty.contains(test)),
+            Self::Range(range) | Self::Multirange(_, range) => range.ty().contains(test),
+        }
+    }
+}
+
+impl Part {
+    /// The type with this OID, and how it is stored within others.
+    pub(super) fn resolve(oid: Oid, catalog: &dyn TypeCatalog) -> Result<Self, UnsupportedType> {
+        Resolver { catalog, left: PARTS_MAX }.part(oid, 0)
+    }
+}
+
+/// Resolves one type.
+struct Resolver<'a> {
+    catalog: &'a dyn TypeCatalog,
+    /// How many more types there may be in it.
+    left: u32,
+}
+
+impl Resolver<'_> {
+    fn part(&mut self, oid: Oid, depth: u32) -> Result<Part, UnsupportedType> {
+        let unknown = UnsupportedReason::Unknown;
+        let row = self.catalog.type_row(oid);
+        let row = row.ok_or(UnsupportedType { oid, name: String::new(), reason: unknown })?;
+        let layout = Layout { len: row.len, align: row.align };
+        let delimiter = row.delimiter;
+        let ty = match self.left.checked_sub(1) {
+            Some(left) if depth < DEPTH_MAX => {
+                self.left = left;
+                self.resolve(row, depth + 1)?
+            }
+            _ => return Err(refuse(&row, UnsupportedReason::TooComplex)),
+        };
+        Ok(Part { ty, oid, layout, delimiter })
+    }
+
+    fn resolve(&mut self, row: TypeRow, depth: u32) -> Result<Type, UnsupportedType> {
+        let oid = row.oid;
+        if let Some(base) = Base::from_oid(oid) {
+            return Ok(Type::Base(base));
+        }
+        match row.kind {
+            b'b' if row.len == -1 && row.output == ARRAY_OUT && row.element != Oid(0) => {
+                Ok(Type::Array(Arc::new(Element(self.part(row.element, depth)?))))
+            }
+            b'd' => self.part(row.base, depth).map(|part| part.ty),
+            b'e' => {
+                let mut labels = self.catalog.enum_labels(oid);
+                labels.sort();
+                Ok(Type::Enum(labels.into()))
+            }
+            b'c' => {
+                let broken = || refuse(&row, UnsupportedReason::BrokenCatalog);
+                let columns = self.catalog.columns(row.relation).ok_or_else(broken)?;
+                let mut resolved = Vec::with_capacity(columns.len());
+                for column in columns {
+                    let layout = Layout { len: column.len, align: column.align };
+                    let ty = match column.dropped {
+                        true => None,
+                        false => Some(self.part(column.type_oid, depth)?.ty),
+                    };
+                    resolved.push((layout, ty));
+                }
+                Ok(Type::Composite(Arc::new(Record(Columns(resolved)))))
+            }
+            b'r' => Ok(Type::Range(self.range(&row, oid, depth)?)),
+            b'm' => {
+                let range = self.catalog.multirange_range(oid);
+                let range = range.ok_or_else(|| refuse(&row, UnsupportedReason::BrokenCatalog))?;
+                Ok(Type::Multirange(oid, self.range(&row, range, depth)?))
+            }
+            b'b' if oid.0 >= FIRST_USER_OID => Err(refuse(&row, UnsupportedReason::NotBuiltIn)),
+            _ => Err(refuse(&row, UnsupportedReason::NotStored)),
+        }
+    }
+
+    /// The bounds of the range type `range`, for the type in `row`.
+    fn range(
+        &mut self,
+        row: &TypeRow,
+        range: Oid,
+        depth: u32,
+    ) -> Result<Arc<Interval>, UnsupportedType> {
+        let subtype = self.catalog.range_subtype(range);
+        let subtype = subtype.ok_or_else(|| refuse(row, UnsupportedReason::BrokenCatalog))?;
+        let bound = self.part(subtype, depth)?;
+        Ok(Arc::new(Interval(Arc::new(Bounds { oid: range, bound }))))
+    }
+}
+
+fn refuse(row: &TypeRow, reason: UnsupportedReason) -> UnsupportedType {
+    let name = String::from_utf8_lossy(&row.name).into_owned();
+    UnsupportedType { oid: row.oid, name, reason }
+}

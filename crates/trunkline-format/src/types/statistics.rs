@@ -1,0 +1,99 @@
+//! `pg_ndistinct` and `pg_dependencies`: what extended statistics know of columns together.
+//!
+//! Both are a magic number, a version and a list of items, each a float8 and column numbers. Since
+//! PostgreSQL 19 they are shown as JSON that names each number, before that in a shorter form.
+
+use super::digits;
+use super::error::ValueError;
+use super::reader::Reader;
+
+/// The first version with the longer text.
+const NAMED_SINCE: u32 = 19;
+/// The most columns that extended statistics can be of.
+const COLUMNS_MAX: usize = 8;
+
+/// One item: what is known, and of which columns.
+struct Item<'a> {
+    number: f64,
+    columns: &'a [[u8; 2]],
+}
+
+impl Item<'_> {
+    /// The column numbers with commas between them.
+    fn write_columns(&self, but: usize, out: &mut Vec<u8>) {
+        for (at, &column) in self.columns.iter().take(self.columns.len() - but).enumerate() {
+            if at > 0 {
+                out.extend_from_slice(b", ");
+            }
+            digits::signed(i64::from(i16::from_le_bytes(column)), out);
+        }
+    }
+
+    fn last(&self) -> i64 {
+        self.columns.last().map_or(0, |&column| i64::from(i16::from_le_bytes(column)))
+    }
+}
+
+/// Calls `write` with each item, and its place.
+fn items(
+    (type_name, magic, wide): (&'static str, u32, bool),
+    value: &[u8],
+    mut write: impl FnMut(usize, &Item<'_>),
+) -> Result<(), ValueError> {
+    let mut reader = Reader::new(type_name, value);
+    if (reader.u32()?, reader.u32()?) != (magic, 1) {
+        return Err(reader.error("not its magic number, or another version"));
+    }
+    for at in 0..reader.u32()? as usize {
+        let number = reader.f64()?;
+        let count = if wide { reader.u32()? as usize } else { usize::from(reader.u16()?) };
+        if !(2..=COLUMNS_MAX).contains(&count) {
+            return Err(reader.error("an impossible number of columns"));
+        }
+        write(at, &Item { number, columns: reader.take(count * 2)?.as_chunks::<2>().0 });
+    }
+    reader.end()
+}
+
+/// A `pg_ndistinct`: how many different combinations the columns have.
+pub(super) fn ndistinct(value: &[u8], major: u32, out: &mut Vec<u8>) -> Result<(), ValueError> {
+    let named = major >= NAMED_SINCE;
+    out.push(if named { b'[' } else { b'{' });
+    items(("pg_ndistinct", 0xA352_BFA4, true), value, |at, item| {
+        if at > 0 {
+            out.extend_from_slice(b", ");
+        }
+        let number = item.number as i32;
+        out.extend_from_slice(if named { b"{\"attributes\": [" } else { b"\"" });
+        item.write_columns(0, out);
+        out.extend_from_slice(if named { b"], \"ndistinct\": " } else { b"\": " });
+        digits::signed(i64::from(number), out);
+        if named {
+            out.push(b'}');
+        }
+    })?;
+    out.push(if named { b']' } else { b'}' });
+    Ok(())
+}
+
+/// A `pg_dependencies`: how far columns decide another, the last.
+pub(super) fn dependencies(value: &[u8], major: u32, out: &mut Vec<u8>) -> Result<(), ValueError> {
+    let named = major >= NAMED_SINCE;
+    out.push(if named { b'[' } else { b'{' });
+    items(("pg_dependencies", 0xB454_9A2C, false), value, |at, item| {
+        if at > 0 {
+            out.extend_from_slice(b", ");
+        }
+        out.extend_from_slice(if named { b"{\"attributes\": [" } else { b"\"" });
+        item.write_columns(1, out);
+        out.extend_from_slice(if named { b"], \"dependency\": " } else { b" => " });
+        digits::signed(item.last(), out);
+        out.extend_from_slice(if named { b", \"degree\": " } else { b"\": " });
+        out.extend_from_slice(format!("{:.6}", item.number).as_bytes());
+        if named {
+            out.push(b'}');
+        }
+    })?;
+    out.push(if named { b']' } else { b'}' });
+    Ok(())
+}

@@ -1,0 +1,336 @@
+//! Values of real servers, printed as those servers printed them.
+//!
+//! `testdata/values-*.tsv`: the settings, the type's OID, the value's bytes and its text, as
+//! `COPY` writes them; `testdata/catalog-*.tsv`: the rows of the catalogs that they need.
+
+use super::*;
+use crate::align::Align;
+use crate::test_data::XorShift;
+use std::collections::BTreeMap;
+
+/// The catalogs of one of the servers.
+#[derive(Default)]
+struct Catalog {
+    types: BTreeMap<u32, TypeRow>,
+    columns: BTreeMap<u32, Vec<ColumnRow>>,
+    labels: BTreeMap<u32, Vec<(Oid, Vec<u8>)>>,
+    /// Range, subtype, multirange.
+    ranges: Vec<[Oid; 3]>,
+    objects: Vec<(ObjectClass, ObjectRow)>,
+}
+
+impl TypeCatalog for Catalog {
+    fn type_row(&self, oid: Oid) -> Option<TypeRow> {
+        self.types.get(&oid.0).cloned()
+    }
+
+    fn columns(&self, relation: Oid) -> Option<Vec<ColumnRow>> {
+        self.columns.get(&relation.0).cloned()
+    }
+
+    fn enum_labels(&self, enum_type: Oid) -> Vec<(Oid, Vec<u8>)> {
+        self.labels.get(&enum_type.0).cloned().unwrap_or_default()
+    }
+
+    fn range_subtype(&self, range: Oid) -> Option<Oid> {
+        self.ranges.iter().find(|row| row[0] == range).map(|row| row[1])
+    }
+
+    fn multirange_range(&self, multirange: Oid) -> Option<Oid> {
+        self.ranges.iter().find(|row| row[2] == multirange).map(|row| row[0])
+    }
+
+    fn object(&self, class: ObjectClass, oid: Oid) -> Option<ObjectRow> {
+        if class == ObjectClass::Type {
+            let row = self.types.get(&oid.0)?;
+            let (schema, name) = (row.schema, row.name.clone());
+            return Some(ObjectRow { oid, schema, name, arguments: vec![] });
+        }
+        let mut objects = self.objects.iter();
+        objects.find(|(of, row)| *of == class && row.oid == oid).map(|(_, row)| row.clone())
+    }
+
+    fn objects_named(&self, class: ObjectClass, name: &[u8]) -> Vec<ObjectRow> {
+        if class == ObjectClass::Type {
+            let named = self.types.values().filter(|row| row.name == name);
+            return named.filter_map(|row| self.object(class, row.oid)).collect();
+        }
+        let objects = self.objects.iter().filter(|(of, row)| *of == class && row.name == name);
+        objects.map(|(_, row)| row.clone()).collect()
+    }
+}
+
+fn class(name: &str) -> ObjectClass {
+    match name {
+        "schema" => ObjectClass::Schema,
+        "role" => ObjectClass::Role,
+        "database" => ObjectClass::Database,
+        "relation" => ObjectClass::Relation,
+        "procedure" => ObjectClass::Procedure,
+        "operator" => ObjectClass::Operator,
+        "collation" => ObjectClass::Collation,
+        "config" => ObjectClass::TextSearchConfig,
+        "dictionary" => ObjectClass::TextSearchDictionary,
+        _ => panic!("{name}"),
+    }
+}
+
+impl Catalog {
+    fn parse(text: &str) -> Self {
+        let mut catalog = Self::default();
+        for line in text.lines() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let oid = |at: usize| Oid(fields[at].parse().unwrap());
+            let byte = |at: usize| fields[at].as_bytes()[0];
+            let bytes = |at: usize| fields[at].as_bytes().to_vec();
+            match fields[0] {
+                "type" => drop(catalog.types.insert(
+                    oid(1).0,
+                    TypeRow {
+                        oid: oid(1),
+                        name: bytes(2),
+                        schema: oid(3),
+                        len: fields[4].parse().unwrap(),
+                        align: Align::from_code(byte(5)).unwrap(),
+                        kind: byte(6),
+                        delimiter: byte(7),
+                        relation: oid(8),
+                        element: oid(9),
+                        output: oid(10),
+                        base: oid(11),
+                    },
+                )),
+                "column" => catalog.columns.entry(oid(1).0).or_default().push(ColumnRow {
+                    name: bytes(2),
+                    type_oid: oid(3),
+                    len: fields[4].parse().unwrap(),
+                    align: Align::from_code(byte(5)).unwrap(),
+                    dropped: byte(6) == b't',
+                }),
+                "label" => catalog.labels.entry(oid(1).0).or_default().push((oid(2), bytes(3))),
+                "range" => catalog.ranges.push([oid(1), oid(2), oid(3)]),
+                other => {
+                    let arguments = fields[4].split_whitespace();
+                    let arguments = arguments.map(|argument| Oid(argument.parse().unwrap()));
+                    let (oid, schema, name) = (oid(1), oid(2), bytes(3));
+                    let row = ObjectRow { oid, schema, name, arguments: arguments.collect() };
+                    catalog.objects.push((class(other), row));
+                }
+            }
+        }
+        catalog
+    }
+}
+
+/// A server: its version, its catalogs, its values.
+struct Server {
+    major: u32,
+    catalog: Catalog,
+    values: &'static str,
+}
+
+/// A value of one of the servers.
+struct Sample<'a> {
+    settings: &'a str,
+    oid: Oid,
+    bytes: Vec<u8>,
+    text: Vec<u8>,
+}
+
+fn servers() -> [Server; 2] {
+    let catalog_15 = Catalog::parse(include_str!("../../testdata/catalog-15.tsv"));
+    let catalog_19 = Catalog::parse(include_str!("../../testdata/catalog-19.tsv"));
+    let values_15 = include_str!("../../testdata/values-15.tsv");
+    let values_19 = include_str!("../../testdata/values-19.tsv");
+    [
+        Server { major: 15, catalog: catalog_15, values: values_15 },
+        Server { major: 19, catalog: catalog_19, values: values_19 },
+    ]
+}
+
+fn from_hex(text: &str) -> Vec<u8> {
+    let digits = text.as_bytes().as_chunks::<2>().0;
+    digits.iter().map(|d| u8::from_str_radix(str::from_utf8(d).unwrap(), 16).unwrap()).collect()
+}
+
+/// The text behind the escapes of COPY.
+fn unescape(text: &str) -> Vec<u8> {
+    let mut bytes = text.bytes();
+    let mut out = Vec::new();
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'\\' => match bytes.next().unwrap() {
+                b'b' => 8,
+                b't' => 9,
+                b'n' => 10,
+                b'v' => 11,
+                b'f' => 12,
+                b'r' => 13,
+                other => other,
+            },
+            other => other,
+        });
+    }
+    out
+}
+
+impl Server {
+    fn samples(&self) -> impl Iterator<Item = Sample<'static>> {
+        self.values.lines().map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let [settings, oid, bytes, text] = fields[..] else { panic!("{line}") };
+            let oid = Oid(oid.parse().unwrap());
+            Sample { settings, oid, bytes: from_hex(bytes), text: unescape(text) }
+        })
+    }
+
+    fn options<'a>(&'a self, settings: &str, zone: &'a mut Zone) -> TextOptions<'a> {
+        let mut options = TextOptions::new(self.major, &self.catalog);
+        match settings {
+            "default" => {}
+            "escape" => options.bytea_output = ByteaOutput::Escape,
+            "postgres_verbose" => options.interval_style = IntervalStyle::PostgresVerbose,
+            "sql_standard" => options.interval_style = IntervalStyle::SqlStandard,
+            "iso_8601" => options.interval_style = IntervalStyle::Iso8601,
+            other => match (other.strip_prefix("digits"), other.strip_prefix("zone")) {
+                (Some(digits), _) => options.extra_float_digits = digits.parse().unwrap(),
+                (_, Some(offset)) => zone.0 = offset.parse().unwrap(),
+                _ => panic!("{other}"),
+            },
+        }
+        options.zone = zone;
+        options
+    }
+}
+
+/// So many seconds east of UTC, always.
+struct Zone(i32);
+
+impl TimeZone for Zone {
+    fn offset_s(&self, _unix_s: i64) -> i32 {
+        self.0
+    }
+}
+
+#[test]
+fn values_of_real_servers_have_the_text_that_those_gave_them() {
+    for server in servers() {
+        let mut wrong = Vec::new();
+        let mut count = 0;
+        for sample in server.samples() {
+            let ty = Type::resolve(sample.oid, &server.catalog).unwrap();
+            let mut out = Vec::new();
+            let mut zone = Zone(0);
+            let options = server.options(sample.settings, &mut zone);
+            let written = write_text(&ty, &sample.bytes, &options, &mut out);
+            if written.is_err() || out != sample.text {
+                let [found, expected] = [&out, &sample.text].map(|t| String::from_utf8_lossy(t));
+                let (settings, oid) = (sample.settings, sample.oid);
+                wrong.push(format!("{oid} {settings} {written:?}\n  {found}\n  {expected}"));
+            }
+            count += 1;
+        }
+        assert!(wrong.is_empty(), "PostgreSQL {}:\n{}", server.major, wrong.join("\n"));
+        assert!(count > 1500);
+    }
+}
+
+#[test]
+fn damaged_values_end_in_text_or_in_an_error() {
+    let mut random = XorShift(0x1357_9BDF_2468_ACE0);
+    for server in servers() {
+        let mut zone = Zone(0);
+        let options = server.options("default", &mut zone);
+        for sample in server.samples() {
+            let ty = Type::resolve(sample.oid, &server.catalog).unwrap();
+            for _ in 0..40 {
+                let mut bytes = sample.bytes.clone();
+                for _ in 0..=random.below(3) {
+                    if !bytes.is_empty() {
+                        let at = random.below(bytes.len());
+                        bytes[at] = match random.below(3) {
+                            0 => bytes[at] ^ 1 << random.below(8),
+                            1 => random.next() as u8,
+                            _ => 0xFF,
+                        };
+                    }
+                }
+                if random.below(4) == 0 {
+                    bytes.truncate(random.below(bytes.len() + 1));
+                }
+                let mut out = Vec::new();
+                if let Err(error) = write_text(&ty, &bytes, &options, &mut out) {
+                    assert!(!error.to_string().is_empty());
+                }
+                // A numeric of few bytes has up to 131 072 digits and 16 383 decimals.
+                assert!(out.len() <= (bytes.len() + 1) * 150_000, "{} {bytes:?}", sample.oid);
+            }
+        }
+    }
+}
+
+#[test]
+fn any_bytes_as_any_type() {
+    let mut random = XorShift(99);
+    let [_, server] = servers();
+    let mut zone = Zone(0);
+    let options = server.options("default", &mut zone);
+    for oid in server.catalog.types.keys() {
+        let Ok(ty) = Type::resolve(Oid(*oid), &server.catalog) else { continue };
+        for _ in 0..300 {
+            let mut bytes = vec![0; random.below(80)];
+            random.fill(&mut bytes);
+            for byte in &mut bytes {
+                // Small numbers are what counts and lengths mostly are.
+                *byte = if random.below(3) == 0 { *byte } else { *byte & 3 };
+            }
+            let mut out = Vec::new();
+            drop(write_text(&ty, &bytes, &options, &mut out));
+        }
+    }
+}
+
+#[test]
+fn types_without_text_are_refused_by_name() {
+    let [_, server] = servers();
+    let refused = |oid| Type::resolve(Oid(oid), &server.catalog).unwrap_err();
+    assert_eq!(refused(9).to_string(), "no type has the OID 9");
+    assert_eq!(refused(3642).reason, UnsupportedReason::NotStored);
+    assert_eq!(
+        refused(2249).to_string(),
+        "type record (OID 2249): its values are not kept in tables"
+    );
+}
+
+#[test]
+fn a_type_within_itself_is_too_complex() {
+    let [_, mut server] = servers();
+    let mut row = server.catalog.types[&25].clone();
+    (row.oid, row.kind, row.base) = (Oid(50_000), b'd', Oid(50_000));
+    server.catalog.types.insert(50_000, row.clone());
+    let reason = |catalog: &Catalog, oid| Type::resolve(Oid(oid), catalog).unwrap_err().reason;
+    assert_eq!(reason(&server.catalog, 50_000), UnsupportedReason::TooComplex);
+    // Each of its columns is as wide as itself.
+    (row.oid, row.kind, row.relation) = (Oid(50_001), b'c', Oid(60_000));
+    let (len, align, name) = (-1, Align::Double, b"a".to_vec());
+    let column = ColumnRow { name, type_oid: Oid(50_001), len, align, dropped: false };
+    server.catalog.columns.insert(60_000, vec![column; 10]);
+    server.catalog.types.insert(50_001, row);
+    assert_eq!(reason(&server.catalog, 50_001), UnsupportedReason::TooComplex);
+}
+
+#[test]
+fn errors_name_the_type_and_what_is_wrong() {
+    let [_, server] = servers();
+    let options = TextOptions::new(19, &server.catalog);
+    let error = |oid, bytes: &[u8]| {
+        let ty = Type::resolve(Oid(oid), &server.catalog).unwrap();
+        write_text(&ty, bytes, &options, &mut Vec::new()).unwrap_err().to_string()
+    };
+    assert_eq!(error(23, &[1, 2, 3]), "integer: 3 bytes, expected 4");
+    assert_eq!(error(16, &[2]), "boolean: neither true nor false");
+    assert_eq!(error(1700, &[0x80]), "numeric: 1 bytes end before the value does");
+    assert_eq!(error(1700, &[0, 0x81, 0x10, 0x27]), "numeric: a digit above 9999");
+    assert_eq!(error(1082, &[0xFE, 0xFF, 0xFF, 0x7F]), "date: out of range");
+    assert_eq!(error(869, &[4, 0]), "inet: neither IPv4 nor IPv6");
+}

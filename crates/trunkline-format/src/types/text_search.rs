@@ -1,0 +1,171 @@
+//! `tsvector` and `tsquery`: words with their positions, and trees of operators over words.
+//!
+//! A query is stored with each operator before its operands, the right one first, and is shown with
+//! as few parentheses as keep its meaning. It is walked with a list of what remains to be written,
+//! and no item twice, so a damaged tree can neither loop nor grow.
+
+use super::digits;
+use super::error::ValueError;
+use super::reader::Reader;
+use crate::align::Align;
+use crate::bytes::u16_at;
+
+/// A word in quotes.
+fn quoted(word: &[u8], out: &mut Vec<u8>) {
+    out.push(b'\'');
+    for &byte in word {
+        if matches!(byte, b'\'' | b'\\') {
+            out.push(byte);
+        }
+        out.push(byte);
+    }
+    out.push(b'\'');
+}
+
+/// A `tsvector`: `'word':1A,2 'other'`.
+pub(super) fn tsvector(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
+    let mut reader = Reader::new("tsvector", value);
+    let count = usize::try_from(reader.i32()?).ok().and_then(|count| count.checked_mul(4));
+    let entries = reader.take(count.unwrap_or(usize::MAX))?;
+    let data = reader.rest();
+    for (at, &entry) in entries.as_chunks::<4>().0.iter().enumerate() {
+        if at > 0 {
+            out.push(b' ');
+        }
+        let entry = u32::from_le_bytes(entry);
+        let (start, length) = ((entry >> 12) as usize, (entry >> 1 & 0x7FF) as usize);
+        let end = start + length;
+        quoted(data.get(start..end).ok_or_else(|| reader.error("a word beyond its end"))?, out);
+        if entry & 1 == 1 {
+            // The entries are whole words, so the data is aligned like the value.
+            positions(data, Align::Short.up(end), out)
+                .ok_or_else(|| reader.error("a position beyond its end"))?;
+        }
+    }
+    Ok(())
+}
+
+/// `:1A,2`: places and weights, counted first.
+fn positions(data: &[u8], at: usize, out: &mut Vec<u8>) -> Option<()> {
+    let count = usize::from(u16_at(data, at)?);
+    for n in 1..=count {
+        let place = u16_at(data, at + 2 * n)?;
+        out.push(if n == 1 { b':' } else { b',' });
+        digits::unsigned(u64::from(place & 0x3FFF), out);
+        match place >> 14 {
+            3 => out.push(b'A'),
+            2 => out.push(b'B'),
+            1 => out.push(b'C'),
+            _ => {}
+        }
+    }
+    Some(())
+}
+
+/// Bytes of an item of a query.
+const ITEM: usize = 12;
+/// The operator "phrase".
+const PHRASE: u8 = 4;
+
+/// What remains to be written.
+enum Task {
+    /// An item: where it is, how tightly the operator around it binds, and whether that is a
+    /// phrase of which this is the right side.
+    Item(usize, u8, bool),
+    /// `)`.
+    Close,
+    /// An operator between its operands, and the distance in a phrase.
+    Operator(u8, u16),
+}
+
+/// How tightly an operator binds.
+fn priority(operator: u8) -> Option<u8> {
+    match operator {
+        1 => Some(4),
+        2 => Some(2),
+        3 => Some(1),
+        PHRASE => Some(3),
+        _ => None,
+    }
+}
+
+/// A `tsquery`: `'a' & !'b':*A`.
+pub(super) fn tsquery(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
+    let mut reader = Reader::new("tsquery", value);
+    let count = usize::try_from(reader.i32()?).unwrap_or(usize::MAX);
+    let items = reader.take(count.saturating_mul(ITEM))?.as_chunks::<ITEM>().0;
+    let operands = reader.rest();
+    let mut left = items.len();
+    let mut tasks = if items.is_empty() { vec![] } else { vec![Task::Item(0, 0, false)] };
+    while let Some(task) = tasks.pop() {
+        match task {
+            Task::Close => out.extend_from_slice(b" )"),
+            Task::Operator(PHRASE, 1) => out.extend_from_slice(b" <-> "),
+            Task::Operator(PHRASE, distance) => {
+                out.extend_from_slice(b" <");
+                digits::unsigned(u64::from(distance), out);
+                out.extend_from_slice(b"> ");
+            }
+            Task::Operator(operator, _) => {
+                out.extend_from_slice(if operator == 2 { b" & " } else { b" | " });
+            }
+            Task::Item(at, around, right_of_phrase) => {
+                left = left.checked_sub(1).ok_or_else(|| reader.error("its items form no tree"))?;
+                let item = items.get(at).ok_or_else(|| reader.error("an item beyond its end"))?;
+                let written = match item {
+                    [1, ..] => operand(item, operands, out),
+                    [2, ..] => operator(item, at, around, right_of_phrase, &mut tasks, out),
+                    _ => None,
+                };
+                written.ok_or_else(|| reader.error("an item that means nothing"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A word, and `:*AB` if it is a prefix or has weights.
+fn operand(item: &[u8; ITEM], operands: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let &[_, weight, prefix, _, _, _, _, _, a, b, c, d] = item;
+    let place = u32::from_le_bytes([a, b, c, d]);
+    let (start, length) = ((place >> 12) as usize, (place & 0xFFF) as usize);
+    quoted(operands.get(start..start + length)?, out);
+    if weight == 0 && prefix == 0 {
+        return Some(());
+    }
+    out.push(b':');
+    if prefix != 0 {
+        out.push(b'*');
+    }
+    let letters = b"DCBA".iter().enumerate().rev();
+    out.extend(letters.filter(|(bit, _)| weight >> bit & 1 == 1).map(|(_, letter)| letter));
+    Some(())
+}
+
+/// An operator: what comes before its operands at once, the rest as tasks, the last first.
+fn operator(
+    item: &[u8; ITEM],
+    at: usize,
+    around: u8,
+    right_of_phrase: bool,
+    tasks: &mut Vec<Task>,
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    let &[_, operator, d, e, a, b, c, f, ..] = item;
+    let priority = priority(operator)?;
+    let distance = u16::from_le_bytes([d, e]);
+    let left = at.checked_add(u32::from_le_bytes([a, b, c, f]) as usize)?;
+    if priority < around || operator == PHRASE && right_of_phrase {
+        out.extend_from_slice(b"( ");
+        tasks.push(Task::Close);
+    }
+    if operator == 1 {
+        out.push(b'!');
+        tasks.push(Task::Item(at + 1, priority, false));
+        return Some(());
+    }
+    tasks.push(Task::Item(at + 1, priority, operator == PHRASE));
+    tasks.push(Task::Operator(operator, distance));
+    tasks.push(Task::Item(left, priority, false));
+    Some(())
+}
