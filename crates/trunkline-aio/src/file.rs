@@ -6,6 +6,7 @@
 //! somebody's I/O: closing may block, so such a thread leaves the last clone in the graveyard.
 
 use crate::limits::LANES_MAX;
+use crate::pace::Pace;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::hash::Map;
 use crate::sync::{Arc, Mutex};
@@ -45,7 +46,7 @@ struct Inner {
     lane: u8,
     direct: bool,
     alignment: u32,
-    taken_at_once: bool,
+    pace: Arc<Pace>,
     registry: Arc<Registry>,
 }
 
@@ -54,8 +55,8 @@ struct Inner {
 pub(crate) struct Registry {
     names: Mutex<Map<u64, PathBuf>>,
     lanes: Mutex<Vec<u64>>,
-    /// By device, see [`File::is_taken_at_once`].
-    taken_at_once: Mutex<Map<u64, bool>>,
+    /// By device.
+    paces: Mutex<Map<u64, Arc<Pace>>>,
     next_id: AtomicU64,
 }
 
@@ -82,14 +83,18 @@ impl Registry {
     }
 
     /// Asked once per device: over a network this is a question to the other side.
-    fn is_taken_at_once(&self, fd: &OwnedFd, device: u64) -> bool {
-        let known = self.taken_at_once.lock().get(&device).copied();
+    fn pace(&self, fd: &OwnedFd, device: u64) -> Arc<Pace> {
+        let known = self.paces.lock().get(&device).cloned();
         known.unwrap_or_else(|| {
             let local = rustix::fs::fstatfs(fd)
                 .is_ok_and(|stat| LOCAL.contains(&(stat.f_type as u64 & 0xFFFF_FFFF)));
-            self.taken_at_once.lock().insert(device, local);
-            local
+            self.pace_of(device, local)
         })
+    }
+
+    fn pace_of(&self, device: u64, local: bool) -> Arc<Pace> {
+        let mut paces = self.paces.lock();
+        Arc::clone(paces.entry(device).or_insert_with(|| Arc::new(Pace::new(local))))
     }
 
     fn register(&self, path: &Path) -> u64 {
@@ -135,7 +140,7 @@ impl File {
             lane: registry.lane(stat.st_dev),
             direct: options.direct,
             alignment,
-            taken_at_once: registry.is_taken_at_once(&fd, stat.st_dev),
+            pace: registry.pace(&fd, stat.st_dev),
             fd: Some(fd),
             registry: Arc::clone(registry),
         })))
@@ -156,7 +161,7 @@ impl File {
             lane: registry.lane(device),
             direct,
             alignment: if direct { DIRECT_ALIGNMENT_DEFAULT } else { 1 },
-            taken_at_once: true,
+            pace: registry.pace_of(device, true),
             registry: Arc::clone(registry),
         }))
     }
@@ -189,7 +194,12 @@ impl File {
     /// Whether the kernel takes I/O on it over without waiting for the storage. Other file systems
     /// (FUSE, those over a network) may answer a read before they return from being asked for it.
     pub(crate) fn is_taken_at_once(&self) -> bool {
-        self.0.taken_at_once
+        self.0.pace.is_local()
+    }
+
+    /// What is known of its mount's writes.
+    pub(crate) fn pace(&self) -> &Pace {
+        &self.0.pace
     }
 
     /// Length in bytes now.

@@ -11,7 +11,7 @@ use crate::file::{File, OpenOptions, Registry};
 use crate::freelist::FreeList;
 use crate::graveyard::Graveyard;
 use crate::handle::Handle;
-use crate::limits::{HANDLES_MAX, IOVECS_MAX, SESSIONS_MAX, TRY_CACHED_BELOW};
+use crate::limits::{HANDLES_MAX, IOVECS_MAX, SESSIONS_MAX, TRY_CACHED_BELOW, WRITE_AT_ONCE_MAX};
 use crate::method::uring::UringSettings;
 use crate::method::worker::WorkerSettings;
 use crate::method::{Method, MethodKind};
@@ -39,6 +39,7 @@ pub struct Builder {
     session_quota: u32,
     iovecs: usize,
     try_cached_below: u32,
+    write_at_once_max: u32,
     region_bytes: usize,
     workers: WorkerSettings,
     worker_queue: usize,
@@ -71,6 +72,7 @@ impl Builder {
             session_quota: 512,
             iovecs: IOVECS_MAX,
             try_cached_below: TRY_CACHED_BELOW,
+            write_at_once_max: WRITE_AT_ONCE_MAX,
             region_bytes: 16 << 20,
             workers: WorkerSettings::default(),
             worker_queue: usize::MAX,
@@ -117,6 +119,14 @@ impl Builder {
     #[must_use]
     pub fn try_cached_below(mut self, bytes: u32) -> Self {
         self.try_cached_below = bytes;
+        self
+    }
+
+    /// Buffered writes of up to this many bytes are made by the session itself, as long as the file
+    /// system takes them at once; 0 sends every write to the method.
+    #[must_use]
+    pub fn write_at_once_max(mut self, bytes: u32) -> Self {
+        self.write_at_once_max = bytes;
         self
     }
 
@@ -203,6 +213,7 @@ impl Builder {
             session_quota: self.session_quota,
             iovecs: self.iovecs,
             try_cached_below: self.try_cached_below,
+            write_at_once_max: self.write_at_once_max,
         });
         core.methods.switch(&core, self.method);
         let free_sessions = (1..SESSIONS_MAX as u32).rev().collect();

@@ -74,6 +74,8 @@ mod methods;
 #[cfg(not(loom))]
 mod operation;
 #[cfg(not(loom))]
+mod pace;
+#[cfg(not(loom))]
 mod probe;
 #[cfg(not(loom))]
 mod region;

@@ -22,11 +22,20 @@ pub enum Operation {
     Fsync = 2,
     /// Make data durable, and the metadata needed to read it.
     Fdatasync = 3,
+    /// Have the system begin to write back what it has cached of a range: nothing is durable by it,
+    /// and nobody need wait for it. Handing it over spares the issuer the work, and the wait that it
+    /// is when the device has no room for more.
+    BeginWriteback = 4,
 }
 
 /// All operations.
-pub const OPERATIONS: [Operation; 4] =
-    [Operation::Readv, Operation::Writev, Operation::Fsync, Operation::Fdatasync];
+pub const OPERATIONS: [Operation; 5] = [
+    Operation::Readv,
+    Operation::Writev,
+    Operation::Fsync,
+    Operation::Fdatasync,
+    Operation::BeginWriteback,
+];
 
 impl Operation {
     /// The text of `pg_aios.operation`.
@@ -36,7 +45,13 @@ impl Operation {
             Operation::Writev => "writev",
             Operation::Fsync => "fsync",
             Operation::Fdatasync => "fdatasync",
+            Operation::BeginWriteback => "sync_file_range",
         }
+    }
+
+    /// Whether it moves bytes between the file and memory, and its result is their number.
+    pub(crate) fn transfers(self) -> bool {
+        matches!(self, Operation::Readv | Operation::Writev)
     }
 
     pub(crate) fn from_number(number: u8) -> Self {
@@ -62,7 +77,7 @@ pub struct Request<'a> {
     pub operation: Operation,
     /// Byte offset in the file.
     pub offset: u64,
-    /// Bytes in all pieces; 0 for the syncs.
+    /// Bytes in all pieces, or of the range to write back; 0 for the syncs.
     pub length: u32,
     /// Identity of the file.
     pub file_id: u64,
@@ -145,6 +160,10 @@ impl Execute for Kernel {
                 (Operation::Writev, _) => libc::pwritev(fd, iovecs, count, offset),
                 (Operation::Fsync, _) => libc::fsync(fd) as isize,
                 (Operation::Fdatasync, _) => libc::fdatasync(fd) as isize,
+                (Operation::BeginWriteback, _) => {
+                    let length = libc::off_t::from(request.length);
+                    libc::sync_file_range(fd, offset, length, libc::SYNC_FILE_RANGE_WRITE) as isize
+                }
             }
         };
         if result < 0 { -last_errno() } else { result as i32 }

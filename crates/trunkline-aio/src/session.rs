@@ -300,6 +300,17 @@ impl Session {
             || self.cache_misses.is_multiple_of(TRY_CACHED_ONE_IN)
     }
 
+    /// Whether a write is to be made by this thread, since its mount takes it as quickly as a copy.
+    fn writes_at_once(&self, index: u32, file: &crate::File) -> bool {
+        let view = &self.core.handles[index as usize].view;
+        self.may_block
+            && view.operation() == Operation::Writev
+            && !file.is_direct()
+            && (1..=self.core.write_at_once_max).contains(&view.length.load(Ordering::Relaxed))
+            && self.core.methods.current() != MethodKind::Sync
+            && file.pace().is_quick(clock::now)
+    }
+
     /// Submits what has been staged for long. Acquiring does so too; a session that computes inside
     /// a batch calls this now and then, so that its I/O does not wait for it.
     pub fn submit_if_old(&mut self) {

@@ -43,6 +43,7 @@ struct General {
     overflowed: AtomicU64,
     needed_now: AtomicU64,
     cached: AtomicU64,
+    at_once: AtomicU64,
     retried: AtomicU64,
     moved: AtomicU64,
     advised: AtomicU64,
@@ -95,6 +96,8 @@ pub struct Counters {
     pub needed_now: u64,
     /// Reads that the issuer found in the page cache, without waiting and without a hop.
     pub cached: u64,
+    /// Buffered writes that the issuer made itself, since the file system takes them at once.
+    pub at_once: u64,
     /// Executions repeated after EINTR or EAGAIN.
     pub retried: u64,
     /// I/Os moved to the workers because a ring broke.
@@ -208,6 +211,11 @@ impl Stats {
         self.sample_in_flight(1, in_flight);
     }
 
+    pub(crate) fn at_once(&self, in_flight: u32) {
+        add(&self.general.at_once, 1);
+        self.sample_in_flight(1, in_flight);
+    }
+
     fn sample_in_flight(&self, weight: u64, in_flight: u32) {
         let general = &self.general;
         add(&general.in_flight_samples, weight);
@@ -306,6 +314,7 @@ impl Stats {
             overflowed: get(&general.overflowed),
             needed_now: get(&general.needed_now),
             cached: get(&general.cached),
+            at_once: get(&general.at_once),
             retried: get(&general.retried),
             moved: get(&general.moved),
             advised: get(&general.advised),

@@ -62,6 +62,7 @@ impl Ring {
             opcode::Readv::CODE,
             opcode::Writev::CODE,
             opcode::Fsync::CODE,
+            opcode::SyncFileRange::CODE,
         ];
         if !needed.into_iter().all(|code| probe.is_supported(code)) {
             return Err(libc::ENOSYS);
@@ -175,6 +176,11 @@ impl Ring {
             (Operation::Fdatasync, _, _) => {
                 opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build()
             }
+            // The kernel has its own threads do it.
+            (Operation::BeginWriteback, _, _) => opcode::SyncFileRange::new(fd, request.length)
+                .offset(offset)
+                .flags(libc::SYNC_FILE_RANGE_WRITE)
+                .build(),
         }
     }
 

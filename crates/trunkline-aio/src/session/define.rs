@@ -95,7 +95,12 @@ pub(super) struct Transfer<'f> {
 
 impl<'f> Transfer<'f> {
     pub(super) fn nothing(operation: Operation, file: &'f File) -> Self {
-        Self { operation, file, offset: 0, length: 0, by_frames: false }
+        Self::of_range(operation, file, 0, 0)
+    }
+
+    /// Something about a range, without memory.
+    pub(super) fn of_range(operation: Operation, file: &'f File, offset: u64, length: u32) -> Self {
+        Self { operation, file, offset, length, by_frames: false }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! HANDED_OUT to SUBMITTED, all in the issuing thread: define (file, range, memory), run the stage
 //! callbacks, then send it the cheapest way: straight to the storage if it is needed at once and
-//! nothing else is in flight, out of the page cache if it lies there, else to the method.
+//! nothing else is in flight, out of the page cache if it lies there, into it if the file system takes
+//! writes at once, else to the method.
 
 use super::Session;
 use super::define::{DefineError, Transfer, check_range};
@@ -196,6 +197,27 @@ impl<'s> Io<'s> {
         self.issue(Transfer::nothing(Operation::Fdatasync, file), operations, slot)
     }
 
+    /// Has the system begin to write back what it has cached of `length` bytes at `offset`, without
+    /// waiting for it (sync_file_range(2)); a length of 0 means up to the end of the file. For a file
+    /// past the page cache it means nothing. An error is of no use: what cannot be written the next
+    /// sync tells.
+    ///
+    /// # Panics
+    /// If the slot is not free, or the range does not fit file offsets.
+    pub fn begin_writeback(
+        self,
+        file: &File,
+        offset: u64,
+        length: u32,
+        operations: &mut Operations,
+        slot: usize,
+    ) -> WaitRef {
+        let end = offset.checked_add(u64::from(length));
+        assert!(end.is_some_and(|end| i64::try_from(end).is_ok()), "beyond any file: {offset}");
+        let range = Transfer::of_range(Operation::BeginWriteback, file, offset, length);
+        self.issue(range, operations, slot)
+    }
+
     fn transfer(
         self,
         operation: Operation,
@@ -253,7 +275,7 @@ impl<'s> Io<'s> {
         body.slot = slot as u32;
         body.by_frames = by_frames;
         body.attempts = 0;
-        if length == 0 {
+        if !operation.transfers() {
             body.iovec_count = 0;
         }
         core.advance(io, State::HandedOut, State::Defined);
@@ -267,12 +289,12 @@ impl<'s> Io<'s> {
             callback.stage(&staging);
         }
         core.advance(io, State::Defined, State::Staged);
-        self.send(io);
+        self.send(io, file);
         io
     }
 
     /// To the method, or, for a single needed I/O, straight to the storage.
-    fn send(&mut self, io: WaitRef) {
+    fn send(&mut self, io: WaitRef, file: &File) {
         let session = &mut *self.session;
         let alone = session.staged.is_empty() && session.in_flight() == 1;
         if self.needed_now && alone && session.may_block {
@@ -281,6 +303,12 @@ impl<'s> Io<'s> {
         }
         if session.looks_cached(io.index) && session.core.read_cached(io.index) {
             session.cache_misses = 0;
+            return;
+        }
+        if session.writes_at_once(io.index, file) {
+            // It may take long all the same, and others may wait for what is staged.
+            session.submit();
+            session.core.write_at_once(io, file);
             return;
         }
         session.stage(io.index);

@@ -14,7 +14,12 @@ const METHODS: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKi
 const BLOCK: usize = 8192;
 
 fn start(method: MethodKind) -> Aio {
-    let aio = Builder::new().method(method).try_cached_below(0).start().expect("starts");
+    let aio = Builder::new()
+        .method(method)
+        .try_cached_below(0)
+        .write_at_once_max(0)
+        .start()
+        .expect("starts");
     assert_eq!(aio.method_status().used, method, "{:?}", aio.method_status());
     aio
 }

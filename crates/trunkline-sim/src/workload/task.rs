@@ -190,6 +190,10 @@ impl Task {
                 io.fdatasync(&target, &mut self.slots, slot);
                 true
             }
+            Operation::BeginWriteback => {
+                io.begin_writeback(&target, 0, 0, &mut self.slots, slot);
+                true
+            }
         };
         assert!(defined, "the slot has memory for {plan:?}");
         self.tally.issued += 1;
@@ -198,13 +202,14 @@ impl Task {
 
     /// Chooses what to do with the slot and puts memory into it; `None` if there is no memory.
     fn plan(&mut self, file: usize, slot: usize, session: u32) -> Option<Issued> {
-        let operation = match self.rng.below(8) {
+        let operation = match self.rng.below(9) {
             0..=3 => Operation::Readv,
             4..=5 => Operation::Writev,
             6 => Operation::Fsync,
-            _ => Operation::Fdatasync,
+            7 => Operation::Fdatasync,
+            _ => Operation::BeginWriteback,
         };
-        if matches!(operation, Operation::Fsync | Operation::Fdatasync) {
+        if !matches!(operation, Operation::Readv | Operation::Writev) {
             return Some(Issued { operation, file, first: 0, known: Vec::new(), session });
         }
         let (first, count) = self.blocks(operation, file)?;
@@ -390,7 +395,7 @@ impl Task {
                 }
             }
             Operation::Readv => self.judge(&issued, slot, outcome),
-            Operation::Fsync | Operation::Fdatasync => {}
+            Operation::Fsync | Operation::Fdatasync | Operation::BeginWriteback => {}
         }
     }
 

@@ -86,7 +86,8 @@ fn pg15_a_file_closed_without_waiting_does_not_disturb_others() {
 #[test]
 fn a_recycled_descriptor_does_not_get_the_io() {
     check_real(|bench| {
-        let rig = bench.start();
+        // The write is to be staged when the file is closed.
+        let rig = bench.start_with(|builder| builder.write_at_once_max(0));
         for round in 0..10 {
             let (victim, target) = (format!("victim {round}"), format!("target {round}"));
             let file = rig.file(&target, 4);

@@ -3,6 +3,7 @@
 
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod at_once;
 mod files;
 mod handles;
 mod handover;

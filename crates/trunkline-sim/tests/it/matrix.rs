@@ -131,7 +131,7 @@ impl Menu {
     fn outcome(self, operation: Operation) -> (Status, Option<i32>, u32) {
         let length = match operation {
             Operation::Readv | Operation::Writev => LENGTH,
-            Operation::Fsync | Operation::Fdatasync => 0,
+            Operation::Fsync | Operation::Fdatasync | Operation::BeginWriteback => 0,
         };
         match self {
             Menu::Short => (Status::Partial, None, 5000),
@@ -232,6 +232,7 @@ fn issue(
         }
         Operation::Fsync => io.fsync(&file, slots, 0),
         Operation::Fdatasync => io.fdatasync(&file, slots, 0),
+        Operation::BeginWriteback => io.begin_writeback(&file, offset, LENGTH, slots, 0),
     }
 }
 

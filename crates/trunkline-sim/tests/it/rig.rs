@@ -77,7 +77,7 @@ impl Bench {
             .probe(Arc::clone(&hooks) as Arc<_>)
             .method(self.method);
         if !self.cached {
-            builder = builder.try_cached_below(0);
+            builder = builder.try_cached_below(0).write_at_once_max(0);
         }
         if self.is_simulated() {
             builder = builder

@@ -267,7 +267,7 @@ impl Pieces {
         let lengths = match request.operation {
             Operation::Readv => request.targets().map(|piece| piece.len()).collect(),
             Operation::Writev => request.sources().map(<[u8]>::len).collect(),
-            Operation::Fsync | Operation::Fdatasync => Vec::new(),
+            Operation::Fsync | Operation::Fdatasync | Operation::BeginWriteback => Vec::new(),
         };
         self.0.lock().push(lengths);
     }
@@ -302,6 +302,7 @@ fn neighbouring_frames_are_one_piece() {
             .executor(Arc::clone(&seen) as Arc<_>)
             .custom_method(Arc::new(Passes(Arc::clone(&passed))))
             .method(method)
+            .write_at_once_max(0)
             .start()
             .expect("starts");
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");

@@ -250,6 +250,7 @@ impl Rig {
             .region_bytes((setup.buffers as usize + 128) * BLOCK_SIZE)
             .workers(WorkerSettings { min: 3, max: 4, ..WorkerSettings::default() })
             .try_cached_below(0)
+            .write_at_once_max(0)
             .probe(Arc::clone(&watch) as Arc<_>)
             .method(bench.method);
         if bench.seed.is_some() {

@@ -1,0 +1,126 @@
+//! Buffered writes that the session makes itself, since its mount takes them as quickly as a copy, and
+//! what they have in common with those that are handed over. Decision 0007.
+
+use crate::rig::{Bench, check, check_simulated, original, read, wait_ok, write};
+use std::time::Duration;
+use trunkline_aio::{Class, Completer, MethodKind, Operation, Status};
+use trunkline_sim::{BLOCK, Fault, Rule, content, pause};
+
+/// What makes a write slow on the simulated disk.
+const SLOW: Fault = Fault::Delay(Duration::from_millis(5));
+
+fn at_once(bench: Bench) -> bool {
+    bench.method != MethodKind::Sync
+}
+
+/// In a batch too they are over when they are issued, and leave nothing staged behind them.
+#[test]
+fn a_write_is_over_when_it_is_issued() {
+    check(|bench| {
+        let rig = bench.start_with(|builder| builder.write_at_once_max(u32::MAX));
+        let file = rig.file("a", 8);
+        let (mut session, mut slots) = (rig.session(), rig.slots(3, 2));
+        let mut batch = session.batch();
+        let io = read(&mut batch, &file, 4, 1, &mut slots, 2);
+        for (slot, first) in [(0, 0), (1, 2)] {
+            write(&mut batch, &file, first, 2, 3, &mut slots, slot);
+            if at_once(bench) {
+                assert!(slots.is_done(slot), "{bench:?}: it was the session that wrote");
+                let row = rig.row(io);
+                let waits = row.is_some_and(|row| row.state == "STAGED");
+                assert!(!waits, "{bench:?}: what was staged waits for a write");
+            }
+        }
+        drop(batch);
+        for slot in 0..3 {
+            wait_ok(&mut session, &mut slots, slot);
+        }
+        let counters = rig.aio.counters();
+        assert_eq!(counters.at_once, if at_once(bench) { 2 } else { 0 }, "{bench:?}");
+        assert!(counters.completed_by(Completer::Inline) >= 2, "{bench:?}");
+        let expected: Vec<u8> = (0..4).flat_map(|block| content(0, block, 3)).collect();
+        assert_eq!(rig.bytes("a")[..4 * BLOCK], expected);
+        assert_eq!(rig.bytes("a")[4 * BLOCK..], original(4, 4));
+    });
+}
+
+/// An error, a short write and an interruption are told as by any method.
+#[test]
+fn faults_are_told_as_ever() {
+    check(|bench| {
+        let rig = bench.start_with(|builder| builder.write_at_once_max(u32::MAX));
+        let file = rig.file("a", 4);
+        let (mut session, mut slots) = (rig.session(), rig.slots(1, 2));
+        for (raw, wanted) in [(-5, (Status::Error, 0)), (5000, (Status::Partial, 5000))] {
+            rig.hooks.change_results(move |_, _| raw);
+            write(&mut session, &file, 0, 2, 1, &mut slots, 0);
+            let outcome = session.wait(&mut slots, 0).expect("not cancelled");
+            assert_eq!((outcome.status, outcome.count), wanted, "{bench:?}");
+        }
+        let mut left = 3;
+        rig.hooks.change_results(move |_, raw| {
+            left -= 1;
+            if left >= 0 { -4 } else { raw }
+        });
+        let before = rig.aio.counters().retried;
+        write(&mut session, &file, 0, 2, 2, &mut slots, 0);
+        wait_ok(&mut session, &mut slots, 0);
+        assert_eq!(rig.aio.counters().retried - before, 3, "{bench:?}");
+    });
+}
+
+/// Long writes, reads, syncs, what is direct, what must not block: all go to the method.
+#[test]
+fn the_others_are_handed_over() {
+    check_simulated(|bench| {
+        let rig = bench.start_with(|builder| builder.write_at_once_max(BLOCK as u32));
+        let file = rig.file("a", 8);
+        let direct = rig.aio.open_virtual("/sim/direct".as_ref(), 1, true);
+        let (mut session, mut slots) = (rig.session(), rig.slots(1, 2));
+        write(&mut session, &file, 0, 2, 1, &mut slots, 0);
+        wait_ok(&mut session, &mut slots, 0);
+        let io = session.acquire(Class::WriteBack).expect("a handle");
+        io.write(&direct, 0, BLOCK as u32, &mut slots, 0).expect("defined");
+        session.wait(&mut slots, 0).expect("not cancelled");
+        let io = session.acquire(Class::WriteBack).expect("a handle");
+        io.begin_writeback(&file, 0, BLOCK as u32, &mut slots, 0);
+        wait_ok(&mut session, &mut slots, 0);
+        session.set_may_block(false);
+        write(&mut session, &file, 0, 1, 2, &mut slots, 0);
+        wait_ok(&mut session, &mut slots, 0);
+        assert_eq!(rig.aio.counters().at_once, 0, "{bench:?}");
+        session.set_may_block(true);
+        write(&mut session, &file, 0, 1, 3, &mut slots, 0);
+        wait_ok(&mut session, &mut slots, 0);
+        assert_eq!(rig.aio.counters().at_once, u64::from(at_once(bench)), "{bench:?}");
+    });
+}
+
+/// A mount that makes writers wait gets its writes from the method, many in flight, and is tried now
+/// and then; once it is quick again the session writes.
+#[test]
+fn a_mount_that_takes_long_is_left_to_the_method() {
+    check_simulated(|bench| {
+        if !at_once(bench) {
+            return;
+        }
+        let rig = bench.start_with(|builder| builder.write_at_once_max(u32::MAX));
+        let (file, other) = (rig.file_on("a", 8, 1), rig.file_on("b", 8, 2));
+        let (mut session, mut slots) = (rig.session(), rig.slots(1, 1));
+        rig.plan.set(vec![Rule::new(Operation::Writev, 1, SLOW).times(u64::MAX)]);
+        let mut made = |file, writes: u32| {
+            let before = rig.aio.counters().at_once;
+            for version in 0..writes {
+                write(&mut session, file, 0, 1, version, &mut slots, 0);
+                wait_ok(&mut session, &mut slots, 0);
+            }
+            rig.aio.counters().at_once - before
+        };
+        assert_eq!(made(&file, 20), 4, "{bench:?}: four tell");
+        assert_eq!(made(&file, 200), 3, "{bench:?}: it was tried every 320 ms");
+        rig.plan.set(Vec::new());
+        assert_eq!(made(&other, 20), 20, "{bench:?}: another mount is another matter");
+        pause(Duration::from_secs(1));
+        assert_eq!(made(&file, 40), 40, "{bench:?}: it was found quick");
+    });
+}
