@@ -31,6 +31,7 @@ pub use self::error::{DataDirError, Unsafe, Warning};
 pub use self::files::{FileEntry, FileList, Tablespace};
 pub use self::pidfile::{Process, Server};
 pub use self::problem::{Problem, ProblemKind};
+pub(crate) use self::small_file::read as read_small_file;
 
 /// How to open a directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

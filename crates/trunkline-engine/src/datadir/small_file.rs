@@ -10,7 +10,7 @@ use std::path::Path;
 use super::error::DataDirError;
 
 /// Reads at most `limit` bytes; `None` if there is no such file.
-pub(super) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, DataDirError> {
+pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, DataDirError> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
         Ok(_) => return Err(DataDirError::NotAFile { path: path.to_owned() }),

@@ -142,6 +142,8 @@ pub struct OperatorClassRow<'a> {
     pub method: Oid,
     /// Its name.
     pub name: &'a [u8],
+    /// The family: classes that sort alike, for several types.
+    pub family: Oid,
     /// The type that it is for.
     pub input_type: Oid,
     /// The type of what is in the index; 0 if the same.
@@ -158,6 +160,7 @@ impl<'a> OperatorClassRow<'a> {
             oid: fields.oid("oid")?,
             method: fields.oid("opcmethod")?,
             name: fields.name("opcname")?,
+            family: fields.oid("opcfamily")?,
             input_type: fields.oid("opcintype")?,
             key_type: fields.oid("opckeytype")?,
         })

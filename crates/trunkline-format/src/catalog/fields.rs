@@ -208,6 +208,19 @@ impl<'a> Fields<'a, '_> {
         Ok(found.map_err(|_| self.short(column))?.and_then(Column::value))
     }
 
+    /// A short `text` that is never null.
+    ///
+    /// # Errors
+    /// As [`Fields::word`]; [`RowError::Value`] if it is compressed or elsewhere.
+    pub fn text(&mut self, column: &'static str) -> Result<&'a [u8], RowError> {
+        let table = self.layout.table().name;
+        let stored = self.stored(column)?.ok_or(RowError::Null { table, column })?;
+        match Varlena::parse(stored) {
+            Ok(Varlena::Plain(text)) => Ok(text),
+            _ => Err(self.value(column, i64::from(stored.first().copied().unwrap_or_default()))),
+        }
+    }
+
     /// The numbers of an `oidvector`.
     ///
     /// # Errors

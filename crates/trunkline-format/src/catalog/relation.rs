@@ -17,6 +17,8 @@ pub struct DatabaseRow<'a> {
     pub name: &'a [u8],
     /// The encoding of its text: 6 is UTF-8, 0 is unknown.
     pub encoding: i32,
+    /// Who compares text: `b` the server itself, `c` the C library, `i` ICU.
+    pub provider: u8,
     /// Whether others may be made after it.
     pub is_template: bool,
     /// Whether anybody may connect to it.
@@ -25,9 +27,21 @@ pub struct DatabaseRow<'a> {
     pub connection_limit: i32,
     /// Where its files are unless something else is said of them.
     pub tablespace: Oid,
+    /// The C library's name for how text is sorted, such as `C` or `de_DE.UTF-8`.
+    pub collate: &'a [u8],
 }
 
 impl<'a> DatabaseRow<'a> {
+    /// Whether text is sorted by its bytes unless a column says otherwise, so that anybody can tell
+    /// the order.
+    pub fn sorts_by_bytes(&self) -> bool {
+        match self.provider {
+            b'b' => true,
+            b'c' => matches!(self.collate, b"C" | b"POSIX"),
+            _ => false,
+        }
+    }
+
     /// Takes it out of a row.
     ///
     /// # Errors
@@ -37,10 +51,12 @@ impl<'a> DatabaseRow<'a> {
             oid: fields.oid("oid")?,
             name: fields.name("datname")?,
             encoding: fields.word("encoding")?.cast_signed(),
+            provider: fields.code("datlocprovider")?,
             is_template: fields.flag("datistemplate")?,
             allows_connections: fields.flag("datallowconn")?,
             connection_limit: fields.word("datconnlimit")?.cast_signed(),
             tablespace: fields.oid("dattablespace")?,
+            collate: fields.text("datcollate")?,
         })
     }
 }

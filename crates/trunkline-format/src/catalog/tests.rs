@@ -93,7 +93,7 @@ fn tables() -> Vec<(&'static CatalogTable, Given)> {
                 ("attmissingval", b"\x07ab".to_vec()),
             ],
         ),
-        (&PG_DATABASE, vec![]),
+        (&PG_DATABASE, vec![("datcollate", b"\x05C".to_vec())]),
         (&PG_TYPE, vec![("typalign", b"d".to_vec())]),
         (&PG_NAMESPACE, vec![]),
         (&PG_TABLESPACE, vec![]),

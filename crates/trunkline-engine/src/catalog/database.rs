@@ -1,0 +1,374 @@
+//! One database: an unchanging snapshot of its catalogs, and the questions that it answers.
+//!
+//! Everything is found by OID; names are [`super::resolve`]'s matter, values' types
+//! [`super::lookups`]'s.
+
+use trunkline_aio::sync::hash::Map;
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_format::btree::{KeyColumn, KeyLayout, Order};
+use trunkline_format::catalog::{
+    AttributeRow, CatalogTable, IndexRow, PG_AM, PG_ATTRIBUTE, PG_CLASS, PG_DATABASE, PG_ENUM,
+    PG_INDEX, PG_INHERITS, PG_NAMESPACE, PG_OPCLASS, PG_RANGE, PG_TABLESPACE, PG_TYPE, Persistence,
+    RangeRow, RelationKind,
+};
+use trunkline_format::types::{ObjectClass, TypeRow};
+use trunkline_format::{Fork, Oid};
+
+use super::error::{CatalogError, Unreadable};
+use super::load::{OwnedColumn, Places, Reader};
+use super::name::quoted;
+use super::objects::Objects;
+use super::relation::{
+    BTREE_METHOD, ColumnInfo, DatabaseInfo, HEAP_METHOD, RelationInfo, SchemaInfo,
+};
+use super::{Catalog, database_place, read_map};
+use crate::btree::Index;
+use crate::pool::Backend;
+use crate::storage::{Relation, RelationLocator};
+
+/// The collations that come with servers and sort by bytes: C, POSIX, ucs_basic, pg_c_utf8 and
+/// pg_unicode_fast.
+const BYTEWISE: [u32; 5] = [950, 951, 962, 811, 6411];
+
+/// The collation that the database has.
+const DEFAULT_COLLATION: Oid = Oid(100);
+
+/// See the module.
+#[derive(Debug)]
+pub struct Database {
+    pub(super) catalog: Catalog,
+    pub(super) info: DatabaseInfo,
+    /// By OID.
+    pub(super) relations: Vec<RelationInfo>,
+    /// Places in it, by schema and name.
+    pub(super) by_name: Vec<u32>,
+    columns: Vec<ColumnInfo>,
+    /// By OID.
+    pub(super) schemas: Vec<SchemaInfo>,
+    pub(super) types: Map<Oid, TypeRow>,
+    pub(super) labels: Map<Oid, Vec<(Oid, Vec<u8>)>>,
+    pub(super) ranges: Vec<RangeRow>,
+    children: Map<Oid, Vec<Oid>>,
+    /// By table.
+    indexes: Vec<IndexRow>,
+    access_methods: Map<Oid, Box<[u8]>>,
+    operator_classes: Map<Oid, (Oid, Oid)>,
+    pub(super) objects: Mutex<Map<ObjectClass, Arc<Objects>>>,
+}
+
+/// What there is to scan of a table, and where its long values are.
+#[derive(Debug, Clone)]
+pub struct TableFiles {
+    /// Its rows.
+    pub rows: Relation,
+    /// Where its long values are: the table and the index of it.
+    pub toast: Option<(Relation, Index)>,
+}
+
+impl Database {
+    /// Reads the catalogs of a database.
+    pub(super) fn load(
+        catalog: &Catalog,
+        backend: &mut Backend,
+        info: &DatabaseInfo,
+    ) -> Result<Self, CatalogError> {
+        let cluster = &catalog.0;
+        let place = database_place(info.oid, info.tablespace);
+        let map = read_map(&cluster.storage, &place, cluster.version)?;
+        let places = Places {
+            database: info.oid,
+            tablespace: info.tablespace,
+            map: &map,
+            shared_map: &cluster.map,
+        };
+        let mut reader = Reader {
+            backend,
+            storage: &cluster.storage,
+            transactions: &cluster.transactions,
+            version: cluster.version,
+        };
+        let nowhere = |table: &'static CatalogTable| CatalogError::NoCatalog {
+            table: table.name,
+            database: String::from_utf8_lossy(&info.name).into_owned(),
+        };
+        let mapped = |table| places.mapped(table).ok_or_else(|| nowhere(table));
+        let mut relations = reader.relations(&places, mapped(&PG_CLASS)?)?;
+        let columns = reader.columns(mapped(&PG_ATTRIBUTE)?)?;
+        let columns = give_columns(&mut relations, columns);
+        let find = |table: &'static CatalogTable| {
+            let at = relations.binary_search_by_key(&table.oid, |relation| relation.oid).ok();
+            let relation = at.and_then(|at| relations.get(at));
+            relation.and_then(|relation| relation.locator).ok_or_else(|| nowhere(table))
+        };
+        let mut database = Self {
+            schemas: reader.schemas(find(&PG_NAMESPACE)?)?,
+            types: reader.types(find(&PG_TYPE)?)?,
+            labels: reader.labels(find(&PG_ENUM)?)?,
+            ranges: reader.ranges(find(&PG_RANGE)?)?,
+            children: reader.children(find(&PG_INHERITS)?)?,
+            indexes: reader.indexes(find(&PG_INDEX)?)?,
+            access_methods: reader.access_methods(find(&PG_AM)?)?,
+            operator_classes: reader.operator_classes(find(&PG_OPCLASS)?)?,
+            catalog: catalog.clone(),
+            info: info.clone(),
+            relations,
+            by_name: Vec::new(),
+            columns,
+            objects: Mutex::default(),
+        };
+        for table in [
+            &PG_CLASS,
+            &PG_ATTRIBUTE,
+            &PG_DATABASE,
+            &PG_TABLESPACE,
+            &PG_NAMESPACE,
+            &PG_TYPE,
+            &PG_ENUM,
+            &PG_RANGE,
+            &PG_INHERITS,
+            &PG_INDEX,
+            &PG_AM,
+            &PG_OPCLASS,
+        ] {
+            database.check_layout(table)?;
+        }
+        database.by_name = database.places_by_name();
+        Ok(database)
+    }
+
+    /// Compares what the database says of a catalog with what we read it by.
+    pub(super) fn check_layout(&self, table: &'static CatalogTable) -> Result<(), CatalogError> {
+        let found = self.relation(table.oid);
+        let columns = found.and_then(|relation| self.columns.get(relation.columns.clone()));
+        let rows: Vec<AttributeRow<'_>> =
+            columns.unwrap_or_default().iter().map(|column| row_of(table.oid, column)).collect();
+        table
+            .layout(self.catalog.0.version)
+            .agrees(&rows)
+            .map_err(|source| CatalogError::Layout { database: self.display_name(), source })
+    }
+
+    /// The database.
+    pub fn info(&self) -> &DatabaseInfo {
+        &self.info
+    }
+
+    /// The catalog that it is of.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Its name for messages.
+    pub(super) fn display_name(&self) -> String {
+        String::from_utf8_lossy(&self.info.name).into_owned()
+    }
+
+    /// All relations, by OID.
+    pub fn relations(&self) -> &[RelationInfo] {
+        &self.relations
+    }
+
+    /// The relation with this OID.
+    pub fn relation(&self, oid: Oid) -> Option<&RelationInfo> {
+        let at = self.relations.binary_search_by_key(&oid, |relation| relation.oid).ok()?;
+        self.relations.get(at)
+    }
+
+    /// The relation that has these files.
+    pub fn relation_at(&self, locator: RelationLocator) -> Option<&RelationInfo> {
+        self.relations.iter().find(|relation| relation.locator == Some(locator))
+    }
+
+    /// All schemas, by OID.
+    pub fn schemas(&self) -> &[SchemaInfo] {
+        &self.schemas
+    }
+
+    /// The schema with this OID.
+    pub fn schema(&self, oid: Oid) -> Option<&SchemaInfo> {
+        let at = self.schemas.binary_search_by_key(&oid, |schema| schema.oid).ok()?;
+        self.schemas.get(at)
+    }
+
+    /// The name of a relation's schema; its OID in digits if there is no such schema.
+    pub fn schema_name(&self, relation: &RelationInfo) -> Vec<u8> {
+        let schema = self.schema(relation.schema);
+        schema.map_or_else(|| relation.schema.to_string().into_bytes(), |found| found.name.to_vec())
+    }
+
+    /// Schema and name as one would write them: `public."My table"`.
+    pub fn qualified_name(&self, relation: &RelationInfo) -> String {
+        format!("{}.{}", quoted(&self.schema_name(relation)), quoted(&relation.name))
+    }
+
+    /// The columns of a relation by rising number from 1, those that were dropped included; their
+    /// places are their numbers less one.
+    ///
+    /// # Errors
+    /// [`CatalogError::Columns`]: some are missing from the catalog.
+    pub fn columns(&self, relation: &RelationInfo) -> Result<&[ColumnInfo], CatalogError> {
+        let columns = self.columns.get(relation.columns.clone()).unwrap_or_default();
+        let numbered = (1..).zip(columns).all(|(number, column)| column.number == number);
+        if !numbered || columns.len() != usize::from(relation.column_count) {
+            return Err(CatalogError::Columns {
+                relation: self.qualified_name(relation),
+                expected: relation.column_count,
+                found: columns.len(),
+            });
+        }
+        Ok(columns)
+    }
+
+    /// The name of an access method.
+    pub fn access_method(&self, oid: Oid) -> Option<&[u8]> {
+        self.access_methods.get(&oid).map(|name| &**name)
+    }
+
+    /// The main fork of a relation, if it has files.
+    pub fn files(&self, relation: &RelationInfo) -> Option<Relation> {
+        let locator = relation.locator?;
+        Some(self.catalog.0.storage.relation(locator, Fork::Main))
+    }
+
+    /// What there is to scan of a table, a materialized view or a TOAST table.
+    ///
+    /// # Errors
+    /// [`CatalogError::NotReadable`] for any other kind, for a partitioned table too, whose rows are
+    /// in its [`Database::leaves`]; and for other access methods than the heap.
+    pub fn table_files(&self, relation: &RelationInfo) -> Result<TableFiles, CatalogError> {
+        let refuse =
+            |reason| Err(CatalogError::NotReadable { name: self.qualified_name(relation), reason });
+        if !relation.kind.is_table_like() {
+            return refuse(Unreadable::Kind(relation.kind));
+        }
+        if relation.access_method != HEAP_METHOD {
+            let oid = relation.access_method;
+            let name = self.access_method(oid).map(String::from_utf8_lossy);
+            return refuse(Unreadable::AccessMethod { oid, name: name.map(Into::into) });
+        }
+        if relation.persistence == Persistence::Temporary {
+            return refuse(Unreadable::Temporary);
+        }
+        match self.files(relation) {
+            Some(rows) => Ok(TableFiles { rows, toast: self.toast_files(relation) }),
+            None => refuse(Unreadable::NoFiles),
+        }
+    }
+
+    /// The table with the long values of a relation, and its index.
+    fn toast_files(&self, relation: &RelationInfo) -> Option<(Relation, Index)> {
+        let toast = self.relation(relation.toast)?;
+        // There is one, on the value's number and the chunk's.
+        let index = self.indexes_of(toast.oid).first()?;
+        let files = self.files(self.relation(index.index)?)?;
+        Some((self.files(toast)?, Index::of_toast(files)))
+    }
+
+    /// The indexes of a table, by OID.
+    pub fn indexes_of(&self, table: Oid) -> &[IndexRow] {
+        let first = self.indexes.partition_point(|row| row.table < table);
+        let behind = self.indexes.partition_point(|row| row.table <= table);
+        self.indexes.get(first..behind).unwrap_or_default()
+    }
+
+    /// What the catalog says of an index.
+    pub fn index(&self, oid: Oid) -> Option<&IndexRow> {
+        self.indexes.iter().find(|row| row.index == oid)
+    }
+
+    /// A B-tree index with its columns, ready to be searched and walked; `None` if it is no B-tree
+    /// with files, or if the catalog does not describe it.
+    pub fn btree(&self, index: &IndexRow) -> Option<Index> {
+        let relation = self.relation(index.index)?;
+        if relation.access_method != BTREE_METHOD || relation.kind != RelationKind::Index {
+            return None;
+        }
+        let mut columns = Vec::new();
+        for (at, column) in self.columns(relation).ok()?.iter().enumerate() {
+            let bytewise = self.sorts_by_bytes(index.collations.get(at).copied().unwrap_or(Oid(0)));
+            let class = index.classes.get(at).and_then(|class| self.operator_classes.get(class));
+            let order =
+                class.map_or(Order::Unknown, |&(family, input)| Order::of(family, input, bytewise));
+            let options = index.options.get(at).copied().unwrap_or_default();
+            columns.push(KeyColumn {
+                attribute: column.attribute,
+                order,
+                descending: options & 1 != 0,
+                nulls_first: options & 2 != 0,
+            });
+        }
+        let layout = KeyLayout::new(columns, usize::from(index.key_count));
+        Some(Index::new(self.files(relation)?, layout))
+    }
+
+    /// Whether a collation sorts text by its bytes; without a collation there is nothing else.
+    pub fn sorts_by_bytes(&self, collation: Oid) -> bool {
+        match collation {
+            Oid(0) => true,
+            DEFAULT_COLLATION => self.info.sorts_by_bytes,
+            Oid(other) => BYTEWISE.contains(&other),
+        }
+    }
+
+    /// The tables whose rows are those of `relation`: itself, and all of its partitions or children
+    /// at any depth, but for partitioned tables, which have none of their own. In the order in which
+    /// a server goes through them: level by level, each by OID.
+    pub fn leaves(&self, relation: &RelationInfo) -> Vec<&RelationInfo> {
+        let Some(first) = self.relation(relation.oid) else { return Vec::new() };
+        let mut found = vec![first];
+        let mut next = 0;
+        while let Some(parent) = found.get(next) {
+            next += 1;
+            let children = self.children.get(&parent.oid).map_or(&[][..], Vec::as_slice);
+            for child in children.iter().filter_map(|&child| self.relation(child)) {
+                // A child of two parents comes once; a circle, which no server makes, ends.
+                if !found.iter().any(|known| known.oid == child.oid) {
+                    found.push(child);
+                }
+            }
+        }
+        found.retain(|relation| {
+            !matches!(
+                relation.kind,
+                RelationKind::PartitionedTable | RelationKind::PartitionedIndex
+            )
+        });
+        found
+    }
+}
+
+/// Says of each relation which of the columns are its own.
+fn give_columns(relations: &mut [RelationInfo], columns: Vec<OwnedColumn>) -> Vec<ColumnInfo> {
+    let mut next = 0;
+    for relation in relations {
+        // Both are by OID; columns of a relation that is gone are passed over.
+        while columns.get(next).is_some_and(|owned| owned.relation < relation.oid) {
+            next += 1;
+        }
+        let first = next;
+        while columns.get(next).is_some_and(|owned| owned.relation == relation.oid) {
+            next += 1;
+        }
+        relation.columns = first..next;
+    }
+    columns.into_iter().map(|owned| owned.column).collect()
+}
+
+fn row_of(relation: Oid, column: &ColumnInfo) -> AttributeRow<'_> {
+    AttributeRow {
+        relation,
+        name: &column.name,
+        type_oid: column.type_oid,
+        len: column.attribute.len,
+        number: i16::try_from(column.number).unwrap_or_default(),
+        modifier: column.modifier,
+        align: column.attribute.align,
+        storage: 0,
+        not_null: column.not_null,
+        has_missing: false,
+        generated: column.generated,
+        dropped: column.dropped,
+        collation: column.collation,
+        missing: None,
+    }
+}

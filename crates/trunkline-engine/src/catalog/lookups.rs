@@ -1,0 +1,151 @@
+//! What printing values asks of a database: types, columns, labels, names.
+//!
+//! Look-ups never read a file. Whoever prints values of types that consist of names, such as
+//! `regproc`, has the names read first ([`Database::load_names`]); without, they are numbers.
+
+use trunkline_aio::sync::Arc;
+use trunkline_aio::sync::hash::Set;
+use trunkline_format::Oid;
+use trunkline_format::types::{ColumnRow, ObjectClass, ObjectRow, TypeCatalog, TypeRow};
+
+use super::database::Database;
+use super::error::CatalogError;
+use super::load::Reader;
+use super::objects::{Objects, catalog_of, classes_of};
+use crate::pool::Backend;
+
+impl Database {
+    /// Reads the names that values of these types may consist of, as far as they were not read
+    /// before: elements, columns, bounds and base types included.
+    ///
+    /// # Errors
+    /// [`CatalogError`]: a catalog is damaged, or cannot be read.
+    pub fn load_names(
+        &self,
+        backend: &mut Backend,
+        types: impl IntoIterator<Item = Oid>,
+    ) -> Result<(), CatalogError> {
+        for class in self.classes_needed(types) {
+            let Some(table) = catalog_of(class) else { continue };
+            if self.objects.lock().contains_key(&class) {
+                continue;
+            }
+            self.check_layout(table)?;
+            let locator = self.relation(table.oid).and_then(|relation| relation.locator);
+            let locator = locator.ok_or_else(|| CatalogError::NoCatalog {
+                table: table.name,
+                database: self.display_name(),
+            })?;
+            let cluster = &self.catalog.0;
+            let mut reader = Reader {
+                backend,
+                storage: &cluster.storage,
+                transactions: &cluster.transactions,
+                version: cluster.version,
+            };
+            let objects = Arc::new(Objects::new(reader.objects(table, locator)?));
+            self.objects.lock().insert(class, objects);
+        }
+        Ok(())
+    }
+
+    /// The classes of objects that values of these types may name, of those that are read later.
+    fn classes_needed(&self, types: impl IntoIterator<Item = Oid>) -> Vec<ObjectClass> {
+        let mut seen = Set::default();
+        let mut to_see: Vec<Oid> = types.into_iter().collect();
+        let mut classes = Vec::new();
+        while let Some(oid) = to_see.pop() {
+            if oid == Oid(0) || !seen.insert(oid) {
+                continue;
+            }
+            for class in classes_of(oid) {
+                if !classes.contains(class) {
+                    classes.push(*class);
+                }
+            }
+            let Some(row) = self.types.get(&oid) else { continue };
+            to_see.extend([row.element, row.base]);
+            to_see.extend(self.range_subtype(oid));
+            to_see.extend(self.multirange_range(oid));
+            let columns = self.relation(row.relation).and_then(|found| self.columns(found).ok());
+            to_see.extend(columns.into_iter().flatten().map(|column| column.type_oid));
+        }
+        classes
+    }
+
+    /// The objects of a class; `None` if their catalog is one that is read later, and was not.
+    fn objects(&self, class: ObjectClass) -> Option<Arc<Objects>> {
+        let mut all = self.objects.lock();
+        if let Some(found) = all.get(&class) {
+            return Some(Arc::clone(found));
+        }
+        let made = Arc::new(Objects::new(self.objects_at_hand(class)?));
+        all.insert(class, Arc::clone(&made));
+        Some(made)
+    }
+
+    /// The objects of a class that is in memory anyway.
+    fn objects_at_hand(&self, class: ObjectClass) -> Option<Vec<ObjectRow>> {
+        let object = |oid, schema, name: &[u8]| ObjectRow {
+            oid,
+            schema,
+            name: name.to_vec(),
+            arguments: Vec::new(),
+        };
+        Some(match class {
+            ObjectClass::Relation => {
+                let rows = self.relations.iter();
+                rows.map(|row| object(row.oid, row.schema, &row.name)).collect()
+            }
+            ObjectClass::Type => {
+                self.types.values().map(|row| object(row.oid, row.schema, &row.name)).collect()
+            }
+            ObjectClass::Schema => {
+                self.schemas.iter().map(|row| object(row.oid, Oid(0), &row.name)).collect()
+            }
+            ObjectClass::Database => {
+                let rows = self.catalog.databases().iter();
+                rows.map(|row| object(row.oid, Oid(0), &row.name)).collect()
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl TypeCatalog for Database {
+    fn type_row(&self, oid: Oid) -> Option<TypeRow> {
+        self.types.get(&oid).cloned()
+    }
+
+    fn columns(&self, relation: Oid) -> Option<Vec<ColumnRow>> {
+        let columns = Self::columns(self, self.relation(relation)?).ok()?;
+        let row = |column: &super::ColumnInfo| ColumnRow {
+            name: column.name.to_vec(),
+            type_oid: column.type_oid,
+            len: column.attribute.len,
+            align: column.attribute.align,
+            dropped: column.dropped,
+        };
+        Some(columns.iter().map(row).collect())
+    }
+
+    fn enum_labels(&self, enum_type: Oid) -> Vec<(Oid, Vec<u8>)> {
+        self.labels.get(&enum_type).cloned().unwrap_or_default()
+    }
+
+    fn range_subtype(&self, range: Oid) -> Option<Oid> {
+        self.ranges.iter().find(|row| row.range == range).map(|row| row.subtype)
+    }
+
+    fn multirange_range(&self, multirange: Oid) -> Option<Oid> {
+        self.ranges.iter().find(|row| row.multirange == multirange).map(|row| row.range)
+    }
+
+    fn object(&self, class: ObjectClass, oid: Oid) -> Option<ObjectRow> {
+        self.objects(class)?.find(oid).cloned()
+    }
+
+    fn objects_named(&self, class: ObjectClass, name: &[u8]) -> Vec<ObjectRow> {
+        self.objects(class).map_or_else(Vec::new, |objects| objects.named(name).to_vec())
+    }
+}

@@ -1,0 +1,252 @@
+//! Names as people write them: `schema.table`, folded and quoted as SQL and psql do.
+//!
+//! Letters outside of quotes are folded to lower case, inside they stay, and two quotes in a row
+//! are one. What is written is cut at 63 bytes, as a server cuts it when it makes the object.
+//!
+//! ```text
+//!   Public.Accounts     public . accounts
+//!   "My Schema"."a.b"   My Schema . a.b
+//! ```
+
+use std::fmt;
+
+/// Bytes of the longest name.
+const NAME_MOST: usize = 63;
+
+/// The most differences between a name and one that is offered instead.
+const DISTANCE_MOST: usize = 3;
+
+/// Longer names are not compared.
+const COMPARED_MOST: usize = 64;
+
+/// A name taken apart: from the last part on, the relation, its schema, its database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QualifiedName {
+    /// The database, if it was written.
+    pub database: Option<Vec<u8>>,
+    /// The schema, if it was written.
+    pub schema: Option<Vec<u8>>,
+    /// The relation.
+    pub relation: Vec<u8>,
+}
+
+/// Why a name cannot be taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameProblem {
+    /// A quote is not closed.
+    OpenQuote,
+    /// Between two dots, or within quotes, there is nothing.
+    Empty,
+    /// There is something between a closing quote and the next dot.
+    AfterQuote,
+    /// More parts than database, schema and relation.
+    TooManyParts,
+}
+
+impl fmt::Display for NameProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OpenQuote => "a quoted identifier is not ended",
+            Self::Empty => "an identifier is empty",
+            Self::AfterQuote => "something follows a quoted identifier",
+            Self::TooManyParts => "too many dotted names",
+        })
+    }
+}
+
+impl QualifiedName {
+    /// Takes `text` apart.
+    ///
+    /// # Errors
+    /// [`NameProblem`].
+    pub fn parse(text: &[u8]) -> Result<Self, NameProblem> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        loop {
+            let (part, behind) = identifier(rest)?;
+            parts.push(part);
+            match behind.split_first() {
+                None => break,
+                Some((b'.', behind)) => rest = behind,
+                Some(_) => return Err(NameProblem::AfterQuote),
+            }
+        }
+        if parts.len() > 3 {
+            return Err(NameProblem::TooManyParts);
+        }
+        let relation = parts.pop().ok_or(NameProblem::Empty)?;
+        let schema = parts.pop();
+        Ok(Self { database: parts.pop(), schema, relation })
+    }
+}
+
+/// As it would have to be written.
+impl fmt::Display for QualifiedName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in [&self.database, &self.schema].into_iter().flatten() {
+            write!(f, "{}.", quoted(part))?;
+        }
+        f.write_str(&quoted(&self.relation))
+    }
+}
+
+/// The identifier that `text` begins with, and what is behind it.
+fn identifier(text: &[u8]) -> Result<(Vec<u8>, &[u8]), NameProblem> {
+    let (mut name, behind) = if let Some(quoted) = text.strip_prefix(b"\"") {
+        quoted_identifier(quoted)?
+    } else {
+        let end = text.iter().position(|&byte| byte == b'.').unwrap_or(text.len());
+        let (name, behind) = text.split_at_checked(end).unwrap_or((text, b""));
+        (name.to_ascii_lowercase(), behind)
+    };
+    if name.is_empty() {
+        return Err(NameProblem::Empty);
+    }
+    if name.len() > NAME_MOST {
+        // Not in the middle of a character, if the text is in UTF-8.
+        let is_start = |at: &usize| name.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
+        let end = (1..=NAME_MOST).rev().find(is_start).unwrap_or(NAME_MOST);
+        name.truncate(end);
+    }
+    Ok((name, behind))
+}
+
+/// The identifier in front of the closing quote, and what is behind that.
+fn quoted_identifier(text: &[u8]) -> Result<(Vec<u8>, &[u8]), NameProblem> {
+    let mut name = Vec::new();
+    let mut rest = text;
+    loop {
+        let end = rest.iter().position(|&byte| byte == b'"').ok_or(NameProblem::OpenQuote)?;
+        let (part, behind) = rest.split_at_checked(end).ok_or(NameProblem::OpenQuote)?;
+        name.extend_from_slice(part);
+        let behind = behind.get(1..).unwrap_or_default();
+        match behind.strip_prefix(b"\"") {
+            Some(further) => {
+                name.push(b'"');
+                rest = further;
+            }
+            None => return Ok((name, behind)),
+        }
+    }
+}
+
+/// A name as it has to be written: in quotes unless it is small letters, digits and underscores.
+///
+/// Keywords stay as they are: they are no words of any language here.
+pub fn quoted(name: &[u8]) -> String {
+    let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_';
+    let text = String::from_utf8_lossy(name);
+    if name.iter().all(plain) && name.first().is_some_and(|byte| !byte.is_ascii_digit()) {
+        text.into_owned()
+    } else {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    }
+}
+
+/// Of `names`, the one that `wanted` was most likely meant to be: the one that differs least, if that
+/// is little. Letters' case is no difference.
+pub(super) fn nearest<'n>(
+    wanted: &[u8],
+    names: impl IntoIterator<Item = &'n [u8]>,
+) -> Option<&'n [u8]> {
+    let wanted = wanted.to_ascii_lowercase();
+    // As many as a third of it: a short name is easily near another one.
+    let most = DISTANCE_MOST.min(wanted.len() / 3).max(1);
+    let near = names.into_iter().filter_map(|name| {
+        let distance = distance(&wanted, &name.to_ascii_lowercase())?;
+        (distance <= most).then_some((distance, name))
+    });
+    near.min().map(|(_, name)| name)
+}
+
+/// Insertions, removals and replacements of bytes from one to the other; `None` if one is too long.
+fn distance(one: &[u8], other: &[u8]) -> Option<usize> {
+    if one.len().max(other.len()) > COMPARED_MOST {
+        return None;
+    }
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (line, a) in one.iter().enumerate() {
+        // What stood diagonally above, and to the left.
+        let (mut above, mut left) = (line, line + 1);
+        for (cell, b) in row.iter_mut().skip(1).zip(other) {
+            let replaced = above + usize::from(a != b);
+            above = *cell;
+            *cell = replaced.min(above + 1).min(left + 1);
+            left = *cell;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = line + 1;
+        }
+    }
+    row.last().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_folded_unless_quoted() {
+        let check = |text: &str, expected: &[&str]| {
+            let name = QualifiedName::parse(text.as_bytes()).expect("a name");
+            let parts = [name.database, name.schema, Some(name.relation)];
+            let parts: Vec<String> = parts
+                .into_iter()
+                .flatten()
+                .map(|part| String::from_utf8(part).expect("UTF-8"))
+                .collect();
+            assert_eq!(parts, expected, "{text}");
+        };
+        check("accounts", &["accounts"]);
+        check("Public.Accounts", &["public", "accounts"]);
+        check("db.\"My Schema\".\"a.b\"", &["db", "My Schema", "a.b"]);
+        check("\"say \"\"hi\"\"\".X", &["say \"hi\"", "x"]);
+        check("Äpfel", &["Äpfel"]);
+        check(&"é".repeat(40), &[&"é".repeat(31)]);
+        check(&"x".repeat(64), &[&"x".repeat(63)]);
+    }
+
+    #[test]
+    fn what_is_no_name() {
+        let check = |text: &str, expected: &str| {
+            let error = QualifiedName::parse(text.as_bytes()).expect_err("refused");
+            assert_eq!(error.to_string(), expected, "{text}");
+        };
+        check("", "an identifier is empty");
+        check("a.", "an identifier is empty");
+        check(".a", "an identifier is empty");
+        check("a..b", "an identifier is empty");
+        check("\"\"", "an identifier is empty");
+        check("\"a", "a quoted identifier is not ended");
+        check("\"a\"\"", "a quoted identifier is not ended");
+        check("\"a\"b", "something follows a quoted identifier");
+        check("a.b.c.d", "too many dotted names");
+    }
+
+    #[test]
+    fn names_are_written_so_that_they_are_read_again() {
+        for name in ["a", "a_1", "A", "1a", "say \"hi\"", "a.b", "é", " "] {
+            let written = quoted(name.as_bytes());
+            let read = QualifiedName::parse(written.as_bytes()).expect("a name");
+            assert_eq!(read.relation, name.as_bytes(), "{written}");
+            assert_eq!(read.to_string(), written);
+        }
+        assert_eq!(quoted(b"plain"), "plain");
+    }
+
+    #[test]
+    fn near_names() {
+        let names = ["pgbench_accounts", "pgbench_tellers", "t", "Orders"].map(str::as_bytes);
+        let near = |wanted: &str| nearest(wanted.as_bytes(), names).map(String::from_utf8_lossy);
+        assert_eq!(near("pgbench_acounts").as_deref(), Some("pgbench_accounts"));
+        assert_eq!(near("pgbench_teler").as_deref(), Some("pgbench_tellers"));
+        assert_eq!(near("orders").as_deref(), Some("Orders"));
+        assert_eq!(near("something"), None);
+        assert_eq!(near(&"x".repeat(1000)), None);
+        for (one, other, expected) in
+            [("", "", 0), ("abc", "", 3), ("", "abc", 3), ("kitten", "sitting", 3), ("ab", "ba", 2)]
+        {
+            assert_eq!(distance(one.as_bytes(), other.as_bytes()), Some(expected));
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! From a name to a relation, or to an error that says what was perhaps meant.
+//!
+//! A name without a schema is looked for where a server looks: in `pg_catalog`, then in `public`.
+//! One that is only elsewhere is not found, and the error says where it is.
+
+use super::database::Database;
+use super::error::CatalogError;
+use super::name::{QualifiedName, nearest, quoted};
+use super::relation::{RelationInfo, SchemaInfo};
+
+/// Where names without a schema are looked for.
+const SEARCH_PATH: [&[u8]; 2] = [b"pg_catalog", b"public"];
+
+/// The most names that an error offers.
+const OFFERS_MOST: usize = 3;
+
+impl Database {
+    /// The relation that is called `text`, as one writes it: `public.accounts`, `"My table"`, or with
+    /// the name of this database in front.
+    ///
+    /// # Errors
+    /// [`CatalogError`]: it is no name, or nothing is called so.
+    pub fn resolve(&self, text: &[u8]) -> Result<&RelationInfo, CatalogError> {
+        let name = QualifiedName::parse(text).map_err(|problem| CatalogError::Name {
+            name: String::from_utf8_lossy(text).into_owned(),
+            problem,
+        })?;
+        if name.database.as_ref().is_some_and(|database| **database != *self.info.name) {
+            let database = self.display_name();
+            return Err(CatalogError::OtherDatabase { name: name.to_string(), database });
+        }
+        let found = match &name.schema {
+            Some(schema) => self.find(self.schema_named(schema)?, &name.relation),
+            None => SEARCH_PATH
+                .iter()
+                .find_map(|schema| self.find(self.schema_named(schema).ok()?, &name.relation)),
+        };
+        found.ok_or_else(|| CatalogError::NoRelation {
+            near: self.perhaps(&name),
+            name: name.to_string(),
+            database: self.display_name(),
+        })
+    }
+
+    /// The schema with exactly this name.
+    ///
+    /// # Errors
+    /// [`CatalogError::NoSchema`].
+    pub fn schema_named(&self, name: &[u8]) -> Result<&SchemaInfo, CatalogError> {
+        let found = self.schemas.iter().find(|schema| *schema.name == *name);
+        found.ok_or_else(|| CatalogError::NoSchema {
+            name: String::from_utf8_lossy(name).into_owned(),
+            database: self.display_name(),
+            near: nearest(name, self.schemas.iter().map(|schema| &*schema.name)).map(quoted),
+        })
+    }
+
+    /// The relation of this name in a schema.
+    pub fn find(&self, schema: &SchemaInfo, name: &[u8]) -> Option<&RelationInfo> {
+        let at = self.by_name.binary_search_by(|&place| match self.relations.get(place as usize) {
+            Some(relation) => (relation.schema, &*relation.name).cmp(&(schema.oid, name)),
+            None => std::cmp::Ordering::Greater,
+        });
+        self.relations.get(*self.by_name.get(at.ok()?)? as usize)
+    }
+
+    /// The places of all relations by schema and name.
+    pub(super) fn places_by_name(&self) -> Vec<u32> {
+        let mut places: Vec<u32> = (0..).take(self.relations.len()).collect();
+        places.sort_by_key(|&place| {
+            self.relations.get(place as usize).map(|relation| (relation.schema, &*relation.name))
+        });
+        places
+    }
+
+    /// What may have been meant by a name that does not exist: the same in other schemas, else
+    /// nearly the same where it was looked for.
+    fn perhaps(&self, name: &QualifiedName) -> Vec<String> {
+        let elsewhere = self.relations.iter().filter(|relation| *relation.name == *name.relation);
+        let elsewhere: Vec<String> =
+            elsewhere.map(|found| self.qualified_name(found)).take(OFFERS_MOST).collect();
+        if !elsewhere.is_empty() {
+            return elsewhere;
+        }
+        let schema = |relation: &RelationInfo| self.schema_name(relation);
+        let in_place = self.relations.iter().filter(|relation| match &name.schema {
+            Some(wanted) => schema(relation) == *wanted,
+            // Nobody means a catalog or a TOAST table.
+            None => !schema(relation).starts_with(b"pg_"),
+        });
+        let near = nearest(&name.relation, in_place.map(|relation| &*relation.name));
+        let found = near.and_then(|near| {
+            self.relations.iter().find(|relation| {
+                *relation.name == *near
+                    && name.schema.as_ref().is_none_or(|wanted| schema(relation) == *wanted)
+                    && (name.schema.is_some() || !schema(relation).starts_with(b"pg_"))
+            })
+        });
+        found.map(|found| self.qualified_name(found)).into_iter().collect()
+    }
+}
