@@ -17,6 +17,7 @@ mod background_writer;
 mod checkpointer;
 mod order;
 mod report;
+mod supply;
 
 pub use background_writer::{BackgroundWriter, BackgroundWriterCounts, BackgroundWriterSettings};
 pub use checkpointer::{Checkpointer, CheckpointerCounts, CheckpointerSettings};

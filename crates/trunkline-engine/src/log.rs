@@ -20,6 +20,13 @@ pub struct LogError {
     pub source: io::Error,
 }
 
+impl LogError {
+    /// A position that no record has: the page that names it is damaged, or of another log.
+    pub(crate) fn beyond_end(wanted: Lsn) -> Self {
+        Self { wanted, source: io::Error::other("the log ends before that") }
+    }
+}
+
 impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "could not make the log durable up to {}: {}", self.wanted, self.source)
@@ -37,11 +44,12 @@ pub trait Log: Send + Sync {
     /// Everything before this position is durable. Only grows.
     fn durable(&self) -> Lsn;
 
-    /// Makes the log durable up to `lsn`, if it is not. May wait for storage; called without any
-    /// page locked and without staged I/O.
+    /// Makes the log durable up to `lsn` at least, if it is not, and better up to its end: the next
+    /// page that is written needs a later position. May wait for storage; called without any page
+    /// locked and without staged I/O.
     ///
     /// # Errors
-    /// The log could not be written.
+    /// The log could not be written, or it ends before `lsn`.
     fn flush(&self, lsn: Lsn) -> Result<(), LogError>;
 }
 
@@ -93,7 +101,10 @@ impl Log for PositionLog {
     fn flush(&self, lsn: Lsn) -> Result<(), LogError> {
         if self.durable() < lsn {
             // A group: everything that was appended until now.
-            let end = self.0.end.load(Ordering::SeqCst).max(lsn.0);
+            let end = self.0.end.load(Ordering::SeqCst);
+            if end < lsn.0 {
+                return Err(LogError::beyond_end(lsn));
+            }
             self.0.durable.fetch_max(end, Ordering::SeqCst);
             self.0.flushes.fetch_add(1, Ordering::SeqCst);
         }

@@ -30,6 +30,8 @@
 
 #[cfg(not(loom))]
 mod backend;
+#[cfg(not(loom))]
+mod bulk_write;
 mod clock;
 #[cfg(not(loom))]
 mod complete;
@@ -65,6 +67,8 @@ mod table;
 #[cfg(not(loom))]
 mod tag;
 #[cfg(not(loom))]
+mod unflushed;
+#[cfg(not(loom))]
 pub(crate) mod write;
 #[cfg(not(loom))]
 mod write_back;
@@ -81,6 +85,7 @@ pub(crate) use self::{
 #[cfg(not(loom))]
 mod api {
     pub use super::backend::Backend;
+    pub use super::bulk_write::BulkWrite;
     pub use super::complete::Policy;
     pub use super::error::{ReadError, ReadWarning};
     pub use super::extend::ExtendMethod;

@@ -16,9 +16,9 @@ mod table;
 use std::time::Duration;
 
 pub use self::error::SettingError;
-pub use self::table::{IoMethod, Kind, Spec, Unit, specs};
+pub use self::table::{ExtendMethod, IoMethod, Kind, Spec, Unit, specs};
 
-use self::table::{ALIASES, Alias, Id};
+use self::table::{ALIASES, Alias, Id, Value};
 
 /// One set of checked values, by default PostgreSQL's.
 ///
@@ -30,16 +30,16 @@ use self::table::{ALIASES, Alias, Id};
 /// assert_eq!(settings.show("io_combine_limit")?, "512kB");
 /// # Ok::<(), trunkline_engine::settings::SettingError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// In the order of the table. Integers as they are, a choice as its index, a list as a bit set
+    /// In the order of the table. Numbers as they are, a choice as its index, a list as a bit set
     /// of its words, on and off as 1 and 0.
-    values: [i32; table::COUNT],
+    values: [Value; table::COUNT],
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        let mut values = [0; table::COUNT];
+        let mut values = [Value::Whole(0); table::COUNT];
         for (value, spec) in values.iter_mut().zip(specs()) {
             *value = spec.default;
         }
@@ -94,7 +94,7 @@ impl Settings {
             Some(table::Found::Alias(Alias { targets: [.., last], .. })) => *last,
             _ => return Err(SettingError::Unknown { name: name.to_owned() }),
         };
-        Ok(show(id.spec(), self.get(id)))
+        Ok(show(id.spec(), self.values[id as usize]))
     }
 
     /// Every setting with its value as [`Settings::show`] prints it, in the order of the table.
@@ -191,8 +191,67 @@ impl Settings {
         self.count(Id::MaxFilesPerProcess)
     }
 
+    /// From the beginning of one timed checkpoint to that of the next, 30 s to a day.
+    pub fn checkpoint_timeout(&self) -> Duration {
+        Duration::from_secs(u64::from(self.count(Id::CheckpointTimeout)))
+    }
+
+    /// The part of that time over which a timed checkpoint's writes are spread, 0 to 1.
+    pub fn checkpoint_completion_target(&self) -> f64 {
+        self.real(Id::CheckpointCompletionTarget)
+    }
+
+    /// Pages after which the system is told to write back what a checkpoint wrote, 0 to 256; 0 never.
+    pub fn checkpoint_flush_after(&self) -> u32 {
+        self.count(Id::CheckpointFlushAfter)
+    }
+
+    /// Between two rounds of the background writer, 10 ms to 10 s.
+    pub fn bgwriter_delay(&self) -> Duration {
+        Duration::from_millis(u64::from(self.count(Id::BgwriterDelay)))
+    }
+
+    /// Pages that the background writer writes in a round at most; 0 turns it off.
+    pub fn bgwriter_lru_maxpages(&self) -> u32 {
+        self.count(Id::BgwriterLruMaxpages)
+    }
+
+    /// Clean buffers that the background writer wants ready, as a multiple of those lately needed in
+    /// a round, 0 to 10.
+    pub fn bgwriter_lru_multiplier(&self) -> f64 {
+        self.real(Id::BgwriterLruMultiplier)
+    }
+
+    /// Pages after which the system is told to write back what the background writer wrote, 0 to
+    /// 256; 0 never.
+    pub fn bgwriter_flush_after(&self) -> u32 {
+        self.count(Id::BgwriterFlushAfter)
+    }
+
+    /// Pages after which the system is told to write back what a session wrote, 0 to 256; 0 never.
+    pub fn backend_flush_after(&self) -> u32 {
+        self.count(Id::BackendFlushAfter)
+    }
+
+    /// How room for new blocks is made.
+    pub fn file_extend_method(&self) -> ExtendMethod {
+        ExtendMethod::from_index(self.get(Id::FileExtendMethod))
+    }
+
+    /// A setting that is no real number.
     fn get(&self, id: Id) -> i32 {
-        self.values[id as usize]
+        match self.values[id as usize] {
+            Value::Whole(value) => value,
+            Value::Real(_) => unreachable!("{} is a real number", id.spec().name),
+        }
+    }
+
+    /// One that is.
+    fn real(&self, id: Id) -> f64 {
+        match self.values[id as usize] {
+            Value::Real(value) => value,
+            Value::Whole(value) => f64::from(value),
+        }
     }
 
     /// A setting whose lower bound is not negative.
@@ -200,41 +259,45 @@ impl Settings {
         self.get(id).unsigned_abs()
     }
 
-    fn put(&mut self, id: Id, value: i32) {
+    fn put(&mut self, id: Id, value: Value) {
         self.values[id as usize] = value;
     }
 }
 
 /// Checks one value; `name` is the one the user wrote, which may be an alias.
-fn parse(spec: &Spec, name: &'static str, value: &str) -> Result<i32, SettingError> {
-    match spec.kind {
+fn parse(spec: &Spec, name: &'static str, value: &str) -> Result<Value, SettingError> {
+    let invalid = |hint| SettingError::Invalid { name, value: value.to_owned(), hint };
+    let whole = match spec.kind {
         Kind::Integer { unit, min, max, auto } => {
-            let number = number::parse(value, unit).map_err(|hint| SettingError::Invalid {
-                name,
-                value: value.to_owned(),
-                hint,
-            })?;
-            if number == -1 && auto {
-                return Ok(number);
+            let number = number::parse(value, unit).map_err(invalid)?;
+            match number {
+                -1 if auto => {}
+                0 if auto => return Err(SettingError::OnlyAutoOrPositive { name }),
+                _ if number < min || number > max => {
+                    let min = if auto { -1 } else { min };
+                    return Err(SettingError::OutOfRange { name, number, unit, min, max });
+                }
+                _ => {}
             }
-            if number == 0 && auto {
-                return Err(SettingError::OnlyAutoOrPositive { name });
+            number
+        }
+        Kind::Real { min, max } => {
+            let number = number::parse_real(value).ok_or_else(|| invalid(None))?;
+            if !(min..=max).contains(&number) {
+                return Err(SettingError::RealOutOfRange { name, number, min, max });
             }
-            if number < min || number > max {
-                let min = if auto { -1 } else { min };
-                return Err(SettingError::OutOfRange { name, number, unit, min, max });
-            }
-            Ok(number)
+            return Ok(Value::Real(number));
         }
         Kind::Choice { words } => words
             .iter()
             .zip(0..)
             .find(|(word, _)| word.eq_ignore_ascii_case(value))
             .map(|(_, index)| index)
-            .ok_or_else(|| SettingError::NotAChoice { name, value: value.to_owned(), words }),
-        Kind::Boolean => boolean(value).map(i32::from).ok_or(SettingError::NotBoolean { name }),
-        Kind::List { words, unsupported } => parse_list(name, value, words, unsupported),
-    }
+            .ok_or_else(|| SettingError::NotAChoice { name, value: value.to_owned(), words })?,
+        Kind::Boolean => boolean(value).map(i32::from).ok_or(SettingError::NotBoolean { name })?,
+        Kind::List { words, unsupported } => parse_list(name, value, words, unsupported)?,
+    };
+    Ok(Value::Whole(whole))
 }
 
 /// What PostgreSQL takes for on or off: a word or its beginning, whatever the case, no blanks.
@@ -289,7 +352,11 @@ fn parse_list(
     Ok(bits)
 }
 
-fn show(spec: &Spec, value: i32) -> String {
+fn show(spec: &Spec, value: Value) -> String {
+    let value = match value {
+        Value::Whole(value) => value,
+        Value::Real(value) => return number::show_real(value),
+    };
     match spec.kind {
         Kind::Integer { unit, .. } => number::show(value, unit),
         Kind::Boolean => if value == 0 { "off" } else { "on" }.to_owned(),
@@ -300,6 +367,7 @@ fn show(spec: &Spec, value: i32) -> String {
             let chosen = words.iter().zip(0..).filter(|(_, i)| value & (1 << i) != 0);
             chosen.map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
         }
+        Kind::Real { .. } => number::show_real(f64::from(value)),
     }
 }
 

@@ -7,6 +7,7 @@
 
 use super::{Cause, CheckpointError, CheckpointOptions, CheckpointReport, checkpoint};
 use crate::pool::{BackendType, Pool};
+use crate::settings::Settings;
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -43,6 +44,29 @@ impl Default for CheckpointerSettings {
             completion_target: 0.9,
             options: CheckpointOptions::default(),
             log: None,
+        }
+    }
+}
+
+impl CheckpointerSettings {
+    /// As a user has set them.
+    pub fn of(settings: &Settings) -> Self {
+        Self {
+            timeout: settings.checkpoint_timeout(),
+            completion_target: settings.checkpoint_completion_target(),
+            options: CheckpointOptions::of(settings),
+            ..Self::default()
+        }
+    }
+}
+
+impl CheckpointOptions {
+    /// As a user has set them. Writes are as large as they may be at all: nobody waits for one page.
+    pub fn of(settings: &Settings) -> Self {
+        Self {
+            combine: settings.io_max_combine_limit(),
+            flush_after: settings.checkpoint_flush_after(),
+            ..Self::default()
         }
     }
 }

@@ -47,6 +47,8 @@ pub struct Backend {
     warnings_lost: u64,
     /// The writes that it started to make room.
     pub(super) write_back: Option<Box<Writes>>,
+    /// See [`Backend::set_flush_after`].
+    flush_after: u32,
 }
 
 impl Backend {
@@ -62,6 +64,7 @@ impl Backend {
             warnings: Vec::new(),
             warnings_lost: 0,
             write_back: None,
+            flush_after: 0,
         }
     }
 
@@ -88,6 +91,17 @@ impl Backend {
     /// What reads that are issued now do with pages that are not sound.
     pub fn policy(&self) -> Policy {
         self.policy
+    }
+
+    /// Has the system begin to write back what this session has written whenever it is so many blocks
+    /// (`backend_flush_after`); 0, as at first, leaves that to the system. For bulk writes that are
+    /// begun from now on.
+    pub fn set_flush_after(&mut self, blocks: u32) {
+        self.flush_after = blocks;
+    }
+
+    pub(super) fn flush_after(&self) -> u32 {
+        self.flush_after
     }
 
     /// Pins that it holds, its streams' included.

@@ -9,28 +9,20 @@
 //! Should the session vanish before it has filled them, empty pages are left, as after a crash.
 
 use super::backend::Backend;
+use super::bulk_write::BulkWrite;
 use super::pin::Pin;
 use super::pin::PinRef;
 use super::table::Insert;
 use super::tag::Tag;
 use super::write::{Dirty, StartWrite, WriteError, Writes};
 use super::{ReadError, flag};
+pub use crate::settings::ExtendMethod;
 use crate::storage::{Relation, StorageError};
 use std::ops::Range;
 use trunkline_aio::Class;
 use trunkline_aio::sync::{Arc, thread};
 use trunkline_format::page::is_all_zero;
 use trunkline_format::{BlockNo, Lsn};
-
-/// How room is made on disk (`file_extend_method`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ExtendMethod {
-    /// The system reserves blocks; zeros are written for few blocks, and where it cannot.
-    #[default]
-    PosixFallocate,
-    /// Zeros are written.
-    WriteZeros,
-}
 
 /// Up to so many blocks zeros are written whatever the method: reserving few blocks at a time makes
 /// files fragmented (PostgreSQL's number).
@@ -39,6 +31,10 @@ const FEW_BLOCKS: u32 = 8;
 impl Backend {
     /// Makes a relation longer by up to `count` blocks, at least by one: fewer where a segment ends or
     /// no more pins are granted. The new pages are zeros, pinned, in order.
+    ///
+    /// Nobody has them locked: whoever scans the relation may find them, and lock them, before the
+    /// caller does. Who takes "the last page" for his rows therefore locks it first and then looks
+    /// whether it is still new ([`trunkline_format::page::is_new`]), as after any wait.
     ///
     /// # Errors
     /// The cluster is not for writing, there is no room, or the session was cancelled.
@@ -50,26 +46,48 @@ impl Backend {
         count: u32,
         method: ExtendMethod,
     ) -> Result<Vec<Pin>, WriteError> {
-        assert!(count > 0, "a relation made longer by no block");
-        self.shared.allow_writes(relation.storage());
         // Pages that go for new ones are evictions too.
         self.count_for(relation);
+        self.extend_with(relation, count, method, None)
+    }
+
+    /// The same for a load: new pages go round in the load's own ring, whose old ones are written
+    /// first. By half the ring at most.
+    ///
+    /// # Errors
+    /// As [`Backend::extend`]; and a page of the ring could not be written, which stays dirty: the next
+    /// call tries again.
+    /// # Panics
+    /// If `count` is 0, or the bulk write is another session's.
+    pub fn extend_in_bulk(
+        &mut self,
+        bulk: &mut BulkWrite,
+        relation: &Relation,
+        count: u32,
+        method: ExtendMethod,
+    ) -> Result<Vec<Pin>, WriteError> {
+        bulk.begin(self, relation);
+        let extended = self.extend_with(relation, count.min(bulk.at_once()), method, Some(bulk));
+        bulk.end(self);
+        extended
+    }
+
+    fn extend_with(
+        &mut self,
+        relation: &Relation,
+        count: u32,
+        method: ExtendMethod,
+        bulk: Option<&mut BulkWrite>,
+    ) -> Result<Vec<Pin>, WriteError> {
+        assert!(count > 0, "a relation made longer by no block");
+        self.shared.allow_writes(relation.storage());
         let (shared, id) = (Arc::clone(&self.shared), self.session.id());
         self.book().map_err(not_a_read)?;
         let limiter = &shared.limiter;
         limiter.extend(id, count - 1, &shared.notifiers);
         let booked = 1 + limiter.pin_ahead(id, count - 1);
-        let mut taken = Vec::with_capacity(booked as usize);
         let give_back = |count: u32| limiter.unpin(id, count, &shared.notifiers);
-        while taken.is_empty() {
-            shared.take_empty(booked, None, &mut self.tally, &mut taken);
-            if taken.is_empty()
-                && let Err(error) = self.wait_for_buffer()
-            {
-                give_back(booked);
-                return Err(not_a_read(error));
-            }
-        }
+        let mut taken = self.take_for_new(booked, bulk).inspect_err(|_| give_back(booked))?;
         let made = self.make_pages(relation, &mut taken, method);
         let kept = made.as_ref().map_or(0, |blocks| blocks.end - blocks.start);
         for &buffer in &taken[kept as usize..] {
@@ -77,8 +95,30 @@ impl Backend {
         }
         give_back(booked - kept);
         made?;
+        self.tally.extends += 1;
+        self.tally.extended_blocks += u64::from(kept);
         taken.truncate(kept as usize);
         Ok(taken.iter().map(|&buffer| Pin::new(Arc::clone(&shared), id, buffer)).collect())
+    }
+
+    /// Takes buffers without a page, at least one, for pins that are booked.
+    fn take_for_new(
+        &mut self,
+        booked: u32,
+        mut bulk: Option<&mut BulkWrite>,
+    ) -> Result<Vec<u32>, WriteError> {
+        let shared = Arc::clone(&self.shared);
+        let mut taken = Vec::with_capacity(booked as usize);
+        loop {
+            match &mut bulk {
+                Some(bulk) => bulk.take(self, booked, &mut taken)?,
+                None => shared.take_empty(booked, None, &mut self.tally, &mut taken),
+            }
+            if !taken.is_empty() {
+                return Ok(taken);
+            }
+            self.wait_for_buffer().map_err(not_a_read)?;
+        }
     }
 
     /// Gives the buffers to new blocks; which.

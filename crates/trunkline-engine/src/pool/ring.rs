@@ -14,12 +14,17 @@ pub enum Strategy {
     Normal,
     /// Reads much more than fits: a scan of a table larger than a quarter of the pool.
     BulkRead,
+    /// Writes much more than fits: loading or rewriting a table.
+    BulkWrite,
     /// Vacuum, analyze, verification.
     Vacuum,
 }
 
 /// Bytes of a bulk read's ring beside what is in flight (PostgreSQL's).
 const BULK_READ_BYTES: u32 = 256 << 10;
+
+/// Bytes of a bulk write's ring (PostgreSQL's).
+const BULK_WRITE_BYTES: u32 = 16 << 20;
 
 /// Bytes of vacuum's ring (`vacuum_buffer_usage_limit`, PostgreSQL's default).
 const VACUUM_BYTES: u32 = 2 << 20;
@@ -32,6 +37,7 @@ impl Strategy {
         let wanted = match self {
             Strategy::Normal => return None,
             Strategy::BulkRead => blocks(BULK_READ_BYTES) + in_flight,
+            Strategy::BulkWrite => blocks(BULK_WRITE_BYTES),
             Strategy::Vacuum => blocks(VACUUM_BYTES),
         };
         Some(wanted.min(buffers / 8).max(1))
@@ -63,6 +69,11 @@ impl Ring {
         self.slots[self.next].checked_sub(1)
     }
 
+    /// The buffer that [`Ring::advance`] will come to after so many calls, if any.
+    pub(crate) fn ahead(&self, places: usize) -> Option<u32> {
+        self.slots[(self.next + places) % self.slots.len()].checked_sub(1)
+    }
+
     /// Puts a buffer into a place that [`Ring::advance`] has gone past lately: `back` places ago.
     pub(crate) fn replace(&mut self, back: usize, buffer: u32) {
         let size = self.slots.len();
@@ -80,6 +91,8 @@ mod tests {
         assert_eq!(Strategy::Normal.ring_size(256, 16_384), None);
         assert_eq!(Strategy::BulkRead.ring_size(256, 16_384), Some(32 + 256));
         assert_eq!(Strategy::BulkRead.ring_size(256, 1024), Some(128), "an eighth");
+        assert_eq!(Strategy::BulkWrite.ring_size(0, 1 << 20), Some(2048));
+        assert_eq!(Strategy::BulkWrite.ring_size(0, 1024), Some(128), "an eighth");
         assert_eq!(Strategy::Vacuum.ring_size(256, 1 << 20), Some(256));
         assert_eq!(Strategy::Vacuum.ring_size(16, 16), Some(2));
     }
@@ -91,6 +104,7 @@ mod tests {
             assert_eq!(ring.advance(), None);
             ring.replace(0, buffer);
         }
+        assert_eq!([1, 2, 3].map(|places| ring.ahead(places)), [10, 11, 12].map(Some));
         assert_eq!([ring.advance(), ring.advance(), ring.advance()], [10, 11, 12].map(Some));
     }
 }

@@ -5,9 +5,11 @@
 //! again. Whoever changes something afterwards finds it there and notifies it. Nothing here blocks
 //! or allocates, so completions may call it.
 
+use std::time::Duration;
 use trunkline_aio::Notifiers;
 use trunkline_aio::limits::SESSIONS_MAX;
-use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
+use trunkline_aio::sync::Futex;
+use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Sessions that want to be told. A session can be in it several times, once for each of its streams
 /// that waits.
@@ -50,6 +52,44 @@ impl SessionSet {
             if places.load(Ordering::SeqCst) > 0 {
                 notifiers.notify(session as u32);
             }
+        }
+    }
+}
+
+/// Wakes one thread that sleeps until it is rung, or for some time; the sessions that might ring pay
+/// for it only when that thread has said that it wants them to.
+#[derive(Debug, Default)]
+pub(crate) struct Alarm {
+    wanted: AtomicBool,
+    bell: Futex,
+}
+
+impl Alarm {
+    /// How often it was rung; for [`Alarm::wait`].
+    pub(crate) fn rung(&self) -> u32 {
+        self.bell.word().load(Ordering::SeqCst)
+    }
+
+    /// Sessions are to ring from now on, the first of them once. Look again after this.
+    pub(crate) fn want(&self) {
+        self.wanted.store(true, Ordering::SeqCst);
+    }
+
+    /// Sleeps until it was rung more often than `seen`, or the time is over.
+    pub(crate) fn wait(&self, seen: u32, timeout: Duration) {
+        self.bell.wait(seen, Some(timeout));
+        self.wanted.store(false, Ordering::SeqCst);
+    }
+
+    pub(crate) fn ring(&self) {
+        self.bell.word().fetch_add(1, Ordering::SeqCst);
+        self.bell.wake(u32::MAX >> 1);
+    }
+
+    /// What it waits for has happened.
+    pub(crate) fn ring_if_wanted(&self) {
+        if self.wanted.load(Ordering::SeqCst) && self.wanted.swap(false, Ordering::SeqCst) {
+            self.ring();
         }
     }
 }

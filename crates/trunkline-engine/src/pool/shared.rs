@@ -12,18 +12,20 @@ use super::descriptor::Descriptor;
 use super::frame::Frames;
 use super::pins::Limiter;
 use super::ring::Ring;
-use super::sessions::{SessionSet, Waiting};
+use super::sessions::{Alarm, SessionSet, Waiting};
 use super::state::{BufferWord, LockMode, Unpinned, WriteEnd, flag};
 use super::stats::{PoolStats, Tally};
 use super::table::{Found, Table};
 use super::tag::Tag;
-use crate::log::Log;
+use super::write::WriteError;
+use crate::log::{Log, LogError};
 use crate::storage::Storage;
 use std::collections::BTreeMap;
 use std::fmt;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Lease, Notifiers};
+use trunkline_format::Lsn;
 
 /// See the module.
 pub(crate) struct Shared {
@@ -42,8 +44,11 @@ pub(crate) struct Shared {
     pub(crate) local: bool,
     /// What must be durable before a page is written.
     pub(crate) log: Arc<dyn Log>,
-    /// Buffers taken since the start: what the background writer goes by.
+    /// Buffers taken since the start, not counting those that rings took again: what the background
+    /// writer goes by.
     pub(crate) taken: AtomicU64,
+    /// Rung when buffers are taken while the background writer sleeps long.
+    pub(crate) alarm: Alarm,
     /// The clusters whose pages may be changed, by number.
     writable: Mutex<BTreeMap<u16, Storage>>,
     /// The same, for who only asks whether.
@@ -82,6 +87,7 @@ impl Shared {
             local,
             log,
             taken: AtomicU64::new(0),
+            alarm: Alarm::default(),
             writable: Mutex::default(),
             writable_bits: (0..1024).map(|_| AtomicU64::new(0)).collect(),
             checkpointing: AtomicBool::new(false),
@@ -159,6 +165,18 @@ impl Shared {
     /// The clusters whose pages may be changed.
     pub(crate) fn storages(&self) -> Vec<Storage> {
         self.writable.lock().values().cloned().collect()
+    }
+
+    /// Makes the log durable up to a position. Nothing may be staged, and no page claimed.
+    ///
+    /// # Errors
+    /// It could not, or it does not reach there: a page with such a position is damaged.
+    pub(crate) fn flush_log(&self, lsn: Lsn) -> Result<(), WriteError> {
+        self.log.flush(lsn).map_err(WriteError::Log)?;
+        match self.log.durable() < lsn {
+            true => Err(WriteError::Log(LogError::beyond_end(lsn))),
+            false => Ok(()),
+        }
     }
 
     /// Lets readers in to a page that is claimed for a write.
@@ -301,7 +319,10 @@ impl Shared {
                 true
             },
         );
-        self.taken.fetch_add((taken.len() - before) as u64, Ordering::Relaxed);
+        if taken.len() > before {
+            self.taken.fetch_add((taken.len() - before) as u64, Ordering::SeqCst);
+            self.alarm.ring_if_wanted();
+        }
     }
 
     /// The same though the page may have something to write: its relation is gone, or this part of it.

@@ -65,6 +65,7 @@ impl Strategy {
         match self {
             Strategy::Normal => "normal",
             Strategy::BulkRead => "bulkread",
+            Strategy::BulkWrite => "bulkwrite",
             Strategy::Vacuum => "vacuum",
         }
     }
@@ -135,6 +136,16 @@ counters! {
     reads,
     /// Blocks that they were to bring.
     read_blocks,
+    /// Writes that have ended well, of sessions that make room within their own ring.
+    writes,
+    /// Blocks that they have written.
+    written_blocks,
+    /// Ranges that the system was told to begin to write back.
+    writebacks,
+    /// Times that a relation was made longer.
+    extends,
+    /// By so many blocks.
+    extended_blocks,
     /// Pages that had to go for others, whoever used them.
     evictions,
     /// Pages of a ring that made room for the ring's next ones.

@@ -6,10 +6,11 @@
 
 use std::fmt;
 
+use super::number::show_real;
 use super::table::Unit;
 
 /// Why a setting was not changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum SettingError {
     /// No setting has this name.
     Unknown {
@@ -42,6 +43,17 @@ pub enum SettingError {
         min: i32,
         /// Largest value.
         max: i32,
+    },
+    /// A real number outside the bounds.
+    RealOutOfRange {
+        /// The setting.
+        name: &'static str,
+        /// The number.
+        number: f64,
+        /// Smallest value.
+        min: f64,
+        /// Largest value.
+        max: f64,
     },
     /// Zero where only -1 and positive numbers mean something.
     OnlyAutoOrPositive {
@@ -114,6 +126,7 @@ impl SettingError {
             }
             SettingError::Unknown { .. }
             | SettingError::OutOfRange { .. }
+            | SettingError::RealOutOfRange { .. }
             | SettingError::NotBoolean { .. } => None,
         }
     }
@@ -143,11 +156,19 @@ impl fmt::Display for SettingError {
                     Unit::None => "",
                     Unit::Blocks => " 8kB",
                     Unit::Milliseconds => " ms",
+                    Unit::Seconds => " s",
                 };
                 write!(
                     f,
                     "{number}{unit} is outside the valid range for parameter \"{name}\" \
                      ({min} .. {max})"
+                )
+            }
+            SettingError::RealOutOfRange { name, number, min, max } => {
+                let [number, min, max] = [number, min, max].map(|value| show_real(*value));
+                write!(
+                    f,
+                    "{number} is outside the valid range for parameter \"{name}\" ({min} .. {max})"
                 )
             }
             SettingError::NotYet { name, word } => {

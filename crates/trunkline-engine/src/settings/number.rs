@@ -32,6 +32,8 @@ const TIME_UNITS: [(&str, f64); 6] = [
     ("ms", 1.0),
     ("us", 0.001),
 ];
+const TIME_UNITS_OF_SECONDS: [(&str, f64); 6] =
+    [("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0), ("ms", 0.001), ("us", 0.000_001)];
 
 impl Unit {
     fn table(self) -> &'static [(&'static str, f64)] {
@@ -39,6 +41,7 @@ impl Unit {
             Unit::None => &[],
             Unit::Blocks => &MEMORY_UNITS,
             Unit::Milliseconds => &TIME_UNITS,
+            Unit::Seconds => &TIME_UNITS_OF_SECONDS,
         }
     }
 
@@ -46,7 +49,7 @@ impl Unit {
         match self {
             Unit::None => None,
             Unit::Blocks => Some(MEMORY_HINT),
-            Unit::Milliseconds => Some(TIME_HINT),
+            Unit::Milliseconds | Unit::Seconds => Some(TIME_HINT),
         }
     }
 }
@@ -62,6 +65,32 @@ pub(super) fn parse(text: &str, unit: Unit) -> Result<i32, Option<&'static str>>
     }
     // In range and whole, so nothing is lost.
     Ok(value as i32)
+}
+
+/// The value of `text`, which may have a fraction and no unit; `None` for anything else.
+pub(super) fn parse_real(text: &str) -> Option<f64> {
+    let text = text.trim_ascii_start();
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
+    let (number, rest) = match unsigned.as_bytes() {
+        [b'0', b'x' | b'X', digit, ..] if digit.is_ascii_hexdigit() => leading_number(unsigned)?,
+        _ => fraction(unsigned)?,
+    };
+    rest.trim_ascii().is_empty().then_some(sign * number)
+}
+
+/// A real number as C's `%g` prints it: six digits that count.
+pub(super) fn show_real(value: f64) -> String {
+    let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
+    match rounded.abs() {
+        small if small != 0.0 && small < 1e-4 => {
+            let text = format!("{rounded:e}");
+            let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+            format!("{digits}e-{:0>2}", exponent.trim_start_matches('-'))
+        }
+        // A negative zero keeps its sign there too.
+        _ => format!("{rounded}"),
+    }
 }
 
 /// `number` of the named unit in the base unit, rounded to a multiple of the next smaller unit.

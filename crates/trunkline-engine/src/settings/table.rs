@@ -14,10 +14,12 @@ pub enum Unit {
     Blocks,
     /// Milliseconds; `us`, `ms`, `s`, `min`, `h`, `d` may follow.
     Milliseconds,
+    /// Seconds; the same units may follow.
+    Seconds,
 }
 
 /// The type of a setting's value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     /// A whole number within bounds, both included.
     Integer {
@@ -29,6 +31,13 @@ pub enum Kind {
         max: i32,
         /// Whether -1 is accepted too and means that the engine chooses.
         auto: bool,
+    },
+    /// A number, perhaps with a fraction, within bounds, both included.
+    Real {
+        /// Smallest value.
+        min: f64,
+        /// Largest value.
+        max: f64,
     },
     /// One word out of these.
     Choice {
@@ -46,15 +55,23 @@ pub enum Kind {
     },
 }
 
+/// What a setting is set to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Value {
+    /// A number in the setting's unit, the index of a choice, a bit set of list words, or 1 for on.
+    Whole(i32),
+    /// Of a [`Kind::Real`]; never "not a number".
+    Real(f64),
+}
+
 /// One row of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spec {
     /// PostgreSQL's name, in lower case.
     pub name: &'static str,
     /// Type, unit and bounds.
     pub kind: Kind,
-    /// A number in the setting's unit, the index of a choice, a bit set of list words, or 1 for on.
-    pub(super) default: i32,
+    pub(super) default: Value,
     /// One line of help, without full stop.
     pub short: &'static str,
 }
@@ -108,6 +125,30 @@ impl std::str::FromStr for IoMethod {
     }
 }
 
+/// `file_extend_method`: how room for new blocks is made on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ExtendMethod {
+    /// The system reserves blocks; zeros are written for few blocks, and where it cannot.
+    #[default]
+    PosixFallocate,
+    /// Zeros are written.
+    WriteZeros,
+}
+
+impl ExtendMethod {
+    /// PostgreSQL's word for it.
+    pub fn name(self) -> &'static str {
+        EXTEND_METHODS[self as usize]
+    }
+
+    pub(super) fn from_index(index: i32) -> ExtendMethod {
+        match index {
+            0 => ExtendMethod::PosixFallocate,
+            _ => ExtendMethod::WriteZeros,
+        }
+    }
+}
+
 /// Positions in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Id {
@@ -127,6 +168,15 @@ pub(super) enum Id {
     ZeroDamagedPages,
     IgnoreChecksumFailure,
     MaxFilesPerProcess,
+    CheckpointTimeout,
+    CheckpointCompletionTarget,
+    CheckpointFlushAfter,
+    BgwriterDelay,
+    BgwriterLruMaxpages,
+    BgwriterLruMultiplier,
+    BgwriterFlushAfter,
+    BackendFlushAfter,
+    FileExtendMethod,
 }
 
 impl Id {
@@ -148,12 +198,17 @@ pub(super) enum Found {
     Alias(&'static Alias),
 }
 
-pub(super) const COUNT: usize = 16;
+pub(super) const COUNT: usize = 25;
 
 /// PostgreSQL's: half of what an `i32` holds, 8 TiB.
 const BUFFERS_MAX: i32 = i32::MAX / 2;
 
+/// PostgreSQL's `WRITEBACK_MAX_PENDING_FLUSHES`.
+const FLUSH_AFTER_MAX: i32 = 256;
+
 const IO_METHODS: &[&str] = &["sync", "worker", "io_uring"];
+
+const EXTEND_METHODS: &[&str] = &["posix_fallocate", "write_zeros"];
 
 /// In the order of [`Id`], which a test checks.
 static SPECS: [Spec; COUNT] = [
@@ -162,93 +217,152 @@ static SPECS: [Spec; COUNT] = [
     Spec {
         name: "io_method",
         kind: Kind::Choice { words: IO_METHODS },
-        default: IoMethod::Worker as i32,
+        default: Value::Whole(IoMethod::Worker as i32),
         short: "selects how I/O is carried out",
     },
     Spec {
         name: "io_direct",
         kind: Kind::List { words: &["data"], unsupported: &["wal", "wal_init"] },
-        default: 0,
+        default: Value::Whole(0),
         short: "reads and writes these past the operating system's cache",
     },
     Spec {
         name: "effective_io_concurrency",
         kind: count(0, 1000),
-        default: 16,
+        default: Value::Whole(16),
         short: "I/Os that one stream keeps in flight",
     },
     Spec {
         name: "maintenance_io_concurrency",
         kind: count(0, 1000),
-        default: 16,
+        default: Value::Whole(16),
         short: "I/Os that maintenance work keeps in flight",
     },
     Spec {
         name: "io_combine_limit",
         kind: blocks(1, 128),
-        default: 16,
+        default: Value::Whole(16),
         short: "largest size of neighbouring blocks read or written as one",
     },
     Spec {
         name: "io_max_combine_limit",
         kind: blocks(1, 128),
-        default: 16,
+        default: Value::Whole(16),
         short: "upper bound of io_combine_limit",
     },
     Spec {
         name: "io_max_concurrency",
         kind: Kind::Integer { unit: Unit::None, min: 1, max: 1024, auto: true },
-        default: -1,
+        default: Value::Whole(-1),
         short: "I/Os that one session may have under way, -1 to choose by itself",
     },
     Spec {
         name: "io_min_workers",
         kind: count(1, 256),
-        default: 2,
+        default: Value::Whole(2),
         short: "fewest I/O workers that are kept",
     },
-    Spec { name: "io_max_workers", kind: count(1, 256), default: 8, short: "most I/O workers" },
+    Spec {
+        name: "io_max_workers",
+        kind: count(1, 256),
+        default: Value::Whole(8),
+        short: "most I/O workers",
+    },
     Spec {
         name: "io_worker_idle_timeout",
         kind: milliseconds(),
-        default: 60_000,
+        default: Value::Whole(60_000),
         short: "time after which an idle I/O worker ends",
     },
     Spec {
         name: "io_worker_launch_interval",
         kind: milliseconds(),
-        default: 100,
+        default: Value::Whole(100),
         short: "least time between the starts of two I/O workers",
     },
     Spec {
         name: "shared_buffers",
         kind: blocks(16, BUFFERS_MAX),
-        default: 16_384,
+        default: Value::Whole(16_384),
         short: "size of the buffer pool that all sessions share",
     },
     Spec {
         name: "temp_buffers",
         kind: blocks(100, BUFFERS_MAX),
-        default: 1024,
+        default: Value::Whole(1024),
         short: "most memory that one session uses for pages of its own",
     },
     Spec {
         name: "zero_damaged_pages",
         kind: Kind::Boolean,
-        default: 0,
+        default: Value::Whole(0),
         short: "takes damaged pages as empty ones, in memory, and goes on",
     },
     Spec {
         name: "ignore_checksum_failure",
         kind: Kind::Boolean,
-        default: 0,
+        default: Value::Whole(0),
         short: "takes pages whose checksum is wrong and whose header is sane",
     },
     Spec {
         name: "max_files_per_process",
         kind: count(64, i32::MAX),
-        default: 1000,
+        default: Value::Whole(1000),
         short: "most relation files that are kept open",
+    },
+    Spec {
+        name: "checkpoint_timeout",
+        kind: Kind::Integer { unit: Unit::Seconds, min: 30, max: 86_400, auto: false },
+        default: Value::Whole(300),
+        short: "time between the beginnings of two checkpoints",
+    },
+    Spec {
+        name: "checkpoint_completion_target",
+        kind: Kind::Real { min: 0.0, max: 1.0 },
+        default: Value::Real(0.9),
+        short: "part of that time over which a checkpoint's writes are spread",
+    },
+    Spec {
+        name: "checkpoint_flush_after",
+        kind: blocks(0, FLUSH_AFTER_MAX),
+        default: Value::Whole(32),
+        short: "pages after which what a checkpoint wrote is flushed to disk, 0 never",
+    },
+    Spec {
+        name: "bgwriter_delay",
+        kind: Kind::Integer { unit: Unit::Milliseconds, min: 10, max: 10_000, auto: false },
+        default: Value::Whole(200),
+        short: "time between two rounds of the background writer",
+    },
+    Spec {
+        name: "bgwriter_lru_maxpages",
+        kind: count(0, i32::MAX / 2),
+        default: Value::Whole(100),
+        short: "pages that the background writer writes in a round at most, 0 for none at all",
+    },
+    Spec {
+        name: "bgwriter_lru_multiplier",
+        kind: Kind::Real { min: 0.0, max: 10.0 },
+        default: Value::Real(2.0),
+        short: "clean buffers to have ready, as a multiple of those lately needed in a round",
+    },
+    Spec {
+        name: "bgwriter_flush_after",
+        kind: blocks(0, FLUSH_AFTER_MAX),
+        default: Value::Whole(64),
+        short: "pages after which what the background writer wrote is flushed to disk, 0 never",
+    },
+    Spec {
+        name: "backend_flush_after",
+        kind: blocks(0, FLUSH_AFTER_MAX),
+        default: Value::Whole(0),
+        short: "pages after which what a session wrote is flushed to disk, 0 never",
+    },
+    Spec {
+        name: "file_extend_method",
+        kind: Kind::Choice { words: EXTEND_METHODS },
+        default: Value::Whole(ExtendMethod::PosixFallocate as i32),
+        short: "selects how room for new blocks is made",
     },
 ];
 
@@ -274,6 +388,15 @@ const IDS: [Id; COUNT] = [
     Id::ZeroDamagedPages,
     Id::IgnoreChecksumFailure,
     Id::MaxFilesPerProcess,
+    Id::CheckpointTimeout,
+    Id::CheckpointCompletionTarget,
+    Id::CheckpointFlushAfter,
+    Id::BgwriterDelay,
+    Id::BgwriterLruMaxpages,
+    Id::BgwriterLruMultiplier,
+    Id::BgwriterFlushAfter,
+    Id::BackendFlushAfter,
+    Id::FileExtendMethod,
 ];
 
 /// Every setting there is, aliases apart.
@@ -313,5 +436,7 @@ mod tests {
         assert_eq!(Id::IoWorkerLaunchInterval.spec().name, "io_worker_launch_interval");
         assert_eq!(Id::MaxFilesPerProcess.spec().name, "max_files_per_process");
         assert_eq!(Id::IoMaxConcurrency.spec().name, "io_max_concurrency");
+        assert_eq!(Id::BgwriterLruMultiplier.spec().name, "bgwriter_lru_multiplier");
+        assert_eq!(Id::FileExtendMethod.spec().name, "file_extend_method");
     }
 }

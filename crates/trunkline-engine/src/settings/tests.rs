@@ -40,6 +40,15 @@ fn defaults_are_postgresql_s() {
             "zero_damaged_pages=off",
             "ignore_checksum_failure=off",
             "max_files_per_process=1000",
+            "checkpoint_timeout=5min",
+            "checkpoint_completion_target=0.9",
+            "checkpoint_flush_after=256kB",
+            "bgwriter_delay=200ms",
+            "bgwriter_lru_maxpages=100",
+            "bgwriter_lru_multiplier=2",
+            "bgwriter_flush_after=512kB",
+            "backend_flush_after=0",
+            "file_extend_method=posix_fallocate",
         ]
     );
 }
@@ -118,6 +127,109 @@ fn times() {
         "-1 ms is outside the valid range for parameter \"io_worker_idle_timeout\" \
          (0 .. 2147483647)",
     );
+}
+
+#[test]
+fn seconds() {
+    for (value, expected) in [
+        ("30", "30s"),
+        ("1h", "1h"),
+        ("90s", "90s"),
+        ("45.4s", "45s"),
+        ("45.5s", "46s"),
+        ("2.5min", "150s"),
+        ("0.6min", "36s"),
+        ("1d", "1d"),
+        ("3600", "1h"),
+        ("45500ms", "46s"),
+        ("1.5 h", "90min"),
+        ("61s", "61s"),
+        ("100000ms", "100s"),
+    ] {
+        check("checkpoint_timeout", value, expected);
+    }
+    for (value, number) in [("29", 29), ("86401", 86_401), ("1500 ms", 2)] {
+        let text = format!(
+            "{number} s is outside the valid range for parameter \"checkpoint_timeout\" \
+             (30 .. 86400)"
+        );
+        check("checkpoint_timeout", value, &text);
+    }
+}
+
+#[test]
+fn real_numbers() {
+    for (value, expected) in [
+        ("2", "2"),
+        ("2.5", "2.5"),
+        (".25", "0.25"),
+        ("1e1", "10"),
+        ("0x4", "4"),
+        ("010", "10"),
+        (" 3 ", "3"),
+        ("+1", "1"),
+        ("2.", "2"),
+        ("08", "8"),
+        ("-0", "-0"),
+        ("0.1", "0.1"),
+        ("0.00001", "1e-05"),
+        ("1e-7", "1e-07"),
+        ("1.23456789", "1.23457"),
+        ("3.141592653589793", "3.14159"),
+    ] {
+        check("bgwriter_lru_multiplier", value, expected);
+    }
+    for value in ["", ".", "x", "nan", "1e", "2 kB", "5s", "1e400", "0x", "1_0"] {
+        let text = format!("invalid value for parameter \"bgwriter_lru_multiplier\": \"{value}\"");
+        check("bgwriter_lru_multiplier", value, &text);
+    }
+    for (value, number) in [("-1", "-1"), ("-0.5", "-0.5"), ("11", "11"), ("10.00001", "10")] {
+        let range =
+            "is outside the valid range for parameter \"bgwriter_lru_multiplier\" (0 .. 10)";
+        check("bgwriter_lru_multiplier", value, &format!("{number} {range}"));
+    }
+}
+
+#[test]
+fn of_writing() -> Result<(), SettingError> {
+    check(
+        "backend_flush_after",
+        "3MB",
+        "384 8kB is outside the valid range for parameter \"backend_flush_after\" (0 .. 256)",
+    );
+    check("backend_flush_after", "2MB", "2MB");
+    check(
+        "bgwriter_lru_maxpages",
+        "1073741824",
+        "1073741824 is outside the valid range for parameter \"bgwriter_lru_maxpages\" \
+         (0 .. 1073741823)",
+    );
+    check(
+        "bgwriter_delay",
+        "9",
+        "9 ms is outside the valid range for parameter \"bgwriter_delay\" (10 .. 10000)",
+    );
+    let mut settings = Settings::default();
+    assert_eq!(settings.checkpoint_timeout(), Duration::from_secs(300));
+    assert_eq!(settings.bgwriter_delay(), Duration::from_millis(200));
+    for (name, value) in [
+        ("checkpoint_completion_target", "0.5"),
+        ("checkpoint_flush_after", "1MB"),
+        ("bgwriter_lru_maxpages", "0"),
+        ("bgwriter_lru_multiplier", "1.5"),
+        ("bgwriter_flush_after", "0"),
+        ("backend_flush_after", "16"),
+        ("file_extend_method", "Write_Zeros"),
+    ] {
+        settings.set(name, value)?;
+    }
+    assert_eq!(settings.checkpoint_completion_target(), 0.5);
+    assert_eq!((settings.checkpoint_flush_after(), settings.bgwriter_flush_after()), (128, 0));
+    assert_eq!((settings.bgwriter_lru_maxpages(), settings.bgwriter_lru_multiplier()), (0, 1.5));
+    assert_eq!(settings.backend_flush_after(), 16);
+    assert_eq!(settings.file_extend_method(), ExtendMethod::WriteZeros);
+    assert_eq!(settings.file_extend_method().name(), "write_zeros");
+    Ok(())
 }
 
 #[test]

@@ -190,3 +190,55 @@ fn a_round_has_a_limit() {
         drop(writer);
     });
 }
+
+#[test]
+fn no_pages_a_round_is_off() {
+    check_simulated(Setup { buffers: 64, blocks: 200, ..Setup::default() }, |rig| {
+        let settings = BackgroundWriterSettings {
+            delay: Duration::from_millis(1),
+            max_pages: 0,
+            ..BackgroundWriterSettings::default()
+        };
+        let writer = BackgroundWriter::start(&rig.pool, settings).expect("starts");
+        let mut backend = rig.backend();
+        (0..20).for_each(|block| rig.change(&mut backend, block, 1));
+        (20..150).for_each(|block| rig.assert_reads(&mut backend, block, 0));
+        rig.wait_until("the counts", || writer.counts().buffers_alloc == 150);
+        let counts = writer.counts();
+        assert_eq!((counts.buffers_clean, counts.maxwritten_clean), (0, 0), "{counts:?}");
+        drop(writer);
+        rig.checkpoint(&mut backend).expect("a checkpoint");
+    });
+}
+
+/// An idle pool is cleaned once; then the writer sleeps, and whoever takes a buffer wakes it.
+#[test]
+fn it_sleeps_long_and_is_woken() {
+    check_simulated(Setup { buffers: 64, blocks: 200, ..Setup::default() }, |rig| {
+        let delay = Duration::from_millis(20);
+        let settings = BackgroundWriterSettings { delay, ..BackgroundWriterSettings::default() };
+        let mut backend = rig.backend();
+        (0..40).for_each(|block| rig.change(&mut backend, block, 1));
+        // Nobody uses them any more.
+        (40..200).for_each(|block| rig.assert_reads(&mut backend, block, 0));
+        (0..20).for_each(|block| rig.change(&mut backend, block, 2));
+        let writer = BackgroundWriter::start(&rig.pool, settings).expect("starts");
+        for block in [100, 101, 120] {
+            let mut last = (0, clock::now());
+            rig.wait_until("a long sleep", || {
+                let rounds = writer.counts().rounds;
+                last = if rounds == last.0 { last } else { (rounds, clock::now()) };
+                clock::now().since(last.1) >= delay * 10
+            });
+            let (begun, before) = (clock::now(), writer.counts());
+            // A buffer is taken.
+            rig.pool.evict_relation(&rig.relation(0), block);
+            rig.assert_reads(&mut backend, block, 0);
+            rig.wait_until("a round", || writer.counts().buffers_alloc > before.buffers_alloc);
+            let took = clock::now().since(begun);
+            assert!(took < delay, "woken after {took:?}");
+        }
+        assert!(writer.counts().buffers_clean > 0);
+        drop(writer);
+    });
+}

@@ -10,6 +10,7 @@ mod probe;
 mod rig;
 
 mod background;
+mod bulk;
 mod crashes;
 mod extension;
 mod faults;
