@@ -15,8 +15,8 @@
 //! - [`checkpoint`]: checkpoints, and the two threads that write before anybody has to;
 //! - [`scan`]: reading many files whole, in any order, through a small window of pages;
 //! - [`transactions`]: which transactions committed: the commit log and multixacts of a cluster;
-//! - [`heap`]: the rows of a table through the pool, and their TOASTed values;
 //! - [`btree`]: searching and walking B-tree indexes through the pool;
+//! - [`heap`]: the rows of a table through the pool, and their TOASTed values;
 //! - [`catalog`]: what a cluster holds: databases, schemas, relations, columns, types, indexes;
 //! - [`seq_scan`]: summing a column of a table through the pool, with parallel workers;
 //! - [`copy`]: rows as `COPY` prints them;
@@ -59,10 +59,10 @@ pub mod scan;
 pub mod transactions;
 
 #[cfg(not(loom))]
-pub mod heap;
+pub mod btree;
 
 #[cfg(not(loom))]
-pub mod btree;
+pub mod heap;
 
 #[cfg(not(loom))]
 pub mod catalog;
