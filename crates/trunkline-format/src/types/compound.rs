@@ -28,6 +28,14 @@ pub(super) struct Part {
     pub(super) delimiter: u8,
 }
 
+/// Fails if more than [`TEXT_MAX`] was written since `start`.
+pub(super) fn bounded(start: usize, out: &[u8]) -> Result<(), ValueError> {
+    if out.len() - start <= TEXT_MAX {
+        return Ok(());
+    }
+    Err(ValueError::Malformed { type_name: "compound", what: "a text above 1 GiB" })
+}
+
 /// Writes one part and quotes it.
 fn write_part(
     ty: &Type,
@@ -39,10 +47,7 @@ fn write_part(
     let start = out.len();
     write_text(ty, value, options, out)?;
     within.quote(start, out);
-    if out.len() - start > TEXT_MAX {
-        return Err(ValueError::Malformed { type_name: "compound", what: "a text above 1 GiB" });
-    }
-    Ok(())
+    bounded(start, out)
 }
 
 /// Sizes and lower bounds of an array.
@@ -131,6 +136,7 @@ pub(super) fn array(
         0 => reader.align(Align::Double),
         data => reader.seek(data)?,
     }
+    let start = out.len();
     shape.write(out);
     let within = Within::Array(element.delimiter);
     let mut room = Vec::new();
@@ -144,6 +150,7 @@ pub(super) fn array(
         if present {
             let part = reader.part(element.layout, true, &mut room)?;
             write_part(&element.ty, part, within, options, out)?;
+            bounded(start, out)?;
         } else {
             out.extend_from_slice(b"NULL");
         }
@@ -179,6 +186,7 @@ pub(super) fn composite(
     }
     reader.seek(header)?;
     // Columns of a row are aligned within its data, which begins at a multiple of 8.
+    let start = out.len();
     out.push(b'(');
     let (mut room, mut first) = (Vec::new(), true);
     for (at, (layout, ty)) in columns.0.iter().enumerate() {
@@ -193,6 +201,7 @@ pub(super) fn composite(
         }
         if let Some(part) = part {
             write_part(ty, part, Within::Composite, options, out)?;
+            bounded(start, out)?;
         }
     }
     out.push(b')');
@@ -287,7 +296,11 @@ pub(super) fn multirange(
                 let length = (item & !IS_OFFSET) as usize;
                 start = if item & IS_OFFSET == 0 { start + length } else { length };
             }
-            reader.seek(base.saturating_add(start))?;
+            let (end, at) = (reader.offset(), base.saturating_add(start));
+            if at < end {
+                return Err(reader.error("ranges that overlap"));
+            }
+            reader.seek(at)?;
             bounds.write(flags, &mut reader, options, out)?;
         }
     }

@@ -1,9 +1,10 @@
 //! `float4` and `float8`: the shortest digits that read back as the same number.
 //!
-//! Rust's own shortest digits agree with the server's but for one rule: a number halfway to the
+//! Rust's own shortest digits agree with the server's but for two rules. A number halfway to the
 //! next float reads back right only if the reader rounds to even, and PostgreSQL does not count on
-//! it. 18014398509482008 is printed as such, not as 1.801439850948201e+16, which is halfway to the
-//! number after it. Where that happens the digits are taken one by one more until they fit.
+//! it: 18014398509482008 is printed as such, not as 1.801439850948201e+16, which is halfway to the
+//! number after it. And where a number lies halfway between two of the shortest, as 220598574782400.625
+//! between …62 and …63, PostgreSQL takes the even one and Rust the upper.
 //!
 //! With `extra_float_digits` of 0 or less it is C's `%.*g` instead.
 
@@ -72,12 +73,18 @@ impl Binary {
             true => Decimal::of(format_args!("{:e}", self.value as f32)),
             false => Decimal::of(format_args!("{:e}", self.value)),
         };
+        let (number, ten) = decimal.integer();
+        if number & 1 == 1 && equal(2 * number - 1, ten, self.mantissa, self.exponent + 1) {
+            let even = Decimal::of(format_args!("{:e}", Scaled(number - 1, ten)));
+            if self.is_read_from(&even) {
+                return even;
+            }
+        }
         // Only an even mantissa wins ties, and only then did they count as near enough.
         if self.mantissa & 1 == 1 || !self.is_halfway(&decimal) {
             return decimal;
         }
         // Below a power of two the gap is narrower: the other side may have one as short.
-        let (number, ten) = decimal.integer();
         let other = Decimal::of(format_args!("{:e}", Scaled(number + 1, ten)));
         if other.len <= decimal.len && self.is_read_from(&other) {
             return other;
@@ -90,13 +97,13 @@ impl Binary {
     }
 }
 
-/// Whether `number × 10^ten` is `odd × 2^two`.
-fn equal(number: u64, ten: i32, odd: u64, two: i32) -> bool {
-    let zeros = number.trailing_zeros();
-    if number == 0 || zeros as i32 + ten != two {
+/// Whether `number × 10^ten` is `other × 2^two`; neither is 0.
+fn equal(number: u64, ten: i32, other: u64, two: i32) -> bool {
+    let [zeros, others] = [number, other].map(u64::trailing_zeros);
+    if number == 0 || other == 0 || zeros as i32 + ten != others as i32 + two {
         return false;
     }
-    let number = number >> zeros;
+    let (number, odd) = (number >> zeros, other >> others);
     let Some(fives) = 5_u64.checked_pow(ten.unsigned_abs()) else { return false };
     match ten >= 0 {
         true => number.checked_mul(fives) == Some(odd),

@@ -5,6 +5,7 @@
 //! that is open, so that depth costs memory and not the thread's stack; a container lies within the
 //! one around it and is at least 4 bytes, so the frames are never more than a part of the value.
 
+use super::compound::bounded;
 use super::digits;
 use super::error::ValueError;
 use super::numeric::numeric;
@@ -114,6 +115,7 @@ impl<'a> Open<'a> {
 
 /// A `jsonb` value, as `jsonb_out`.
 pub(super) fn jsonb(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
+    let start = out.len();
     let outer = Open::parse(value)?;
     out.extend_from_slice(outer.brackets()[0]);
     let mut stack = vec![outer];
@@ -137,7 +139,10 @@ pub(super) fn jsonb(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError> {
         match entry.kind {
             0 => string(entry.bytes, out),
             1 => match Varlena::parse(entry.padded()?)? {
-                Varlena::Plain(payload) => numeric(payload, out)?,
+                Varlena::Plain(payload) => {
+                    numeric(payload, out)?;
+                    bounded(start, out)?;
+                }
                 _ => return Err(malformed("a compressed number")),
             },
             2 => out.extend_from_slice(b"false"),

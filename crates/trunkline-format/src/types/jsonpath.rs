@@ -2,8 +2,7 @@
 //!
 //! Each item is its kind, how far away the next one of its chain begins, and what its kind needs:
 //! text, numbers, or how far away its operands begin. Distances may point anywhere in damaged
-//! bytes, so every item that is read counts against what the bytes could hold, and nesting is
-//! bounded.
+//! bytes, so all that is read counts against what the bytes could hold, and nesting is bounded.
 
 use super::digits;
 use super::error::ValueError;
@@ -15,6 +14,10 @@ use crate::varlena::{Varlena, stored_length};
 
 /// How deep operands may nest.
 const DEPTH_MAX: u32 = 1000;
+/// How often an item is read at most: for its kind, and for itself.
+const READS: usize = 2;
+/// The least bytes of an item.
+const ITEM_MIN: usize = 8;
 /// In the header: not "strict".
 const LAX: u32 = 0x8000_0000;
 /// The version in the header.
@@ -120,12 +123,12 @@ pub(super) fn jsonpath(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError
         out.extend_from_slice(b"strict ");
     }
     let items = reader.rest();
-    Printer { items, left: items.len(), out }.chain(0, false, true, 0)
+    Printer { items, left: items.len() * READS, out }.chain(0, false, true, 0)
 }
 
 struct Printer<'a, 'o> {
     items: &'a [u8],
-    /// How many more items may be read.
+    /// How many more bytes of items may be read.
     left: usize,
     out: &'o mut Vec<u8>,
 }
@@ -147,8 +150,13 @@ impl Item<'_> {
 }
 
 impl<'a> Printer<'a, '_> {
+    fn charge(&mut self, bytes: usize) -> Result<(), ValueError> {
+        self.left = self.left.checked_sub(bytes).ok_or(malformed("its items form no tree"))?;
+        Ok(())
+    }
+
     fn item(&mut self, at: usize) -> Result<Item<'a>, ValueError> {
-        self.left = self.left.checked_sub(1).ok_or(malformed("its items form no tree"))?;
+        self.charge(ITEM_MIN)?;
         let mut reader = Reader::aligned("jsonpath", self.items);
         reader.seek(at)?;
         let kind = reader.u8()?;
@@ -307,6 +315,7 @@ impl<'a> Printer<'a, '_> {
 
     fn text(&mut self, item: &mut Item<'a>) -> Result<(), ValueError> {
         let length = usize::try_from(item.reader.i32()?).unwrap_or(usize::MAX);
+        self.charge(length)?;
         string(item.reader.take(length)?, self.out);
         Ok(())
     }

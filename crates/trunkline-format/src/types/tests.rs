@@ -334,3 +334,46 @@ fn errors_name_the_type_and_what_is_wrong() {
     assert_eq!(error(1082, &[0xFE, 0xFF, 0xFF, 0x7F]), "date: out of range");
     assert_eq!(error(869, &[4, 0]), "inet: neither IPv4 nor IPv6");
 }
+
+#[test]
+fn nesting_costs_no_stack() {
+    let [_, server] = servers();
+    let options = TextOptions::new(19, &server.catalog);
+    let text = |oid, bytes: &[u8]| {
+        let ty = Type::resolve(Oid(oid), &server.catalog).unwrap();
+        let mut out = Vec::new();
+        write_text(&ty, bytes, &options, &mut out).map(|()| out)
+    };
+    // A jsonb of arrays within arrays, each of one entry that ends where all end.
+    let depth = 100_000;
+    let mut jsonb = Vec::new();
+    for left in (1..depth).rev() {
+        jsonb.extend_from_slice(&0x4000_0001_u32.to_le_bytes());
+        jsonb.extend_from_slice(&(0x5000_0000_u32 | (left * 8 - 4)).to_le_bytes());
+    }
+    jsonb.extend_from_slice(&0x4000_0000_u32.to_le_bytes());
+    let depth = depth as usize;
+    assert_eq!(
+        text(3802, &jsonb).unwrap(),
+        ["[".repeat(depth), "]".repeat(depth)].concat().into_bytes()
+    );
+    // A query of nots, each over the next.
+    let nots = 100_000_u32;
+    let mut query = (nots + 1).to_le_bytes().to_vec();
+    for _ in 0..nots {
+        query.extend_from_slice(&[2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    }
+    query.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, b'a', 0]);
+    assert!(text(3615, &query).unwrap().ends_with(b"!!'a'"));
+    // A path of minuses, which does cost stack: too many are refused.
+    let minuses = |count: u32| {
+        let mut path = 0x8000_0001_u32.to_le_bytes().to_vec();
+        for _ in 0..count {
+            path.extend_from_slice(&[20, 0, 0, 0, 0, 0, 0, 0, 12, 0, 0, 0]);
+        }
+        path.extend_from_slice(&[27, 0, 0, 0, 0, 0, 0, 0]);
+        path
+    };
+    assert!(text(4072, &minuses(400)).unwrap().ends_with(&[b')'; 400]));
+    assert!(text(4072, &minuses(100_000)).unwrap_err().to_string().contains("too deep"));
+}

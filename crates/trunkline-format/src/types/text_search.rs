@@ -28,6 +28,8 @@ pub(super) fn tsvector(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError
     let count = usize::try_from(reader.i32()?).ok().and_then(|count| count.checked_mul(4));
     let entries = reader.take(count.unwrap_or(usize::MAX))?;
     let data = reader.rest();
+    // Words lie beside each other, so together they are no longer than the data.
+    let mut left = data.len();
     for (at, &entry) in entries.as_chunks::<4>().0.iter().enumerate() {
         if at > 0 {
             out.push(b' ');
@@ -35,18 +37,20 @@ pub(super) fn tsvector(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError
         let entry = u32::from_le_bytes(entry);
         let (start, length) = ((entry >> 12) as usize, (entry >> 1 & 0x7FF) as usize);
         let end = start + length;
+        left = left.checked_sub(length).ok_or_else(|| reader.error("words that overlap"))?;
         quoted(data.get(start..end).ok_or_else(|| reader.error("a word beyond its end"))?, out);
         if entry & 1 == 1 {
             // The entries are whole words, so the data is aligned like the value.
-            positions(data, Align::Short.up(end), out)
+            let count = positions(data, Align::Short.up(end), out)
                 .ok_or_else(|| reader.error("a position beyond its end"))?;
+            left = left.checked_sub(count).ok_or_else(|| reader.error("words that overlap"))?;
         }
     }
     Ok(())
 }
 
-/// `:1A,2`: places and weights, counted first.
-fn positions(data: &[u8], at: usize, out: &mut Vec<u8>) -> Option<()> {
+/// `:1A,2`: places and weights, counted first; how many.
+fn positions(data: &[u8], at: usize, out: &mut Vec<u8>) -> Option<usize> {
     let count = usize::from(u16_at(data, at)?);
     for n in 1..=count {
         let place = u16_at(data, at + 2 * n)?;
@@ -59,7 +63,7 @@ fn positions(data: &[u8], at: usize, out: &mut Vec<u8>) -> Option<()> {
             _ => {}
         }
     }
-    Some(())
+    Some(count)
 }
 
 /// Bytes of an item of a query.
@@ -95,7 +99,7 @@ pub(super) fn tsquery(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError>
     let count = usize::try_from(reader.i32()?).unwrap_or(usize::MAX);
     let items = reader.take(count.saturating_mul(ITEM))?.as_chunks::<ITEM>().0;
     let operands = reader.rest();
-    let mut left = items.len();
+    let (mut left, mut words) = (items.len(), operands.len());
     let mut tasks = if items.is_empty() { vec![] } else { vec![Task::Item(0, 0, false)] };
     while let Some(task) = tasks.pop() {
         match task {
@@ -113,7 +117,7 @@ pub(super) fn tsquery(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError>
                 left = left.checked_sub(1).ok_or_else(|| reader.error("its items form no tree"))?;
                 let item = items.get(at).ok_or_else(|| reader.error("an item beyond its end"))?;
                 let written = match item {
-                    [1, ..] => operand(item, operands, out),
+                    [1, ..] => operand(item, operands, &mut words, out),
                     [2, ..] => operator(item, at, around, right_of_phrase, &mut tasks, out),
                     _ => None,
                 };
@@ -125,10 +129,12 @@ pub(super) fn tsquery(value: &[u8], out: &mut Vec<u8>) -> Result<(), ValueError>
 }
 
 /// A word, and `:*AB` if it is a prefix or has weights.
-fn operand(item: &[u8; ITEM], operands: &[u8], out: &mut Vec<u8>) -> Option<()> {
+/// Together they are no longer than `left`, since none is shared.
+fn operand(item: &[u8; ITEM], operands: &[u8], left: &mut usize, out: &mut Vec<u8>) -> Option<()> {
     let &[_, weight, prefix, _, _, _, _, _, a, b, c, d] = item;
     let place = u32::from_le_bytes([a, b, c, d]);
     let (start, length) = ((place >> 12) as usize, (place & 0xFFF) as usize);
+    *left = left.checked_sub(length)?;
     quoted(operands.get(start..start + length)?, out);
     if weight == 0 && prefix == 0 {
         return Some(());

@@ -24,7 +24,6 @@ fn skip(text: &[u8]) -> &[u8] {
 }
 
 /// The quoted value behind `name =` and what follows it. `Ok(None)` if `name` is not next.
-#[expect(clippy::type_complexity, reason = "a value and a rest, which nobody else passes on")]
 fn attribute<'a>(text: &'a [u8], name: &[u8]) -> Option<Option<(&'a [u8], &'a [u8])>> {
     let Some(behind) = skip(text).strip_prefix(name) else { return Some(None) };
     if !text.first().copied().is_some_and(is_space) {
