@@ -40,6 +40,9 @@
 
 mod error;
 mod page;
+mod toast;
+mod toast_batch;
+mod toast_error;
 
 use trunkline_aio::sync::Arc;
 
@@ -51,6 +54,9 @@ use page::Judged;
 
 pub use error::{HeapError, RowError, RowProblem};
 pub use page::{HeapPage, HeapRow};
+pub use toast::{ToastReader, ToastTable};
+pub use toast_batch::ToastBatch;
+pub use toast_error::{ToastError, ToastProblem};
 
 /// Which row versions a scan hands out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
