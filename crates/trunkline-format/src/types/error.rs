@@ -1,4 +1,6 @@
-//! What keeps a value from being printed: bytes that are none, or a type nobody here knows.
+//! What keeps a value from being printed.
+//!
+//! Either its bytes are no value of its type, or the type is one that nobody here knows.
 
 use crate::ids::Oid;
 use crate::varlena::VarlenaError;

@@ -1,7 +1,7 @@
 //! Values of real servers, printed as those servers printed them.
 //!
-//! `testdata/values-*.tsv`: the settings, the type's OID, the value's bytes and its text, as
-//! `COPY` writes them; `testdata/catalog-*.tsv`: the rows of the catalogs that they need.
+//! `testdata/values-*.txt` and `floats.txt`: the settings, the type's OID, the value's bytes and its
+//! text with the escapes of `COPY`; `testdata/catalog-*.txt`: the rows of the catalogs they need.
 
 use super::*;
 use crate::align::Align;
@@ -79,7 +79,7 @@ impl Catalog {
     fn parse(text: &str) -> Self {
         let mut catalog = Self::default();
         for line in text.lines() {
-            let fields: Vec<&str> = line.split('\t').collect();
+            let fields: Vec<&str> = line.split('|').collect();
             let oid = |at: usize| Oid(fields[at].parse().unwrap());
             let byte = |at: usize| fields[at].as_bytes()[0];
             let bytes = |at: usize| fields[at].as_bytes().to_vec();
@@ -127,6 +127,7 @@ struct Server {
     major: u32,
     catalog: Catalog,
     values: &'static str,
+    floats: &'static str,
 }
 
 /// A value of one of the servers.
@@ -138,13 +139,14 @@ struct Sample<'a> {
 }
 
 fn servers() -> [Server; 2] {
-    let catalog_15 = Catalog::parse(include_str!("../../testdata/catalog-15.tsv"));
-    let catalog_19 = Catalog::parse(include_str!("../../testdata/catalog-19.tsv"));
-    let values_15 = include_str!("../../testdata/values-15.tsv");
-    let values_19 = include_str!("../../testdata/values-19.tsv");
+    let catalog_15 = Catalog::parse(include_str!("../../testdata/catalog-15.txt"));
+    let catalog_19 = Catalog::parse(include_str!("../../testdata/catalog-19.txt"));
+    let values_15 = include_str!("../../testdata/values-15.txt");
+    let values_19 = include_str!("../../testdata/values-19.txt");
+    let floats = include_str!("../../testdata/floats.txt");
     [
-        Server { major: 15, catalog: catalog_15, values: values_15 },
-        Server { major: 19, catalog: catalog_19, values: values_19 },
+        Server { major: 15, catalog: catalog_15, values: values_15, floats },
+        Server { major: 19, catalog: catalog_19, values: values_19, floats },
     ]
 }
 
@@ -176,8 +178,9 @@ fn unescape(text: &str) -> Vec<u8> {
 
 impl Server {
     fn samples(&self) -> impl Iterator<Item = Sample<'static>> {
-        self.values.lines().map(|line| {
-            let fields: Vec<&str> = line.split('\t').collect();
+        self.values.lines().chain(self.floats.lines()).map(|line| {
+            let line = line.strip_suffix('|').unwrap();
+            let fields: Vec<&str> = line.splitn(4, '|').collect();
             let [settings, oid, bytes, text] = fields[..] else { panic!("{line}") };
             let oid = Oid(oid.parse().unwrap());
             Sample { settings, oid, bytes: from_hex(bytes), text: unescape(text) }
