@@ -7,6 +7,7 @@
 
 mod accounts;
 mod btree;
+mod catalog;
 mod child;
 mod datadir;
 mod fake;
@@ -20,6 +21,7 @@ mod seq_scan;
 mod storage;
 mod storage_table;
 mod tables;
+mod toast;
 mod verify;
 mod verify_fixtures;
 mod writes;
