@@ -29,6 +29,7 @@ use rows::{Bench, Row};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use trunkline_aio::MethodKind;
+use trunkline_engine::settings::Settings;
 
 /// An error is text for a person.
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -77,6 +78,10 @@ struct Arguments {
     #[arg(long, default_value = "")]
     only: String,
 
+    /// PostgreSQL's settings of writing, for `bgwriter` and `extend`; may be repeated.
+    #[arg(short = 'c', value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+
     /// One JSON object instead of tables.
     #[arg(long)]
     json: bool,
@@ -121,6 +126,10 @@ fn run(arguments: &Arguments) -> Result<()> {
         wanted.retain(|&row| !row.needs_lag() || arguments.lag_dir.is_some());
         wanted.retain(|&row| row != Row::PoolMemory || arguments.group.is_some());
     }
+    let mut settings = Settings::default();
+    for assignment in &arguments.settings {
+        settings.set_assignment(assignment)?;
+    }
     let bench = Bench {
         dir: &arguments.dir,
         lag_dir: arguments.lag_dir.as_deref(),
@@ -129,6 +138,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         dirty: arguments.bytes,
         pairs: usize::try_from(arguments.pairs)?,
         only: &arguments.only,
+        settings: &settings,
     };
     if let Some(method) = arguments.one_scan {
         println!("{}", rows::one_scan(&bench, method)?);

@@ -34,6 +34,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use trunkline_aio::MethodKind;
 use trunkline_engine::pool::BUFFERS_MIN;
+use trunkline_engine::settings::Settings;
 use trunkline_format::BLOCK_SIZE;
 
 /// Blocks of PostgreSQL's default `io_combine_limit`, in bytes.
@@ -54,6 +55,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) pairs: usize,
     /// Only lines whose setting and variant, with a comma between, contain this.
     pub(crate) only: &'a str,
+    /// Settings of writing.
+    pub(crate) settings: &'a Settings,
 }
 
 /// A row.
@@ -242,7 +245,9 @@ mod tests {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
         let lag_dir = Some(dir.path());
         let (group, bytes, dirty) = (None, 4 << 20, 4 << 20);
-        let bench = Bench { dir: dir.path(), lag_dir, group, bytes, dirty, pairs: 2, only: "" };
+        let settings = &Settings::default();
+        let (dir, only) = (dir.path(), "");
+        let bench = Bench { dir, lag_dir, group, bytes, dirty, pairs: 2, only, settings };
         // That row starts this program, which is not this test.
         for row in Row::EACH.into_iter().filter(|&row| row != Row::PoolMemory) {
             let report = row.run(&bench).expect("runs");

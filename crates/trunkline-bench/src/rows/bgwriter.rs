@@ -2,8 +2,10 @@
 //! changes, at random; with a background writer and without one.
 //!
 //! An operation reads one page and looks at it, or locks it exclusively, changes it and marks it
-//! dirty. The variant with PostgreSQL's defaults writes 500 pages a second at most, far fewer than
-//! such a load makes dirty; the other one is as eager as the settings allow.
+//! dirty. With PostgreSQL's defaults the writer writes 500 pages a second at most, far fewer than such a
+//! load makes dirty; `-c bgwriter_lru_maxpages=…` and its kin change that. The second variant is as
+//! eager as makes sense. Said of each: which part of the pages that had to be written the sessions did
+//! not have to write themselves, having found clean buffers.
 
 use super::checkpoint_table::{Table, change};
 use super::{Bench, METHODS, Names, buffers, way};
@@ -14,7 +16,7 @@ use crate::statistics::Estimate;
 use crate::work::{Done, Random};
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
-use trunkline_aio::MethodKind;
+use trunkline_aio::{MethodKind, Operation};
 use trunkline_engine::checkpoint::{BackgroundWriter, BackgroundWriterSettings};
 use trunkline_engine::pool::{Backend, BackendType};
 use trunkline_engine::storage::Relation;
@@ -34,8 +36,8 @@ struct Variant {
     settings: BackgroundWriterSettings,
 }
 
-fn variants() -> [Variant; 2] {
-    let settings = BackgroundWriterSettings::default();
+fn variants(bench: &Bench<'_>) -> [Variant; 2] {
+    let settings = BackgroundWriterSettings::of(bench.settings);
     let eager = BackgroundWriterSettings {
         delay: Duration::from_millis(10),
         max_pages: 1000,
@@ -43,7 +45,7 @@ fn variants() -> [Variant; 2] {
         ..settings
     };
     [
-        Variant { name: "writer by default", settings },
+        Variant { name: "writer as set", settings },
         Variant { name: "writer every 10 ms, 1000 pages", settings: eager },
     ]
 }
@@ -54,7 +56,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
     let (mut lines, mut notes) = (Vec::new(), Vec::new());
     for direct in [false, true] {
         for method in METHODS {
-            for variant in variants() {
+            for variant in variants(bench) {
                 let compared = compare(bench, &mut table, direct, method, variant)?;
                 let Some((line, note)) = compared else { continue };
                 lines.push(line);
@@ -78,17 +80,20 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
 struct Side {
     medians: Vec<f64>,
     slowest: Vec<f64>,
+    /// Pages that the background writer wrote, and all that were written.
     cleaned: Vec<f64>,
+    written: Vec<f64>,
 }
 
 impl Side {
-    fn add(&mut self, mut micros: Vec<f32>, cleaned: u64) {
+    fn add(&mut self, mut micros: Vec<f32>, cleaned: u64, written: u64) {
         micros.sort_unstable_by(f32::total_cmp);
         let at =
             |part: usize| micros.get(micros.len() * part / 100).copied().map_or(0.0, f64::from);
         self.medians.push(at(50));
         self.slowest.push(at(99));
         self.cleaned.push(cleaned as f64);
+        self.written.push(written as f64);
     }
 
     fn text(&self) -> String {
@@ -118,27 +123,33 @@ fn compare(
     let backends = (0..SESSIONS).map(|_| table.pool.backend(BackendType::Client));
     let backends = RefCell::new(backends.collect::<std::result::Result<Vec<_>, _>>()?);
     let (blocks, relation, pool) = (table.blocks(), table.relation.clone(), table.pool.clone());
+    let aio = table.aio.clone();
+    let written = || aio.counters().operation(Operation::Writev).bytes / BLOCK_SIZE as u64;
     let (without, with) = (RefCell::new(Side::default()), RefCell::new(Side::default()));
     let mut reference = |round: &u64| {
+        let before = written();
         let (done, micros) = load(&mut backends.borrow_mut(), &relation, blocks, *round)?;
-        without.borrow_mut().add(micros, 0);
+        without.borrow_mut().add(micros, 0, written() - before);
         Ok(done)
     };
     let mut contender = |round: &u64| {
         let writer = BackgroundWriter::start(&pool, variant.settings)?;
+        let before = written();
         let (done, micros) = load(&mut backends.borrow_mut(), &relation, blocks, *round)?;
-        with.borrow_mut().add(micros, writer.counts().buffers_clean);
+        with.borrow_mut().add(micros, writer.counts().buffers_clean, written() - before);
         Ok(done)
     };
     let next = |round| round + 1;
     let pairs = Pairs::run(bench.pairs, next, &mut || Ok(()), &mut reference, &mut contender)?;
-    let cleaned = Estimate::of(with.borrow().cleaned.clone()).median;
+    let median = |values: &[f64]| Estimate::of(values.to_vec()).median;
+    let (cleaned, all) = (median(&with.borrow().cleaned), median(&with.borrow().written));
     let note = format!(
-        "{}, {}: {}; without {}; it wrote {cleaned:.0} pages of a run",
+        "{}, {}: {}; without {}; it wrote {cleaned:.0} of {all:.0} pages of a run, {:.0}%",
         names.setting,
         names.contender,
         with.borrow().text(),
         without.borrow().text(),
+        100.0 * cleaned / all.max(1.0),
     );
     let target = Target::default();
     let line = Line::new(names.setting, names.contender, names.reference, &pairs, target);

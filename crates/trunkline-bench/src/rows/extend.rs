@@ -2,7 +2,8 @@
 //! bare loop that does the same to a file of its own and knows no pool.
 //!
 //! Each run begins with an empty file. New pages are all zeros in the pool, pinned for a moment; none
-//! is left to be written.
+//! is left to be written. A load fills each page too, goes round in a ring, and is over when all its
+//! writes are; what is left in the ring is not written.
 
 use super::checkpoint_table::Table;
 use super::{Bench, METHODS, Names, way};
@@ -14,10 +15,10 @@ use crate::work::Done;
 use std::cell::RefCell;
 use std::os::unix::fs::OpenOptionsExt;
 use trunkline_aio::MethodKind;
-use trunkline_engine::pool::{ExtendMethod, WriteError};
+use trunkline_engine::pool::{Backend, ExtendMethod, WriteError};
 use trunkline_engine::sample::accounts::Accounts;
 use trunkline_engine::storage::{Relation, RelationLocator};
-use trunkline_format::{BLOCK_SIZE, Fork};
+use trunkline_format::{BLOCK_SIZE, Fork, PageBytes};
 
 /// The relation and the file that are made longer; the table beside them is never read.
 const RELATION: u32 = Accounts::RELATION + 1;
@@ -26,6 +27,8 @@ const BARE: u32 = Accounts::RELATION + 2;
 const BULK: u32 = 64;
 /// Buffers of the pool.
 const BUFFERS: u32 = 16_384;
+/// What a load puts into its pages.
+const FILLED: PageBytes = [7; BLOCK_SIZE];
 
 /// How a relation is made longer.
 #[derive(Debug, Clone, Copy)]
@@ -35,23 +38,33 @@ struct Kind {
     method: ExtendMethod,
     /// Blocks of one run at most.
     blocks: u32,
+    /// Every page is filled, in a ring.
+    load: bool,
 }
 
-const KINDS: [Kind; 3] = [
-    Kind {
-        name: "64 blocks, fallocate",
-        step: BULK,
-        method: ExtendMethod::PosixFallocate,
-        blocks: 65_536,
-    },
-    Kind { name: "64 blocks, zeros", step: BULK, method: ExtendMethod::WriteZeros, blocks: 32_768 },
-    Kind { name: "1 block, zeros", step: 1, method: ExtendMethod::WriteZeros, blocks: 8_192 },
-];
+const RESERVED: Kind = Kind {
+    name: "64 blocks, fallocate",
+    step: BULK,
+    method: ExtendMethod::PosixFallocate,
+    blocks: 65_536,
+    load: false,
+};
+
+fn kinds(bench: &Bench<'_>) -> [Kind; 4] {
+    let zeros = Kind { method: ExtendMethod::WriteZeros, ..RESERVED };
+    let method = bench.settings.file_extend_method();
+    [
+        RESERVED,
+        Kind { name: "64 blocks, zeros", blocks: 32_768, ..zeros },
+        Kind { name: "1 block, zeros", step: 1, blocks: 8_192, ..zeros },
+        Kind { name: "a load, 64 blocks", method, load: true, ..RESERVED },
+    ]
+}
 
 pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
     let mut table = Table::make(bench, 0, BUFFERS)?;
     let mut lines = Vec::new();
-    for kind in KINDS {
+    for kind in kinds(bench) {
         for direct in [false, true] {
             for method in METHODS {
                 lines.extend(compare(bench, &mut table, kind, direct, method)?);
@@ -72,10 +85,8 @@ fn compare(
     direct: bool,
     method: MethodKind,
 ) -> Result<Option<Line>> {
-    let reference = match kind.method {
-        ExtendMethod::PosixFallocate => "bare posix_fallocate",
-        ExtendMethod::WriteZeros => "bare pwrite",
-    };
+    let reserve = kind.method == ExtendMethod::PosixFallocate && !kind.load;
+    let reference = if reserve { "bare posix_fallocate" } else { "bare pwrite" };
     let setting = format!("{}, {}", way(direct), kind.name);
     let names = Names { setting, contender: method.to_string(), reference: reference.into() };
     if !bench.wants(&names.setting, &names.contender) {
@@ -90,6 +101,7 @@ fn compare(
     let bare = storage.relation(locator(BARE), Fork::Main);
     let path = bare.path(0);
     let table = RefCell::new(table);
+    let flush_after = bench.settings.backend_flush_after();
     let mut prepare = || {
         empty(&mut table.borrow_mut(), &relation)?;
         Ok(empty(&mut table.borrow_mut(), &bare)?)
@@ -98,15 +110,20 @@ fn compare(
         let flags = if direct { libc::O_DIRECT } else { 0 };
         let file = std::fs::OpenOptions::new().write(true).custom_flags(flags).open(&path)?;
         let step = u64::from(kind.step) * BLOCK_SIZE as u64;
-        lengthen(&file, bytes, step, kind.method == ExtendMethod::PosixFallocate)?;
+        lengthen(&file, bytes, step, reserve)?;
         Ok(Done { operations: u64::from(blocks), bytes, ..Done::default() })
     };
     let mut contender = |_: &()| {
-        let mut made = 0;
-        while made < blocks {
-            let count = kind.step.min(blocks - made);
-            let pins = table.borrow_mut().backend.extend(&relation, count, kind.method)?;
-            made += pins.len() as u32;
+        let backend = &mut table.borrow_mut().backend;
+        match kind.load {
+            true => load(backend, &relation, kind, blocks, flush_after)?,
+            false => {
+                let mut made = 0;
+                while made < blocks {
+                    let count = kind.step.min(blocks - made);
+                    made += backend.extend(&relation, count, kind.method)?.len() as u32;
+                }
+            }
         }
         if relation.blocks()? != blocks {
             return Err(format!("{} blocks, expected {blocks}", relation.blocks()?).into());
@@ -119,6 +136,29 @@ fn compare(
     }
     let target = Target::default();
     Ok(Some(Line::new(names.setting, names.contender, names.reference, &pairs, target)))
+}
+
+/// Adds so many pages with something in them.
+fn load(
+    backend: &mut Backend,
+    relation: &Relation,
+    kind: Kind,
+    blocks: u32,
+    flush_after: u32,
+) -> Result<()> {
+    backend.set_flush_after(flush_after);
+    let mut bulk = backend.bulk_write();
+    let mut made = 0;
+    while made < blocks {
+        let count = kind.step.min(blocks - made);
+        for pin in backend.extend_in_bulk(&mut bulk, relation, count, kind.method)? {
+            let mut page = backend.write_lock(pin.page())?;
+            page.mark_dirty();
+            page.copy_from_slice(&FILLED);
+            made += 1;
+        }
+    }
+    Ok(bulk.finish(backend)?)
 }
 
 /// Makes an empty file of it.

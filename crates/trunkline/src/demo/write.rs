@@ -2,7 +2,7 @@
 //! every method, buffered and direct.
 //!
 //! ```text
-//!   copy      the first blocks of the table, into a relation of its own: extended in bulk
+//!   copy      the first blocks of the table, into a relation of its own: a load, in a ring
 //!   for each method, buffered and direct; pages in a row, and every second one in random order
 //!     change      as many pages, each gets the number of the run
 //!     checkpoint  what is timed: write them all, sync the files
@@ -13,7 +13,7 @@
 use trunkline_aio::Aio;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
-use trunkline_engine::pool::{Backend, BackendType, ExtendMethod, Pool, ReadError, WriteError};
+use trunkline_engine::pool::{Backend, BackendType, Pool, ReadError, WriteError};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_engine::sample::accounts::Accounts;
 use trunkline_engine::settings::{IoMethod, Settings};
@@ -63,7 +63,8 @@ pub(super) fn run(
     pool: &Pool,
 ) -> Result<Writes, Failure> {
     pool.evict_all();
-    let backend = pool.backend(BackendType::Client).map_err(Failure::cannot_run)?;
+    let mut backend = pool.backend(BackendType::Client).map_err(Failure::cannot_run)?;
+    backend.set_flush_after(settings.backend_flush_after());
     // The other half of the pool is for whoever looks ahead.
     let blocks = table.blocks().min(BLOCKS_MAX).min(pool.buffers() / 2).max(2);
     let numbers = vec![0; blocks as usize];
@@ -130,11 +131,13 @@ impl Runs<'_> {
         let blocks = self.numbers.len() as BlockNo;
         let list = BlockList::new((0..blocks).collect());
         let mut stream = ReadStream::new(&self.backend, &source, list, self.options());
+        let mut bulk = self.backend.bulk_write();
+        let method = self.settings.file_extend_method();
         let mut made = 0;
         while made < blocks {
             let count = EXTEND_BLOCKS.min(blocks - made);
-            let method = ExtendMethod::default();
-            let pins = self.backend.extend(copy, count, method).map_err(cannot_write)?;
+            let pins = self.backend.extend_in_bulk(&mut bulk, copy, count, method);
+            let pins = pins.map_err(cannot_write)?;
             for pin in pins {
                 let next = stream.next(&mut self.backend).map_err(cannot_read)?;
                 let Some(from) = next else {
@@ -152,6 +155,7 @@ impl Runs<'_> {
             }
         }
         drop(stream);
+        bulk.finish(&mut self.backend).map_err(cannot_write)?;
         self.checkpoint().map(drop)
     }
 
@@ -186,8 +190,7 @@ impl Runs<'_> {
     }
 
     fn checkpoint(&mut self) -> Result<trunkline_engine::checkpoint::CheckpointReport, Failure> {
-        let combine = self.settings.io_max_combine_limit();
-        let options = CheckpointOptions { combine, ..CheckpointOptions::default() };
+        let options = CheckpointOptions::of(self.settings);
         checkpoint(self.pool, &mut self.backend, options, |_| {}).map_err(Failure::cannot_run)
     }
 
