@@ -15,7 +15,7 @@ use trunkline_format::types::{ObjectClass, TypeRow};
 use trunkline_format::{Fork, Oid};
 
 use super::error::{CatalogError, Unreadable};
-use super::load::{OwnedColumn, Places, Reader};
+use super::load::{Labels, OwnedColumn, Places, Reader};
 use super::name::quoted;
 use super::objects::Objects;
 use super::relation::{
@@ -23,6 +23,7 @@ use super::relation::{
 };
 use super::{Catalog, database_place, read_map};
 use crate::btree::Index;
+use crate::heap::ToastTable;
 use crate::pool::Backend;
 use crate::storage::{Relation, RelationLocator};
 
@@ -46,7 +47,7 @@ pub struct Database {
     /// By OID.
     pub(super) schemas: Vec<SchemaInfo>,
     pub(super) types: Map<Oid, TypeRow>,
-    pub(super) labels: Map<Oid, Vec<(Oid, Vec<u8>)>>,
+    pub(super) labels: Labels,
     pub(super) ranges: Vec<RangeRow>,
     children: Map<Oid, Vec<Oid>>,
     /// By table.
@@ -61,8 +62,8 @@ pub struct Database {
 pub struct TableFiles {
     /// Its rows.
     pub rows: Relation,
-    /// Where its long values are: the table and the index of it.
-    pub toast: Option<(Relation, Index)>,
+    /// Where its long values are; `None`: it can have none.
+    pub toast: Option<ToastTable>,
 }
 
 impl Database {
@@ -256,12 +257,12 @@ impl Database {
     }
 
     /// The table with the long values of a relation, and its index.
-    fn toast_files(&self, relation: &RelationInfo) -> Option<(Relation, Index)> {
+    fn toast_files(&self, relation: &RelationInfo) -> Option<ToastTable> {
         let toast = self.relation(relation.toast)?;
         // There is one, on the value's number and the chunk's.
         let index = self.indexes_of(toast.oid).first()?;
         let files = self.files(self.relation(index.index)?)?;
-        Some((self.files(toast)?, Index::of_toast(files)))
+        Some(ToastTable { oid: toast.oid, heap: self.files(toast)?, index: Index::of_toast(files) })
     }
 
     /// The indexes of a table, by OID.

@@ -33,6 +33,9 @@ pub(super) struct Reader<'r> {
     pub(super) version: PgVersion,
 }
 
+/// The labels of each enum by its OID: what values hold, and what they are.
+pub(super) type Labels = Map<Oid, Vec<(Oid, Vec<u8>)>>;
+
 /// A column and the relation that it is of.
 pub(super) struct OwnedColumn {
     pub(super) relation: Oid,
@@ -272,11 +275,8 @@ impl Reader<'_> {
     }
 
     /// The labels of each enum.
-    pub(super) fn labels(
-        &mut self,
-        locator: RelationLocator,
-    ) -> Result<Map<Oid, Vec<(Oid, Vec<u8>)>>, CatalogError> {
-        let mut labels: Map<Oid, Vec<(Oid, Vec<u8>)>> = Map::default();
+    pub(super) fn labels(&mut self, locator: RelationLocator) -> Result<Labels, CatalogError> {
+        let mut labels = Labels::default();
         self.scan(&PG_ENUM, locator, |fields| {
             let row = EnumRow::read(fields)?;
             labels.entry(row.enum_type).or_default().push((row.oid, row.label.to_vec()));

@@ -192,10 +192,11 @@ fn partitions_toast_and_indexes() {
         assert_eq!(names(&database, &database.leaves(resolve("s1.ty"))), ["s1.ty"]);
 
         let files = database.table_files(resolve("s1.toast")).expect("files");
-        let (toast, index) = files.toast.expect("long values");
-        assert_ne!(toast.locator(), index.relation().locator());
-        assert!(index.meta(&mut opened.backend).is_ok());
-        assert!(toast.blocks().expect("blocks") > 0);
+        let toast = files.toast.expect("long values");
+        assert_eq!(toast.oid, resolve("s1.toast").toast);
+        assert_ne!(toast.heap.locator(), toast.index.relation().locator());
+        assert!(toast.index.meta(&mut opened.backend).is_ok());
+        assert!(toast.heap.blocks().expect("blocks") > 0);
         assert!(database.table_files(resolve("s1.hot")).is_ok());
         let mut btrees = 0;
         for relation in database.relations() {
