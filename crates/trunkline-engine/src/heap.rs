@@ -54,7 +54,7 @@ use page::Judged;
 
 pub use error::{HeapError, RowError, RowProblem};
 pub use page::{HeapPage, HeapRow};
-pub use toast::{ToastReader, ToastTable};
+pub use toast::{CHUNK_BYTES, ToastReader, ToastTable};
 pub use toast_batch::ToastBatch;
 pub use toast_error::{ToastError, ToastProblem};
 

@@ -36,6 +36,10 @@ use crate::read_stream::{BlockList, ReadStream, StreamOptions, StreamStats};
 use crate::storage::Relation;
 use crate::transactions::{Lookup, Memo, TransactionError, Transactions};
 
+/// Bytes of a chunk that is not the last: four of them fill a page of 8 KiB. Servers refuse a cluster
+/// with any other number in its control file.
+pub const CHUNK_BYTES: u32 = 1996;
+
 /// Row versions that the index may lead to, beyond twice the chunks of a value, before it counts as
 /// damaged: what rolled-back transactions leave behind under a number that is used again.
 const VERSIONS_SPARE: usize = 1000;
@@ -49,8 +53,6 @@ pub struct ToastTable {
     pub heap: Relation,
     /// Its index, by value and chunk ([`Index::of_toast`]).
     pub index: Index,
-    /// Bytes of a chunk that is not the last (`ControlFile::toast_chunk`).
-    pub chunk_bytes: u32,
 }
 
 /// Fetches values from one TOAST table.
@@ -136,7 +138,7 @@ impl ToastReader {
             batch.fail(number, ToastProblem::OtherTable { expected: self.table.oid });
             return Ok(());
         }
-        let chunks = pointer.stored_size.div_ceil(self.table.chunk_bytes.max(1));
+        let chunks = pointer.stored_size.div_ceil(CHUNK_BYTES);
         let most = (chunks as usize).saturating_mul(2).saturating_add(VERSIONS_SPARE);
         match self.search(backend, pointer.value_id, most) {
             Err(BtreeError::Read(ReadError::Cancelled)) => return Err(ReadError::Cancelled),
@@ -205,7 +207,7 @@ impl ToastReader {
             }
             let mut lookup = self.transactions.lookup(backend.session(), &mut self.memo);
             for &(tid, number) in self.wanted.get(group).unwrap_or_default() {
-                let put = put(&page, tid, number, &self.table, &mut lookup, batch);
+                let put = put(&page, tid, number, &mut lookup, batch);
                 match put {
                     Ok(()) => {}
                     Err(ToastProblem::Transaction {
@@ -232,7 +234,6 @@ fn put(
     page: &PageBytes,
     tid: Tid,
     number: usize,
-    table: &ToastTable,
     lookup: &mut Lookup<'_>,
     batch: &mut ToastBatch,
 ) -> Result<(), ToastProblem> {
@@ -261,7 +262,7 @@ fn put(
     let chunks = batch.chunks(number);
     let sound = u32::try_from(chunk).ok().filter(|&chunk| chunk < chunks);
     let chunk = sound.ok_or(ToastProblem::Number { chunk, tid, chunks })?;
-    batch.put(number, chunk, table.chunk_bytes as usize, &Chunk { tid, state, bytes })
+    batch.put(number, chunk, &Chunk { tid, state, bytes })
 }
 
 /// The columns of a chunk's row: the value's number, the chunk's, and its bytes.

@@ -14,6 +14,7 @@ use trunkline_format::Tid;
 use trunkline_format::transactions::RowState;
 use trunkline_format::varlena::{Compressed, ToastPointer};
 
+use super::toast::CHUNK_BYTES;
 use super::toast_error::{ToastError, ToastProblem};
 
 /// A chunk of a value, of which no version was found yet.
@@ -141,12 +142,11 @@ impl ToastBatch {
         &mut self,
         number: usize,
         chunk: u32,
-        chunk_bytes: usize,
         found: &Chunk<'_>,
     ) -> Result<(), ToastProblem> {
         let Some(value) = self.values.get_mut(number) else { return Ok(()) };
-        let start = value.stored.start + chunk as usize * chunk_bytes;
-        let end = (start + chunk_bytes).min(value.stored.end);
+        let start = value.stored.start + chunk as usize * CHUNK_BYTES as usize;
+        let end = (start + CHUNK_BYTES as usize).min(value.stored.end);
         let (tid, bytes) = (found.tid, found.bytes);
         let place = self.stored.get_mut(start..end).unwrap_or_default();
         if place.len() != bytes.len() {

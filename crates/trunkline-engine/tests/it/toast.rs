@@ -1,0 +1,97 @@
+//! Long values against what servers printed of them, and TOAST tables that are damaged.
+
+use crate::fixtures::fixtures;
+use crate::jobs::METHODS;
+use crate::tables::{Cluster, instance, printed};
+use trunkline_aio::MethodKind;
+use trunkline_engine::catalog::{ColumnInfo, Database, RelationInfo};
+use trunkline_engine::heap::{HeapScan, ScanOptions, ToastBatch, ToastReader};
+use trunkline_engine::read_stream::StreamOptions;
+use trunkline_format::Oid;
+use trunkline_format::tuple::{Attribute, columns};
+use trunkline_format::varlena::Varlena;
+
+const BYTEA: Oid = Oid(17);
+const TEXT: Oid = Oid(25);
+
+/// A value as `COPY` prints it, if it is one of the two types that are easily printed.
+fn text_of(column: &ColumnInfo, value: &[u8]) -> Option<Vec<u8>> {
+    match column.type_oid {
+        TEXT => Some(value.to_vec()),
+        BYTEA => {
+            let digits: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
+            Some(format!("\\\\x{digits}").into_bytes())
+        }
+        _ => None,
+    }
+}
+
+/// Compares the long values of a table with the fields of the server's lines; how many there were.
+fn check(
+    cluster: &mut Cluster,
+    database: &Database,
+    table: &RelationInfo,
+    lines: &[Vec<u8>],
+) -> usize {
+    let files = database.table_files(table).expect("files");
+    let Some(toast) = files.toast else { return 0 };
+    let columns_of: Vec<&ColumnInfo> = database.columns(table).expect("columns").iter().collect();
+    let attributes: Vec<Attribute> = columns_of.iter().map(|column| column.attribute).collect();
+    let (relation, transactions) = (files.rows, cluster.transactions());
+    let (backend, options) = (&mut cluster.backend, ScanOptions::default());
+    let mut scan = HeapScan::of_table(backend, &relation, &transactions, options).expect("a table");
+    let mut reader = ToastReader::new(backend, toast, &transactions, StreamOptions::default());
+    let (mut batch, mut line, mut compared) = (ToastBatch::new(), 0, 0);
+    while let Some(page) = scan.next_page(backend).expect("reads") {
+        batch.clear();
+        let mut wanted = Vec::new();
+        for row in page.rows() {
+            let row = row.expect("sound");
+            for (at, column) in columns(&row.tuple, &attributes).enumerate() {
+                let Some(datum) = column.expect("sound").value() else { continue };
+                if attributes[at].len == -1
+                    && !columns_of[at].dropped
+                    && let Varlena::External(pointer) = Varlena::parse(datum).expect("sound")
+                {
+                    wanted.push((line, at, batch.push(pointer)));
+                }
+            }
+            line += 1;
+        }
+        reader.fetch(backend, &mut batch).expect("not cancelled");
+        for (line, at, number) in wanted {
+            let value = batch.value(number).expect("fetched").expect("sound");
+            let Some(text) = text_of(columns_of[at], value) else { continue };
+            let field = columns_of[..at].iter().filter(|column| !column.dropped).count();
+            let field = lines[line].split(|&byte| byte == b'\t').nth(1 + field);
+            assert!(field == Some(&text[..]), "line {line}, column {at}");
+            compared += 1;
+        }
+    }
+    drop((scan, reader));
+    assert_eq!((backend.pins(), line), (0, lines.len()));
+    compared
+}
+
+/// What was stored elsewhere is what the server printed.
+#[test]
+fn long_values_are_those_of_the_server() {
+    for (major, data) in fixtures() {
+        for method in METHODS {
+            for (direct, buffers) in [(false, 16), (true, 16), (false, 16_384), (true, 16_384)] {
+                // The versions differ in their bytes, not in how these are read.
+                if (method, direct) != (MethodKind::Worker, false) && major != 18 {
+                    continue;
+                }
+                let aio = instance(method);
+                let mut cluster = Cluster::open(&aio, &data, direct, buffers);
+                let database = cluster.database("fixture");
+                let compared: usize = printed(&data, &database)
+                    .iter()
+                    .map(|(_, table, lines)| check(&mut cluster, &database, table, lines))
+                    .sum();
+                assert!(compared >= 10, "pg{major}: {compared} values");
+            }
+        }
+    }
+}
