@@ -84,6 +84,8 @@ struct Cluster {
     version: PgVersion,
     storage: Storage,
     transactions: Arc<Transactions>,
+    /// Bytes of a long value in one row of a TOAST table.
+    toast_chunk: u32,
     map: RelationMap,
     /// By name.
     databases: Vec<DatabaseInfo>,
@@ -113,6 +115,7 @@ impl Catalog {
             version,
             storage: storage.clone(),
             transactions,
+            toast_chunk: dir.control().toast_chunk,
             map,
             databases,
             tablespaces,
