@@ -84,8 +84,6 @@ struct Cluster {
     version: PgVersion,
     storage: Storage,
     transactions: Arc<Transactions>,
-    /// Bytes of a long value in one row of a TOAST table.
-    toast_chunk: u32,
     map: RelationMap,
     /// By name.
     databases: Vec<DatabaseInfo>,
@@ -115,7 +113,6 @@ impl Catalog {
             version,
             storage: storage.clone(),
             transactions,
-            toast_chunk: dir.control().toast_chunk,
             map,
             databases,
             tablespaces,

@@ -262,12 +262,7 @@ impl Database {
         // There is one, on the value's number and the chunk's.
         let index = self.indexes_of(toast.oid).first()?;
         let files = self.files(self.relation(index.index)?)?;
-        Some(ToastTable {
-            oid: toast.oid,
-            heap: self.files(toast)?,
-            index: Index::of_toast(files),
-            chunk_bytes: self.catalog.0.toast_chunk,
-        })
+        Some(ToastTable { oid: toast.oid, heap: self.files(toast)?, index: Index::of_toast(files) })
     }
 
     /// The indexes of a table, by OID.
