@@ -23,8 +23,8 @@ pub use background_writer::{BackgroundWriter, BackgroundWriterCounts, Background
 pub use checkpointer::{Checkpointer, CheckpointerCounts, CheckpointerSettings};
 pub use report::{Cause, CheckpointReport};
 
-use crate::pool::{Backend, Pool, Shared, WriteError};
-use crate::storage::{SegmentName, SegmentSync, Storage};
+use crate::pool::{Backend, Pool, Shared, Tag, WriteError};
+use crate::storage::{Relation, SegmentName, SegmentSync, Storage};
 use crate::write_stream::{WriteOptions, WriteStream};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -51,7 +51,7 @@ pub struct CheckpointOptions {
 
 impl Default for CheckpointOptions {
     fn default() -> Self {
-        Self { cause: Cause::Requested, concurrency: 32, combine: 16, flush_after: 32 }
+        Self { cause: Cause::Requested, concurrency: 128, combine: 16, flush_after: 32 }
     }
 }
 
@@ -131,10 +131,17 @@ pub fn checkpoint(
             flush_after: options.flush_after,
         },
     );
+    let mut last: Option<(Tag, Relation)> = None;
     for (done, (tag, buffer)) in order::balanced(marked).enumerate() {
-        let Some(storage) = storages.get(&tag.cluster()) else { continue };
-        let relation = storage.relation(tag.locator(), tag.fork());
+        let relation = match last.take() {
+            Some((of, relation)) if of.same_fork(tag) => relation,
+            _ => match storages.get(&tag.cluster()) {
+                Some(storage) => storage.relation(tag.locator(), tag.fork()),
+                None => continue,
+            },
+        };
         stream.write(backend, &relation, tag.block(), buffer)?;
+        last = Some((tag, relation));
         pace((done + 1) as f64 / total as f64);
     }
     let written = stream.finish(backend)?;
@@ -190,7 +197,7 @@ fn refuse_after_failure(shared: &Shared) -> Result<(), CheckpointError> {
 }
 
 /// Marks all that is dirty now; the pages and where they are.
-fn mark(shared: &Shared) -> Vec<(crate::pool::Tag, u32)> {
+fn mark(shared: &Shared) -> Vec<(Tag, u32)> {
     let descriptors = shared.buffers.iter().zip(0_u32..);
     let dirty = descriptors.filter(|(descriptor, _)| descriptor.word.mark_for_checkpoint());
     // A tag may be torn if the page goes meanwhile, but then it was written; the write looks again.

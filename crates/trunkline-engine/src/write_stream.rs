@@ -16,9 +16,12 @@
 //! is written from a copy: readers may come one after the other for ever. Writes in flight hold the
 //! locks of their pages, but they are submitted, and end whatever anybody does.
 
+mod behind;
+
 use crate::pool::write::{Dirty, StartWrite, WriteError, Writes, Written};
 use crate::pool::{Backend, Shared, Tag, flag};
 use crate::storage::Relation;
+use behind::Behind;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -103,9 +106,9 @@ pub struct WriteStream {
     copies: Option<Writes>,
     /// Pages that were in use.
     later: Vec<(Relation, BlockNo, u32)>,
-    /// What was written since the system was told to write back.
-    unflushed: Vec<(Relation, BlockNo, u32)>,
-    unflushed_blocks: u32,
+    behind: Behind,
+    /// Memory of rows that were submitted.
+    spare: Vec<Vec<u32>>,
     stats: WriteStats,
     /// The first error; the others are not lost, their pages are as dirty as before.
     failure: Option<WriteError>,
@@ -121,7 +124,7 @@ struct Row {
 
 /// So much of what may be in flight is submitted, and waited for, at once: each submission wakes
 /// somebody, and a device behind a hypervisor wants a kick for it.
-const TOGETHER_PART: usize = 4;
+const TOGETHER_PART: usize = 8;
 
 impl fmt::Debug for WriteStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -142,8 +145,8 @@ impl WriteStream {
             rows: VecDeque::new(),
             copies: None,
             later: Vec::new(),
-            unflushed: Vec::new(),
-            unflushed_blocks: 0,
+            behind: Behind::new(options.flush_after, options.class),
+            spare: Vec::new(),
             stats: WriteStats::default(),
             failure: None,
         }
@@ -151,7 +154,7 @@ impl WriteStream {
 
     /// What was done so far.
     pub fn stats(&self) -> WriteStats {
-        self.stats
+        WriteStats { writebacks: self.behind.begun(), ..self.stats }
     }
 
     /// Writes under way.
@@ -182,7 +185,7 @@ impl WriteStream {
                 self.write_rows(backend)?;
             }
             let tag = Tag::of(relation, block);
-            let buffers = Vec::with_capacity(combine);
+            let buffers = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(combine));
             self.rows.push_back(Row { relation: relation.clone(), tag, first: block, buffers });
         }
         if let Some(row) = self.rows.back_mut() {
@@ -206,8 +209,8 @@ impl WriteStream {
                 self.wait_for_one(backend)?;
             }
         }
-        self.flush();
-        self.failure.take().map_or(Ok(self.stats), Err)
+        self.behind.finish(&mut backend.session)?;
+        self.failure.take().map_or(Ok(self.stats()), Err)
     }
 
     /// Writes submitted, and waited for, at once.
@@ -223,7 +226,7 @@ impl WriteStream {
             let mut batch = backend.session.batch();
             let refused = self.issue(&mut batch);
             drop(batch);
-            if let Some(refused) = refused {
+            if let Some(refused) = refused? {
                 self.settle(backend, refused)?;
             }
         }
@@ -232,7 +235,10 @@ impl WriteStream {
 
     /// Starts writes of what is gathered as long as there is a place for one; what else stands in the
     /// way.
-    fn issue(&mut self, session: &mut Session) -> Option<StartWrite> {
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    fn issue(&mut self, session: &mut Session) -> Result<Option<StartWrite>, WriteError> {
         while self.writes.has_idle()
             && let Some(mut row) = self.rows.pop_front()
         {
@@ -253,16 +259,20 @@ impl WriteStream {
                 }
                 refused => {
                     self.rows.push_front(row);
-                    return Some(refused);
+                    return Ok(Some(refused));
                 }
             };
             if (count as usize) < row.buffers.len() {
                 row.first += count;
                 row.buffers.drain(..count as usize);
                 self.rows.push_front(row);
+            } else {
+                row.buffers.clear();
+                self.spare.push(row.buffers);
             }
+            self.collect(session)?;
         }
-        None
+        Ok(None)
     }
 
     /// Starts one write, for which there is a place.
@@ -425,16 +435,7 @@ impl WriteStream {
             self.stats.waits += 1;
             self.stats.wait_time += clock::now().since(started);
         }
-        while let Some(slot) = self.writes.operations.first_done()
-            && let Some(outcome) = self.writes.operations.take(slot)
-        {
-            let written = self.writes.finish(slot, outcome);
-            self.note(written);
-        }
-        if self.unflushed_blocks >= self.options.flush_after.max(1) {
-            self.flush();
-        }
-        Ok(())
+        self.collect(&mut backend.session)
     }
 
     fn wait_for_one(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
@@ -447,15 +448,31 @@ impl WriteStream {
         }
         let written = self.writes.finish(slot, outcome);
         self.note(written);
-        if self.unflushed_blocks >= self.options.flush_after.max(1) {
-            self.flush();
+        self.collect(&mut backend.session)
+    }
+
+    /// Takes the results that are there: of writes that the session has made itself at once. Has the
+    /// system write them back when it is time to.
+    fn collect(&mut self, session: &mut Session) -> Result<(), WriteError> {
+        while let Some(slot) = self.writes.operations.first_done()
+            && let Some(outcome) = self.writes.operations.take(slot)
+        {
+            let written = self.writes.finish(slot, outcome);
+            self.note(written);
+        }
+        if self.behind.is_due() {
+            self.behind.flush(session)?;
+            if self.writes.in_flight() == 0 {
+                // There is nothing that it could go along with.
+                session.submit();
+            }
         }
         Ok(())
     }
 
     fn note(&mut self, written: Result<Written, WriteError>) {
         match written {
-            Ok(Written { relation, first, blocks, rest }) => {
+            Ok(Written { relation, first, blocks, rest, file, offset }) => {
                 self.stats.blocks += u64::from(blocks);
                 if self.options.must {
                     let rest = rest.into_iter().zip(first + blocks..);
@@ -464,10 +481,7 @@ impl WriteStream {
                 } else {
                     self.stats.skipped += rest.len() as u64;
                 }
-                if self.options.flush_after > 0 {
-                    self.unflushed.push((relation, first, blocks));
-                    self.unflushed_blocks += blocks;
-                }
+                self.behind.note(&file, offset, blocks);
             }
             Err(error) => self.fail(error),
         }
@@ -475,31 +489,5 @@ impl WriteStream {
 
     fn fail(&mut self, error: WriteError) {
         self.failure.get_or_insert(error);
-    }
-
-    /// Tells the system to begin to write back what was written, neighbours together.
-    fn flush(&mut self) {
-        self.unflushed_blocks = 0;
-        let mut ranges = std::mem::take(&mut self.unflushed);
-        ranges.sort_by_key(|(relation, first, _)| Tag::of(relation, *first).words());
-        let mut at = 0;
-        while at < ranges.len() {
-            let (relation, first, mut count) = ranges[at].clone();
-            at += 1;
-            while at < ranges.len()
-                && ranges[at].1 == first + count
-                && Tag::of(&ranges[at].0, 0) == Tag::of(&relation, 0)
-            {
-                count += ranges[at].2;
-                at += 1;
-            }
-            if let Ok(located) = relation.locate(first) {
-                let bytes = u64::from(count) * BLOCK_SIZE as u64;
-                let begun = located.file.begin_writeback(located.offset, bytes);
-                self.stats.writebacks += u64::from(begun);
-            }
-        }
-        ranges.clear();
-        self.unflushed = ranges;
     }
 }

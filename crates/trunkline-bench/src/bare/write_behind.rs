@@ -11,6 +11,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use trunkline_format::BLOCK_SIZE;
 
+/// Ranges this many bytes apart are told as one.
+const GAP_MAX: u64 = 1 << 20;
+
 /// A part of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Range {
@@ -48,16 +51,17 @@ impl WriteBehind {
         }
     }
 
-    /// Tells the system of what has ended since, neighbours together.
+    /// Tells the system of what has ended since, neighbours together, and what is near as we do.
     pub(super) fn flush(&mut self, files: &Files) {
         self.bytes = 0;
         self.ended.sort_unstable();
         let mut ranges = self.ended.drain(..).peekable();
         while let Some(mut range) = ranges.next() {
             while let Some(next) = ranges.next_if(|next| {
-                next.file == range.file && next.offset == range.offset + u64::from(range.length)
+                next.file == range.file
+                    && next.offset - range.offset - u64::from(range.length) <= GAP_MAX
             }) {
-                range.length += next.length;
+                range.length = (next.offset - range.offset) as u32 + next.length;
             }
             let descriptor = files.open[range.file as usize].as_raw_fd();
             let (offset, length) = (range.offset as i64, i64::from(range.length));

@@ -6,34 +6,57 @@
 
 use crate::pool::Tag;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 
 /// Pages of one turn: several combined writes.
 const TURN: usize = 256;
 
 /// See the module.
 pub(super) fn balanced(mut pages: Vec<(Tag, u32)>) -> impl Iterator<Item = (Tag, u32)> {
-    pages.sort_unstable_by_key(|(tag, _)| tag.words());
-    let mut spaces: BTreeMap<u64, Vec<(Tag, u32)>> = BTreeMap::new();
-    for page in pages {
-        spaces.entry(page.0.words()[0] & SPACE).or_default().push(page);
-    }
-    let spaces: Vec<Vec<(Tag, u32)>> = spaces.into_values().collect();
-    let mut heap: BinaryHeap<Reverse<(u64, usize)>> =
-        (0..spaces.len()).map(|space| Reverse((0, space))).collect();
-    let mut done = vec![0_usize; spaces.len()];
-    let mut turns = Vec::new();
-    while let Some(Reverse((_, space))) = heap.pop() {
-        let first = done[space];
-        let end = (first + TURN).min(spaces[space].len());
-        turns.push((space, first..end));
-        done[space] = end;
-        if end < spaces[space].len() {
-            let part = (end as u64) << 32;
-            heap.push(Reverse((part / spaces[space].len() as u64, space)));
+    pages.sort_unstable_by_key(|(tag, _)| {
+        let [first, second, third] = tag.words();
+        (first & SPACE, first & !SPACE, second, third)
+    });
+    let mut at = 0;
+    let spaces = pages.chunk_by(|(one, _), (next, _)| space(*one) == space(*next));
+    let mut spaces: Vec<Space> = spaces
+        .map(|pages| {
+            let first = at;
+            at += pages.len();
+            Space { first, next: first, end: at }
+        })
+        .collect();
+    let numbers = 0..spaces.len();
+    let mut heap: BinaryHeap<Reverse<(u64, usize)>> = numbers.map(|n| Reverse((0, n))).collect();
+    let turns = std::iter::from_fn(move || {
+        let Reverse((_, number)) = heap.pop()?;
+        let space = &mut spaces[number];
+        let turn = space.next..(space.next + TURN).min(space.end);
+        space.next = turn.end;
+        if space.next < space.end {
+            heap.push(Reverse((space.part_done(), number)));
         }
+        Some(turn)
+    });
+    turns.flatten().map(move |at| pages[at])
+}
+
+/// The pages of a tablespace, by their places in the list.
+struct Space {
+    first: usize,
+    next: usize,
+    end: usize,
+}
+
+impl Space {
+    /// In parts of 2^32.
+    fn part_done(&self) -> u64 {
+        (((self.next - self.first) as u64) << 32) / (self.end - self.first) as u64
     }
-    turns.into_iter().flat_map(move |(space, range)| spaces[space][range].to_vec())
+}
+
+fn space(tag: Tag) -> u64 {
+    tag.words()[0] & SPACE
 }
 
 /// Cluster and tablespace in the first word of a tag.

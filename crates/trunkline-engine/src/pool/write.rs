@@ -16,13 +16,13 @@ use super::complete::{HEADER, code};
 use super::shared::Shared;
 use super::state::{BufferWord, StartWrite as Claim, WriteEnd, flag};
 use super::tag::Tag;
-use super::written::{COPIED, WriteCallback};
+use super::written::{WriteCallback, header};
 use crate::storage::{Located, Relation, SegmentName, StorageError};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use trunkline_aio::sync::Arc;
-use trunkline_aio::{Cancelled, Class, DefineError, Operations, Outcome, Session, Status};
+use trunkline_aio::{Cancelled, Class, DefineError, File, Operations, Outcome, Session, Status};
 use trunkline_format::segment::segment_of;
 use trunkline_format::{BLOCK_SIZE, BlockNo, Lsn, PageBytes, page, page_checksum};
 
@@ -149,7 +149,8 @@ struct Run {
     relation: Option<Relation>,
     first: BlockNo,
     buffers: Vec<u32>,
-    path: PathBuf,
+    /// Where, for what is to be done with it afterwards.
+    place: Option<(File, u64)>,
 }
 
 /// What a write that has ended has come to.
@@ -163,6 +164,9 @@ pub(crate) struct Written {
     /// The buffers of those after them, which a short write has left, as dirty as before. Written
     /// again they meet what kept them.
     pub(crate) rest: Vec<u32>,
+    /// Where the first block is.
+    pub(crate) file: File,
+    pub(crate) offset: u64,
 }
 
 /// What is to be written.
@@ -239,11 +243,11 @@ impl Writes {
         session: &mut Session,
         dirty: &Dirty<'_>,
     ) -> Result<StartWrite, WriteError> {
-        let shared = Arc::clone(&self.shared);
+        let shared = &*self.shared;
         let located = match dirty.relation.locate(dirty.first) {
             Ok(located) => located,
             // Gone since, with its file, or never there: a name that was read while it changed.
-            Err(_) if !is_still_dirty(&shared, dirty) => return Ok(StartWrite::Clean),
+            Err(_) if !is_still_dirty(shared, dirty) => return Ok(StartWrite::Clean),
             Err(error) => return Err(error.into()),
         };
         let Located { file, offset, blocks_left } = located;
@@ -261,7 +265,7 @@ impl Writes {
         let claimed = &mut self.runs[slot].buffers;
         claimed.clear();
         for (&buffer, block) in dirty.buffers.iter().take(most).zip(dirty.first..) {
-            match claim(&shared, dirty, buffer, block, io, checksums) {
+            match claim(shared, dirty, buffer, block, io, checksums) {
                 StartWrite::Issued { .. } => claimed.push(buffer),
                 refused if claimed.is_empty() => return Ok(refused),
                 _ => break,
@@ -269,18 +273,17 @@ impl Writes {
         }
         if let Some(words) = self.operations.data(slot) {
             words.clear();
-            words.extend([0, u64::from(dirty.first)]);
+            words.extend([header(slot, false), u64::from(dirty.first)]);
             words.extend(claimed.iter().map(|&buffer| u64::from(buffer)));
         }
         let segment = segment_of(dirty.first).0;
         let name: SegmentName = (dirty.relation.locator(), dirty.relation.fork(), segment);
         let sync = dirty.relation.storage().syncs().write_begins(name);
-        self.callback.note(claimed[0], Arc::clone(&sync));
+        self.callback.note(slot, Arc::clone(&sync));
         let run = &mut self.runs[slot];
         let issued =
             shared.write_from(handle, &file, offset, &run.buffers, &mut self.operations, slot);
         if let Err(source) = issued {
-            drop(self.callback.take(run.buffers[0]));
             sync.write_ended();
             let end = WriteEnd::NotIssued;
             run.buffers.iter().for_each(|&buffer| shared.finish_write(buffer, end));
@@ -288,7 +291,7 @@ impl Writes {
         }
         run.relation = Some(dirty.relation.clone());
         run.first = dirty.first;
-        run.path = file.path().to_owned();
+        run.place = Some((file, offset));
         self.idle.pop();
         Ok(StartWrite::Issued { count: run.buffers.len() as u32 })
     }
@@ -300,7 +303,7 @@ impl Writes {
     pub(crate) fn finish(&mut self, slot: usize, outcome: Outcome) -> Result<Written, WriteError> {
         self.idle.push(slot);
         let run = &mut self.runs[slot];
-        let Some(relation) = run.relation.take() else {
+        let (Some(relation), Some((file, offset))) = (run.relation.take(), run.place.take()) else {
             unreachable!("a write ended that was not issued");
         };
         let Some(words) = self.operations.data(slot) else {
@@ -312,11 +315,11 @@ impl Writes {
         let whole = written == run.buffers.len();
         if whole || (outcome.status != Status::Error && written > 0) {
             let rest = run.buffers[written..].to_vec();
-            return Ok(Written { relation, first: run.first, blocks, rest });
+            return Ok(Written { relation, first: run.first, blocks, rest, file, offset });
         }
         let errno = outcome.errno().filter(|_| outcome.status == Status::Error);
         Err(WriteError::Io {
-            path: std::mem::take(&mut run.path),
+            path: file.path().to_owned(),
             block: run.first + blocks,
             blocks: run.buffers.len() as u32 - blocks,
             // A write of nothing says that there is no room without saying so.
@@ -366,16 +369,15 @@ impl Writes {
         }
         if let Some(words) = self.operations.data(slot) {
             words.clear();
-            words.extend([COPIED, u64::from(dirty.first), u64::from(buffer)]);
+            words.extend([header(slot, true), u64::from(dirty.first), u64::from(buffer)]);
         }
         let segment = segment_of(dirty.first).0;
         let name: SegmentName = (dirty.relation.locator(), dirty.relation.fork(), segment);
         let sync = dirty.relation.storage().syncs().write_begins(name);
-        self.callback.note(buffer, Arc::clone(&sync));
+        self.callback.note(slot, Arc::clone(&sync));
         let bytes = BLOCK_SIZE as u32;
         let issued = handle.write(&located.file, located.offset, bytes, &mut self.operations, slot);
         if let Err(source) = issued {
-            drop(self.callback.take(buffer));
             sync.write_ended();
             shared.finish_write(buffer, WriteEnd::NotIssued);
             let path = located.file.path().to_owned();
@@ -386,7 +388,7 @@ impl Writes {
         run.buffers.push(buffer);
         run.relation = Some(dirty.relation.clone());
         run.first = dirty.first;
-        run.path = located.file.path().to_owned();
+        run.place = Some((located.file, located.offset));
         self.idle.retain(|&idle| idle != slot);
         Ok(StartWrite::Issued { count: 1 })
     }

@@ -4,7 +4,8 @@
 //! dirty: nothing is lost in memory, and whoever needs them on disk learns that they are not there.
 //!
 //! ```text
-//!   word 0   1 if it is a copy that is written      word 1   first block      word 2+  buffer (low half), code (high half)
+//!   word 0   slot, and 1 if it is a copy that is written (see `header`)
+//!   word 1   first block      word 2+  buffer (low half), code (high half)
 //! ```
 
 use super::complete::{HEADER, code};
@@ -17,13 +18,18 @@ use trunkline_aio::{Callback, Completion, Outcome, Status, Weight};
 use trunkline_format::{BLOCK_SIZE, BlockNo, page, page_checksum};
 
 /// In word 0: what is written is a copy.
-pub(super) const COPIED: u64 = 1;
+const COPIED: u64 = 1;
+
+/// Word 0 of a write in a slot, of pages or of a copy.
+pub(super) fn header(slot: usize, copied: bool) -> u64 {
+    (slot as u64) << 1 | u64::from(copied)
+}
 
 /// The callback of one issuer's writes.
 pub(super) struct WriteCallback {
     shared: Arc<Shared>,
-    /// By slot, found by the first buffer of its I/O: the segment that the write belongs to.
-    segments: Mutex<Vec<(u32, Arc<SegmentSync>)>>,
+    /// By slot: the segment that its last write belongs to.
+    segments: Box<[Mutex<Option<Arc<SegmentSync>>>]>,
 }
 
 impl fmt::Debug for WriteCallback {
@@ -34,20 +40,15 @@ impl fmt::Debug for WriteCallback {
 
 impl WriteCallback {
     pub(super) fn new(shared: &Arc<Shared>, slots: usize) -> Self {
-        let segments = Mutex::new(Vec::with_capacity(slots));
+        let segments = (0..slots).map(|_| Mutex::new(None)).collect();
         Self { shared: Arc::clone(shared), segments }
     }
 
-    /// Notes the segment of a write that is about to be issued, by the first of its buffers.
-    pub(super) fn note(&self, buffer: u32, segment: Arc<SegmentSync>) {
-        self.segments.lock().push((buffer, segment));
-    }
-
-    /// The segment that was noted; it is noted no longer.
-    pub(super) fn take(&self, buffer: u32) -> Option<Arc<SegmentSync>> {
-        let mut segments = self.segments.lock();
-        let at = segments.iter().position(|(noted, _)| *noted == buffer)?;
-        Some(segments.swap_remove(at).1)
+    /// Notes the segment of a write that is about to be issued in a slot. The note stays until the
+    /// next one, so that nothing is freed by a completion.
+    pub(super) fn note(&self, slot: usize, segment: Arc<SegmentSync>) {
+        let before = self.segments[slot].lock().replace(segment);
+        drop(before);
     }
 }
 
@@ -64,15 +65,13 @@ impl Callback for WriteCallback {
         let blocks = io.data.len().saturating_sub(HEADER);
         let failed = prior.status == Status::Error;
         let written = if failed { 0 } else { prior.count as usize / BLOCK_SIZE };
-        if let Some(&first) = io.data.get(HEADER)
-            && let Some(segment) = self.take(first as u32)
-        {
+        if let Some(segment) = &*self.segments[(io.data[0] >> 1) as usize].lock() {
             // Before any page is clean: who finds it clean finds the segment to be synced.
             segment.write_ended();
         }
         for at in 0..blocks {
             let buffer = io.data[HEADER + at] as u32;
-            if cfg!(debug_assertions) && io.data[0] != COPIED {
+            if cfg!(debug_assertions) && io.data[0] & COPIED == 0 {
                 let block = io.data[1] as BlockNo + at as BlockNo;
                 self.shared.with_outgoing(buffer, io, |bytes| assert_unchanged(bytes, block));
             }

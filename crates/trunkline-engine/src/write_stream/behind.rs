@@ -1,0 +1,163 @@
+//! Write-behind: having the system write back what a stream has put into its cache.
+//!
+//! Left alone, the system writes back late and everything at once, and the sync at the end waits for
+//! it. So after every so many blocks (`checkpoint_flush_after`, `bgwriter_flush_after`) it is told to
+//! begin.
+//!
+//! ```text
+//!   note: a write has ended ──▶ ranges ── enough ──▶ sorted, what is near together ──▶ I/O of their own
+//! ```
+//! Telling it is work for whoever does: little for blocks in a row, more than the writes themselves
+//! where they are scattered, each a request of its own. So the latter are handed over like any I/O, a
+//! few ranges at a time. Either way the stream waits where the device has no room, so what is in the
+//! cache and not on its way is bounded. An error is none here: the sync tells what could not be
+//! written.
+
+use trunkline_aio::{Cancelled, Class, File, Operations, Session, Status};
+use trunkline_format::BLOCK_SIZE;
+
+/// Ranges under way at most.
+const RANGES: usize = 4;
+
+/// Two ranges are told as one if no more than so many bytes lie between them: the system looks for
+/// what is changed, and a call costs more than the look.
+const GAP_MAX: u64 = 1 << 20;
+
+/// The longest range.
+const LENGTH_MAX: u64 = 1 << 30;
+
+/// A range of more pieces than this is handed over. A hop costs as much as two or three pieces.
+const PIECES_MAX: u32 = 4;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Behind {
+    /// Blocks until the system is told; 0 leaves it to itself.
+    after: u32,
+    class: Class,
+    operations: Operations,
+    ranges: Vec<Range>,
+    blocks: u32,
+    begun: u64,
+}
+
+#[derive(Debug)]
+struct Range {
+    file: File,
+    offset: u64,
+    end: u64,
+}
+
+impl Range {
+    /// Whether a range that begins no earlier is to be told together with this one.
+    fn takes(&self, next: &Range) -> bool {
+        self.file.id() == next.file.id()
+            && next.offset.saturating_sub(self.end) <= GAP_MAX
+            && next.end - self.offset <= LENGTH_MAX
+    }
+}
+
+impl Behind {
+    /// For telling the system every so many blocks; 0 is never.
+    pub(super) fn new(after: u32, class: Class) -> Self {
+        let slots = if after == 0 { 0 } else { RANGES };
+        Self {
+            after,
+            class,
+            operations: Operations::new(slots, Vec::new()),
+            ranges: Vec::with_capacity(after.min(1024) as usize),
+            blocks: 0,
+            begun: 0,
+        }
+    }
+
+    /// Ranges that the system was told of.
+    pub(super) fn begun(&self) -> u64 {
+        self.begun
+    }
+
+    /// So many blocks of a file were written, from an offset on.
+    pub(super) fn note(&mut self, file: &File, offset: u64, blocks: u32) {
+        if self.after == 0 || file.is_direct() || blocks == 0 {
+            return;
+        }
+        self.blocks += blocks;
+        let end = offset + u64::from(blocks) * BLOCK_SIZE as u64;
+        self.ranges.push(Range { file: file.clone(), offset, end });
+    }
+
+    /// Whether it is time to tell the system.
+    pub(super) fn is_due(&self) -> bool {
+        self.blocks > 0 && self.blocks >= self.after
+    }
+
+    /// Tells the system of what was noted.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub(super) fn flush(&mut self, session: &mut Session) -> Result<(), Cancelled> {
+        self.blocks = 0;
+        let mut ranges = std::mem::take(&mut self.ranges);
+        ranges.sort_unstable_by_key(|range| (range.file.id(), range.offset));
+        let mut told = Ok(());
+        let mut at = 0;
+        while told.is_ok() && at < ranges.len() {
+            let (before, after) = ranges.split_at_mut(at + 1);
+            let range = &mut before[at];
+            let mut pieces = 1;
+            at += 1;
+            for next in after {
+                if !range.takes(next) {
+                    break;
+                }
+                pieces += u32::from(next.offset > range.end);
+                range.end = range.end.max(next.end);
+                at += 1;
+            }
+            if pieces > PIECES_MAX {
+                told = self.hand_over(session, range);
+            } else {
+                let length = range.end - range.offset;
+                self.begun += u64::from(range.file.begin_writeback(range.offset, length));
+            }
+        }
+        ranges.clear();
+        self.ranges = ranges;
+        told
+    }
+
+    /// Tells the system of the rest, and waits until it has been told of everything.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub(super) fn finish(&mut self, session: &mut Session) -> Result<(), Cancelled> {
+        self.flush(session)?;
+        session.wait_some(&self.operations, RANGES)?;
+        self.collect();
+        Ok(())
+    }
+
+    fn hand_over(&mut self, session: &mut Session, range: &Range) -> Result<(), Cancelled> {
+        self.collect();
+        if self.operations.free_slot().is_none() {
+            session.wait_some(&self.operations, RANGES / 2)?;
+            self.collect();
+        }
+        // Without a handle it is not told: it begins by itself some time.
+        if let Some(slot) = self.operations.free_slot()
+            && let Some(io) = session.try_acquire(self.class)
+        {
+            let length = (range.end - range.offset) as u32;
+            io.begin_writeback(&range.file, range.offset, length, &mut self.operations, slot);
+        }
+        Ok(())
+    }
+
+    fn collect(&mut self) {
+        while let Some(slot) = self.operations.first_done()
+            && let Some(outcome) = self.operations.take(slot)
+        {
+            self.begun += u64::from(outcome.status == Status::Ok);
+        }
+    }
+}
