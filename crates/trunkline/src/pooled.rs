@@ -26,6 +26,10 @@ use crate::exit::{Failure, message};
 use crate::instance;
 use crate::output::{Table, human_bytes};
 
+/// Memory for pages that are read beside the pool, those of the commit log: a frame for each session,
+/// as many as run at a time.
+const BESIDE_BYTES: usize = 64 * BLOCK_SIZE;
+
 /// Options of commands with a pool.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PoolArgs {
@@ -56,7 +60,7 @@ pub(crate) fn start(
         return Err(Failure::cannot_run(text).with_hint("reduce shared_buffers"));
     }
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    instance::start_with(settings, bytes.max(other))
+    instance::start_with(settings, bytes.saturating_add(BESIDE_BYTES).max(other))
 }
 
 /// A pool in the memory of an instance that [`start`] has started.
