@@ -5,6 +5,10 @@
 //! counted is what `pg_checksums --check` counts; what it would not see is counted apart. A bad page
 //! is no error: it becomes a [`Finding`], and the job goes on.
 //!
+//! Pages can be sound and not fit together, which only who knows the catalog can see:
+//! [`verify_contents`] reads tables and indexes through a pool. Values are held against their types,
+//! rows against the indexes, long values against their chunks, the visibility map against the rows.
+//!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use trunkline_aio::{Builder, sync::Arc};
@@ -18,11 +22,23 @@
 //! # Ok(()) }
 //! ```
 
+mod chains;
+mod collect;
+mod contents;
+mod entries;
 mod findings;
 mod pages;
+mod problem;
 mod report;
+mod structure;
+mod table;
+mod target;
 
+pub use contents::{
+    Checks, ContentError, ContentOptions, ContentReport, Only, Skipped, verify_contents,
+};
 pub use findings::{Finding, FindingKind};
+pub use problem::{ContentProblem, LinkProblem, Nowhere};
 pub use report::VerifyReport;
 
 use trunkline_aio::Aio;

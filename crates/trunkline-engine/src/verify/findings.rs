@@ -5,11 +5,12 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use trunkline_aio::sync::Mutex;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_format::{BlockNo, Finding as PageFinding};
 
 use super::VerifyReport;
+use super::problem::ContentProblem;
 use crate::datadir::{FileEntry, Problem, ProblemKind};
 use crate::scan::{Outline, Trouble};
 
@@ -18,8 +19,12 @@ use crate::scan::{Outline, Trouble};
 pub struct Finding {
     /// The file, beginning with the data directory's path.
     pub path: PathBuf,
+    /// Database, schema and relation, as one would write them; `None` if nobody asked the catalog.
+    pub relation: Option<Arc<str>>,
     /// The block, counted over all segments of the relation; `None` if it is about the file.
     pub block: Option<BlockNo>,
+    /// The line pointer, from 1, if it is about one and the rest does not say so.
+    pub item: Option<u16>,
     /// What is wrong.
     pub kind: FindingKind,
 }
@@ -44,6 +49,8 @@ pub enum FindingKind {
     },
     /// Something about the file was odd before it was read.
     File(ProblemKind),
+    /// Every page is sound, but what they hold is not.
+    Content(ContentProblem),
 }
 
 impl FindingKind {
@@ -68,6 +75,7 @@ impl FindingKind {
             FindingKind::GaveUp => "gave_up",
             FindingKind::Shrank { .. } => "shrank",
             FindingKind::File(_) => "file",
+            FindingKind::Content(problem) => problem.name(),
         }
     }
 }
@@ -85,6 +93,7 @@ impl fmt::Display for FindingKind {
                 write!(f, "file ended while it was read: {found} bytes found, {expected} expected")
             }
             FindingKind::File(problem) => problem.fmt(f),
+            FindingKind::Content(problem) => problem.fmt(f),
         }
     }
 }
@@ -94,6 +103,9 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(block) = self.block {
             write!(f, "block {block}: ")?;
+        }
+        if let Some(item) = self.item {
+            write!(f, "line pointer {item}: ")?;
         }
         self.kind.fmt(f)
     }
@@ -162,6 +174,12 @@ impl Findings {
     }
 
     fn add(&self, path: &Path, block: Option<BlockNo>, kind: FindingKind) {
+        self.push(Finding { path: path.to_owned(), relation: None, block, item: None, kind });
+    }
+
+    /// Notes what is wrong.
+    pub(super) fn push(&self, finding: Finding) {
+        let kind = &finding.kind;
         let counter = if kind.is_bad_checksum() {
             &self.bad_checksums
         } else if kind.is_beyond_checksums() {
@@ -172,8 +190,17 @@ impl Findings {
         counter.fetch_add(1, Ordering::Relaxed);
         let mut listed = self.listed.lock();
         if listed.len() < self.limit {
-            listed.push(Finding { path: path.to_owned(), block, kind });
+            listed.push(finding);
         }
+    }
+
+    /// What was listed, in order, and how much there is in all.
+    pub(super) fn take(&self) -> (Vec<Finding>, u64) {
+        let mut findings = std::mem::take(&mut *self.listed.lock());
+        let place = |finding: &Finding| (finding.path.clone(), finding.block, finding.item);
+        findings.sort_by_cached_key(place);
+        let counters = [&self.bad_checksums, &self.beyond_checksums, &self.others];
+        (findings, counters.map(|counter| counter.load(Ordering::Relaxed)).iter().sum())
     }
 
     /// What is known now; what is found later, by a thread that was left behind, is not in it.

@@ -23,5 +23,6 @@ mod storage_table;
 mod tables;
 mod toast;
 mod verify;
+mod verify_contents;
 mod verify_fixtures;
 mod writes;

@@ -128,6 +128,26 @@ pub enum Fault {
     },
 }
 
+impl Fault {
+    /// The line pointer that it is about, if it is about one.
+    pub fn item(&self) -> Option<u16> {
+        match *self {
+            Self::Item { item }
+            | Self::Size { item, .. }
+            | Self::Kind { item }
+            | Self::Posting { item, .. }
+            | Self::PostingOrder { item }
+            | Self::NoRow { item }
+            | Self::Columns { item, .. }
+            | Self::Overrun { item, .. }
+            | Self::Value { item, .. }
+            | Self::Order { item }
+            | Self::AboveHighKey { item } => Some(item),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

@@ -1,0 +1,467 @@
+//! Do the pages of a cluster fit together? Tables and indexes, one after the other, as the catalog
+//! describes them.
+//!
+//! ```text
+//!   catalogs ──▶ tables of all databases, the largest first
+//!                 └▶ a few workers, each with a session: table ──▶ table ──▶ …
+//! ```
+//! What is wrong with a table or an index is a [`Finding`], also that it cannot be read at all; the
+//! others are checked all the same.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_format::segment::segment_of;
+use trunkline_format::{BLOCK_SIZE, BlockNo, Oid};
+
+use super::findings::{Finding, FindingKind, Findings};
+use super::problem::ContentProblem;
+use super::table;
+use super::target::{IndexTarget, Target, full_name};
+use crate::catalog::{Catalog, CatalogError, Database, RelationInfo};
+use crate::datadir::DataDir;
+use crate::pool::{Backend, BackendType, Pool, ReadError};
+use crate::read_stream::StreamOptions;
+use crate::scan::{Body, End, IoSummary, Job, JobError, Observer, ReadOptions, Visitor};
+use crate::settings::Settings;
+use crate::storage::{Relation, Storage};
+
+/// Entries of indexes that a worker keeps, of 16 bytes each: 64 MiB.
+const ENTRIES_MAX: usize = 4 << 20;
+
+/// What is checked of a table, and how it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checks {
+    /// Values against their types, long values, the visibility map.
+    pub rows: bool,
+    /// B-trees, and rows against them.
+    pub indexes: bool,
+    /// How a worker reads.
+    pub stream: StreamOptions,
+    /// Entries of a table's indexes that a worker keeps in memory at a time, 16 bytes each; of a
+    /// table with more the indexes are read several times.
+    pub entries_max: usize,
+    /// The server's major version.
+    pub(super) major: u32,
+}
+
+/// How to verify contents.
+#[derive(Debug, Clone)]
+pub struct ContentOptions {
+    /// What is checked.
+    pub checks: Checks,
+    /// Tables that are checked at a time, at least 1.
+    pub workers: u32,
+    /// Findings that the report lists; all are counted.
+    pub findings_listed: usize,
+    /// Nothing but these; `None`: everything.
+    pub only: Option<Vec<Only>>,
+}
+
+/// Something that is to be checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Only {
+    /// The OID of a database.
+    pub database: Oid,
+    /// The OID of a table, a TOAST table or an index of one in it; `None`: all of them. A table comes
+    /// with its TOAST table and its indexes.
+    pub relation: Option<Oid>,
+}
+
+impl ContentOptions {
+    /// As the settings say.
+    pub fn of(settings: &Settings, rows: bool, indexes: bool) -> Self {
+        let stream = StreamOptions::maintenance(settings);
+        let checks = Checks { rows, indexes, stream, entries_max: ENTRIES_MAX, major: 0 };
+        Self { checks, workers: 1, findings_listed: super::FINDINGS_LISTED, only: None }
+    }
+}
+
+/// Something that was not looked into, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Database, schema and relation.
+    pub relation: Arc<str>,
+    /// What and why.
+    pub reason: String,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct ContentReport {
+    /// Whether it came to its end; otherwise everything here is of a part.
+    pub end: End,
+    /// Tables checked, TOAST tables and materialized views among them.
+    pub tables: u64,
+    /// B-trees checked.
+    pub indexes: u64,
+    /// Visible rows.
+    pub rows: u64,
+    /// Index entries.
+    pub entries: u64,
+    /// Pages of tables and indexes.
+    pub pages: u64,
+    /// What is wrong, by file, block and line pointer.
+    pub findings: Vec<Finding>,
+    /// How much is wrong, listed or not.
+    pub findings_total: u64,
+    /// What was not looked into.
+    pub skipped: Vec<Skipped>,
+    /// All of it.
+    pub elapsed: Duration,
+    /// The I/O.
+    pub io: IoSummary,
+}
+
+impl ContentReport {
+    /// Bytes of all pages.
+    pub fn bytes(&self) -> u64 {
+        self.pages * BLOCK_SIZE as u64
+    }
+}
+
+/// Why there is no report.
+#[derive(Debug)]
+pub enum ContentError {
+    /// The catalog of the cluster cannot be read.
+    Catalog(CatalogError),
+    /// There are no threads or sessions for it, or a server has started meanwhile.
+    Job(JobError),
+}
+
+impl fmt::Display for ContentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Catalog(error) => error.fmt(f),
+            Self::Job(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ContentError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Catalog(error) => Some(error),
+            Self::Job(error) => Some(error),
+        }
+    }
+}
+
+/// Verifies the contents of tables and indexes of every database.
+///
+/// # Errors
+/// See [`ContentError`].
+pub fn verify_contents(
+    pool: &Pool,
+    dir: &DataDir,
+    storage: &Storage,
+    options: &ContentOptions,
+    observer: Arc<dyn Observer>,
+) -> Result<ContentReport, ContentError> {
+    let stream = options.checks.stream;
+    let read = ReadOptions {
+        direct: storage.is_direct(),
+        depth: stream.concurrency,
+        combine_blocks: stream.combine,
+    };
+    let job = Job::new(pool.aio(), read, Arc::new(NoVisitor), observer);
+    let checks = Checks { major: dir.control().version.major(), ..options.checks };
+    let work = Arc::new(Work {
+        pool: pool.clone(),
+        dir: dir.clone(),
+        storage: storage.clone(),
+        options: ContentOptions { checks, ..options.clone() },
+        findings: Findings::new(options.findings_listed),
+        counts: Counts::default(),
+        skipped: Mutex::default(),
+        failure: Mutex::default(),
+    });
+    let conducted = Arc::clone(&work);
+    let outline = job.run(move |job| conducted.conduct(job)).map_err(ContentError::Job)?;
+    if let Some(error) = work.failure.lock().take() {
+        return Err(ContentError::Catalog(error));
+    }
+    let (findings, findings_total) = work.findings.take();
+    let mut skipped = std::mem::take(&mut *work.skipped.lock());
+    skipped
+        .sort_by(|one, other| (&one.relation, &one.reason).cmp(&(&other.relation, &other.reason)));
+    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    Ok(ContentReport {
+        end: outline.end,
+        tables: count(&work.counts.tables),
+        indexes: count(&work.counts.indexes),
+        rows: count(&work.counts.rows),
+        entries: count(&work.counts.entries),
+        pages: outline.blocks,
+        findings,
+        findings_total,
+        skipped,
+        elapsed: outline.elapsed,
+        io: outline.io,
+    })
+}
+
+/// Pages are the streams' matter.
+struct NoVisitor;
+
+impl Visitor for NoVisitor {}
+
+#[derive(Debug, Default)]
+struct Counts {
+    tables: AtomicU64,
+    indexes: AtomicU64,
+    rows: AtomicU64,
+    entries: AtomicU64,
+}
+
+/// One verification, shared by its workers.
+struct Work {
+    pool: Pool,
+    dir: DataDir,
+    storage: Storage,
+    options: ContentOptions,
+    findings: Findings,
+    counts: Counts,
+    skipped: Mutex<Vec<Skipped>>,
+    failure: Mutex<Option<CatalogError>>,
+}
+
+/// A table to be checked.
+struct Task {
+    database: Arc<Database>,
+    relation: Oid,
+    blocks: u64,
+}
+
+impl Work {
+    fn conduct(self: &Arc<Self>, job: &Arc<Job>) -> Result<(), JobError> {
+        let mut backend = self.backend(job)?;
+        let catalog = match Catalog::open(&self.dir, &self.storage, &mut backend) {
+            Ok(catalog) => catalog,
+            Err(error) => {
+                *self.failure.lock() = Some(error);
+                return Ok(());
+            }
+        };
+        let mut tasks = self.tasks(job, &catalog, &mut backend);
+        drop(backend);
+        // The largest first, so that the last to end is a small one.
+        tasks.sort_by_key(|task| (std::cmp::Reverse(task.blocks), task.relation));
+        let bytes = tasks.iter().map(|task| task.blocks * BLOCK_SIZE as u64).sum();
+        job.observer.begins(tasks.len(), bytes);
+        let workers = (self.options.workers.max(1) as usize).min(tasks.len().max(1));
+        let tasks = Arc::new(Mutex::new(VecDeque::from(tasks)));
+        let bodies = (0..workers).map(|_| -> Body {
+            let (work, tasks, catalog) = (Arc::clone(self), Arc::clone(&tasks), catalog.clone());
+            Box::new(move |job| work.worker(job, &tasks, &catalog))
+        });
+        let dir = self.dir.clone();
+        job.in_threads(bodies.collect(), || Ok(dir.recheck()?))
+    }
+
+    fn backend(&self, job: &Job) -> Result<Backend, JobError> {
+        let backend = self.pool.backend(BackendType::Standalone);
+        let mut backend = backend.map_err(|error| JobError::Start(io::Error::other(error)))?;
+        job.enrol(backend.session().canceller());
+        Ok(backend)
+    }
+
+    /// Every table that is to be checked.
+    fn tasks(&self, job: &Job, catalog: &Catalog, backend: &mut Backend) -> Vec<Task> {
+        let mut tasks = Vec::new();
+        let mut shared_seen = false;
+        for info in catalog.databases() {
+            let wanted = |only: &Only| only.database == info.oid;
+            if self.options.only.as_ref().is_some_and(|only| !only.iter().any(wanted)) {
+                continue;
+            }
+            if job.is_stopping() {
+                break;
+            }
+            match catalog.database(backend, &info.name) {
+                Ok(database) => {
+                    let relations = database.relations().iter();
+                    let tables = relations.filter(|relation| self.is_wanted(&database, relation));
+                    // Those that all databases share are checked once.
+                    let mine = tables.filter(|relation| !relation.shared || !shared_seen);
+                    tasks.extend(mine.map(|relation| task(&database, relation)));
+                    shared_seen = true;
+                }
+                // Its removal was not finished: there is nothing that could be checked.
+                Err(error @ CatalogError::InvalidDatabase { .. }) => {
+                    self.skipped.lock().push(Skipped {
+                        relation: String::from_utf8_lossy(&info.name).into(),
+                        reason: error.to_string(),
+                    })
+                }
+                Err(error) => self.findings.push(Finding {
+                    path: self.dir.path().to_owned(),
+                    relation: Some(crate::catalog::quoted(&info.name).into()),
+                    block: None,
+                    item: None,
+                    kind: FindingKind::Content(ContentProblem::Unreadable(error.to_string())),
+                }),
+            }
+        }
+        tasks
+    }
+
+    /// Whether a relation is a table with files, and was asked for.
+    fn is_wanted(&self, database: &Database, relation: &RelationInfo) -> bool {
+        if !relation.kind.is_table_like() || relation.locator.is_none() {
+            return false;
+        }
+        let Some(only) = &self.options.only else { return true };
+        only.iter().filter(|only| only.database == database.info().oid).any(|only| {
+            let Some(wanted) = only.relation else { return true };
+            let indexes = database.indexes_of(relation.oid).iter();
+            let toast_of = database.relation(wanted).map(|table| table.toast);
+            wanted == relation.oid
+                || toast_of == Some(relation.oid)
+                || indexes.map(|row| row.index).any(|index| index == wanted)
+        })
+    }
+
+    fn worker(
+        &self,
+        job: &Job,
+        tasks: &Mutex<VecDeque<Task>>,
+        catalog: &Catalog,
+    ) -> Result<(), JobError> {
+        let mut backend = self.backend(job)?;
+        loop {
+            // Not in the condition: the lock would be held for as long as the table takes.
+            let next = tasks.lock().pop_front();
+            let Some(task) = next else { return Ok(()) };
+            if job.is_stopping() {
+                return Ok(());
+            }
+            match self.check(job, &task, catalog, &mut backend) {
+                Ok(()) => {}
+                // To be cancelled is a way to end, and the caller knows.
+                Err(ReadError::Cancelled) => return Ok(()),
+                Err(error) => return Err(JobError::Start(io::Error::other(error))),
+            }
+        }
+    }
+
+    fn check(
+        &self,
+        job: &Job,
+        task: &Task,
+        catalog: &Catalog,
+        backend: &mut Backend,
+    ) -> Result<(), ReadError> {
+        let Some(relation) = task.database.relation(task.relation) else { return Ok(()) };
+        let sink = Sink { job, work: self };
+        let target = match Target::of(&task.database, relation) {
+            Ok(target) => target,
+            Err(CatalogError::NotReadable { reason, .. }) => {
+                let relation = full_name(&task.database, relation);
+                self.skipped.lock().push(Skipped { relation, reason: reason.to_string() });
+                return Ok(());
+            }
+            Err(error) => {
+                if let Some(files) = task.database.files(relation) {
+                    let name = full_name(&task.database, relation);
+                    let problem = ContentProblem::Unreadable(error.to_string());
+                    sink.add(&files, &name, None, None, problem);
+                }
+                return Ok(());
+            }
+        };
+        for note in &target.notes {
+            let relation = Arc::clone(&target.name);
+            self.skipped.lock().push(Skipped { relation, reason: note.clone() });
+        }
+        self.counts.tables.fetch_add(1, Ordering::Relaxed);
+        if self.options.checks.indexes {
+            self.counts.indexes.fetch_add(target.indexes.len() as u64, Ordering::Relaxed);
+        }
+        table::check(&target, catalog.transactions(), backend, self.options.checks, &sink)
+    }
+}
+
+fn task(database: &Arc<Database>, relation: &RelationInfo) -> Task {
+    let blocks = |oid: Oid| {
+        let files = database.relation(oid).and_then(|relation| database.files(relation));
+        files.and_then(|files| files.blocks().ok()).map_or(0, u64::from)
+    };
+    let indexes = database.indexes_of(relation.oid).iter();
+    let all = blocks(relation.oid) + indexes.map(|row| blocks(row.index)).sum::<u64>();
+    Task { database: Arc::clone(database), relation: relation.oid, blocks: all }
+}
+
+/// Where a check of one table leaves what it finds.
+pub(super) struct Sink<'w> {
+    job: &'w Job,
+    work: &'w Work,
+}
+
+impl Sink<'_> {
+    /// Something is wrong with a table.
+    pub(super) fn table(
+        &self,
+        target: &Target,
+        block: Option<BlockNo>,
+        item: Option<u16>,
+        problem: ContentProblem,
+    ) {
+        self.add(&target.heap, &target.name, block, item, problem);
+    }
+
+    /// Something is wrong with a block of its visibility map.
+    pub(super) fn map(&self, target: &Target, block: BlockNo, problem: ContentProblem) {
+        self.add(&target.map, &target.name, Some(block), None, problem);
+    }
+
+    /// Something is wrong with an index.
+    pub(super) fn index(
+        &self,
+        index: &IndexTarget,
+        block: BlockNo,
+        item: Option<u16>,
+        problem: ContentProblem,
+    ) {
+        self.add(index.index.relation(), &index.full_name, Some(block), item, problem);
+    }
+
+    fn add(
+        &self,
+        files: &Relation,
+        name: &Arc<str>,
+        block: Option<BlockNo>,
+        item: Option<u16>,
+        problem: ContentProblem,
+    ) {
+        // The text of a page's fault names the line pointer itself.
+        let item = item.filter(|_| !matches!(problem, ContentProblem::IndexPage(_)));
+        let path = files.path(segment_of(block.unwrap_or_default()).0);
+        let (relation, kind) = (Some(Arc::clone(name)), FindingKind::Content(problem));
+        self.work.findings.push(Finding { path, relation, block, item, kind });
+    }
+
+    /// A page is done with.
+    pub(super) fn count_page(&self) {
+        self.job.count(1, 1);
+    }
+
+    /// A visible row was seen.
+    pub(super) fn count_row(&self) {
+        self.work.counts.rows.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Index entries were seen.
+    pub(super) fn count_entries(&self, entries: u64) {
+        self.work.counts.entries.fetch_add(entries, Ordering::Relaxed);
+    }
+
+    /// Whether to stop.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.job.is_stopping()
+    }
+}

@@ -1,0 +1,70 @@
+//! Contents of clusters that real servers left: nothing is wrong with them, and whatever we break in
+//! a copy is found by the check that is for it, and named.
+
+use std::path::Path;
+
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Aio, Builder};
+use trunkline_engine::datadir::{DataDir, OpenOptions};
+use trunkline_engine::pool::Pool;
+use trunkline_engine::scan::{End, Unobserved};
+use trunkline_engine::settings::Settings;
+use trunkline_engine::storage::{FileTable, KernelFiles, Storage};
+use trunkline_engine::verify::{ContentOptions, ContentReport, verify_contents};
+
+use crate::fixtures::fixtures;
+use crate::jobs::METHODS;
+
+fn options() -> ContentOptions {
+    ContentOptions::of(&Settings::default(), true, true)
+}
+
+fn verified(
+    aio: &Aio,
+    data: &Path,
+    direct: bool,
+    buffers: u32,
+    options: &ContentOptions,
+) -> ContentReport {
+    let dir = DataDir::open(data, OpenOptions::default()).expect("opened");
+    let files = Arc::new(FileTable::new(64));
+    let storage = Storage::of_datadir(&dir, files, Arc::new(KernelFiles::new(aio)), direct);
+    let pool = Pool::new(aio, buffers).expect("a pool");
+    verify_contents(&pool, &dir, &storage, options, Arc::new(Unobserved)).expect("verified")
+}
+
+fn lines(report: &ContentReport) -> Vec<String> {
+    let line = |finding: &trunkline_engine::verify::Finding| {
+        format!("{}: {finding}", finding.relation.as_deref().unwrap_or_default())
+    };
+    report.findings.iter().map(line).collect()
+}
+
+#[test]
+fn nothing_is_wrong_with_what_servers_left() {
+    for (major, data) in fixtures() {
+        for (method, direct, buffers, workers) in
+            [(METHODS[0], false, 16384, 1), (METHODS[1], true, 2048, 3), (METHODS[2], false, 64, 2)]
+        {
+            let aio =
+                Builder::new().method(method).region_bytes(192 << 20).start().expect("started");
+            let options = ContentOptions { workers, ..options() };
+            let report = verified(&aio, &data, direct, buffers, &options);
+            assert_eq!(lines(&report), [""; 0], "pg{major}");
+            assert_eq!((report.end, report.findings_total), (End::Complete, 0));
+            println!(
+                "pg{major} {method}: {} tables, {} rows, {} indexes, {} entries, {} pages, {:?}",
+                report.tables,
+                report.rows,
+                report.indexes,
+                report.entries,
+                report.pages,
+                report.elapsed
+            );
+            assert!(report.tables > 400 && report.indexes > 500, "{report:?}");
+            for skipped in report.skipped.iter().take(10) {
+                println!("  {}: {}", skipped.relation, skipped.reason);
+            }
+        }
+    }
+}
