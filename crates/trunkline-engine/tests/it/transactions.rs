@@ -1,0 +1,326 @@
+//! Commit logs and multixacts made by hand: what is there, what is not, and what is damaged; and the
+//! rows that depend on them.
+
+use std::fs;
+
+use trunkline_aio::MethodKind;
+use trunkline_aio::sync::Arc;
+use trunkline_engine::heap::{HeapScan, RowFilter, ScanOptions};
+use trunkline_engine::pool::{Backend, BackendType, Pool};
+use trunkline_engine::storage::{FileTable, KernelFiles, Relation, RelationLocator, Storage};
+use trunkline_engine::transactions::Transactions;
+use trunkline_format::transactions::multixact::{MemberStatus, member_place};
+use trunkline_format::transactions::{Fate, RowState, commit_log};
+use trunkline_format::{Fork, Oid};
+
+use crate::crafted::{Crafted, page_of};
+use crate::fake::Fake;
+use crate::jobs::{METHODS, instance};
+
+/// Offsets in the control file of PostgreSQL 18.
+const NEXT_MULTI: usize = 76;
+const NEXT_MEMBER: usize = 80;
+const OLDEST_XID: usize = 84;
+const OLDEST_MULTI: usize = 92;
+
+struct Cluster {
+    fake: Fake,
+    backend: Backend,
+    storage: Storage,
+    transactions: Arc<Transactions>,
+}
+
+impl Cluster {
+    /// Transactions from 700 to 799 committed, from 800 to 899 rolled back, from 900 on none is over.
+    /// Multixacts from 10 to 19.
+    fn new(method: MethodKind) -> Self {
+        Self::with(method, |_| {})
+    }
+
+    fn with(method: MethodKind, change: impl Fn(&Fake)) -> Self {
+        let fake = Fake::new();
+        for name in ["pg_xact", "pg_multixact/offsets", "pg_multixact/members"] {
+            fs::create_dir_all(fake.at(name)).expect("made");
+        }
+        let mut log = vec![0; 8192];
+        for xid in 700..900 {
+            log[xid / 4] |= if xid < 800 { 1 } else { 2 } << (xid % 4 * 2);
+        }
+        fake.write("pg_xact/0000", &log);
+        for (at, value) in
+            [(NEXT_MULTI, 20), (NEXT_MEMBER, 3300), (OLDEST_XID, 700), (OLDEST_MULTI, 10)]
+        {
+            fake.control(at, value);
+        }
+        change(&fake);
+        let aio = instance(method);
+        let dir = fake.open().expect("opened");
+        let files = Arc::new(FileTable::new(8));
+        let storage = Storage::of_datadir(&dir, files, Arc::new(KernelFiles::new(&aio)), false);
+        let transactions = Arc::new(Transactions::of_datadir(&dir, &storage));
+        let pool = Pool::new(&aio, 64).expect("a pool");
+        let backend = pool.backend(BackendType::Client).expect("a session");
+        Self { fake, backend, storage, transactions }
+    }
+
+    fn fate(&mut self, xid: u32) -> Result<Fate, String> {
+        let found = self.transactions.fate(self.backend.session(), xid);
+        found.map_err(|error| self.text(&error))
+    }
+
+    fn updater(&mut self, multi: u32) -> Result<Option<u32>, String> {
+        let found = self.transactions.updater(self.backend.session(), multi);
+        found.map_err(|error| self.text(&error))
+    }
+
+    fn text(&self, error: &dyn std::error::Error) -> String {
+        error.to_string().replace(&*self.fake.path.to_string_lossy(), "DIR")
+    }
+
+    fn table(&self, pages: &[u8]) -> Relation {
+        self.fake.write("base/5/16384", pages);
+        let locator =
+            RelationLocator { tablespace: Oid(1663), database: Oid(5), relfilenode: 16_384 };
+        self.storage.relation(locator, Fork::Main)
+    }
+
+    /// Values and states of all rows of a table, or errors.
+    fn rows(
+        &mut self,
+        relation: &Relation,
+        rows: RowFilter,
+    ) -> Vec<Result<(i32, RowState), String>> {
+        let options = ScanOptions { rows, ..ScanOptions::default() };
+        let scan = HeapScan::of_table(&self.backend, relation, &self.transactions, options);
+        let (mut scan, mut found) = (scan.expect("a table"), Vec::new());
+        while let Some(page) = scan.next_page(&mut self.backend).expect("reads") {
+            found.extend(page.rows().map(|row| match row {
+                Ok(row) => {
+                    let value = row.tuple.data().first_chunk().copied().expect("an int4");
+                    Ok((i32::from_le_bytes(value), row.state))
+                }
+                Err(error) => Err(self.text(&error)),
+            }));
+        }
+        found
+    }
+}
+
+/// Multixacts from 10 on, each with members; their files as versions up to 18 lay them out.
+fn multixacts(fake: &Fake, multis: &[&[(u32, u8)]], first: u32) {
+    let (mut offsets, mut members) = (vec![0; 8192], vec![0; 8192 * 4]);
+    let mut next = first;
+    for (multi, these) in (10_usize..).zip(multis) {
+        offsets[multi * 4..multi * 4 + 4].copy_from_slice(&next.to_le_bytes());
+        for (xid, status) in *these {
+            let place = member_place(u64::from(next));
+            let (group, slot) = (place.offset() as usize, (next % 4) as usize);
+            members[group + slot] = *status;
+            let at = group + 4 + slot * 4;
+            members[at..at + 4].copy_from_slice(&xid.to_le_bytes());
+            next += 1;
+        }
+    }
+    let end = (10 + multis.len()) * 4;
+    offsets[end..end + 4].copy_from_slice(&next.to_le_bytes());
+    fake.write("pg_multixact/offsets/0000", &offsets);
+    fake.write("pg_multixact/members/0000", &members);
+}
+
+#[test]
+fn fates() {
+    for method in METHODS {
+        let mut cluster = Cluster::new(method);
+        for (xid, fate) in [
+            (700, Fate::Committed),
+            (799, Fate::Committed),
+            (800, Fate::Aborted),
+            (900, Fate::InProgress),
+            // Beyond the file's end, and in a file that is not there.
+            (40_000, Fate::InProgress),
+            (5_000_000, Fate::InProgress),
+        ] {
+            assert_eq!(cluster.fate(xid), Ok(fate), "{method} {xid}");
+            assert_eq!(cluster.fate(xid), Ok(fate), "{method} {xid}, known by now");
+        }
+        // Half the circle back: so old that its file was removed.
+        let gone = cluster.fate(3_000_000_000);
+        let expected = "transaction 3000000000 has no record: \"DIR/pg_xact/0B2D\" is missing, the \
+                        oldest transaction is 700";
+        assert_eq!(gone, Err(expected.into()));
+        // Many more pages than are kept.
+        for xid in (1_048_576..=2_147_000_000).step_by(1_048_576) {
+            assert_eq!(cluster.fate(xid), Ok(Fate::InProgress));
+        }
+        assert_eq!(cluster.fate(750), Ok(Fate::Committed));
+    }
+}
+
+/// After the ids went round, and a log that ends in the middle of a page.
+#[test]
+fn logs_of_odd_lengths() {
+    let mut cluster = Cluster::with(MethodKind::Worker, |fake| {
+        fake.control(OLDEST_XID, u32::MAX - 1000);
+        fake.write("pg_xact/0FFF", &vec![0b01_01_01_01; 262_144]);
+        fake.write("pg_xact/0000", &[0b10_10_10_10; 5]);
+    });
+    assert_eq!(cluster.fate(u32::MAX), Ok(Fate::Committed));
+    assert_eq!(commit_log::place(u32::MAX).segment(), 0xFFF);
+    assert_eq!((cluster.fate(19), cluster.fate(20)), (Ok(Fate::Aborted), Ok(Fate::InProgress)));
+}
+
+#[test]
+fn files_that_are_none() {
+    let expect = |name: &str, change: &dyn Fn(&Fake), text: &str| {
+        let mut cluster = Cluster::with(MethodKind::Worker, |fake| {
+            fs::remove_file(fake.at("pg_xact/0000")).expect("removed");
+            change(fake);
+        });
+        let error = cluster.fate(750).expect_err(name);
+        assert!(error.starts_with("could not read \"DIR/pg_xact/0000\" at byte 0: "), "{error}");
+        assert!(error.contains(text), "{error}");
+    };
+    expect("a link", &|fake| fake.link("/etc/passwd", "pg_xact/0000"), "symbolic link");
+    expect("a directory", &|fake| fs::create_dir(fake.at("pg_xact/0000")).expect("made"), "");
+    expect("a pipe", &|fake| fake.pipe("pg_xact/0000"), "");
+}
+
+#[test]
+fn multixacts_and_their_updaters() {
+    const SHARE: u8 = MemberStatus::Share as u8;
+    const UPDATE: u8 = MemberStatus::Update as u8;
+    const NO_KEY_UPDATE: u8 = MemberStatus::NoKeyUpdate as u8;
+    let many = vec![(750, SHARE); 1640];
+    for method in METHODS {
+        let mut cluster = Cluster::with(method, |fake| {
+            let multis: [&[(u32, u8)]; 7] = [
+                &[(750, SHARE), (901, SHARE)],
+                &[(750, SHARE), (751, UPDATE), (752, SHARE)],
+                &[(801, NO_KEY_UPDATE)],
+                // Over the end of a page.
+                &many,
+                &[(0, UPDATE), (760, NO_KEY_UPDATE)],
+                &[(750, 6)],
+                &[],
+            ];
+            multixacts(fake, &multis, 1);
+        });
+        assert_eq!(cluster.updater(10), Ok(None));
+        assert_eq!(cluster.updater(11), Ok(Some(751)));
+        assert_eq!(cluster.updater(12), Ok(Some(801)));
+        assert_eq!(cluster.updater(13), Ok(None));
+        assert_eq!(cluster.updater(14), Ok(Some(760)));
+        let members = cluster.transactions.members(cluster.backend.session(), 13).expect("read");
+        assert_eq!(members.len(), 1640);
+        let refused = |text: &str, multi: u32| {
+            let path = "DIR/pg_multixact/offsets/0000";
+            Err(format!("multixact {multi} (in \"{path}\"): {text}"))
+        };
+        let status = "a member with status 6, expected 0 to 5";
+        assert_eq!(cluster.updater(15), refused(status, 15));
+        assert_eq!(cluster.updater(9), refused("does no longer exist, the oldest is 10", 9));
+        assert_eq!(cluster.updater(0), refused("does no longer exist, the oldest is 10", 0));
+        assert_eq!(cluster.updater(20), refused("does not exist yet, the next is 20", 20));
+        // Nobody wrote where the last one begins.
+        let text = "its members are from 0 up to 3300";
+        assert_eq!(cluster.updater(19), refused(text, 19));
+    }
+}
+
+/// Beginnings that were never written, and that make billions of members.
+#[test]
+fn multixacts_without_sense() {
+    let mut cluster = Cluster::with(MethodKind::Worker, |fake| {
+        let mut offsets = vec![0; 8192];
+        for (multi, first) in [(10_usize, 5_u32), (11, 0), (13, 90), (14, 80)] {
+            offsets[multi * 4..multi * 4 + 4].copy_from_slice(&first.to_le_bytes());
+        }
+        fake.write("pg_multixact/offsets/0000", &offsets);
+    });
+    let mut text = |multi| cluster.updater(multi).expect_err("refused");
+    assert!(text(10).ends_with("its members are from 5 up to 0"));
+    assert!(text(11).ends_with("its members are from 0 up to 0"));
+    assert!(text(13).ends_with("its members are from 90 up to 80"));
+}
+
+/// Rows in every state, by hints, by the log and by multixacts.
+#[test]
+fn rows_by_their_transactions() {
+    use RowState::{Aborted, Dead, InDoubt, Live};
+    let cases = [
+        (0x0900, 750, 0, Live),
+        (0x0800, 750, 0, Live),
+        (0x0800, 850, 0, Aborted),
+        (0x0A00, 750, 0, Aborted),
+        (0x0800, 950, 0, InDoubt),
+        (0x0100, 750, 751, Dead),
+        (0x0100, 750, 851, Live),
+        (0x0100, 750, 951, Live),
+        (0x0500, 750, 951, Dead),
+        (0x0190, 750, 751, Live),
+        (0x0300, 3, 751, Dead),
+        // Multixacts: locks only, updated by a transaction that committed, and by one that did not.
+        (0x1190, 750, 77, Live),
+        (0x1100, 750, 10, Live),
+        (0x1100, 750, 11, Dead),
+        (0x1100, 750, 12, Live),
+    ];
+    for method in METHODS {
+        let mut cluster = Cluster::with(method, |fake| {
+            multixacts(fake, &[&[(750, 1)], &[(750, 1), (751, 5)], &[(801, 4)], &[]], 1);
+        });
+        let rows: Vec<Crafted> = (0..)
+            .zip(cases)
+            .map(|(value, (infomask, xmin, xmax, _))| Crafted { xmin, xmax, infomask, value })
+            .collect();
+        let pages: Vec<u8> = (0..50).flat_map(|block| page_of(block, &rows)).collect();
+        let relation = cluster.table(&pages);
+        let one: Vec<_> = (0..).zip(cases).map(|(value, case)| Ok((value, case.3))).collect();
+        let all: Vec<_> = (0..50).flat_map(|_| one.clone()).collect();
+        assert_eq!(cluster.rows(&relation, RowFilter::All), all);
+        let live: Vec<_> =
+            all.into_iter().filter(|row| matches!(row, Ok((_, RowState::Live)))).collect();
+        assert_eq!(cluster.rows(&relation, RowFilter::Visible), live);
+    }
+}
+
+/// On a page that says that everyone sees its rows nobody is asked; a row whose transaction cannot be
+/// looked up, or that is not sound, is an error, and the scan goes on.
+#[test]
+fn rows_that_cannot_be_judged() {
+    let mut cluster = Cluster::new(MethodKind::Worker);
+    let row = |xmin, value| Crafted { xmin, xmax: 0, infomask: 0x0800, value };
+    let rows = [row(750, 0), row(3_000_000_000, 1), row(751, 2), row(752, 3)];
+    let mut pages = [page_of(0, &rows), page_of(1, &rows), page_of(2, &rows)];
+    pages[1][10] |= 4;
+    // The third row of the last page begins behind its end.
+    let pointer = u32::from_le_bytes(pages[2][32..36].try_into().expect("four bytes"));
+    pages[2][32..36].copy_from_slice(&(pointer & !0x7FFF | 0x7FF8).to_le_bytes());
+    (0..).zip(&mut pages).for_each(|(block, page)| crate::crafted::seal(page, block));
+    let relation = cluster.table(&pages.concat());
+    let live = |value| Ok((value, RowState::Live));
+    let error = |block, item, text: &str| {
+        let file = "DIR/base/5/16384";
+        let place = format!("block {block}, line pointer {item} of file \"{file}\"");
+        Err(format!("invalid row in {place}: {text}"))
+    };
+    let gone = "transaction 3000000000 has no record: \"DIR/pg_xact/0B2D\" is missing, the oldest \
+                transaction is 700";
+    let outside = "it does not fit into its item or page";
+    let expected = vec![
+        live(0),
+        error(0, 2, gone),
+        live(2),
+        live(3),
+        live(0),
+        live(1),
+        live(2),
+        live(3),
+        live(0),
+        error(2, 2, gone),
+        error(2, 3, outside),
+        live(3),
+    ];
+    assert_eq!(cluster.rows(&relation, RowFilter::Visible), expected);
+    assert_eq!(cluster.rows(&relation, RowFilter::All), expected);
+}
