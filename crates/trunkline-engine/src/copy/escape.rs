@@ -1,0 +1,185 @@
+//! The two formats of `COPY`: what stands between values, for null, and before odd characters.
+//!
+//! ```text
+//!   text   1 ⇥ two\nlines ⇥ \N        tabs between, backslashes before what would be misread
+//!   csv    1 , "two, and ""more""" ,  commas between, quotes around what would be misread
+//! ```
+//! Values are written into the output as they are and looked through there: most need nothing.
+
+/// How rows become bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// `FORMAT text`, which `COPY` has unless told otherwise.
+    #[default]
+    Text,
+    /// `FORMAT csv`.
+    Csv,
+}
+
+impl Format {
+    /// What stands between values.
+    pub(super) fn delimiter(self) -> u8 {
+        match self {
+            Self::Text => b'\t',
+            Self::Csv => b',',
+        }
+    }
+
+    /// What stands for null.
+    pub(super) fn null(self) -> &'static [u8] {
+        match self {
+            Self::Text => b"\\N",
+            Self::Csv => b"",
+        }
+    }
+
+    /// Makes what was written to `out` since `start` a value of a row; `alone`: the row has no other.
+    pub(super) fn escape(self, start: usize, alone: bool, out: &mut Vec<u8>) {
+        match self {
+            Self::Text => escape_text(start, out),
+            Self::Csv => quote_csv(start, alone, out),
+        }
+    }
+
+    /// Appends `value` as a value of a row.
+    #[inline]
+    pub(super) fn append(self, value: &[u8], alone: bool, out: &mut Vec<u8>) {
+        match self {
+            Self::Text => append_text(value, out),
+            Self::Csv => {
+                let start = out.len();
+                out.extend_from_slice(value);
+                quote_csv(start, alone, out);
+            }
+        }
+    }
+}
+
+/// Bytes that are looked at together.
+const LANES: usize = 32;
+
+/// Whether the text format may have to do something about it.
+#[inline]
+fn is_special(byte: u8) -> bool {
+    (byte < b' ') | (byte == b'\\')
+}
+
+/// How many bytes there are before the first that is special.
+#[inline]
+fn plain_prefix(bytes: &[u8]) -> usize {
+    let (chunks, _) = bytes.as_chunks::<LANES>();
+    // Without a branch for each byte, many are compared at once.
+    let is_plain = |chunk: &[u8; LANES]| !chunk.iter().fold(false, |any, &b| any | is_special(b));
+    let chunks = chunks.iter().take_while(|chunk| is_plain(chunk)).count();
+    let rest = bytes.get(chunks * LANES..).unwrap_or_default();
+    let rest = rest.iter().position(|&byte| is_special(byte)).unwrap_or(rest.len());
+    chunks * LANES + rest
+}
+
+/// What follows the backslash; `None` for control characters that stand for themselves.
+fn letter(byte: u8) -> Option<u8> {
+    Some(match byte {
+        8 => b'b',
+        9 => b't',
+        10 => b'n',
+        11 => b'v',
+        12 => b'f',
+        13 => b'r',
+        b'\\' => b'\\',
+        _ => return None,
+    })
+}
+
+#[inline]
+fn append_text(value: &[u8], out: &mut Vec<u8>) {
+    let plain = plain_prefix(value);
+    out.extend_from_slice(value.get(..plain).unwrap_or_default());
+    if plain < value.len() {
+        append_special(value.get(plain..).unwrap_or_default(), out);
+    }
+}
+
+/// The rest of a value, from its first special character on.
+fn append_special(mut value: &[u8], out: &mut Vec<u8>) {
+    while let Some((&byte, rest)) = value.split_first() {
+        match letter(byte) {
+            Some(letter) => out.extend_from_slice(&[b'\\', letter]),
+            None => out.push(byte),
+        }
+        let (plain, rest) = rest.split_at_checked(plain_prefix(rest)).unwrap_or_default();
+        out.extend_from_slice(plain);
+        value = rest;
+    }
+}
+
+fn escape_text(start: usize, out: &mut Vec<u8>) {
+    let written = out.get(start..).unwrap_or_default();
+    let plain = plain_prefix(written);
+    if plain < written.len() {
+        let rest = out.split_off(start + plain);
+        append_special(&rest, out);
+    }
+}
+
+fn quote_csv(start: usize, alone: bool, out: &mut Vec<u8>) {
+    let value = out.get(start..).unwrap_or_default();
+    let special = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
+    // Nothing is null, and readers of a file may take a lone \. for its end.
+    let misread = value.is_empty() || alone && value == b"\\.";
+    if !misread && !value.iter().any(special) {
+        return;
+    }
+    let value = out.split_off(start);
+    out.push(b'"');
+    for byte in value {
+        if byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(byte);
+    }
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Format;
+
+    fn check(format: Format, value: &[u8], alone: bool, expected: &[u8]) {
+        let mut appended = b"x".to_vec();
+        format.append(value, alone, &mut appended);
+        assert_eq!(
+            appended.escape_ascii().to_string(),
+            [b"x", expected].concat().escape_ascii().to_string()
+        );
+        let mut escaped = [b"x", value].concat();
+        format.escape(1, alone, &mut escaped);
+        assert_eq!(escaped, appended);
+    }
+
+    #[test]
+    fn text_escapes_what_would_be_misread() {
+        check(Format::Text, b"", false, b"");
+        check(
+            Format::Text,
+            b"plain, \"quoted\" \x7f\xc3\xa9",
+            false,
+            b"plain, \"quoted\" \x7f\xc3\xa9",
+        );
+        check(Format::Text, b"\x08\t\n\x0b\x0c\r\\", false, b"\\b\\t\\n\\v\\f\\r\\\\");
+        check(Format::Text, b"\x01\x1f\\N", false, b"\x01\x1f\\\\N");
+        let long = [&[b'a'; 40][..], b"\n", &[b'b'; 70], b"\t", &[b'c'; 31]].concat();
+        let expected = [&[b'a'; 40][..], b"\\n", &[b'b'; 70], b"\\t", &[b'c'; 31]].concat();
+        check(Format::Text, &long, false, &expected);
+    }
+
+    #[test]
+    fn csv_quotes_what_would_be_misread() {
+        check(Format::Csv, b"plain\ttab\\", false, b"plain\ttab\\");
+        check(Format::Csv, b"", false, b"\"\"");
+        check(Format::Csv, b"a,b", false, b"\"a,b\"");
+        check(Format::Csv, b"say \"hi\"", false, b"\"say \"\"hi\"\"\"");
+        check(Format::Csv, b"two\nlines", false, b"\"two\nlines\"");
+        check(Format::Csv, b"\\.", false, b"\\.");
+        check(Format::Csv, b"\\.", true, b"\"\\.\"");
+    }
+}

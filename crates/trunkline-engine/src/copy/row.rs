@@ -1,0 +1,282 @@
+//! Rows to lines: each column taken from its row, fetched, decompressed, printed, escaped.
+//!
+//! Nothing is copied that need not be: a value goes from its page into the output in one step, and
+//! only what has to be escaped or is compressed takes another.
+
+use trunkline_format::Tid;
+use trunkline_format::heap_tuple::HeapTuple;
+use trunkline_format::tuple::{Column, ColumnError, Walk};
+use trunkline_format::types::{TextOptions, write_text};
+use trunkline_format::varlena::{ToastPointer, Varlena};
+
+use super::error::ValueProblem;
+use super::escape::Format;
+use super::plan::{Plan, Shown, TextKind};
+use crate::heap::{HeapRow, ToastBatch};
+
+/// In `t_infomask`: a value of the tuple is in TOAST.
+const HAS_EXTERNAL: u16 = 0x0004;
+
+/// Whether a value of the tuple is in TOAST.
+#[inline]
+pub(super) fn has_external(tuple: &HeapTuple<'_>) -> bool {
+    tuple.infomask() & HAS_EXTERNAL != 0
+}
+
+/// What is printed before the columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Extras {
+    /// `ctid`.
+    pub ctid: bool,
+    /// `xmin`, `xmax` and the state of the row version.
+    pub state: bool,
+}
+
+/// A column that could not be printed.
+pub(super) struct Broken {
+    /// Its place among those that are printed, if it is one.
+    pub(super) column: Option<usize>,
+    pub(super) problem: ValueProblem,
+}
+
+/// Makes lines of rows.
+pub(super) struct Lines<'a> {
+    plan: &'a Plan,
+    format: Format,
+    extras: Extras,
+    options: TextOptions<'a>,
+    /// Whether a line is one value.
+    alone: bool,
+    /// Values that are being decompressed.
+    room: Vec<u8>,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        format: Format,
+        extras: Extras,
+        options: TextOptions<'a>,
+    ) -> Self {
+        let values = plan.shown.len() + usize::from(extras.ctid) + usize::from(extras.state) * 3;
+        Self { plan, format, extras, options, alone: values == 1, room: Vec::new() }
+    }
+
+    /// The line of names.
+    pub(super) fn header(&self, out: &mut Vec<u8>) {
+        let extras = [
+            (self.extras.ctid, "ctid"),
+            (self.extras.state, "xmin"),
+            (self.extras.state, "xmax"),
+            (self.extras.state, "state"),
+        ];
+        let extras = extras.into_iter().filter(|(shown, _)| *shown).map(|(_, name)| name);
+        let mut first = true;
+        for name in extras.chain(self.plan.columns()) {
+            if !std::mem::take(&mut first) {
+                out.push(self.format.delimiter());
+            }
+            self.format.append(name.as_bytes(), self.alone, out);
+        }
+        out.push(b'\n');
+    }
+
+    /// The pointers to TOAST of the columns that are printed, in the order in which
+    /// [`Lines::write`] wants their values. Stops where a column is not sound.
+    pub(super) fn pointers(&self, tuple: &HeapTuple<'_>, batch: &mut ToastBatch) {
+        if !has_external(tuple) {
+            return;
+        }
+        let mut push = |column: &Shown, value: Column<'_>| {
+            if column.has_header
+                && let Some(datum) = value.value()
+                && let Some(pointer) = external(datum)
+            {
+                batch.push(pointer);
+            }
+        };
+        if self.plan.in_order {
+            let mut walk = Walk::of(tuple);
+            for stored in &self.plan.stored {
+                let Ok(value) = walk.next(stored.attribute) else { return };
+                if let Some(column) = stored.shown.and_then(|at| self.plan.shown.get(at)) {
+                    push(column, value);
+                }
+            }
+        } else if let Ok(values) = self.gather(tuple) {
+            for (column, value) in self.plan.shown.iter().zip(values) {
+                push(column, value);
+            }
+        }
+    }
+
+    /// The values of all columns that are printed, in the order in which they are.
+    fn gather<'p>(
+        &self,
+        tuple: &HeapTuple<'p>,
+    ) -> Result<Vec<Column<'p>>, (Option<usize>, ColumnError)> {
+        let mut values = vec![Column::Missing; self.plan.shown.len()];
+        let mut walk = Walk::of(tuple);
+        for stored in &self.plan.stored {
+            let value = walk.next(stored.attribute);
+            let value = value.map_err(|error| (stored.shown, error))?;
+            if let Some(place) = stored.shown.and_then(|at| values.get_mut(at)) {
+                *place = value;
+            }
+        }
+        Ok(values)
+    }
+
+    /// The line of `row`, whose values in TOAST are those of `batch` from number `fetched` on. If it
+    /// cannot be written whole, nothing is.
+    pub(super) fn write(
+        &mut self,
+        row: &HeapRow<'_>,
+        batch: &ToastBatch,
+        mut fetched: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Broken> {
+        let start = out.len();
+        let written = self.columns(row, batch, &mut fetched, out);
+        if written.is_err() {
+            out.truncate(start);
+        }
+        written
+    }
+
+    fn columns(
+        &mut self,
+        row: &HeapRow<'_>,
+        batch: &ToastBatch,
+        fetched: &mut usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Broken> {
+        let plan = self.plan;
+        let mut first = self.write_extras(row, out);
+        let mut between = |out: &mut Vec<u8>, delimiter| {
+            if !std::mem::take(&mut first) {
+                out.push(delimiter);
+            }
+        };
+        let delimiter = self.format.delimiter();
+        if plan.in_order {
+            let mut walk = Walk::of(&row.tuple);
+            for stored in &plan.stored {
+                let value = walk.next(stored.attribute);
+                let broken = |problem| Broken { column: stored.shown, problem };
+                let value = value.map_err(|error| broken(error.into()))?;
+                let Some(column) = stored.shown.and_then(|at| plan.shown.get(at)) else {
+                    continue;
+                };
+                between(out, delimiter);
+                self.value(column, value, batch, fetched, out).map_err(broken)?;
+            }
+        } else {
+            let values = self.gather(&row.tuple);
+            let values =
+                values.map_err(|(column, error)| Broken { column, problem: error.into() })?;
+            for (at, (column, value)) in plan.shown.iter().zip(values).enumerate() {
+                between(out, delimiter);
+                let written = self.value(column, value, batch, fetched, out);
+                written.map_err(|problem| Broken { column: Some(at), problem })?;
+            }
+        }
+        out.push(b'\n');
+        Ok(())
+    }
+
+    /// What comes before the columns; whether that was nothing.
+    fn write_extras(&self, row: &HeapRow<'_>, out: &mut Vec<u8>) -> bool {
+        use std::io::Write as _;
+        let delimiter = char::from(self.format.delimiter());
+        let Extras { ctid, state } = self.extras;
+        let start = out.len();
+        // Writing to memory does not fail.
+        if ctid {
+            let Tid { block, item } = row.tid;
+            let mut field = Vec::with_capacity(20);
+            let _ = write!(field, "({block},{item})");
+            self.format.append(&field, self.alone, out);
+        }
+        if state {
+            if ctid {
+                out.push(self.format.delimiter());
+            }
+            let (xmin, xmax) = (row.tuple.xmin(), row.tuple.xmax());
+            let _ = write!(out, "{xmin}{delimiter}{xmax}{delimiter}{}", row.state);
+        }
+        out.len() == start
+    }
+
+    /// One value.
+    #[inline]
+    fn value(
+        &mut self,
+        column: &Shown,
+        value: Column<'_>,
+        batch: &ToastBatch,
+        fetched: &mut usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ValueProblem> {
+        let datum = match value {
+            Column::Value(datum) => Some(datum),
+            Column::Null => None,
+            Column::Missing => column.missing.as_deref(),
+        };
+        let Some(datum) = datum else {
+            out.extend_from_slice(self.format.null());
+            return Ok(());
+        };
+        if !column.has_header {
+            return print(column, datum, self.format, self.alone, &self.options, out);
+        }
+        let payload = match Varlena::parse(datum)? {
+            Varlena::Plain(payload) => payload,
+            Varlena::External(_) => {
+                let number = *fetched;
+                *fetched += 1;
+                match batch.value(number) {
+                    Some(Ok(payload)) => payload,
+                    Some(Err(error)) => return Err(ValueProblem::Toast(error.clone())),
+                    None => return Err(trunkline_format::varlena::VarlenaError::External.into()),
+                }
+            }
+            compressed => {
+                let payload = compressed.payload(&mut self.room)?;
+                let (format, alone) = (self.format, self.alone);
+                return print(column, payload, format, alone, &self.options, out);
+            }
+        };
+        print(column, payload, self.format, self.alone, &self.options, out)
+    }
+}
+
+/// Where a datum is, if it is in TOAST.
+fn external(datum: &[u8]) -> Option<ToastPointer> {
+    match Varlena::parse(datum) {
+        Ok(Varlena::External(pointer)) => Some(pointer),
+        _ => None,
+    }
+}
+
+/// A value's text, escaped if it can need that.
+#[inline]
+fn print(
+    column: &Shown,
+    payload: &[u8],
+    format: Format,
+    alone: bool,
+    options: &TextOptions<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), ValueProblem> {
+    match column.text {
+        TextKind::Plain => write_text(&column.ty, payload, options, out)?,
+        TextKind::Bytes => format.append(payload, alone, out),
+        TextKind::Other => {
+            let start = out.len();
+            write_text(&column.ty, payload, options, out)?;
+            format.escape(start, alone, out);
+        }
+    }
+    Ok(())
+}

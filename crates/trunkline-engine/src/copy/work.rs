@@ -1,0 +1,349 @@
+//! The threads of a copy: each takes a task, and goes through its tables page by page.
+//!
+//! A page stays locked while its rows are printed and their values are fetched; what was printed is
+//! handed to the output in pieces.
+
+use std::io;
+
+use trunkline_aio::sync::atomic::{AtomicUsize, Ordering};
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_format::BLOCK_SIZE;
+use trunkline_format::segment::segment_of;
+
+use super::error::{CopyError, Finding};
+use super::plan::Plan;
+use super::row::{self, Broken, Lines};
+use super::{CopyOptions, Output, Outputs, Task};
+use crate::catalog::Database;
+use crate::heap::{HeapPage, HeapRow, HeapScan, RowError, ScanOptions, ToastBatch, ToastReader};
+use crate::pool::{Backend, BackendType, Pool, ReadError, ReadWarning};
+use crate::read_stream::{StreamOptions, StreamStats};
+use crate::scan::{Body, Job, JobError, Visitor};
+use crate::transactions::Transactions;
+
+/// Bytes that are handed to an output at once, at least.
+const PIECE: usize = 128 << 10;
+/// Bytes of TOASTed values that are fetched at once, at most, unless a single row has more.
+const FETCH_MAX: u64 = 8 << 20;
+/// Pages between two looks at whether to stop.
+const PAGES_UNSEEN_MAX: u32 = 64;
+/// Findings that are kept; more are only counted.
+const FINDINGS_KEPT: usize = 100;
+
+/// A copy's pages are its streams' matter.
+pub(super) struct NoVisitor;
+
+impl Visitor for NoVisitor {}
+
+/// One copy, shared by its threads.
+pub(super) struct Copy {
+    pub(super) pool: Pool,
+    pub(super) database: Arc<Database>,
+    pub(super) transactions: Arc<Transactions>,
+    pub(super) tasks: Vec<Task>,
+    /// The task that nobody has taken yet.
+    pub(super) next: AtomicUsize,
+    pub(super) outputs: Arc<dyn Outputs>,
+    pub(super) options: CopyOptions,
+    pub(super) found: Mutex<Found>,
+}
+
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) tasks: usize,
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+    pub(super) findings: Vec<(String, Finding)>,
+    pub(super) findings_total: u64,
+    pub(super) streams: StreamStats,
+    pub(super) toast_streams: StreamStats,
+    pub(super) warnings: Vec<ReadWarning>,
+    pub(super) warnings_lost: u64,
+    pub(super) failure: Option<CopyError>,
+}
+
+/// Why a thread does not go on.
+enum Stop {
+    /// Somebody said so.
+    Cancelled,
+    Failed(CopyError),
+}
+
+impl From<ReadError> for Stop {
+    /// Of the means of reading only; what is wrong with a page is a finding.
+    fn from(_: ReadError) -> Self {
+        Self::Cancelled
+    }
+}
+
+impl Copy {
+    pub(super) fn conduct(self: &Arc<Self>, job: &Arc<Job>) -> Result<(), JobError> {
+        let plans = self.tasks.iter().flat_map(|task| &task.plans);
+        // A file that cannot be had is reported when it is its turn.
+        let blocks: u64 = plans.map(|plan| u64::from(plan.files.rows.blocks().unwrap_or(0))).sum();
+        job.observer.begins(self.tasks.len(), blocks * BLOCK_SIZE as u64);
+        let threads = (self.options.threads as usize).clamp(1, self.tasks.len().max(1));
+        let bodies = (0..threads).map(|number| -> Body {
+            let copy = Arc::clone(self);
+            let kind = match number {
+                0 => BackendType::Standalone,
+                _ => BackendType::BackgroundWorker,
+            };
+            Box::new(move |job| copy.participate(job, kind))
+        });
+        job.in_threads(bodies.collect(), || Ok(()))
+    }
+
+    fn participate(&self, job: &Job, kind: BackendType) -> Result<(), JobError> {
+        let backend = self.pool.backend(kind);
+        let mut backend = backend.map_err(|error| JobError::Start(io::Error::other(error)))?;
+        job.enrol(backend.session().canceller());
+        backend.set_policy(self.options.policy);
+        loop {
+            // Alone, orders nothing else.
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(task) = self.tasks.get(number) else { break };
+            let ended = self.task(job, &mut backend, number, task);
+            let (mut warnings, lost) = backend.take_warnings();
+            let mut found = self.found.lock();
+            found.warnings.append(&mut warnings);
+            found.warnings_lost += lost;
+            match ended {
+                Ok(()) => found.tasks += 1,
+                // To be cancelled is a way to end, and the caller knows.
+                Err(Stop::Cancelled) => break,
+                Err(Stop::Failed(error)) => {
+                    found.failure.get_or_insert(error);
+                    drop(found);
+                    job.stop();
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn task(
+        &self,
+        job: &Job,
+        backend: &mut Backend,
+        number: usize,
+        task: &Task,
+    ) -> Result<(), Stop> {
+        let name = || task.plans.first().map_or_else(String::new, |plan| plan.name.clone());
+        let failed = |source| Stop::Failed(CopyError::Output { table: name(), source });
+        let mut writer = Writer {
+            output: self.outputs.open(number).map_err(failed)?,
+            pending: Vec::with_capacity(2 * PIECE),
+            rows: 0,
+            bytes: 0,
+            findings: 0,
+        };
+        for (at, plan) in task.plans.iter().enumerate() {
+            let options = self.options.text.options(&self.database);
+            let mut lines = Lines::new(plan, self.options.format, self.options.extras, options);
+            if at == 0 && self.options.header {
+                lines.header(&mut writer.pending);
+            }
+            self.table(job, backend, plan, &mut lines, &mut writer)?;
+        }
+        writer.flush().map_err(failed)?;
+        let Writer { output, rows, bytes, findings, .. } = writer;
+        output.finish(findings == 0).map_err(failed)?;
+        let mut found = self.found.lock();
+        found.rows += rows;
+        found.bytes += bytes;
+        Ok(())
+    }
+
+    fn table(
+        &self,
+        job: &Job,
+        backend: &mut Backend,
+        plan: &Plan,
+        lines: &mut Lines<'_>,
+        writer: &mut Writer,
+    ) -> Result<(), Stop> {
+        let options = ScanOptions { stream: self.options.stream, rows: self.options.rows };
+        let rows = &plan.files.rows;
+        let mut scan = match HeapScan::of_table(backend, rows, &self.transactions, options) {
+            Ok(scan) => scan,
+            Err(error) => {
+                return self.finding(plan, writer, Finding::Page(ReadError::from(error).into()));
+            }
+        };
+        let stream = StreamOptions { sequential: false, ..self.options.stream };
+        let toast = plan.files.toast.clone();
+        let mut toast =
+            toast.map(|table| ToastReader::new(backend, table, &self.transactions, stream));
+        let (mut fetch, mut unseen) = (Fetch::default(), 0);
+        let ended = loop {
+            match scan.next_page(backend) {
+                Ok(None) => break Ok(()),
+                Ok(Some(page)) => {
+                    let page = TablePage { plan, page, toast: toast.as_mut(), fetch: &mut fetch };
+                    if let Err(stop) = self.page(backend, page, lines, writer) {
+                        break Err(stop);
+                    }
+                }
+                Err(error) if error.is_cancelled() => break Err(Stop::Cancelled),
+                Err(error) => {
+                    if let Err(stop) = self.finding(plan, writer, Finding::Page(error)) {
+                        break Err(stop);
+                    }
+                }
+            }
+            unseen += 1;
+            if unseen == PAGES_UNSEEN_MAX {
+                job.count(std::mem::take(&mut unseen), PAGES_UNSEEN_MAX);
+                if job.is_stopping() {
+                    break Err(Stop::Cancelled);
+                }
+            }
+        };
+        job.count(unseen, unseen);
+        let mut found = self.found.lock();
+        found.streams.add(&scan.stats());
+        if let Some(toast) = toast {
+            found.toast_streams.add(&toast.stats());
+        }
+        ended
+    }
+
+    /// The rows of a page, their values fetched from TOAST many at a time.
+    fn page(
+        &self,
+        backend: &mut Backend,
+        page: TablePage<'_, '_>,
+        lines: &mut Lines<'_>,
+        writer: &mut Writer,
+    ) -> Result<(), Stop> {
+        let TablePage { plan, page, toast, fetch } = page;
+        let Some(toast) =
+            toast.filter(|_| page.rows().flatten().any(|row| row::has_external(&row.tuple)))
+        else {
+            fetch.batch.clear();
+            for row in page.rows() {
+                self.row(plan, row, lines, &fetch.batch, 0, writer)?;
+            }
+            return writer.keep(plan);
+        };
+        let (mut ahead, mut rows) = (page.rows(), page.rows());
+        loop {
+            fetch.batch.clear();
+            fetch.firsts.clear();
+            for row in ahead.by_ref() {
+                fetch.firsts.push(fetch.batch.len());
+                if let Ok(row) = row {
+                    lines.pointers(&row.tuple, &mut fetch.batch);
+                }
+                if fetch.batch.bytes() >= FETCH_MAX {
+                    break;
+                }
+            }
+            if fetch.firsts.is_empty() {
+                return Ok(());
+            }
+            toast.fetch(backend, &mut fetch.batch)?;
+            for (&first, row) in fetch.firsts.iter().zip(rows.by_ref()) {
+                self.row(plan, row, lines, &fetch.batch, first, writer)?;
+                writer.keep(plan)?;
+            }
+        }
+    }
+
+    #[inline]
+    fn row(
+        &self,
+        plan: &Plan,
+        row: Result<HeapRow<'_>, RowError>,
+        lines: &mut Lines<'_>,
+        batch: &ToastBatch,
+        first: usize,
+        writer: &mut Writer,
+    ) -> Result<(), Stop> {
+        let row = match row {
+            Ok(row) => row,
+            Err(error) => return self.finding(plan, writer, Finding::Row(error)),
+        };
+        match lines.write(&row, batch, first, &mut writer.pending) {
+            Ok(()) => {
+                writer.rows += 1;
+                Ok(())
+            }
+            Err(Broken { column, problem }) => {
+                let path = plan.files.rows.path(segment_of(row.tid.block).0);
+                let column = column.and_then(|at| plan.shown.get(at));
+                let column = column.map(|column| column.name.clone());
+                let finding = Finding::Value { path, tid: row.tid, column, problem };
+                self.finding(plan, writer, finding)
+            }
+        }
+    }
+
+    /// Notes what is damaged, or stops for it.
+    #[cold]
+    fn finding(&self, plan: &Plan, writer: &mut Writer, finding: Finding) -> Result<(), Stop> {
+        let table = plan.name.clone();
+        if !self.options.keep_going {
+            // What came before it is printed, so that one sees how far it went.
+            writer.keep_all(plan)?;
+            return Err(Stop::Failed(CopyError::Finding { table, finding }));
+        }
+        writer.findings += 1;
+        let mut found = self.found.lock();
+        found.findings_total += 1;
+        if found.findings.len() < FINDINGS_KEPT {
+            found.findings.push((table, finding));
+        }
+        Ok(())
+    }
+}
+
+/// A page at hand, and what its values in TOAST are fetched with.
+struct TablePage<'p, 's> {
+    plan: &'p Plan,
+    page: HeapPage<'s>,
+    toast: Option<&'p mut ToastReader>,
+    fetch: &'p mut Fetch,
+}
+
+/// Values that are fetched together.
+#[derive(Default)]
+struct Fetch {
+    batch: ToastBatch,
+    /// The number of each row's first.
+    firsts: Vec<usize>,
+}
+
+/// What is written, and what will be.
+struct Writer {
+    output: Box<dyn Output>,
+    /// Lines that the output was not given yet.
+    pending: Vec<u8>,
+    rows: u64,
+    bytes: u64,
+    findings: u64,
+}
+
+impl Writer {
+    /// Hands the lines over if they are many.
+    #[inline]
+    fn keep(&mut self, plan: &Plan) -> Result<(), Stop> {
+        if self.pending.len() < PIECE { Ok(()) } else { self.keep_all(plan) }
+    }
+
+    fn keep_all(&mut self, plan: &Plan) -> Result<(), Stop> {
+        let failed = |source| CopyError::Output { table: plan.name.clone(), source };
+        self.flush().map_err(|source| Stop::Failed(failed(source)))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.write(&self.pending)?;
+        self.bytes += self.pending.len() as u64;
+        self.pending.clear();
+        // A huge value is not to be paid for by all that follow.
+        self.pending.shrink_to(16 * PIECE);
+        Ok(())
+    }
+}
