@@ -16,12 +16,14 @@ use crate::exit::{Exit, Failure, message};
 use crate::pooled::PoolArgs;
 use crate::prewarm::PrewarmArgs;
 use crate::sum::SumArgs;
+use crate::tables::TablesArgs;
 
 const EXAMPLES: &str = "\
 Examples:
   trunkline inspect control -D /var/lib/postgresql/18/main   what the control file says
   trunkline inspect page base/5/1259                         the first page of a relation file
   trunkline inspect page --json base/5/1259.1 131072         a page by its block number, as JSON
+  trunkline tables -D DIR -d bench                           the tables of a database
   trunkline demo                                             what this machine makes of each method
   trunkline prewarm -D DIR 5/16384 --shared-buffers 1GB      a table into a pool: what fits, how fast
   trunkline verify -D /backup/main --io-method io_uring      every page of a stopped cluster
@@ -53,6 +55,13 @@ pub(crate) enum Command {
     Inspect(Subject),
     /// Reads every page of a data directory and checks it, as pg_checksums --check does, and more.
     Verify {
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// Lists the databases of a stopped cluster, or the tables of one, from its files alone.
+    Tables {
+        #[command(flatten)]
+        args: TablesArgs,
         #[command(flatten)]
         io: IoArgs,
     },
@@ -189,6 +198,7 @@ impl Command {
         match self {
             Command::Inspect(Subject::Control { io, .. } | Subject::Page { io, .. })
             | Command::Verify { io }
+            | Command::Tables { io, .. }
             | Command::Prewarm { io, .. }
             | Command::Demo { io, .. }
             | Command::Sum { io, .. } => io,
@@ -200,7 +210,7 @@ impl Command {
             Command::Prewarm { pool, .. }
             | Command::Demo { pool, .. }
             | Command::Sum { pool, .. } => pool.shared_buffers.as_deref(),
-            Command::Inspect(_) | Command::Verify { .. } => None,
+            Command::Inspect(_) | Command::Verify { .. } | Command::Tables { .. } => None,
         }
     }
 }

@@ -11,7 +11,9 @@ use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
+use trunkline_engine::catalog::CatalogError;
 use trunkline_engine::datadir::DataDirError;
+use trunkline_engine::heap::HeapError;
 use trunkline_engine::pool::ReadError;
 use trunkline_engine::prewarm::SelectError;
 use trunkline_engine::scan::JobError;
@@ -115,10 +117,15 @@ impl From<JobError> for Failure {
 
 impl From<SumError> for Failure {
     fn from(error: SumError) -> Failure {
-        let error = match error {
-            SumError::Job(error) => return error.into(),
-            SumError::Read(error) => error,
-        };
+        match error {
+            SumError::Job(error) => error.into(),
+            SumError::Read(error) => error.into(),
+        }
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Failure {
         let failure = Failure::cannot_run(&error);
         match error {
             ReadError::Storage(
@@ -131,6 +138,24 @@ impl From<SumError> for Failure {
                 None => failure,
             },
             _ => failure,
+        }
+    }
+}
+
+impl From<CatalogError> for Failure {
+    fn from(error: CatalogError) -> Failure {
+        let exit = match error {
+            CatalogError::Directory(error) => return error.into(),
+            CatalogError::Heap(HeapError::Read(error)) => return error.into(),
+            CatalogError::Storage(error) => return ReadError::Storage(error).into(),
+            _ if error.is_usage() => Exit::Usage,
+            // The files say so, not their reading.
+            _ => Exit::Findings,
+        };
+        let failure = Failure { exit, ..Failure::cannot_run(&error) };
+        match error.hint() {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
         }
     }
 }

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod cluster;
 mod demo;
 mod exit;
 mod inspect;
@@ -18,6 +19,7 @@ mod pooled;
 mod prewarm;
 mod progress;
 mod sum;
+mod tables;
 mod verify;
 mod watch;
 
@@ -50,6 +52,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.command {
         Command::Inspect(subject) => inspect::run(&cli.global, subject),
         Command::Verify { .. } => verify::run(&cli.global, &settings),
+        Command::Tables { args, .. } => tables::run(&cli.global, &settings, args),
         Command::Prewarm { args, .. } => prewarm::run(&cli.global, &settings, args),
         Command::Sum { args, .. } => sum::run(&cli.global, &settings, args),
         Command::Demo { args, .. } => {

@@ -231,6 +231,20 @@ impl Database {
         Some(self.catalog.0.storage.relation(locator, Fork::Main))
     }
 
+    /// Nothing if a relation has files that can be read, whatever is in them.
+    ///
+    /// # Errors
+    /// [`CatalogError::NotReadable`] if it has none.
+    pub fn require_files(&self, relation: &RelationInfo) -> Result<(), CatalogError> {
+        let reason = match relation.locator {
+            Some(_) => return Ok(()),
+            None if !relation.kind.has_storage() => Unreadable::Kind(relation.kind),
+            None if relation.persistence == Persistence::Temporary => Unreadable::Temporary,
+            None => Unreadable::NoFiles,
+        };
+        Err(CatalogError::NotReadable { name: self.qualified_name(relation), reason })
+    }
+
     /// What there is to scan of a table, a materialized view or a TOAST table.
     ///
     /// # Errors
@@ -247,9 +261,7 @@ impl Database {
             let name = self.access_method(oid).map(String::from_utf8_lossy);
             return refuse(Unreadable::AccessMethod { oid, name: name.map(Into::into) });
         }
-        if relation.persistence == Persistence::Temporary {
-            return refuse(Unreadable::Temporary);
-        }
+        self.require_files(relation)?;
         match self.files(relation) {
             Some(rows) => Ok(TableFiles { rows, toast: self.toast_files(relation) }),
             None => refuse(Unreadable::NoFiles),
@@ -328,12 +340,7 @@ impl Database {
                 }
             }
         }
-        found.retain(|relation| {
-            !matches!(
-                relation.kind,
-                RelationKind::PartitionedTable | RelationKind::PartitionedIndex
-            )
-        });
+        found.retain(|relation| !relation.is_partitioned());
         found
     }
 }

@@ -16,6 +16,9 @@ const NAME_MOST: usize = 63;
 /// The most differences between a name and one that is offered instead.
 const DISTANCE_MOST: usize = 3;
 
+/// Bytes of the shortest beginning of a name that stands for it.
+const PREFIX_LEAST: usize = 3;
+
 /// Longer names are not compared.
 const COMPARED_MOST: usize = 64;
 
@@ -144,7 +147,7 @@ pub fn quoted(name: &[u8]) -> String {
 }
 
 /// Of `names`, the one that `wanted` was most likely meant to be: the one that differs least, if that
-/// is little. Letters' case is no difference.
+/// is little, or the one that begins so. Letters' case is no difference.
 pub(super) fn nearest<'n>(
     wanted: &[u8],
     names: impl IntoIterator<Item = &'n [u8]>,
@@ -153,8 +156,11 @@ pub(super) fn nearest<'n>(
     // As many as a third of it: a short name is easily near another one.
     let most = DISTANCE_MOST.min(wanted.len() / 3).max(1);
     let near = names.into_iter().filter_map(|name| {
-        let distance = distance(&wanted, &name.to_ascii_lowercase())?;
-        (distance <= most).then_some((distance, name))
+        let folded = name.to_ascii_lowercase();
+        let distance = distance(&wanted, &folded)?;
+        // The beginning of a name is as good as its whole.
+        let begins = wanted.len() >= PREFIX_LEAST && folded.starts_with(&wanted);
+        (distance <= most || begins).then_some((distance, name))
     });
     near.min().map(|(_, name)| name)
 }
@@ -241,6 +247,7 @@ mod tests {
         assert_eq!(near("pgbench_acounts").as_deref(), Some("pgbench_accounts"));
         assert_eq!(near("pgbench_teler").as_deref(), Some("pgbench_tellers"));
         assert_eq!(near("orders").as_deref(), Some("Orders"));
+        assert_eq!(near("pgbench").as_deref(), Some("pgbench_tellers"));
         assert_eq!(near("something"), None);
         assert_eq!(near(&"x".repeat(1000)), None);
         for (one, other, expected) in

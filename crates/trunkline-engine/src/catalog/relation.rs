@@ -98,6 +98,11 @@ impl RelationInfo {
     pub fn quoted_name(&self) -> String {
         quoted(&self.name)
     }
+
+    /// Whether what it holds is in its partitions.
+    pub fn is_partitioned(&self) -> bool {
+        matches!(self.kind, RelationKind::PartitionedTable | RelationKind::PartitionedIndex)
+    }
 }
 
 /// A column of a relation.

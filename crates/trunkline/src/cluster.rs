@@ -1,0 +1,92 @@
+//! The catalog of a data directory, for commands that take names.
+//!
+//! `-d DATABASE` says whose names they are. A command with a pool of its own reads the catalog
+//! through that; others through a small one that ends with what is found.
+
+use std::ffi::OsString;
+use std::mem::ManuallyDrop;
+use std::os::unix::ffi::OsStrExt;
+
+use trunkline_aio::Aio;
+use trunkline_aio::sync::Arc;
+use trunkline_engine::catalog::{Catalog, Database, RelationInfo};
+use trunkline_engine::datadir::DataDir;
+use trunkline_engine::pool::{Backend, BackendType, Policy, Pool};
+use trunkline_engine::settings::Settings;
+
+use crate::exit::Failure;
+use crate::pooled;
+
+/// Buffers of the small pool: 4 MiB, as the catalogs of most databases need.
+const BUFFERS: u32 = 512;
+
+/// Which database names are of.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DatabaseArgs {
+    /// The database that names are of.
+    #[arg(short = 'd', long, value_name = "DATABASE")]
+    pub(crate) dbname: Option<OsString>,
+}
+
+/// A catalog, and what it takes to read on.
+pub(crate) struct Cluster {
+    pub(crate) catalog: Catalog,
+    pub(crate) backend: Backend,
+    /// Not dropped: to end it is to wait for its I/O. It goes with the process.
+    _aio: ManuallyDrop<Aio>,
+}
+
+impl Cluster {
+    /// Reads it with the I/O that the settings ask for.
+    pub(crate) fn open(dir: &DataDir, settings: &Settings) -> Result<Cluster, Failure> {
+        let aio = pooled::start(settings, BUFFERS, 0)?;
+        let pool = pooled::pool(&aio, BUFFERS)?;
+        let mut backend = backend(&pool, settings)?;
+        let storage = pooled::storage(&aio, dir, settings);
+        let catalog = Catalog::open(dir, &storage, &mut backend)?;
+        Ok(Cluster { catalog, backend, _aio: aio })
+    }
+
+    /// Reads it aside, for a command whose own I/O is another matter.
+    pub(crate) fn aside(dir: &DataDir, settings: &Settings) -> Result<Cluster, Failure> {
+        let mut own = settings.clone();
+        own.set("io_method", "sync")?;
+        own.set("io_direct", "")?;
+        Self::open(dir, &own)
+    }
+
+    /// The database that the option names.
+    pub(crate) fn database(&mut self, name: &OsString) -> Result<Arc<Database>, Failure> {
+        Ok(self.catalog.database(&mut self.backend, name.as_bytes())?)
+    }
+}
+
+/// A session of a pool, with the policy that the settings ask for.
+pub(crate) fn backend(pool: &Pool, settings: &Settings) -> Result<Backend, Failure> {
+    let mut backend = pool.backend(BackendType::Client).map_err(Failure::cannot_run)?;
+    backend.set_policy(Policy {
+        zero_damaged_pages: settings.zero_damaged_pages(),
+        ignore_checksum_failure: settings.ignore_checksum_failure(),
+    });
+    Ok(backend)
+}
+
+/// The relations with files that the names lead to, each once: a partitioned table is its
+/// partitions, a partitioned index theirs.
+pub(crate) fn relations<'d>(
+    database: &'d Database,
+    names: &[OsString],
+) -> Result<Vec<&'d RelationInfo>, Failure> {
+    let mut found: Vec<&RelationInfo> = Vec::new();
+    for name in names {
+        let named = database.resolve(name.as_bytes())?;
+        let parts = if named.is_partitioned() { database.leaves(named) } else { vec![named] };
+        for relation in parts {
+            database.require_files(relation)?;
+            if !found.iter().any(|known| known.oid == relation.oid) {
+                found.push(relation);
+            }
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,329 @@
+//! `trunkline tables`: what a stopped cluster holds, as `\l+` and `\d+` of psql list it.
+//!
+//! ```text
+//!   tables -D DIR              its databases
+//!   tables -D DIR -d bench     the relations of one, but for catalogs, indexes and TOAST tables
+//!   tables -D DIR -d bench --all
+//! ```
+//! Rows are what a server last counted. Sizes are those of the files: of a table all of its forks,
+//! its TOAST table and the index of that, as `pg_table_size` counts; of anything else its own.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use trunkline_engine::catalog::{Catalog, Database, DatabaseInfo, RelationInfo};
+use trunkline_engine::datadir::{DataDir, FileEntry};
+use trunkline_engine::settings::Settings;
+use trunkline_engine::storage::RelationLocator;
+use trunkline_format::Oid;
+use trunkline_format::catalog::RelationKind;
+
+use crate::cli::Global;
+use crate::cluster::{Cluster, DatabaseArgs};
+use crate::exit::{Exit, Failure};
+use crate::output::{Table, human_bytes, print, print_json};
+use crate::verify::{self, relative};
+
+/// Options of the command.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TablesArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+
+    /// Lists catalogs, indexes, TOAST tables and composite types too.
+    #[arg(long, requires = "dbname")]
+    all: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(
+    global: &Global,
+    settings: &Settings,
+    args: &TablesArgs,
+) -> Result<Exit, Failure> {
+    let dir = verify::open(global)?;
+    let mut cluster = Cluster::open(&dir, settings)?;
+    let sizes = Sizes::of(&dir);
+    let Some(name) = &args.database.dbname else {
+        let databases = databases(&cluster.catalog, &sizes);
+        dir.recheck()?;
+        return show(global, &JsonDatabases { schema: 1, command: "tables", databases }, |all| {
+            databases_table(&all.databases)
+        });
+    };
+    let database = cluster.database(name)?;
+    let relations = relations(&database, &dir, &sizes, args.all);
+    dir.recheck()?;
+    let database = text(&database.info().name);
+    let listed = JsonRelations { schema: 1, command: "tables", database, relations };
+    show(global, &listed, |all| relations_table(&all.relations))
+}
+
+fn show<T: Serialize>(
+    global: &Global,
+    found: &T,
+    table: impl FnOnce(&T) -> Table,
+) -> Result<Exit, Failure> {
+    if global.json {
+        print_json(found)?;
+    } else {
+        print(&table(found).render())?;
+    }
+    Ok(Exit::Good)
+}
+
+/// Bytes of the files of each relation and each database.
+struct Sizes {
+    relations: BTreeMap<RelationLocator, u64>,
+    databases: BTreeMap<Oid, u64>,
+}
+
+impl Sizes {
+    fn of(dir: &DataDir) -> Sizes {
+        let mut sizes = Sizes { relations: BTreeMap::new(), databases: BTreeMap::new() };
+        for file in dir.relation_files().files {
+            let FileEntry { tablespace, database, relfilenode, bytes, .. } = file;
+            let locator = RelationLocator { tablespace, database, relfilenode };
+            *sizes.relations.entry(locator).or_default() += bytes;
+            *sizes.databases.entry(database).or_default() += bytes;
+        }
+        sizes
+    }
+
+    /// Bytes of a relation and of what holds its long values; `None` if it has no files, or if they
+    /// are not there.
+    fn of_relation(&self, database: &Database, relation: &RelationInfo) -> Option<u64> {
+        let own = |relation: &RelationInfo| self.relations.get(&relation.locator?).copied();
+        let bytes = own(relation)?;
+        let Some(toast) = database.relation(relation.toast) else { return Some(bytes) };
+        let indexes = database.indexes_of(toast.oid).iter();
+        let indexes = indexes.filter_map(|row| own(database.relation(row.index)?));
+        Some(bytes + own(toast).unwrap_or_default() + indexes.sum::<u64>())
+    }
+}
+
+#[derive(Serialize)]
+struct JsonDatabases {
+    schema: u32,
+    command: &'static str,
+    databases: Vec<DatabaseLine>,
+}
+
+#[derive(Serialize)]
+struct DatabaseLine {
+    name: String,
+    oid: u32,
+    encoding: &'static str,
+    tablespace: String,
+    bytes: u64,
+    template: bool,
+    allows_connections: bool,
+    invalid: bool,
+}
+
+fn databases(catalog: &Catalog, sizes: &Sizes) -> Vec<DatabaseLine> {
+    let line = |info: &DatabaseInfo| {
+        let tablespace = catalog.tablespaces().iter().find(|space| space.oid == info.tablespace);
+        DatabaseLine {
+            name: text(&info.name),
+            oid: info.oid.0,
+            encoding: encoding_name(info.encoding),
+            tablespace: tablespace
+                .map_or_else(|| info.tablespace.to_string(), |space| text(&space.name)),
+            bytes: sizes.databases.get(&info.oid).copied().unwrap_or_default(),
+            template: info.is_template,
+            allows_connections: info.allows_connections,
+            invalid: info.is_invalid,
+        }
+    };
+    catalog.databases().iter().map(line).collect()
+}
+
+fn databases_table(databases: &[DatabaseLine]) -> Table {
+    let mut table = Table::new(&["name", ">oid", "encoding", "tablespace", ">size", "note"]);
+    for line in databases {
+        let notes = [
+            (line.invalid, "invalid: its removal was interrupted"),
+            (line.template, "template"),
+            (!line.allows_connections, "no connections"),
+        ];
+        let notes: Vec<&str> = notes.iter().filter(|(is, _)| *is).map(|(_, note)| *note).collect();
+        table.row(vec![
+            line.name.clone(),
+            line.oid.to_string(),
+            line.encoding.to_owned(),
+            line.tablespace.clone(),
+            human_bytes(line.bytes),
+            notes.join(", "),
+        ]);
+    }
+    table
+}
+
+#[derive(Serialize)]
+struct JsonRelations {
+    schema: u32,
+    command: &'static str,
+    database: String,
+    relations: Vec<RelationLine>,
+}
+
+#[derive(Serialize)]
+struct RelationLine {
+    schema: String,
+    name: String,
+    oid: u32,
+    kind: String,
+    /// What a server last counted; nothing if it never did.
+    rows: Option<f32>,
+    /// Nothing without files.
+    bytes: Option<u64>,
+    file: Option<String>,
+    persistence: String,
+    access_method: Option<String>,
+}
+
+fn relations(database: &Database, dir: &DataDir, sizes: &Sizes, all: bool) -> Vec<RelationLine> {
+    let mut lines: Vec<RelationLine> = Vec::new();
+    for relation in database.relations() {
+        let schema = text(&database.schema_name(relation));
+        if !all && (is_internal(relation.kind) || is_system(&schema)) {
+            continue;
+        }
+        let method = database.access_method(relation.access_method);
+        lines.push(RelationLine {
+            schema,
+            name: text(&relation.name),
+            oid: relation.oid.0,
+            kind: relation.kind.to_string(),
+            rows: relation.rows.filter(|_| counts_rows(relation.kind)),
+            bytes: sizes.of_relation(database, relation),
+            file: database.files(relation).map(|files| relative(&files.path(0), dir.path())),
+            persistence: relation.persistence.to_string(),
+            access_method: method.map(text),
+        });
+    }
+    lines.sort_by(|one, other| (&one.schema, &one.name).cmp(&(&other.schema, &other.name)));
+    lines
+}
+
+/// Whether a server counts the rows, or entries, of such relations.
+fn counts_rows(kind: RelationKind) -> bool {
+    kind.is_table_like() || matches!(kind, RelationKind::Index | RelationKind::PartitionedTable)
+}
+
+/// What belongs to a table rather than being one.
+fn is_internal(kind: RelationKind) -> bool {
+    matches!(
+        kind,
+        RelationKind::Index
+            | RelationKind::PartitionedIndex
+            | RelationKind::Toast
+            | RelationKind::CompositeType
+    )
+}
+
+/// Schemas that come with every database, or belong to sessions.
+fn is_system(schema: &str) -> bool {
+    schema.starts_with("pg_") || schema == "information_schema"
+}
+
+fn relations_table(relations: &[RelationLine]) -> Table {
+    let mut table =
+        Table::new(&["schema", "name", "kind", ">rows", ">size", "file", "persistence"]);
+    for line in relations {
+        table.row(vec![
+            line.schema.clone(),
+            line.name.clone(),
+            line.kind.clone(),
+            line.rows.map(|rows| format!("{rows:.0}")).unwrap_or_default(),
+            match (line.bytes, &line.file) {
+                (Some(bytes), _) => human_bytes(bytes),
+                (None, Some(_)) => "missing".to_owned(),
+                (None, None) => String::new(),
+            },
+            line.file.clone().unwrap_or_default(),
+            line.persistence.clone(),
+        ]);
+    }
+    table
+}
+
+/// A name for people. What is not UTF-8 is shown as well as it can be.
+fn text(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+/// PostgreSQL's name of an encoding.
+fn encoding_name(encoding: i32) -> &'static str {
+    const NAMES: [&str; 35] = [
+        "SQL_ASCII",
+        "EUC_JP",
+        "EUC_CN",
+        "EUC_KR",
+        "EUC_TW",
+        "EUC_JIS_2004",
+        "UTF8",
+        "MULE_INTERNAL",
+        "LATIN1",
+        "LATIN2",
+        "LATIN3",
+        "LATIN4",
+        "LATIN5",
+        "LATIN6",
+        "LATIN7",
+        "LATIN8",
+        "LATIN9",
+        "LATIN10",
+        "WIN1256",
+        "WIN1258",
+        "WIN866",
+        "WIN874",
+        "KOI8R",
+        "WIN1251",
+        "WIN1252",
+        "ISO_8859_5",
+        "ISO_8859_6",
+        "ISO_8859_7",
+        "ISO_8859_8",
+        "WIN1250",
+        "WIN1253",
+        "WIN1254",
+        "WIN1255",
+        "WIN1257",
+        "KOI8U",
+    ];
+    usize::try_from(encoding).ok().and_then(|at| NAMES.get(at)).copied().unwrap_or("unknown")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encodings() {
+        for (number, name) in [(0, "SQL_ASCII"), (6, "UTF8"), (8, "LATIN1"), (24, "WIN1252")] {
+            assert_eq!(encoding_name(number), name);
+        }
+        for (number, name) in [(34, "KOI8U"), (35, "unknown"), (-1, "unknown")] {
+            assert_eq!(encoding_name(number), name);
+        }
+    }
+
+    #[test]
+    fn rows_that_nobody_counted_are_blank() {
+        let line = RelationLine {
+            schema: "public".into(),
+            name: "t".into(),
+            oid: 1,
+            kind: "table".into(),
+            rows: None,
+            bytes: None,
+            file: Some("base/5/1".into()),
+            persistence: "permanent".into(),
+            access_method: None,
+        };
+        let text = relations_table(&[line]).render();
+        assert!(text.contains("\npublic  t     table           missing  base/5/1"), "{text}");
+    }
+}
