@@ -17,6 +17,7 @@ use crate::pooled::PoolArgs;
 use crate::prewarm::PrewarmArgs;
 use crate::sum::SumArgs;
 use crate::tables::TablesArgs;
+use crate::verify::VerifyArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,6 +28,7 @@ Examples:
   trunkline demo                                             what this machine makes of each method
   trunkline prewarm -D DIR 5/16384 --shared-buffers 1GB      a table into a pool: what fits, how fast
   trunkline verify -D /backup/main --io-method io_uring      every page of a stopped cluster
+  trunkline verify -D DIR -d bench --deep                    a database's pages, rows and indexes
 ";
 
 const AFTER: &str = "\
@@ -53,8 +55,13 @@ pub(crate) enum Command {
     /// Shows what is in a file, decoded.
     #[command(subcommand)]
     Inspect(Subject),
-    /// Reads every page of a data directory and checks it, as pg_checksums --check does, and more.
+    /// Reads every page of a data directory and checks it, as pg_checksums --check does, and more;
+    /// on request rows and indexes too.
     Verify {
+        #[command(flatten)]
+        args: VerifyArgs,
+        #[command(flatten)]
+        pool: PoolArgs,
         #[command(flatten)]
         io: IoArgs,
     },
@@ -197,7 +204,7 @@ impl Command {
     fn io(&self) -> &IoArgs {
         match self {
             Command::Inspect(Subject::Control { io, .. } | Subject::Page { io, .. })
-            | Command::Verify { io }
+            | Command::Verify { io, .. }
             | Command::Tables { io, .. }
             | Command::Prewarm { io, .. }
             | Command::Demo { io, .. }
@@ -208,9 +215,10 @@ impl Command {
     fn shared_buffers(&self) -> Option<&str> {
         match self {
             Command::Prewarm { pool, .. }
+            | Command::Verify { pool, .. }
             | Command::Demo { pool, .. }
             | Command::Sum { pool, .. } => pool.shared_buffers.as_deref(),
-            Command::Inspect(_) | Command::Verify { .. } | Command::Tables { .. } => None,
+            Command::Inspect(_) | Command::Tables { .. } => None,
         }
     }
 }

@@ -20,6 +20,7 @@ use trunkline_engine::scan::JobError;
 use trunkline_engine::seq_scan::SumError;
 use trunkline_engine::settings::SettingError;
 use trunkline_engine::storage::StorageError;
+use trunkline_engine::verify::ContentError;
 
 /// How a command that ran ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +86,12 @@ impl Failure {
         if let Some(hint) = &self.hint {
             message("hint", hint);
         }
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.text.as_deref().unwrap_or_default())
     }
 }
 
@@ -156,6 +163,15 @@ impl From<CatalogError> for Failure {
         match error.hint() {
             Some(hint) => failure.with_hint(hint),
             None => failure,
+        }
+    }
+}
+
+impl From<ContentError> for Failure {
+    fn from(error: ContentError) -> Failure {
+        match error {
+            ContentError::Catalog(error) => error.into(),
+            ContentError::Job(error) => error.into(),
         }
     }
 }

@@ -51,7 +51,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     let settings = cli.settings()?;
     match &cli.command {
         Command::Inspect(subject) => inspect::run(&cli.global, subject),
-        Command::Verify { .. } => verify::run(&cli.global, &settings),
+        Command::Verify { args, .. } => verify::run(&cli.global, &settings, args),
         Command::Tables { args, .. } => tables::run(&cli.global, &settings, args),
         Command::Prewarm { args, .. } => prewarm::run(&cli.global, &settings, args),
         Command::Sum { args, .. } => sum::run(&cli.global, &settings, args),

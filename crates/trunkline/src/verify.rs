@@ -1,8 +1,17 @@
-//! `trunkline verify`: every page of a data directory, checked.
+//! `trunkline verify`: every page of a data directory, checked, and on request what the pages hold.
 //!
-//! Bad blocks go to standard output, one a line, then a summary that reads like the one of
+//! ```text
+//!   verify                    pages alone: what pg_checksums --check counts, and more
+//!   verify --rows --indexes   then tables and indexes, as the catalog describes them (--deep: both)
+//!   verify -d DB [NAME...]    nothing but a database, or relations of it
+//! ```
+//! What is wrong goes to standard output, one a line, then a summary that reads like the one of
 //! `pg_checksums --check`, with the same numbers.
 
+mod contents;
+mod scope;
+
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -10,41 +19,128 @@ use serde::Serialize;
 use trunkline_aio::Aio;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::datadir::{DataDir, OpenOptions};
-use trunkline_engine::scan::{End, IoSummary};
+use trunkline_engine::scan::{End, IoSummary, ReadOptions};
 use trunkline_engine::settings::Settings;
-use trunkline_engine::verify::{Options, VerifyReport, verify};
+use trunkline_engine::verify::{
+    ContentReport, Finding, Options, VerifyReport, verify, verify_files,
+};
 
 use crate::cli::Global;
+use crate::cluster::DatabaseArgs;
 use crate::exit::{Exit, Failure, message};
 use crate::instance;
 use crate::output::{human_bytes, print, print_json, rate};
+use crate::pooled;
 use crate::watch::{self, Watch};
+use contents::JsonContents;
+use scope::Scope;
+
+/// Mounts whose windows have room beside the pool.
+const MOUNTS_PLANNED: usize = 2;
+
+/// Options of the command.
+#[derive(Debug, clap::Args)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+
+    /// Tables, indexes or TOAST tables of the database; a table comes with its TOAST table and its
+    /// indexes [default: everything].
+    #[arg(value_name = "NAME", requires = "dbname")]
+    names: Vec<OsString>,
+
+    /// Checks rows too: every value by its type, long values in TOAST, the visibility map.
+    #[arg(long)]
+    rows: bool,
+
+    /// Checks B-tree indexes too: order and links of their pages, and every row against them.
+    #[arg(long)]
+    indexes: bool,
+
+    /// Checks both, rows and indexes.
+    #[arg(long)]
+    deep: bool,
+
+    /// Tables whose contents are checked at a time.
+    #[arg(long, short = 'j', value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
+    jobs: u32,
+}
+
+impl VerifyArgs {
+    fn rows(&self) -> bool {
+        self.rows || self.deep
+    }
+
+    fn indexes(&self) -> bool {
+        self.indexes || self.deep
+    }
+}
 
 /// Runs the command.
-pub(crate) fn run(global: &Global, settings: &Settings) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    global: &Global,
+    settings: &Settings,
+    args: &VerifyArgs,
+) -> Result<Exit, Failure> {
     let dir = open(global)?;
     if !dir.control().checksums() {
         message("warning", "data checksums are off in this cluster; pages are checked otherwise");
     }
-    let aio = instance::start(settings)?;
+    let scope = Scope::of(&dir, settings, &args.database, &args.names)?;
+    let deep = args.rows() || args.indexes();
+    let aio = match deep {
+        false => instance::start(settings)?,
+        true => {
+            let windows = ReadOptions::of(settings).region_bytes(MOUNTS_PLANNED);
+            pooled::start(settings, settings.shared_buffers(), windows)?
+        }
+    };
     let said = aio.method_status().fallbacks.len();
-    let watch = Arc::new(Watch::new(watch::interrupt()?, global));
+    let interrupt = watch::interrupt()?;
+    let watch = Arc::new(Watch::new(interrupt.clone(), global));
     let options = Options::of(settings);
-    let outcome = verify(&aio, &dir, options, Arc::clone(&watch) as _);
+    let outcome = match &scope {
+        None => verify(&aio, &dir, options, Arc::clone(&watch) as _),
+        Some(scope) => {
+            let files = scope.files(&dir);
+            let checksums = dir.control().checksums();
+            let done = verify_files(&aio, files, checksums, options, Arc::clone(&watch) as _);
+            done.and_then(|report| dir.recheck().map(|()| report).map_err(Into::into))
+        }
+    };
     watch.clear();
+    let mut contents = None;
+    if deep && matches!(&outcome, Ok(report) if report.end == End::Complete) {
+        let watch = Arc::new(Watch::new(interrupt, global));
+        let only = scope.map(|scope| scope.only);
+        let checked = contents::verify(&aio, &dir, settings, args, only, Arc::clone(&watch) as _);
+        watch.clear();
+        contents = Some(checked);
+    }
     instance::report_fallbacks(&aio.method_status().fallbacks[said..]);
     let report = outcome?;
+    let contents = contents.transpose()?;
     let root = dir.path();
     for note in &report.notes {
         message("note", format_args!("{}: {}", relative(&note.path, root), note.kind));
     }
-    if global.json {
-        print_json(&Json::new(&report, root, &aio, settings))?;
-    } else {
-        print(&text(&report, root, &aio, settings))?;
+    for skipped in contents.iter().flat_map(|contents| &contents.skipped) {
+        message("note", format_args!("{}: {}", skipped.relation, skipped.reason));
     }
-    let exit = if report.findings_total() == 0 { Exit::Good } else { Exit::Findings };
-    Ok(watch::ended(report.end, exit))
+    if global.json {
+        print_json(&Json::new(&report, contents.as_ref(), root, &aio, settings))?;
+    } else {
+        let mut text = text(&report, root, &aio, settings);
+        if let Some(contents) = &contents {
+            text.push_str(&contents::text(contents, root));
+        }
+        print(&text)?;
+    }
+    let more = contents.as_ref().map_or(0, |contents| contents.findings_total);
+    let exit = if report.findings_total() + more == 0 { Exit::Good } else { Exit::Findings };
+    let end = contents.as_ref().map_or(report.end, |contents| contents.end);
+    Ok(watch::ended(end, exit))
 }
 
 /// Opens the data directory that the options name, with its warnings on standard error.
@@ -64,15 +160,7 @@ pub(crate) fn relative(path: &Path, root: &Path) -> String {
 
 fn text(report: &VerifyReport, root: &Path, aio: &Aio, settings: &Settings) -> String {
     let mut text = String::new();
-    for finding in &report.findings {
-        let _ = writeln!(text, "{}: {finding}", relative(&finding.path, root));
-    }
-    if report.findings_omitted() > 0 {
-        let _ = writeln!(text, "… and {} more", report.findings_omitted());
-    }
-    if !text.is_empty() {
-        text.push('\n');
-    }
+    list(&mut text, &report.findings, report.findings_omitted(), root);
     let _ = writeln!(
         text,
         "{}",
@@ -101,6 +189,22 @@ fn text(report: &VerifyReport, root: &Path, aio: &Aio, settings: &Settings) -> S
     }
     text.push_str(&io_lines(report, aio, settings));
     text
+}
+
+/// Findings, one a line, and an empty line behind them.
+fn list(text: &mut String, findings: &[Finding], omitted: u64, root: &Path) {
+    for finding in findings {
+        if let Some(relation) = &finding.relation {
+            let _ = write!(text, "{relation}: ");
+        }
+        let _ = writeln!(text, "{}: {finding}", relative(&finding.path, root));
+    }
+    if omitted > 0 {
+        let _ = writeln!(text, "… and {omitted} more");
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
 }
 
 fn io_lines(report: &VerifyReport, aio: &Aio, settings: &Settings) -> String {
@@ -147,14 +251,34 @@ struct Json {
     io_method: &'static str,
     io_direct: bool,
     io: JsonIo,
+    /// What was asked for beyond single pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contents: Option<JsonContents>,
 }
 
 #[derive(Serialize)]
 struct JsonFinding {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relation: Option<String>,
     file: String,
     block: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line_pointer: Option<u16>,
     kind: &'static str,
     text: String,
+}
+
+impl JsonFinding {
+    fn new(finding: &Finding, root: &Path) -> JsonFinding {
+        JsonFinding {
+            relation: finding.relation.as_deref().map(str::to_owned),
+            file: relative(&finding.path, root),
+            block: finding.block,
+            line_pointer: finding.item,
+            kind: finding.kind.name(),
+            text: finding.kind.to_string(),
+        }
+    }
 }
 
 /// The I/O of a job, for programs.
@@ -186,13 +310,14 @@ impl JsonIo {
 }
 
 impl Json {
-    fn new(report: &VerifyReport, root: &Path, aio: &Aio, settings: &Settings) -> Json {
-        let finding = |finding: &trunkline_engine::verify::Finding| JsonFinding {
-            file: relative(&finding.path, root),
-            block: finding.block,
-            kind: finding.kind.name(),
-            text: finding.kind.to_string(),
-        };
+    fn new(
+        report: &VerifyReport,
+        contents: Option<&ContentReport>,
+        root: &Path,
+        aio: &Aio,
+        settings: &Settings,
+    ) -> Json {
+        let finding = |finding: &Finding| JsonFinding::new(finding, root);
         Json {
             schema: 1,
             command: "verify",
@@ -212,6 +337,7 @@ impl Json {
             io_method: aio.method_status().used.name(),
             io_direct: settings.io_direct_data(),
             io: JsonIo::new(&report.io),
+            contents: contents.map(|contents| JsonContents::new(contents, root)),
         }
     }
 }

@@ -1,0 +1,121 @@
+//! The second half of `trunkline verify`: what tables and indexes hold.
+//!
+//! It runs when every page was looked at, through a pool, and its findings name relations.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+use trunkline_aio::Aio;
+use trunkline_aio::sync::Arc;
+use trunkline_engine::datadir::DataDir;
+use trunkline_engine::scan::{End, Observer};
+use trunkline_engine::settings::Settings;
+use trunkline_engine::verify::{ContentOptions, ContentReport, Only, verify_contents};
+
+use super::{JsonFinding, JsonIo, VerifyArgs, list};
+use crate::exit::Failure;
+use crate::output::{human_bytes, rate};
+use crate::pooled;
+
+/// Verifies what was asked for.
+pub(super) fn verify(
+    aio: &Aio,
+    dir: &DataDir,
+    settings: &Settings,
+    args: &VerifyArgs,
+    only: Option<Vec<Only>>,
+    observer: Arc<dyn Observer>,
+) -> Result<ContentReport, Failure> {
+    let pool = pooled::pool(aio, settings.shared_buffers())?;
+    let storage = pooled::storage(aio, dir, settings);
+    let options = ContentOptions {
+        workers: args.jobs,
+        only,
+        ..ContentOptions::of(settings, args.rows(), args.indexes())
+    };
+    Ok(verify_contents(&pool, dir, &storage, &options, observer)?)
+}
+
+fn omitted(report: &ContentReport) -> u64 {
+    report.findings_total - report.findings.len() as u64
+}
+
+/// Findings and counts.
+pub(super) fn text(report: &ContentReport, root: &Path) -> String {
+    let mut findings = String::new();
+    list(&mut findings, &report.findings, omitted(report), root);
+    let mut text = format!("\n{findings}");
+    let _ = writeln!(
+        text,
+        "{}",
+        match report.end {
+            End::Complete => "Verification of contents completed",
+            End::Cancelled | End::Abandoned =>
+                "Verification of contents interrupted; what was done until then:",
+        }
+    );
+    let lines = [
+        ("Tables", report.tables),
+        ("Visible rows", report.rows),
+        ("B-tree indexes", report.indexes),
+        ("Index entries", report.entries),
+        ("Findings", report.findings_total),
+    ];
+    for (name, value) in lines {
+        let _ = writeln!(text, "{:33}{value}", format!("{name}:"));
+    }
+    let seconds = report.elapsed.as_secs_f64();
+    let bytes_per_second = report.bytes() as f64 / seconds.max(1e-9);
+    let bytes = human_bytes(report.bytes());
+    let _ = writeln!(text, "{bytes} in {seconds:.2} s, {}", rate(bytes_per_second));
+    text
+}
+
+/// The same for programs.
+#[derive(Serialize)]
+pub(super) struct JsonContents {
+    complete: bool,
+    tables: u64,
+    rows: u64,
+    indexes: u64,
+    index_entries: u64,
+    findings: Vec<JsonFinding>,
+    findings_omitted: u64,
+    skipped: Vec<JsonSkipped>,
+    bytes: u64,
+    seconds: f64,
+    io: JsonIo,
+}
+
+#[derive(Serialize)]
+struct JsonSkipped {
+    relation: String,
+    reason: String,
+}
+
+impl JsonContents {
+    pub(super) fn new(report: &ContentReport, root: &Path) -> JsonContents {
+        let skipped = report.skipped.iter().map(|skipped| JsonSkipped {
+            relation: skipped.relation.to_string(),
+            reason: skipped.reason.clone(),
+        });
+        JsonContents {
+            complete: report.end == End::Complete,
+            tables: report.tables,
+            rows: report.rows,
+            indexes: report.indexes,
+            index_entries: report.entries,
+            findings: report
+                .findings
+                .iter()
+                .map(|finding| JsonFinding::new(finding, root))
+                .collect(),
+            findings_omitted: omitted(report),
+            skipped: skipped.collect(),
+            bytes: report.bytes(),
+            seconds: report.elapsed.as_secs_f64(),
+            io: JsonIo::new(&report.io),
+        }
+    }
+}
