@@ -226,12 +226,12 @@ impl Storage {
         Self(Arc::new(Cluster {
             root: root.to_owned(),
             layout,
-            files,
             system,
             writer,
             direct,
             number,
-            syncs: Syncs::default(),
+            syncs: Syncs::new(number, &files),
+            files,
             ends: Mutex::default(),
         }))
     }
@@ -277,6 +277,11 @@ impl Storage {
     /// The segments that were written and are not known to be durable.
     pub(crate) fn syncs(&self) -> &Syncs {
         &self.0.syncs
+    }
+
+    /// Whether nobody else has this cluster: no clone, and no relation of it.
+    pub(crate) fn is_last(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
     }
 
     /// The table that keeps the files open.

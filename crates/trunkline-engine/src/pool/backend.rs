@@ -18,11 +18,12 @@ use super::stats::{BackendType, Cell, IoKey, IoObject, Tally};
 use super::tag::Tag;
 use super::write::Writes;
 use crate::storage::Relation;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Duration;
 use trunkline_aio::clock;
 use trunkline_aio::sync::Arc;
-use trunkline_aio::{Cancelled, Class, Session, WaitRef};
+use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
+use trunkline_aio::{Cancelled, Class, Notifiers, Session, WaitRef};
 use trunkline_format::BlockNo;
 
 /// Pages found between two times that the counts become visible to others.
@@ -305,11 +306,38 @@ impl Backend {
                 let may = || Backend::may_have_buffer(&shared, writes);
                 (true, backend.session.wait_for(may).map_err(ReadError::from))
             }),
-            Ok(false) => self.wait_for_handle(Class::WriteBack).map_err(ReadError::from),
+            Ok(false) => self.timed(|backend| {
+                (true, backend.wait_for_handle_or_buffer().map_err(ReadError::from))
+            }),
             Err(error) => Err(error),
         };
         shared.hungry.remove(id);
         waited
+    }
+
+    /// Sleeps until a handle for a write could be had, or a buffer without one: with all handles at a
+    /// mount that hangs, somebody else's pin may still come free. The session is among the hungry.
+    fn wait_for_handle_or_buffer(&mut self) -> Result<(), Cancelled> {
+        let (shared, id) = (Arc::clone(&self.shared), self.session.id());
+        loop {
+            let told = Arc::new(Told {
+                told: AtomicBool::new(false),
+                session: id,
+                notifiers: shared.notifiers.clone(),
+            });
+            let waker = Waker::from(Arc::clone(&told));
+            match self.session.poll_acquire(&mut Context::from_waker(&waker), Class::WriteBack) {
+                Poll::Ready(acquired) => return acquired.map(drop),
+                Poll::Pending => {}
+            }
+            let may = || told.told.load(Ordering::SeqCst) || shared.has_unpinned();
+            let waited = self.session.wait_for(may);
+            if waited.is_err() || shared.has_unpinned() {
+                // Somebody else's turn, if there is a handle now: trying gives up the place in line.
+                drop(self.session.try_acquire(Class::WriteBack));
+                return waited;
+            }
+        }
     }
 
     /// Sleeps until a handle could be had.
@@ -457,6 +485,20 @@ impl Backend {
         if let Some((_, cell)) = &self.cell {
             cell.absorb(&mut self.tally);
         }
+    }
+}
+
+/// A waker for a session that sleeps: it was told of something, and is told again so that it sees that.
+struct Told {
+    told: AtomicBool,
+    session: u32,
+    notifiers: Notifiers,
+}
+
+impl Wake for Told {
+    fn wake(self: Arc<Self>) {
+        self.told.store(true, Ordering::SeqCst);
+        self.notifiers.notify(self.session);
     }
 }
 

@@ -106,8 +106,9 @@ impl Pool {
         self.evict_where(|other| other.same_fork(tag) && other.block() >= first)
     }
 
-    /// Empties every buffer that can be emptied now.
+    /// Empties every buffer that can be emptied now, and lets go of clusters that were closed.
     pub fn evict_all(&self) -> Evicted {
+        drop(self.shared.storages());
         self.evict_where(|_| true)
     }
 
@@ -161,10 +162,15 @@ impl Backend {
     /// write, once I/O on them has ended and nobody has them pinned.
     ///
     /// # Errors
-    /// The cluster is not for writing, the system refuses, or the session was cancelled.
+    /// The cluster is not for writing, the fork cannot be opened, or the session was cancelled: then
+    /// nothing has happened, but for pages that were read anew. Or the system refuses to cut a file off
+    /// whose pages are forgotten: [`crate::storage::StorageError::Damaged`]. The caller can try again,
+    /// and must not use the relation before that has gone well.
     pub fn truncate(&mut self, relation: &Relation, blocks: BlockNo) -> Result<(), WriteError> {
+        // Everything that can be refused without harm comes first.
+        let Some(cut) = relation.prepare_truncate(blocks)? else { return Ok(()) };
         self.invalidate(relation, blocks)?;
-        Ok(relation.truncate(blocks)?)
+        Ok(cut.run()?)
     }
 
     /// Removes a relation's fork: its pages are forgotten, and its files removed.
@@ -172,8 +178,9 @@ impl Backend {
     /// # Errors
     /// As [`Backend::truncate`].
     pub fn drop_relation(&mut self, relation: &Relation) -> Result<(), WriteError> {
+        let segments = relation.prepare_remove()?;
         self.invalidate(relation, 0)?;
-        Ok(relation.remove()?)
+        Ok(relation.remove(segments)?)
     }
 
     /// Sleeps until nobody has the buffer pinned, or it has another page.

@@ -162,9 +162,34 @@ impl Shared {
         self.writable.lock().get(&cluster).cloned()
     }
 
-    /// The clusters whose pages may be changed.
+    /// The clusters whose pages may be changed. Those that are closed, and have nothing left to write
+    /// or to sync, are let go of: the pool would keep their files open for ever.
     pub(crate) fn storages(&self) -> Vec<Storage> {
-        self.writable.lock().values().cloned().collect()
+        let (mut kept, mut closed) = (Vec::new(), Vec::new());
+        let mut writable = self.writable.lock();
+        writable.retain(|&number, storage| {
+            // Nobody gets at a page of a cluster without having the cluster, or a pin from before.
+            let over = storage.is_last() && storage.syncs().is_empty() && !self.is_in_use(number);
+            if over {
+                let (word, bit) = (usize::from(number / 64), 1 << (number % 64));
+                self.writable_bits[word].fetch_and(!bit, Ordering::SeqCst);
+            }
+            if over { &mut closed } else { &mut kept }.push(storage.clone());
+            !over
+        });
+        drop(writable);
+        // Its files are closed with the last clone, not under the lock.
+        drop(closed);
+        kept
+    }
+
+    /// Whether a page of the cluster is to be written, or somebody has one pinned.
+    fn is_in_use(&self, cluster: u16) -> bool {
+        self.buffers.iter().any(|descriptor| {
+            let seen = descriptor.word.load();
+            let used = seen.pins() > 0 || seen.any(flag::DIRTY | flag::IO_IN_PROGRESS);
+            used && descriptor.tag().cluster() == cluster
+        })
     }
 
     /// Makes the log durable up to a position. Nothing may be staged, and no page claimed.

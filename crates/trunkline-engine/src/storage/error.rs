@@ -64,6 +64,19 @@ pub enum StorageError {
         /// Its directory.
         path: PathBuf,
     },
+    /// A relation could not be cut off or removed after its pages had been forgotten: what was changed
+    /// in them since they were last written is lost, and the file still has what they were before. It
+    /// must not be used until cutting it off, or removing it, has gone well.
+    Damaged {
+        /// What was tried, as in "could not ... ".
+        operation: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// The first block whose changes are lost, counted over all segments.
+        block: BlockNo,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// There is no such block.
     BeyondEnd {
         /// The file that it would be in.
@@ -121,6 +134,7 @@ impl StorageError {
             | Self::Alignment { path, .. }
             | Self::TooLong { path, .. }
             | Self::ReadOnly { path }
+            | Self::Damaged { path, .. }
             | Self::BeyondEnd { path, .. } => path,
         }
     }
@@ -134,6 +148,7 @@ impl StorageError {
             Self::Io { .. } if self.is_shortage() => {
                 Some("raise the limit of open files (ulimit -n)")
             }
+            Self::Damaged { .. } => Some("try again before anybody uses the relation"),
             Self::Direct { .. } | Self::Alignment { .. } => {
                 Some("read through the cache: leave io_direct empty")
             }
@@ -184,6 +199,11 @@ impl fmt::Display for StorageError {
             Self::ReadOnly { .. } => {
                 write!(f, "\"{name}\" was opened for reading only; nothing in it is changed")
             }
+            Self::Damaged { operation, block, source, .. } => write!(
+                f,
+                "could not {operation} \"{name}\": {source}; changes from block {block} on are lost, \
+                 the relation is damaged"
+            ),
             Self::BeyondEnd { block, blocks, .. } => write!(
                 f,
                 "block {block} is beyond the end, \"{name}\": the relation has {blocks} blocks, \
@@ -196,7 +216,7 @@ impl fmt::Display for StorageError {
 impl std::error::Error for StorageError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Io { source, .. } => Some(source),
+            Self::Io { source, .. } | Self::Damaged { source, .. } => Some(source),
             _ => None,
         }
     }

@@ -101,8 +101,8 @@ impl Relation {
             let path = self.path(segment);
             return Err(StorageError::BeyondEnd { path, block, blocks: BlockNo::MAX });
         }
-        let file =
-            self.storage.files().get(self.key(segment), || self.open(self.path(segment), block))?;
+        let open = || self.open_or_make_room(segment, block, false);
+        let file = self.storage.files().get(self.key(segment), open)?;
         Ok(Located { file, offset, blocks_left })
     }
 
@@ -112,7 +112,9 @@ impl Relation {
         self.storage.files().peek(&self.key(segment_of(block).0)).is_some()
     }
 
-    /// Makes the fork's first file, empty.
+    /// Makes the fork's first file, empty. A number that was removed is not to be used again before a
+    /// checkpoint has ended that began later: who writes a page looks its file up by that number first,
+    /// and may have found the old one (PostgreSQL keeps the empty file until then for the same reason).
     ///
     /// # Errors
     /// [`StorageError`]: the cluster is not for writing, the file is there already, or the system
@@ -127,7 +129,11 @@ impl Relation {
         let opened = self.storage.writer()?.open_for_writing(&path, direct, true);
         opened.map_err(|e| StorageError::opening(path.clone(), 0, direct, e))?;
         self.storage.syncs().note((self.locator, self.fork, 0));
-        self.sync_directory(&path)
+        self.sync_directory(&path).inspect_err(|_| {
+            // Whoever tries again is to find nothing. If this fails too, he is told that there is a file.
+            self.storage.syncs().forget(self.locator, Some(self.fork), 0);
+            let _ = self.storage.writer().map(|writer| writer.remove(&path));
+        })
     }
 
     fn sync_directory(&self, path: &Path) -> Result<(), StorageError> {
@@ -198,7 +204,7 @@ impl Relation {
         block: BlockNo,
     ) -> Result<File, StorageError> {
         self.storage.writer()?;
-        let open = || self.open_as(self.path(segment), block, true);
+        let open = || self.open_or_make_room(segment, block, true);
         let file = self.storage.files().get(self.key(segment), open)?;
         if block.is_multiple_of(SEGMENT_BLOCKS) {
             // Perhaps it has just been made.
@@ -216,7 +222,7 @@ impl Relation {
         if self.segment_length(before)?.is_none_or(|bytes| bytes >= full) {
             return Ok(());
         }
-        let open = || self.open_as(self.path(before), before * SEGMENT_BLOCKS, false);
+        let open = || self.open_or_make_room(before, before * SEGMENT_BLOCKS, false);
         let file = self.storage.files().get(self.key(before), open)?;
         let filled = self.storage.writer()?.truncate(&file, full);
         self.storage.syncs().note((self.locator, self.fork, before));
@@ -227,62 +233,63 @@ impl Relation {
         })
     }
 
-    /// Cuts the fork off: `blocks` are left. Nobody may use the rest any more.
+    /// Opens what is needed to cut the fork off so that `blocks` are left; `None` if there is nothing
+    /// to be cut off. Changes nothing.
     ///
     /// # Errors
-    /// [`StorageError`]; some segments may be cut off already, the last ones first.
-    pub(crate) fn truncate(&self, blocks: BlockNo) -> Result<(), StorageError> {
+    /// [`StorageError`]: the cluster is not for writing, or a segment cannot be opened.
+    pub(crate) fn prepare_truncate(&self, blocks: BlockNo) -> Result<Option<Cut>, StorageError> {
         self.storage.writer()?;
         if blocks >= self.blocks()? {
-            return Ok(());
+            return Ok(None);
         }
         let (last, offset) = segment_of(blocks);
-        let mut segment = last;
-        while self.segment_length(segment + 1)?.is_some() {
-            segment += 1;
-        }
-        for segment in (last..=segment).rev() {
+        let mut segments = Vec::new();
+        for segment in last..=LAST_SEGMENT {
             if self.segment_length(segment)?.is_none() {
-                continue;
+                break;
             }
-            let length = if segment == last { offset } else { 0 };
-            let file = self.segment_for_writing(segment, blocks)?;
-            let truncated = self.storage.writer()?.truncate(&file, length);
-            truncated.map_err(|source| StorageError::Io {
-                operation: "truncate file",
-                path: self.path(segment),
-                source,
-            })?;
-            // Old pages with right checksums must not come back after a crash.
-            self.storage.syncs().note((self.locator, self.fork, segment));
+            let open = || self.open_or_make_room(segment, blocks, false);
+            let file = self.storage.files().get(self.key(segment), open)?;
+            segments.push((segment, file, if segment == last { offset } else { 0 }));
         }
-        self.storage.0.ends.lock().remove(&(self.locator, self.fork));
-        Ok(())
+        Ok(Some(Cut { relation: self.clone(), blocks, segments }))
     }
 
-    /// Removes the fork's files. Nobody may use them any more.
+    /// How many segments there are to be removed.
     ///
     /// # Errors
-    /// [`StorageError`]; some segments may be gone, the last ones first.
-    pub(crate) fn remove(&self) -> Result<(), StorageError> {
+    /// [`StorageError`]: the cluster is not for writing, or cannot be looked at.
+    pub(crate) fn prepare_remove(&self) -> Result<u32, StorageError> {
         self.storage.writer()?;
-        self.storage.syncs().forget(self.locator, Some(self.fork), 0);
-        self.storage.0.ends.lock().remove(&(self.locator, self.fork));
         let mut segments = 0;
         while self.segment_length(segments)?.is_some() {
             segments += 1;
         }
-        self.storage.forget(self.locator);
+        Ok(segments)
+    }
+
+    /// Removes the fork's files, so many. Nobody may use them any more.
+    ///
+    /// # Errors
+    /// [`StorageError::Damaged`]; some segments may be gone, the last ones first.
+    pub(crate) fn remove(&self, segments: u32) -> Result<(), StorageError> {
+        let writer = self.storage.writer()?;
+        self.storage.syncs().forget(self.locator, Some(self.fork), 0);
+        self.storage.0.ends.lock().remove(&(self.locator, self.fork));
+        let mut removed = Ok(());
         for segment in (0..segments).rev() {
             let path = self.path(segment);
-            let removed = self.storage.writer()?.remove(&path);
-            removed.map_err(|source| StorageError::Io {
-                operation: "remove file",
-                path,
-                source,
-            })?;
+            if let Err(source) = writer.remove(&path) {
+                removed =
+                    Err(StorageError::Damaged { operation: "remove file", path, block: 0, source });
+                break;
+            }
         }
-        Ok(())
+        // Afterwards, and also if that failed: who has opened a file meanwhile has the old one, and who
+        // opens it from now on finds it gone.
+        self.storage.forget(self.locator);
+        removed
     }
 
     /// Why `block` could not be read, when a read ended before it: the file is shorter than the
@@ -306,10 +313,6 @@ impl Relation {
         system.file_length(&path).map_err(|error| StorageError::examining(&path, error))
     }
 
-    fn open(&self, path: PathBuf, block: BlockNo) -> Result<File, StorageError> {
-        self.open_as(path, block, false)
-    }
-
     fn open_as(&self, path: PathBuf, block: BlockNo, create: bool) -> Result<File, StorageError> {
         let direct = self.storage.is_direct();
         let opened = match self.storage.writer() {
@@ -326,8 +329,55 @@ impl Relation {
         }
     }
 
+    /// Opens a segment; where descriptors are short, at the cost of those that are kept for a sync.
+    fn open_or_make_room(
+        &self,
+        segment: u32,
+        block: BlockNo,
+        create: bool,
+    ) -> Result<File, StorageError> {
+        match self.open_as(self.path(segment), block, create) {
+            Err(error) if error.is_shortage() && self.storage.syncs().let_files_go() => {
+                self.open_as(self.path(segment), block, create)
+            }
+            opened => opened,
+        }
+    }
+
     fn key(&self, segment: u32) -> Key {
         Key::new(self.storage.number(), self.locator, self.fork, segment)
+    }
+}
+
+/// What a fork is to be cut off to, and the open segments that it takes.
+pub(crate) struct Cut {
+    relation: Relation,
+    blocks: BlockNo,
+    /// With the length that each is to have.
+    segments: Vec<(u32, File, u64)>,
+}
+
+impl Cut {
+    /// Does it. Nobody may use the blocks that go any more.
+    ///
+    /// # Errors
+    /// [`StorageError::Damaged`]; some segments may be cut off already, the last ones first.
+    pub(crate) fn run(self) -> Result<(), StorageError> {
+        let Self { relation, blocks, segments } = self;
+        let writer = relation.storage.writer()?;
+        for (segment, file, length) in segments.into_iter().rev() {
+            let truncated = writer.truncate(&file, length);
+            // Old pages with right checksums must not come back after a crash.
+            relation.storage.syncs().note((relation.locator, relation.fork, segment));
+            truncated.map_err(|source| StorageError::Damaged {
+                operation: "truncate file",
+                path: relation.path(segment),
+                block: blocks,
+                source,
+            })?;
+        }
+        relation.storage.0.ends.lock().remove(&(relation.locator, relation.fork));
+        Ok(())
     }
 }
 

@@ -8,9 +8,16 @@
 //!   issue: in flight + 1        end: ended + 1, in flight - 1
 //!   sync:  seen = ended; fsync; synced = seen      forget if synced = ended and none in flight
 //! ```
+//! Linux tells an error of writing back to whoever syncs next, by whatever descriptor, as long as the
+//! inode is in memory; only an open descriptor makes certain that it is. So the file that was written
+//! stays open until it was synced, even if the table of open files has let go of it, as far as there
+//! are descriptors to spare.
 
 use super::RelationLocator;
+use super::table::{FileTable, Key};
 use std::collections::BTreeMap;
+use std::fmt;
+use trunkline_aio::File;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Callback, Completion, Outcome, Status};
@@ -25,6 +32,8 @@ pub(crate) struct SegmentSync {
     in_flight: AtomicU32,
     ended: AtomicU64,
     synced: AtomicU64,
+    /// Kept open, and nothing else.
+    file: Mutex<Option<File>>,
 }
 
 impl SegmentSync {
@@ -51,11 +60,22 @@ impl SegmentSync {
     }
 }
 
+/// Files that are kept open beyond the table's limit at most, as a part of that limit.
+const KEPT_PART: usize = 4;
+
 /// See the module.
-#[derive(Debug, Default)]
 pub(crate) struct Syncs {
     segments: Mutex<BTreeMap<SegmentName, Arc<SegmentSync>>>,
     failed: Arc<AtomicBool>,
+    /// Of the cluster.
+    number: u16,
+    files: Arc<FileTable>,
+}
+
+impl fmt::Debug for Syncs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Syncs({} segments)", self.segments.lock().len())
+    }
 }
 
 /// Takes note of a failed sync where it is learned: nobody else will be told of it.
@@ -75,6 +95,12 @@ impl Callback for SyncCallback {
 }
 
 impl Syncs {
+    /// Of the cluster of that number, whose files are in that table.
+    pub(super) fn new(number: u16, files: &Arc<FileTable>) -> Self {
+        let (segments, failed) = (Mutex::default(), Arc::default());
+        Self { segments, failed, number, files: Arc::clone(files) }
+    }
+
     /// For the syncs of this cluster's segments.
     pub(crate) fn callback(&self) -> SyncCallback {
         SyncCallback(Arc::clone(&self.failed))
@@ -88,9 +114,29 @@ impl Syncs {
     /// A write to a segment is about to be issued; tell the answer when it has ended.
     pub(crate) fn write_begins(&self, name: SegmentName) -> Arc<SegmentSync> {
         let mut segments = self.segments.lock();
-        let segment = segments.entry(name).or_default();
+        let segment = Arc::clone(segments.entry(name).or_default());
+        let may_keep = segments.len() <= (self.files.limit() / KEPT_PART).max(1);
         segment.in_flight.fetch_add(1, Ordering::SeqCst);
-        Arc::clone(segment)
+        drop(segments);
+        let mut file = segment.file.lock();
+        if file.is_none() && may_keep {
+            // It was found there a moment ago, to be written.
+            let (locator, fork, number) = name;
+            *file = self.files.peek(&Key::new(self.number, locator, fork, number));
+        }
+        drop(file);
+        segment
+    }
+
+    /// Lets go of the files that are kept open: descriptors are short. Whether there were any.
+    pub(super) fn let_files_go(&self) -> bool {
+        let segments: Vec<_> = self.segments.lock().values().cloned().collect();
+        segments.iter().filter(|segment| segment.file.lock().take().is_some()).count() > 0
+    }
+
+    /// Whether everything is durable.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.lock().is_empty()
     }
 
     /// Something about a segment's file was changed in another way than by a write: it was made, cut
@@ -140,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_write_under_way_at_the_sync_keeps_the_segment_on_the_list() {
-        let syncs = Syncs::default();
+        let syncs = Syncs::new(1, &Arc::new(FileTable::new(8)));
         let locator =
             RelationLocator { tablespace: Oid(1663), database: Oid(5), relfilenode: 16_384 };
         let name = (locator, Fork::Main, 0);

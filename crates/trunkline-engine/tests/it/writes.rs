@@ -150,3 +150,65 @@ fn checkpoints_while_sessions_change_pages() {
         assert!(pool.rows().iter().all(|row| row.pins == 0 && !row.dirty));
     }
 }
+
+/// The table has room for one open file; what was written stays open until it was synced all the same,
+/// and no longer.
+#[test]
+fn files_stay_open_until_they_are_synced() {
+    let aio = aio(MethodKind::Sync);
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    std::fs::create_dir_all(home.path().join("base/5")).expect("a directory");
+    let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
+    let files = Arc::new(FileTable::new(1));
+    let system = Arc::new(KernelFiles::new(&aio));
+    let storage = Storage::for_writing(home.path(), layout, files, system, false);
+    let pool = Pool::new(&aio, 64).expect("a pool");
+    let mut backend = pool.backend(BackendType::Client).expect("a session");
+    let relation = storage.relation(LOCATOR, Fork::Main);
+    let other = storage.relation(RelationLocator { relfilenode: 16_385, ..LOCATOR }, Fork::Main);
+    fill(&mut backend, &relation, 16, ExtendMethod::WriteZeros);
+    other.create().expect("creates");
+    let open = |aio: &Aio| aio.open_files();
+    assert_eq!(open(&aio), 1);
+    drop(other.locate(0).expect("opens"));
+    assert_eq!(open(&aio), 2, "the table's, and one that is to be synced");
+    let report = checkpoint(&pool, &mut backend, CheckpointOptions::default(), |_| {});
+    assert_eq!(report.expect("a checkpoint").files, 2);
+    assert_eq!(open(&aio), 1, "the table's");
+}
+
+/// A pool lets go of a cluster that is closed once there is nothing left to write, and not before.
+#[test]
+fn a_closed_cluster_is_forgotten() {
+    let aio = aio(MethodKind::Worker);
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let pool = Pool::new(&aio, 64).expect("a pool");
+    let mut backend = pool.backend(BackendType::Client).expect("a session");
+    let pin = {
+        let storage = storage(&aio, home.path(), false);
+        let relation = storage.relation(LOCATOR, Fork::Main);
+        fill(&mut backend, &relation, 16, ExtendMethod::PosixFallocate);
+        backend.read(&relation, 3).expect("a hit")
+    };
+    assert!(aio.open_files() > 0, "there is something to write");
+    let mut write = |pool: &Pool| {
+        checkpoint(pool, &mut backend, CheckpointOptions::default(), |_| {}).expect("ends").buffers
+    };
+    assert_eq!(write(&pool), 16);
+    assert_on_disk(home.path(), 16, |_| 1);
+    assert_eq!(write(&pool), 0);
+    assert!(aio.open_files() > 0, "somebody may change the page that he has");
+    {
+        let mut bytes = pin.page().try_write().expect("locks");
+        bytes.copy_from_slice(&page(3, 2));
+        bytes.mark_dirty();
+    }
+    drop(pin);
+    assert_eq!((write(&pool), write(&pool)), (1, 0));
+    assert_eq!(aio.open_files(), 0);
+    assert_on_disk(home.path(), 16, |block| if block == 3 { 2 } else { 1 });
+    pool.evict_all();
+    // Opened again it is another cluster.
+    let storage = storage(&aio, home.path(), false);
+    change(&mut backend, &storage.relation(LOCATOR, Fork::Main), 5, 3);
+}

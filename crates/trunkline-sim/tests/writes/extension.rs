@@ -1,7 +1,9 @@
 //! Making relations longer: two sessions never get the same block, segments end where they end, and
 //! what there was no room for is given back.
 
-use crate::rig::{Rig, Setup, Task, check, check_real, check_simulated, is_sound, is_version};
+use crate::rig::{
+    Call, Rig, Setup, Task, check, check_real, check_simulated, is_sound, is_version,
+};
 use std::fs;
 use std::os::unix::fs::FileExt;
 use trunkline_aio::sync::Arc;
@@ -137,14 +139,14 @@ fn no_room_in_the_midst() {
 #[test]
 fn a_file_system_that_cannot_allocate() {
     check(Setup { local: true, seeds: 3, ..Setup::default() }, |rig| {
-        rig.files.refuse_room(Some(libc::EOPNOTSUPP));
+        rig.files.refuse(Call::Allocate, libc::EOPNOTSUPP);
         let mut backend = rig.backend();
         let blocks = extend(rig, &mut backend, 0, 14, ExtendMethod::PosixFallocate);
         assert!(rig.on_disk(0).len() >= (32 + blocks.len()) * BLOCK_SIZE);
-        rig.files.refuse_room(Some(libc::EIO));
+        rig.files.refuse(Call::Allocate, libc::EIO);
         let error = backend.extend(&rig.relation(0), 14, ExtendMethod::PosixFallocate).map(drop);
         assert!(matches!(error, Err(WriteError::Storage(StorageError::Io { .. }))), "{error:?}");
-        rig.files.refuse_room(None);
+        rig.files.refuse_nothing();
         let more = extend(rig, &mut backend, 0, 14, ExtendMethod::PosixFallocate);
         assert_eq!(more[0], 32 + blocks.len() as u32);
     });

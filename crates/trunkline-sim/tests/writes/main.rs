@@ -11,6 +11,7 @@ mod rig;
 
 mod background;
 mod bulk;
+mod calls;
 mod crashes;
 mod extension;
 mod faults;

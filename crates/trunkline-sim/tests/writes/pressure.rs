@@ -1,8 +1,9 @@
 //! Sixteen and thirty-two buffers, all of them with something to write, and sessions that change pages
 //! all the time: everybody goes on, nobody is refused a pin that is guaranteed, and nothing is lost.
 
-use crate::rig::{Rig, Setup, Task, check};
+use crate::rig::{Rig, Setup, Task, check, check_simulated};
 use trunkline_aio::sync::Arc;
+use trunkline_engine::checkpoint::CheckpointOptions;
 use trunkline_engine::pool::PINS_GUARANTEED;
 
 const SESSIONS: u32 = 8;
@@ -87,5 +88,36 @@ fn with_checkpoints_and_the_background_writer() {
         }
         worker.join();
         drop(writer);
+    });
+}
+
+/// Every handle that a session could have for a write is at a mount that hangs: who needs a buffer goes
+/// on when somebody lets go of a clean one.
+#[test]
+fn a_buffer_comes_free_while_there_is_no_handle() {
+    let setup = Setup { buffers: 16, blocks: 64, handles: 8, ..Setup::default() };
+    check_simulated(setup, |rig| {
+        if !rig.is_asynchronous() {
+            return;
+        }
+        let mut backend = rig.backend();
+        let clean = backend.read(&rig.relation(0), 0).expect("reads");
+        (1..16).for_each(|block| rig.change(&mut backend, block, 1));
+        let held: Vec<_> = (1..16).map(|block| rig.hold_write(block)).collect();
+        let checkpoint = rig.spawn("checkpoint", |rig| {
+            let options = CheckpointOptions { combine: 1, ..CheckpointOptions::default() };
+            rig.checkpoint_with(&mut rig.backend(), options).expect("a checkpoint");
+        });
+        rig.wait_until("writes under way", || (1..16).any(|block| rig.is_under_io(block)));
+        rig.let_others_go();
+        let reader = rig.spawn("reader", |rig| rig.assert_reads(&mut rig.backend(), 20, 0));
+        rig.let_others_go();
+        assert!(!reader.is_done(), "there is no buffer");
+        drop(clean);
+        rig.wait_until("a page that is read meanwhile", || reader.is_done());
+        assert!(!checkpoint.is_done());
+        drop(held);
+        reader.join();
+        checkpoint.join();
     });
 }

@@ -86,18 +86,52 @@ pub(crate) struct Rig {
     folder: Option<tempfile::TempDir>,
 }
 
-/// A file system that knows the names of what it opened, and can refuse to make room.
+/// A file system that knows the names of what it opened, and can refuse what it is asked for.
 pub(crate) struct Files {
     inner: Box<dyn WritableFiles>,
     disk: Option<Arc<Disk>>,
     names: Mutex<Map<u64, PathBuf>>,
-    refuse_room: Mutex<Option<i32>>,
+    refused: Mutex<Option<(Call, i32)>>,
+}
+
+/// What a file system is asked for beside I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    Open,
+    Length,
+    Allocate,
+    Truncate,
+    Remove,
+    SyncDirectory,
+}
+
+impl Call {
+    pub(crate) const ALL: [Call; 6] = [
+        Call::Open,
+        Call::Length,
+        Call::Allocate,
+        Call::Truncate,
+        Call::Remove,
+        Call::SyncDirectory,
+    ];
 }
 
 impl Files {
-    /// Making room fails with an errno from now on, or does not.
-    pub(crate) fn refuse_room(&self, errno: Option<i32>) {
-        *self.refuse_room.lock() = errno;
+    /// A call fails with an errno from now on.
+    pub(crate) fn refuse(&self, call: Call, errno: i32) {
+        *self.refused.lock() = Some((call, errno));
+    }
+
+    /// Nothing fails any more.
+    pub(crate) fn refuse_nothing(&self) {
+        *self.refused.lock() = None;
+    }
+
+    fn asked(&self, call: Call) -> io::Result<()> {
+        match *self.refused.lock() {
+            Some((refused, errno)) if refused == call => Err(io::Error::from_raw_os_error(errno)),
+            _ => Ok(()),
+        }
     }
 
     /// What a write has written: the first block, and the bytes.
@@ -123,39 +157,44 @@ impl Files {
 
 impl FileSystem for Files {
     fn open(&self, path: &Path, direct: bool) -> io::Result<File> {
+        self.asked(Call::Open)?;
         self.note(path, self.inner.open(path, direct))
     }
 
     fn length(&self, file: &File) -> io::Result<u64> {
+        self.asked(Call::Length)?;
         self.inner.length(file)
     }
 
     fn file_length(&self, path: &Path) -> io::Result<Option<u64>> {
+        self.asked(Call::Length)?;
         self.inner.file_length(path)
     }
 }
 
 impl WritableFiles for Files {
     fn open_for_writing(&self, path: &Path, direct: bool, create: bool) -> io::Result<File> {
+        self.asked(Call::Open)?;
         self.note(path, self.inner.open_for_writing(path, direct, create))
     }
 
     fn allocate(&self, file: &File, offset: u64, length: u64) -> io::Result<()> {
-        match *self.refuse_room.lock() {
-            Some(errno) => Err(io::Error::from_raw_os_error(errno)),
-            None => self.inner.allocate(file, offset, length),
-        }
+        self.asked(Call::Allocate)?;
+        self.inner.allocate(file, offset, length)
     }
 
     fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
+        self.asked(Call::Truncate)?;
         self.inner.truncate(file, length)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        self.asked(Call::Remove)?;
         self.inner.remove(path)
     }
 
     fn sync_directory_of(&self, path: &Path) -> io::Result<()> {
+        self.asked(Call::SyncDirectory)?;
         self.inner.sync_directory_of(path)
     }
 }
@@ -272,7 +311,7 @@ impl Rig {
             inner,
             disk: bench.seed.map(|_| Arc::clone(&disk)),
             names: Mutex::default(),
-            refuse_room: Mutex::default(),
+            refused: Mutex::default(),
         });
         watch.look_at(&files);
         let root = folder.as_ref().map_or(Path::new("/sim"), |folder| folder.path());

@@ -1,0 +1,135 @@
+//! What is asked of a file system beside I/O, refused at every place where it is asked for: making a
+//! relation, making it longer, cutting it off, removing it.
+//!
+//! Either nothing has happened, or the error says that the relation is damaged; and in either case it
+//! can be tried again.
+
+use crate::rig::{Call, Rig, Setup, check, is_version};
+use trunkline_aio::sync::Arc;
+use trunkline_engine::pool::{ExtendMethod, WriteError};
+use trunkline_engine::storage::StorageError;
+
+const ERRNOS: [i32; 6] =
+    [libc::EIO, libc::ENOSPC, libc::EDQUOT, libc::EROFS, libc::EMFILE, libc::EACCES];
+
+const SETUP: Setup =
+    Setup { local: true, buffers: 64, blocks: 16, handles: 64, seeds: 1, direct: false };
+
+fn is_damaged(error: &WriteError) -> bool {
+    let damaged = matches!(error, WriteError::Storage(StorageError::Damaged { .. }));
+    assert_eq!(damaged, error.to_string().ends_with("the relation is damaged"), "{error}");
+    damaged
+}
+
+/// Runs `case` for every call and error, each beginning with all that is open forgotten, or not.
+fn each(rig: &Arc<Rig>, mut case: impl FnMut(Call, i32, bool)) {
+    for call in Call::ALL {
+        for errno in ERRNOS {
+            for open in [true, false] {
+                if !open {
+                    (0..3).for_each(|number| rig.storage.forget(rig.relation(number).locator()));
+                }
+                case(call, errno, open);
+                rig.files.refuse_nothing();
+            }
+        }
+    }
+}
+
+#[test]
+fn cutting_off() {
+    check(SETUP, |rig| {
+        let mut backend = rig.backend();
+        let relation = rig.relation(0);
+        let mut version = 0;
+        each(rig, |call, errno, _| {
+            version += 1;
+            (0..16).for_each(|block| rig.change(&mut backend, block, version));
+            rig.files.refuse(call, errno);
+            let cut = backend.truncate(&relation, 8);
+            rig.files.refuse_nothing();
+            match cut {
+                Ok(()) => {}
+                Err(error) if is_damaged(&error) => {
+                    assert!(call == Call::Truncate, "{call:?}: {error}");
+                    assert!(rig.is_dirty(0, 7) && !rig.is_dirty(0, 8));
+                    backend.truncate(&relation, 8).expect("cut off");
+                }
+                Err(error) => {
+                    assert!(matches!(call, Call::Open | Call::Length), "{call:?}: {error}");
+                    // Nothing has happened.
+                    assert!((0..16).all(|block| rig.is_dirty(0, block)));
+                    backend.truncate(&relation, 8).expect("cut off");
+                }
+            }
+            assert_eq!(relation.blocks().expect("looks"), 8);
+            rig.checkpoint(&mut backend).expect("a checkpoint");
+            assert!((0..8).all(|block| rig.is_on_disk(block, version)));
+            let more = backend.extend(&relation, 8, ExtendMethod::WriteZeros).expect("room");
+            assert_eq!(more.len(), 8);
+        });
+    });
+}
+
+#[test]
+fn removing() {
+    check(SETUP, |rig| {
+        let mut backend = rig.backend();
+        let relation = rig.relation(1);
+        each(rig, |call, errno, _| {
+            rig.create(1, 4);
+            (0..4).for_each(|block| rig.change_in(&mut backend, 1, block, 1));
+            rig.change(&mut backend, 2, 9);
+            rig.files.refuse(call, errno);
+            let dropped = backend.drop_relation(&relation);
+            rig.files.refuse_nothing();
+            if let Err(error) = dropped {
+                let expected = if is_damaged(&error) { Call::Remove } else { Call::Length };
+                assert_eq!(call, expected, "{error}");
+                assert!(rig.exists(1));
+                assert_eq!(rig.is_dirty(1, 0), call == Call::Length);
+                backend.drop_relation(&relation).expect("dropped");
+            }
+            assert!(!rig.exists(1));
+            rig.checkpoint(&mut backend).expect("nothing is left of it");
+            assert!(rig.is_on_disk(2, 9));
+        });
+    });
+}
+
+#[test]
+fn making() {
+    check(SETUP, |rig| {
+        let mut backend = rig.backend();
+        let relation = rig.relation(1);
+        each(rig, |call, errno, _| {
+            rig.files.refuse(call, errno);
+            let created = relation.create();
+            rig.files.refuse_nothing();
+            if let Err(error) = created {
+                let may = matches!(call, Call::Open | Call::Length | Call::SyncDirectory);
+                assert!(may && !rig.exists(1), "{call:?}: {error}");
+                relation.create().expect("made");
+            }
+            assert!(relation.create().is_err(), "it is there");
+            rig.files.refuse(call, errno);
+            let made = backend.extend(&relation, 10, ExtendMethod::PosixFallocate).map(drop);
+            rig.files.refuse_nothing();
+            if let Err(error) = made {
+                assert!(!matches!(call, Call::Truncate | Call::Remove), "{call:?}: {error}");
+            }
+            assert_eq!(backend.pins(), 0);
+            let pins = backend.extend(&relation, 10, ExtendMethod::PosixFallocate).expect("room");
+            pins.iter().for_each(|pin| rig.change_pinned(&mut backend, 1, pin, 5));
+            let blocks: Vec<u32> = pins.iter().map(|pin| pin.page().block()).collect();
+            drop(pins);
+            rig.checkpoint(&mut backend).expect("a checkpoint");
+            let found = rig.on_disk(1);
+            for block in blocks {
+                let at = block as usize * 8192;
+                assert!(is_version(&found[at..at + 8192], 1, block, 5), "{call:?}, {block}");
+            }
+            backend.drop_relation(&relation).expect("dropped");
+        });
+    });
+}
