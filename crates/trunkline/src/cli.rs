@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use trunkline_engine::settings::Settings;
 
+use crate::copy::CopyArgs;
 use crate::demo::DemoArgs;
 use crate::exit::{Exit, Failure, message};
 use crate::pooled::PoolArgs;
@@ -25,6 +26,7 @@ Examples:
   trunkline inspect page base/5/1259                         the first page of a relation file
   trunkline inspect page --json base/5/1259.1 131072         a page by its block number, as JSON
   trunkline tables -D DIR -d bench                           the tables of a database
+  trunkline copy -D DIR -d bench public.accounts             its rows, as COPY … TO STDOUT prints them
   trunkline demo                                             what this machine makes of each method
   trunkline prewarm -D DIR 5/16384 --shared-buffers 1GB      a table into a pool: what fits, how fast
   trunkline verify -D /backup/main --io-method io_uring      every page of a stopped cluster
@@ -60,6 +62,15 @@ pub(crate) enum Command {
     Verify {
         #[command(flatten)]
         args: VerifyArgs,
+        #[command(flatten)]
+        pool: PoolArgs,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// Prints the rows of a table as COPY … TO STDOUT does, or puts those of every table into files.
+    Copy {
+        #[command(flatten)]
+        args: Box<CopyArgs>,
         #[command(flatten)]
         pool: PoolArgs,
         #[command(flatten)]
@@ -205,6 +216,7 @@ impl Command {
         match self {
             Command::Inspect(Subject::Control { io, .. } | Subject::Page { io, .. })
             | Command::Verify { io, .. }
+            | Command::Copy { io, .. }
             | Command::Tables { io, .. }
             | Command::Prewarm { io, .. }
             | Command::Demo { io, .. }
@@ -215,6 +227,7 @@ impl Command {
     fn shared_buffers(&self) -> Option<&str> {
         match self {
             Command::Prewarm { pool, .. }
+            | Command::Copy { pool, .. }
             | Command::Verify { pool, .. }
             | Command::Demo { pool, .. }
             | Command::Sum { pool, .. } => pool.shared_buffers.as_deref(),

@@ -9,6 +9,7 @@
 
 mod cli;
 mod cluster;
+mod copy;
 mod demo;
 mod exit;
 mod inspect;
@@ -52,6 +53,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.command {
         Command::Inspect(subject) => inspect::run(&cli.global, subject),
         Command::Verify { args, .. } => verify::run(&cli.global, &settings, args),
+        Command::Copy { args, .. } => copy::run(&cli.global, &settings, args),
         Command::Tables { args, .. } => tables::run(&cli.global, &settings, args),
         Command::Prewarm { args, .. } => prewarm::run(&cli.global, &settings, args),
         Command::Sum { args, .. } => sum::run(&cli.global, &settings, args),

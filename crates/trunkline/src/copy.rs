@@ -1,0 +1,423 @@
+//! `trunkline copy`: rows of a stopped cluster as `COPY … TO STDOUT` prints them.
+//!
+//! ```text
+//!   copy -D DIR -d DB s1.t                    all visible rows in physical order
+//!   copy -D DIR -d DB s1.t --ctid --columns id,name --format csv
+//!   copy -D DIR -d DB s1.t --rows all         every row version, and what became of it
+//!   copy -D DIR -d DB --all -o OUT            every table into a file, goes on where it was ended
+//! ```
+//! A partitioned table is its partitions, and a parent has its children's rows too, unless `--only`
+//! says otherwise. A row that cannot be read ends the copy with its place; with `--keep-going` it is
+//! left out and named at the end.
+
+mod config;
+mod files;
+mod text;
+mod zone;
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde::Serialize;
+use trunkline_aio::sync::{Arc, thread};
+use trunkline_engine::catalog::{Catalog, Database, QualifiedName, RelationInfo};
+use trunkline_engine::copy::{
+    CopyError, CopyOptions, CopyReport, Extras, Format, Outputs, Plan, PlanError, Task,
+    column_names, copy,
+};
+use trunkline_engine::datadir::DataDir;
+use trunkline_engine::heap::RowFilter;
+use trunkline_engine::pool::Backend;
+use trunkline_engine::scan::End;
+use trunkline_engine::settings::Settings;
+use trunkline_format::catalog::RelationKind;
+
+use crate::cli::Global;
+use crate::cluster::{self, DatabaseArgs};
+use crate::exit::{Exit, Failure, message};
+use crate::instance;
+use crate::output::{human_bytes, print, print_json, rate};
+use crate::pooled::{self, JsonStreams};
+use crate::verify::{self, JsonIo};
+use crate::watch::{self, Watch};
+use files::{Files, Stdout};
+use text::{FormatArg, TextArgs};
+
+/// Which row versions are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RowsArg {
+    /// Those that a query sees.
+    Visible,
+    /// All that are there, with xmin, xmax and their state.
+    All,
+}
+
+/// Options of the command.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CopyArgs {
+    /// The table, materialized view or catalog: SCHEMA.TABLE, or DATABASE.SCHEMA.TABLE.
+    #[arg(value_name = "TABLE", required_unless_present = "all", conflicts_with = "all")]
+    table: Option<OsString>,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
+
+    /// Every table of the database but for the system's, each into a file of the directory that -o
+    /// names. Files that are there already are not made again.
+    #[arg(long, requires = "output", conflicts_with = "columns")]
+    all: bool,
+
+    /// The file to write instead of standard output, or the directory of --all.
+    #[arg(short = 'o', long, value_name = "PATH")]
+    output: Option<PathBuf>,
+
+    /// Puts each row's place first, as (block,line pointer).
+    #[arg(long)]
+    ctid: bool,
+
+    /// The columns to print, in this order [default: all that are stored].
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    columns: Vec<OsString>,
+
+    /// How rows become bytes.
+    #[arg(long, value_enum, default_value = "text")]
+    format: FormatArg,
+
+    /// Prints the names of the columns first.
+    #[arg(long)]
+    header: bool,
+
+    /// Leaves out the rows of partitions and children.
+    #[arg(long, conflicts_with = "all")]
+    only: bool,
+
+    /// Which row versions: visible ones, or all of them with xmin, xmax and state.
+    #[arg(long, value_enum, default_value = "visible")]
+    rows: RowsArg,
+
+    /// Leaves out what is damaged and says so at the end.
+    #[arg(long)]
+    keep_going: bool,
+
+    /// Tables that --all copies at once [default: as many as there are processors].
+    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    jobs: Option<u32>,
+
+    #[command(flatten)]
+    text: TextArgs,
+}
+
+/// What there is to do, and how it ended that could not be planned.
+struct Chosen {
+    tasks: Vec<Task>,
+    outputs: Arc<dyn Outputs>,
+    /// Tables that are there already.
+    present: usize,
+    exit: Exit,
+}
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, settings: &Settings, args: &CopyArgs) -> Result<Exit, Failure> {
+    let dir = verify::open(global)?;
+    if let Some(path) = &args.output
+        && files::is_inside(path, dir.path())
+    {
+        let text = format!("\"{}\" is inside of the data directory", path.display());
+        return Err(Failure::usage(text).with_hint("nothing is ever written there"));
+    }
+    let buffers = settings.shared_buffers();
+    let aio = pooled::start(settings, buffers, 0)?;
+    let pool = pooled::pool(&aio, buffers)?;
+    let said = aio.method_status().fallbacks.len();
+    let interrupt = watch::interrupt()?;
+    let mut backend = cluster::backend(&pool, settings)?;
+    let storage = pooled::storage(&aio, &dir, settings);
+    let catalog = Catalog::open(&dir, &storage, &mut backend)?;
+    let database = catalog.database(&mut backend, &database_name(args)?)?;
+    let chosen = choose(args, &dir, &database, &mut backend)?;
+    drop(backend);
+    let plans: Vec<&Plan> = chosen.tasks.iter().flat_map(|task| &task.plans).collect();
+    let major = dir.control().version.major();
+    let text = text::settings(&args.text, dir.path(), major, &plans)?;
+    let options = options(args, settings, text);
+    let watch = Arc::new(Watch::new(interrupt, global));
+    let Chosen { tasks, outputs, present, exit } = chosen;
+    let observer = Arc::clone(&watch) as _;
+    let outcome = copy(&pool, &database, tasks, outputs, options, observer);
+    watch.clear();
+    instance::report_fallbacks(&aio.method_status().fallbacks[said..]);
+    let report = outcome.map_err(|error| failure(error, args))?;
+    dir.recheck()?;
+    report_findings(&report);
+    pooled::report_warnings(&report.warnings, report.warnings_lost);
+    let method = aio.method_status().used.name();
+    let shown = Shown { report: &report, method, direct: settings.io_direct_data(), present };
+    if args.output.is_some() && global.json {
+        print_json(&shown.json())?;
+    } else if args.output.is_some() {
+        print(&shown.text())?;
+    }
+    let exit = if report.findings_total == 0 { exit } else { Exit::Findings };
+    Ok(watch::ended(report.end, exit))
+}
+
+fn options(
+    args: &CopyArgs,
+    settings: &Settings,
+    text: trunkline_engine::copy::TextSettings,
+) -> CopyOptions {
+    let all = args.rows == RowsArg::All;
+    let threads = || u32::try_from(thread::available_parallelism()).unwrap_or(1);
+    CopyOptions {
+        format: match args.format {
+            FormatArg::Text => Format::Text,
+            FormatArg::Csv => Format::Csv,
+        },
+        header: args.header,
+        extras: Extras { ctid: args.ctid, state: all },
+        rows: if all { RowFilter::All } else { RowFilter::Visible },
+        keep_going: args.keep_going,
+        threads: if args.all { args.jobs.unwrap_or_else(threads) } else { 1 },
+        ..CopyOptions::of(settings, text)
+    }
+}
+
+/// The database that `-d` or the table's name names.
+fn database_name(args: &CopyArgs) -> Result<Vec<u8>, Failure> {
+    if let Some(name) = &args.database.dbname {
+        return Ok(files::bytes(name).to_vec());
+    }
+    let table = args.table.as_deref().map(files::bytes).unwrap_or_default();
+    let name = QualifiedName::parse(table).ok().and_then(|name| name.database);
+    name.ok_or_else(|| {
+        Failure::usage("no database given").with_hint("use -d DATABASE, or DATABASE.SCHEMA.TABLE")
+    })
+}
+
+/// The tables to copy, and where to.
+fn choose(
+    args: &CopyArgs,
+    dir: &DataDir,
+    database: &Database,
+    backend: &mut Backend,
+) -> Result<Chosen, Failure> {
+    if let Some(directory) = args.output.as_deref().filter(|_| args.all) {
+        return choose_all(args, directory, dir, database, backend);
+    }
+    let name = args.table.as_deref().map(files::bytes).unwrap_or_default();
+    let relation = database.resolve(name)?;
+    let wanted: Result<Vec<_>, _> = args.columns.iter().map(column_name).collect();
+    let (names, left_out) = column_names(database, relation, &wanted?).map_err(refused)?;
+    warn_of_virtual(database, relation, &left_out);
+    let tables = match args.only {
+        true => vec![relation],
+        false => database.leaves(relation),
+    };
+    let mut plans = Vec::new();
+    // A partitioned table has no rows of its own.
+    for table in tables.into_iter().filter(|table| !table.is_partitioned()) {
+        plans.push(Plan::new(database, backend, table, &names).map_err(refused)?);
+    }
+    let outputs: Arc<dyn Outputs> = match &args.output {
+        Some(path) => Arc::new(Files(vec![path.clone()])),
+        None => Arc::new(Stdout),
+    };
+    Ok(Chosen { tasks: vec![Task { plans }], outputs, present: 0, exit: Exit::Good })
+}
+
+/// Every table that has rows, each by itself, but for those whose files are there.
+fn choose_all(
+    args: &CopyArgs,
+    directory: &Path,
+    dir: &DataDir,
+    database: &Database,
+    backend: &mut Backend,
+) -> Result<Chosen, Failure> {
+    let failed = |error: io::Error| {
+        Failure::cannot_run(format_args!("\"{}\": {error}", directory.display()))
+    };
+    if !files::directory(directory, &manifest(args, dir, database)).map_err(failed)? {
+        let text = format!("\"{}\" has copies of something else", directory.display());
+        let hint = "another cluster, database or other options: use another directory";
+        return Err(Failure::usage(text).with_hint(hint));
+    }
+    let extension = match args.format {
+        FormatArg::Text => "copy",
+        FormatArg::Csv => "csv",
+    };
+    let (mut tasks, mut paths, mut present, mut exit) = (Vec::new(), Vec::new(), 0, Exit::Good);
+    for table in database.relations() {
+        let schema = database.schema_name(table);
+        let has_rows = matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView);
+        let is_system = schema.starts_with(b"pg_") || schema == b"information_schema";
+        if !has_rows || is_system {
+            continue;
+        }
+        let path = directory.join(files::file_name(&schema, &table.name, extension));
+        if path.try_exists().map_err(failed)? {
+            present += 1;
+            continue;
+        }
+        let planned = column_names(database, table, &[]).and_then(|(names, left_out)| {
+            warn_of_virtual(database, table, &left_out);
+            Plan::new(database, backend, table, &names)
+        });
+        match planned {
+            Ok(plan) => {
+                tasks.push(Task { plans: vec![plan] });
+                paths.push(path);
+            }
+            // The others can be had.
+            Err(error) => {
+                refused(error).report();
+                exit = Exit::Findings;
+            }
+        }
+    }
+    Ok(Chosen { tasks, outputs: Arc::new(Files(paths)), present, exit })
+}
+
+/// What a directory has copies of. The cluster may have run in between: its checkpoint tells.
+fn manifest(args: &CopyArgs, dir: &DataDir, database: &Database) -> String {
+    let control = dir.control();
+    let database = String::from_utf8_lossy(&database.info().name);
+    let CopyArgs { ctid, header, format, rows, text, .. } = args;
+    format!(
+        "system identifier {}\ncheckpoint {}\ndatabase {database}\nctid {ctid}, header {header}, \
+         format {format:?}, rows {rows:?}\n{text:?}\n",
+        control.system_identifier, control.checkpoint.redo,
+    )
+}
+
+/// A column's name as it was written.
+fn column_name(text: &OsString) -> Result<Vec<u8>, Failure> {
+    match QualifiedName::parse(files::bytes(text)) {
+        Ok(QualifiedName { database: None, schema: None, relation }) => Ok(relation),
+        _ => Err(Failure::usage(format_args!("invalid name of a column: {}", text.display()))),
+    }
+}
+
+/// Says what a table has that its files do not.
+fn warn_of_virtual(database: &Database, table: &RelationInfo, left_out: &[Vec<u8>]) {
+    for name in left_out {
+        let (name, table) = (String::from_utf8_lossy(name), database.qualified_name(table));
+        let text = "is virtual: it is not stored, and left out";
+        message("warning", format_args!("column \"{name}\" of relation {table} {text}"));
+    }
+}
+
+fn refused(error: PlanError) -> Failure {
+    let hint = error.hint();
+    let failure = match error {
+        PlanError::Catalog(error) => return error.into(),
+        other => Failure::usage(other),
+    };
+    match hint {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
+}
+
+fn failure(error: CopyError, args: &CopyArgs) -> Failure {
+    match error {
+        CopyError::Output { source, .. } if args.output.is_none() => Failure::output(&source),
+        CopyError::Output { .. } => Failure::cannot_run(error),
+        CopyError::Job(error) => error.into(),
+        CopyError::Finding { .. } => {
+            let mut failure = Failure::cannot_run(&error);
+            failure.exit = Exit::Findings;
+            failure.with_hint("--keep-going leaves out what is damaged and goes on")
+        }
+    }
+}
+
+fn report_findings(report: &CopyReport) {
+    for (table, finding) in &report.findings {
+        message("warning", format_args!("{table}: {finding}"));
+    }
+    let omitted = report.findings_total - report.findings.len() as u64;
+    if omitted > 0 {
+        message("warning", format_args!("… and {omitted} more"));
+    }
+}
+
+struct Shown<'r> {
+    report: &'r CopyReport,
+    method: &'static str,
+    direct: bool,
+    present: usize,
+}
+
+impl Shown<'_> {
+    fn text(&self) -> String {
+        let report = self.report;
+        let mut text = String::new();
+        let lines = [
+            ("Outputs", report.tasks.to_string()),
+            ("There already", self.present.to_string()),
+            ("Rows", report.rows.to_string()),
+            ("Left out", report.findings_total.to_string()),
+        ];
+        for (name, value) in lines {
+            let _ = writeln!(text, "{:15}{value}", format!("{name}:"));
+        }
+        let seconds = report.elapsed.as_secs_f64();
+        let bytes = report.blocks * 8192;
+        let _ = writeln!(
+            text,
+            "{} of tables to {} of rows in {seconds:.2} s, {}, {} {}",
+            human_bytes(bytes),
+            human_bytes(report.bytes),
+            rate(bytes as f64 / seconds.max(1e-9)),
+            self.method,
+            if self.direct { "direct" } else { "buffered" },
+        );
+        text.push_str(&pooled::stream_lines(&report.streams));
+        text
+    }
+
+    fn json(&self) -> impl Serialize + use<> {
+        let report = self.report;
+        Json {
+            schema: 1,
+            command: "copy",
+            complete: report.end == End::Complete,
+            outputs: report.tasks,
+            present: self.present,
+            rows: report.rows,
+            bytes: report.bytes,
+            blocks: report.blocks,
+            findings: report.findings_total,
+            warnings: report.warnings.len() as u64 + report.warnings_lost,
+            seconds: report.elapsed.as_secs_f64(),
+            io_method: self.method,
+            io_direct: self.direct,
+            streams: JsonStreams::new(&report.streams),
+            toast_streams: JsonStreams::new(&report.toast_streams),
+            io: JsonIo::new(&report.io),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Json {
+    schema: u32,
+    command: &'static str,
+    complete: bool,
+    outputs: usize,
+    present: usize,
+    rows: u64,
+    bytes: u64,
+    blocks: u64,
+    findings: u64,
+    warnings: u64,
+    seconds: f64,
+    io_method: &'static str,
+    io_direct: bool,
+    streams: JsonStreams,
+    toast_streams: JsonStreams,
+    io: JsonIo,
+}
