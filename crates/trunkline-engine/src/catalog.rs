@@ -49,6 +49,7 @@ mod load;
 mod lookups;
 mod name;
 mod objects;
+mod place;
 mod relation;
 mod resolve;
 
@@ -67,6 +68,7 @@ use crate::transactions::Transactions;
 pub use self::database::{Database, TableFiles};
 pub use self::error::{CatalogError, Unreadable};
 pub use self::name::{NameProblem, QualifiedName, quoted};
+pub use self::place::{Place, first_file};
 pub use self::relation::{
     BTREE_METHOD, ColumnInfo, DatabaseInfo, HEAP_METHOD, RelationInfo, SchemaInfo, TablespaceInfo,
 };

@@ -30,6 +30,7 @@ mod findings;
 mod pages;
 mod problem;
 mod report;
+mod scope;
 mod structure;
 mod table;
 mod target;
@@ -40,6 +41,7 @@ pub use contents::{
 pub use findings::{Finding, FindingKind};
 pub use problem::{ContentProblem, LinkProblem, Nowhere};
 pub use report::VerifyReport;
+pub use scope::Scope;
 
 use trunkline_aio::Aio;
 use trunkline_aio::sync::Arc;
@@ -80,6 +82,20 @@ pub fn verify(
     options: Options,
     observer: Arc<dyn Observer>,
 ) -> Result<VerifyReport, JobError> {
+    verify_scope(aio, dir, Scope::Everything, options, observer)
+}
+
+/// Verifies the relation files of a scope.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_scope(
+    aio: &Aio,
+    dir: &DataDir,
+    scope: Scope,
+    options: Options,
+    observer: Arc<dyn Observer>,
+) -> Result<VerifyReport, JobError> {
     let findings = Arc::new(Findings::new(options.findings_listed));
     let checksums = dir.control().checksums();
     let pages = Arc::new(Pages::new(checksums, Arc::clone(&findings)));
@@ -87,7 +103,8 @@ pub fn verify(
     let (dir, all) = (dir.clone(), Arc::clone(&findings));
     let version = dir.control().data_checksum_version;
     let outline = job.run(move |job| {
-        let list = dir.relation_files();
+        let mut list = dir.relation_files();
+        scope.narrow(&dir, &mut list);
         all.listed(list.problems);
         all.scan(&list.files);
         job.read_all(list.files, || Ok(dir.recheck()?))

@@ -3,18 +3,23 @@
 //! `-d DATABASE` says whose names they are. A command with a pool of its own reads the catalog
 //! through that; others through a small one that ends with what is found.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use trunkline_aio::Aio;
 use trunkline_aio::sync::Arc;
-use trunkline_engine::catalog::{Catalog, Database, RelationInfo};
+use trunkline_engine::catalog::{Catalog, Database, Place, RelationInfo};
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::pool::{Backend, BackendType, Policy, Pool};
 use trunkline_engine::settings::Settings;
+use trunkline_engine::storage::RelationLocator;
+use trunkline_format::Oid;
+use trunkline_format::relmap::RELATION_MAP_NAME;
 
-use crate::exit::Failure;
+use crate::exit::{Failure, message};
 use crate::pooled;
 
 /// Buffers of the small pool: 4 MiB, as the catalogs of most databases need.
@@ -61,6 +66,76 @@ impl Cluster {
     }
 }
 
+/// What files are of, by name, as far as the catalogs can be read.
+pub(crate) struct FileNames {
+    cluster: Cluster,
+    root: PathBuf,
+    known: BTreeMap<RelationLocator, Option<Arc<str>>>,
+    /// What could not be read, and has been said.
+    unread: BTreeSet<Oid>,
+}
+
+impl FileNames {
+    /// Of a directory whose files may be damaged: `None` if its catalog is not to be read, which is
+    /// said on standard error, unless there is none at all.
+    pub(crate) fn of(dir: &DataDir, settings: &Settings) -> Option<FileNames> {
+        if !dir.path().join("global").join(RELATION_MAP_NAME).exists() {
+            return None;
+        }
+        match Cluster::aside(dir, settings) {
+            Ok(cluster) => {
+                let (known, unread) = (BTreeMap::new(), BTreeSet::new());
+                Some(FileNames { cluster, root: dir.path().to_owned(), known, unread })
+            }
+            Err(failure) => {
+                message("warning", format_args!("relations cannot be named: {failure}"));
+                None
+            }
+        }
+    }
+
+    /// Database, schema and relation of a file.
+    pub(crate) fn name(&mut self, path: &Path) -> Option<Arc<str>> {
+        let locator = Place::of(&self.root, path)?.locator()?;
+        if let Some(known) = self.known.get(&locator) {
+            return known.clone();
+        }
+        let found = self.look_up(locator);
+        self.known.insert(locator, found.clone());
+        found
+    }
+
+    fn look_up(&mut self, locator: RelationLocator) -> Option<Arc<str>> {
+        // Every database knows those that all share.
+        let shared = locator.database == Oid(0);
+        let databases = self.cluster.catalog.databases().iter();
+        let candidates: Vec<Oid> = databases
+            .filter(|info| info.oid == locator.database || shared && info.allows_connections)
+            .map(|info| info.oid)
+            .collect();
+        for oid in candidates {
+            if self.unread.contains(&oid) {
+                continue;
+            }
+            let Cluster { catalog, backend, .. } = &mut self.cluster;
+            match catalog.database_by_oid(backend, oid) {
+                Ok(Some(database)) => {
+                    let relation = database.relation_at(locator)?;
+                    let name = database.qualified_name(relation);
+                    let of = if shared { String::new() } else { database.quoted_name() + "." };
+                    return Some(format!("{of}{name}").into());
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    message("warning", format_args!("relations cannot be named: {error}"));
+                    self.unread.insert(oid);
+                }
+            }
+        }
+        None
+    }
+}
+
 /// A session of a pool, with the policy that the settings ask for.
 pub(crate) fn backend(pool: &Pool, settings: &Settings) -> Result<Backend, Failure> {
     let mut backend = pool.backend(BackendType::Client).map_err(Failure::cannot_run)?;
@@ -81,6 +156,10 @@ pub(crate) fn relations<'d>(
     for name in names {
         let named = database.resolve(name.as_bytes())?;
         let parts = if named.is_partitioned() { database.leaves(named) } else { vec![named] };
+        if parts.is_empty() {
+            let text = format!("{} has no partitions", database.qualified_name(named));
+            return Err(Failure::usage(text));
+        }
         for relation in parts {
             database.require_files(relation)?;
             if !found.iter().any(|known| known.oid == relation.oid) {

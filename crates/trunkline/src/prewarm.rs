@@ -4,6 +4,7 @@
 //!   prewarm -D DIR 5/16384                        the main fork of a relation into a buffer pool
 //!   prewarm -D DIR 5/16384 --fork vm              its visibility map
 //!   prewarm -D DIR 5/16384 --first 0 --last 99    its first hundred blocks
+//!   prewarm -D DIR -d bench public.accounts       a table by its name
 //!   prewarm -D DIR base/5/16384.1 --mode read     a file into the operating system's cache
 //!   prewarm -D DIR --mode prefetch                everything there too, some time soon
 //! ```
@@ -13,15 +14,17 @@
 mod buffer;
 mod cache;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use trunkline_engine::datadir::{DataDir, Problem};
 use trunkline_engine::prewarm::{Choice, Failures, select};
 use trunkline_engine::settings::Settings;
-use trunkline_format::Fork;
+use trunkline_format::{Fork, Oid};
 
 use crate::cli::Global;
+use crate::cluster::{self, Cluster, DatabaseArgs};
 use crate::exit::{Exit, Failure, message};
 use crate::verify::{self, relative};
 
@@ -42,8 +45,14 @@ pub(crate) struct PrewarmArgs {
     /// Relations such as 5/16384 (database, file number) or 1663/5/16384 (with the tablespace), and
     /// files such as base/5/16384.1, relative to the data directory or inside it; everything if none
     /// is named.
+    ///
+    /// With -d names are those of SQL: schema.table, in capitals only within double quotes; a
+    /// partitioned table is its partitions.
     #[arg(value_name = "RELATION|FILE")]
     names: Vec<PathBuf>,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
 
     /// Where the pages go.
     #[arg(long, value_enum, default_value = "buffer")]
@@ -86,8 +95,8 @@ pub(crate) fn run(
         }
     }
     let dir = verify::open(global)?;
-    let choice =
-        Choice { names: args.names.clone(), fork: args.fork, first: args.first, last: args.last };
+    let (names, database) = chosen(settings, args, &dir)?;
+    let choice = Choice { names, database, fork: args.fork, first: args.first, last: args.last };
     let chosen = select(&dir, &choice)?;
     report_problems(&chosen.problems, &dir);
     let trouble = chosen.problems.iter().any(|problem| problem.kind.is_finding());
@@ -97,6 +106,22 @@ pub(crate) fn run(
         Mode::Read => cache::read(global, settings, &dir, &chosen.targets, otherwise),
         Mode::Prefetch => cache::prefetch(global, settings, &dir, chosen.targets, otherwise),
     }
+}
+
+/// Names that the directory's listing knows, or the database that everything is to be of.
+fn chosen(
+    settings: &Settings,
+    args: &PrewarmArgs,
+    dir: &DataDir,
+) -> Result<(Vec<PathBuf>, Option<Oid>), Failure> {
+    let Some(name) = &args.database.dbname else { return Ok((args.names.clone(), None)) };
+    let mut cluster = Cluster::aside(dir, settings)?;
+    let database = cluster.database(name)?;
+    let names: Vec<OsString> = args.names.iter().map(|name| name.clone().into()).collect();
+    let relations = cluster::relations(&database, &names)?;
+    let locators = relations.iter().filter_map(|relation| relation.locator);
+    let numbers = locators.map(|locator| PathBuf::from(locator.to_string())).collect();
+    Ok((numbers, Some(database.info().oid)))
 }
 
 fn report_problems(problems: &[Problem], dir: &DataDir) {

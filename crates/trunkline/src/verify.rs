@@ -21,9 +21,7 @@ use trunkline_aio::sync::Arc;
 use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::scan::{End, IoSummary, ReadOptions};
 use trunkline_engine::settings::Settings;
-use trunkline_engine::verify::{
-    ContentReport, Finding, Options, VerifyReport, verify, verify_files,
-};
+use trunkline_engine::verify::{ContentReport, Finding, Options, VerifyReport, verify_scope};
 
 use crate::cli::Global;
 use crate::cluster::DatabaseArgs;
@@ -33,7 +31,7 @@ use crate::output::{human_bytes, print, print_json, rate};
 use crate::pooled;
 use crate::watch::{self, Watch};
 use contents::JsonContents;
-use scope::Scope;
+use scope::{Scope, name_relations};
 
 /// Mounts whose windows have room beside the pool.
 const MOUNTS_PLANNED: usize = 2;
@@ -100,26 +98,19 @@ pub(crate) fn run(
     let interrupt = watch::interrupt()?;
     let watch = Arc::new(Watch::new(interrupt.clone(), global));
     let options = Options::of(settings);
-    let outcome = match &scope {
-        None => verify(&aio, &dir, options, Arc::clone(&watch) as _),
-        Some(scope) => {
-            let files = scope.files(&dir);
-            let checksums = dir.control().checksums();
-            let done = verify_files(&aio, files, checksums, options, Arc::clone(&watch) as _);
-            done.and_then(|report| dir.recheck().map(|()| report).map_err(Into::into))
-        }
-    };
+    let outcome = verify_scope(&aio, &dir, scope.pages, options, Arc::clone(&watch) as _);
     watch.clear();
     let mut contents = None;
     if deep && matches!(&outcome, Ok(report) if report.end == End::Complete) {
         let watch = Arc::new(Watch::new(interrupt, global));
-        let only = scope.map(|scope| scope.only);
+        let only = scope.only;
         let checked = contents::verify(&aio, &dir, settings, args, only, Arc::clone(&watch) as _);
         watch.clear();
         contents = Some(checked);
     }
     instance::report_fallbacks(&aio.method_status().fallbacks[said..]);
-    let report = outcome?;
+    let mut report = outcome?;
+    name_relations(&mut report, &dir, settings);
     let contents = contents.transpose()?;
     let root = dir.path();
     for note in &report.notes {

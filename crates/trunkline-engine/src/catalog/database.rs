@@ -164,6 +164,11 @@ impl Database {
         String::from_utf8_lossy(&self.info.name).into_owned()
     }
 
+    /// Its name as one would write it.
+    pub fn quoted_name(&self) -> String {
+        quoted(&self.info.name)
+    }
+
     /// All relations, by OID.
     pub fn relations(&self) -> &[RelationInfo] {
         &self.relations
@@ -321,6 +326,18 @@ impl Database {
             DEFAULT_COLLATION => self.info.sorts_by_bytes,
             Oid(other) => BYTEWISE.contains(&other),
         }
+    }
+
+    /// A relation with what belongs to it: of a table its indexes, its TOAST table and the index of
+    /// that.
+    pub fn parts(&self, relation: &RelationInfo) -> Vec<&RelationInfo> {
+        let tables = [relation.oid, relation.toast].into_iter();
+        let found = tables.filter_map(|oid| self.relation(oid)).flat_map(|table| {
+            let indexes = self.indexes_of(table.oid).iter();
+            let indexes = indexes.filter_map(|row| self.relation(row.index));
+            [table].into_iter().chain(indexes)
+        });
+        found.collect()
     }
 
     /// The tables whose rows are those of `relation`: itself, and all of its partitions or children

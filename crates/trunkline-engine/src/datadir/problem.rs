@@ -53,6 +53,8 @@ pub enum ProblemKind {
         /// The later segment's number.
         next: u32,
     },
+    /// It is not there, though the catalog says so.
+    Missing,
     /// Not a name that a server gives to anything here; not listed.
     UnknownName,
 }
@@ -101,6 +103,7 @@ impl fmt::Display for ProblemKind {
                 "segment has {} blocks, expected {SEGMENT_BLOCKS}, since segment {next} has blocks",
                 bytes / block_size
             ),
+            ProblemKind::Missing => f.write_str("is missing, while the catalog says that it is there"),
             ProblemKind::UnknownName => f.write_str("has a name that means nothing here; not read"),
         }
     }

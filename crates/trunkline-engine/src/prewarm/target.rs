@@ -22,6 +22,8 @@ use crate::storage::RelationLocator;
 pub struct Choice {
     /// Relations and files; everything if there are none.
     pub names: Vec<PathBuf>,
+    /// If nothing is named, only what is of this database.
+    pub database: Option<Oid>,
     /// The fork; `None` is the main fork of relations that are named, and every fork of everything.
     pub fork: Option<Fork>,
     /// The first block of each relation; 0 if not given.
@@ -194,10 +196,17 @@ pub fn select(dir: &DataDir, choice: &Choice) -> Result<Selection, SelectError> 
         if has_range {
             return Err(SelectError::RangeOfWhat);
         }
-        let wanted = |file: &FileEntry| choice.fork.is_none_or(|fork| file.fork == fork);
+        let wanted = |file: &FileEntry| {
+            choice.fork.is_none_or(|fork| file.fork == fork)
+                && choice.database.is_none_or(|database| file.database == database)
+        };
         let chosen = (0..list.files.len()).filter(|&at| wanted(&list.files[at])).collect();
         let targets = targets(&list.files, &chosen);
-        return Ok(Selection { targets, problems: list.problems });
+        let mut problems = list.problems;
+        if choice.database.is_some() {
+            problems.retain(|problem| is_about(problem, &targets));
+        }
+        return Ok(Selection { targets, problems });
     }
     let mut chosen = BTreeSet::new();
     for name in &choice.names {

@@ -5,64 +5,61 @@
 
 use std::ffi::OsString;
 
-use trunkline_engine::datadir::{DataDir, FileEntry};
+use trunkline_engine::datadir::DataDir;
+use trunkline_engine::scan::End;
 use trunkline_engine::settings::Settings;
-use trunkline_engine::storage::RelationLocator;
-use trunkline_engine::verify::Only;
+use trunkline_engine::verify::{self, Only, VerifyReport};
 use trunkline_format::Oid;
 
-use crate::cluster::{self, Cluster, DatabaseArgs};
+use crate::cluster::{self, Cluster, DatabaseArgs, FileNames};
 use crate::exit::Failure;
 
 /// A part of a cluster.
 pub(super) struct Scope {
-    /// For the contents.
-    pub(super) only: Vec<Only>,
-    database: Oid,
-    /// For the pages; `None`: all files of the database.
-    locators: Option<Vec<RelationLocator>>,
+    /// For the pages.
+    pub(super) pages: verify::Scope,
+    /// For the contents; `None`: everything.
+    pub(super) only: Option<Vec<Only>>,
 }
 
 impl Scope {
-    /// What the options name; `None`: everything.
+    /// What the options name.
     pub(super) fn of(
         dir: &DataDir,
         settings: &Settings,
         database: &DatabaseArgs,
         names: &[OsString],
-    ) -> Result<Option<Scope>, Failure> {
-        let Some(name) = &database.dbname else { return Ok(None) };
+    ) -> Result<Scope, Failure> {
+        let Some(name) = &database.dbname else {
+            return Ok(Scope { pages: verify::Scope::Everything, only: None });
+        };
         let mut cluster = Cluster::aside(dir, settings)?;
         let database = cluster.database(name)?;
         let oid = database.info().oid;
         if names.is_empty() {
             let only = vec![Only { database: oid, relation: None }];
-            return Ok(Some(Scope { only, database: oid, locators: None }));
+            return Ok(Scope { pages: verify::Scope::Database(oid), only: Some(only) });
         }
         let relations = cluster::relations(&database, names)?;
         let only = |relation: Oid| Only { database: oid, relation: Some(relation) };
-        let mut oids: Vec<Oid> = relations.iter().map(|relation| relation.oid).collect();
-        let only = oids.iter().copied().map(only).collect();
-        // First the TOAST tables, then the indexes of all.
-        oids.extend(relations.iter().map(|relation| relation.toast));
-        let tables = oids.clone();
-        let indexes = tables.iter().flat_map(|table| database.indexes_of(*table));
-        oids.extend(indexes.map(|row| row.index));
-        let locators = oids.iter().filter_map(|oid| database.relation(*oid)?.locator).collect();
-        Ok(Some(Scope { only, database: oid, locators: Some(locators) }))
+        let parts = relations.iter().flat_map(|relation| database.parts(relation));
+        let locators = parts.filter_map(|part| part.locator).collect();
+        Ok(Scope {
+            pages: verify::Scope::Relations(locators),
+            only: Some(relations.iter().map(|relation| only(relation.oid)).collect()),
+        })
     }
+}
 
-    /// Their files.
-    pub(super) fn files(&self, dir: &DataDir) -> Vec<FileEntry> {
-        let mut files = dir.relation_files().files;
-        files.retain(|file| {
-            let FileEntry { tablespace, database, relfilenode, .. } = *file;
-            let locator = RelationLocator { tablespace, database, relfilenode };
-            match &self.locators {
-                None => database == self.database,
-                Some(locators) => locators.contains(&locator),
-            }
-        });
-        files
+/// Says whose files the findings are of. Not after an interruption: somebody waits for the end, and
+/// a file system that hangs would do so again.
+pub(super) fn name_relations(report: &mut VerifyReport, dir: &DataDir, settings: &Settings) {
+    let nameless = |report: &VerifyReport| report.findings.iter().any(|it| it.relation.is_none());
+    if report.end != End::Complete || !nameless(report) {
+        return;
+    }
+    let Some(mut names) = FileNames::of(dir, settings) else { return };
+    for finding in report.findings.iter_mut().filter(|finding| finding.relation.is_none()) {
+        finding.relation = names.name(&finding.path);
     }
 }

@@ -1,0 +1,100 @@
+//! From the path of a file to the relation that it is of, and back.
+//!
+//! ```text
+//!   global/1262                             database 0, tablespace 1664
+//!   base/5/16384.1                          database 5, tablespace 1663
+//!   pg_tblspc/16766/PG_18_202506291/5/1     database 5, tablespace 16766
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use trunkline_format::segment::tablespace_directory;
+use trunkline_format::{Oid, PgVersion, RelationFile};
+
+use crate::storage::{DEFAULT_TABLESPACE, GLOBAL_TABLESPACE, RelationLocator};
+
+/// What a path in a data directory belongs to, as far as it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The tablespace.
+    pub tablespace: Oid,
+    /// The database, 0 in `global`; `None` above the directories of databases.
+    pub database: Option<Oid>,
+    /// The file number; `None` if it is no relation's file.
+    pub relfilenode: Option<u32>,
+}
+
+impl Place {
+    /// Of `path`, which begins with the data directory's path; `None` if it lies elsewhere in it.
+    pub fn of(root: &Path, path: &Path) -> Option<Self> {
+        let below = path.strip_prefix(root).ok()?;
+        let parts: Option<Vec<&str>> = below.iter().map(|part| part.to_str()).collect();
+        let parts = parts?;
+        let number = |part: &&str| part.parse().ok().map(Oid);
+        let (tablespace, database, file) = match *parts.as_slice() {
+            ["global", ref rest @ ..] => (GLOBAL_TABLESPACE, Some(Oid(0)), rest.first()),
+            ["base", ref rest @ ..] => {
+                (DEFAULT_TABLESPACE, rest.first().and_then(number), rest.get(1))
+            }
+            ["pg_tblspc", ref tablespace, ref rest @ ..] => {
+                (number(tablespace)?, rest.get(1).and_then(number), rest.get(2))
+            }
+            _ => return None,
+        };
+        let relfilenode = file.and_then(|name| RelationFile::parse(name));
+        let relfilenode = relfilenode.map(|file| file.relfilenode);
+        Some(Self { tablespace, database, relfilenode })
+    }
+
+    /// The relation, if it is one's file.
+    pub fn locator(&self) -> Option<RelationLocator> {
+        let (database, relfilenode) = (self.database?, self.relfilenode?);
+        Some(RelationLocator { tablespace: self.tablespace, database, relfilenode })
+    }
+}
+
+/// The first file of a relation.
+pub fn first_file(root: &Path, locator: RelationLocator, version: PgVersion) -> PathBuf {
+    let directory = match locator.tablespace {
+        GLOBAL_TABLESPACE => root.join("global"),
+        DEFAULT_TABLESPACE => root.join("base").join(locator.database.to_string()),
+        tablespace => root
+            .join("pg_tblspc")
+            .join(tablespace.to_string())
+            .join(tablespace_directory(version))
+            .join(locator.database.to_string()),
+    };
+    directory.join(locator.relfilenode.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_of_relations() {
+        let root = Path::new("/data");
+        for (path, tablespace, database, file) in [
+            ("global/1262", 1664, Some(0), Some(1262)),
+            ("global/1262_vm.1", 1664, Some(0), Some(1262)),
+            ("global/pg_control", 1664, Some(0), None),
+            ("base/5/16384.1", 1663, Some(5), Some(16384)),
+            ("base/5", 1663, Some(5), None),
+            ("base", 1663, None, None),
+            ("pg_tblspc/16766/PG_18_202506291/5/16767_fsm", 16766, Some(5), Some(16767)),
+            ("pg_tblspc/16766/PG_18_202506291", 16766, None, None),
+        ] {
+            let found = Place::of(root, &root.join(path)).expect(path);
+            let expected = (Oid(tablespace), database.map(Oid), file);
+            assert_eq!((found.tablespace, found.database, found.relfilenode), expected, "{path}");
+            if let Some(locator) = found.locator() {
+                let first = first_file(root, locator, PgVersion::V18);
+                let again = Place::of(root, &first).and_then(|place| place.locator());
+                assert_eq!(again, Some(locator), "{path}");
+            }
+        }
+        for path in ["/data/pg_wal/1", "/data", "/elsewhere/base/5/1", "/data/pg_tblspc/x/y"] {
+            assert_eq!(Place::of(root, Path::new(path)), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Which files are verified: all, or those of a database or of some relations.
+//! What is odd about others is none of the report's business then.
+
+use trunkline_format::{Fork, Oid};
+
+use crate::catalog::{Place, first_file};
+use crate::datadir::{DataDir, FileEntry, FileList, Problem, ProblemKind};
+use crate::storage::RelationLocator;
+
+/// See the module.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Every file of every database and tablespace.
+    #[default]
+    Everything,
+    /// The files of a database, without those that all databases share.
+    Database(Oid),
+    /// The files of these relations.
+    Relations(Vec<RelationLocator>),
+}
+
+impl Scope {
+    /// Leaves in a listing of `dir` what belongs to the scope, and notes which of its relations have
+    /// no files.
+    pub(super) fn narrow(&self, dir: &DataDir, list: &mut FileList) {
+        if *self == Self::Everything {
+            return;
+        }
+        list.files.retain(|file| self.has_relation(locator_of(file)));
+        list.problems.retain(|problem| self.has_problem(dir, problem));
+        let Self::Relations(relations) = self else { return };
+        for &relation in relations {
+            let is_main = |file: &FileEntry| file.fork == Fork::Main && file.segment == 0;
+            let there = list.files.iter().any(|file| is_main(file) && locator_of(file) == relation);
+            let path = first_file(dir.path(), relation, dir.control().version);
+            if !there && !list.problems.iter().any(|problem| problem.path == path) {
+                list.problems.push(Problem { path, kind: ProblemKind::Missing });
+            }
+        }
+    }
+
+    fn has_relation(&self, relation: RelationLocator) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Database(database) => relation.database == *database,
+            Self::Relations(relations) => relations.contains(&relation),
+        }
+    }
+
+    /// What is odd above the files is odd about all of them.
+    fn has_problem(&self, dir: &DataDir, problem: &Problem) -> bool {
+        let Some(place) = Place::of(dir.path(), &problem.path) else { return false };
+        let is_above = |tablespace: Oid, database: Oid| {
+            place.relfilenode.is_none()
+                && place.tablespace == tablespace
+                && place.database.is_none_or(|found| found == database)
+        };
+        match (self, place.locator()) {
+            (Self::Everything, _) => true,
+            (_, Some(locator)) => self.has_relation(locator),
+            (Self::Database(database), None) => {
+                place.database.is_none_or(|found| found == *database)
+            }
+            (Self::Relations(relations), None) => {
+                relations.iter().any(|relation| is_above(relation.tablespace, relation.database))
+            }
+        }
+    }
+}
+
+fn locator_of(file: &FileEntry) -> RelationLocator {
+    let FileEntry { tablespace, database, relfilenode, .. } = *file;
+    RelationLocator { tablespace, database, relfilenode }
+}
