@@ -24,7 +24,7 @@ use crate::operation::Table;
 use crate::outcome::Outcome;
 use crate::probe::{Observed, Probe};
 use crate::region::Region;
-use crate::request::{Execute, Request};
+use crate::request::{Execute, Operation, Request};
 use crate::session::SessionSlot;
 use crate::state::State;
 use crate::stats::Stats;
@@ -210,17 +210,19 @@ impl Core {
         self.execute_inline(self.token(io.index));
     }
 
-    /// Makes a STAGED write in the issuer's thread, which the mount takes as quickly as a copy, and
-    /// notes how long it took.
+    /// Carries out a STAGED write, or call to write back, in the issuer's thread, since the mount takes
+    /// writes as quickly as copies. Notes how long a write took.
     pub(crate) fn write_at_once(&self, io: WaitRef, file: &crate::File) {
         let view = &self.handles[io.index as usize].view;
-        let length = view.length.load(Ordering::Relaxed);
+        let (operation, length) = (view.operation(), view.length.load(Ordering::Relaxed));
         view.method.store(self.methods.current() as u8, Ordering::Release);
         view.flags.fetch_or(flag::SYNCHRONOUS, Ordering::Release);
         self.advance(io, State::Staged, State::Submitted);
         self.stats.at_once(self.free.in_use());
         let (started, ended) = self.execute_timed(self.token(io.index), Completer::Inline);
-        file.pace().took(length, ended.since(started), ended);
+        if operation == Operation::Writev {
+            file.pace().took(length, ended.since(started), ended);
+        }
     }
 
     /// Executes in the issuer's thread.

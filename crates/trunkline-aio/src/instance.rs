@@ -123,7 +123,8 @@ impl Builder {
     }
 
     /// Buffered writes of up to this many bytes are made by the session itself, as long as the file
-    /// system takes them at once; 0 sends every write to the method.
+    /// system takes them at once, and so are the calls to write them back; 0 sends every one to the
+    /// method.
     #[must_use]
     pub fn write_at_once_max(mut self, bytes: u32) -> Self {
         self.write_at_once_max = bytes;

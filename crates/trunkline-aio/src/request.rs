@@ -22,9 +22,7 @@ pub enum Operation {
     Fsync = 2,
     /// Make data durable, and the metadata needed to read it.
     Fdatasync = 3,
-    /// Have the system begin to write back what it has cached of a range: nothing is durable by it,
-    /// and nobody need wait for it. Handing it over spares the issuer the work, and the wait that it
-    /// is when the device has no room for more.
+    /// Have the system begin to write back what it has cached of a range: nothing is durable by it.
     BeginWriteback = 4,
 }
 

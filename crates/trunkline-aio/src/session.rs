@@ -300,13 +300,18 @@ impl Session {
             || self.cache_misses.is_multiple_of(TRY_CACHED_ONE_IN)
     }
 
-    /// Whether a write is to be made by this thread, since its mount takes it as quickly as a copy.
+    /// Whether a write is to be made by this thread, since its mount takes it as quickly as a copy; and
+    /// the call to write back what was written so.
     fn writes_at_once(&self, index: u32, file: &crate::File) -> bool {
         let view = &self.core.handles[index as usize].view;
+        let most = match view.operation() {
+            Operation::Writev => self.core.write_at_once_max,
+            Operation::BeginWriteback if self.core.write_at_once_max > 0 => u32::MAX,
+            _ => return false,
+        };
         self.may_block
-            && view.operation() == Operation::Writev
             && !file.is_direct()
-            && (1..=self.core.write_at_once_max).contains(&view.length.load(Ordering::Relaxed))
+            && (1..=most).contains(&view.length.load(Ordering::Relaxed))
             && self.core.methods.current() != MethodKind::Sync
             && file.pace().is_quick(clock::now)
     }

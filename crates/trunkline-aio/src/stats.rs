@@ -96,7 +96,8 @@ pub struct Counters {
     pub needed_now: u64,
     /// Reads that the issuer found in the page cache, without waiting and without a hop.
     pub cached: u64,
-    /// Buffered writes that the issuer made itself, since the file system takes them at once.
+    /// Buffered writes, and calls to write them back, that the issuer made itself, since the file
+    /// system takes writes at once.
     pub at_once: u64,
     /// Executions repeated after EINTR or EAGAIN.
     pub retried: u64,

@@ -7,11 +7,10 @@
 //! ```text
 //!   note: a write has ended ──▶ ranges ── enough ──▶ sorted, what is near together ──▶ I/O of their own
 //! ```
-//! Telling it is work for whoever does: little for blocks in a row, more than the writes themselves
-//! where they are scattered, each a request of its own. So the latter are handed over like any I/O, a
-//! few ranges at a time. Either way the stream waits where the device has no room, so what is in the
-//! cache and not on its way is bounded. An error is none here: the sync tells what could not be
-//! written.
+//! Telling it is an I/O of its own, made by the session where its mount takes writes at once, and else
+//! handed over, a few ranges at a time. Either way the stream waits where the device has no room, so
+//! what is in the cache and not on its way is bounded. An error is none here: the sync tells what could
+//! not be written.
 
 use trunkline_aio::{Cancelled, Class, File, Operations, Session, Status};
 use trunkline_format::BLOCK_SIZE;
@@ -25,9 +24,6 @@ const GAP_MAX: u64 = 1 << 20;
 
 /// The longest range.
 const LENGTH_MAX: u64 = 1 << 30;
-
-/// A range of more pieces than this is handed over. A hop costs as much as two or three pieces.
-const PIECES_MAX: u32 = 4;
 
 /// See the module.
 #[derive(Debug)]
@@ -104,22 +100,15 @@ impl Behind {
         while told.is_ok() && at < ranges.len() {
             let (before, after) = ranges.split_at_mut(at + 1);
             let range = &mut before[at];
-            let mut pieces = 1;
             at += 1;
             for next in after {
                 if !range.takes(next) {
                     break;
                 }
-                pieces += u32::from(next.offset > range.end);
                 range.end = range.end.max(next.end);
                 at += 1;
             }
-            if pieces > PIECES_MAX {
-                told = self.hand_over(session, range);
-            } else {
-                let length = range.end - range.offset;
-                self.begun += u64::from(range.file.begin_writeback(range.offset, length));
-            }
+            told = self.begin(session, range);
         }
         ranges.clear();
         self.ranges = ranges;
@@ -137,7 +126,7 @@ impl Behind {
         Ok(())
     }
 
-    fn hand_over(&mut self, session: &mut Session, range: &Range) -> Result<(), Cancelled> {
+    fn begin(&mut self, session: &mut Session, range: &Range) -> Result<(), Cancelled> {
         self.collect();
         if self.operations.free_slot().is_none() {
             session.wait_some(&self.operations, RANGES / 2)?;
