@@ -21,7 +21,7 @@ mod supply;
 
 pub use background_writer::{BackgroundWriter, BackgroundWriterCounts, BackgroundWriterSettings};
 pub use checkpointer::{Checkpointer, CheckpointerCounts, CheckpointerSettings};
-pub use report::{Cause, CheckpointReport};
+pub use report::{Cause, CheckpointEvent, CheckpointReport};
 
 use crate::pool::{Backend, Pool, Shared, Tag, WriteError};
 use crate::storage::{Relation, SegmentName, SegmentSync, Storage};

@@ -5,7 +5,9 @@
 //! somebody asks. Who asks is told how it ended: a request that comes while a checkpoint runs gets the
 //! next one, since the running one may have passed by what the asker has changed.
 
-use super::{Cause, CheckpointError, CheckpointOptions, CheckpointReport, checkpoint};
+use super::{
+    Cause, CheckpointError, CheckpointEvent, CheckpointOptions, CheckpointReport, checkpoint,
+};
 use crate::pool::{BackendType, Pool};
 use crate::settings::Settings;
 use std::fmt;
@@ -32,8 +34,9 @@ pub struct CheckpointerSettings {
     pub completion_target: f64,
     /// How to write.
     pub options: CheckpointOptions,
-    /// Who is told of the end of each checkpoint, also of one that failed (`log_checkpoints`).
-    pub log: Option<fn(Result<&CheckpointReport, &CheckpointError>)>,
+    /// Who is told of the beginning and the end of each checkpoint, also of one that failed
+    /// (`log_checkpoints`).
+    pub log: Option<fn(CheckpointEvent<'_>)>,
 }
 
 impl Default for CheckpointerSettings {
@@ -260,6 +263,8 @@ impl State {
             counts.num_timed += u64::from(cause == Cause::Timed);
             counts.num_requested += u64::from(cause == Cause::Requested);
         }
+        let tell = |event: CheckpointEvent<'_>| self.settings.log.iter().for_each(|log| log(event));
+        tell(CheckpointEvent::Starting(cause));
         let begun = clock::now();
         let options = CheckpointOptions { cause, ..self.settings.options };
         let ended = checkpoint(pool, backend, options, |done| {
@@ -267,9 +272,10 @@ impl State {
                 self.nap(begun, done, asked);
             }
         });
-        if let Some(log) = self.settings.log {
-            log(ended.as_ref());
-        }
+        tell(match &ended {
+            Ok(report) => CheckpointEvent::Complete(report),
+            Err(error) => CheckpointEvent::Failed(error),
+        });
         let good = ended.is_ok();
         let mut inner = self.inner.lock();
         if let Ok(report) = &ended {
