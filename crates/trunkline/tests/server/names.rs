@@ -1,0 +1,175 @@
+//! Names of real clusters on the command line: what is listed, what is refused and why.
+//! Everything that a server can make and we cannot read is refused by its name.
+
+use std::process::Command;
+
+use crate::server::{Server, Stopped, servers};
+
+/// What a name can lead to.
+const OBJECTS: &str = "
+create schema app;
+create table app.item (id int primary key, name text);
+insert into app.item select i, 'item ' || i from generate_series(1, 1000) i;
+create table app.\"Item 2\" (a int);
+create view app.items as select * from app.item;
+create type app.pair as (a int, b int);
+create sequence app.counter;
+create table app.parts (a int) partition by range (a);
+create table app.none (a int) partition by range (a);
+create table app.part partition of app.parts for values from (0) to (10);
+create foreign data wrapper wrapper;
+create server remote foreign data wrapper wrapper;
+create foreign table app.far (a int) server remote;
+create access method other type table handler heap_tableam_handler;
+create table app.others (a int) using other;
+create materialized view app.empty as select 1 with no data;
+analyze app.item;
+create database gone;
+update pg_database set datconnlimit = -2 where datname = 'gone';
+";
+
+fn run(stopped: &Stopped, args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+    command.env_remove("PGDATA").current_dir("/").args(args).arg("-D").arg(stopped.data());
+    let output = command.output().expect("runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (output.status.code().expect("exited"), text(output.stdout), text(output.stderr))
+}
+
+/// The cells of a table's line, for the line that begins with these.
+fn line<'t>(table: &'t str, beginning: &[&str]) -> Option<Vec<&'t str>> {
+    let mut lines = table.lines().map(|line| {
+        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>()
+    });
+    lines.find(|cells| cells.starts_with(beginning))
+}
+
+#[test]
+fn names_on_the_command_line() {
+    for bin in servers() {
+        let server = Server::start(&bin, &[]);
+        server.sql("postgres", "create database names");
+        server.script("names", OBJECTS, false);
+        let size = server.sql("names", "select pg_table_size('app.item')");
+        let size: u64 = String::from_utf8(size).expect("text").trim().parse().expect("a number");
+        let file = server.sql("names", "select pg_relation_filepath('app.item')");
+        let file = String::from_utf8(file).expect("text").trim().to_owned();
+        let stopped = server.stop();
+        listed(&stopped, size, &file);
+        refused(&stopped);
+        accepted(&stopped);
+    }
+}
+
+fn listed(stopped: &Stopped, size: u64, file: &str) {
+    let (code, out, err) = run(stopped, &["tables"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let gone = line(&out, &["gone"]).expect("listed");
+    assert_eq!(gone.last(), Some(&"invalid: its removal was interrupted"), "{out}");
+    assert!(
+        line(&out, &["template0"]).is_some_and(|it| it.ends_with(&["template, no connections"]))
+    );
+
+    let (code, out, err) = run(stopped, &["tables", "-d", "names"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let kind = |name: &str| line(&out, &["app", name]).map(|cells| cells[2]);
+    for (name, expected) in [
+        ("item", Some("table")),
+        ("Item 2", Some("table")),
+        ("items", Some("view")),
+        ("counter", Some("sequence")),
+        ("parts", Some("partitioned table")),
+        ("far", Some("foreign table")),
+        ("empty", Some("materialized view")),
+        ("item_pkey", None),
+        ("pair", None),
+    ] {
+        assert_eq!(kind(name), expected, "{name}: {out}");
+    }
+    let item = line(&out, &["app", "item"]).expect("listed");
+    assert_eq!((item[3], item[5], item[6]), ("1000", file, "permanent"), "{out}");
+    let (_, out, _) = run(stopped, &["tables", "-d", "names", "--all"]);
+    for (schema, name) in [("app", "item_pkey"), ("app", "pair"), ("pg_catalog", "pg_class")] {
+        assert!(line(&out, &[schema, name]).is_some(), "{name}: {out}");
+    }
+    let (_, out, _) = run(stopped, &["tables", "-d", "names", "--json"]);
+    let listed: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    let relations = listed["relations"].as_array().expect("a list");
+    let item = relations.iter().find(|relation| relation["name"] == "item").expect("listed");
+    assert_eq!((&item["bytes"], &item["rows"]), (&size.into(), &1000.0.into()), "{item}");
+    assert_eq!((&listed["schema"], &listed["database"]), (&1.into(), &"names".into()));
+    // Nobody can connect to it; its files are as good as any.
+    assert_eq!(run(stopped, &["tables", "-d", "template0"]).0, 0);
+}
+
+fn refused(stopped: &Stopped) {
+    let all = ["copy", "verify", "prewarm"].as_slice();
+    for (commands, name, expected) in [
+        (all, "app.itemm", "relation app.itemm does not exist in database \"names\""),
+        (all, "ap.item", "schema \"ap\" does not exist in database \"names\""),
+        (all, "other.app.item", "other.app.item is of another database than \"names\""),
+        (all, "app.Item 2", "relation app.\"item 2\" does not exist in database \"names\""),
+        (all, "app.\"Item", "invalid name \"app.\"Item\": a quoted identifier is not ended"),
+        (all, "app.items", "app.items is a view: it has no rows"),
+        (all, "app.pair", "app.pair is a composite type: it has no rows"),
+        (all, "app.far", "app.far is a foreign table: its rows are on another server"),
+        (&["copy"], "app.item_pkey", "app.item_pkey is an index: it has entries, not rows"),
+        (&["copy"], "app.others", "app.others is of access method \"other\""),
+        (&["verify", "prewarm"], "app.none", "app.none has no partitions"),
+    ] {
+        for command in commands {
+            let (code, out, err) = run(stopped, &[command, "-d", "names", name]);
+            assert_eq!((code, out.as_str()), (2, ""), "{command} {name}: {err}");
+            let expected = format!("trunkline: error: {expected}");
+            assert!(err.starts_with(&expected), "{command} {name}: {err}");
+        }
+    }
+    for (database, expected) in [
+        ("gone", "database \"gone\" is invalid\ntrunkline: hint: its removal was interrupted"),
+        ("nam", "database \"nam\" does not exist\ntrunkline: hint: perhaps names is meant\n"),
+        ("NAMES", "database \"NAMES\" does not exist\ntrunkline: hint: perhaps names is meant\n"),
+        ("", "database \"\" does not exist\n"),
+    ] {
+        for args in [&["tables"][..], &["verify"], &["prewarm"], &["copy", "app.item"]] {
+            let args: Vec<&str> = args.iter().copied().chain(["-d", database]).collect();
+            let (code, out, err) = run(stopped, &args);
+            assert_eq!((code, out.as_str()), (2, ""), "{args:?}: {err}");
+            assert!(err.starts_with(&format!("trunkline: error: {expected}")), "{args:?}: {err}");
+        }
+    }
+    let hint = run(stopped, &["prewarm", "-d", "names", "item"]).2;
+    assert!(hint.ends_with("trunkline: hint: perhaps app.item is meant\n"), "{hint}");
+}
+
+fn accepted(stopped: &Stopped) {
+    for (name, files) in [
+        // The table, its visibility and free space maps are one relation's; the rest is its index
+        // and its TOAST table with that one's.
+        ("app.item", 4),
+        ("names.app.\"Item 2\"", 1),
+        ("app.parts", 1),
+        ("app.counter", 1),
+        ("app.others", 1),
+        ("pg_database", 5),
+    ] {
+        let (code, out, err) = run(stopped, &["verify", "-d", "names", name]);
+        assert_eq!((code, err.as_str()), (0, ""), "{name}: {out}");
+        let scanned = out.lines().find_map(|line| line.strip_prefix("Files scanned:"));
+        let scanned: u64 = scanned.expect("counted").trim().parse().expect("a number");
+        assert!(scanned >= files, "{name}: {out}");
+        let (code, out, err) = run(stopped, &["prewarm", "-d", "names", name]);
+        assert_eq!((code, err.as_str()), (0, ""), "{name}: {out}");
+        assert!(out.starts_with("Relation forks:   1\n"), "{name}: {out}");
+    }
+    let blocks = |args: &[&str]| {
+        let (code, out, err) = run(stopped, args);
+        assert_eq!((code, err.as_str()), (0, ""), "{args:?}: {out}");
+        let line = out.lines().find_map(|line| line.strip_prefix("Blocks scanned:"));
+        line.expect("counted").trim().parse::<u64>().expect("a number")
+    };
+    let everything = blocks(&["verify"]);
+    let database = blocks(&["verify", "-d", "names"]);
+    assert!(database > 300 && database < everything / 2, "{database} of {everything}");
+    let (code, out, _) = run(stopped, &["prewarm", "-d", "names"]);
+    assert!(code == 0 && out.contains(&format!("Blocks prewarmed: {database}\n")), "{out}");
+}
