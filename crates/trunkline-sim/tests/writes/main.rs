@@ -17,6 +17,8 @@ mod extension;
 mod faults;
 mod killed;
 mod logged;
+mod pools;
 mod pressure;
 mod removal;
+mod reopened;
 mod stability;

@@ -1,0 +1,78 @@
+//! What a crash has left, under a second engine: it reads every page as one of the versions that there
+//! may be, or its checksum says that it is torn; then it writes all of them anew, and crashes too.
+
+use crate::rig::{Rig, is_sound, is_version, page};
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use trunkline_aio::Builder;
+use trunkline_aio::sync::Arc;
+use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
+use trunkline_engine::pool::{BackendType, Policy, Pool, ReadError};
+use trunkline_engine::storage::{FileTable, Layout, Storage, StorageError};
+use trunkline_format::{BLOCK_SIZE, page as format_page};
+use trunkline_sim::{Disk, Plan, SimExecutor, SimFiles, SimMethod};
+
+/// The version that the second engine gives every page.
+const ANEW: u32 = 1_000_000;
+
+/// Opens relation 0 on the disk that is left; `known` are the versions that each block may have.
+pub(crate) fn judge(rig: &Rig, left: &Arc<Disk>, known: &BTreeMap<u32, RangeInclusive<u32>>) {
+    let plan = Plan::none();
+    let aio = Builder::new()
+        .region_bytes(64 * BLOCK_SIZE)
+        .executor(Arc::new(SimExecutor::new(left, plan.clone())))
+        .custom_method(Arc::new(SimMethod::new(left, plan, 4)))
+        .method(rig.bench.method)
+        .start()
+        .expect("starts");
+    let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
+    let system = Arc::new(SimFiles::new(&aio, left));
+    let files = Arc::new(FileTable::new(4));
+    let storage = Storage::for_writing(Path::new("/sim"), layout, files, system, false);
+    let relation = crate::rig::relation(&storage, 0);
+    let pool = Pool::new(&aio, 16).expect("a pool");
+    let mut backend = pool.backend(BackendType::Client).expect("a session");
+    let blocks = relation.blocks().expect("looks");
+    let path = relation.path(0);
+    let name = path.to_str().expect("a name");
+    let (bytes, mut torn) = (left.content(name), 0);
+    for (&block, versions) in known {
+        let at = block as usize * BLOCK_SIZE;
+        match backend.read(&relation, block) {
+            Ok(pin) => {
+                let found = backend.read_lock(pin.page()).expect("locks");
+                let new = format_page::is_new(&found) && *versions.start() == 0;
+                let right = versions.clone().any(|version| is_version(&*found, 0, block, version));
+                assert!(right || new, "block {block} is none of {versions:?}");
+            }
+            Err(ReadError::Corrupt { .. }) => {
+                let found = &bytes[at..at + BLOCK_SIZE];
+                // Of a page that was new the rest may have arrived, and its header not.
+                let headless = found[..24] == [0; 24] && found.iter().any(|&byte| byte != 0);
+                assert!(headless || !is_sound(found, block), "block {block}");
+                torn += 1;
+            }
+            Err(ReadError::Short { .. } | ReadError::Storage(StorageError::BeyondEnd { .. })) => {
+                assert!(block >= blocks && *versions.start() == 0, "block {block} is gone");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    // As recovery from full pages would: what is torn does not matter.
+    backend.set_policy(Policy { zero_damaged_pages: true, ..Policy::default() });
+    for block in 0..blocks {
+        let pin = backend.read(&relation, block).expect("zeroed if it is torn");
+        let mut bytes = backend.write_lock(pin.page()).expect("locks");
+        bytes.mark_dirty();
+        bytes.copy_from_slice(&page(0, block, ANEW, 0));
+    }
+    assert!(backend.take_warnings().0.len() >= torn);
+    checkpoint(&pool, &mut backend, CheckpointOptions::default(), |_| {}).expect("a checkpoint");
+    for seed in 0..2 {
+        let bytes = left.after_crash(seed).content(name);
+        for (found, block) in bytes.chunks(BLOCK_SIZE).zip(0..blocks) {
+            assert!(is_sound(found, block) && is_version(found, 0, block, ANEW), "block {block}");
+        }
+    }
+}
