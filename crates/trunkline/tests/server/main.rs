@@ -12,4 +12,6 @@
 
 mod server;
 
+mod catalogs;
+mod names;
 mod starts;
