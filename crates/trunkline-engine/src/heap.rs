@@ -53,7 +53,7 @@ use crate::transactions::{Memo, Transactions};
 use page::Judged;
 
 pub use error::{HeapError, RowError, RowProblem};
-pub use page::{HeapPage, HeapRow};
+pub use page::{HeapPage, HeapRow, Rows};
 pub use toast::{CHUNK_BYTES, ToastReader, ToastTable};
 pub use toast_batch::ToastBatch;
 pub use toast_error::{ToastError, ToastProblem};

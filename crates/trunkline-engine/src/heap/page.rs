@@ -2,11 +2,15 @@
 //!
 //! All rows of a page are judged when it arrives, as servers do it: the answers then do not depend
 //! on when the consumer comes to a row, and nobody need look anything up while rows are handed out.
+//! Of a page that says that everyone sees its rows there is nothing to judge, and each is looked at
+//! once, when it is handed out: bringing it into the processor's cache is most of what it costs.
 
 use std::fmt;
 
 use trunkline_format::heap_tuple::is_all_visible;
-use trunkline_format::page::{LinePointerFlags, PageHeader, is_new, line_pointers};
+use trunkline_format::page::{
+    LinePointer, LinePointerFlags, PageHeader, is_new, line_pointer, line_pointers,
+};
 use trunkline_format::segment::segment_of;
 use trunkline_format::transactions::{RowState, TransactionStatus, judge};
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapTuple, PageBytes, Tid};
@@ -20,6 +24,8 @@ use crate::transactions::TransactionError;
 /// The rows of a page that are handed out. Its memory serves page after page.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
+    /// Every row is live: the line pointers are all there is to know, and nothing else is kept here.
+    all_visible: bool,
     entries: Vec<Entry>,
     errors: Vec<RowError>,
 }
@@ -50,6 +56,7 @@ impl Judged {
         rows: RowFilter,
         status: &mut S,
     ) -> Result<(), HeapError> {
+        self.all_visible = false;
         self.entries.clear();
         self.errors.clear();
         if is_new(page) {
@@ -60,14 +67,13 @@ impl Judged {
             let path = relation.path(segment_of(block).0);
             return Err(HeapError::NotATable { path, block, special });
         }
-        let all_visible = is_all_visible(page);
-        for (item, pointer) in line_pointers(page) {
-            if pointer.flags != LinePointerFlags::Normal {
-                continue;
-            }
+        if is_all_visible(page) {
+            self.all_visible = true;
+            return Ok(());
+        }
+        for (item, pointer) in normal_lines(page) {
             let tuple = HeapTuple::parse(item, pointer.item(page).unwrap_or_default());
             let state = match tuple {
-                Ok(_) if all_visible => Ok(RowState::Live),
                 Ok(tuple) => judge(&tuple, status).map_err(RowProblem::Transaction),
                 Err(_) => Err(RowProblem::Outside),
             };
@@ -146,35 +152,98 @@ impl<'s> HeapPage<'s> {
 
     /// How many rows are handed out, those with errors included.
     pub fn len(&self) -> usize {
-        self.judged.entries.len()
+        match self.judged.all_visible {
+            true => normal_lines(&self.page).count(),
+            false => self.judged.entries.len(),
+        }
     }
 
     /// Whether no row is handed out.
     pub fn is_empty(&self) -> bool {
-        self.judged.entries.is_empty()
+        match self.judged.all_visible {
+            true => normal_lines(&self.page).next().is_none(),
+            false => self.judged.entries.is_empty(),
+        }
     }
 
     /// The rows that the scan's filter lets pass, in the order of their line pointers; an error in the
     /// place of each that cannot be had, whatever the filter.
-    pub fn rows(&self) -> impl Iterator<Item = Result<HeapRow<'_>, RowError>> + '_ {
-        self.judged.entries.iter().map(|entry| self.row(entry))
+    #[inline]
+    pub fn rows(&self) -> Rows<'_> {
+        let end = match self.judged.all_visible {
+            true => PageHeader::parse(&self.page).line_pointer_count(),
+            // At most 2042.
+            false => self.judged.entries.len() as u16,
+        };
+        Rows { page: self, next: 0, end }
     }
 
     #[inline]
     fn row(&self, entry: &Entry) -> Result<HeapRow<'_>, RowError> {
         let Entry { item, offset, length, verdict } = *entry;
-        let tid = Tid { block: self.block, item };
-        let outside = || row_error(self.relation, tid, RowProblem::Outside);
         match verdict {
             Verdict::State(state) => {
                 let start = usize::from(offset);
-                let bytes = self.page.get(start..start + usize::from(length)).unwrap_or_default();
-                let tuple = HeapTuple::parse(item, bytes).map_err(|_| outside())?;
-                Ok(HeapRow { tid, state, tuple })
+                let row = self.live(item, self.page.get(start..start + usize::from(length)))?;
+                Ok(HeapRow { state, ..row })
             }
             Verdict::Error(number) => {
-                Err(self.judged.errors.get(usize::from(number)).cloned().unwrap_or_else(outside))
+                let error = self.judged.errors.get(usize::from(number)).cloned();
+                Err(error.unwrap_or_else(|| self.outside(item)))
             }
         }
     }
+
+    /// The row in these bytes, which is live.
+    #[inline]
+    fn live<'p>(&'p self, item: u16, bytes: Option<&'p [u8]>) -> Result<HeapRow<'p>, RowError> {
+        match HeapTuple::parse(item, bytes.unwrap_or_default()) {
+            Ok(tuple) => {
+                let tid = Tid { block: self.block, item };
+                Ok(HeapRow { tid, state: RowState::Live, tuple })
+            }
+            Err(_) => Err(self.outside(item)),
+        }
+    }
+
+    #[cold]
+    fn outside(&self, item: u16) -> RowError {
+        row_error(self.relation, Tid { block: self.block, item }, RowProblem::Outside)
+    }
+}
+
+/// The rows of a page.
+#[derive(Debug)]
+pub struct Rows<'p> {
+    page: &'p HeapPage<'p>,
+    /// The line pointer before the next one, or the next of the rows that were judged.
+    next: u16,
+    end: u16,
+}
+
+impl<'p> Iterator for Rows<'p> {
+    type Item = Result<HeapRow<'p>, RowError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let page = self.page;
+        while self.next < self.end {
+            self.next += 1;
+            if !page.judged.all_visible {
+                let entry = page.judged.entries.get(usize::from(self.next - 1))?;
+                return Some(page.row(entry));
+            }
+            let line = line_pointer(&page.page, self.next)?;
+            if line.flags == LinePointerFlags::Normal {
+                return Some(page.live(self.next, line.item(&page.page)));
+            }
+        }
+        None
+    }
+}
+
+/// The line pointers that lead to row versions.
+#[inline]
+fn normal_lines(page: &PageBytes) -> impl Iterator<Item = (u16, LinePointer)> + '_ {
+    line_pointers(page).filter(|(_, line)| line.flags == LinePointerFlags::Normal)
 }
