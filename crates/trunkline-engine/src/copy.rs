@@ -35,7 +35,7 @@ use crate::settings::Settings;
 
 pub use error::{CopyError, Finding, PlanError, ValueProblem};
 pub use escape::Format;
-pub use plan::{Plan, column_names};
+pub use plan::{ColumnNames, Plan, column_names};
 pub use row::Extras;
 use work::{Copy, NoVisitor};
 

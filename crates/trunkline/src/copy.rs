@@ -210,8 +210,8 @@ fn choose(
     let name = args.table.as_deref().map(files::bytes).unwrap_or_default();
     let relation = database.resolve(name)?;
     let wanted: Result<Vec<_>, _> = args.columns.iter().map(column_name).collect();
-    let (names, left_out) = column_names(database, relation, &wanted?).map_err(refused)?;
-    warn_of_virtual(database, relation, &left_out);
+    let names = column_names(database, relation, &wanted?).map_err(refused)?;
+    warn_of_virtual(database, relation, &names.left_out);
     let tables = match args.only {
         true => vec![relation],
         false => database.leaves(relation),
@@ -219,7 +219,7 @@ fn choose(
     let mut plans = Vec::new();
     // A partitioned table has no rows of its own.
     for table in tables.into_iter().filter(|table| !table.is_partitioned()) {
-        plans.push(Plan::new(database, backend, table, &names).map_err(refused)?);
+        plans.push(Plan::new(database, backend, table, &names.shown).map_err(refused)?);
     }
     let outputs: Arc<dyn Outputs> = match &args.output {
         Some(path) => Arc::new(Files(vec![path.clone()])),
@@ -261,9 +261,9 @@ fn choose_all(
             present += 1;
             continue;
         }
-        let planned = column_names(database, table, &[]).and_then(|(names, left_out)| {
-            warn_of_virtual(database, table, &left_out);
-            Plan::new(database, backend, table, &names)
+        let planned = column_names(database, table, &[]).and_then(|names| {
+            warn_of_virtual(database, table, &names.left_out);
+            Plan::new(database, backend, table, &names.shown)
         });
         match planned {
             Ok(plan) => {

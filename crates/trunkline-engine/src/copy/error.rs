@@ -200,7 +200,7 @@ pub enum CopyError {
         /// The table.
         table: String,
         /// What was found.
-        finding: Finding,
+        finding: Box<Finding>,
     },
     /// The output could not be written.
     Output {
@@ -226,7 +226,7 @@ impl fmt::Display for CopyError {
 impl std::error::Error for CopyError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Finding { finding, .. } => Some(finding),
+            Self::Finding { finding, .. } => Some(&**finding),
             Self::Output { source, .. } => Some(source),
             Self::Job(error) => Some(error),
         }

@@ -89,8 +89,17 @@ impl TextKind {
     }
 }
 
-/// The names of the columns to copy of `table`: those in `wanted`, or else all that are stored, and
-/// the names of those that are not. A column that is computed and stored counts as stored.
+/// Columns of a table by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnNames {
+    /// Those to copy, in this order.
+    pub shown: Vec<Vec<u8>>,
+    /// Those that nobody named, and that are not stored.
+    pub left_out: Vec<Vec<u8>>,
+}
+
+/// The columns to copy of `table`: those in `wanted`, or else all that are stored. A column that is
+/// computed and stored counts as stored.
 ///
 /// # Errors
 /// [`PlanError`]: there is no such column, or it is not stored.
@@ -98,14 +107,15 @@ pub fn column_names(
     database: &Database,
     table: &RelationInfo,
     wanted: &[Vec<u8>],
-) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>), PlanError> {
+) -> Result<ColumnNames, PlanError> {
     let columns = database.columns(table)?;
     let live = || columns.iter().filter(|column| !column.dropped);
     let is_virtual = |column: &&ColumnInfo| column.generated == Generated::Virtual;
     if wanted.is_empty() {
         let name = |column: &ColumnInfo| column.name.to_vec();
         let left_out = live().filter(is_virtual).map(name).collect();
-        return Ok((live().filter(|column| !is_virtual(column)).map(name).collect(), left_out));
+        let shown = live().filter(|column| !is_virtual(column)).map(name).collect();
+        return Ok(ColumnNames { shown, left_out });
     }
     for (at, name) in wanted.iter().enumerate() {
         let shown = || String::from_utf8_lossy(name).into_owned();
@@ -124,7 +134,7 @@ pub fn column_names(
             Some(_) => {}
         }
     }
-    Ok((wanted.to_vec(), Vec::new()))
+    Ok(ColumnNames { shown: wanted.to_vec(), left_out: Vec::new() })
 }
 
 impl Plan {

@@ -66,7 +66,7 @@ pub(super) struct Found {
 enum Stop {
     /// Somebody said so.
     Cancelled,
-    Failed(CopyError),
+    Failed(Box<CopyError>),
 }
 
 impl From<ReadError> for Stop {
@@ -113,7 +113,7 @@ impl Copy {
                 // To be cancelled is a way to end, and the caller knows.
                 Err(Stop::Cancelled) => break,
                 Err(Stop::Failed(error)) => {
-                    found.failure.get_or_insert(error);
+                    found.failure.get_or_insert(*error);
                     drop(found);
                     job.stop();
                     break;
@@ -131,7 +131,7 @@ impl Copy {
         task: &Task,
     ) -> Result<(), Stop> {
         let name = || task.plans.first().map_or_else(String::new, |plan| plan.name.clone());
-        let failed = |source| Stop::Failed(CopyError::Output { table: name(), source });
+        let failed = |source| Stop::Failed(Box::new(CopyError::Output { table: name(), source }));
         let mut writer = Writer {
             output: self.outputs.open(number).map_err(failed)?,
             pending: Vec::with_capacity(2 * PIECE),
@@ -288,7 +288,7 @@ impl Copy {
         if !self.options.keep_going {
             // What came before it is printed, so that one sees how far it went.
             writer.keep_all(plan)?;
-            return Err(Stop::Failed(CopyError::Finding { table, finding }));
+            return Err(Stop::Failed(Box::new(CopyError::Finding { table, finding: Box::new(finding) })));
         }
         writer.findings += 1;
         let mut found = self.found.lock();
@@ -335,7 +335,7 @@ impl Writer {
 
     fn keep_all(&mut self, plan: &Plan) -> Result<(), Stop> {
         let failed = |source| CopyError::Output { table: plan.name.clone(), source };
-        self.flush().map_err(|source| Stop::Failed(failed(source)))
+        self.flush().map_err(|source| Stop::Failed(Box::new(failed(source))))
     }
 
     fn flush(&mut self) -> io::Result<()> {

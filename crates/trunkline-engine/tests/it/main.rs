@@ -9,6 +9,7 @@ mod accounts;
 mod btree;
 mod catalog;
 mod child;
+mod copy;
 mod crafted;
 mod datadir;
 mod fake;
