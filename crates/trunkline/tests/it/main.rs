@@ -3,6 +3,7 @@
 //! Every command runs without `PGDATA` and away from any data directory.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
+mod copy;
 mod jobs;
 
 use std::ffi::OsStr;

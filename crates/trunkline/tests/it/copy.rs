@@ -1,0 +1,274 @@
+//! `copy` from outside: rows of real clusters on standard output and in files, and what is refused.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+use trunkline_format::page_checksum;
+
+use crate::{json, run};
+
+/// The fixtures there are: directories with `data` and `expected`.
+#[expect(clippy::disallowed_methods, reason = "a test has no main that could pass this down")]
+fn fixtures() -> Vec<PathBuf> {
+    let Some(directory) = std::env::var_os("TRUNKLINE_FIXTURE_DIR").map(PathBuf::from) else {
+        println!("skipped: no fixture");
+        return Vec::new();
+    };
+    let found: Vec<PathBuf> = (15..=19).map(|major| directory.join(format!("pg{major}"))).collect();
+    let found: Vec<PathBuf> = found.into_iter().filter(|path| path.join("data").is_dir()).collect();
+    assert!(!found.is_empty(), "no fixture in {}", directory.display());
+    found
+}
+
+fn copy(fixture: &Path, args: &[&str]) -> (i32, String, String) {
+    let data = fixture.join("data").to_string_lossy().into_owned();
+    run(["copy", "-D", data.as_str(), "-d", "fixture"].into_iter().chain(args.iter().copied()))
+}
+
+/// What is printed of a sound table.
+fn rows(fixture: &Path, args: &[&str]) -> String {
+    let (code, out, err) = copy(fixture, args);
+    assert_eq!((code, err.as_str()), (0, ""), "{args:?} of {}", fixture.display());
+    out
+}
+
+fn expected(fixture: &Path, table: &str) -> String {
+    let file = fixture.join(format!("expected/fixture/{table}.copy"));
+    fs::read_to_string(file).expect("UTF-8")
+}
+
+#[test]
+fn tables_by_name() {
+    for fixture in fixtures() {
+        assert_eq!(rows(&fixture, &["s1.ty", "--ctid"]), expected(&fixture, "s1.ty"));
+        let name = "fixture.public.\"Weird Name.x\"";
+        assert_eq!(rows(&fixture, &[name, "--ctid"]), expected(&fixture, "public.Weird Name.x"));
+        let without = expected(&fixture, "s1.hot");
+        let without = without.lines().map(|line| line.split_once('\t').expect("ctid").1);
+        assert_eq!(
+            rows(&fixture, &["s1.hot"]),
+            without.map(|l| format!("{l}\n")).collect::<String>()
+        );
+    }
+}
+
+#[test]
+fn partitions_and_children_are_rows_of_their_parent() {
+    for fixture in fixtures() {
+        let attached = expected(&fixture, "s1.part_att");
+        let attached = attached.lines().map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let [ctid, v, k, ts] = fields[..] else { panic!("{line}") };
+            format!("{ctid}\t{k}\t{ts}\t{v}\n")
+        });
+        let all = [
+            expected(&fixture, "s1.part_2023"),
+            attached.collect(),
+            expected(&fixture, "s1.part_2024_a"),
+            expected(&fixture, "s1.part_2024_def"),
+        ];
+        assert_eq!(rows(&fixture, &["s1.part", "--ctid"]), all.concat());
+        assert_eq!(rows(&fixture, &["s1.part", "--only"]), "");
+        assert_eq!(rows(&fixture, &["s1.inh_p"]), "1\n2\n");
+        assert_eq!(rows(&fixture, &["s1.inh_p", "--only"]), "1\n");
+    }
+}
+
+#[test]
+fn columns_formats_and_header() {
+    for fixture in fixtures() {
+        let args = ["s1.wide", "--columns", "C2,c99,c1", "--format", "csv", "--header"];
+        assert_eq!(rows(&fixture, &args), "c2,c99,c1\n2,t,x\n,,only\n");
+        let args = ["s1.ty", "--columns", "t,id", "--format", "csv"];
+        let text = rows(&fixture, &args);
+        assert!(text.starts_with(",1\nhello,2\n\"\",3\n"), "{}", &text[..40]);
+        assert!(text.contains("\n\"tab\tnl\nbs\\end\",8\n"));
+        let args = ["s1.ty", "--columns", "id,iv,f8,by,tsz", "--intervalstyle", "iso_8601"];
+        let more = ["--extra-float-digits", "-10", "--bytea-output", "escape"];
+        let zone = ["--timezone", "<+0530>-05:30"];
+        let text = rows(&fixture, &[&args[..], &more, &zone].concat());
+        let line = text.lines().nth(1).expect("a row");
+        let fields =
+            "2\tP1Y2M3DT4H5M6.789S\t1.7977e+308\t\\\\336\\\\255\\\\276\\\\357\\\\000\\\\377";
+        assert_eq!(line, format!("{fields}\t2024-02-29 16:04:56.123456+05:30"));
+    }
+}
+
+#[test]
+fn every_row_version_with_its_state() {
+    for fixture in fixtures() {
+        let text = rows(&fixture, &["s1.mvcc", "--rows", "all", "--columns", "id,v", "--header"]);
+        assert!(text.starts_with("xmin\txmax\tstate\tid\tv\n"), "{text}");
+        let count = |end: &str| text.lines().filter(|line| line.ends_with(end)).count();
+        for (end, versions) in [
+            ("\tlive\t30\tkeep", 1),
+            ("\tdead\t4\torig", 1),
+            ("\tdead\t1\torig", 1),
+            ("\tlive\t1\tupd", 1),
+            ("\taborted\t900\taborted", 1),
+            ("\taborted\t31\trolled back", 1),
+            ("\tin doubt\t50\tprepared", 1),
+            ("\tlive\t15\torig", 1),
+        ] {
+            assert_eq!(count(end), versions, "{end}: {text}");
+        }
+        let visible = rows(&fixture, &["s1.mvcc"]);
+        let live = text.lines().filter(|line| line.contains("\tlive\t")).count();
+        assert_eq!(visible.lines().count(), live);
+    }
+}
+
+#[test]
+fn wrong_questions_are_refused_by_name() {
+    let Some(fixture) = fixtures().pop() else { return };
+    for (args, code, message) in [
+        (vec!["s1.nothing"], 2, "relation s1.nothing does not exist in database \"fixture\""),
+        (vec!["s1.vw"], 2, "s1.vw is a view: it has no rows"),
+        (vec!["s1.ty", "--columns", "id,nope"], 2, "column \"nope\" of relation s1.ty does not"),
+        (vec!["s1.ty", "--columns", "id,id"], 2, "column \"id\" specified more than once"),
+        (
+            vec!["s1.ty", "--timezone", "Mars"],
+            2,
+            "invalid value for parameter \"TimeZone\": \"Mars\"",
+        ),
+        (vec!["s1.ty", "--datestyle", "German"], 2, "invalid value for parameter \"DateStyle\""),
+        (vec!["s1.ty", "--all"], 2, "the argument '[TABLE]' cannot be used with '--all'"),
+        (vec![], 2, "the following required arguments were not provided"),
+    ] {
+        let (found, out, err) = copy(&fixture, &args);
+        assert_eq!((found, out.as_str()), (code, ""), "{args:?}: {err}");
+        assert!(err.contains(message), "{args:?}: {err}");
+    }
+    let data = fixture.join("data").to_string_lossy().into_owned();
+    let (code, _, err) = run(["copy", "-D", &data, "s1.ty"]);
+    assert!(code == 2 && err.contains("no database given"), "{err}");
+    let inside = fixture.join("data/base/out").to_string_lossy().into_owned();
+    let (code, _, err) = copy(&fixture, &["s1.ty", "-o", &inside]);
+    assert!(code == 2 && err.contains("is inside of the data directory"), "{err}");
+}
+
+#[test]
+fn a_database_into_files_goes_on_where_it_ended() {
+    for fixture in fixtures() {
+        let home = tempfile::tempdir().expect("a directory");
+        let out = home.path().join("out");
+        let path = out.to_string_lossy().into_owned();
+        let all = ["--all", "--ctid", "-o", &path, "--json"];
+        let report = json(&rows(&fixture, &all));
+        let count = fs::read_dir(fixture.join("expected/fixture")).expect("a directory").count();
+        // One of the expected files is the list of columns.
+        assert_eq!(report["outputs"], count - 1);
+        assert_eq!(report["present"], 0);
+        let same = |table: &str, file: &str| {
+            let found = fs::read_to_string(out.join(file)).expect("read");
+            assert!(found == expected(&fixture, table), "{file}");
+        };
+        same("s1.ty", "s1.ty.copy");
+        same("s1.toast", "s1.toast.copy");
+        same("s1.inh_p", "s1.inh_p.copy");
+        same("public.Weird Name.x", "public.Weird Name%2Ex.copy");
+        fs::remove_file(out.join("s1.ty.copy")).expect("removed");
+        fs::write(out.join("s1.ty.copy.partial"), "half").expect("written");
+        let report = json(&rows(&fixture, &all));
+        assert_eq!((&report["outputs"], &report["present"]), (&1.into(), &(count - 2).into()));
+        same("s1.ty", "s1.ty.copy");
+        assert!(!out.join("s1.ty.copy.partial").exists());
+        let (code, _, err) = copy(&fixture, &["--all", "-o", &path]);
+        assert!(code == 2 && err.contains("has copies of something else"), "{err}");
+        let file = home.path().join("one.csv").to_string_lossy().into_owned();
+        let text = rows(&fixture, &["s1.rw", "-o", &file, "--format", "csv"]);
+        assert!(text.contains("Rows:          5\n"), "{text}");
+        assert_eq!(fs::read_to_string(file).expect("read"), "1,r\n2,r\n3,r\n4,r\n5,r\n");
+    }
+}
+
+/// A copy of a fixture whose files can be damaged.
+struct Damaged {
+    _home: TempDir,
+    fixture: PathBuf,
+    /// The first file of the table `s1.rw`.
+    file: PathBuf,
+}
+
+impl Damaged {
+    fn new(fixture: &Path) -> Damaged {
+        let home = tempfile::tempdir().expect("a directory");
+        let copied = home.path().join("copied");
+        fs::create_dir(&copied).expect("made");
+        let status = Command::new("cp").arg("-a").arg(fixture.join("data")).arg(&copied).status();
+        assert!(status.expect("runs").success());
+        let data = copied.join("data");
+        let shown = data.to_string_lossy().into_owned();
+        let (code, out, err) = run(["tables", "-D", &shown, "-d", "fixture", "--json"]);
+        assert_eq!((code, err.as_str()), (0, ""));
+        let relations = json(&out)["relations"].as_array().expect("relations").clone();
+        let table = relations.iter().find(|it| it["schema"] == "s1" && it["name"] == "rw");
+        let file = data.join(table.expect("s1.rw")["file"].as_str().expect("a file"));
+        Damaged { _home: home, fixture: copied, file }
+    }
+
+    /// Changes the table's only page, which is sound in itself afterwards if `sound`.
+    fn change(&self, sound: bool, change: impl FnOnce(&mut [u8])) {
+        let mut page = fs::read(&self.file).expect("read");
+        change(&mut page);
+        if sound {
+            let bytes: &[u8; 8192] = page.as_slice().try_into().expect("a page");
+            let sum = page_checksum(bytes, 0);
+            page[8..10].copy_from_slice(&sum.to_le_bytes());
+        }
+        fs::write(&self.file, page).expect("written");
+    }
+}
+
+/// Where the third row of a page begins.
+fn third_row(page: &[u8]) -> usize {
+    let pointer = u32::from_le_bytes(page[32..36].try_into().expect("four bytes"));
+    (pointer & 0x7FFF) as usize
+}
+
+#[test]
+fn what_is_damaged_ends_a_copy_or_is_left_out() {
+    for fixture in fixtures() {
+        let damaged = Damaged::new(&fixture);
+        let check = |place: &str, rest: &str| {
+            let (code, out, err) = copy(&damaged.fixture, &["s1.rw"]);
+            let before = if rest.is_empty() { "" } else { "1\tr\n2\tr\n" };
+            assert_eq!((code, out.as_str()), (1, before), "{err}");
+            assert!(err.contains(place), "{place}: {err}");
+            assert!(err.contains("hint: --keep-going"), "{err}");
+            let (code, out, err) = copy(&damaged.fixture, &["s1.rw", "--keep-going"]);
+            assert_eq!((code, out.as_str()), (1, rest), "{err}");
+            assert!(err.contains(place), "{place}: {err}");
+        };
+        let rest = "1\tr\n2\tr\n4\tr\n5\tr\n";
+        let name = damaged.file.file_name().expect("a name").to_string_lossy().into_owned();
+        let mut before = 0;
+        damaged.change(true, |page| {
+            let at = third_row(page) + 28;
+            before = std::mem::replace(&mut page[at], 0x31);
+        });
+        check(
+            &format!(
+                "invalid row in block 0, line pointer 3 of file \"{}\"",
+                damaged.file.display()
+            ),
+            rest,
+        );
+        check("column \"b\": ", rest);
+        damaged.change(true, |page| {
+            let at = third_row(page);
+            (page[at + 28], page[at + 22]) = (before, 255);
+        });
+        check("line pointer 3", rest);
+        damaged.change(false, |page| page[8000] ^= 1);
+        check(&name, "");
+        let out = damaged.fixture.join("rw.copy");
+        let shown = out.to_string_lossy().into_owned();
+        let (code, text, _) = copy(&damaged.fixture, &["s1.rw", "--keep-going", "-o", &shown]);
+        assert_eq!(code, 1);
+        assert!(text.contains("Left out:      1\n"), "{text}");
+        assert!(!out.exists() && damaged.fixture.join("rw.copy.incomplete").exists());
+    }
+}
