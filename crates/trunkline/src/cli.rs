@@ -14,6 +14,7 @@ use trunkline_engine::settings::Settings;
 use crate::copy::CopyArgs;
 use crate::demo::DemoArgs;
 use crate::exit::{Exit, Failure, message};
+use crate::inspect::{BtreeArgs, ClogArgs, MultixactArgs, RelmapArgs, ToastArgs, TupleArgs};
 use crate::pooled::PoolArgs;
 use crate::prewarm::PrewarmArgs;
 use crate::sum::SumArgs;
@@ -25,6 +26,8 @@ Examples:
   trunkline inspect control -D /var/lib/postgresql/18/main   what the control file says
   trunkline inspect page base/5/1259                         the first page of a relation file
   trunkline inspect page --json base/5/1259.1 131072         a page by its block number, as JSON
+  trunkline inspect tuple -D DIR -d bench public.t '(0,1)'   a row version, column by column
+  trunkline inspect btree -D DIR -d bench public.t_pkey      an index, level by level
   trunkline tables -D DIR -d bench                           the tables of a database
   trunkline copy -D DIR -d bench public.accounts             its rows, as COPY … TO STDOUT prints them
   trunkline demo                                             what this machine makes of each method
@@ -137,6 +140,63 @@ pub(crate) enum Subject {
         #[command(flatten)]
         io: IoArgs,
     },
+    /// One row version of a table: its header, its state, and each column as it is stored.
+    Tuple {
+        #[command(flatten)]
+        args: TupleArgs,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// A B-tree index: its levels, or one of its pages with the keys as text.
+    Btree {
+        #[command(flatten)]
+        args: BtreeArgs,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// What became of transactions.
+    Clog {
+        #[command(flatten)]
+        args: ClogArgs,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// The members of multixacts: transactions that hold a row together.
+    Multixact {
+        #[command(flatten)]
+        args: MultixactArgs,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// The relation map: which files the first catalogs are in.
+    Relmap {
+        #[command(flatten)]
+        args: RelmapArgs,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// The chunks of a long value.
+    Toast {
+        #[command(flatten)]
+        args: ToastArgs,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+}
+
+impl Subject {
+    fn io(&self) -> &IoArgs {
+        match self {
+            Subject::Control { io, .. }
+            | Subject::Page { io, .. }
+            | Subject::Tuple { io, .. }
+            | Subject::Btree { io, .. }
+            | Subject::Clog { io, .. }
+            | Subject::Multixact { io, .. }
+            | Subject::Relmap { io, .. }
+            | Subject::Toast { io, .. } => io,
+        }
+    }
 }
 
 /// Options of every command.
@@ -214,8 +274,8 @@ impl Cli {
 impl Command {
     fn io(&self) -> &IoArgs {
         match self {
-            Command::Inspect(Subject::Control { io, .. } | Subject::Page { io, .. })
-            | Command::Verify { io, .. }
+            Command::Inspect(subject) => subject.io(),
+            Command::Verify { io, .. }
             | Command::Copy { io, .. }
             | Command::Tables { io, .. }
             | Command::Prewarm { io, .. }

@@ -64,6 +64,11 @@ impl Failure {
         Failure { exit: Exit::Usage, text: Some(text.to_string()), hint: None }
     }
 
+    /// The data is not what it should be: [`Exit::Findings`].
+    pub(crate) fn findings(text: impl Display) -> Failure {
+        Failure { exit: Exit::Findings, text: Some(text.to_string()), hint: None }
+    }
+
     /// With advice.
     pub(crate) fn with_hint(self, hint: impl Display) -> Failure {
         Failure { hint: Some(hint.to_string()), ..self }

@@ -51,7 +51,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     // Checked for every command: a typing error must not pass because this command does no I/O.
     let settings = cli.settings()?;
     match &cli.command {
-        Command::Inspect(subject) => inspect::run(&cli.global, subject),
+        Command::Inspect(subject) => inspect::run(&cli.global, &settings, subject),
         Command::Verify { args, .. } => verify::run(&cli.global, &settings, args),
         Command::Copy { args, .. } => copy::run(&cli.global, &settings, args),
         Command::Tables { args, .. } => tables::run(&cli.global, &settings, args),

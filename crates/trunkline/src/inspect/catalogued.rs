@@ -1,0 +1,117 @@
+//! What the subjects have in common that need the catalog: a database, its relations by name, and
+//! values as text that fits on a line.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use trunkline_aio::sync::Arc;
+use trunkline_engine::catalog::{Database, RelationInfo};
+use trunkline_engine::datadir::DataDir;
+use trunkline_engine::settings::Settings;
+use trunkline_engine::storage::Relation;
+use trunkline_format::types::{TextOptions, Type, write_text};
+use trunkline_format::{BlockNo, Oid, PageBytes};
+
+use crate::cli::Global;
+use crate::cluster::Cluster;
+use crate::exit::Failure;
+use crate::verify;
+
+/// Characters of a value that are shown.
+const VALUE_SHOWN: usize = 60;
+
+/// A database of a cluster that is open.
+pub(super) struct Catalogued {
+    pub(super) dir: DataDir,
+    pub(super) cluster: Cluster,
+    pub(super) database: Arc<Database>,
+}
+
+impl Catalogued {
+    pub(super) fn open(
+        global: &Global,
+        settings: &Settings,
+        database: &OsString,
+    ) -> Result<Catalogued, Failure> {
+        let dir = verify::open(global)?;
+        let mut cluster = Cluster::aside(&dir, settings)?;
+        let database = cluster.database(database)?;
+        Ok(Catalogued { dir, cluster, database })
+    }
+
+    /// The relation that a name leads to.
+    pub(super) fn relation(&self, name: &OsString) -> Result<RelationInfo, Failure> {
+        Ok(self.database.resolve(name.as_bytes())?.clone())
+    }
+
+    /// A copy of a page.
+    pub(super) fn page(
+        &mut self,
+        relation: &Relation,
+        block: BlockNo,
+    ) -> Result<Box<PageBytes>, Failure> {
+        let blocks = relation.blocks().map_err(Failure::cannot_run)?;
+        if block >= blocks {
+            let text = format!("block {block} is past the end: the relation has {blocks} blocks");
+            return Err(Failure::usage(text));
+        }
+        let backend = &mut self.cluster.backend;
+        let pin = backend.read(relation, block)?;
+        let page = backend.read_lock(pin.page()).map_err(Failure::cannot_run)?;
+        Ok(Box::new(*page))
+    }
+
+    /// Reads the names that values of these types consist of.
+    pub(super) fn load_names(&mut self, types: &[Oid]) -> Result<(), Failure> {
+        let database = Arc::clone(&self.database);
+        Ok(database.load_names(&mut self.cluster.backend, types.iter().copied())?)
+    }
+
+    /// A value of a type as text, as far as it is shown.
+    pub(super) fn text(&self, type_oid: Oid, payload: &[u8]) -> String {
+        let ty = match Type::resolve(type_oid, &*self.database) {
+            Ok(ty) => ty,
+            Err(error) => return format!("({error})"),
+        };
+        let options = TextOptions::new(self.dir.control().version.major(), &*self.database);
+        let mut text = Vec::new();
+        match write_text(&ty, payload, &options, &mut text) {
+            Ok(()) => shortened(&text),
+            Err(error) => format!("(damaged: {error})"),
+        }
+    }
+
+    /// The name of a type.
+    pub(super) fn type_name(&self, oid: Oid) -> String {
+        use trunkline_format::types::TypeCatalog;
+        let row = self.database.type_row(oid);
+        row.map_or_else(|| oid.to_string(), |row| String::from_utf8_lossy(&row.name).into_owned())
+    }
+}
+
+/// The beginning of a text, on one line.
+pub(super) fn shortened(text: &[u8]) -> String {
+    // More characters than are shown take no more bytes than this.
+    let start = text.get(..VALUE_SHOWN * 4 + 4).unwrap_or(text);
+    let start = String::from_utf8_lossy(start);
+    let mut shown: String = start.chars().take(VALUE_SHOWN).collect();
+    shown = shown.chars().flat_map(char::escape_debug).collect();
+    if start.chars().count() > VALUE_SHOWN {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn values_fit_on_a_line() {
+        assert_eq!(shortened(b"a\tb\n"), "a\\tb\\n");
+        let long = "ä".repeat(100);
+        assert_eq!(shortened(long.as_bytes()), "ä".repeat(60) + "…");
+        assert_eq!(shortened("ä".repeat(60).as_bytes()), "ä".repeat(60));
+        assert!(shortened(&[0xFF; 500]).ends_with('…'));
+    }
+}
