@@ -10,8 +10,11 @@
 //! `postgres`, with colons between them; else it is Debian's 15.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
+mod history;
 mod server;
+mod values;
 
 mod catalogs;
+mod differential;
 mod names;
 mod starts;

@@ -1,0 +1,101 @@
+//! Random databases, printed by a server and then by us from its files: the same bytes.
+//!
+//! The seed is printed; `TRUNKLINE_SEED` repeats a run, `TRUNKLINE_ROUNDS` makes more of them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use trunkline_aio::sync::env;
+use trunkline_aio::sync::random::{self, Rng};
+
+use crate::history::History;
+use crate::server::{Server, Stopped, servers};
+use crate::values::pick;
+
+fn number(variable: &str) -> Option<u64> {
+    env::var(variable).map(|text| text.to_string_lossy().parse().expect(variable))
+}
+
+fn trunkline(arguments: &[&str], data: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+    command.args(arguments).arg("--no-progress").arg("-D").arg(data);
+    command.output().expect("runs")
+}
+
+#[test]
+fn random_databases_are_printed_alike() {
+    let first = number("TRUNKLINE_SEED").unwrap_or_else(random::seed);
+    for bin in servers() {
+        for seed in
+            (0..number("TRUNKLINE_ROUNDS").unwrap_or(1)).map(|more| first.wrapping_add(more))
+        {
+            println!("TRUNKLINE_SEED={seed} ({})", bin.display());
+            round(&bin, seed);
+        }
+    }
+}
+
+fn round(bin: &Path, seed: u64) {
+    let mut rng = Rng::new(seed);
+    let server =
+        Server::start(bin, &[("synchronize_seqscans", "off"), ("enable_indexscan", "off")]);
+    let output = server.home().join("printed");
+    fs::create_dir(&output).expect("made");
+    let lz4 = server.sql("postgres", "select count(*) from pg_settings where name = 'default_toast_compression' and 'lz4' = any (enumvals)");
+    let history = History::new(&mut rng, lz4.starts_with(b"1"), &output);
+    fs::write(server.home().join("history.sql"), &history.script).expect("written");
+    server.script("postgres", &history.script, true);
+    let stopped = server.stop();
+    let mut rows = 0;
+    for (table, file) in &history.tables {
+        let Ok(expected) = fs::read(file) else { continue };
+        rows += expected.iter().filter(|&&byte| byte == b'\n').count();
+        compare(&mut rng, &stopped, table, &expected, seed);
+    }
+    assert!(rows > 1000, "only {rows} rows, seed {seed}");
+    println!("  {} tables, {rows} rows", history.tables.len());
+    let verified = trunkline(&["verify", "-d", "postgres", "--deep"], &stopped.data());
+    let said = String::from_utf8_lossy(&verified.stdout);
+    assert!(
+        verified.status.success(),
+        "seed {seed}: {said}{}",
+        String::from_utf8_lossy(&verified.stderr)
+    );
+}
+
+/// Prints a table by some way to read it, and compares.
+fn compare(rng: &mut Rng, stopped: &Stopped, table: &str, expected: &[u8], seed: u64) {
+    let method = pick(rng, &["sync", "worker", "io_uring"]);
+    let direct = pick(rng, &["--io-direct=data", "--io-direct="]);
+    let buffers = pick(rng, &["--shared-buffers=16", "--shared-buffers=1024"]);
+    let way = [
+        "copy",
+        "-d",
+        "postgres",
+        table,
+        "--only",
+        "--ctid",
+        "--io-method",
+        method,
+        direct,
+        buffers,
+    ];
+    let copied = trunkline(&way, &stopped.data());
+    let said = String::from_utf8_lossy(&copied.stderr);
+    assert!(copied.status.success(), "seed {seed}: {way:?}: {said}");
+    let same = copied.stdout == expected;
+    assert!(same, "seed {seed}: {table}: {}", difference(&copied.stdout, expected));
+}
+
+/// The first line that is not the same.
+fn difference(ours: &[u8], theirs: &[u8]) -> String {
+    let lines = |bytes: &[u8]| -> Vec<String> {
+        String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect()
+    };
+    let (ours, theirs) = (lines(ours), lines(theirs));
+    let differs = ours.iter().zip(&theirs).position(|(ours, theirs)| ours != theirs);
+    let at = differs.unwrap_or(ours.len().min(theirs.len()));
+    let (counts, lines) = ((ours.len(), theirs.len()), (ours.get(at), theirs.get(at)));
+    format!("line {at} of {counts:?}:\nours   {:?}\ntheirs {:?}", lines.0, lines.1)
+}
