@@ -365,6 +365,7 @@ impl Core {
             file_id: view.file_id.load(Ordering::Relaxed),
             direct: view.flags.load(Ordering::Relaxed) & flag::BUFFERED == 0,
             taken_at_once: body.file.as_ref().is_some_and(crate::File::is_taken_at_once),
+            awaits: body.awaits,
             fd: body.file.as_ref().map_or(-1, crate::File::raw_fd),
             iovecs: &mut body.iovecs[..count],
         }

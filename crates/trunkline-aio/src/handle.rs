@@ -67,6 +67,8 @@ pub(crate) struct Body {
     pub(crate) iovecs: Box<[IoVec]>,
     pub(crate) iovec_count: usize,
     pub(crate) attempts: u32,
+    /// Write-back is to be waited for.
+    pub(crate) awaits: bool,
 }
 
 impl std::fmt::Debug for Table {
@@ -97,6 +99,7 @@ impl Handle {
                 iovecs: vec![empty; iovecs].into_boxed_slice(),
                 iovec_count: 0,
                 attempts: 0,
+                awaits: false,
             }),
         }
     }

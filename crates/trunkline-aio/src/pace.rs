@@ -1,7 +1,7 @@
 //! How a mount takes buffered writes: whether handing one to another thread is worth the hop.
 //!
 //! A write into the page cache is a copy, much cheaper than the hop to the thread that would make it,
-//! so a session makes it itself (decision 0007). Not every one is just a copy: a system that has too
+//! so a session makes it itself (decision 0008). Not every one is just a copy: a system that has too
 //! much to write back makes the writer wait. Nobody can tell beforehand, so the last writes of the
 //! mount do.
 //!

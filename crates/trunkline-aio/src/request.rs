@@ -83,11 +83,19 @@ pub struct Request<'a> {
     pub direct: bool,
     /// See [`crate::File::is_taken_at_once`].
     pub(crate) taken_at_once: bool,
+    /// Write-back is to be waited for.
+    pub(crate) awaits: bool,
     pub(crate) fd: RawFd,
     pub(crate) iovecs: &'a mut [IoVec],
 }
 
 impl Request<'_> {
+    /// The flags of sync_file_range(2).
+    pub(crate) fn write_back_flags(&self) -> u32 {
+        let waiting = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+        libc::SYNC_FILE_RANGE_WRITE | if self.awaits { waiting } else { 0 }
+    }
+
     /// The memory that a read fills, piece by piece.
     ///
     /// # Panics
@@ -160,7 +168,8 @@ impl Execute for Kernel {
                 (Operation::Fdatasync, _) => libc::fdatasync(fd) as isize,
                 (Operation::BeginWriteback, _) => {
                     let length = libc::off_t::from(request.length);
-                    libc::sync_file_range(fd, offset, length, libc::SYNC_FILE_RANGE_WRITE) as isize
+                    let flags = request.write_back_flags();
+                    libc::sync_file_range(fd, offset, length, flags) as isize
                 }
             }
         };

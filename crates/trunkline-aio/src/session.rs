@@ -224,6 +224,11 @@ impl Session {
         self.slot().in_use.load(Ordering::SeqCst)
     }
 
+    /// Handles that other sessions of the instance hold now: whether anybody else has I/O under way.
+    pub fn others_in_flight(&self) -> u32 {
+        self.core.free.in_use().saturating_sub(self.in_flight())
+    }
+
     /// Starts a batch: I/Os are collected, up to 32, until it is dropped.
     /// Within a batch it is part of the outer one.
     pub fn batch(&mut self) -> IoBatch<'_> {

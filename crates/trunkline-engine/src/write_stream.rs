@@ -107,6 +107,8 @@ pub struct WriteStream {
     /// Pages that were in use.
     later: Vec<(Relation, BlockNo, u32)>,
     behind: Behind,
+    /// Writes that are still to be issued until the stream has its room to itself again.
+    yields: u32,
     /// Memory of rows that were submitted.
     spare: Vec<Vec<u32>>,
     stats: WriteStats,
@@ -121,6 +123,13 @@ struct Row {
     first: BlockNo,
     buffers: Vec<u32>,
 }
+
+/// Writes in flight of a checkpoint while others have I/O under way: more of them make every read wait
+/// behind them, and are hardly any faster.
+const BESIDE_OTHERS: usize = 8;
+
+/// So many writes after others were seen last, the checkpoint has the device to itself.
+const YIELDS: u32 = 64;
 
 /// So much of what may be in flight is submitted, and waited for, at once: each submission wakes
 /// somebody, and a device behind a hypervisor wants a kick for it.
@@ -146,6 +155,7 @@ impl WriteStream {
             copies: None,
             later: Vec::new(),
             behind: Behind::new(options.flush_after, options.class),
+            yields: 0,
             spare: Vec::new(),
             stats: WriteStats::default(),
             failure: None,
@@ -218,9 +228,19 @@ impl WriteStream {
         (self.options.concurrency as usize / TOGETHER_PART).max(1)
     }
 
+    /// Looks whether others have I/O under way, which a checkpoint makes room for; whether there is a
+    /// place for another write.
+    fn has_room(&mut self, session: &Session) -> bool {
+        if self.options.class == Class::Checkpoint {
+            let others = session.others_in_flight() > 0;
+            self.yields = if others { YIELDS } else { self.yields.saturating_sub(1) };
+        }
+        self.writes.has_idle() && (self.yields == 0 || self.writes.in_flight() < BESIDE_OTHERS)
+    }
+
     fn write_rows(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
         while !self.rows.is_empty() {
-            if !self.writes.has_idle() {
+            if !self.has_room(&backend.session) {
                 self.wait_for_some(backend)?;
             }
             let mut batch = backend.session.batch();
@@ -239,7 +259,7 @@ impl WriteStream {
     /// # Errors
     /// The session was cancelled.
     fn issue(&mut self, session: &mut Session) -> Result<Option<StartWrite>, WriteError> {
-        while self.writes.has_idle()
+        while self.has_room(session)
             && let Some(mut row) = self.rows.pop_front()
         {
             let Row { relation, first, buffers, .. } = &row;
@@ -430,7 +450,9 @@ impl WriteStream {
     /// Waits until so many writes have ended that a submission is worth it.
     fn wait_for_some(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
         let (slept, started) = (self.writes.operations.first_done().is_none(), clock::now());
-        backend.session.wait_some(&self.writes.operations, self.together())?;
+        // Beside others there are too few for a group.
+        let count = if self.yields > 0 { 1 } else { self.together() };
+        backend.session.wait_some(&self.writes.operations, count)?;
         if slept {
             self.stats.waits += 1;
             self.stats.wait_time += clock::now().since(started);
@@ -461,7 +483,7 @@ impl WriteStream {
             self.note(written);
         }
         if self.behind.is_due() {
-            self.behind.flush(session)?;
+            self.behind.flush(session, self.yields > 0)?;
             if self.writes.in_flight() == 0 {
                 // There is nothing that it could go along with.
                 session.submit();

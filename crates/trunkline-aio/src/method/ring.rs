@@ -179,7 +179,7 @@ impl Ring {
             // The kernel has its own threads do it.
             (Operation::BeginWriteback, _, _) => opcode::SyncFileRange::new(fd, request.length)
                 .offset(offset)
-                .flags(libc::SYNC_FILE_RANGE_WRITE)
+                .flags(request.write_back_flags())
                 .build(),
         }
     }

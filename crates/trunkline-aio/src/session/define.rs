@@ -91,6 +91,8 @@ pub(super) struct Transfer<'f> {
     pub(super) offset: u64,
     pub(super) length: u32,
     pub(super) by_frames: bool,
+    /// Write-back is to be waited for.
+    pub(super) awaits: bool,
 }
 
 impl<'f> Transfer<'f> {
@@ -100,7 +102,7 @@ impl<'f> Transfer<'f> {
 
     /// Something about a range, without memory.
     pub(super) fn of_range(operation: Operation, file: &'f File, offset: u64, length: u32) -> Self {
-        Self { operation, file, offset, length, by_frames: false }
+        Self { operation, file, offset, length, by_frames: false, awaits: false }
     }
 }
 

@@ -212,10 +212,38 @@ impl<'s> Io<'s> {
         operations: &mut Operations,
         slot: usize,
     ) -> WaitRef {
+        self.write_back(file, offset, length, false, operations, slot)
+    }
+
+    /// The same, and the I/O is over when the storage has what was to be written back. For who wants
+    /// to know how much is under way: nothing is durable by it either.
+    ///
+    /// # Panics
+    /// If the slot is not free, or the range does not fit file offsets.
+    pub fn await_writeback(
+        self,
+        file: &File,
+        offset: u64,
+        length: u32,
+        operations: &mut Operations,
+        slot: usize,
+    ) -> WaitRef {
+        self.write_back(file, offset, length, true, operations, slot)
+    }
+
+    fn write_back(
+        self,
+        file: &File,
+        offset: u64,
+        length: u32,
+        awaits: bool,
+        operations: &mut Operations,
+        slot: usize,
+    ) -> WaitRef {
         let end = offset.checked_add(u64::from(length));
         assert!(end.is_some_and(|end| i64::try_from(end).is_ok()), "beyond any file: {offset}");
         let range = Transfer::of_range(Operation::BeginWriteback, file, offset, length);
-        self.issue(range, operations, slot)
+        self.issue(Transfer { awaits, ..range }, operations, slot)
     }
 
     fn transfer(
@@ -229,7 +257,7 @@ impl<'s> Io<'s> {
     ) -> Result<WaitRef, DefineError> {
         check_range(file, offset, length)?;
         self.define_memory(length, operations, slot)?;
-        let transfer = Transfer { operation, file, offset, length, by_frames: false };
+        let transfer = Transfer::of_range(operation, file, offset, length);
         Ok(self.issue(transfer, operations, slot))
     }
 
@@ -243,7 +271,8 @@ impl<'s> Io<'s> {
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
         check_range(file, offset, length)?;
-        let transfer = Transfer { operation, file, offset, length, by_frames: true };
+        let transfer = Transfer::of_range(operation, file, offset, length);
+        let transfer = Transfer { by_frames: true, ..transfer };
         Ok(self.issue(transfer, operations, slot))
     }
 
@@ -254,7 +283,7 @@ impl<'s> Io<'s> {
         slot: usize,
     ) -> WaitRef {
         let io = self.io;
-        let Transfer { operation, file, offset, length, by_frames } = transfer;
+        let Transfer { operation, file, offset, length, by_frames, awaits } = transfer;
         let core = Arc::clone(&self.session.core);
         let data_length = operations.data(slot).map_or(0, |data| data.len());
         operations.begin(slot, io, self.session.id);
@@ -275,6 +304,7 @@ impl<'s> Io<'s> {
         body.slot = slot as u32;
         body.by_frames = by_frames;
         body.attempts = 0;
+        body.awaits = awaits;
         if !operation.transfers() {
             body.iovec_count = 0;
         }
@@ -289,12 +319,12 @@ impl<'s> Io<'s> {
             callback.stage(&staging);
         }
         core.advance(io, State::Defined, State::Staged);
-        self.send(io, file);
+        self.send(io, file, awaits);
         io
     }
 
     /// To the method, or, for a single needed I/O, straight to the storage.
-    fn send(&mut self, io: WaitRef, file: &File) {
+    fn send(&mut self, io: WaitRef, file: &File, awaits: bool) {
         let session = &mut *self.session;
         let alone = session.staged.is_empty() && session.in_flight() == 1;
         if self.needed_now && alone && session.may_block {
@@ -305,7 +335,7 @@ impl<'s> Io<'s> {
             session.cache_misses = 0;
             return;
         }
-        if session.writes_at_once(io.index, file) {
+        if !awaits && session.writes_at_once(io.index, file) {
             // It may take long all the same, and others may wait for what is staged.
             session.submit();
             session.core.write_at_once(io, file);

@@ -15,8 +15,11 @@
 use trunkline_aio::{Cancelled, Class, File, Operations, Session, Status};
 use trunkline_format::BLOCK_SIZE;
 
-/// Ranges under way at most.
+/// Ranges under way at most, where they are handed over.
 const RANGES: usize = 4;
+
+/// And beside others, who would wait behind them; each until it has been written back.
+const RANGES_BESIDE_OTHERS: usize = 2;
 
 /// Two ranges are told as one if no more than so many bytes lie between them: the system looks for
 /// what is changed, and a call costs more than the look.
@@ -87,11 +90,16 @@ impl Behind {
         self.blocks > 0 && self.blocks >= self.after
     }
 
-    /// Tells the system of what was noted.
+    /// Tells the system of what was noted. `beside_others`: so that little of it is under way at any
+    /// time.
     ///
     /// # Errors
     /// The session was cancelled.
-    pub(super) fn flush(&mut self, session: &mut Session) -> Result<(), Cancelled> {
+    pub(super) fn flush(
+        &mut self,
+        session: &mut Session,
+        beside_others: bool,
+    ) -> Result<(), Cancelled> {
         self.blocks = 0;
         let mut ranges = std::mem::take(&mut self.ranges);
         ranges.sort_unstable_by_key(|range| (range.file.id(), range.offset));
@@ -108,7 +116,7 @@ impl Behind {
                 range.end = range.end.max(next.end);
                 at += 1;
             }
-            told = self.begin(session, range);
+            told = self.begin(session, range, beside_others);
         }
         ranges.clear();
         self.ranges = ranges;
@@ -120,16 +128,22 @@ impl Behind {
     /// # Errors
     /// The session was cancelled.
     pub(super) fn finish(&mut self, session: &mut Session) -> Result<(), Cancelled> {
-        self.flush(session)?;
+        self.flush(session, false)?;
         session.wait_some(&self.operations, RANGES)?;
         self.collect();
         Ok(())
     }
 
-    fn begin(&mut self, session: &mut Session, range: &Range) -> Result<(), Cancelled> {
+    fn begin(
+        &mut self,
+        session: &mut Session,
+        range: &Range,
+        beside_others: bool,
+    ) -> Result<(), Cancelled> {
+        let most = if beside_others { RANGES_BESIDE_OTHERS } else { RANGES };
         self.collect();
-        if self.operations.free_slot().is_none() {
-            session.wait_some(&self.operations, RANGES / 2)?;
+        while self.operations.pending() >= most {
+            session.wait_some(&self.operations, 1)?;
             self.collect();
         }
         // Without a handle it is not told: it begins by itself some time.
@@ -137,7 +151,11 @@ impl Behind {
             && let Some(io) = session.try_acquire(self.class)
         {
             let length = (range.end - range.offset) as u32;
-            io.begin_writeback(&range.file, range.offset, length, &mut self.operations, slot);
+            let (file, slots) = (&range.file, &mut self.operations);
+            match beside_others {
+                true => io.await_writeback(file, range.offset, length, slots, slot),
+                false => io.begin_writeback(file, range.offset, length, slots, slot),
+            };
         }
         Ok(())
     }

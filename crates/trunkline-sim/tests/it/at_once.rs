@@ -1,5 +1,5 @@
 //! Buffered writes that the session makes itself, since its mount takes them as quickly as a copy, and
-//! what they have in common with those that are handed over. Decision 0007.
+//! what they have in common with those that are handed over. Decision 0008.
 
 use crate::rig::{Bench, check, check_simulated, original, read, wait_ok, write};
 use std::time::Duration;

@@ -161,8 +161,12 @@ fn pages_whose_hints_change_all_the_time_are_written_whole() {
                 })
                 .collect();
             let mut backend = rig.backend();
-            while tasks.iter().any(|task| !task.is_done()) {
+            loop {
+                let over = tasks.iter().all(Task::is_done);
                 rig.checkpoint(&mut backend).expect("a checkpoint");
+                if over {
+                    break;
+                }
             }
             let set: u32 = tasks.into_iter().map(Task::join).sum();
             assert!(set > 0 && rig.watch.seen() > 0);
