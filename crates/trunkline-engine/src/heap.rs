@@ -40,6 +40,7 @@
 
 mod error;
 mod page;
+mod page_copies;
 mod toast;
 mod toast_batch;
 mod toast_error;
@@ -54,6 +55,7 @@ use page::Judged;
 
 pub use error::{HeapError, RowError, RowProblem};
 pub use page::{HeapPage, HeapRow, Rows};
+pub use page_copies::PageCopies;
 pub use toast::{CHUNK_BYTES, ToastReader, ToastTable};
 pub use toast_batch::ToastBatch;
 pub use toast_error::{ToastError, ToastProblem};

@@ -1,7 +1,7 @@
 //! The threads of a copy: each takes a task, and goes through its tables page by page.
 //!
-//! A page stays locked while its rows are printed and their values are fetched; what was printed is
-//! handed to the output in pieces.
+//! A page stays locked while its rows are printed. Pages whose rows have values in TOAST are copied, and
+//! those of several are fetched together. What was printed is handed to the output in pieces.
 
 use std::io;
 
@@ -15,7 +15,9 @@ use super::plan::Plan;
 use super::row::{self, Broken, Lines};
 use super::{CopyOptions, Output, Outputs, Task};
 use crate::catalog::Database;
-use crate::heap::{HeapPage, HeapRow, HeapScan, RowError, ScanOptions, ToastBatch, ToastReader};
+use crate::heap::{
+    HeapPage, HeapRow, HeapScan, PageCopies, RowError, ScanOptions, ToastBatch, ToastReader,
+};
 use crate::pool::{Backend, BackendType, Pool, ReadError, ReadWarning};
 use crate::read_stream::{StreamOptions, StreamStats};
 use crate::scan::{Body, Job, JobError, Visitor};
@@ -25,6 +27,8 @@ use crate::transactions::Transactions;
 const PIECE: usize = 128 << 10;
 /// Bytes of TOASTed values that are fetched at once, at most, unless a single row has more.
 const FETCH_MAX: u64 = 8 << 20;
+/// Pages whose values are fetched together.
+const COPIES_MAX: usize = 32;
 /// Pages between two looks at whether to stop.
 const PAGES_UNSEEN_MAX: u32 = 64;
 /// Findings that are kept; more are only counted.
@@ -178,20 +182,29 @@ impl Copy {
             toast.map(|table| ToastReader::new(backend, table, &self.transactions, stream));
         let (mut fetch, mut unseen) = (Fetch::default(), 0);
         let ended = loop {
-            match scan.next_page(backend) {
-                Ok(None) => break Ok(()),
-                Ok(Some(page)) => {
-                    let page = TablePage { plan, page, toast: toast.as_mut(), fetch: &mut fetch };
-                    if let Err(stop) = self.page(backend, page, lines, writer) {
-                        break Err(stop);
+            let step = match scan.next_page(backend) {
+                Ok(Some(page)) if toast.is_some() && fetch.wants(&page) => {
+                    fetch.copies.push(&page);
+                    drop(page);
+                    match fetch.copies.len() < COPIES_MAX {
+                        true => Ok(()),
+                        false => self.copies(plan, backend, &mut toast, &mut fetch, lines, writer),
                     }
                 }
-                Err(error) if error.is_cancelled() => break Err(Stop::Cancelled),
-                Err(error) => {
-                    if let Err(stop) = self.finding(plan, writer, Finding::Page(error)) {
-                        break Err(stop);
+                Ok(Some(page)) => self.page(plan, &page, lines, writer),
+                Err(error) if error.is_cancelled() => Err(Stop::Cancelled),
+                other => {
+                    let copies = &mut fetch;
+                    let printed = self.copies(plan, backend, &mut toast, copies, lines, writer);
+                    match (printed, other) {
+                        (Ok(()), Err(error)) => self.finding(plan, writer, Finding::Page(error)),
+                        (Ok(()), Ok(_)) => break Ok(()),
+                        (Err(stop), _) => Err(stop),
                     }
                 }
+            };
+            if step.is_err() {
+                break step;
             }
             unseen += 1;
             if unseen == PAGES_UNSEEN_MAX {
@@ -210,46 +223,58 @@ impl Copy {
         ended
     }
 
-    /// The rows of a page, their values fetched from TOAST many at a time.
+    /// The rows of a page, none of which has values in TOAST.
     fn page(
         &self,
-        backend: &mut Backend,
-        page: TablePage<'_, '_>,
+        plan: &Plan,
+        page: &HeapPage<'_>,
         lines: &mut Lines<'_>,
         writer: &mut Writer,
     ) -> Result<(), Stop> {
-        let TablePage { plan, page, toast, fetch } = page;
-        let Some(toast) =
-            toast.filter(|_| page.rows().flatten().any(|row| row::has_external(&row.tuple)))
-        else {
-            fetch.batch.clear();
-            for row in page.rows() {
-                self.row(plan, row, lines, &fetch.batch, 0, writer)?;
-            }
-            return writer.keep(plan);
-        };
-        let (mut ahead, mut rows) = (page.rows(), page.rows());
+        let nothing = ToastBatch::new();
+        for row in page.rows() {
+            self.row(plan, row, lines, &nothing, 0, writer)?;
+        }
+        writer.keep(plan)
+    }
+
+    /// The rows of the pages that were copied, their values fetched from TOAST many at a time.
+    fn copies(
+        &self,
+        plan: &Plan,
+        backend: &mut Backend,
+        toast: &mut Option<ToastReader>,
+        fetch: &mut Fetch,
+        lines: &mut Lines<'_>,
+        writer: &mut Writer,
+    ) -> Result<(), Stop> {
+        let Some(toast) = toast else { return Ok(()) };
+        let Fetch { copies, batch, firsts } = fetch;
+        let (mut ahead, mut rows) = (copies.rows(), copies.rows());
         loop {
-            fetch.batch.clear();
-            fetch.firsts.clear();
+            batch.clear();
+            firsts.clear();
             for row in ahead.by_ref() {
-                fetch.firsts.push(fetch.batch.len());
+                firsts.push(batch.len());
                 if let Ok(row) = row {
-                    lines.pointers(&row.tuple, &mut fetch.batch);
+                    lines.pointers(&row.tuple, batch);
                 }
-                if fetch.batch.bytes() >= FETCH_MAX {
+                if batch.bytes() >= FETCH_MAX {
                     break;
                 }
             }
-            if fetch.firsts.is_empty() {
-                return Ok(());
+            if firsts.is_empty() {
+                break;
             }
-            toast.fetch(backend, &mut fetch.batch)?;
-            for (&first, row) in fetch.firsts.iter().zip(rows.by_ref()) {
-                self.row(plan, row, lines, &fetch.batch, first, writer)?;
+            toast.fetch(backend, batch)?;
+            for (&first, row) in firsts.iter().zip(rows.by_ref()) {
+                self.row(plan, row, lines, batch, first, writer)?;
                 writer.keep(plan)?;
             }
         }
+        drop((ahead, rows));
+        copies.clear();
+        Ok(())
     }
 
     #[inline]
@@ -288,7 +313,10 @@ impl Copy {
         if !self.options.keep_going {
             // What came before it is printed, so that one sees how far it went.
             writer.keep_all(plan)?;
-            return Err(Stop::Failed(Box::new(CopyError::Finding { table, finding: Box::new(finding) })));
+            return Err(Stop::Failed(Box::new(CopyError::Finding {
+                table,
+                finding: Box::new(finding),
+            })));
         }
         writer.findings += 1;
         let mut found = self.found.lock();
@@ -300,20 +328,21 @@ impl Copy {
     }
 }
 
-/// A page at hand, and what its values in TOAST are fetched with.
-struct TablePage<'p, 's> {
-    plan: &'p Plan,
-    page: HeapPage<'s>,
-    toast: Option<&'p mut ToastReader>,
-    fetch: &'p mut Fetch,
-}
-
 /// Values that are fetched together.
 #[derive(Default)]
 struct Fetch {
+    /// The pages of their rows.
+    copies: PageCopies,
     batch: ToastBatch,
     /// The number of each row's first.
     firsts: Vec<usize>,
+}
+
+impl Fetch {
+    /// Whether a page's rows are to wait: for values of their own, or for those of rows before them.
+    fn wants(&self, page: &HeapPage<'_>) -> bool {
+        !self.copies.is_empty() || page.rows().flatten().any(|row| row::has_external(&row.tuple))
+    }
 }
 
 /// What is written, and what will be.

@@ -22,7 +22,7 @@ use crate::storage::Relation;
 use crate::transactions::TransactionError;
 
 /// The rows of a page that are handed out. Its memory serves page after page.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Judged {
     /// Every row is live: the line pointers are all there is to know, and nothing else is kept here.
     all_visible: bool,
@@ -170,16 +170,50 @@ impl<'s> HeapPage<'s> {
     /// place of each that cannot be had, whatever the filter.
     #[inline]
     pub fn rows(&self) -> Rows<'_> {
-        let end = match self.judged.all_visible {
-            true => PageHeader::parse(&self.page).line_pointer_count(),
+        Rows::new(&self.page, self.block, self.relation, self.judged)
+    }
+
+    /// The table.
+    pub(super) fn relation(&self) -> &'s Relation {
+        self.relation
+    }
+
+    /// What became of its rows.
+    pub(super) fn judged(&self) -> &'s Judged {
+        self.judged
+    }
+}
+
+/// The rows of a page.
+#[derive(Debug, Clone)]
+pub struct Rows<'p> {
+    page: &'p PageBytes,
+    block: BlockNo,
+    relation: &'p Relation,
+    judged: &'p Judged,
+    /// The line pointer before the next one, or the next of the rows that were judged.
+    next: u16,
+    end: u16,
+}
+
+impl<'p> Rows<'p> {
+    #[inline]
+    pub(super) fn new(
+        page: &'p PageBytes,
+        block: BlockNo,
+        relation: &'p Relation,
+        judged: &'p Judged,
+    ) -> Self {
+        let end = match judged.all_visible {
+            true => PageHeader::parse(page).line_pointer_count(),
             // At most 2042.
-            false => self.judged.entries.len() as u16,
+            false => judged.entries.len() as u16,
         };
-        Rows { page: self, next: 0, end }
+        Self { page, block, relation, judged, next: 0, end }
     }
 
     #[inline]
-    fn row(&self, entry: &Entry) -> Result<HeapRow<'_>, RowError> {
+    fn row(&self, entry: &Entry) -> Result<HeapRow<'p>, RowError> {
         let Entry { item, offset, length, verdict } = *entry;
         match verdict {
             Verdict::State(state) => {
@@ -196,7 +230,7 @@ impl<'s> HeapPage<'s> {
 
     /// The row in these bytes, which is live.
     #[inline]
-    fn live<'p>(&'p self, item: u16, bytes: Option<&'p [u8]>) -> Result<HeapRow<'p>, RowError> {
+    fn live(&self, item: u16, bytes: Option<&'p [u8]>) -> Result<HeapRow<'p>, RowError> {
         match HeapTuple::parse(item, bytes.unwrap_or_default()) {
             Ok(tuple) => {
                 let tid = Tid { block: self.block, item };
@@ -212,30 +246,20 @@ impl<'s> HeapPage<'s> {
     }
 }
 
-/// The rows of a page.
-#[derive(Debug)]
-pub struct Rows<'p> {
-    page: &'p HeapPage<'p>,
-    /// The line pointer before the next one, or the next of the rows that were judged.
-    next: u16,
-    end: u16,
-}
-
 impl<'p> Iterator for Rows<'p> {
     type Item = Result<HeapRow<'p>, RowError>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let page = self.page;
         while self.next < self.end {
             self.next += 1;
-            if !page.judged.all_visible {
-                let entry = page.judged.entries.get(usize::from(self.next - 1))?;
-                return Some(page.row(entry));
+            if !self.judged.all_visible {
+                let entry = self.judged.entries.get(usize::from(self.next - 1))?;
+                return Some(self.row(entry));
             }
-            let line = line_pointer(&page.page, self.next)?;
+            let line = line_pointer(self.page, self.next)?;
             if line.flags == LinePointerFlags::Normal {
-                return Some(page.live(self.next, line.item(&page.page)));
+                return Some(self.live(self.next, line.item(self.page)));
             }
         }
         None
