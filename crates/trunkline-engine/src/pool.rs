@@ -35,6 +35,7 @@ mod bulk_write;
 mod clock;
 #[cfg(not(loom))]
 mod complete;
+mod content_lock;
 #[cfg(not(loom))]
 mod descriptor;
 #[cfg(not(loom))]
@@ -43,6 +44,7 @@ mod error;
 mod extend;
 #[cfg(not(loom))]
 mod frame;
+mod io_claim;
 #[cfg(not(loom))]
 mod maintenance;
 #[cfg(not(loom))]

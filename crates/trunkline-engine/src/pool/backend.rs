@@ -6,6 +6,7 @@
 //! the claim to a page.
 
 use super::complete::Policy;
+use super::content_lock::LockMode;
 use super::error::{ReadError, ReadWarning};
 use super::frame::{Page, PageMut};
 use super::pin::{Pin, PinRef};
@@ -13,7 +14,7 @@ use super::pins::PINS_GUARANTEED;
 use super::read::{BlockEnd, Reads, Start, Want, error_of};
 use super::ring::Strategy;
 use super::shared::Shared;
-use super::state::{LockMode, USAGE_MAX, flag};
+use super::state::{USAGE_MAX, flag};
 use super::stats::{BackendType, Cell, IoKey, IoObject, Tally};
 use super::tag::Tag;
 use super::write::Writes;

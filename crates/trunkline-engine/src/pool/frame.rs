@@ -18,8 +18,9 @@
 
 #![expect(unsafe_code, reason = "references to frames, by the rights that the buffer word grants")]
 
+use super::content_lock::{LockMode, TryLock};
 use super::shared::Shared;
-use super::state::{LockMode, TryLock, flag};
+use super::state::flag;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use trunkline_aio::{Completion, DefineError, File, Io, Lease, Operations, WaitRef};

@@ -4,9 +4,9 @@
 //! [`PageMut`](super::PageMut) are the ways to them. A session that only wants to know that a page
 //! is in the pool, as prewarming does, never locks it.
 
+use super::content_lock::LockMode;
 use super::frame::{Page, PageMut};
 use super::shared::Shared;
-use super::state::LockMode;
 use std::fmt;
 use trunkline_aio::sync::Arc;
 use trunkline_format::BlockNo;

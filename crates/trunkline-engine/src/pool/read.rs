@@ -17,9 +17,10 @@
 
 use super::complete::{HEADER, Policy, ReadCallback, code};
 use super::error::ReadError;
+use super::io_claim::StartRead;
 use super::ring::Ring;
 use super::shared::Shared;
-use super::state::{StartRead, flag};
+use super::state::flag;
 use super::stats::Tally;
 use super::table::{Found, Insert};
 use super::tag::Tag;

@@ -8,12 +8,14 @@
 //! Nothing here knows files. Completions hold it by an `Arc`, so the frames outlive every I/O.
 
 use super::clock::Clock;
+use super::content_lock::LockMode;
 use super::descriptor::Descriptor;
 use super::frame::Frames;
+use super::io_claim::WriteEnd;
 use super::pins::Limiter;
 use super::ring::Ring;
 use super::sessions::{Alarm, SessionSet, Waiting};
-use super::state::{BufferWord, LockMode, Unpinned, WriteEnd, flag};
+use super::state::{BufferWord, Unpinned, flag};
 use super::stats::{PoolStats, Tally};
 use super::table::{Found, Table};
 use super::tag::Tag;

@@ -13,8 +13,9 @@
 //! has, and then waits for the one page that it needs. The completion gives the locks back.
 
 use super::complete::{HEADER, code};
+use super::io_claim::{StartWrite as Claim, WriteEnd};
 use super::shared::Shared;
-use super::state::{BufferWord, StartWrite as Claim, WriteEnd, flag};
+use super::state::{BufferWord, flag};
 use super::tag::Tag;
 use super::written::{WriteCallback, header};
 use crate::storage::{Located, Relation, SegmentName, StorageError};

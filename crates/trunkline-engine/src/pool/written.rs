@@ -9,8 +9,8 @@
 //! ```
 
 use super::complete::{HEADER, code};
+use super::io_claim::WriteEnd;
 use super::shared::Shared;
-use super::state::WriteEnd;
 use crate::storage::SegmentSync;
 use std::fmt;
 use trunkline_aio::sync::{Arc, Mutex};
