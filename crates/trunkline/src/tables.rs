@@ -15,8 +15,8 @@ use trunkline_engine::catalog::{Catalog, Database, DatabaseInfo, RelationInfo};
 use trunkline_engine::datadir::{DataDir, FileEntry};
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::RelationLocator;
-use trunkline_format::Oid;
 use trunkline_format::catalog::RelationKind;
+use trunkline_format::{Fork, Oid};
 
 use crate::cli::Global;
 use crate::cluster::{Cluster, DatabaseArgs};
@@ -74,8 +74,16 @@ fn show<T: Serialize>(
 
 /// Bytes of the files of each relation and each database.
 struct Sizes {
-    relations: BTreeMap<RelationLocator, u64>,
+    relations: BTreeMap<RelationLocator, Size>,
     databases: BTreeMap<Oid, u64>,
+}
+
+/// All forks of a relation.
+#[derive(Default)]
+struct Size {
+    bytes: u64,
+    /// Whether its first file is there; maps of what is gone mean nothing.
+    is_there: bool,
 }
 
 impl Sizes {
@@ -84,7 +92,9 @@ impl Sizes {
         for file in dir.relation_files().files {
             let FileEntry { tablespace, database, relfilenode, bytes, .. } = file;
             let locator = RelationLocator { tablespace, database, relfilenode };
-            *sizes.relations.entry(locator).or_default() += bytes;
+            let size = sizes.relations.entry(locator).or_default();
+            size.bytes += bytes;
+            size.is_there |= file.fork == Fork::Main && file.segment == 0;
             *sizes.databases.entry(database).or_default() += bytes;
         }
         sizes
@@ -93,7 +103,10 @@ impl Sizes {
     /// Bytes of a relation and of what holds its long values; `None` if it has no files, or if they
     /// are not there.
     fn of_relation(&self, database: &Database, relation: &RelationInfo) -> Option<u64> {
-        let own = |relation: &RelationInfo| self.relations.get(&relation.locator?).copied();
+        let own = |relation: &RelationInfo| {
+            let size = self.relations.get(&relation.locator?)?;
+            size.is_there.then_some(size.bytes)
+        };
         let bytes = own(relation)?;
         let Some(toast) = database.relation(relation.toast) else { return Some(bytes) };
         let indexes = database.indexes_of(toast.oid).iter();

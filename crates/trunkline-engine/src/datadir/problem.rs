@@ -103,7 +103,7 @@ impl fmt::Display for ProblemKind {
                 "segment has {} blocks, expected {SEGMENT_BLOCKS}, since segment {next} has blocks",
                 bytes / block_size
             ),
-            ProblemKind::Missing => f.write_str("is missing, while the catalog says that it is there"),
+            ProblemKind::Missing => f.write_str("is missing, though the catalog names it"),
             ProblemKind::UnknownName => f.write_str("has a name that means nothing here; not read"),
         }
     }

@@ -1,6 +1,8 @@
 //! Names of real clusters on the command line: what is listed, what is refused and why.
 //! Everything that a server can make and we cannot read is refused by its name.
 
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use crate::server::{Server, Stopped, servers};
@@ -58,6 +60,7 @@ fn names_on_the_command_line() {
         listed(&stopped, size, &file);
         refused(&stopped);
         accepted(&stopped);
+        damaged(&stopped, &file);
     }
 }
 
@@ -172,4 +175,46 @@ fn accepted(stopped: &Stopped) {
     assert!(database > 300 && database < everything / 2, "{database} of {everything}");
     let (code, out, _) = run(stopped, &["prewarm", "-d", "names"]);
     assert!(code == 0 && out.contains(&format!("Blocks prewarmed: {database}\n")), "{out}");
+}
+
+/// What is damaged is named, as long as the catalog can be read.
+fn damaged(stopped: &Stopped, file: &str) {
+    let flip = |path: &Path| {
+        let mut bytes = fs::read(path).expect("read");
+        bytes[8000] ^= 1;
+        fs::write(path, bytes).expect("written");
+    };
+    let path = stopped.data().join(file);
+    flip(&path);
+    let (code, out, err) = run(stopped, &["verify"]);
+    assert_eq!((code, err.as_str()), (1, ""), "{out}");
+    assert!(out.starts_with(&format!("names.app.item: {file}: block 0: checksum ")), "{out}");
+    let (code, out, _) = run(stopped, &["verify", "-d", "names", "app.item", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((code, &report["findings"][0]["relation"]), (1, &"names.app.item".into()), "{out}");
+    // What is wrong elsewhere is nobody's business here.
+    assert_eq!(run(stopped, &["verify", "-d", "names", "app.\"Item 2\""]).0, 0);
+
+    fs::remove_file(&path).expect("removed");
+    let (code, out, _) = run(stopped, &["verify", "-d", "names", "app.item"]);
+    let missing = format!("names.app.item: {file}: is missing, though the catalog names it\n");
+    assert_eq!((code, out.starts_with(&missing)), (1, true), "{out}");
+    let (_, out, _) = run(stopped, &["tables", "-d", "names"]);
+    let item = line(&out, &["app", "item"]).expect("listed");
+    assert_eq!((item[4], item[5]), ("missing", file), "{out}");
+
+    // The catalog itself: names are gone, findings are not.
+    let class = run(stopped, &["tables", "-d", "names", "--all"]).1;
+    let class = line(&class, &["pg_catalog", "pg_class"]).expect("listed")[5].to_owned();
+    flip(&stopped.data().join(&class));
+    let (code, out, err) = run(stopped, &["verify"]);
+    assert_eq!(code, 1, "{err}");
+    assert!(out.starts_with(&format!("{class}: block 0: checksum ")), "{out}");
+    let expected = "trunkline: warning: relations cannot be named: ";
+    assert!(err.starts_with(expected) && err.lines().count() == 1, "{err}");
+    let (code, out, err) = run(stopped, &["tables", "-d", "names"]);
+    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    assert!(err.contains(&class), "{err}");
+    let (code, _, err) = run(stopped, &["tables", "-d", "postgres"]);
+    assert_eq!((code, err.as_str()), (0, ""));
 }
