@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use trunkline_aio::sync::Arc;
+use trunkline_aio::sync::random::Rng;
 use trunkline_aio::{Aio, MethodKind};
 use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::pool::Pool;
@@ -465,6 +466,61 @@ fn trees_that_do_not_fit_together() {
 #[test]
 fn rows_and_entries_that_do_not_fit() {
     run(HEAP_AND_INDEX);
+}
+
+/// Random damage anywhere, catalogs too: whatever comes of it, it ends, and is told.
+#[test]
+fn random_damage_ends_in_findings() {
+    let Some((_, data)) = fixtures().into_iter().rfind(|(major, _)| *major <= 18) else { return };
+    let copy = Copy::of(&data);
+    let (path, _) = copy.find("fixture", "s1.bt", Fork::Main);
+    let directory = path.parent().expect("a directory");
+    let mut files: Vec<PathBuf> = fs::read_dir(directory)
+        .expect("listed")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| fs::metadata(path).expect("metadata").len() >= BLOCK_SIZE as u64)
+        .collect();
+    files.sort();
+    let mut random = Rng::new(0xDA3A6E);
+    let mut found = 0;
+    for round in 0..12 {
+        let mut mended = Vec::new();
+        for _ in 0..20 {
+            let path = &files[random.below(files.len() as u64) as usize];
+            let before = fs::read(path).expect("read");
+            let mut bytes = before.clone();
+            let pages: &mut [PageBytes] = bytes.as_chunks_mut().0;
+            let block = random.below(pages.len() as u64) as usize;
+            let Some(page) = pages.get_mut(block) else { continue };
+            for _ in 0..=random.below(6) {
+                // Often where the page's own structure is.
+                let within = if random.below(2) == 0 { 200 } else { BLOCK_SIZE as u64 };
+                page[24 + random.below(within - 24) as usize] = random.next_u64() as u8;
+            }
+            let checksum = page_checksum(page, block as u32);
+            page[8..10].copy_from_slice(&checksum.to_le_bytes());
+            fs::write(path, &bytes).expect("written");
+            mended.push((path.clone(), before));
+        }
+        let dir = DataDir::open(&copy.data(), OpenOptions::default()).expect("opened");
+        let system = Arc::new(KernelFiles::new(&copy.aio));
+        let storage = Storage::of_datadir(&dir, Arc::new(FileTable::new(64)), system, false);
+        let pool = Pool::new(&copy.aio, 256).expect("a pool");
+        let mut options = ContentOptions::of(&Settings::default(), true, true);
+        options.workers = 2;
+        let report = verify_contents(&pool, &dir, &storage, &options, Arc::new(Unobserved));
+        match report {
+            Ok(report) => {
+                println!("round {round}: {} findings", report.findings_total);
+                found += report.findings_total;
+            }
+            Err(error) => println!("round {round}: {error}"),
+        }
+        for (path, before) in mended.into_iter().rev() {
+            fs::write(path, before).expect("written");
+        }
+    }
+    assert!(found > 20, "{found}");
 }
 
 /// The same findings where the table is done in many parts.

@@ -11,7 +11,7 @@ use crate::{json, run};
 
 /// The fixtures there are: directories with `data` and `expected`.
 #[expect(clippy::disallowed_methods, reason = "a test has no main that could pass this down")]
-fn fixtures() -> Vec<PathBuf> {
+pub(crate) fn fixtures() -> Vec<PathBuf> {
     let Some(directory) = std::env::var_os("TRUNKLINE_FIXTURE_DIR").map(PathBuf::from) else {
         println!("skipped: no fixture");
         return Vec::new();
