@@ -24,7 +24,7 @@ mod small_file;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use trunkline_format::{ClusterState, ControlFile};
+use trunkline_format::{ClusterState, ControlFile, Oid};
 
 pub use self::control::read_control_file;
 pub use self::error::{DataDirError, Unsafe, Warning};
@@ -48,6 +48,8 @@ pub struct DataDir {
     control_bytes: Vec<u8>,
     server: Server,
     warnings: Vec<Warning>,
+    /// Tablespaces that are elsewhere than their links say.
+    moved: Vec<(Oid, PathBuf)>,
 }
 
 impl DataDir {
@@ -71,7 +73,40 @@ impl DataDir {
             }
             warnings.splice(0..0, reasons.into_iter().map(Warning::Forced));
         }
-        Ok(DataDir { path: path.to_owned(), control, control_bytes, server, warnings })
+        Ok(DataDir {
+            path: path.to_owned(),
+            control,
+            control_bytes,
+            server,
+            warnings,
+            moved: Vec::new(),
+        })
+    }
+
+    /// The same directory, with tablespaces looked for elsewhere than their links say: each pair is
+    /// the directory that a link names and the one that holds the tablespace now, as for
+    /// `pg_basebackup`. A copy of a cluster has its tablespaces elsewhere, and its links may lead to
+    /// the original.
+    ///
+    /// # Errors
+    /// [`DataDirError::NoTablespace`] if no link names such a directory; [`DataDirError::Io`].
+    pub fn with_tablespaces(self, moves: &[(PathBuf, PathBuf)]) -> Result<DataDir, DataDirError> {
+        let links = files::links(&self.path)?;
+        let mut moved = self.moved;
+        for (old, new) in moves {
+            let found = links.iter().filter(|(_, target)| target == old).map(|(oid, _)| *oid);
+            let before = moved.len();
+            moved.extend(found.map(|oid| (oid, new.clone())));
+            if moved.len() == before {
+                return Err(DataDirError::NoTablespace { path: self.path, target: old.clone() });
+            }
+        }
+        Ok(DataDir { moved, ..self })
+    }
+
+    /// The tablespaces that are elsewhere than their links say, and where.
+    pub fn moved_tablespaces(&self) -> &[(Oid, PathBuf)] {
+        &self.moved
     }
 
     /// The directory, as it was given to [`DataDir::open`].
@@ -109,7 +144,7 @@ impl DataDir {
     /// Lists every relation file of every database and tablespace, and what is odd about them.
     /// One directory is open at a time.
     pub fn relation_files(&self) -> FileList {
-        files::list(&self.path, &self.control)
+        files::list(&self.path, &self.control, &self.moved)
     }
 }
 

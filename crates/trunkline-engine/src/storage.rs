@@ -167,6 +167,8 @@ pub struct Storage(Arc<Cluster>);
 struct Cluster {
     root: PathBuf,
     layout: Layout,
+    /// Tablespaces that are elsewhere than their links say.
+    moved: Vec<(Oid, PathBuf)>,
     files: Arc<FileTable>,
     system: Arc<dyn FileSystem>,
     /// What may change files; none for a cluster that is only read.
@@ -194,7 +196,7 @@ impl Storage {
         system: Arc<dyn FileSystem>,
         direct: bool,
     ) -> Self {
-        Self::make(root, layout, files, system, None, direct)
+        Self::make((root, &[]), layout, files, system, None, direct)
     }
 
     /// The same for a cluster of our own, whose relations may be made, changed and removed. Never for
@@ -210,11 +212,11 @@ impl Storage {
         direct: bool,
     ) -> Self {
         let writer = Some(Arc::clone(&system));
-        Self::make(root, layout, files, system, writer, direct)
+        Self::make((root, &[]), layout, files, system, writer, direct)
     }
 
     fn make(
-        root: &Path,
+        (root, moved): (&Path, &[(Oid, PathBuf)]),
         layout: Layout,
         files: Arc<FileTable>,
         system: Arc<dyn FileSystem>,
@@ -226,6 +228,7 @@ impl Storage {
         Self(Arc::new(Cluster {
             root: root.to_owned(),
             layout,
+            moved: moved.to_owned(),
             system,
             writer,
             direct,
@@ -246,7 +249,8 @@ impl Storage {
         system: Arc<dyn FileSystem>,
         direct: bool,
     ) -> Self {
-        Self::new(dir.path(), Layout::of(dir.control()), files, system, direct)
+        let places = (dir.path(), dir.moved_tablespaces());
+        Self::make(places, Layout::of(dir.control()), files, system, None, direct)
     }
 
     /// The identity of the cluster within the process, 1 to 65,535; never reused.
@@ -306,11 +310,14 @@ impl Storage {
         match locator.tablespace {
             GLOBAL_TABLESPACE => root.join("global"),
             DEFAULT_TABLESPACE => root.join("base").join(locator.database.to_string()),
-            tablespace => root
-                .join("pg_tblspc")
-                .join(tablespace.to_string())
-                .join(&self.0.layout.tablespace_directory)
-                .join(locator.database.to_string()),
+            tablespace => {
+                let moved = self.0.moved.iter().find(|(oid, _)| *oid == tablespace);
+                let linked = || root.join("pg_tblspc").join(tablespace.to_string());
+                moved
+                    .map_or_else(linked, |(_, to)| to.clone())
+                    .join(&self.0.layout.tablespace_directory)
+                    .join(locator.database.to_string())
+            }
         }
     }
 

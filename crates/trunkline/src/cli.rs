@@ -4,10 +4,12 @@
 //! command. Those for I/O are PostgreSQL's settings; they are kept as text and checked by the table
 //! of settings, so that their errors, units and bounds are the same here and everywhere else.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::TypedValueParser;
 use clap::{Args, Parser, Subcommand};
 use trunkline_engine::settings::Settings;
 
@@ -206,6 +208,12 @@ pub(crate) struct Global {
     #[arg(short = 'D', long, env = "PGDATA", value_name = "DIR", global = true)]
     pub(crate) pgdata: Option<PathBuf>,
 
+    /// Looks for a tablespace in another directory than its link in pg_tblspc says; may be repeated,
+    /// if all are before the command or all behind it.
+    #[arg(short = 'T', long, value_name = "OLDDIR=NEWDIR", global = true)]
+    #[arg(value_parser = clap::builder::OsStringValueParser::new().try_map(parse_mapping))]
+    pub(crate) tablespace_mapping: Vec<(PathBuf, PathBuf)>,
+
     /// Prints JSON, one object a line.
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -343,6 +351,19 @@ impl Global {
         self.pgdata.as_ref().filter(|path| *path.as_os_str() != *OsString::new()).ok_or_else(|| {
             Failure::usage("no data directory given").with_hint("use -D DIR, or set PGDATA")
         })
+    }
+}
+
+/// The two directories of `OLDDIR=NEWDIR`.
+fn parse_mapping(text: OsString) -> Result<(PathBuf, PathBuf), &'static str> {
+    let bytes = text.as_bytes();
+    let at = bytes.iter().position(|&byte| byte == b'=');
+    let (old, new) = at.and_then(|at| bytes.split_at_checked(at)).unwrap_or_default();
+    let [old, new] =
+        [old, new.get(1..).unwrap_or_default()].map(|path| PathBuf::from(OsStr::from_bytes(path)));
+    match old.is_absolute() && new.is_absolute() {
+        true => Ok((old, new)),
+        false => Err("expected two absolute directories, OLDDIR=NEWDIR"),
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use trunkline_aio::Aio;
 use trunkline_aio::sync::Arc;
@@ -69,7 +69,7 @@ impl Cluster {
 /// What files are of, by name, as far as the catalogs can be read.
 pub(crate) struct FileNames {
     cluster: Cluster,
-    root: PathBuf,
+    dir: DataDir,
     known: BTreeMap<RelationLocator, Option<Arc<str>>>,
     /// What could not be read, and has been said.
     unread: BTreeSet<Oid>,
@@ -85,7 +85,7 @@ impl FileNames {
         match Cluster::aside(dir, settings) {
             Ok(cluster) => {
                 let (known, unread) = (BTreeMap::new(), BTreeSet::new());
-                Some(FileNames { cluster, root: dir.path().to_owned(), known, unread })
+                Some(FileNames { cluster, dir: dir.clone(), known, unread })
             }
             Err(failure) => {
                 message("warning", format_args!("relations cannot be named: {failure}"));
@@ -96,7 +96,7 @@ impl FileNames {
 
     /// Database, schema and relation of a file.
     pub(crate) fn name(&mut self, path: &Path) -> Option<Arc<str>> {
-        let locator = Place::of(&self.root, path)?.locator()?;
+        let locator = Place::of(&self.dir, path)?.locator()?;
         if let Some(known) = self.known.get(&locator) {
             return known.clone();
         }

@@ -337,6 +337,6 @@ mod tests {
             access_method: None,
         };
         let text = relations_table(&[line]).render();
-        assert!(text.contains("\npublic  t     table           missing  base/5/1"), "{text}");
+        assert!(text.contains("\npublic  t     table        missing  base/5/1"), "{text}");
     }
 }

@@ -138,6 +138,7 @@ pub(crate) fn run(
 pub(crate) fn open(global: &Global) -> Result<DataDir, Failure> {
     let options = OpenOptions { force_unclean: global.force_unclean };
     let dir = DataDir::open(global.require_pgdata()?, options)?;
+    let dir = dir.with_tablespaces(&global.tablespace_mapping)?;
     for warning in dir.warnings() {
         message("warning", warning);
     }

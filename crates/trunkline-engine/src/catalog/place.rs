@@ -9,8 +9,9 @@
 use std::path::{Path, PathBuf};
 
 use trunkline_format::segment::tablespace_directory;
-use trunkline_format::{Oid, PgVersion, RelationFile};
+use trunkline_format::{Oid, RelationFile};
 
+use crate::datadir::DataDir;
 use crate::storage::{DEFAULT_TABLESPACE, GLOBAL_TABLESPACE, RelationLocator};
 
 /// What a path in a data directory belongs to, as far as it says.
@@ -25,9 +26,18 @@ pub struct Place {
 }
 
 impl Place {
-    /// Of `path`, which begins with the data directory's path; `None` if it lies elsewhere in it.
-    pub fn of(root: &Path, path: &Path) -> Option<Self> {
-        let below = path.strip_prefix(root).ok()?;
+    /// Of `path`, which begins with the data directory's path, or with that of a tablespace that is
+    /// elsewhere than its link says; `None` if it lies elsewhere.
+    pub fn of(dir: &DataDir, path: &Path) -> Option<Self> {
+        Self::find(dir.path(), dir.moved_tablespaces(), path)
+    }
+
+    fn find(root: &Path, moved: &[(Oid, PathBuf)], path: &Path) -> Option<Self> {
+        let moved = moved.iter().find_map(|(oid, to)| Some((oid, path.strip_prefix(to).ok()?)));
+        let below = match moved {
+            Some((oid, below)) => Path::new("pg_tblspc").join(oid.to_string()).join(below),
+            None => path.strip_prefix(root).ok()?.to_owned(),
+        };
         let parts: Option<Vec<&str>> = below.iter().map(|part| part.to_str()).collect();
         let parts = parts?;
         let number = |part: &&str| part.parse().ok().map(Oid);
@@ -54,15 +64,19 @@ impl Place {
 }
 
 /// The first file of a relation.
-pub fn first_file(root: &Path, locator: RelationLocator, version: PgVersion) -> PathBuf {
+pub fn first_file(dir: &DataDir, locator: RelationLocator) -> PathBuf {
+    let (root, database) = (dir.path(), locator.database.to_string());
     let directory = match locator.tablespace {
         GLOBAL_TABLESPACE => root.join("global"),
-        DEFAULT_TABLESPACE => root.join("base").join(locator.database.to_string()),
-        tablespace => root
-            .join("pg_tblspc")
-            .join(tablespace.to_string())
-            .join(tablespace_directory(version))
-            .join(locator.database.to_string()),
+        DEFAULT_TABLESPACE => root.join("base").join(database),
+        tablespace => {
+            let mut moved = dir.moved_tablespaces().iter();
+            let moved = moved.find(|(oid, _)| *oid == tablespace).map(|(_, to)| to.clone());
+            moved
+                .unwrap_or_else(|| root.join("pg_tblspc").join(tablespace.to_string()))
+                .join(tablespace_directory(dir.control().version))
+                .join(database)
+        }
     };
     directory.join(locator.relfilenode.to_string())
 }
@@ -84,17 +98,17 @@ mod tests {
             ("pg_tblspc/16766/PG_18_202506291/5/16767_fsm", 16766, Some(5), Some(16767)),
             ("pg_tblspc/16766/PG_18_202506291", 16766, None, None),
         ] {
-            let found = Place::of(root, &root.join(path)).expect(path);
+            let found = Place::find(root, &[], &root.join(path)).expect(path);
             let expected = (Oid(tablespace), database.map(Oid), file);
             assert_eq!((found.tablespace, found.database, found.relfilenode), expected, "{path}");
-            if let Some(locator) = found.locator() {
-                let first = first_file(root, locator, PgVersion::V18);
-                let again = Place::of(root, &first).and_then(|place| place.locator());
-                assert_eq!(again, Some(locator), "{path}");
-            }
         }
         for path in ["/data/pg_wal/1", "/data", "/elsewhere/base/5/1", "/data/pg_tblspc/x/y"] {
-            assert_eq!(Place::of(root, Path::new(path)), None, "{path}");
+            assert_eq!(Place::find(root, &[], Path::new(path)), None, "{path}");
         }
+        let moved = [(Oid(16766), PathBuf::from("/space"))];
+        let path = Path::new("/space/PG_18_202506291/5/16767");
+        let found = Place::find(root, &moved, path).and_then(|place| place.locator());
+        let (tablespace, database) = (Oid(16766), Oid(5));
+        assert_eq!(found, Some(RelationLocator { tablespace, database, relfilenode: 16767 }));
     }
 }

@@ -59,6 +59,13 @@ pub enum DataDirError {
         /// Major version of the control file's layout and catalog.
         control_file: u32,
     },
+    /// A tablespace was said to be elsewhere, and there is none where it was said to have been.
+    NoTablespace {
+        /// The directory.
+        path: PathBuf,
+        /// Where no link leads.
+        target: PathBuf,
+    },
     /// Readable, but what is read may be wrong. `force_unclean` overrides this one.
     Unsafe {
         /// The directory.
@@ -125,6 +132,9 @@ impl DataDirError {
                      the newest changes are then missing"
                 }
             }),
+            DataDirError::NoTablespace { .. } => {
+                Some("the links are in pg_tblspc; what they say is meant, whether or not it exists")
+            }
             DataDirError::Changed { .. } => {
                 Some("what was read since the last check may be a mixture; run it again")
             }
@@ -159,6 +169,12 @@ impl fmt::Display for DataDirError {
                 "\"{}\" mixes two servers: PG_VERSION says {version_file}, global/pg_control is \
                  of version {control_file}",
                 path.display()
+            ),
+            DataDirError::NoTablespace { path, target } => write!(
+                f,
+                "\"{}\" has no tablespace whose link leads to \"{}\"",
+                path.display(),
+                target.display()
             ),
             DataDirError::Unsafe { path, reasons } => {
                 write!(f, "\"{}\" is not safe to read: ", path.display())?;

@@ -23,6 +23,7 @@ use trunkline_format::{
     BLOCK_SIZE, BlockNo, ControlFile, Fork, Oid, RelationFile, SEGMENT_BLOCKS, TempRelationFile,
 };
 
+use super::error::DataDirError;
 use super::problem::{Problem, ProblemKind};
 
 /// The tablespace of `base`.
@@ -105,7 +106,7 @@ impl FileList {
 }
 
 /// Lists the files of the cluster at `root`.
-pub(super) fn list(root: &Path, control: &ControlFile) -> FileList {
+pub(super) fn list(root: &Path, control: &ControlFile, moved: &[(Oid, PathBuf)]) -> FileList {
     let mut list = FileList::default();
     let global = root.join("global");
     if is_directory(&mut list, &global) {
@@ -117,13 +118,36 @@ pub(super) fn list(root: &Path, control: &ControlFile) -> FileList {
     }
     let pg_tblspc = root.join("pg_tblspc");
     if is_directory(&mut list, &pg_tblspc) {
-        walk_tablespaces(&mut list, &pg_tblspc, &tablespace_directory(control.version));
+        let expected = tablespace_directory(control.version);
+        walk_tablespaces(&mut list, &pg_tblspc, &expected, moved);
     }
     list
 }
 
+/// The tablespaces that are links, and where those lead.
+pub(super) fn links(root: &Path) -> Result<Vec<(Oid, PathBuf)>, DataDirError> {
+    let directory = root.join("pg_tblspc");
+    let fail = |source| DataDirError::io("open directory", &directory, source);
+    let mut links = Vec::new();
+    for entry in fs::read_dir(&directory).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        if let Some(oid) = path.file_name().and_then(parse_oid)
+            && let Ok(target) = fs::read_link(&path)
+        {
+            links.push((oid, target));
+        }
+    }
+    links.sort();
+    Ok(links)
+}
+
 /// A directory of tablespaces: numbers that are links or directories.
-fn walk_tablespaces(list: &mut FileList, directory: &Path, expected: &str) {
+fn walk_tablespaces(
+    list: &mut FileList,
+    directory: &Path,
+    expected: &str,
+    moved: &[(Oid, PathBuf)],
+) {
     for (oid, path) in numbered_directories(list, directory, true) {
         let target = match fs::read_link(&path) {
             Ok(target) => Some(target),
@@ -134,6 +158,7 @@ fn walk_tablespaces(list: &mut FileList, directory: &Path, expected: &str) {
                 continue;
             }
         };
+        let path = moved.iter().find(|(found, _)| *found == oid).map_or(path, |(_, to)| to.clone());
         let databases = path.join(expected);
         match fs::symlink_metadata(&databases) {
             Ok(metadata) if metadata.is_dir() => {

@@ -32,7 +32,7 @@ impl Scope {
         for &relation in relations {
             let is_main = |file: &FileEntry| file.fork == Fork::Main && file.segment == 0;
             let there = list.files.iter().any(|file| is_main(file) && locator_of(file) == relation);
-            let path = first_file(dir.path(), relation, dir.control().version);
+            let path = first_file(dir, relation);
             if !there && !list.problems.iter().any(|problem| problem.path == path) {
                 list.problems.push(Problem { path, kind: ProblemKind::Missing });
             }
@@ -49,7 +49,7 @@ impl Scope {
 
     /// What is odd above the files is odd about all of them.
     fn has_problem(&self, dir: &DataDir, problem: &Problem) -> bool {
-        let Some(place) = Place::of(dir.path(), &problem.path) else { return false };
+        let Some(place) = Place::of(dir, &problem.path) else { return false };
         let is_above = |tablespace: Oid, database: Oid| {
             place.relfilenode.is_none()
                 && place.tablespace == tablespace

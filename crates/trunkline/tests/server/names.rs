@@ -64,6 +64,53 @@ fn names_on_the_command_line() {
     }
 }
 
+/// A tablespace that a link leads to, and that is moved when the server has stopped.
+#[test]
+fn tablespaces_that_moved() {
+    for bin in servers() {
+        let server = Server::start(&bin, &[]);
+        let [old, new] = ["space", "moved"].map(|name| server.home().join(name));
+        server.make_directory(&old);
+        let space = format!("create tablespace space location '{}'", old.display());
+        server.sql("postgres", &space);
+        let table = "create table t tablespace space as select i from generate_series(1, 99) i";
+        server.sql("postgres", table);
+        server.sql("postgres", "create database inside tablespace space");
+        let stopped = server.stop();
+        let good = |options: &[&str]| {
+            let verified = run(&stopped, &[options, &["verify"]].concat());
+            let copied = run(&stopped, &[options, &["copy", "-d", "postgres", "t"]].concat());
+            let inside = run(&stopped, &[options, &["copy", "-d", "inside", "pg_class"]].concat());
+            let listed = run(&stopped, &[options, &["tables", "-d", "postgres"]].concat());
+            [verified.0, copied.0, inside.0].iter().all(|&code| code == 0)
+                && copied.1.lines().count() == 99
+                && inside.1.lines().count() > 300
+                && !listed.1.contains("missing")
+        };
+        assert!(good(&[]));
+        fs::rename(&old, &new).expect("moved");
+        assert!(!good(&[]));
+        let mapping = format!("{}={}", old.display(), new.display());
+        assert!(good(&["-T", &mapping]));
+        let (_, out, _) = run(&stopped, &["tables", "-d", "postgres", "-T", &mapping]);
+        assert!(out.contains(&format!("  {}/PG_", new.display())), "{out}");
+        let class = run(&stopped, &["tables", "-d", "inside", "--all", "-T", &mapping]).1;
+        let class = line(&class, &["pg_catalog", "pg_statistic"]).expect("listed")[5].to_owned();
+        fs::write(&class, [1; 8192]).expect("written");
+        let (code, out, _) = run(&stopped, &["verify", "-T", &mapping]);
+        let expected = format!("inside.pg_catalog.pg_statistic: {class}: block 0: ");
+        assert!(code == 1 && out.starts_with(&expected), "{out}");
+        for (mapping, expected) in [
+            ("/nowhere=/elsewhere", "has no tablespace whose link leads to \"/nowhere\""),
+            ("nowhere=/elsewhere", "expected two absolute directories, OLDDIR=NEWDIR"),
+            ("/nowhere", "expected two absolute directories, OLDDIR=NEWDIR"),
+        ] {
+            let (code, _, err) = run(&stopped, &["verify", "-T", mapping]);
+            assert!(code >= 2 && err.contains(expected), "{err}");
+        }
+    }
+}
+
 fn listed(stopped: &Stopped, size: u64, file: &str) {
     let (code, out, err) = run(stopped, &["tables"]);
     assert_eq!((code, err.as_str()), (0, ""));

@@ -158,6 +158,14 @@ impl Server {
         self.home.as_ref().expect("not stopped").path()
     }
 
+    /// Makes a directory that the server may write to.
+    pub(crate) fn make_directory(&self, path: &Path) {
+        fs::create_dir(path).expect("made");
+        if let Some((uid, gid)) = self.user {
+            chown(path, Some(uid), Some(gid)).expect("given away");
+        }
+    }
+
     /// Stops it and starts it again, so that it forgets its caches.
     pub(crate) fn restart(&mut self) {
         self.halt("fast");
