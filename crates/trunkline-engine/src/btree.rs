@@ -14,20 +14,23 @@
 //! nobody goes right more often than the index has blocks.
 //!
 //! ```no_run
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let (mut backend, relation): (trunkline_engine::pool::Backend, trunkline_engine::storage::Relation) = todo!();
-//! use trunkline_engine::btree::Index;
-//! let index = Index::of_toast(relation);
-//! let value = 16_500_u32.to_le_bytes();
-//! let key: &[Option<&[u8]>] = &[Some(&value)];
-//! let mut chunks = index.scan(&mut backend, key, key)?;
-//! let mut rows = Vec::new();
-//! while chunks.next_page(&mut backend, &mut rows)? {}
-//! # Ok(()) }
+//! # use trunkline_engine::btree::{BtreeError, Index};
+//! # use trunkline_engine::pool::Backend;
+//! # use trunkline_engine::storage::Relation;
+//! # use trunkline_format::Tid;
+//! fn chunks(backend: &mut Backend, toast: Relation, value: u32) -> Result<Vec<Tid>, BtreeError> {
+//!     let value = value.to_le_bytes();
+//!     let key: &[Option<&[u8]>] = &[Some(&value)];
+//!     let mut scan = Index::of_toast(toast).scan(backend, key, key)?;
+//!     let mut rows = Vec::new();
+//!     while scan.next_page(backend, &mut rows)? {}
+//!     Ok(rows)
+//! }
 //! ```
 
 mod error;
 mod level;
+mod many;
 mod search;
 
 pub use error::{BtreeError, BtreeProblem};

@@ -24,9 +24,11 @@
 
 mod chains;
 mod collect;
+mod content_report;
 mod contents;
 mod entries;
 mod findings;
+mod map;
 mod pages;
 mod problem;
 mod report;
@@ -35,9 +37,8 @@ mod structure;
 mod table;
 mod target;
 
-pub use contents::{
-    Checks, ContentError, ContentOptions, ContentReport, Only, Skipped, verify_contents,
-};
+pub use content_report::{ContentError, ContentReport, Skipped};
+pub use contents::{Checks, ContentOptions, Only, verify_contents};
 pub use findings::{Finding, FindingKind};
 pub use problem::{ContentProblem, LinkProblem, Nowhere};
 pub use report::VerifyReport;

@@ -13,19 +13,19 @@ use trunkline_format::transactions::{FIRST_NORMAL_XID, RowState, judge};
 use trunkline_format::tuple::{Column as Stored, Walk};
 use trunkline_format::types::{TextOptions, ValueError, write_text};
 use trunkline_format::varlena::Varlena;
-use trunkline_format::visibility_map::{self, VisibilityBits};
+use trunkline_format::visibility_map::VisibilityBits;
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes, Tid};
 
 use super::chains::{Pointed, Roots, pointed_at};
 use super::collect::collect;
 use super::contents::{Checks, Sink};
 use super::entries::{Entries, Found, KeyHash};
+use super::map::VisibilityMap;
 use super::problem::{ContentProblem, Nowhere};
 use super::target::Target;
 use crate::heap::{ToastBatch, ToastReader};
 use crate::pool::{Backend, ReadError, Strategy};
 use crate::read_stream::{BlockRange, ReadStream, StreamOptions};
-use crate::storage::StorageError;
 use crate::transactions::{Memo, TransactionError, Transactions};
 use trunkline_aio::sync::Arc;
 
@@ -50,15 +50,6 @@ pub(super) fn check(
             return Ok(());
         }
     };
-    let map_blocks = match target.map.blocks() {
-        Ok(blocks) => blocks,
-        // Until a table is vacuumed it has no map.
-        Err(StorageError::SegmentMissing { .. }) => 0,
-        Err(error) => {
-            sink.map(target, 0, ContentProblem::Unreadable(error.to_string()));
-            0
-        }
-    };
     let bulk = blocks > backend.shared.count() / 4;
     let strategy = if bulk { Strategy::BulkRead } else { Strategy::Normal };
     let stream = StreamOptions { strategy, sequential: true, ..checks.stream };
@@ -72,9 +63,7 @@ pub(super) fn check(
         checks,
         sink,
         blocks,
-        map_blocks: if checks.rows { map_blocks } else { 0 },
-        map: Box::new([0; BLOCK_SIZE]),
-        map_block: None,
+        map: checks.rows.then(|| VisibilityMap::of(target, sink)),
         toast,
         batch: ToastBatch::new(),
         memo: Memo::default(),
@@ -95,7 +84,10 @@ pub(super) fn check(
             _ => break,
         }
     }
-    check.map_beyond_end(backend)
+    match &mut check.map {
+        Some(map) => map.beyond_end(backend, blocks),
+        None => Ok(()),
+    }
 }
 
 struct TableCheck<'t> {
@@ -104,10 +96,8 @@ struct TableCheck<'t> {
     checks: Checks,
     sink: &'t Sink<'t>,
     blocks: BlockNo,
-    map_blocks: BlockNo,
-    /// A page of the visibility map, and which.
-    map: Box<PageBytes>,
-    map_block: Option<BlockNo>,
+    /// `None`: nobody asked.
+    map: Option<VisibilityMap<'t>>,
     toast: Option<ToastReader>,
     batch: ToastBatch,
     memo: Memo,
@@ -207,7 +197,10 @@ impl TableCheck<'_> {
         block: BlockNo,
         page: &PageBytes,
     ) -> Result<(), ReadError> {
-        let bits = self.map_bits(backend, block)?;
+        let bits = match &mut self.map {
+            Some(map) => map.bits(backend, block)?,
+            None => VisibilityBits::default(),
+        };
         if is_new(page) {
             self.entries_lead_to_rows(block, page, true);
             return Ok(());
@@ -465,52 +458,6 @@ impl TableCheck<'_> {
                 at(ContentProblem::EntryNowhere { index: name(), found });
             }
         }
-    }
-
-    /// What the visibility map says of a block.
-    fn map_bits(
-        &mut self,
-        backend: &mut Backend,
-        block: BlockNo,
-    ) -> Result<VisibilityBits, ReadError> {
-        let map_block = visibility_map::map_block(block);
-        if map_block >= self.map_blocks {
-            return Ok(VisibilityBits::default());
-        }
-        if self.map_block != Some(map_block) {
-            self.map_block = Some(map_block);
-            self.read_map(backend, map_block)?;
-        }
-        Ok(visibility_map::bits(&self.map, block))
-    }
-
-    /// Copies a page of the map out; all zeros if it cannot be had, which says nothing.
-    fn read_map(&mut self, backend: &mut Backend, map_block: BlockNo) -> Result<(), ReadError> {
-        let read = backend.read(&self.target.map, map_block);
-        match read {
-            Ok(pin) => *self.map = *backend.read_lock(pin.page())?,
-            Err(ReadError::Cancelled) => return Err(ReadError::Cancelled),
-            Err(error) => {
-                *self.map = [0; BLOCK_SIZE];
-                let problem = ContentProblem::Unreadable(error.to_string());
-                self.sink.map(self.target, map_block, problem);
-            }
-        }
-        Ok(())
-    }
-
-    /// The map says nothing of blocks that are not there.
-    fn map_beyond_end(&mut self, backend: &mut Backend) -> Result<(), ReadError> {
-        for map_block in visibility_map::map_block(self.blocks)..self.map_blocks {
-            self.read_map(backend, map_block)?;
-            let beyond = visibility_map::covered(&self.map, map_block)
-                .any(|(block, bits)| block >= self.blocks && bits != VisibilityBits::default());
-            if beyond {
-                let problem = ContentProblem::MapBeyondEnd { blocks: self.blocks };
-                self.sink.map(self.target, map_block, problem);
-            }
-        }
-        Ok(())
     }
 }
 
