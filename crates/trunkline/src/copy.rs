@@ -46,6 +46,10 @@ use crate::watch::{self, Watch};
 use files::{Files, Stdout};
 use text::{FormatArg, TextArgs};
 
+/// Buffers unless somebody asks for more: 32 MiB. Each page is read once, and it takes longer to get
+/// memory from the system than to read a small table.
+const BUFFERS: u32 = 4096;
+
 /// Which row versions are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum RowsArg {
@@ -120,7 +124,14 @@ struct Chosen {
 }
 
 /// Runs the command.
-pub(crate) fn run(global: &Global, settings: &Settings, args: &CopyArgs) -> Result<Exit, Failure> {
+///
+/// `pool` is its size in buffers, if somebody asked for one.
+pub(crate) fn run(
+    global: &Global,
+    settings: &Settings,
+    args: &CopyArgs,
+    pool: Option<u32>,
+) -> Result<Exit, Failure> {
     let dir = verify::open(global)?;
     if let Some(path) = &args.output
         && files::is_inside(path, dir.path())
@@ -128,7 +139,7 @@ pub(crate) fn run(global: &Global, settings: &Settings, args: &CopyArgs) -> Resu
         let text = format!("\"{}\" is inside of the data directory", path.display());
         return Err(Failure::usage(text).with_hint("nothing is ever written there"));
     }
-    let buffers = settings.shared_buffers();
+    let buffers = pool.unwrap_or(BUFFERS);
     let aio = pooled::start(settings, buffers, 0)?;
     let pool = pooled::pool(&aio, buffers)?;
     let said = aio.method_status().fallbacks.len();

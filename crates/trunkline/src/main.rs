@@ -53,7 +53,10 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.command {
         Command::Inspect(subject) => inspect::run(&cli.global, &settings, subject),
         Command::Verify { args, .. } => verify::run(&cli.global, &settings, args),
-        Command::Copy { args, .. } => copy::run(&cli.global, &settings, args),
+        Command::Copy { args, .. } => {
+            let pool = cli.sets_shared_buffers().then(|| settings.shared_buffers());
+            copy::run(&cli.global, &settings, args, pool)
+        }
         Command::Tables { args, .. } => tables::run(&cli.global, &settings, args),
         Command::Prewarm { args, .. } => prewarm::run(&cli.global, &settings, args),
         Command::Sum { args, .. } => sum::run(&cli.global, &settings, args),

@@ -34,7 +34,7 @@ const BESIDE_BYTES: usize = 64 * BLOCK_SIZE;
 #[derive(Debug, clap::Args)]
 pub(crate) struct PoolArgs {
     /// Size of the buffer pool, in blocks or with a unit, 16 blocks and up [default: 128MB; of
-    /// demo: enough for its table, if memory allows].
+    /// copy: 32MB; of demo: enough for its table, if memory allows].
     #[arg(long, value_name = "SIZE", help_heading = "I/O")]
     pub(crate) shared_buffers: Option<String>,
 }

@@ -64,16 +64,31 @@ fn is_special(byte: u8) -> bool {
     (byte < b' ') | (byte == b'\\')
 }
 
+/// Whether one of the eight bytes of a word is special.
+#[inline]
+fn has_special(word: u64) -> bool {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    // Exact as to whether there is a zero byte, if not as to which.
+    let has_zero = |word: u64| word.wrapping_sub(EACH) & !word & (EACH << 7);
+    // A control character has none of the upper three bits.
+    has_zero(word & (EACH * 0xE0)) | has_zero(word ^ (EACH * b'\\' as u64)) != 0
+}
+
 /// How many bytes there are before the first that is special.
 #[inline]
 fn plain_prefix(bytes: &[u8]) -> usize {
-    let (chunks, _) = bytes.as_chunks::<LANES>();
-    // Without a branch for each byte, many are compared at once.
-    let is_plain = |chunk: &[u8; LANES]| !chunk.iter().fold(false, |any, &b| any | is_special(b));
-    let chunks = chunks.iter().take_while(|chunk| is_plain(chunk)).count();
-    let rest = bytes.get(chunks * LANES..).unwrap_or_default();
-    let rest = rest.iter().position(|&byte| is_special(byte)).unwrap_or(rest.len());
-    chunks * LANES + rest
+    let (words, _) = bytes.as_chunks::<8>();
+    let mut plain = 0;
+    if words.len() >= 2 * LANES / 8 {
+        let (chunks, _) = bytes.as_chunks::<LANES>();
+        // Without a branch for each byte, many are compared at once.
+        let special = |chunk: &[u8; LANES]| chunk.iter().fold(false, |any, &b| any | is_special(b));
+        plain = LANES * chunks.iter().take_while(|chunk| !special(chunk)).count();
+    }
+    let words = words.get(plain / 8..).unwrap_or_default();
+    plain += 8 * words.iter().take_while(|&&word| !has_special(u64::from_le_bytes(word))).count();
+    let rest = bytes.get(plain..).unwrap_or_default();
+    plain + rest.iter().position(|&byte| is_special(byte)).unwrap_or(rest.len())
 }
 
 /// What follows the backslash; `None` for control characters that stand for themselves.

@@ -30,6 +30,8 @@ pub struct Plan {
 #[derive(Debug)]
 pub(super) struct Stored {
     pub(super) attribute: Attribute,
+    /// Its alignment less one.
+    pub(super) mask: usize,
     /// Its place among those that are printed.
     pub(super) shown: Option<usize>,
 }
@@ -182,7 +184,11 @@ impl Plan {
         let place = |stored| shown.iter().position(|column: &Shown| column.stored == stored);
         let stored = columns.iter().take(last).enumerate();
         let stored = stored
-            .map(|(at, column)| Stored { attribute: column.attribute, shown: place(at) })
+            .map(|(at, column)| Stored {
+                attribute: column.attribute,
+                mask: column.attribute.align.bytes() - 1,
+                shown: place(at),
+            })
             .collect();
         let in_order = shown.is_sorted_by_key(|column| column.stored);
         Ok(Self { name, files, stored, shown, in_order })

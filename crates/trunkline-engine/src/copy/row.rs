@@ -137,11 +137,55 @@ impl<'a> Lines<'a> {
         out: &mut Vec<u8>,
     ) -> Result<(), Broken> {
         let start = out.len();
+        if self.plan.in_order && self.stored_plainly(row, out).is_some() {
+            return Ok(());
+        }
+        out.truncate(start);
         let written = self.columns(row, batch, &mut fetched, out);
         if written.is_err() {
             out.truncate(start);
         }
         written
+    }
+
+    /// The line of a row whose values are neither compressed nor in TOAST, as most are; `None` if it
+    /// is not such a row, or if anything is wrong with it. Goes through the row as [`Walk`] does.
+    #[inline]
+    fn stored_plainly(&self, row: &HeapRow<'_>, out: &mut Vec<u8>) -> Option<()> {
+        let (data, nulls) = (row.tuple.data(), row.tuple.nulls());
+        let natts = usize::from(row.tuple.natts());
+        let mut first = self.write_extras(row, out);
+        let mut offset = 0;
+        let (format, alone) = (self.format, self.alone);
+        for (number, stored) in self.plan.stored.iter().enumerate() {
+            let column = stored.shown.and_then(|at| self.plan.shown.get(at));
+            if column.is_some() && !std::mem::take(&mut first) {
+                out.push(format.delimiter());
+            }
+            let there = nulls.get(number / 8).is_none_or(|byte| byte >> (number % 8) & 1 == 1);
+            if number >= natts || !there {
+                match column {
+                    // It may have a value that is kept elsewhere.
+                    Some(column) if number >= natts && column.missing.is_some() => return None,
+                    Some(_) => out.extend_from_slice(format.null()),
+                    None => {}
+                }
+                continue;
+            }
+            let payload = match stored.attribute.len {
+                -1 => variable(data, &mut offset, stored.mask)?,
+                len => {
+                    let start = (offset + stored.mask) & !stored.mask;
+                    offset = start + usize::try_from(len).ok()?;
+                    data.get(start..offset)?
+                }
+            };
+            if let Some(column) = column {
+                print(column, payload, format, alone, &self.options, out).ok()?;
+            }
+        }
+        out.push(b'\n');
+        Some(())
     }
 
     fn columns(
@@ -249,6 +293,28 @@ impl<'a> Lines<'a> {
         };
         print(column, payload, self.format, self.alone, &self.options, out)
     }
+}
+
+/// The payload of a value with a header that is plainly stored at `offset`, which is moved behind it.
+#[inline]
+fn variable<'p>(data: &'p [u8], offset: &mut usize, mask: usize) -> Option<&'p [u8]> {
+    let mut start = *offset;
+    let mut head = *data.get(start)?;
+    if head == 0 {
+        start = (start + mask) & !mask;
+        head = *data.get(start)?;
+    }
+    let (header, length) = match head {
+        0x01 => return None,
+        _ if head & 1 == 1 => (1, usize::from(head >> 1)),
+        _ if head & 2 == 0 => {
+            let word = data.get(start..)?.first_chunk().copied()?;
+            (4, (u32::from_le_bytes(word) >> 2) as usize)
+        }
+        _ => return None,
+    };
+    *offset = start + length;
+    data.get(start + header..*offset)
 }
 
 /// Where a datum is, if it is in TOAST.

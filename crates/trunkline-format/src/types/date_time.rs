@@ -46,15 +46,20 @@ fn civil(day: i64) -> (i64, u32, u32) {
 fn write_date(day: i64, out: &mut Vec<u8>) -> bool {
     let (year, month, day) = civil(day);
     let shown = if year > 0 { year } else { 1 - year };
-    if (1000..10_000).contains(&shown) {
-        out.extend_from_slice(&digits::four(shown as u32));
+    if shown < 10_000 {
+        let text = digits::text(digits::eight(shown as u32 * 10_000 + month * 100 + day));
+        let (year, month, day) = (text & 0xFFFF_FFFF, text >> 32 & 0xFFFF, text >> 48);
+        let minus = u64::from(b'-');
+        let most = year | minus << 32 | month << 40 | minus << 56;
+        out.extend_from_slice(&most.to_le_bytes());
+        out.extend_from_slice(&(day as u16).to_le_bytes());
     } else {
-        digits::padded(shown.unsigned_abs(), 4, out);
+        digits::unsigned(shown.unsigned_abs(), out);
+        out.push(b'-');
+        digits::two(month, out);
+        out.push(b'-');
+        digits::two(day, out);
     }
-    out.push(b'-');
-    digits::two(month, out);
-    out.push(b'-');
-    digits::two(day, out);
     year <= 0
 }
 
@@ -62,11 +67,13 @@ fn write_date(day: i64, out: &mut Vec<u8>) -> bool {
 #[inline]
 fn write_time(micros: i64, out: &mut Vec<u8>) {
     let seconds = (micros / 1_000_000) as u32;
-    digits::two(seconds / 3600, out);
-    out.push(b':');
-    digits::two(seconds / 60 % 60, out);
-    out.push(b':');
-    digits::two(seconds % 60, out);
+    let (minutes, hours) = (seconds / 60, seconds / 3600);
+    let text = digits::eight(hours * 10_000 + minutes % 60 * 100 + seconds % 60);
+    let text = digits::text(text) >> 16;
+    let (hours, minutes, seconds) = (text & 0xFFFF, text >> 16 & 0xFFFF, text >> 32);
+    let colon = u64::from(b':');
+    let text = hours | colon << 16 | minutes << 24 | colon << 40 | seconds << 48;
+    out.extend_from_slice(&text.to_le_bytes());
     digits::fraction((micros % 1_000_000) as u32, out);
 }
 

@@ -1,49 +1,51 @@
 //! Numbers as decimal digits, straight into the output.
 //!
-//! Two digits are looked up at a time, and nothing is allocated beyond the output itself: integers
-//! and timestamps are most of what tables hold.
+//! Eight digits are made at once, in one register: 12345678 becomes the bytes 1 to 8, and with a
+//! `'0'` added to each the text. Nothing is allocated beyond the output itself, and what is appended
+//! has a length that is known to the compiler; what was too much is cut off. Integers and times are
+//! most of what tables hold.
 
-/// `00` to `99`.
-const PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[b'0'; 2]; 100];
-    let mut n = 0;
-    while n < 100 {
-        pairs[n] = [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
-        n += 1;
-    }
-    pairs
-};
+/// `'0'` in each byte.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+/// One more than the largest number of eight digits.
+const EIGHT_END: u64 = 100_000_000;
 
-/// The two digits of `n`, which is below 100.
+/// The eight digits of `n`, which is below [`EIGHT_END`], as numbers: the first in the lowest byte.
 #[inline]
-fn pair(n: u32) -> [u8; 2] {
-    PAIRS.get(n as usize).copied().unwrap_or([b'?'; 2])
+pub(super) fn eight(n: u32) -> u64 {
+    // Two numbers of four digits, then four of two, then eight of one. 10486 >> 20 divides by 100
+    // what is below 10 000, and 103 >> 10 divides by 10 what is below 100.
+    let fours = u64::from(n / 10_000) | u64::from(n % 10_000) << 32;
+    let hundreds = (fours * 10_486 >> 20) & 0x7F_0000_007F;
+    let twos = hundreds | (fours - 100 * hundreds) << 16;
+    let tens = (twos * 103 >> 10) & 0x000F_000F_000F_000F;
+    tens | (twos - 10 * tens) << 8
+}
+
+/// The text of digits that [`eight`] made.
+#[inline]
+pub(super) fn text(digits: u64) -> u64 {
+    digits | ZEROS
 }
 
 /// `n` without leading zeros.
 #[inline]
-pub(super) fn unsigned(mut n: u64, out: &mut Vec<u8>) {
-    let mut room = [0_u8; 20];
-    let mut at = room.len();
-    while n >= 100 {
-        at -= 2;
-        if let Some(two) = room.get_mut(at..at + 2) {
-            two.copy_from_slice(&pair((n % 100) as u32));
-        }
-        n /= 100;
+pub(super) fn unsigned(n: u64, out: &mut Vec<u8>) {
+    if n < EIGHT_END {
+        let digits = eight(n as u32);
+        let leading = (digits.trailing_zeros() / 8).min(7);
+        let end = out.len() + 8 - leading as usize;
+        out.extend_from_slice(&(text(digits) >> (leading * 8)).to_le_bytes());
+        out.truncate(end);
+    } else {
+        unsigned_long(n, out);
     }
-    let [tens, ones] = pair(n as u32);
-    at -= 1;
-    if let Some(one) = room.get_mut(at) {
-        *one = ones;
-    }
-    if n >= 10 {
-        at -= 1;
-        if let Some(one) = room.get_mut(at) {
-            *one = tens;
-        }
-    }
-    out.extend_from_slice(room.get(at..).unwrap_or_default());
+}
+
+/// The same of at least nine digits.
+fn unsigned_long(n: u64, out: &mut Vec<u8>) {
+    unsigned(n / EIGHT_END, out);
+    out.extend_from_slice(&text(eight((n % EIGHT_END) as u32)).to_le_bytes());
 }
 
 /// `n` without leading zeros, `-` before it if it is negative.
@@ -55,17 +57,16 @@ pub(super) fn signed(n: i64, out: &mut Vec<u8>) {
     unsigned(n.unsigned_abs(), out);
 }
 
-/// The last two digits of `n`.
+/// The two digits of `n`, which is below 100.
 #[inline]
 pub(super) fn two(n: u32, out: &mut Vec<u8>) {
-    out.extend_from_slice(&pair(n % 100));
+    out.extend_from_slice(&[b'0' + (n / 10) as u8, b'0' + (n % 10) as u8]);
 }
 
 /// The four digits of `n`, which is below 10 000.
 #[inline]
 pub(super) fn four(n: u32) -> [u8; 4] {
-    let ([a, b], [c, d]) = (pair(n / 100 % 100), pair(n % 100));
-    [a, b, c, d]
+    ((text(eight(n)) >> 32) as u32).to_le_bytes()
 }
 
 /// `n` with at least `width` digits, up to 20.
@@ -77,24 +78,44 @@ pub(super) fn padded(n: u64, width: usize, out: &mut Vec<u8>) {
 }
 
 /// A point and up to six digits without trailing zeros; nothing for 0. `micros` is below 1 000 000.
+#[inline]
 pub(super) fn fraction(micros: u32, out: &mut Vec<u8>) {
     if micros == 0 {
         return;
     }
-    let [a, b, c, d] = four(micros / 100);
-    let [e, f] = pair(micros % 100);
-    out.extend_from_slice(&[b'.', a, b, c, d, e, f]);
-    while out.last() == Some(&b'0') {
-        out.pop();
+    let digits = eight(micros);
+    let end = out.len() + 7 - (digits.leading_zeros() / 8) as usize;
+    // The first two digits are 0: the point takes their place.
+    out.extend_from_slice(&(text(digits) >> 16 << 8 | u64::from(b'.')).to_le_bytes());
+    out.truncate(end);
+}
+
+/// `00` to `ff`.
+const HEX: [[u8; 2]; 256] = {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut n = 0;
+    while n < 256 {
+        pairs[n] = [DIGITS[n >> 4], DIGITS[n & 15]];
+        n += 1;
     }
+    pairs
+};
+
+/// The two hexadecimal digits of a byte, in lower case.
+#[inline]
+pub(super) fn hex_pair(byte: u8) -> [u8; 2] {
+    HEX[usize::from(byte)]
 }
 
 /// Two hexadecimal digits, in lower case, for each byte.
 pub(super) fn hex(bytes: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    out.reserve(bytes.len() * 2);
-    let digit = |n: u8| DIGITS.get(usize::from(n & 15)).copied().unwrap_or(b'?');
-    out.extend(bytes.iter().flat_map(|&byte| [digit(byte >> 4), digit(byte)]));
+    let start = out.len();
+    out.resize(start + bytes.len() * 2, 0);
+    let room = out.get_mut(start..).unwrap_or_default();
+    for (pair, &byte) in room.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
+        *pair = hex_pair(byte);
+    }
 }
 
 /// `\` and three octal digits.

@@ -1,10 +1,10 @@
 //! `float4` and `float8`: the shortest digits that read back as the same number.
 //!
-//! Rust's own shortest digits agree with the server's but for two rules. A number halfway to the
+//! The shortest digits of other programs agree with the server's but for two rules. A number halfway to the
 //! next float reads back right only if the reader rounds to even, and PostgreSQL does not count on
 //! it: 18014398509482008 is printed as such, not as 1.801439850948201e+16, which is halfway to the
 //! number after it. And where a number lies halfway between two of the shortest, as 220598574782400.625
-//! between …62 and …63, PostgreSQL takes the even one and Rust the upper.
+//! between …62 and …63, PostgreSQL takes the even one.
 //!
 //! With `extra_float_digits` of 0 or less it is C's `%.*g` instead.
 
@@ -69,10 +69,11 @@ impl Binary {
     }
 
     fn shortest(self) -> Decimal {
-        let decimal = match self.single {
-            true => Decimal::of(format_args!("{:e}", self.value as f32)),
-            false => Decimal::of(format_args!("{:e}", self.value)),
-        };
+        let mut buffer = zmij::Buffer::new();
+        let decimal = Decimal::parse(match self.single {
+            true => buffer.format_finite(self.value as f32),
+            false => buffer.format_finite(self.value),
+        });
         let (number, ten) = decimal.integer();
         if number & 1 == 1 && equal(2 * number - 1, ten, self.mantissa, self.exponent + 1) {
             let even = Decimal::of(format_args!("{:e}", Scaled(number - 1, ten)));
@@ -165,14 +166,29 @@ impl Decimal {
         let mut text = Text::default();
         // The longest is a sign, 17 digits, a point and an exponent.
         let _fits = text.write_fmt(number);
-        let (mantissa, exponent) = text.as_str().split_once('e').unwrap_or(("0", "0"));
-        let mut decimal = Self { digits: [0; 20], len: 0, exponent: exponent.parse().unwrap_or(0) };
-        for digit in mantissa.bytes().filter(u8::is_ascii_digit) {
-            if let Some(place) = decimal.digits.get_mut(decimal.len) {
-                *place = digit;
-                decimal.len += 1;
+        Self::parse(text.as_str())
+    }
+
+    /// From digits with or without a point and an exponent: `12.5`, `0.001`, `1.25e-7`, `1e100`.
+    fn parse(text: &str) -> Self {
+        let mut decimal = Self { digits: [0; 20], len: 0, exponent: 0 };
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+        // Digits before the point, without leading zeros; zeros behind it before any other digit.
+        let (mut point, mut whole) = (false, 0);
+        for byte in mantissa.bytes() {
+            match byte {
+                b'.' => point = true,
+                b'0' if decimal.len == 0 => whole -= i32::from(point),
+                _ => {
+                    whole += i32::from(!point);
+                    if let Some(place) = decimal.digits.get_mut(decimal.len) {
+                        *place = byte;
+                        decimal.len += 1;
+                    }
+                }
             }
         }
+        decimal.exponent = whole - 1 + exponent.parse().unwrap_or(0);
         while decimal.len > 1 && decimal.digits.get(decimal.len - 1) == Some(&b'0') {
             decimal.len -= 1;
         }

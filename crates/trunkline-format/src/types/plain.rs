@@ -44,12 +44,15 @@ pub(super) fn bits(
 
 /// A `uuid`: 16 bytes in groups of 4, 2, 2, 2 and 6.
 pub(super) fn uuid(bytes: &[u8; 16], out: &mut Vec<u8>) {
-    for (at, pair) in bytes.as_chunks::<2>().0.iter().enumerate() {
-        if (2..=5).contains(&at) {
-            out.push(b'-');
+    /// Where the digits of each byte begin.
+    const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+    let mut text = [b'-'; 36];
+    for (&place, &byte) in PLACES.iter().zip(bytes) {
+        if let Some(two) = text.get_mut(place..).and_then(<[u8]>::first_chunk_mut) {
+            *two = digits::hex_pair(byte);
         }
-        digits::hex(pair, out);
     }
+    out.extend_from_slice(&text);
 }
 
 /// A `"char"`: one byte, nothing for 0, `\` and octal digits above ASCII.
