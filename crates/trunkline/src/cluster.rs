@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use trunkline_aio::Aio;
 use trunkline_aio::sync::Arc;
@@ -144,6 +144,23 @@ pub(crate) fn backend(pool: &Pool, settings: &Settings) -> Result<Backend, Failu
         ignore_checksum_failure: settings.ignore_checksum_failure(),
     });
     Ok(backend)
+}
+
+/// Names as a directory's listing knows them, by numbers, and the database that everything is to be
+/// of if nothing is named. Without a database names are numbers or paths already.
+pub(crate) fn numbers(
+    dir: &DataDir,
+    settings: &Settings,
+    database: &DatabaseArgs,
+    names: &[PathBuf],
+) -> Result<(Vec<PathBuf>, Option<Oid>), Failure> {
+    let Some(name) = &database.dbname else { return Ok((names.to_vec(), None)) };
+    let database = Cluster::aside(dir, settings)?.database(name)?;
+    let names: Vec<OsString> = names.iter().map(|name| name.clone().into()).collect();
+    let relations = relations(&database, &names)?;
+    let locators = relations.iter().filter_map(|relation| relation.locator);
+    let numbers = locators.map(|locator| PathBuf::from(locator.to_string())).collect();
+    Ok((numbers, Some(database.info().oid)))
 }
 
 /// The relations with files that the names lead to, each once: a partitioned table is its

@@ -14,17 +14,16 @@
 mod buffer;
 mod cache;
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use trunkline_engine::datadir::{DataDir, Problem};
 use trunkline_engine::prewarm::{Choice, Failures, select};
 use trunkline_engine::settings::Settings;
-use trunkline_format::{Fork, Oid};
+use trunkline_format::Fork;
 
 use crate::cli::Global;
-use crate::cluster::{self, Cluster, DatabaseArgs};
+use crate::cluster::{self, DatabaseArgs};
 use crate::exit::{Exit, Failure, message};
 use crate::verify::{self, relative};
 
@@ -95,7 +94,7 @@ pub(crate) fn run(
         }
     }
     let dir = verify::open(global)?;
-    let (names, database) = chosen(settings, args, &dir)?;
+    let (names, database) = cluster::numbers(&dir, settings, &args.database, &args.names)?;
     let choice = Choice { names, database, fork: args.fork, first: args.first, last: args.last };
     let chosen = select(&dir, &choice)?;
     report_problems(&chosen.problems, &dir);
@@ -106,22 +105,6 @@ pub(crate) fn run(
         Mode::Read => cache::read(global, settings, &dir, &chosen.targets, otherwise),
         Mode::Prefetch => cache::prefetch(global, settings, &dir, chosen.targets, otherwise),
     }
-}
-
-/// Names that the directory's listing knows, or the database that everything is to be of.
-fn chosen(
-    settings: &Settings,
-    args: &PrewarmArgs,
-    dir: &DataDir,
-) -> Result<(Vec<PathBuf>, Option<Oid>), Failure> {
-    let Some(name) = &args.database.dbname else { return Ok((args.names.clone(), None)) };
-    let mut cluster = Cluster::aside(dir, settings)?;
-    let database = cluster.database(name)?;
-    let names: Vec<OsString> = args.names.iter().map(|name| name.clone().into()).collect();
-    let relations = cluster::relations(&database, &names)?;
-    let locators = relations.iter().filter_map(|relation| relation.locator);
-    let numbers = locators.map(|locator| PathBuf::from(locator.to_string())).collect();
-    Ok((numbers, Some(database.info().oid)))
 }
 
 fn report_problems(problems: &[Problem], dir: &DataDir) {

@@ -1,9 +1,8 @@
 //! `trunkline sum`: an integer column of a table in a stopped data directory, added up by a
 //! sequential scan.
 //!
-//! There is no catalog yet, so the column is named by its place in a row: `abalance` of
-//! `pgbench_accounts` is the third attribute, at byte 8. The command is there to compare scans with
-//! a server's `SELECT sum(abalance) FROM pgbench_accounts`, and is not listed in the help.
+//! The column is named by its place in a row: `abalance` of `pgbench_accounts` is the third
+//! attribute, at byte 8. The command is there to compare scans with a server's `SELECT sum(abalance) FROM pgbench_accounts`, and is not listed in the help.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -17,6 +16,7 @@ use trunkline_engine::settings::Settings;
 use trunkline_format::{FixedColumn, Fork};
 
 use crate::cli::Global;
+use crate::cluster::{self, DatabaseArgs};
 use crate::exit::{Exit, Failure, message};
 use crate::instance;
 use crate::output::{human_bytes, print, print_json, rate};
@@ -27,9 +27,13 @@ use crate::watch::{self, Watch};
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SumArgs {
-    /// The table, as database and file number: 5/16384, or 1663/5/16384 with its tablespace.
+    /// The table, as database and file number: 5/16384, or 1663/5/16384 with its tablespace; with -d
+    /// by its name.
     #[arg(value_name = "RELATION")]
     relation: PathBuf,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
 
     /// Where the int4 begins in a row's data, in bytes, if no column before it is null.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(..=8156))]
@@ -48,7 +52,11 @@ pub(crate) struct SumArgs {
 /// Runs the command.
 pub(crate) fn run(global: &Global, settings: &Settings, args: &SumArgs) -> Result<Exit, Failure> {
     let dir = verify::open(global)?;
-    let names = vec![args.relation.clone()];
+    let names = std::slice::from_ref(&args.relation);
+    let (names, _) = cluster::numbers(&dir, settings, &args.database, names)?;
+    if names.len() > 1 {
+        return Err(Failure::usage("one table is summed, and not all partitions of another"));
+    }
     let selection = select(&dir, &Choice { names, ..Choice::default() })?;
     for problem in &selection.problems {
         let path = relative(&problem.path, dir.path());

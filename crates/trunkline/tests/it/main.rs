@@ -102,7 +102,7 @@ fn help_begins_with_examples() {
     let (code, out, err) = run(["--help"]);
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.starts_with("Examples:\n"), "{out}");
-    for command in ["inspect", "verify", "prewarm", "demo"] {
+    for command in ["inspect", "verify", "tables", "copy", "prewarm", "demo"] {
         assert!(out.contains(&format!("\n  {command} ")), "{out}");
     }
     assert_eq!(run(["--version"]).0, 0);

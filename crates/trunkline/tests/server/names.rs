@@ -211,6 +211,9 @@ fn accepted(stopped: &Stopped) {
         assert_eq!((code, err.as_str()), (0, ""), "{name}: {out}");
         assert!(out.starts_with("Relation forks:   1\n"), "{name}: {out}");
     }
+    let (code, out, err) = run(stopped, &["sum", "-d", "names", "app.item", "--offset", "0"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.starts_with("Sum:      500500\nRows:     1000\n"), "{out}");
     let blocks = |args: &[&str]| {
         let (code, out, err) = run(stopped, args);
         assert_eq!((code, err.as_str()), (0, ""), "{args:?}: {out}");
