@@ -34,6 +34,12 @@ impl IndexScan {
         Ok(Self { index: index.clone(), to, next, steps })
     }
 
+    /// From the first entry of a leaf, up to `to`.
+    pub(super) fn from_leaf(index: &Index, leaf: BlockNo, to: &[Key<'_>]) -> Self {
+        let to = to.iter().map(|key| key.map(<[u8]>::to_vec)).collect();
+        Self { index: index.clone(), to, next: Some((leaf, 0)), steps: Steps::default() }
+    }
+
     /// Appends the rows of the next leaf to `rows`, in the order of their keys; false if there are
     /// no more. Entries that the server has marked as dead are left out; of the others, too, some
     /// may lead to row versions that nobody sees.

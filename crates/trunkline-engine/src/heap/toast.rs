@@ -1,7 +1,7 @@
 //! Values that were too long for their rows: their chunks, found by index, fetched many at a time.
 //!
 //! ```text
-//!   pointers ──▶ index: where the chunks of each value are     one descent for each value
+//!   pointers ──▶ index: where the chunks of each value are     many leaves in flight, each once
 //!            ──▶ sorted by block ──▶ read stream                many pages in flight, each once
 //!            ──▶ each chunk to its place ──▶ decompress ──▶ ToastBatch::value
 //! ```
@@ -64,7 +64,25 @@ pub struct ToastReader {
     stream: ReadStream<BlockList>,
     /// Where the chunks of the batch are: the place, and the value's number.
     wanted: Vec<(Tid, usize)>,
-    rows: Vec<Tid>,
+    /// How the index is read.
+    options: StreamOptions,
+}
+
+/// A value that is looked for in the index.
+struct Searched {
+    value_id: u32,
+    /// Its number within the batch.
+    number: usize,
+    chunks: u32,
+    /// Row versions that the index leads to.
+    rows: usize,
+}
+
+impl Searched {
+    /// More row versions than this are damage.
+    fn most(&self) -> usize {
+        (self.chunks as usize).saturating_mul(2).saturating_add(VERSIONS_SPARE)
+    }
 }
 
 impl ToastReader {
@@ -84,7 +102,7 @@ impl ToastReader {
             memo: Memo::default(),
             stream,
             wanted: Vec::new(),
-            rows: Vec::new(),
+            options,
         }
     }
 
@@ -110,12 +128,7 @@ impl ToastReader {
         backend: &mut Backend,
         batch: &mut ToastBatch,
     ) -> Result<(), ReadError> {
-        self.wanted.clear();
-        for number in 0..batch.len() {
-            if batch.is_open(number) {
-                self.find(backend, batch, number)?;
-            }
-        }
+        self.find(backend, batch)?;
         // By block, so that each page is had once, and by line pointer.
         self.wanted.sort_unstable();
         let read = self.read(backend, batch);
@@ -126,52 +139,49 @@ impl ToastReader {
         Ok(())
     }
 
-    /// Finds the chunks of a value by the index.
-    fn find(
-        &mut self,
-        backend: &mut Backend,
-        batch: &mut ToastBatch,
-        number: usize,
-    ) -> Result<(), ReadError> {
-        let Some(pointer) = batch.pointer(number) else { return Ok(()) };
-        if pointer.toast_relation != self.table.oid {
-            batch.fail(number, ToastProblem::OtherTable { expected: self.table.oid });
-            return Ok(());
-        }
-        let chunks = pointer.stored_size.div_ceil(CHUNK_BYTES);
-        let most = (chunks as usize).saturating_mul(2).saturating_add(VERSIONS_SPARE);
-        match self.search(backend, pointer.value_id, most) {
-            Err(BtreeError::Read(ReadError::Cancelled)) => return Err(ReadError::Cancelled),
-            Err(error) => batch.fail(number, ToastProblem::Index(Arc::new(error))),
-            Ok(()) if self.rows.len() > most => {
-                let found = self.rows.len();
-                batch.fail(number, ToastProblem::TooMany { found, chunks });
+    /// Finds the chunks of all values by the index.
+    fn find(&mut self, backend: &mut Backend, batch: &mut ToastBatch) -> Result<(), ReadError> {
+        self.wanted.clear();
+        let mut searched: Vec<Searched> = Vec::new();
+        for number in 0..batch.len() {
+            let Some(pointer) = batch.pointer(number).filter(|_| batch.is_open(number)) else {
+                continue;
+            };
+            if pointer.toast_relation != self.table.oid {
+                batch.fail(number, ToastProblem::OtherTable { expected: self.table.oid });
+                continue;
             }
-            Ok(()) if self.rows.len() < chunks as usize => {
+            let chunks = pointer.stored_size.div_ceil(CHUNK_BYTES);
+            searched.push(Searched { value_id: pointer.value_id, number, chunks, rows: 0 });
+        }
+        searched.sort_unstable_by_key(|value| value.value_id);
+        let keys: Vec<[u8; 4]> =
+            searched.iter().map(|value| value.value_id.to_le_bytes()).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
+        let mut found = |key: usize, row: Result<Tid, &Arc<BtreeError>>| {
+            let Some(value) = searched.get_mut(key) else { return false };
+            match row {
+                Ok(tid) => {
+                    value.rows += 1;
+                    self.wanted.push((tid, value.number));
+                }
+                Err(error) => batch.fail(value.number, ToastProblem::Index(Arc::clone(error))),
+            }
+            value.rows <= value.most()
+        };
+        self.table.index.find_many(backend, self.options, &keys, &mut found)?;
+        for value in searched {
+            let Searched { number, chunks, rows, .. } = value;
+            if rows > value.most() {
+                batch.fail(number, ToastProblem::TooMany { found: rows, chunks });
+            } else if rows < chunks as usize {
                 // Which one is missing only the rows themselves would tell.
-                let chunk = self.rows.len() as u32;
-                batch.fail(number, ToastProblem::Missing { chunk, chunks });
-            }
-            Ok(()) => {
+                batch.fail(number, ToastProblem::Missing { chunk: rows as u32, chunks });
+            } else if batch.is_open(number) {
                 batch.make_room(number, chunks);
-                self.wanted.extend(self.rows.iter().map(|&tid| (tid, number)));
             }
         }
-        Ok(())
-    }
-
-    /// The rows of a value, `most` or a few more.
-    fn search(
-        &mut self,
-        backend: &mut Backend,
-        value_id: u32,
-        most: usize,
-    ) -> Result<(), BtreeError> {
-        self.rows.clear();
-        let value_id = value_id.to_le_bytes();
-        let key: &[Option<&[u8]>] = &[Some(&value_id)];
-        let mut scan = self.table.index.scan(backend, key, key)?;
-        while self.rows.len() <= most && scan.next_page(backend, &mut self.rows)? {}
+        self.wanted.retain(|&(_, number)| batch.is_open(number));
         Ok(())
     }
 

@@ -4,6 +4,8 @@ use crate::fixtures::fixtures;
 use crate::jobs::METHODS;
 use crate::tables::{Cluster, instance, printed};
 use trunkline_aio::MethodKind;
+use trunkline_aio::sync::Arc;
+use trunkline_engine::btree::BtreeError;
 use trunkline_engine::catalog::{ColumnInfo, Database, RelationInfo};
 use trunkline_engine::heap::{HeapScan, ScanOptions, ToastBatch, ToastReader};
 use trunkline_engine::read_stream::StreamOptions;
@@ -91,6 +93,44 @@ fn long_values_are_those_of_the_server() {
                     .map(|(_, table, lines)| check(&mut cluster, &database, table, lines))
                     .sum();
                 assert!(compared >= 10, "pg{major}: {compared} values");
+            }
+        }
+    }
+}
+
+/// Searching for many keys at once finds what a search for each of them finds, also where the rows of
+/// one key fill several leaves, and where the pool has hardly room for these.
+#[test]
+fn many_keys_are_found_as_each_by_itself() {
+    for (major, data) in fixtures() {
+        for (method, buffers) in [(METHODS[0], 16), (METHODS[1], 256), (METHODS[2], 16)] {
+            let aio = instance(method);
+            let mut cluster = Cluster::open(&aio, &data, false, buffers);
+            let database = cluster.database("fixture");
+            for name in ["s1.bt_id", "s1.bt_dup", "s1.bt_nodd", "s1.btdel_i", "s1.btempty_pkey"] {
+                let relation = database.resolve(name.as_bytes()).expect("an index");
+                let row = database.index(relation.oid).expect("a row");
+                let index = database.btree(row).expect("a B-tree");
+                let keys: Vec<[u8; 4]> = (-10..9100_i32).step_by(3).map(i32::to_le_bytes).collect();
+                let mut keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
+                keys.dedup();
+                let mut found = vec![Vec::new(); keys.len()];
+                let backend = &mut cluster.backend;
+                let mut each = |key: usize, row: Result<_, &_>| {
+                    let row = row.map_err(|error: &Arc<BtreeError>| error.to_string());
+                    found[key].push(row.expect("sound"));
+                    true
+                };
+                let options = StreamOptions::default();
+                index.find_many(backend, options, &keys, &mut each).expect("not cancelled");
+                for (key, found) in keys.iter().zip(found) {
+                    let mut rows = Vec::new();
+                    let key: &[Option<&[u8]>] = &[Some(key)];
+                    let mut scan = index.scan(backend, key, key).expect("reads");
+                    while scan.next_page(backend, &mut rows).expect("reads") {}
+                    assert_eq!(found, rows, "pg{major} {name} {key:?}");
+                }
+                assert_eq!(backend.pins(), 0);
             }
         }
     }

@@ -1,0 +1,280 @@
+//! Rows of many keys at once: each page is looked at once, and those to come are known in advance.
+//!
+//! ```text
+//!   keys, rising ──▶ pages above the leaves: which leaf each key is on
+//!                ──▶ read stream over these leaves ──▶ rows, and now and then a leaf to the right
+//! ```
+//! A search for each key by itself would wait for one leaf after the other, and go down from the root
+//! as often as there are keys.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use trunkline_aio::sync::Arc;
+use trunkline_format::btree::{BtreePage, Fault, Step};
+use trunkline_format::{BlockNo, Tid};
+
+use super::{BtreeError, BtreeProblem, Index, IndexScan, Steps};
+use crate::pool::{Backend, ReadError};
+use crate::read_stream::{BlockList, ReadStream, StreamOptions};
+
+/// Leaves that are read one by one: for so few a stream is not worth its memory.
+const LEAVES_UNSTREAMED: usize = 2;
+
+/// A leaf, and the keys that are on it.
+type Leaf = (BlockNo, Range<usize>);
+
+/// What becomes of a search.
+type Found<'f> = dyn FnMut(usize, Result<Tid, &Arc<BtreeError>>) -> bool + 'f;
+
+/// Where a key's rows may go on after a leaf.
+enum Onward {
+    /// On the next leaf.
+    Next(BlockNo),
+    /// Somewhere else than the page above said.
+    Anew,
+}
+
+impl Index {
+    /// The rows whose first column is equal to one of `keys`, which rise. `found` is given the number
+    /// of the key with each row, or with what is wrong with it; if it says false, the key's other rows
+    /// may be left out. Entries that the server has marked as dead are left out.
+    ///
+    /// # Errors
+    /// [`ReadError::Cancelled`] if the session was cancelled.
+    pub fn find_many(
+        &self,
+        backend: &mut Backend,
+        options: StreamOptions,
+        keys: &[&[u8]],
+        found: &mut Found<'_>,
+    ) -> Result<(), ReadError> {
+        let leaves = self.leaves_of(backend, keys, found)?;
+        if leaves.len() <= LEAVES_UNSTREAMED {
+            for (block, range) in leaves {
+                let pin = backend.read(&self.relation, block);
+                let ended = match &pin {
+                    Ok(pin) => {
+                        let page = backend.read_lock(pin.page())?;
+                        self.search_leaf(block, BtreePage::parse(&page), &range, keys, found)
+                    }
+                    Err(_) => Vec::new(),
+                };
+                fail(pin.map(drop), &range, found)?;
+                self.go_on(backend, ended, keys, found)?;
+            }
+            return Ok(());
+        }
+        let options = StreamOptions { unordered: false, sequential: false, ..options };
+        let blocks = BlockList::new(leaves.iter().map(|&(block, _)| block).collect());
+        let mut stream = ReadStream::new(backend, &self.relation, blocks, options);
+        for (block, range) in leaves {
+            let ended = match stream.next(backend) {
+                Ok(Some(next)) => {
+                    let page = backend.read_lock(next.pin)?;
+                    self.search_leaf(block, BtreePage::parse(&page), &range, keys, found)
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    fail(Err(error), &range, found)?;
+                    continue;
+                }
+            };
+            self.go_on(backend, ended, keys, found)?;
+        }
+        Ok(())
+    }
+
+    /// The leaf of each key, neighbours on one leaf taken together.
+    fn leaves_of(
+        &self,
+        backend: &mut Backend,
+        keys: &[&[u8]],
+        found: &mut Found<'_>,
+    ) -> Result<Vec<Leaf>, ReadError> {
+        let mut leaves = Vec::new();
+        let meta = match self.meta(backend) {
+            Ok(meta) => meta,
+            Err(error) => {
+                fail_all(error, &(0..keys.len()), found)?;
+                return Ok(leaves);
+            }
+        };
+        let (root, top) = (meta.fast_root, meta.fast_level);
+        if root == 0 || keys.is_empty() {
+            return Ok(leaves);
+        }
+        if top == 0 {
+            leaves.push((root, 0..keys.len()));
+            return Ok(leaves);
+        }
+        let mut at = 0;
+        while at < keys.len() {
+            match self.descend_above(backend, (root, top), keys, at, &mut leaves) {
+                Ok(next) => at = next,
+                Err(error) => {
+                    fail_all(error, &(at..at + 1), found)?;
+                    at += 1;
+                }
+            }
+        }
+        Ok(leaves)
+    }
+
+    /// Goes down to the page above the leaf of key `at`, and adds the leaves of all keys from there on
+    /// that this page leads to; the number of the first key that it does not.
+    fn descend_above(
+        &self,
+        backend: &mut Backend,
+        (mut block, mut level): (BlockNo, u32),
+        keys: &[&[u8]],
+        at: usize,
+        leaves: &mut Vec<Leaf>,
+    ) -> Result<usize, BtreeError> {
+        let mut steps = Steps::default();
+        loop {
+            let mut next = at;
+            let step = self.look_at(backend, block, level, |page| {
+                loop {
+                    let Some(key) = keys.get(next) else { return Ok(None) };
+                    match self.layout.step(page, &[Some(key)]) {
+                        Ok(Step::Down(child)) if level == 1 => {
+                            match leaves.last_mut().filter(|leaf| leaf.0 == child) {
+                                Some((_, range)) if range.end == next => range.end = next + 1,
+                                _ => leaves.push((child, next..next + 1)),
+                            }
+                            next += 1;
+                        }
+                        // What comes later is begun anew.
+                        Ok(_) | Err(_) if next > at => return Ok(None),
+                        step => return step.map(Some),
+                    }
+                }
+            })?;
+            block = match step {
+                None => return Ok(next),
+                // Nothing is left at the end of the level.
+                Some(Step::Here(_)) => return Ok(at + 1),
+                Some(Step::Right(right)) => {
+                    steps.count(self, right)?;
+                    right
+                }
+                Some(Step::Down(child)) => {
+                    let fault = BtreeProblem::Fault(Fault::LeafLevel { found: level });
+                    level = level.checked_sub(1).ok_or_else(|| self.problem(block, fault))?;
+                    child
+                }
+            };
+        }
+    }
+
+    /// Finds the rows of keys on one leaf; where those go on whose rows may not end there.
+    fn search_leaf(
+        &self,
+        block: BlockNo,
+        page: Result<BtreePage<'_>, Fault>,
+        range: &Range<usize>,
+        keys: &[&[u8]],
+        found: &mut Found<'_>,
+    ) -> Vec<(usize, Onward)> {
+        let mut ended = Vec::new();
+        for number in range.clone() {
+            let Some(key) = keys.get(number) else { break };
+            let searched = match &page {
+                Ok(page) if page.is_deleted() || page.level() == 0 => {
+                    self.search_key(page, key, number, found).map_err(BtreeProblem::Fault)
+                }
+                Ok(page) => Err(BtreeProblem::Level { found: page.level(), expected: 0 }),
+                Err(fault) => Err(BtreeProblem::Fault(*fault)),
+            };
+            match searched {
+                Ok(None) => {}
+                Ok(Some(onward)) => ended.push((number, onward)),
+                Err(problem) => {
+                    found(number, Err(&Arc::new(self.problem(block, problem))));
+                }
+            }
+        }
+        ended
+    }
+
+    fn search_key(
+        &self,
+        page: &BtreePage<'_>,
+        key: &[u8],
+        number: usize,
+        found: &mut Found<'_>,
+    ) -> Result<Option<Onward>, Fault> {
+        let key = &[Some(key)];
+        let Step::Here(first) = self.layout.step(page, key)? else { return Ok(Some(Onward::Anew)) };
+        for item in first..=page.count() {
+            let entry = page.entry(item)?;
+            if self.layout.compare(&entry, key)? == Ordering::Greater {
+                return Ok(None);
+            }
+            if !entry.is_dead() && !entry.rows().all(|row| found(number, Ok(row))) {
+                return Ok(None);
+            }
+        }
+        let Some(right) = page.right() else { return Ok(None) };
+        match page.high_key()? {
+            Some(high) if self.layout.compare(&high, key)? == Ordering::Greater => Ok(None),
+            _ => Ok(Some(Onward::Next(right))),
+        }
+    }
+
+    /// Follows rows beyond their leaf.
+    fn go_on(
+        &self,
+        backend: &mut Backend,
+        ended: Vec<(usize, Onward)>,
+        keys: &[&[u8]],
+        found: &mut Found<'_>,
+    ) -> Result<(), ReadError> {
+        for (number, onward) in ended {
+            let Some(key) = keys.get(number) else { continue };
+            let key = &[Some(*key)];
+            let mut rows = Vec::new();
+            let mut follow = || -> Result<(), BtreeError> {
+                let mut scan = match onward {
+                    Onward::Next(right) => IndexScan::from_leaf(self, right, key),
+                    Onward::Anew => self.scan(backend, key, key)?,
+                };
+                loop {
+                    let more = scan.next_page(backend, &mut rows)?;
+                    if !rows.drain(..).all(|row| found(number, Ok(row))) || !more {
+                        return Ok(());
+                    }
+                }
+            };
+            if let Err(error) = follow() {
+                fail_all(error, &(number..number + 1), found)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Says of keys that their page could not be had.
+fn fail(
+    page: Result<(), ReadError>,
+    range: &Range<usize>,
+    found: &mut Found<'_>,
+) -> Result<(), ReadError> {
+    page.or_else(|error| fail_all(error.into(), range, found))
+}
+
+fn fail_all(
+    error: BtreeError,
+    range: &Range<usize>,
+    found: &mut Found<'_>,
+) -> Result<(), ReadError> {
+    if matches!(error, BtreeError::Read(ReadError::Cancelled)) {
+        return Err(ReadError::Cancelled);
+    }
+    let error = Arc::new(error);
+    range.clone().for_each(|number| {
+        found(number, Err(&error));
+    });
+    Ok(())
+}
