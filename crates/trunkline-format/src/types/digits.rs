@@ -16,9 +16,9 @@ pub(super) fn eight(n: u32) -> u64 {
     // Two numbers of four digits, then four of two, then eight of one. 10486 >> 20 divides by 100
     // what is below 10 000, and 103 >> 10 divides by 10 what is below 100.
     let fours = u64::from(n / 10_000) | u64::from(n % 10_000) << 32;
-    let hundreds = (fours * 10_486 >> 20) & 0x7F_0000_007F;
+    let hundreds = ((fours * 10_486) >> 20) & 0x7F_0000_007F;
     let twos = hundreds | (fours - 100 * hundreds) << 16;
-    let tens = (twos * 103 >> 10) & 0x000F_000F_000F_000F;
+    let tens = ((twos * 103) >> 10) & 0x000F_000F_000F_000F;
     tens | (twos - 10 * tens) << 8
 }
 
