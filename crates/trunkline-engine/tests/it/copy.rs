@@ -19,9 +19,12 @@ use trunkline_format::types::{ByteaOutput, IntervalStyle, Utc};
 use crate::fixtures::fixtures;
 use crate::tables::{instance, printed};
 
-/// What was written, by task.
+/// What a task wrote, with its number.
+type Written = (usize, Vec<u8>);
+
+/// What was written.
 #[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Vec<(usize, Vec<u8>)>>>);
+struct Memory(Arc<Mutex<Vec<Written>>>);
 
 struct Lines {
     memory: Memory,
