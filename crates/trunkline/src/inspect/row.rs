@@ -152,10 +152,11 @@ fn report_columns(
         match walk.next(column.attribute) {
             Ok(Column::Null) => line.stored = "null".into(),
             Ok(Column::Missing) => {
-                line.stored = match column.missing {
-                    Some(_) => "missing: older than the column, which has a default".into(),
-                    None => "missing: older than the column".into(),
-                };
+                line.stored = "missing: the row is older than the column".into();
+                // Kept by the catalog for such rows.
+                if let Some(default) = &column.missing {
+                    line.value = describe(open, column, default).1;
+                }
             }
             Ok(Column::Value(stored)) => {
                 // A C string's NUL belongs to it.

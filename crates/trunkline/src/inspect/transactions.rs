@@ -13,7 +13,7 @@ use trunkline_format::transactions::{FIRST_NORMAL_XID, commit_log, precedes};
 
 use crate::cli::Global;
 use crate::cluster::Cluster;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, message};
 use crate::output::{self, Table};
 use crate::verify;
 
@@ -177,9 +177,17 @@ pub(super) fn multixact(
             )
         });
     }
-    let mut members = Vec::new();
+    let (mut members, mut exit) = (Vec::new(), Exit::Good);
     for &multixact in &args.multis {
-        for member in transactions.members(session, multixact).map_err(Failure::cannot_run)? {
+        let found = match transactions.members(session, multixact) {
+            Ok(found) => found,
+            Err(error) => {
+                message("error", error);
+                exit = Exit::Findings;
+                continue;
+            }
+        };
+        for member in found {
             let xid = member.xid;
             let status = match member.status {
                 Ok(status) => status.to_string(),
@@ -201,7 +209,8 @@ pub(super) fn multixact(
             ]);
         }
         table.render()
-    })
+    })?;
+    Ok(exit)
 }
 
 fn show<T: Serialize + ?Sized>(
