@@ -2,7 +2,8 @@
 //! sequential scan.
 //!
 //! The column is named by its place in a row: `abalance` of `pgbench_accounts` is the third
-//! attribute, at byte 8. The command is there to compare scans with a server's `SELECT sum(abalance) FROM pgbench_accounts`, and is not listed in the help.
+//! attribute, at byte 8. The command is there to compare scans with a server's `SELECT
+//! sum(abalance) FROM pgbench_accounts`, and is not listed in the help.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
