@@ -21,8 +21,8 @@ use crate::storage::{Relation, StorageError};
 use std::ops::Range;
 use trunkline_aio::Class;
 use trunkline_aio::sync::{Arc, thread};
+use trunkline_format::BlockNo;
 use trunkline_format::page::is_all_zero;
-use trunkline_format::{BlockNo, Lsn};
 
 /// Up to so many blocks zeros are written whatever the method: reserving few blocks at a time makes
 /// files fragmented (PostgreSQL's number).
@@ -144,12 +144,13 @@ impl Backend {
             made = self.write_zeros(relation, tag, blocks.start, &taken[..count as usize]);
         }
         if let Err(error) = made {
-            // What is not there must not be found; what is being used or written stays, as an empty
-            // page that nobody gets again.
+            // What is not there must not be found. What is being used or written stays, as an empty
+            // page that nobody gets again; and what somebody has filled meanwhile, who found it because
+            // a later extension was quicker, is his.
             let mut all_gone = true;
             for (&buffer, block) in taken.iter().zip(blocks.clone()) {
                 let ours = self.shared.buffers[buffer as usize].tag() == tag.at(block);
-                all_gone &= !ours || self.shared.discard(buffer);
+                all_gone &= !ours || self.shared.discard_new(buffer);
             }
             if all_gone {
                 relation.take_back(&blocks);
@@ -228,7 +229,8 @@ impl Backend {
                 class,
                 needed: 0,
                 now: true,
-                durable: Lsn(u64::MAX),
+                // Zeros have no position; what somebody has made of them meanwhile has.
+                durable: self.shared.log.durable(),
             };
             let count = match writes.start(&mut self.session, &dirty)? {
                 StartWrite::Issued { .. } => {
@@ -237,9 +239,13 @@ impl Backend {
                 }
                 // Somebody else has written it already.
                 StartWrite::Clean => 1,
-                StartWrite::Busy | StartWrite::LogFirst(_) => {
-                    let io = self.shared.buffers[buffers[0] as usize].io_in_progress();
-                    io.map_or(Ok(()), |io| self.join(io))?;
+                StartWrite::Busy => {
+                    self.wait_for_page(buffers[0])?;
+                    0
+                }
+                StartWrite::LogFirst(lsn) => {
+                    self.session.submit();
+                    self.shared.flush_log(lsn)?;
                     0
                 }
                 StartWrite::NoHandle => {

@@ -12,9 +12,11 @@
 //!   the kernel, for a write     share-exclusive lock, the write's              the frame, to read
 //!   who fills an empty buffer   its pin, and it has no identity                &mut PageBytes
 //! ```
-//! The first two exclude each other by the content lock. The others need a page that is not valid,
-//! the first two one that is, and a page becomes valid only when its read ends and invalid only
-//! when nobody has it pinned: so they exclude each other too (`BufferWord::update` asserts it).
+//! Whoever looks at a page that is valid holds its content lock, in one mode or another, also who sets
+//! hints, who starts a write, and the write itself: so they exclude each other. A read, its completion
+//! and who fills an empty buffer need a page that is not valid, and a page becomes valid only when its
+//! read ends or it is filled, and invalid only when nobody else has it pinned: so they exclude those
+//! with a lock too (`BufferWord::update` asserts it).
 
 #![expect(unsafe_code, reason = "references to frames, by the rights that the buffer word grants")]
 
@@ -24,6 +26,7 @@ use super::state::flag;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use trunkline_aio::{Completion, DefineError, File, Io, Lease, Operations, WaitRef};
+use trunkline_format::page::is_all_zero;
 use trunkline_format::{BLOCK_SIZE, PageBytes};
 
 /// The frames of all buffers of a pool: buffer n has the n-th frame of one lease.
@@ -326,6 +329,21 @@ impl Shared {
         self.assert_writing(buffer, io.wait_ref, false);
         // SAFETY: the I/O holds the share-exclusive lock, so nobody changes the page.
         look(unsafe { &*self.frames.page(buffer) })
+    }
+
+    /// Takes the identity of a buffer away, which the caller has pinned, if its page is one that nobody
+    /// has filled, and that nobody else has pinned. True also if it has no page.
+    pub(crate) fn discard_new(&self, buffer: u32) -> bool {
+        if !self.word(buffer).load().has(flag::TAG_VALID) {
+            return true;
+        }
+        let Ok(page) = PageMut::try_lock(self, buffer, true) else { return false };
+        let gone = is_all_zero(&page) && self.table.discard_locked(&self.buffers, buffer);
+        if gone {
+            // There is no lock any more.
+            std::mem::forget(page);
+        }
+        gone
     }
 
     /// Fills the frame of a buffer that has no page, for the one who has taken it, with zeros.

@@ -228,6 +228,18 @@ impl BufferWord {
         discarded.is_ok()
     }
 
+    /// The same for who holds the exclusive lock, and has looked at the page under it: the lock goes with
+    /// the identity.
+    pub(crate) fn discard_locked(&self) -> bool {
+        let discarded = self.update(|word| {
+            let seen = Seen(word);
+            let alone = seen.pins() == 1 && seen.is_exclusive();
+            let free = alone && !seen.any(flag::IO_IN_PROGRESS);
+            (free && seen.has(flag::TAG_VALID)).then_some(word & (PINS | flag::WAITERS))
+        });
+        discarded.is_ok()
+    }
+
     /// Gives an empty buffer, whose frame the caller has filled, its identity: a page that needs no
     /// read. Otherwise as [`BufferWord::publish`].
     pub(crate) fn publish_valid(&self, dirty: bool) {

@@ -151,6 +151,11 @@ impl Table {
         self.unlink(buffers, buffer, BufferWord::discard)
     }
 
+    /// The same for who holds the page's exclusive lock, which goes with the identity.
+    pub(crate) fn discard_locked(&self, buffers: &[Descriptor], buffer: u32) -> bool {
+        self.unlink(buffers, buffer, BufferWord::discard_locked)
+    }
+
     fn unlink(
         &self,
         buffers: &[Descriptor],
