@@ -67,7 +67,7 @@ impl BackgroundWriterSettings {
             max_pages: settings.bgwriter_lru_maxpages(),
             multiplier: settings.bgwriter_lru_multiplier(),
             flush_after: settings.bgwriter_flush_after(),
-            combine: settings.io_combine_limit(),
+            combine: settings.io_max_combine_limit(),
             ..Self::default()
         }
     }
@@ -144,7 +144,8 @@ impl Drop for BackgroundWriter {
     fn drop(&mut self) {
         self.state.stopping.store(true, Ordering::SeqCst);
         self.pool.shared.alarm.ring();
-        // A write that hangs with its mount owns what it needs; nobody has to wait for it.
+        // A write that hangs with its mount owns what it needs; nobody has to wait for it, unless it is one
+        // that the thread makes itself: that ends when the mount answers.
         self.canceller.cancel();
         if let Some(thread) = self.thread.take() {
             // A panic there was printed by its own thread.
@@ -210,7 +211,8 @@ impl Rounds {
         let idle = match self.settings.max_pages {
             0 => {
                 self.supply.forget();
-                true
+                // Idle only if nobody takes buffers: else every buffer taken would wake it.
+                taken == 0
             }
             _ => self.clean(state, backend, taken),
         };
