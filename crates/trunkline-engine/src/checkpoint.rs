@@ -244,11 +244,14 @@ fn sync_group(
         let (locator, fork, segment) = *name;
         covered[slot] = sync.before_sync();
         let first = segment::first_block(segment).unwrap_or_default();
-        let file = match storage.relation(locator, fork).locate(first) {
-            Ok(located) => located.file,
-            // Removed since: nobody counts on it.
-            Err(_) if !storage.syncs().contains(name) => continue,
-            Err(error) => return Err(WriteError::from(error).into()),
+        let file = match sync.kept() {
+            Some(file) => file,
+            None => match storage.relation(locator, fork).locate(first) {
+                Ok(located) => located.file,
+                // Removed since: nobody counts on it.
+                Err(_) if !storage.syncs().contains(name) => continue,
+                Err(error) => return Err(WriteError::from(error).into()),
+            },
         };
         let handle = backend.session.acquire(Class::Checkpoint).map_err(WriteError::from)?;
         handle.fsync(&file, &mut operations, slot);

@@ -75,6 +75,8 @@ pub(crate) mod write;
 #[cfg(not(loom))]
 mod write_back;
 #[cfg(not(loom))]
+pub(crate) mod write_counts;
+#[cfg(not(loom))]
 mod written;
 
 #[cfg(not(loom))]

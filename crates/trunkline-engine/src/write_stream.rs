@@ -19,6 +19,7 @@
 mod behind;
 
 use crate::pool::write::{Dirty, StartWrite, WriteError, Writes, Written};
+use crate::pool::write_counts::WriteCounts;
 use crate::pool::{Backend, Shared, Tag, flag};
 use crate::storage::Relation;
 use behind::Behind;
@@ -105,8 +106,9 @@ pub struct WriteStream {
     /// For pages that somebody reads all the while.
     copies: Option<Writes>,
     /// Pages that were in use.
-    later: Vec<(Relation, BlockNo, u32)>,
+    later: VecDeque<(Relation, BlockNo, u32)>,
     behind: Behind,
+    counts: WriteCounts,
     /// Writes that are still to be issued until the stream has its room to itself again.
     yields: u32,
     /// Memory of rows that were submitted.
@@ -153,7 +155,8 @@ impl WriteStream {
             options: WriteOptions { combine, ..options },
             rows: VecDeque::new(),
             copies: None,
-            later: Vec::new(),
+            later: VecDeque::new(),
+            counts: WriteCounts::new(backend),
             behind: Behind::new(options.flush_after, options.class),
             yields: 0,
             spare: Vec::new(),
@@ -212,14 +215,17 @@ impl WriteStream {
         self.write_rows(backend)?;
         // What a short write leaves comes back here.
         while !self.later.is_empty() || self.writes.in_flight() > 0 {
-            for (relation, block, buffer) in std::mem::take(&mut self.later) {
-                self.write_in_the_end(backend, &relation, block, buffer)?;
+            // One by one: if the session is cancelled, the others are still to be written.
+            while let Some((relation, block, buffer)) = self.later.pop_front() {
+                let written = self.write_in_the_end(backend, &relation, block, buffer);
+                written.inspect_err(|_| self.later.push_front((relation, block, buffer)))?;
             }
             if self.writes.in_flight() > 0 {
                 self.wait_for_one(backend)?;
             }
         }
         self.behind.finish(&mut backend.session)?;
+        self.counts.show();
         self.failure.take().map_or(Ok(self.stats()), Err)
     }
 
@@ -270,7 +276,7 @@ impl WriteStream {
                     1
                 }
                 StartWrite::Busy if self.options.must => {
-                    self.later.push((relation.clone(), *first, buffers[0]));
+                    self.later.push_back((relation.clone(), *first, buffers[0]));
                     1
                 }
                 StartWrite::Busy => {
@@ -337,7 +343,7 @@ impl WriteStream {
             StartWrite::LogFirst(lsn) => {
                 backend.session.submit();
                 self.stats.log_flushes += 1;
-                self.shared.log.flush(lsn).map_err(WriteError::Log)
+                self.shared.flush_log(lsn)
             }
             StartWrite::NoHandle if self.writes.in_flight() > 0 => self.wait_for_one(backend),
             StartWrite::NoHandle => Ok(backend.wait_for_handle(self.options.class)?),
@@ -409,6 +415,12 @@ impl WriteStream {
         buffer: u32,
     ) -> Result<bool, WriteError> {
         let mut durable = self.shared.log.durable();
+        while copies.in_flight() > 0 {
+            // Left behind by a call that was cancelled.
+            let (slot, outcome) = backend.session.wait_any(&mut copies.operations)?;
+            let written = copies.finish(slot, outcome);
+            self.note(written);
+        }
         loop {
             let dirty = Dirty {
                 relation,
@@ -436,7 +448,7 @@ impl WriteStream {
                 StartWrite::Busy => return Ok(false),
                 StartWrite::LogFirst(lsn) => {
                     self.stats.log_flushes += 1;
-                    self.shared.log.flush(lsn).map_err(WriteError::Log)?;
+                    self.shared.flush_log(lsn)?;
                     durable = self.shared.log.durable();
                 }
                 StartWrite::NoHandle if self.writes.in_flight() > 0 => {
@@ -494,18 +506,31 @@ impl WriteStream {
 
     fn note(&mut self, written: Result<Written, WriteError>) {
         match written {
-            Ok(Written { relation, first, blocks, rest, file, offset }) => {
+            Ok(Written { tag, blocks, rest }) => {
                 self.stats.blocks += u64::from(blocks);
-                if self.options.must {
-                    let rest = rest.into_iter().zip(first + blocks..);
-                    let rest = rest.map(|(buffer, block)| (relation.clone(), block, buffer));
-                    self.later.extend(rest);
-                } else {
-                    self.stats.skipped += rest.len() as u64;
+                self.counts.note(tag, blocks);
+                if self.behind.is_on() || !rest.is_empty() {
+                    self.note_relation(tag, blocks, rest);
                 }
-                self.behind.note(&file, offset, blocks);
             }
             Err(error) => self.fail(error),
+        }
+    }
+
+    /// What needs more than the name of what was written.
+    fn note_relation(&mut self, tag: Tag, blocks: u32, rest: Vec<u32>) {
+        let Some(relation) = self.shared.relation(tag) else { return };
+        if self.options.must {
+            let rest = rest.into_iter().zip(tag.block() + blocks..);
+            let rest = rest.map(|(buffer, block)| (relation.clone(), block, buffer));
+            self.later.extend(rest);
+        } else {
+            self.stats.skipped += rest.len() as u64;
+        }
+        if self.behind.is_on()
+            && let Ok(located) = relation.locate(tag.block())
+        {
+            self.behind.note(&located.file, located.offset, blocks);
         }
     }
 

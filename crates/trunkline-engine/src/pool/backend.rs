@@ -17,7 +17,7 @@ use super::shared::Shared;
 use super::state::{USAGE_MAX, flag};
 use super::stats::{BackendType, Cell, IoKey, IoObject, Tally};
 use super::tag::Tag;
-use super::write::Writes;
+use super::write_back::WriteBack;
 use crate::storage::Relation;
 use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub struct Backend {
     /// Warnings that were too many to keep.
     warnings_lost: u64,
     /// The writes that it started to make room.
-    pub(super) write_back: Option<Box<Writes>>,
+    pub(super) write_back: Option<Box<WriteBack>>,
     /// See [`Backend::set_flush_after`].
     flush_after: u32,
 }
@@ -96,10 +96,17 @@ impl Backend {
     }
 
     /// Has the system begin to write back what this session has written whenever it is so many blocks
-    /// (`backend_flush_after`); 0, as at first, leaves that to the system. For bulk writes that are
-    /// begun from now on.
+    /// (`backend_flush_after`), to make room or as a bulk write; 0, as at first, leaves that to the
+    /// system. For bulk writes that are begun from now on.
     pub fn set_flush_after(&mut self, blocks: u32) {
         self.flush_after = blocks;
+        if let Some(write_back) = &mut self.write_back {
+            write_back.set_flush_after(blocks);
+        }
+    }
+
+    pub(super) fn kind(&self) -> BackendType {
+        self.kind
     }
 
     pub(super) fn flush_after(&self) -> u32 {
@@ -268,7 +275,7 @@ impl Backend {
         shared.hungry.insert(id);
         let polled = match self.start_write_back() {
             Ok(true) => {
-                let writes = self.write_back.as_deref();
+                let writes = self.write_back.as_ref().map(|ours| ours.writes());
                 let may = || Backend::may_have_buffer(&shared, writes);
                 ready!(self.session.poll_for(context, may)).map_err(ReadError::from)
             }
@@ -303,7 +310,7 @@ impl Backend {
         shared.hungry.insert(id);
         let waited = match self.start_write_back() {
             Ok(true) => self.timed(|backend| {
-                let writes = backend.write_back.as_deref();
+                let writes = backend.write_back.as_ref().map(|ours| ours.writes());
                 let may = || Backend::may_have_buffer(&shared, writes);
                 (true, backend.session.wait_for(may).map_err(ReadError::from))
             }),
@@ -313,7 +320,15 @@ impl Backend {
             Err(error) => Err(error),
         };
         shared.hungry.remove(id);
+        self.collect_write_back();
         waited
+    }
+
+    /// Takes note of its own writes that have ended, so that they are counted.
+    fn collect_write_back(&mut self) {
+        if let Some(write_back) = &mut self.write_back {
+            write_back.collect(&self.shared);
+        }
     }
 
     /// Sleeps until a handle for a write could be had, or a buffer without one: with all handles at a
@@ -505,6 +520,7 @@ impl Wake for Told {
 
 impl Drop for Backend {
     fn drop(&mut self) {
+        self.collect_write_back();
         self.show_counts();
         let id = self.session.id();
         self.shared.limiter.give_up(id, &self.shared.notifiers);

@@ -293,10 +293,10 @@ impl BulkWrite {
 
     fn note(&mut self, slot: usize, outcome: Outcome, tally: &mut Tally) -> Result<(), WriteError> {
         // What a short write leaves is as dirty as before, and written when its turn comes.
-        let Written { relation, first, blocks, .. } = self.writes.finish(slot, outcome)?;
+        let Written { tag, blocks, .. } = self.writes.finish(slot, outcome)?;
         tally.writes += 1;
         tally.written_blocks += u64::from(blocks);
-        tally.writebacks += self.unflushed.note(&relation, first, blocks);
+        tally.writebacks += self.unflushed.note(&self.shared, tag, blocks);
         Ok(())
     }
 }

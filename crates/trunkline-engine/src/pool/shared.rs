@@ -21,7 +21,7 @@ use super::table::{Found, Table};
 use super::tag::Tag;
 use super::write::WriteError;
 use crate::log::{Log, LogError};
-use crate::storage::Storage;
+use crate::storage::{Relation, Storage};
 use std::collections::BTreeMap;
 use std::fmt;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -162,6 +162,11 @@ impl Shared {
     /// The cluster whose pages may be changed.
     pub(crate) fn storage(&self, cluster: u16) -> Option<Storage> {
         self.writable.lock().get(&cluster).cloned()
+    }
+
+    /// The relation of a page that may be changed, as long as somebody has its cluster.
+    pub(crate) fn relation(&self, tag: Tag) -> Option<Relation> {
+        Some(self.storage(tag.cluster())?.relation(tag.locator(), tag.fork()))
     }
 
     /// The clusters whose pages may be changed. Those that are closed, and have nothing left to write

@@ -136,7 +136,7 @@ counters! {
     reads,
     /// Blocks that they were to bring.
     read_blocks,
-    /// Writes that have ended well, of sessions that make room within their own ring.
+    /// Writes that have ended well.
     writes,
     /// Blocks that they have written.
     written_blocks,

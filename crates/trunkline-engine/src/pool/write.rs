@@ -23,7 +23,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use trunkline_aio::sync::Arc;
-use trunkline_aio::{Cancelled, Class, DefineError, File, Operations, Outcome, Session, Status};
+use trunkline_aio::{Cancelled, Class, DefineError, Operations, Outcome, Session, Status};
 use trunkline_format::segment::segment_of;
 use trunkline_format::{BLOCK_SIZE, BlockNo, Lsn, PageBytes, page, page_checksum};
 
@@ -147,27 +147,22 @@ pub(crate) struct Writes {
 /// One write under way.
 #[derive(Debug, Default)]
 struct Run {
-    relation: Option<Relation>,
-    first: BlockNo,
+    /// The first block: names only, since an issuer may sit idle for long before it learns of the end, and
+    /// must not keep a file that was removed, or a cluster that was closed.
+    tag: Option<Tag>,
     buffers: Vec<u32>,
-    /// Where, for what is to be done with it afterwards.
-    place: Option<(File, u64)>,
 }
 
 /// What a write that has ended has come to.
 #[derive(Debug)]
 pub(crate) struct Written {
-    pub(crate) relation: Relation,
     /// The first block.
-    pub(crate) first: BlockNo,
+    pub(crate) tag: Tag,
     /// Blocks that are with the system.
     pub(crate) blocks: u32,
     /// The buffers of those after them, which a short write has left, as dirty as before. Written
     /// again they meet what kept them.
     pub(crate) rest: Vec<u32>,
-    /// Where the first block is.
-    pub(crate) file: File,
-    pub(crate) offset: u64,
 }
 
 /// What is to be written.
@@ -265,8 +260,16 @@ impl Writes {
         let checksums = dirty.relation.storage().checksums();
         let claimed = &mut self.runs[slot].buffers;
         claimed.clear();
+        let place = (&file, dirty.first);
         for (&buffer, block) in dirty.buffers.iter().take(most).zip(dirty.first..) {
             match claim(shared, dirty, buffer, block, io, checksums) {
+                // The page cannot go any more, nor its file: it must be the file that was found before.
+                StartWrite::Issued { .. }
+                    if claimed.is_empty() && !dirty.relation.is_current(place) =>
+                {
+                    shared.finish_write(buffer, WriteEnd::NotIssued);
+                    return Ok(StartWrite::Busy);
+                }
                 StartWrite::Issued { .. } => claimed.push(buffer),
                 refused if claimed.is_empty() => return Ok(refused),
                 _ => break,
@@ -290,9 +293,7 @@ impl Writes {
             run.buffers.iter().for_each(|&buffer| shared.finish_write(buffer, end));
             return Err(WriteError::Define { path: file.path().to_owned(), source });
         }
-        run.relation = Some(dirty.relation.clone());
-        run.first = dirty.first;
-        run.place = Some((file, offset));
+        run.tag = Some(dirty.tag.at(dirty.first));
         self.idle.pop();
         Ok(StartWrite::Issued { count: run.buffers.len() as u32 })
     }
@@ -304,7 +305,7 @@ impl Writes {
     pub(crate) fn finish(&mut self, slot: usize, outcome: Outcome) -> Result<Written, WriteError> {
         self.idle.push(slot);
         let run = &mut self.runs[slot];
-        let (Some(relation), Some((file, offset))) = (run.relation.take(), run.place.take()) else {
+        let Some(tag) = run.tag.take() else {
             unreachable!("a write ended that was not issued");
         };
         let Some(words) = self.operations.data(slot) else {
@@ -316,12 +317,15 @@ impl Writes {
         let whole = written == run.buffers.len();
         if whole || (outcome.status != Status::Error && written > 0) {
             let rest = run.buffers[written..].to_vec();
-            return Ok(Written { relation, first: run.first, blocks, rest, file, offset });
+            return Ok(Written { tag, blocks, rest });
         }
+        let relation = self.shared.relation(tag);
+        let block = tag.block() + blocks;
         let errno = outcome.errno().filter(|_| outcome.status == Status::Error);
         Err(WriteError::Io {
-            path: file.path().to_owned(),
-            block: run.first + blocks,
+            // Without a name only if nobody has the cluster any more.
+            path: relation.map(|of| of.path(segment_of(block).0)).unwrap_or_default(),
+            block,
             blocks: run.buffers.len() as u32 - blocks,
             // A write of nothing says that there is no room without saying so.
             source: io::Error::from_raw_os_error(
@@ -357,6 +361,10 @@ impl Writes {
         if claimed != Claim::Claimed {
             return Ok(StartWrite::from_claim(claimed));
         }
+        if !dirty.relation.is_current((&located.file, dirty.first)) {
+            shared.finish_write(buffer, WriteEnd::NotIssued);
+            return Ok(StartWrite::Busy);
+        }
         let checksums = dirty.relation.storage().checksums();
         let memory = self.operations.memory(slot).and_then(|memory| memory.first_mut());
         let Some(copy) = memory.and_then(|lease| lease.first_chunk_mut::<BLOCK_SIZE>()) else {
@@ -387,9 +395,7 @@ impl Writes {
         let run = &mut self.runs[slot];
         run.buffers.clear();
         run.buffers.push(buffer);
-        run.relation = Some(dirty.relation.clone());
-        run.first = dirty.first;
-        run.place = Some((located.file, located.offset));
+        run.tag = Some(dirty.tag.at(dirty.first));
         self.idle.retain(|&idle| idle != slot);
         Ok(StartWrite::Issued { count: 1 })
     }

@@ -8,12 +8,13 @@
 use super::backend::Backend;
 use super::error::ReadError;
 use super::shared::Shared;
-use super::state::flag;
+use super::state::{USAGE_MAX, flag};
 use super::tag::Tag;
-use super::write::{Dirty, StartWrite, WriteError, Writes};
-use trunkline_aio::Class;
+use super::unflushed::Unflushed;
+use super::write::{Dirty, StartWrite, WriteError, Writes, Written};
+use super::write_counts::WriteCounts;
 use trunkline_aio::sync::Arc;
-use trunkline_format::BlockNo;
+use trunkline_aio::{Class, Session};
 
 /// Pages that are written at once.
 const BATCH: usize = 64;
@@ -24,25 +25,36 @@ const WRITES: usize = 8;
 /// Blocks of one of them at most.
 const COMBINE: u32 = 16;
 
+/// How a session makes room.
+#[derive(Debug)]
+pub(super) struct WriteBack {
+    writes: Writes,
+    victims: Vec<(Tag, u32)>,
+    /// A row of neighbours among them.
+    run: Vec<u32>,
+    unflushed: Unflushed,
+    counts: WriteCounts,
+    /// Why the last write that failed has, until somebody looks for room again.
+    failure: Option<WriteError>,
+}
+
 impl Backend {
-    /// Starts to write pages that nobody uses, if no buffer could be had without. Never waits for
-    /// storage, except for the log. False: it would have, and no handle was free.
+    /// Starts to write pages that nobody uses, if no buffer could be had without. Waits for the log,
+    /// and where the mount takes writes at once for the first of them. False: it would have started
+    /// some, and no handle was free.
     ///
     /// # Errors
     /// A write of this session has failed: there may never be a buffer.
     pub(super) fn start_write_back(&mut self) -> Result<bool, ReadError> {
-        let shared = Arc::clone(&self.shared);
-        if shared.has_unpinned() {
+        if self.shared.has_unpinned() {
             return Ok(true);
         }
-        let mut writes = match self.write_back.take() {
-            Some(writes) => writes,
-            None => {
-                Box::new(Writes::new(&shared, WRITES, COMBINE.min(self.session.iovecs() as u32)))
-            }
+        let mut write_back = match self.write_back.take() {
+            Some(present) => present,
+            None => Box::new(WriteBack::new(self)),
         };
-        let started = self.write_back_with(&mut writes);
-        self.write_back = Some(writes);
+        let started = write_back.start(&mut self.session, &self.shared);
+        self.write_back = Some(write_back);
         started.map_err(|error| ReadError::WriteBack(Box::new(error)))
     }
 
@@ -55,104 +67,149 @@ impl Backend {
                 _ => shared.has_dirty(),
             }
     }
+}
 
-    fn write_back_with(&mut self, writes: &mut Writes) -> Result<bool, WriteError> {
-        let mut failed = None;
-        while let Some(slot) = writes.operations.first_done() {
-            if let Some(outcome) = writes.operations.take(slot)
-                && let Err(error) = writes.finish(slot, outcome)
-            {
-                failed = Some(error);
-            }
+impl WriteBack {
+    fn new(backend: &Backend) -> Self {
+        let combine = COMBINE.min(backend.session.iovecs() as u32);
+        Self {
+            writes: Writes::new(&backend.shared, WRITES, combine),
+            victims: Vec::with_capacity(BATCH),
+            run: Vec::with_capacity(BATCH),
+            unflushed: Unflushed::new(backend.flush_after()),
+            counts: WriteCounts::new(backend),
+            failure: None,
         }
-        let victims = self.dirty_victims(failed.is_some());
+    }
+
+    /// Its writes.
+    pub(super) fn writes(&self) -> &Writes {
+        &self.writes
+    }
+
+    /// See [`Backend::set_flush_after`].
+    pub(super) fn set_flush_after(&mut self, blocks: u32) {
+        self.unflushed.set_after(blocks);
+    }
+
+    fn start(&mut self, session: &mut Session, shared: &Arc<Shared>) -> Result<bool, WriteError> {
+        self.collect(shared);
+        let mut failed = self.failure.take();
+        let mut victims = std::mem::take(&mut self.victims);
+        find_dirty_victims(shared, failed.is_some(), &mut victims);
         let mut at = 0;
-        while at < victims.len() && writes.has_idle() {
-            let (tag, first) = (victims[at].0, at);
-            at += 1;
-            while at < victims.len()
-                && victims[at].0.same_fork(tag)
-                && victims[at].0.block() == tag.block() + (at - first) as BlockNo
-            {
-                at += 1;
+        let had_handles = loop {
+            let refused = {
+                // One submission for all that can be started without waiting.
+                let mut batch = session.batch();
+                self.start_rows(&mut batch, shared, &victims, &mut at)
+            };
+            match refused {
+                Ok(None) => break true,
+                Ok(Some(StartWrite::LogFirst(lsn))) => {
+                    // Such a page is passed by if the log cannot be had; others may need none.
+                    if let Err(error) = shared.flush_log(lsn) {
+                        failed = Some(error);
+                        at += 1;
+                    }
+                }
+                // Others have I/O under way; what they write makes room too.
+                Ok(Some(_)) => break false,
+                Err(error) => {
+                    failed = Some(error);
+                    at += 1;
+                }
             }
-            let buffers: Vec<u32> = victims[first..at].iter().map(|(_, buffer)| *buffer).collect();
-            match self.write_back_run(writes, tag, &buffers) {
-                Ok(true) => {}
-                Ok(false) => return Ok(writes.in_flight() > 0),
-                Err(error) => failed = Some(error),
-            }
-        }
+        };
+        self.victims = victims;
         match failed {
+            _ if !had_handles => Ok(self.writes.in_flight() > 0),
             // Other pages can be written, or have been: one of them makes room.
-            Some(error) if writes.in_flight() == 0 && !self.shared.has_unpinned() => Err(error),
+            Some(error) if self.writes.in_flight() == 0 && !shared.has_unpinned() => Err(error),
             _ => Ok(true),
         }
     }
 
-    /// Pages to be written that nobody has pinned, in the order of the clock, then by name; perhaps not
-    /// those whose last write has failed.
-    fn dirty_victims(&self, spare_failed: bool) -> Vec<(Tag, u32)> {
-        let shared = &self.shared;
-        let (_, hand) = shared.clock.position();
-        let count = shared.count();
-        let mut victims = Vec::new();
-        for usage in 0..=super::state::USAGE_MAX {
-            for offset in 0..count {
-                let buffer = (hand + offset) % count;
-                let seen = shared.word(buffer).load();
-                let wanted = seen.has(flag::DIRTY) && !seen.any(flag::IO_IN_PROGRESS);
-                let wanted = wanted && !(spare_failed && seen.has(flag::IO_ERROR));
-                if wanted && seen.pins() == 0 && seen.usage() == usage {
-                    victims.push((shared.buffers[buffer as usize].tag(), buffer));
-                    if victims.len() == BATCH {
-                        break;
-                    }
+    /// Takes note of the writes that have ended.
+    pub(super) fn collect(&mut self, shared: &Shared) {
+        while let Some(slot) = self.writes.operations.first_done()
+            && let Some(outcome) = self.writes.operations.take(slot)
+        {
+            match self.writes.finish(slot, outcome) {
+                // What a short write has left is as dirty as before, and found again.
+                Ok(Written { tag, blocks, .. }) => {
+                    self.counts.note(tag, blocks);
+                    self.counts.told(self.unflushed.note(shared, tag, blocks));
                 }
-            }
-            if !victims.is_empty() {
-                break;
+                Err(error) => self.failure = Some(error),
             }
         }
-        victims.sort_unstable_by_key(|(tag, _)| tag.words());
-        victims
+        self.counts.show();
     }
 
-    fn write_back_run(
+    /// Starts writes of victims from one on, neighbours together, as long as they can be started and
+    /// none has ended: then there is room, and the others may write the rest. What stands in the way.
+    fn start_rows(
         &mut self,
-        writes: &mut Writes,
-        tag: Tag,
-        mut buffers: &[u32],
-    ) -> Result<bool, WriteError> {
-        let shared = Arc::clone(&self.shared);
-        let Some(storage) = shared.storage(tag.cluster()) else { return Ok(true) };
-        let relation = storage.relation(tag.locator(), tag.fork());
-        let mut first = tag.block();
-        while !buffers.is_empty() && writes.has_idle() {
+        session: &mut Session,
+        shared: &Shared,
+        victims: &[(Tag, u32)],
+        at: &mut usize,
+    ) -> Result<Option<StartWrite>, WriteError> {
+        while let Some(&(tag, _)) = victims.get(*at)
+            && self.writes.has_idle()
+            && self.writes.operations.first_done().is_none()
+        {
+            let Some(relation) = shared.relation(tag) else {
+                *at += 1;
+                continue;
+            };
+            self.run.clear();
+            let follows = victims[*at..].iter().zip(tag.block()..);
+            let follows = follows.take_while(|&(&(of, _), block)| of == tag.at(block));
+            self.run.extend(follows.map(|(&(_, buffer), _)| buffer));
             let dirty = Dirty {
                 relation: &relation,
                 tag,
-                first,
-                buffers,
+                first: tag.block(),
+                buffers: &self.run,
                 class: Class::WriteBack,
                 needed: 0,
                 now: false,
                 durable: shared.log.durable(),
             };
-            let count = match writes.start(&mut self.session, &dirty)? {
-                StartWrite::Issued { count } => count,
-                StartWrite::Clean | StartWrite::Busy => 1,
-                StartWrite::LogFirst(lsn) => {
-                    self.session.submit();
-                    shared.log.flush(lsn).map_err(WriteError::Log)?;
-                    0
-                }
-                // Others have I/O under way; what they write makes room too.
-                StartWrite::NoHandle => return Ok(false),
-            };
-            first += count;
-            buffers = &buffers[count as usize..];
+            match self.writes.start(session, &dirty)? {
+                StartWrite::Issued { count } => *at += count as usize,
+                StartWrite::Clean | StartWrite::Busy => *at += 1,
+                refused => return Ok(Some(refused)),
+            }
         }
-        Ok(true)
+        Ok(None)
     }
+}
+
+/// Pages to be written that nobody has pinned, in the order of the clock, then by name; perhaps not
+/// those whose last write has failed.
+fn find_dirty_victims(shared: &Shared, spare_failed: bool, victims: &mut Vec<(Tag, u32)>) {
+    victims.clear();
+    let (_, hand) = shared.clock.position();
+    let count = shared.count();
+    for usage in 0..=USAGE_MAX {
+        for offset in 0..count {
+            let buffer = (hand + offset) % count;
+            let seen = shared.word(buffer).load();
+            let wanted = seen.has(flag::DIRTY) && !seen.any(flag::IO_IN_PROGRESS);
+            let wanted = wanted && !(spare_failed && seen.has(flag::IO_ERROR));
+            if wanted && seen.pins() == 0 && seen.usage() == usage {
+                victims.push((shared.buffers[buffer as usize].tag(), buffer));
+                if victims.len() == BATCH {
+                    break;
+                }
+            }
+        }
+        if !victims.is_empty() {
+            break;
+        }
+    }
+    victims.sort_unstable_by_key(|(tag, _)| tag.words());
 }

@@ -112,6 +112,13 @@ impl Relation {
         self.storage.files().peek(&self.key(segment_of(block).0)).is_some()
     }
 
+    /// Whether a file that was found for a block is still the one of that name, as far as the table knows:
+    /// the relation may have been removed since, and another one made under its number.
+    pub(crate) fn is_current(&self, (file, block): (&File, BlockNo)) -> bool {
+        let found = self.storage.files().peek(&self.key(segment_of(block).0));
+        found.is_none_or(|found| found.id() == file.id())
+    }
+
     /// Makes the fork's first file, empty. A number that was removed is not to be used again before a
     /// checkpoint has ended that began later: who writes a page looks its file up by that number first,
     /// and may have found the old one (PostgreSQL keeps the empty file until then for the same reason).
@@ -240,7 +247,9 @@ impl Relation {
     /// [`StorageError`]: the cluster is not for writing, or a segment cannot be opened.
     pub(crate) fn prepare_truncate(&self, blocks: BlockNo) -> Result<Option<Cut>, StorageError> {
         self.storage.writer()?;
-        if blocks >= self.blocks()? {
+        // Blocks that were given out may have pages, and be no part of the file yet.
+        let given = self.storage.0.ends.lock().get(&(self.locator, self.fork)).copied();
+        if blocks >= self.blocks()?.max(given.unwrap_or_default()) {
             return Ok(None);
         }
         let (last, offset) = segment_of(blocks);

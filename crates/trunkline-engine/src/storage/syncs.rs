@@ -32,8 +32,18 @@ pub(crate) struct SegmentSync {
     in_flight: AtomicU32,
     ended: AtomicU64,
     synced: AtomicU64,
-    /// Kept open, and nothing else.
-    file: Mutex<Option<File>>,
+    file: Mutex<Kept>,
+}
+
+/// The file of a segment that was written and not yet synced.
+#[derive(Debug, Default)]
+enum Kept {
+    /// There was none to spare.
+    #[default]
+    No,
+    Open(File),
+    /// The segment is off the list: whoever still has this must not keep a file open.
+    Over,
 }
 
 impl SegmentSync {
@@ -51,6 +61,20 @@ impl SegmentSync {
     /// After a sync that went well.
     pub(crate) fn synced(&self, covered: u64) {
         self.synced.fetch_max(covered, Ordering::SeqCst);
+    }
+
+    /// The file that was written, if it was kept: the system tells it of every error since, a file that is
+    /// opened now only of those that nobody has been told of.
+    pub(crate) fn kept(&self) -> Option<File> {
+        match &*self.file.lock() {
+            Kept::Open(file) => Some(file.clone()),
+            Kept::No | Kept::Over => None,
+        }
+    }
+
+    /// Lets go of the file, which the caller closes when no lock is held.
+    fn end(&self) -> Kept {
+        std::mem::replace(&mut *self.file.lock(), Kept::Over)
     }
 
     /// Whether everything is durable.
@@ -119,10 +143,11 @@ impl Syncs {
         segment.in_flight.fetch_add(1, Ordering::SeqCst);
         drop(segments);
         let mut file = segment.file.lock();
-        if file.is_none() && may_keep {
+        if matches!(*file, Kept::No) && may_keep {
             // It was found there a moment ago, to be written.
             let (locator, fork, number) = name;
-            *file = self.files.peek(&Key::new(self.number, locator, fork, number));
+            let found = self.files.peek(&Key::new(self.number, locator, fork, number));
+            *file = found.map_or(Kept::No, Kept::Open);
         }
         drop(file);
         segment
@@ -131,7 +156,12 @@ impl Syncs {
     /// Lets go of the files that are kept open: descriptors are short. Whether there were any.
     pub(super) fn let_files_go(&self) -> bool {
         let segments: Vec<_> = self.segments.lock().values().cloned().collect();
-        segments.iter().filter(|segment| segment.file.lock().take().is_some()).count() > 0
+        let files = segments.iter().map(|segment| match &mut *segment.file.lock() {
+            // Stays without a file.
+            Kept::Over => Kept::Over,
+            kept => std::mem::take(kept),
+        });
+        files.filter(|kept| matches!(kept, Kept::Open(_))).count() > 0
     }
 
     /// Whether everything is durable.
@@ -160,16 +190,24 @@ impl Syncs {
     pub(crate) fn forget_clean(&self, name: &SegmentName) {
         let mut segments = self.segments.lock();
         // Under the lock nobody can begin a write.
-        if segments.get(name).is_some_and(|segment| segment.is_clean()) {
-            segments.remove(name);
-        }
+        let clean = segments.get(name).is_some_and(|segment| segment.is_clean());
+        let gone = if clean { segments.remove(name) } else { None };
+        drop(segments);
+        // Some issuer may have the note for long after.
+        drop(gone.map(|segment| segment.end()));
     }
 
     /// Forgets a relation's segments from one on: their files are removed or cut off.
     pub(crate) fn forget(&self, locator: RelationLocator, fork: Option<Fork>, first: u32) {
-        self.segments.lock().retain(|(other, of, segment), _| {
-            *other != locator || fork.is_some_and(|fork| fork != *of) || *segment < first
+        let mut gone = Vec::new();
+        self.segments.lock().retain(|(other, of, number), segment| {
+            let kept = *other != locator || fork.is_some_and(|fork| fork != *of) || *number < first;
+            if !kept {
+                gone.push(Arc::clone(segment));
+            }
+            kept
         });
+        gone.iter().for_each(|segment| drop(segment.end()));
     }
 
     /// Segments that are on the list.

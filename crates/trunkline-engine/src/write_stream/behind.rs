@@ -85,6 +85,11 @@ impl Behind {
         self.ranges.push(Range { file: file.clone(), offset, end });
     }
 
+    /// Whether it is to be told of what is written.
+    pub(super) fn is_on(&self) -> bool {
+        self.after > 0
+    }
+
     /// Whether it is time to tell the system.
     pub(super) fn is_due(&self) -> bool {
         self.blocks > 0 && self.blocks >= self.after
