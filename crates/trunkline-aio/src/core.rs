@@ -219,7 +219,9 @@ impl Core {
         view.flags.fetch_or(flag::SYNCHRONOUS, Ordering::Release);
         self.advance(io, State::Staged, State::Submitted);
         self.stats.at_once(self.free.in_use());
+        let begun = file.pace().begins(clock::now());
         let (started, ended) = self.execute_timed(self.token(io.index), Completer::Inline);
+        file.pace().ended(begun);
         if operation == Operation::Writev {
             file.pace().took(length, ended.since(started), ended);
         }

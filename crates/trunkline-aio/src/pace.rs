@@ -7,6 +7,7 @@
 //!
 //! ```text
 //!   fewer than 4 of the last 16 took long ──▶ the session writes
+//!   one is inside for 10 ms ──▶ handed over, it may hang
 //!   else ──▶ handed over; one is tried now and then, and quick ones are followed by another try
 //! ```
 
@@ -34,6 +35,10 @@ const REST_FACTOR: u32 = 64;
 const REST_MIN: Duration = Duration::from_millis(1);
 const REST_MAX: Duration = Duration::from_secs(1);
 
+/// A write that is under way for so long makes the others go to the method: the mount may hang, and
+/// whoever writes by himself then cannot be cancelled.
+const HANGS: Duration = Duration::from_millis(10);
+
 /// What is known of a mount. Several sessions may lose one another's notes; that does no harm.
 #[derive(Debug)]
 pub(crate) struct Pace {
@@ -43,12 +48,23 @@ pub(crate) struct Pace {
     recent: AtomicU32,
     /// When a mount that takes long is tried again, in nanoseconds.
     next_try: AtomicU64,
+    /// When the oldest I/O began of those that a session makes now, as far as it was noted, in
+    /// nanoseconds; 0 is none.
+    since: AtomicU64,
+}
+
+/// An I/O that a session makes at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Begun {
+    /// It is the one whose beginning is noted.
+    noted: bool,
 }
 
 impl Pace {
     /// Of a mount that takes writes over without waiting for somebody else's answer, or does not.
     pub(crate) fn new(local: bool) -> Self {
-        Self { local, recent: AtomicU32::new(0), next_try: AtomicU64::new(0) }
+        let (recent, next_try, since) = (AtomicU32::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        Self { local, recent, next_try, since }
     }
 
     /// Whether the kernel takes I/O over without waiting for the storage.
@@ -58,8 +74,8 @@ impl Pace {
 
     /// Whether the next buffered write is to be made at once. Of several that ask while the mount takes
     /// long, one is told to try. `now` is asked only then.
-    pub(crate) fn is_quick(&self, now: impl FnOnce() -> Time) -> bool {
-        if !self.local {
+    pub(crate) fn is_quick(&self, now: impl Fn() -> Time) -> bool {
+        if !self.local || self.hangs(&now) {
             return false;
         }
         if self.recent.load(Ordering::Relaxed).count_ones() < LONG_ONES {
@@ -72,6 +88,32 @@ impl Pace {
                 .next_try
                 .compare_exchange(due, again, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
+    }
+
+    /// The same for what tells nothing of how quick the mount is, and must not be the one that tries it.
+    pub(crate) fn is_known_quick(&self, now: impl FnOnce() -> Time) -> bool {
+        self.local
+            && self.recent.load(Ordering::Relaxed).count_ones() < LONG_ONES
+            && !self.hangs(now)
+    }
+
+    /// Whether somebody is inside an I/O for long.
+    fn hangs(&self, now: impl FnOnce() -> Time) -> bool {
+        let since = self.since.load(Ordering::Relaxed);
+        since != 0 && now().since(Time::from_nanos(since)) > HANGS
+    }
+
+    /// A session begins an I/O that it makes at once.
+    pub(crate) fn begins(&self, now: Time) -> Begun {
+        let (free, began) = (Ordering::Relaxed, now.nanos().max(1));
+        Begun { noted: self.since.compare_exchange(0, began, free, free).is_ok() }
+    }
+
+    /// It has come back.
+    pub(crate) fn ended(&self, begun: Begun) {
+        if begun.noted {
+            self.since.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Takes note of a write of `length` bytes that was made at once, took `time` and ended at `now`.
@@ -136,6 +178,18 @@ mod tests {
             pace.took(8192, QUICK, at(now));
         }
         assert!(pace.is_quick(|| unreachable!("nobody asks for the time")));
+    }
+
+    #[test]
+    fn nobody_follows_one_who_does_not_come_back() {
+        let pace = Pace::new(true);
+        let stuck = pace.begins(at(1000));
+        assert!(pace.is_quick(|| at(11_000)) && pace.is_known_quick(|| at(11_000)));
+        let other = pace.begins(at(5000));
+        pace.ended(other);
+        assert!(!pace.is_quick(|| at(11_001)) && !pace.is_known_quick(|| at(11_001)));
+        pace.ended(stuck);
+        assert!(pace.is_quick(|| unreachable!("nobody is inside")));
     }
 
     #[test]

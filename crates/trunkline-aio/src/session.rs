@@ -318,7 +318,10 @@ impl Session {
             && !file.is_direct()
             && (1..=most).contains(&view.length.load(Ordering::Relaxed))
             && self.core.methods.current() != MethodKind::Sync
-            && file.pace().is_quick(clock::now)
+            && match view.operation() {
+                Operation::Writev => file.pace().is_quick(clock::now),
+                _ => file.pace().is_known_quick(clock::now),
+            }
     }
 
     /// Submits what has been staged for long. Acquiring does so too; a session that computes inside

@@ -1,7 +1,7 @@
 //! Buffered writes that the session makes itself, since its mount takes them as quickly as a copy, and
 //! what they have in common with those that are handed over. Decision 0008.
 
-use crate::rig::{Bench, check, check_simulated, original, read, wait_ok, write};
+use crate::rig::{Bench, check, check_simulated, original, read, spawn, wait_ok, write};
 use std::time::Duration;
 use trunkline_aio::{Class, Completer, MethodKind, Operation, Status};
 use trunkline_sim::{BLOCK, Fault, Rule, content, pause};
@@ -120,5 +120,37 @@ fn a_mount_that_takes_long_is_left_to_the_method() {
         assert_eq!(made(&other, 20), 20, "{bench:?}: another mount is another matter");
         pause(Duration::from_secs(1));
         assert_eq!(made(&file, 40), 40, "{bench:?}: it was found quick");
+    });
+}
+
+/// A mount hangs: who is inside a write of his own stays there, but nobody follows him.
+#[test]
+fn a_mount_that_hangs_catches_no_more_than_the_first() {
+    check_simulated(|bench| {
+        if !at_once(bench) {
+            return;
+        }
+        let rig = bench.start_with(|builder| builder.write_at_once_max(u32::MAX));
+        let (theirs, file) = (rig.file_on("a", 8, 1), rig.file_on("b", 8, 1));
+        let (mut other, mut slots) = (rig.session(), rig.slots(1, 1));
+        rig.disk.hold(1);
+        let caught = spawn("caught", move || {
+            write(&mut other, &theirs, 0, 1, 1, &mut slots, 0);
+            wait_ok(&mut other, &mut slots, 0);
+        });
+        rig.disk.wait_stuck(1);
+        pause(Duration::from_millis(20));
+        let (mut session, mut slots) = (rig.session(), rig.slots(2, 1));
+        write(&mut session, &file, 0, 1, 1, &mut slots, 0);
+        let io = session.acquire(Class::WriteBack).expect("a handle");
+        io.begin_writeback(&file, 0, BLOCK as u32, &mut slots, 1);
+        session.submit();
+        assert!(!slots.is_done(0) && !slots.is_done(1), "{bench:?}: the mount hangs");
+        session.canceller().cancel();
+        assert!(session.wait(&mut slots, 0).is_err(), "{bench:?}: it can be cancelled");
+        rig.disk.release_all();
+        caught.join().expect("well");
+        rig.settle();
+        assert_eq!(rig.aio.counters().at_once, 1, "{bench:?}");
     });
 }
