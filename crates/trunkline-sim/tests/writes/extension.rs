@@ -10,6 +10,7 @@ use trunkline_aio::sync::Arc;
 use trunkline_engine::pool::{Backend, ExtendMethod, WriteError};
 use trunkline_engine::storage::StorageError;
 use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
+use trunkline_sim::Gate;
 
 const METHODS: [ExtendMethod; 2] = [ExtendMethod::PosixFallocate, ExtendMethod::WriteZeros];
 
@@ -170,7 +171,7 @@ fn cancelled_in_the_midst() {
         });
         held.wait();
         canceller.cancel();
-        rig.let_others_go();
+        rig.wait_until("cancelled, with its write under way", || task.is_done());
         let other = rig.spawn("other", |rig| {
             let mut backend = rig.backend();
             extend(rig, &mut backend, 0, 4, ExtendMethod::PosixFallocate)
@@ -184,5 +185,79 @@ fn cancelled_in_the_midst() {
         assert!(more.iter().all(|block| !blocks.contains(block)), "{more:?}, {blocks:?}");
         rig.checkpoint(&mut backend).expect("a checkpoint");
         assert!(blocks.iter().chain(&more).all(|&block| rig.is_on_disk(block, 3)));
+    });
+}
+
+/// Another session, which has found the block because a later extension was quicker, fills a new page
+/// before the zeros of its extender are written: its record is durable first.
+#[test]
+fn what_became_of_zeros_is_written_after_its_log() {
+    check_simulated(Setup { seeds: 2, ..Setup::default() }, |rig| {
+        let theirs = Arc::clone(rig);
+        rig.files.before_allocation(move || theirs.change(&mut theirs.backend(), 33, 7));
+        rig.files.refuse(Call::Allocate, libc::EOPNOTSUPP);
+        let mut backend = rig.backend();
+        let made = backend.extend(&rig.relation(0), 12, ExtendMethod::PosixFallocate);
+        assert_eq!(made.expect("room").len(), 12);
+        rig.files.refuse_nothing();
+        assert_eq!(rig.watch.wrong(), Vec::<String>::new());
+        assert!(rig.is_on_disk(33, 7));
+    });
+}
+
+/// The same page is not thrown away when the extension fails.
+#[test]
+fn a_failed_extension_keeps_what_others_wrote() {
+    check_simulated(Setup { seeds: 2, ..Setup::default() }, |rig| {
+        let theirs = Arc::clone(rig);
+        rig.files.before_allocation(move || theirs.change(&mut theirs.backend(), 33, 7));
+        rig.files.refuse(Call::Allocate, libc::ENOSPC);
+        let mut backend = rig.backend();
+        let made = backend.extend(&rig.relation(0), 12, ExtendMethod::PosixFallocate);
+        made.map(drop).expect_err("no room");
+        rig.files.refuse_nothing();
+        assert!(rig.is_dirty(0, 33), "what a session has put into block 33");
+        rig.assert_reads(&mut backend, 33, 7);
+        assert!(!rig.pool.contains(&rig.relation(0), 34), "nobody wants that one");
+        let more = extend(rig, &mut backend, 0, 2, ExtendMethod::WriteZeros);
+        assert_eq!(more, [44, 45], "a block that has content is not given out again");
+    });
+}
+
+/// An extender whose new page somebody reads sleeps, and can be cancelled.
+#[test]
+fn an_extender_waits_for_a_reader() {
+    check_simulated(Setup { seeds: 2, ..Setup::default() }, |rig: &Arc<Rig>| {
+        let (locked, let_go) = (Gate::new(), Gate::new());
+        let allocates = Gate::new();
+        let (asked, told, gate) = (allocates.clone(), locked.clone(), let_go.clone());
+        let reader = rig.spawn("reader", move |rig| {
+            asked.pass();
+            let mut backend = rig.backend();
+            let pin = backend.read(&rig.relation(0), 33).expect("reads");
+            let page = backend.read_lock(pin.page()).expect("locks");
+            told.open();
+            gate.pass();
+            drop(page);
+        });
+        let theirs = Arc::clone(rig);
+        rig.files.before_allocation(move || {
+            allocates.open();
+            theirs.wait_until("a reader has it", || locked.is_open());
+        });
+        rig.files.refuse(Call::Allocate, libc::EOPNOTSUPP);
+        let mut backend = rig.backend();
+        let canceller = backend.session().canceller();
+        let task = rig.spawn("extender", move |rig| {
+            backend.extend(&rig.relation(0), 12, ExtendMethod::PosixFallocate).map(drop)
+        });
+        rig.let_others_go();
+        assert!(!task.is_done());
+        canceller.cancel();
+        rig.wait_until("cancelled", || task.is_done());
+        let_go.open();
+        task.join().expect_err("cancelled");
+        reader.join();
+        rig.files.refuse_nothing();
     });
 }

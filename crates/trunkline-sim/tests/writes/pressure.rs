@@ -97,7 +97,8 @@ fn with_checkpoints_and_the_background_writer() {
 fn a_buffer_comes_free_while_there_is_no_handle() {
     let setup = Setup { buffers: 16, blocks: 64, handles: 8, ..Setup::default() };
     check_simulated(setup, |rig| {
-        if !rig.is_asynchronous() {
+        // A session that writes by itself is where its write is, if the mount hangs from then on.
+        if !rig.is_asynchronous() || rig.bench.at_once {
             return;
         }
         let mut backend = rig.backend();

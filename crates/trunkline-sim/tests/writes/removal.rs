@@ -1,7 +1,8 @@
 //! Relations that go, or are cut off, while their pages are being written or read: nothing hangs,
 //! nothing comes back, and nobody fails for want of a file that is gone.
 
-use crate::rig::{Rig, Setup, check, is_version};
+use crate::rig::{Rig, Setup, check, check_simulated, is_version};
+use std::path::Path;
 use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
@@ -188,5 +189,45 @@ fn dropped_while_everybody_uses_others() {
         assert!(!rig.exists(2) && !rig.exists(4));
         assert_eq!(rig.on_disk(1).len(), 2 * BLOCK_SIZE);
         assert_eq!(rig.on_disk(3).len(), 2 * BLOCK_SIZE);
+    });
+}
+
+/// A session that has made room sits idle: what is dropped goes from the disk all the same.
+#[test]
+fn an_idle_session_keeps_no_dropped_file() {
+    check_simulated(Setup { buffers: 16, blocks: 64, seeds: 4, ..Setup::default() }, |rig| {
+        let mut idle = rig.backend();
+        (0..64).for_each(|block| rig.change(&mut idle, block, 1));
+        let mut other = rig.backend();
+        rig.checkpoint(&mut other).expect("a checkpoint");
+        other.drop_relation(&rig.relation(0)).expect("dropped");
+        rig.wait_until("its file is closed", || rig.aio.open_files() == 0);
+        drop(idle);
+        rig.create(0, 64);
+    });
+}
+
+/// A cluster that is closed goes as well.
+#[test]
+fn an_idle_session_keeps_no_closed_cluster() {
+    check_simulated(Setup { buffers: 16, blocks: 64, seeds: 4, ..Setup::default() }, |rig| {
+        let other = crate::rig::storage(Path::new("/sim/b"), &rig.files, false);
+        let table = Arc::clone(other.files());
+        let relation = crate::rig::relation(&other, 0);
+        let bytes: Vec<u8> = (0..64).flat_map(|block| crate::rig::page(0, block, 0, 0)).collect();
+        rig.disk.create(relation.path(0).to_str().expect("a name"), 1, &bytes);
+        let mut idle = rig.backend();
+        for block in 0..64 {
+            let pin = idle.read(&relation, block).expect("reads");
+            rig.change_pinned(&mut idle, 0, &pin, 1);
+        }
+        drop((relation, other));
+        let mut backend = rig.backend();
+        rig.checkpoint(&mut backend).expect("a checkpoint");
+        rig.pool.evict_all();
+        // It is let go of when the next checkpoint asks whose pages there are.
+        rig.checkpoint(&mut backend).expect("a checkpoint");
+        assert_eq!(table.open(), 0, "the cluster is still there");
+        drop(idle);
     });
 }

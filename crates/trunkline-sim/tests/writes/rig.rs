@@ -67,6 +67,8 @@ pub(crate) struct Bench {
     /// Of the simulated disk; without one it is real files and real threads.
     pub(crate) seed: Option<u64>,
     pub(crate) local: bool,
+    /// Sessions make buffered writes themselves, as by default on local file systems.
+    pub(crate) at_once: bool,
 }
 
 /// An instance, its storage, its hooks and a pool.
@@ -92,7 +94,12 @@ pub(crate) struct Files {
     disk: Option<Arc<Disk>>,
     names: Mutex<Map<u64, PathBuf>>,
     refused: Mutex<Option<(Call, i32)>>,
+    /// See [`Files::before_allocation`].
+    interlude: Mutex<Option<Interlude>>,
 }
+
+/// What happens meanwhile.
+type Interlude = Box<dyn FnOnce() + Send>;
 
 /// What a file system is asked for beside I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +132,11 @@ impl Files {
     /// Nothing fails any more.
     pub(crate) fn refuse_nothing(&self) {
         *self.refused.lock() = None;
+    }
+
+    /// When room is made in a file the next time, this happens first: what others do then.
+    pub(crate) fn before_allocation(&self, interlude: impl FnOnce() + Send + 'static) {
+        *self.interlude.lock() = Some(Box::new(interlude));
     }
 
     fn asked(&self, call: Call) -> io::Result<()> {
@@ -179,6 +191,8 @@ impl WritableFiles for Files {
     }
 
     fn allocate(&self, file: &File, offset: u64, length: u64) -> io::Result<()> {
+        let interlude = self.interlude.lock().take();
+        interlude.into_iter().for_each(|interlude| interlude());
         self.asked(Call::Allocate)?;
         self.inner.allocate(file, offset, length)
     }
@@ -233,8 +247,10 @@ pub(crate) fn check(setup: Setup, case: fn(&Arc<Rig>)) {
 pub(crate) fn check_real(setup: Setup, case: fn(&Arc<Rig>)) {
     for &local in pools(setup) {
         for method in REAL {
-            run(Bench { method, seed: None, local }, setup, case);
+            run(Bench { method, seed: None, local, at_once: false }, setup, case);
         }
+        let method = MethodKind::IoUring;
+        run(Bench { method, seed: None, local, at_once: true }, setup, case);
     }
 }
 
@@ -243,9 +259,12 @@ pub(crate) fn check_simulated(setup: Setup, case: fn(&Arc<Rig>)) {
     for &local in pools(setup) {
         for method in SIMULATED {
             for seed in 0..setup.seeds {
-                let bench = Bench { method, seed: Some(seed), local };
+                let at_once = seed % 2 == 1;
+                let bench = Bench { method, seed: Some(seed), local, at_once };
                 let result = sched::run(sched::Config::new(seed), move || run(bench, setup, case));
-                result.unwrap_or_else(|failure| panic!("{method}, local {local}: {failure}"));
+                result.unwrap_or_else(|failure| {
+                    panic!("{method}, local {local}, at once {at_once}: {failure}")
+                });
             }
         }
     }
@@ -289,7 +308,7 @@ impl Rig {
             .region_bytes((setup.buffers as usize + 128) * BLOCK_SIZE)
             .workers(WorkerSettings { min: 3, max: 4, ..WorkerSettings::default() })
             .try_cached_below(0)
-            .write_at_once_max(0)
+            .write_at_once_max(if bench.at_once { u32::MAX } else { 0 })
             .probe(Arc::clone(&watch) as Arc<_>)
             .method(bench.method);
         if bench.seed.is_some() {
@@ -312,6 +331,7 @@ impl Rig {
             disk: bench.seed.map(|_| Arc::clone(&disk)),
             names: Mutex::default(),
             refused: Mutex::default(),
+            interlude: Mutex::default(),
         });
         watch.look_at(&files);
         let root = folder.as_ref().map_or(Path::new("/sim"), |folder| folder.path());
