@@ -21,6 +21,10 @@
 //! servers of its version have ([`trunkline_format::catalog::CatalogLayout::agrees`]): a cluster of
 //! an unknown kind ends in an error and not in garbage.
 //!
+//! A row that makes no sense is an error too, since what it describes would be missing without a
+//! word. Who says so ([`OnDamage::Collect`]) gets the others, and a list of what is wrong
+//! ([`Database::faults`]).
+//!
 //! ```no_run
 //! # use trunkline_aio::sync::Arc;
 //! # use trunkline_engine::catalog::Catalog;
@@ -92,6 +96,18 @@ struct Cluster {
     /// By OID.
     tablespaces: Vec<TablespaceInfo>,
     opened: Mutex<Map<Oid, Arc<Database>>>,
+    on_damage: OnDamage,
+    faults: Vec<CatalogError>,
+}
+
+/// What becomes of a row or page of a catalog that makes no sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDamage {
+    /// It ends the reading: what is described there would be missing without a word.
+    #[default]
+    Fail,
+    /// It is left out, and kept for who asks: [`Catalog::faults`], [`Database::faults`].
+    Collect,
 }
 
 impl Catalog {
@@ -104,11 +120,31 @@ impl Catalog {
         storage: &Storage,
         backend: &mut Backend,
     ) -> Result<Self, CatalogError> {
+        Self::open_with(dir, storage, backend, OnDamage::Fail)
+    }
+
+    /// The same, and says what becomes of damage, here and in every database that is opened.
+    ///
+    /// # Errors
+    /// As [`Catalog::open`]; of damaged rows and pages only with [`OnDamage::Fail`].
+    pub fn open_with(
+        dir: &DataDir,
+        storage: &Storage,
+        backend: &mut Backend,
+        on_damage: OnDamage,
+    ) -> Result<Self, CatalogError> {
         let version = dir.control().version;
         let transactions = Arc::new(Transactions::of_datadir(dir, storage));
         let map =
             read_map(storage, &database_place(Oid(0), crate::storage::GLOBAL_TABLESPACE), version)?;
-        let mut reader = load::Reader { backend, storage, transactions: &transactions, version };
+        let mut faults = load::Faults::new(on_damage);
+        let mut reader = load::Reader {
+            backend,
+            storage,
+            transactions: &transactions,
+            version,
+            faults: &mut faults,
+        };
         let databases = reader.databases(&map)?;
         let tablespaces = reader.tablespaces(&map)?;
         Ok(Self(Arc::new(Cluster {
@@ -119,7 +155,15 @@ impl Catalog {
             databases,
             tablespaces,
             opened: Mutex::default(),
+            on_damage,
+            faults: faults.into_found(),
         })))
+    }
+
+    /// What was left out of databases and tablespaces, in the order in which it was met; nothing
+    /// unless it was opened with [`OnDamage::Collect`].
+    pub fn faults(&self) -> &[CatalogError] {
+        &self.0.faults
     }
 
     /// All databases, by name.

@@ -22,6 +22,7 @@
 //! # Ok(()) }
 //! ```
 
+mod age;
 mod chains;
 mod collect;
 mod content_report;
@@ -40,7 +41,7 @@ mod target;
 pub use content_report::{ContentError, ContentReport, Skipped};
 pub use contents::{Checks, ContentOptions, Only, verify_contents};
 pub use findings::{Finding, FindingKind};
-pub use problem::{ContentProblem, LinkProblem, Nowhere};
+pub use problem::{ContentProblem, HeaderId, LinkProblem, Nowhere};
 pub use report::VerifyReport;
 pub use scope::Scope;
 

@@ -15,7 +15,7 @@ use trunkline_format::types::{ObjectClass, TypeRow};
 use trunkline_format::{Fork, Oid};
 
 use super::error::{CatalogError, Unreadable};
-use super::load::{Labels, OwnedColumn, Places, Reader};
+use super::load::{Faults, Labels, OwnedColumn, Places, Reader};
 use super::name::quoted;
 use super::objects::Objects;
 use super::relation::{
@@ -55,6 +55,7 @@ pub struct Database {
     access_methods: Map<Oid, Box<[u8]>>,
     operator_classes: Map<Oid, (Oid, Oid)>,
     pub(super) objects: Mutex<Map<ObjectClass, Arc<Objects>>>,
+    faults: Vec<CatalogError>,
 }
 
 /// What there is to scan of a table, and where its long values are.
@@ -82,11 +83,13 @@ impl Database {
             map: &map,
             shared_map: &cluster.map,
         };
+        let mut faults = Faults::new(cluster.on_damage);
         let mut reader = Reader {
             backend,
             storage: &cluster.storage,
             transactions: &cluster.transactions,
             version: cluster.version,
+            faults: &mut faults,
         };
         let nowhere = |table: &'static CatalogTable| CatalogError::NoCatalog {
             table: table.name,
@@ -99,23 +102,26 @@ impl Database {
         let find = |table: &'static CatalogTable| {
             let at = relations.binary_search_by_key(&table.oid, |relation| relation.oid).ok();
             let relation = at.and_then(|at| relations.get(at));
-            relation.and_then(|relation| relation.locator).ok_or_else(|| nowhere(table))
+            let found = relation.and_then(|relation| relation.locator);
+            // A mapped one needs no row.
+            found.or_else(|| places.mapped(table)).ok_or_else(|| nowhere(table))
         };
         let mut database = Self {
-            schemas: reader.schemas(find(&PG_NAMESPACE)?)?,
-            types: reader.types(find(&PG_TYPE)?)?,
-            labels: reader.labels(find(&PG_ENUM)?)?,
-            ranges: reader.ranges(find(&PG_RANGE)?)?,
-            children: reader.children(find(&PG_INHERITS)?)?,
-            indexes: reader.indexes(find(&PG_INDEX)?)?,
-            access_methods: reader.access_methods(find(&PG_AM)?)?,
-            operator_classes: reader.operator_classes(find(&PG_OPCLASS)?)?,
+            schemas: reader.found(find(&PG_NAMESPACE), Reader::schemas)?,
+            types: reader.found(find(&PG_TYPE), Reader::types)?,
+            labels: reader.found(find(&PG_ENUM), Reader::labels)?,
+            ranges: reader.found(find(&PG_RANGE), Reader::ranges)?,
+            children: reader.found(find(&PG_INHERITS), Reader::children)?,
+            indexes: reader.found(find(&PG_INDEX), Reader::indexes)?,
+            access_methods: reader.found(find(&PG_AM), Reader::access_methods)?,
+            operator_classes: reader.found(find(&PG_OPCLASS), Reader::operator_classes)?,
             catalog: catalog.clone(),
             info: info.clone(),
             relations,
             by_name: Vec::new(),
             columns,
             objects: Mutex::default(),
+            faults: Vec::new(),
         };
         for table in [
             &PG_CLASS,
@@ -131,9 +137,13 @@ impl Database {
             &PG_AM,
             &PG_OPCLASS,
         ] {
-            database.check_layout(table)?;
+            if let Err(error) = database.check_layout(table) {
+                // Where a row of it is missing, it cannot agree.
+                faults.take_further(error)?;
+            }
         }
         database.by_name = database.places_by_name();
+        database.faults = faults.into_found();
         Ok(database)
     }
 
@@ -152,6 +162,12 @@ impl Database {
     /// The database.
     pub fn info(&self) -> &DatabaseInfo {
         &self.info
+    }
+
+    /// What was left out of its catalogs, in the order in which it was met; nothing unless the
+    /// catalog was opened with [`super::OnDamage::Collect`].
+    pub fn faults(&self) -> &[CatalogError] {
+        &self.faults
     }
 
     /// The catalog that it is of.

@@ -159,6 +159,15 @@ impl CatalogError {
         )
     }
 
+    /// Whether a row or page of a catalog is damaged, and the others can be had without it.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Row { .. } | Self::HeapRow(_) => true,
+            Self::Heap(error) => !error.is_cancelled(),
+            _ => false,
+        }
+    }
+
     /// What to do about it, without full stop.
     pub fn hint(&self) -> Option<String> {
         match self {

@@ -8,9 +8,10 @@ use trunkline_aio::sync::hash::Set;
 use trunkline_format::Oid;
 use trunkline_format::types::{ColumnRow, ObjectClass, ObjectRow, TypeCatalog, TypeRow};
 
+use super::OnDamage;
 use super::database::Database;
 use super::error::CatalogError;
-use super::load::Reader;
+use super::load::{Faults, Reader};
 use super::objects::{Objects, catalog_of, classes_of};
 use crate::pool::Backend;
 
@@ -37,11 +38,14 @@ impl Database {
                 database: self.display_name(),
             })?;
             let cluster = &self.catalog.0;
+            // Damage there concerns whoever prints these types, who is told, and nobody else.
+            let mut faults = Faults::new(OnDamage::Fail);
             let mut reader = Reader {
                 backend,
                 storage: &cluster.storage,
                 transactions: &cluster.transactions,
                 version: cluster.version,
+                faults: &mut faults,
             };
             let objects = Arc::new(Objects::new(reader.objects(table, locator)?));
             self.objects.lock().insert(class, objects);

@@ -87,6 +87,10 @@ pub struct RelationInfo {
     pub populated: bool,
     /// Whether it is a partition.
     pub is_partition: bool,
+    /// The oldest transaction that a row of it may name as an ordinary one; 0 if it has no rows.
+    pub frozen_xid: u32,
+    /// The oldest multixact that a row of it may name; 0 if it has no rows.
+    pub min_multi: u32,
     /// Columns that there should be, those that were dropped included.
     pub(super) column_count: u16,
     /// Its columns among all.

@@ -16,12 +16,13 @@ use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_format::segment::segment_of;
 use trunkline_format::{BLOCK_SIZE, BlockNo, Oid};
 
+use super::age::NextIds;
 use super::content_report::{ContentError, ContentReport, Skipped};
 use super::findings::{Finding, FindingKind, Findings};
 use super::problem::ContentProblem;
 use super::table;
 use super::target::{IndexTarget, Target, full_name};
-use crate::catalog::{Catalog, CatalogError, Database, RelationInfo};
+use crate::catalog::{Catalog, CatalogError, Database, OnDamage, RelationInfo};
 use crate::datadir::DataDir;
 use crate::pool::{Backend, BackendType, Pool, ReadError};
 use crate::read_stream::StreamOptions;
@@ -46,6 +47,8 @@ pub struct Checks {
     pub entries_max: usize,
     /// The server's major version.
     pub(super) major: u32,
+    /// What the cluster gives out next.
+    pub(super) next: Option<NextIds>,
 }
 
 /// How to verify contents.
@@ -75,7 +78,8 @@ impl ContentOptions {
     /// As the settings say.
     pub fn of(settings: &Settings, rows: bool, indexes: bool) -> Self {
         let stream = StreamOptions::maintenance(settings);
-        let checks = Checks { rows, indexes, stream, entries_max: ENTRIES_MAX, major: 0 };
+        let checks =
+            Checks { rows, indexes, stream, entries_max: ENTRIES_MAX, major: 0, next: None };
         Self { checks, workers: 1, findings_listed: super::FINDINGS_LISTED, only: None }
     }
 }
@@ -98,7 +102,8 @@ pub fn verify_contents(
         combine_blocks: stream.combine,
     };
     let job = Job::new(pool.aio(), read, Arc::new(NoVisitor), observer);
-    let checks = Checks { major: dir.control().version.major(), ..options.checks };
+    let (major, next) = (dir.control().version.major(), NextIds::of(dir.control()));
+    let checks = Checks { major, next, ..options.checks };
     let work = Arc::new(Work {
         pool: pool.clone(),
         dir: dir.clone(),
@@ -169,13 +174,17 @@ struct Task {
 impl Work {
     fn conduct(self: &Arc<Self>, job: &Arc<Job>) -> Result<(), JobError> {
         let mut backend = self.backend(job)?;
-        let catalog = match Catalog::open(&self.dir, &self.storage, &mut backend) {
+        let open = Catalog::open_with(&self.dir, &self.storage, &mut backend, OnDamage::Collect);
+        let catalog = match open {
             Ok(catalog) => catalog,
             Err(error) => {
                 *self.failure.lock() = Some(error);
                 return Ok(());
             }
         };
+        for fault in catalog.faults() {
+            self.catalog_fault(None, fault);
+        }
         let mut tasks = self.tasks(job, &catalog, &mut backend);
         drop(backend);
         // The largest first, so that the last to end is a small one.
@@ -213,6 +222,10 @@ impl Work {
             }
             match catalog.database(backend, &info.name) {
                 Ok(database) => {
+                    let name = database.quoted_name();
+                    for fault in database.faults() {
+                        self.catalog_fault(Some(&name), fault);
+                    }
                     let relations = database.relations().iter();
                     let tables = relations.filter(|relation| self.is_wanted(&database, relation));
                     // Those that all databases share are checked once.
@@ -227,16 +240,29 @@ impl Work {
                         reason: error.to_string(),
                     })
                 }
-                Err(error) => self.findings.push(Finding {
-                    path: self.dir.path().to_owned(),
-                    relation: Some(crate::catalog::quoted(&info.name).into()),
-                    block: None,
-                    item: None,
-                    kind: FindingKind::Content(ContentProblem::Unreadable(error.to_string())),
-                }),
+                Err(error) => {
+                    self.catalog_fault(Some(&crate::catalog::quoted(&info.name)), &error);
+                }
             }
         }
         tasks
+    }
+
+    /// Something is wrong with the catalog of a database, or with those that all share.
+    fn catalog_fault(&self, database: Option<&str>, fault: &CatalogError) {
+        let (path, block, item, text) = match fault {
+            CatalogError::Row { path, block, item, source } => {
+                (path.as_path(), Some(*block), Some(*item), source.to_string())
+            }
+            other => (self.dir.path(), None, None, other.to_string()),
+        };
+        self.findings.push(Finding {
+            path: path.to_owned(),
+            relation: database.map(Into::into),
+            block,
+            item,
+            kind: FindingKind::Content(ContentProblem::Unreadable(text)),
+        });
     }
 
     /// Whether a relation is a table with files, and was asked for.

@@ -20,6 +20,22 @@ pub enum ContentProblem {
     Row,
     /// Whether a row is visible cannot be found out.
     Transaction(String),
+    /// A row's header names a transaction that cannot be: frozen long ago, or not given out yet.
+    Age {
+        /// What names it.
+        which: HeaderId,
+        /// The id.
+        found: u32,
+        /// The oldest one that the table may hold.
+        oldest: u32,
+        /// The one that the cluster gives out next.
+        next: u32,
+    },
+    /// A visible row that was never updated says that there is a next version of it.
+    NextVersion {
+        /// Where it is said to be.
+        next: Tid,
+    },
     /// A row has more columns than its table.
     Columns {
         /// The row's.
@@ -102,6 +118,17 @@ pub enum ContentProblem {
     },
 }
 
+/// An id in the header of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeaderId {
+    /// Who inserted it.
+    Xmin,
+    /// Who deleted or locked it.
+    Xmax,
+    /// The same, if they are several.
+    Multixact,
+}
+
 /// What is at the end of an entry that leads to no row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nowhere {
@@ -156,6 +183,13 @@ pub enum LinkProblem {
         /// What the metapage says.
         expected: BlockNo,
     },
+    /// The page that searches start at, as the metapage says, is not the only one of its level.
+    FastRoot {
+        /// Where the metapage leads.
+        found: BlockNo,
+        /// The level that it names.
+        level: u32,
+    },
     /// It is of another level than the page that leads to it says.
     Level {
         /// Its level.
@@ -176,10 +210,10 @@ impl ContentProblem {
         match self {
             Self::Unreadable(_) => "unreadable",
             Self::NotATable | Self::Row | Self::Columns { .. } => "row",
-            Self::Transaction(_) => "transaction",
+            Self::Transaction(_) | Self::Age { .. } => "transaction",
             Self::Value { .. } => "value",
             Self::Toast { .. } => "toast",
-            Self::NoChain => "chain",
+            Self::NoChain | Self::NextVersion { .. } => "chain",
             Self::NotVisible { .. }
             | Self::DeadLinePointer
             | Self::NotFrozen
@@ -202,6 +236,14 @@ impl fmt::Display for ContentProblem {
             Self::Unreadable(error) | Self::Transaction(error) => f.write_str(error),
             Self::NotATable => f.write_str("no page of a table: it has a special space"),
             Self::Row => f.write_str("row does not fit into its item or page"),
+            Self::Age { which, found, oldest, next } => write!(
+                f,
+                "{which} {found} cannot be: the table has none before {oldest}, and {next} is the \
+                 next to be given out"
+            ),
+            Self::NextVersion { next } => {
+                write!(f, "row was never updated, but its next version is said to be {next}")
+            }
             Self::Columns { found, expected } => {
                 write!(f, "row has {found} columns, at most {expected} expected")
             }
@@ -251,6 +293,16 @@ impl fmt::Display for ContentProblem {
     }
 }
 
+impl fmt::Display for HeaderId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Xmin => "xmin",
+            Self::Xmax => "xmax",
+            Self::Multixact => "multixact",
+        })
+    }
+}
+
 impl fmt::Display for Nowhere {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -284,6 +336,10 @@ impl fmt::Display for LinkProblem {
             Self::Root { expected } => {
                 write!(f, "marked as root or not, against the metapage's root {expected}")
             }
+            Self::FastRoot { found, level } => write!(
+                f,
+                "searches start at block {found}, which is not the only page of level {level}"
+            ),
             Self::Level { found, expected } => {
                 write!(f, "level {found} found, {expected} expected")
             }

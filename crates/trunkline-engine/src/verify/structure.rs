@@ -70,6 +70,7 @@ fn check_levels(
     let top = if leaves_only { 0 } else { meta.level };
     for level in (0..=top).rev() {
         let mut walk = LevelWalk::of_level(index, backend, level, options)?;
+        let mut fast_root = false;
         let mut check = Level { meta, layout: index.layout(), left: None, high: Vec::new() };
         while let Some(found) = walk.next(backend)? {
             let LevelPage { block, page, downlink } = found;
@@ -78,6 +79,7 @@ fn check_levels(
             if !leaves_only {
                 check.page(block, &page, downlink.as_ref(), visitor).map_err(at)?;
             }
+            fast_root |= (block, level) == (meta.fast_root, meta.fast_level) && is_alone(&page);
             if level == 0 && !page.is_ignored() {
                 visitor.leaf(block, &page).map_err(at)?;
             }
@@ -91,8 +93,22 @@ fn check_levels(
             let problem = LinkProblem::WrongDownlink { parent, item, child };
             visitor.problem(child, None, ContentProblem::IndexLink(problem));
         }
+        // A level above the root's, which has no page, is told of with the root's.
+        let named = meta.fast_level.min(top) == level;
+        if named && !fast_root && !leaves_only && (meta.root, meta.fast_root) != (0, 0) {
+            let (found, level) = (meta.fast_root, meta.fast_level);
+            let problem = LinkProblem::FastRoot { found, level };
+            visitor.problem(0, None, ContentProblem::IndexLink(problem));
+        }
     }
     Ok(true)
+}
+
+/// Whether everything that its level has is in this page, or in the other half of a split of it
+/// that was not finished.
+fn is_alone(page: &BtreePage<'_>) -> bool {
+    let right = page.right().is_some() && !page.is_split_incomplete();
+    !page.is_ignored() && page.left().is_none() && !right
 }
 
 fn fault_at(index: &Index, block: BlockNo, fault: Fault) -> BtreeError {

@@ -16,6 +16,7 @@ use trunkline_format::varlena::Varlena;
 use trunkline_format::visibility_map::VisibilityBits;
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes, Tid};
 
+use super::age::Ages;
 use super::chains::{Pointed, Roots, pointed_at};
 use super::collect::collect;
 use super::contents::{Checks, Sink};
@@ -62,6 +63,11 @@ pub(super) fn check(
         transactions,
         checks,
         sink,
+        ages: Ages {
+            next: checks.next.filter(|_| checks.rows),
+            frozen_xid: target.oldest.0,
+            min_multi: target.oldest.1,
+        },
         blocks,
         map: checks.rows.then(|| VisibilityMap::of(target, sink)),
         toast,
@@ -95,6 +101,7 @@ struct TableCheck<'t> {
     transactions: &'t Arc<Transactions>,
     checks: Checks,
     sink: &'t Sink<'t>,
+    ages: Ages,
     blocks: BlockNo,
     /// `None`: nobody asked.
     map: Option<VisibilityMap<'t>>,
@@ -247,6 +254,8 @@ impl TableCheck<'_> {
                     continue;
                 }
             };
+            let at = |problem| self.problem(Some(block), Some(item), problem);
+            self.ages.check(&tuple, Tid { block, item }, state, at);
             if state != RowState::Live {
                 if promised || bits.all_visible {
                     self.problem(Some(block), Some(item), ContentProblem::NotVisible { state });

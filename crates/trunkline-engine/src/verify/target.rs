@@ -23,6 +23,8 @@ pub(super) struct Target {
     pub(super) name: Arc<str>,
     pub(super) heap: Relation,
     pub(super) map: Relation,
+    /// `relfrozenxid` and `relminmxid`.
+    pub(super) oldest: (u32, u32),
     pub(super) columns: Vec<Column>,
     pub(super) toast: Option<ToastTable>,
     pub(super) indexes: Vec<IndexTarget>,
@@ -76,7 +78,8 @@ impl Target {
         let toast = files.toast;
         let name = full_name(database, relation);
         let database = Arc::clone(database);
-        Ok(Self { database, name, heap, map, columns, toast, indexes, notes })
+        let oldest = (relation.frozen_xid, relation.min_multi);
+        Ok(Self { database, name, heap, map, oldest, columns, toast, indexes, notes })
     }
 }
 

@@ -215,6 +215,45 @@ const ROWS: &[Case] = &[
     ),
 ];
 
+const BT: (&str, &str, Fork) = ("fixture", "s1.bt", Fork::Main);
+
+/// Headers that say what cannot be, with hint bits that keep everybody from asking the log.
+const HEADERS: &[Case] = &[
+    (BT, &["block 1: line pointer 2: xmin 3000000000 cannot be: the table has none "], |pages| {
+        double(item(&mut pages[1], 2), 0, |_| 3_000_000_000);
+    }),
+    (BT, &["block 1: line pointer 3: xmin 1000000 cannot be"], |pages| {
+        double(item(&mut pages[1], 3), 0, |_| 1_000_000);
+    }),
+    (BT, &["block 1: line pointer 4: xmin 5 cannot be"], |pages| {
+        double(item(&mut pages[1], 4), 0, |_| 5);
+    }),
+    (BT, &["block 1: line pointer 5: xmax 999999 cannot be"], |pages| {
+        let tuple = item(&mut pages[1], 5);
+        double(tuple, 4, |_| 999_999);
+        // A lock, so that the row is there.
+        word(tuple, 20, |mask| mask & !0x0800 | 0x0080 | 0x0010);
+    }),
+    (BT, &["block 1: line pointer 6: xmax 7 cannot be"], |pages| {
+        let tuple = item(&mut pages[1], 6);
+        double(tuple, 4, |_| 7);
+        word(tuple, 20, |mask| mask & !0x0800 | 0x0080 | 0x0010);
+    }),
+    (BT, &["block 1: line pointer 7: multixact 777777 cannot be"], |pages| {
+        let tuple = item(&mut pages[1], 7);
+        double(tuple, 4, |_| 777_777);
+        word(tuple, 20, |mask| mask & !0x0800 | 0x1000 | 0x0080 | 0x0010);
+    }),
+    (
+        BT,
+        &["block 1: line pointer 8: row was never updated, but its next version is said to be"],
+        |pages| {
+            word(item(&mut pages[1], 8), 14, |_| 7);
+            word(item(&mut pages[1], 8), 16, |_| 9);
+        },
+    ),
+];
+
 const MAPS: &[Case] = &[
     (ACCOUNTS, &["block 2: all-visible in the visibility map, but not in the page"], |pages| {
         pages[2][10] &= !4;
@@ -313,6 +352,15 @@ const TREES: &[Case] = &[
     (ACCOUNTS_KEY, &["marked as root or not, against the metapage's root"], |pages| {
         let root = Meta::parse(&pages[0]).expect("sound").root;
         word(&mut pages[root as usize][..], 8188, |flags| flags & !2);
+    }),
+    (ACCOUNTS_KEY, &["block 0: searches start at block ", "not the only page of level"], |pages| {
+        double(&mut pages[0][..], 40, |block| block - 1);
+    }),
+    (ACCOUNTS_KEY, &["is not the only page of level 0"], |pages| {
+        // A leaf, of the level that is named.
+        let leaf = inside(pages, 0) as u32;
+        double(&mut pages[0][..], 40, |_| leaf);
+        double(&mut pages[0][..], 44, |_| 0);
     }),
     (ACCOUNTS_KEY, &["level 7 found, 1 expected"], |pages| {
         let page = inside(pages, 1);
@@ -451,6 +499,47 @@ fn run(cases: &[Case]) {
 #[test]
 fn broken_rows_and_values() {
     run(ROWS);
+}
+
+#[test]
+fn headers_that_name_what_cannot_be() {
+    run(HEADERS);
+}
+
+/// A row of `pg_class` makes no sense: it is told of, and every other table is still looked at.
+#[test]
+fn a_damaged_row_of_a_catalog() {
+    let Some((_, data)) = fixtures().into_iter().rfind(|(major, _)| *major <= 18) else { return };
+    let copy = Copy::of(&data);
+    let (path, only) = copy.find("fixture", "pg_catalog.pg_class", Fork::Main);
+    let everything = Only { relation: None, ..only };
+    let before = fs::read(&path).expect("read");
+    let mut bytes = before.clone();
+    let pages: &mut [PageBytes] = bytes.as_chunks_mut().0;
+    let mut place = None;
+    for (block, page) in (0_u32..).zip(pages) {
+        for number in normal(page) {
+            let tuple = item(page, number);
+            let start = usize::from(tuple[22]);
+            // The name, and far behind it the kind.
+            if tuple[start + 4..].starts_with(b"hot\0") {
+                let kind = (start + 68..tuple.len() - 1).find(|&at| &tuple[at..at + 2] == b"pr");
+                tuple[kind.expect("persistence and kind") + 1] = b'?';
+                place.get_or_insert((block, number));
+            }
+        }
+        let checksum = page_checksum(page, block);
+        page[8..10].copy_from_slice(&checksum.to_le_bytes());
+    }
+    let (block, number) = place.expect("a row");
+    fs::write(&path, &bytes).expect("written");
+    let found = copy.verify(everything);
+    let text = format!("fixture: block {block}: line pointer {number}: ");
+    assert!(found.iter().any(|line| line.starts_with(&text)), "{text} expected, {found:#?}");
+    let others: Vec<_> = found.iter().filter(|line| !line.contains("relkind")).collect();
+    assert!(others.is_empty(), "{others:#?}");
+    fs::write(&path, &before).expect("written");
+    assert_eq!(copy.verify(everything), [""; 0], "mended");
 }
 
 #[test]

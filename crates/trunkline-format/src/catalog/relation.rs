@@ -282,6 +282,10 @@ pub struct ClassRow<'a> {
     pub is_partition: bool,
     /// The OID of the relation that it is to replace, while that is rewritten; else 0.
     pub rewrites: Oid,
+    /// The oldest transaction that its rows may name as an ordinary one; 0 without rows.
+    pub frozen_xid: u32,
+    /// The oldest multixact that its rows may name; 0 without rows.
+    pub min_multi: u32,
 }
 
 impl<'a> ClassRow<'a> {
@@ -319,6 +323,8 @@ impl<'a> ClassRow<'a> {
             populated: fields.flag("relispopulated")?,
             is_partition: fields.flag("relispartition")?,
             rewrites: fields.oid("relrewrite")?,
+            frozen_xid: fields.word("relfrozenxid")?,
+            min_multi: fields.word("relminmxid")?,
         })
     }
 }
