@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use trunkline_aio::Aio;
 use trunkline_aio::sync::Arc;
-use trunkline_engine::catalog::{Catalog, Database, Place, RelationInfo};
+use trunkline_engine::catalog::{Catalog, CatalogError, Database, OnDamage, Place, RelationInfo};
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::pool::{Backend, BackendType, Policy, Pool};
 use trunkline_engine::settings::Settings;
@@ -24,6 +24,9 @@ use crate::pooled;
 
 /// Buffers of the small pool: 4 MiB, as the catalogs of most databases need.
 const BUFFERS: u32 = 512;
+
+/// Faults of a catalog that are said.
+const FAULTS_LISTED: usize = 100;
 
 /// Which database names are of.
 #[derive(Debug, clap::Args)]
@@ -42,13 +45,15 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Reads it with the I/O that the settings ask for.
+    /// Reads it with the I/O that the settings ask for. What is damaged in it is left out, and said
+    /// on standard error.
     pub(crate) fn open(dir: &DataDir, settings: &Settings) -> Result<Cluster, Failure> {
         let aio = pooled::start(settings, BUFFERS, 0)?;
         let pool = pooled::pool(&aio, BUFFERS)?;
         let mut backend = backend(&pool, settings)?;
         let storage = pooled::storage(&aio, dir, settings);
-        let catalog = Catalog::open(dir, &storage, &mut backend)?;
+        let catalog = Catalog::open_with(dir, &storage, &mut backend, OnDamage::Collect)?;
+        warn_of(catalog.faults(), None);
         Ok(Cluster { catalog, backend, _aio: aio })
     }
 
@@ -60,9 +65,26 @@ impl Cluster {
         Self::open(dir, &own)
     }
 
-    /// The database that the option names.
+    /// The database that the option names; what is damaged in its catalogs is said on standard error.
     pub(crate) fn database(&mut self, name: &OsString) -> Result<Arc<Database>, Failure> {
-        Ok(self.catalog.database(&mut self.backend, name.as_bytes())?)
+        let database = self.catalog.database(&mut self.backend, name.as_bytes())?;
+        warn_of(database.faults(), Some(&database));
+        Ok(database)
+    }
+}
+
+/// Says what was left out of catalogs: those of a database, or those that all share.
+pub(crate) fn warn_of(faults: &[CatalogError], database: Option<&Database>) {
+    for fault in faults.iter().take(FAULTS_LISTED) {
+        match database {
+            Some(database) => {
+                message("warning", format_args!("catalog of {}: {fault}", database.quoted_name()));
+            }
+            None => message("warning", format_args!("shared catalog: {fault}")),
+        }
+    }
+    if let Some(omitted @ 1..) = faults.len().checked_sub(FAULTS_LISTED) {
+        message("warning", format_args!("… and {omitted} more"));
     }
 }
 
@@ -73,6 +95,8 @@ pub(crate) struct FileNames {
     known: BTreeMap<RelationLocator, Option<Arc<str>>>,
     /// What could not be read, and has been said.
     unread: BTreeSet<Oid>,
+    /// Databases whose faults have been said.
+    damaged: BTreeSet<Oid>,
 }
 
 impl FileNames {
@@ -84,8 +108,8 @@ impl FileNames {
         }
         match Cluster::aside(dir, settings) {
             Ok(cluster) => {
-                let (known, unread) = (BTreeMap::new(), BTreeSet::new());
-                Some(FileNames { cluster, dir: dir.clone(), known, unread })
+                let (known, unread, damaged) = <_>::default();
+                Some(FileNames { cluster, dir: dir.clone(), known, unread, damaged })
             }
             Err(failure) => {
                 message("warning", format_args!("relations cannot be named: {failure}"));
@@ -120,6 +144,9 @@ impl FileNames {
             let Cluster { catalog, backend, .. } = &mut self.cluster;
             match catalog.database_by_oid(backend, oid) {
                 Ok(Some(database)) => {
+                    if self.damaged.insert(oid) {
+                        warn_of(database.faults(), Some(&database));
+                    }
                     let relation = database.relation_at(locator)?;
                     let name = database.qualified_name(relation);
                     let of = if shared { String::new() } else { database.quoted_name() + "." };

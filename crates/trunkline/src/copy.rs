@@ -23,7 +23,9 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde::Serialize;
 use trunkline_aio::sync::{Arc, thread};
-use trunkline_engine::catalog::{Catalog, Database, QualifiedName, RelationInfo};
+use trunkline_engine::catalog::{
+    Catalog, CatalogError, Database, OnDamage, QualifiedName, RelationInfo,
+};
 use trunkline_engine::copy::{
     CopyError, CopyOptions, CopyReport, Extras, Format, Outputs, Plan, PlanError, Task,
     column_names, copy,
@@ -49,6 +51,9 @@ use text::{FormatArg, TextArgs};
 /// Buffers unless somebody asks for more: 32 MiB. Each page is read once, and it takes longer to get
 /// memory from the system than to read a small table.
 const BUFFERS: u32 = 4096;
+
+/// What helps against damage.
+const KEEP_GOING: &str = "--keep-going leaves out what is damaged and goes on";
 
 /// Which row versions are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -146,8 +151,11 @@ pub(crate) fn run(
     let interrupt = watch::interrupt()?;
     let mut backend = cluster::backend(&pool, settings)?;
     let storage = pooled::storage(&aio, &dir, settings);
-    let catalog = Catalog::open(&dir, &storage, &mut backend)?;
-    let database = catalog.database(&mut backend, &database_name(args)?)?;
+    let on_damage = if args.keep_going { OnDamage::Collect } else { OnDamage::Fail };
+    let catalog = Catalog::open_with(&dir, &storage, &mut backend, on_damage).map_err(damaged)?;
+    let database = catalog.database(&mut backend, &database_name(args)?).map_err(damaged)?;
+    cluster::warn_of(catalog.faults(), None);
+    cluster::warn_of(database.faults(), Some(&database));
     let chosen = choose(args, &dir, &database, &mut backend)?;
     drop(backend);
     let plans: Vec<&Plan> = chosen.tasks.iter().flat_map(|task| &task.plans).collect();
@@ -171,7 +179,8 @@ pub(crate) fn run(
     } else if args.output.is_some() {
         print(&shown.text())?;
     }
-    let exit = if report.findings_total == 0 { exit } else { Exit::Findings };
+    let whole = catalog.faults().is_empty() && database.faults().is_empty();
+    let exit = if report.findings_total == 0 && whole { exit } else { Exit::Findings };
     Ok(watch::ended(report.end, exit))
 }
 
@@ -320,6 +329,16 @@ fn warn_of_virtual(database: &Database, table: &RelationInfo, left_out: &[Vec<u8
     }
 }
 
+/// Why the catalog cannot be read, and the way round it.
+fn damaged(error: CatalogError) -> Failure {
+    let is_passed_over = error.is_damage();
+    let failure = Failure::from(error);
+    match is_passed_over {
+        true => failure.with_hint(KEEP_GOING),
+        false => failure,
+    }
+}
+
 fn refused(error: PlanError) -> Failure {
     let hint = error.hint();
     let failure = match error {
@@ -340,7 +359,7 @@ fn failure(error: CopyError, args: &CopyArgs) -> Failure {
         CopyError::Finding { .. } => {
             let mut failure = Failure::cannot_run(&error);
             failure.exit = Exit::Findings;
-            failure.with_hint("--keep-going leaves out what is damaged and goes on")
+            failure.with_hint(KEEP_GOING)
         }
     }
 }

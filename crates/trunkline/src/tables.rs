@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use trunkline_engine::catalog::{Catalog, Database, DatabaseInfo, RelationInfo};
+use trunkline_engine::catalog::{Catalog, CatalogError, Database, DatabaseInfo, RelationInfo};
 use trunkline_engine::datadir::{DataDir, FileEntry};
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::RelationLocator;
@@ -47,29 +47,35 @@ pub(crate) fn run(
     let Some(name) = &args.database.dbname else {
         let databases = databases(&cluster.catalog, &sizes);
         dir.recheck()?;
-        return show(global, &JsonDatabases { schema: 1, command: "tables", databases }, |all| {
-            databases_table(&all.databases)
-        });
+        let listed = JsonDatabases { schema: 1, command: "tables", databases };
+        show(global, &listed, |all| databases_table(&all.databases))?;
+        return Ok(exit(cluster.catalog.faults().iter()));
     };
     let database = cluster.database(name)?;
     let relations = relations(&database, &dir, &sizes, args.all);
     dir.recheck()?;
-    let database = text(&database.info().name);
-    let listed = JsonRelations { schema: 1, command: "tables", database, relations };
-    show(global, &listed, |all| relations_table(&all.relations))
+    let name = text(&database.info().name);
+    let listed = JsonRelations { schema: 1, command: "tables", database: name, relations };
+    show(global, &listed, |all| relations_table(&all.relations))?;
+    Ok(exit(cluster.catalog.faults().iter().chain(database.faults())))
+}
+
+/// What is left out of the list is a finding.
+fn exit<'f>(mut faults: impl Iterator<Item = &'f CatalogError>) -> Exit {
+    if faults.next().is_none() { Exit::Good } else { Exit::Findings }
 }
 
 fn show<T: Serialize>(
     global: &Global,
     found: &T,
     table: impl FnOnce(&T) -> Table,
-) -> Result<Exit, Failure> {
+) -> Result<(), Failure> {
     if global.json {
         print_json(found)?;
     } else {
         print(&table(found).render())?;
     }
-    Ok(Exit::Good)
+    Ok(())
 }
 
 /// Bytes of the files of each relation and each database.
@@ -268,7 +274,7 @@ fn text(name: &[u8]) -> String {
 }
 
 /// PostgreSQL's name of an encoding.
-fn encoding_name(encoding: i32) -> &'static str {
+pub(crate) fn encoding_name(encoding: i32) -> &'static str {
     const NAMES: [&str; 35] = [
         "SQL_ASCII",
         "EUC_JP",
