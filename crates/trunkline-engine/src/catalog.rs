@@ -56,6 +56,7 @@ mod objects;
 mod place;
 mod relation;
 mod resolve;
+mod settings;
 
 use std::path::PathBuf;
 

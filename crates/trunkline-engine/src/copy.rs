@@ -158,6 +158,9 @@ pub struct CopyReport {
     pub findings: Vec<(String, Finding)>,
     /// How many there were in all.
     pub findings_total: u64,
+    /// Values that could not be had in row versions that are not live, and are printed as nulls: no
+    /// damage, since a vacuum removes what they need before it removes them.
+    pub values_gone: u64,
     /// The streams of the tables.
     pub streams: StreamStats,
     /// The streams of their TOAST tables.
@@ -219,6 +222,7 @@ pub fn copy(
         blocks: outline.blocks,
         findings: found.findings,
         findings_total: found.findings_total,
+        values_gone: found.values_gone,
         streams: found.streams,
         toast_streams: found.toast_streams,
         counts: pool.total().since(&before),

@@ -20,6 +20,7 @@ mod access;
 mod fields;
 mod layout;
 mod relation;
+mod settings;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -34,5 +35,6 @@ pub use relation::{
     AttributeRow, ClassRow, DatabaseRow, Generated, NamespaceRow, Persistence, RelationKind,
     RoleRow, TablespaceRow,
 };
+pub use settings::{RoleSettingRow, settings_of};
 pub use tables::*;
 pub use typed::{EnumRow, NamedRow, RangeRow, TypeRow};

@@ -6,6 +6,9 @@
 //!   copy -D DIR -d DB s1.t --rows all         every row version, and what became of it
 //!   copy -D DIR -d DB --all -o OUT            every table into a file, goes on where it was ended
 //! ```
+//! What is printed is what `COPY table` prints, so that it can be loaded again; with `--ctid` or
+//! `--rows all` it is what `COPY (SELECT ctid, * …)` prints, computed columns included.
+//!
 //! A partitioned table is its partitions, and a parent has its children's rows too, unless `--only`
 //! says otherwise. A row that cannot be read ends the copy with its place; with `--keep-going` it is
 //! left out and named at the end.
@@ -27,8 +30,8 @@ use trunkline_engine::catalog::{
     Catalog, CatalogError, Database, OnDamage, QualifiedName, RelationInfo,
 };
 use trunkline_engine::copy::{
-    CopyError, CopyOptions, CopyReport, Extras, Format, Outputs, Plan, PlanError, Task,
-    column_names, copy,
+    ColumnNames, CopyError, CopyOptions, CopyReport, Extras, Format, Outputs, Plan, PlanError,
+    Task, column_names, copy,
 };
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::heap::RowFilter;
@@ -43,10 +46,11 @@ use crate::exit::{Exit, Failure, message};
 use crate::instance;
 use crate::output::{human_bytes, print, print_json, rate};
 use crate::pooled::{self, JsonStreams};
+use crate::tables::encoding_name;
 use crate::verify::{self, JsonIo};
 use crate::watch::{self, Watch};
 use files::{Files, Stdout};
-use text::{FormatArg, TextArgs};
+use text::{FormatArg, Sources, TextArgs};
 
 /// Buffers unless somebody asks for more: 32 MiB. Each page is read once, and it takes longer to get
 /// memory from the system than to read a small table.
@@ -79,7 +83,8 @@ pub(crate) struct CopyArgs {
     #[arg(long, requires = "output", conflicts_with = "columns")]
     all: bool,
 
-    /// The file to write instead of standard output, or the directory of --all.
+    /// The file to write instead of standard output, or the directory of --all. A pipe or a device is
+    /// written to as it is.
     #[arg(short = 'o', long, value_name = "PATH")]
     output: Option<PathBuf>,
 
@@ -87,8 +92,9 @@ pub(crate) struct CopyArgs {
     #[arg(long)]
     ctid: bool,
 
-    /// The columns to print, in this order [default: all that are stored].
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    /// The columns to print, in this order [default: all but the generated ones, as COPY of a table;
+    /// with --ctid or --rows all those that are stored too, as COPY (SELECT ctid, * …)].
+    #[arg(long, value_name = "NAME,…")]
     columns: Vec<OsString>,
 
     /// How rows become bytes.
@@ -103,7 +109,9 @@ pub(crate) struct CopyArgs {
     #[arg(long, conflicts_with = "all")]
     only: bool,
 
-    /// Which row versions: visible ones, or all of them with xmin, xmax and state.
+    /// Which row versions: visible ones, or all of them with xmin, xmax and state. A value of one that
+    /// is not live may be gone already, from TOAST for example: it is printed as a null, as \N in
+    /// text, and how many there are is said at the end.
     #[arg(long, value_enum, default_value = "visible")]
     rows: RowsArg,
 
@@ -139,9 +147,10 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let dir = verify::open(global)?;
     if let Some(path) = &args.output
-        && files::is_inside(path, dir.path())
+        && files::is_inside_cluster(path, &dir)
     {
-        let text = format!("\"{}\" is inside of the data directory", path.display());
+        let text =
+            format!("\"{}\" is inside of the data directory or a tablespace", path.display());
         return Err(Failure::usage(text).with_hint("nothing is ever written there"));
     }
     let buffers = pool.unwrap_or(BUFFERS);
@@ -156,11 +165,12 @@ pub(crate) fn run(
     let database = catalog.database(&mut backend, &database_name(args)?).map_err(damaged)?;
     cluster::warn_of(catalog.faults(), None);
     cluster::warn_of(database.faults(), Some(&database));
-    let chosen = choose(args, &dir, &database, &mut backend)?;
+    let sources = Sources::read(&args.text, dir.path(), &database, &mut backend)?;
+    let chosen = choose(args, &dir, &database, &sources, &mut backend)?;
     drop(backend);
     let plans: Vec<&Plan> = chosen.tasks.iter().flat_map(|task| &task.plans).collect();
     let major = dir.control().version.major();
-    let text = text::settings(&args.text, dir.path(), major, &plans)?;
+    let text = sources.settings(major, &plans)?;
     let options = options(args, settings, text);
     let watch = Arc::new(Watch::new(interrupt, global));
     let Chosen { tasks, outputs, present, exit } = chosen;
@@ -171,6 +181,7 @@ pub(crate) fn run(
     let report = outcome.map_err(|error| failure(error, args))?;
     dir.recheck()?;
     report_findings(&report);
+    report_gone(&report);
     pooled::report_warnings(&report.warnings, report.warnings_lost);
     let method = aio.method_status().used.name();
     let shown = Shown { report: &report, method, direct: settings.io_direct_data(), present };
@@ -222,16 +233,25 @@ fn choose(
     args: &CopyArgs,
     dir: &DataDir,
     database: &Database,
+    sources: &Sources<'_>,
     backend: &mut Backend,
 ) -> Result<Chosen, Failure> {
     if let Some(directory) = args.output.as_deref().filter(|_| args.all) {
-        return choose_all(args, directory, dir, database, backend);
+        return choose_all(args, directory, dir, database, sources, backend);
     }
     let name = args.table.as_deref().map(files::bytes).unwrap_or_default();
-    let relation = database.resolve(name)?;
-    let wanted: Result<Vec<_>, _> = args.columns.iter().map(column_name).collect();
-    let names = column_names(database, relation, &wanted?).map_err(refused)?;
-    warn_of_virtual(database, relation, &names.left_out);
+    let relation = database.resolve(name);
+    let relation = relation.map_err(|error| encoded(error.into(), name, database))?;
+    let mut wanted = Vec::new();
+    for text in &args.columns {
+        for name in names_of(files::bytes(text)) {
+            wanted.push(column_name(name)?);
+        }
+    }
+    let names = columns(args, database, relation, &wanted).map_err(|error| {
+        let other = wanted.iter().find(|name| !name.is_ascii());
+        encoded(refused(error), other.map_or(&[], |name| name), database)
+    })?;
     let tables = match args.only {
         true => vec![relation],
         false => database.leaves(relation),
@@ -254,12 +274,14 @@ fn choose_all(
     directory: &Path,
     dir: &DataDir,
     database: &Database,
+    sources: &Sources<'_>,
     backend: &mut Backend,
 ) -> Result<Chosen, Failure> {
-    let failed = |error: io::Error| {
-        Failure::cannot_run(format_args!("\"{}\": {error}", directory.display()))
+    let failed = |path: &Path, error: io::Error| {
+        Failure::cannot_run(format_args!("\"{}\": {error}", path.display()))
     };
-    if !files::directory(directory, &manifest(args, dir, database)).map_err(failed)? {
+    let contents = manifest(args, dir, database, sources);
+    if !files::directory(directory, &contents).map_err(|error| failed(directory, error))? {
         let text = format!("\"{}\" has copies of something else", directory.display());
         let hint = "another cluster, database or other options: use another directory";
         return Err(Failure::usage(text).with_hint(hint));
@@ -276,20 +298,20 @@ fn choose_all(
         if !has_rows || is_system {
             continue;
         }
-        let path = directory.join(files::file_name(&schema, &table.name, extension));
-        if path.try_exists().map_err(failed)? {
+        let path = directory.join(files::file_name(&schema, &table.name, table.oid, extension));
+        if path.try_exists().map_err(|error| failed(&path, error))? {
             present += 1;
             continue;
         }
-        let planned = column_names(database, table, &[]).and_then(|names| {
-            warn_of_virtual(database, table, &names.left_out);
-            Plan::new(database, backend, table, &names.shown)
-        });
+        let planned = columns(args, database, table, &[])
+            .and_then(|names| Plan::new(database, backend, table, &names.shown));
         match planned {
             Ok(plan) => {
                 tasks.push(Task { plans: vec![plan] });
                 paths.push(path);
             }
+            // It has no rows that anybody lost.
+            Err(error @ PlanError::NotPopulated { .. }) => message("note", error),
             // The others can be had.
             Err(error) => {
                 refused(error).report();
@@ -301,23 +323,63 @@ fn choose_all(
 }
 
 /// What a directory has copies of. The cluster may have run in between: its checkpoint tells.
-fn manifest(args: &CopyArgs, dir: &DataDir, database: &Database) -> String {
+fn manifest(args: &CopyArgs, dir: &DataDir, database: &Database, sources: &Sources<'_>) -> String {
     let control = dir.control();
     let database = String::from_utf8_lossy(&database.info().name);
-    let CopyArgs { ctid, header, format, rows, text, .. } = args;
+    let CopyArgs { ctid, header, format, rows, .. } = args;
     format!(
         "system identifier {}\ncheckpoint {}\ndatabase {database}\nctid {ctid}, header {header}, \
-         format {format:?}, rows {rows:?}\n{text:?}\n",
-        control.system_identifier, control.checkpoint.redo,
+         format {format:?}, rows {rows:?}\n{}",
+        control.system_identifier,
+        control.checkpoint.redo,
+        sources.shown(),
     )
 }
 
+/// The names of a list: what is between commas that are not in quotes.
+fn names_of(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut quoted = false;
+    list.split(move |&byte| {
+        quoted ^= byte == b'"';
+        byte == b',' && !quoted
+    })
+}
+
 /// A column's name as it was written.
-fn column_name(text: &OsString) -> Result<Vec<u8>, Failure> {
-    match QualifiedName::parse(files::bytes(text)) {
+fn column_name(text: &[u8]) -> Result<Vec<u8>, Failure> {
+    match QualifiedName::parse(text) {
         Ok(QualifiedName { database: None, schema: None, relation }) => Ok(relation),
-        _ => Err(Failure::usage(format_args!("invalid name of a column: {}", text.display()))),
+        _ => {
+            let text = String::from_utf8_lossy(text);
+            Err(Failure::usage(format_args!("invalid name of a column: {text}")))
+        }
     }
+}
+
+/// The columns to copy, those that somebody wants or the usual ones.
+fn columns(
+    args: &CopyArgs,
+    database: &Database,
+    table: &RelationInfo,
+    wanted: &[Vec<u8>],
+) -> Result<ColumnNames, PlanError> {
+    let names = column_names(database, table, wanted)?;
+    if !args.ctid && args.rows == RowsArg::Visible {
+        return Ok(names.of_table());
+    }
+    warn_of_virtual(database, table, &names.left_out);
+    Ok(names)
+}
+
+/// Why `name` was not found, if it may be that it was written in another encoding.
+fn encoded(failure: Failure, name: &[u8], database: &Database) -> Failure {
+    let encoding = encoding_name(database.info().encoding);
+    if name.is_ascii() || ["UTF8", "SQL_ASCII"].contains(&encoding) {
+        return failure;
+    }
+    failure.with_hint(format_args!(
+        "names are taken as bytes in the encoding of the database, which is {encoding}"
+    ))
 }
 
 /// Says what a table has that its files do not.
@@ -343,6 +405,7 @@ fn refused(error: PlanError) -> Failure {
     let hint = error.hint();
     let failure = match error {
         PlanError::Catalog(error) => return error.into(),
+        error @ PlanError::NotPopulated { .. } => Failure::cannot_run(error),
         other => Failure::usage(other),
     };
     match hint {
@@ -371,6 +434,14 @@ fn report_findings(report: &CopyReport) {
     let omitted = report.findings_total - report.findings.len() as u64;
     if omitted > 0 {
         message("warning", format_args!("… and {omitted} more"));
+    }
+}
+
+/// Says how many values are nulls only because they are gone.
+fn report_gone(report: &CopyReport) {
+    if report.values_gone > 0 {
+        let text = "values of row versions that are not live are gone, and printed as nulls";
+        message("note", format_args!("{} {text}", report.values_gone));
     }
 }
 
@@ -421,6 +492,7 @@ impl Shown<'_> {
             bytes: report.bytes,
             blocks: report.blocks,
             findings: report.findings_total,
+            values_gone: report.values_gone,
             warnings: report.warnings.len() as u64 + report.warnings_lost,
             seconds: report.elapsed.as_secs_f64(),
             io_method: self.method,
@@ -443,6 +515,7 @@ struct Json {
     bytes: u64,
     blocks: u64,
     findings: u64,
+    values_gone: u64,
     warnings: u64,
     seconds: f64,
     io_method: &'static str,

@@ -39,6 +39,11 @@ pub enum PlanError {
         /// The column.
         column: String,
     },
+    /// A materialized view was never filled.
+    NotPopulated {
+        /// The view.
+        view: String,
+    },
     /// The values of a column cannot be printed.
     Type {
         /// The table.
@@ -55,6 +60,7 @@ impl PlanError {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Catalog(error) => error.is_usage(),
+            Self::NotPopulated { .. } => false,
             _ => true,
         }
     }
@@ -65,6 +71,9 @@ impl PlanError {
             Self::Catalog(error) => error.hint(),
             Self::Type { .. } | Self::Virtual { .. } => {
                 Some("name the columns that are wanted, without this one".to_owned())
+            }
+            Self::NotPopulated { .. } => {
+                Some("it has rows once a server was told REFRESH MATERIALIZED VIEW".to_owned())
             }
             _ => None,
         }
@@ -83,6 +92,9 @@ impl fmt::Display for PlanError {
             }
             Self::Virtual { table, column } => {
                 write!(f, "column \"{column}\" of relation {table} is virtual: it is not stored")
+            }
+            Self::NotPopulated { view } => {
+                write!(f, "materialized view {view} has not been populated")
             }
             Self::Type { table, column, source } => {
                 write!(f, "column \"{column}\" of relation {table} cannot be printed: {source}")
@@ -138,6 +150,8 @@ pub enum ValueProblem {
     Toast(ToastError),
     /// Its bytes are no value of its type.
     Value(ValueError),
+    /// With it, the line is longer than any that a server makes: 1 GiB.
+    Line,
 }
 
 impl fmt::Display for Finding {
@@ -167,6 +181,7 @@ impl fmt::Display for ValueProblem {
             Self::Varlena(error) => error.fmt(f),
             Self::Toast(error) => error.fmt(f),
             Self::Value(error) => error.fmt(f),
+            Self::Line => f.write_str("a line above 1 GiB"),
         }
     }
 }

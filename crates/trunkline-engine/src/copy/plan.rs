@@ -4,7 +4,7 @@
 //! them in another order, with dropped ones between: each leaf is planned by itself, its columns
 //! found by name.
 
-use trunkline_format::catalog::Generated;
+use trunkline_format::catalog::{Generated, RelationKind};
 use trunkline_format::tuple::Attribute;
 use trunkline_format::types::{Base, Type};
 
@@ -39,7 +39,8 @@ pub(super) struct Stored {
 /// A column as it is printed.
 #[derive(Debug)]
 pub(super) struct Shown {
-    pub(super) name: String,
+    /// As the database has it: in its encoding.
+    pub(super) name: Box<[u8]>,
     pub(super) ty: Type,
     pub(super) text: TextKind,
     /// Of variable length, with a header.
@@ -96,6 +97,9 @@ impl TextKind {
 pub struct ColumnNames {
     /// Those to copy, in this order.
     pub shown: Vec<Vec<u8>>,
+    /// Those of them that nobody named, and that are computed from others: `COPY` of a table leaves
+    /// them out, a query has them.
+    pub computed: Vec<Vec<u8>>,
     /// Those that nobody named, and that are not stored.
     pub left_out: Vec<Vec<u8>>,
 }
@@ -117,7 +121,9 @@ pub fn column_names(
         let name = |column: &ColumnInfo| column.name.to_vec();
         let left_out = live().filter(is_virtual).map(name).collect();
         let shown = live().filter(|column| !is_virtual(column)).map(name).collect();
-        return Ok(ColumnNames { shown, left_out });
+        let is_stored = |column: &&ColumnInfo| column.generated == Generated::Stored;
+        let computed = live().filter(is_stored).map(name).collect();
+        return Ok(ColumnNames { shown, computed, left_out });
     }
     for (at, name) in wanted.iter().enumerate() {
         let shown = || String::from_utf8_lossy(name).into_owned();
@@ -136,7 +142,18 @@ pub fn column_names(
             Some(_) => {}
         }
     }
-    Ok(ColumnNames { shown: wanted.to_vec(), left_out: Vec::new() })
+    Ok(ColumnNames { shown: wanted.to_vec(), computed: Vec::new(), left_out: Vec::new() })
+}
+
+impl ColumnNames {
+    /// The columns that `COPY` of the table prints, which can be loaded again: none that is computed.
+    #[must_use]
+    pub fn of_table(mut self) -> Self {
+        self.shown.retain(|name| !self.computed.contains(name));
+        self.computed.clear();
+        self.left_out.clear();
+        self
+    }
 }
 
 impl Plan {
@@ -153,6 +170,9 @@ impl Plan {
         names: &[Vec<u8>],
     ) -> Result<Self, PlanError> {
         let name = database.qualified_name(table);
+        if table.kind == RelationKind::MaterializedView && !table.populated {
+            return Err(PlanError::NotPopulated { view: name });
+        }
         let files = database.table_files(table)?;
         let columns = database.columns(table)?;
         let mut shown = Vec::with_capacity(names.len());
@@ -171,7 +191,7 @@ impl Plan {
             };
             types.push(column.type_oid);
             shown.push(Shown {
-                name: display,
+                name: wanted.as_slice().into(),
                 text: TextKind::of(&ty),
                 ty,
                 has_header: column.attribute.len == -1,
@@ -199,8 +219,8 @@ impl Plan {
         self.shown.iter().any(|column| column.ty.contains(test))
     }
 
-    /// The names of the columns that are printed.
-    pub fn columns(&self) -> impl Iterator<Item = &str> {
+    /// The names of the columns that are printed, in the database's encoding.
+    pub fn columns(&self) -> impl Iterator<Item = &[u8]> {
         self.shown.iter().map(|column| &*column.name)
     }
 }

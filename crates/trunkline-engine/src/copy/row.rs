@@ -5,8 +5,9 @@
 
 use trunkline_format::Tid;
 use trunkline_format::heap_tuple::HeapTuple;
+use trunkline_format::transactions::RowState;
 use trunkline_format::tuple::{Column, ColumnError, Walk};
-use trunkline_format::types::{TextOptions, write_text};
+use trunkline_format::types::{TEXT_MAX, TextOptions, write_text};
 use trunkline_format::varlena::{ToastPointer, Varlena};
 
 use super::error::ValueProblem;
@@ -49,6 +50,8 @@ pub(super) struct Lines<'a> {
     alone: bool,
     /// Values that are being decompressed.
     room: Vec<u8>,
+    /// Values that could not be had, of rows that nobody can see any more.
+    pub(super) gone: u64,
 }
 
 impl<'a> Lines<'a> {
@@ -59,7 +62,7 @@ impl<'a> Lines<'a> {
         options: TextOptions<'a>,
     ) -> Self {
         let values = plan.shown.len() + usize::from(extras.ctid) + usize::from(extras.state) * 3;
-        Self { plan, format, extras, options, alone: values == 1, room: Vec::new() }
+        Self { plan, format, extras, options, alone: values == 1, room: Vec::new(), gone: 0 }
     }
 
     /// The line of names.
@@ -72,11 +75,11 @@ impl<'a> Lines<'a> {
         ];
         let extras = extras.into_iter().filter(|(shown, _)| *shown).map(|(_, name)| name);
         let mut first = true;
-        for name in extras.chain(self.plan.columns()) {
+        for name in extras.map(str::as_bytes).chain(self.plan.columns()) {
             if !std::mem::take(&mut first) {
                 out.push(self.format.delimiter());
             }
-            self.format.append(name.as_bytes(), self.alone, out);
+            self.format.append(name, self.alone, out);
         }
         out.push(b'\n');
     }
@@ -195,7 +198,7 @@ impl<'a> Lines<'a> {
         fetched: &mut usize,
         out: &mut Vec<u8>,
     ) -> Result<(), Broken> {
-        let plan = self.plan;
+        let (plan, start) = (self.plan, out.len());
         let mut first = self.write_extras(row, out);
         let mut between = |out: &mut Vec<u8>, delimiter| {
             if !std::mem::take(&mut first) {
@@ -213,7 +216,8 @@ impl<'a> Lines<'a> {
                     continue;
                 };
                 between(out, delimiter);
-                self.value(column, value, batch, fetched, out).map_err(broken)?;
+                self.value_or_gone(row, column, value, batch, fetched, out).map_err(broken)?;
+                bounded(start, out).map_err(broken)?;
             }
         } else {
             let values = self.gather(&row.tuple);
@@ -221,8 +225,9 @@ impl<'a> Lines<'a> {
                 values.map_err(|(column, error)| Broken { column, problem: error.into() })?;
             for (at, (column, value)) in plan.shown.iter().zip(values).enumerate() {
                 between(out, delimiter);
-                let written = self.value(column, value, batch, fetched, out);
-                written.map_err(|problem| Broken { column: Some(at), problem })?;
+                let broken = |problem| Broken { column: Some(at), problem };
+                self.value_or_gone(row, column, value, batch, fetched, out).map_err(broken)?;
+                bounded(start, out).map_err(broken)?;
             }
         }
         out.push(b'\n');
@@ -250,6 +255,31 @@ impl<'a> Lines<'a> {
             let _ = write!(out, "{xmin}{delimiter}{xmax}{delimiter}{}", row.state);
         }
         out.len() == start
+    }
+
+    /// One value; a null if it cannot be had in a row that is not live. What such a row's value needs
+    /// may be gone while the row is still there: TOAST tables are vacuumed by themselves, and enum
+    /// labels may have been rolled back with it.
+    #[inline]
+    fn value_or_gone(
+        &mut self,
+        row: &HeapRow<'_>,
+        column: &Shown,
+        value: Column<'_>,
+        batch: &ToastBatch,
+        fetched: &mut usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ValueProblem> {
+        let start = out.len();
+        match self.value(column, value, batch, fetched, out) {
+            Err(ValueProblem::Toast(_) | ValueProblem::Value(_)) if row.state != RowState::Live => {
+                out.truncate(start);
+                out.extend_from_slice(self.format.null());
+                self.gone += 1;
+                Ok(())
+            }
+            written => written,
+        }
     }
 
     /// One value.
@@ -315,6 +345,12 @@ fn variable<'p>(data: &'p [u8], offset: &mut usize, mask: usize) -> Option<&'p [
     };
     *offset = start + length;
     data.get(start + header..*offset)
+}
+
+/// Fails if a line is longer than any that a server makes.
+#[inline]
+fn bounded(start: usize, out: &[u8]) -> Result<(), ValueProblem> {
+    if out.len() - start <= TEXT_MAX { Ok(()) } else { Err(ValueProblem::Line) }
 }
 
 /// Where a datum is, if it is in TOAST.

@@ -59,6 +59,7 @@ pub(super) struct Found {
     pub(super) bytes: u64,
     pub(super) findings: Vec<(String, Finding)>,
     pub(super) findings_total: u64,
+    pub(super) values_gone: u64,
     pub(super) streams: StreamStats,
     pub(super) toast_streams: StreamStats,
     pub(super) warnings: Vec<ReadWarning>,
@@ -149,7 +150,9 @@ impl Copy {
             if at == 0 && self.options.header {
                 lines.header(&mut writer.pending);
             }
-            self.table(job, backend, plan, &mut lines, &mut writer)?;
+            let copied = self.table(job, backend, plan, &mut lines, &mut writer);
+            self.found.lock().values_gone += lines.gone;
+            copied?;
         }
         writer.flush().map_err(failed)?;
         let Writer { output, rows, bytes, findings, .. } = writer;
@@ -299,7 +302,8 @@ impl Copy {
             Err(Broken { column, problem }) => {
                 let path = plan.files.rows.path(segment_of(row.tid.block).0);
                 let column = column.and_then(|at| plan.shown.get(at));
-                let column = column.map(|column| column.name.clone());
+                let column =
+                    column.map(|column| String::from_utf8_lossy(&column.name).into_owned());
                 let finding = Finding::Value { path, tid: row.tid, column, problem };
                 self.finding(plan, writer, finding)
             }

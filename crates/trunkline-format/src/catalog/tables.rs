@@ -383,6 +383,16 @@ pub static PG_AUTHID: CatalogTable = CatalogTable {
     ],
 };
 
+/// Settings of databases and roles.
+pub static PG_DB_ROLE_SETTING: CatalogTable = CatalogTable {
+    name: "pg_db_role_setting",
+    oid: Oid(2964),
+    shared: true,
+    mapped: true,
+    open: false,
+    columns: &[word("setdatabase"), word("setrole"), varying("setconfig")],
+};
+
 /// Operator classes.
 pub static PG_OPCLASS: CatalogTable = CatalogTable {
     name: "pg_opclass",

@@ -150,10 +150,10 @@ pub(super) fn array(
         if present {
             let part = reader.part(element.layout, true, &mut room)?;
             write_part(&element.ty, part, within, options, out)?;
-            bounded(start, out)?;
         } else {
             out.extend_from_slice(b"NULL");
         }
+        bounded(start, out)?;
         out.extend(std::iter::repeat_n(b'}', shape.edges(at + 1)));
     }
     Ok(())
@@ -283,6 +283,7 @@ pub(super) fn multirange(
         return Err(reader.error("of another type than its column"));
     }
     let count = reader.u32()? as usize;
+    let begin = out.len();
     out.push(b'{');
     if count > 0 {
         let items = reader.take((count - 1).saturating_mul(4))?.as_chunks::<4>().0;
@@ -302,6 +303,7 @@ pub(super) fn multirange(
             }
             reader.seek(at)?;
             bounds.write(flags, &mut reader, options, out)?;
+            bounded(begin, out)?;
         }
     }
     out.push(b'}');

@@ -11,23 +11,29 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use trunkline_engine::copy::{Output, Outputs};
+use trunkline_engine::datadir::DataDir;
+use trunkline_format::Oid;
 
 /// In a directory of copies: what they are copies of.
 const MANIFEST: &str = "copy.manifest";
 
+/// Bytes of the longest name that file systems take.
+const NAME_MAX: usize = 255;
+
 /// Standard output, for one task.
 pub(super) struct Stdout;
 
-struct StdoutLines(File);
+/// Goes straight to where it is for: a pipe or a device cannot be replaced by a whole file.
+struct Straight(File);
 
 impl Outputs for Stdout {
     fn open(&self, _task: usize) -> io::Result<Box<dyn Output>> {
         // The library's own would look for line feeds in what is handed to it.
-        Ok(Box::new(StdoutLines(File::from(io::stdout().as_fd().try_clone_to_owned()?))))
+        Ok(Box::new(Straight(File::from(io::stdout().as_fd().try_clone_to_owned()?))))
     }
 }
 
-impl Output for StdoutLines {
+impl Output for Straight {
     fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         self.0.write_all(lines)
     }
@@ -43,10 +49,25 @@ pub(super) struct Files(pub(super) Vec<PathBuf>);
 impl Outputs for Files {
     fn open(&self, task: usize) -> io::Result<Box<dyn Output>> {
         let path = self.0.get(task).ok_or(io::ErrorKind::NotFound)?;
-        let partial = with_suffix(path, ".partial");
-        let file = File::create(&partial)?;
-        Ok(Box::new(FileLines { file, partial, path: path.clone(), finished: false }))
+        let named = |error| at(path, &error);
+        match fs::metadata(path) {
+            Ok(found) if !found.is_file() => {
+                let file = File::options().write(true).open(path).map_err(named)?;
+                return Ok(Box::new(Straight(file)));
+            }
+            _ => {}
+        }
+        // What a link leads to is replaced, and not the link.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        let partial = with_suffix(&path, ".partial");
+        let file = File::create(&partial).map_err(named)?;
+        Ok(Box::new(FileLines { file, partial, path, finished: false }))
     }
+}
+
+/// The error with the file that it is about.
+fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("\"{}\": {error}", path.display()))
 }
 
 struct FileLines {
@@ -58,10 +79,19 @@ struct FileLines {
 
 impl Output for FileLines {
     fn write(&mut self, lines: &[u8]) -> io::Result<()> {
-        self.file.write_all(lines)
+        self.file.write_all(lines).map_err(|error| at(&self.path, &error))
     }
 
     fn finish(mut self: Box<Self>, whole: bool) -> io::Result<()> {
+        let kept = self.keep(whole);
+        self.finished = kept.is_ok();
+        kept.map_err(|error| at(&self.path, &error))
+    }
+}
+
+impl FileLines {
+    /// Gives the file the name that it is to have.
+    fn keep(&self, whole: bool) -> io::Result<()> {
         let incomplete = with_suffix(&self.path, ".incomplete");
         // The name must not survive a crash without the bytes.
         self.file.sync_data()?;
@@ -73,7 +103,6 @@ impl Output for FileLines {
             // An older copy would be taken for this one.
             remove(&self.path)?;
         }
-        self.finished = true;
         Ok(())
     }
 }
@@ -101,8 +130,8 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// The name of a table's file: `public.accounts.copy`. What could be misread in it is written as `%`
-/// and two digits.
-pub(super) fn file_name(schema: &[u8], table: &[u8], extension: &str) -> OsString {
+/// and two digits; a name that becomes too long for a file is cut, and `%~` and the table's OID follow.
+pub(super) fn file_name(schema: &[u8], table: &[u8], oid: Oid, extension: &str) -> OsString {
     let mut name = Vec::new();
     for part in [schema, table] {
         for &byte in part {
@@ -113,6 +142,14 @@ pub(super) fn file_name(schema: &[u8], table: &[u8], extension: &str) -> OsStrin
             }
         }
         name.push(b'.');
+    }
+    if name.len() + extension.len() > NAME_MAX - ".incomplete".len() {
+        let end = format!("%~{oid}.");
+        let most = NAME_MAX - ".incomplete".len() - extension.len() - end.len();
+        // Not within a letter of UTF-8.
+        let is_cut = |at: &usize| name.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
+        name.truncate((0..=most).rev().find(is_cut).unwrap_or(most));
+        name.extend_from_slice(end.as_bytes());
     }
     name.extend_from_slice(extension.as_bytes());
     OsString::from_vec(name)
@@ -144,6 +181,16 @@ pub(super) fn is_inside(path: &Path, directory: &Path) -> bool {
     existing.is_some_and(|existing| existing.starts_with(directory))
 }
 
+/// Whether `path` is inside of a cluster: of its directory, or of what its links lead to, which are
+/// tablespaces and perhaps the WAL.
+pub(super) fn is_inside_cluster(path: &Path, dir: &DataDir) -> bool {
+    let links = fs::read_dir(dir.path().join("pg_tblspc")).into_iter().flatten().flatten();
+    let links = links.map(|entry| entry.path());
+    let moved = dir.moved_tablespaces().iter().map(|(_, to)| to.clone());
+    let own = [dir.path().to_owned(), dir.path().join("pg_wal")];
+    own.into_iter().chain(links).chain(moved).any(|directory| is_inside(path, &directory))
+}
+
 /// Text of a command line as bytes.
 pub(super) fn bytes(text: &OsStr) -> &[u8] {
     text.as_bytes()
@@ -156,11 +203,43 @@ mod tests {
     #[test]
     fn names_of_files() {
         let name = |schema: &str, table: &str| {
-            file_name(schema.as_bytes(), table.as_bytes(), "copy").into_string().expect("UTF-8")
+            let name = file_name(schema.as_bytes(), table.as_bytes(), Oid(16384), "copy");
+            name.into_string().expect("UTF-8")
         };
         assert_eq!(name("public", "accounts"), "public.accounts.copy");
         assert_eq!(name("s.1", "a/b %\n"), "s%2E1.a%2Fb %25%0A.copy");
         assert_eq!(name("..", "é"), "%2E%2E.é.copy");
+        let long = name(&"/".repeat(63), &"é".repeat(31));
+        assert_eq!(long.len(), 244 - 1);
+        assert!(long.starts_with("%2F%2F") && long.ends_with("é%~16384.copy"), "{long}");
+        let longest = name(&"x".repeat(63), &"y".repeat(63));
+        assert_eq!(longest, format!("{}.{}.copy", "x".repeat(63), "y".repeat(63)));
+    }
+
+    #[test]
+    fn pipes_are_written_to_and_links_stay() {
+        let home = tempfile::tempdir().expect("a directory");
+        let (pipe, link) = (home.path().join("pipe"), home.path().join("link"));
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("runs");
+        assert!(made.success());
+        std::os::unix::fs::symlink(home.path().join("target"), &link).expect("linked");
+        fs::write(home.path().join("target"), "old").expect("written");
+        // Opened for both, so that nobody waits for the other end.
+        let mut reader = File::options().read(true).write(true).open(&pipe).expect("opened");
+        let files = Files(vec![pipe.clone(), link.clone(), home.path().join("no/file")]);
+        for task in 0..2 {
+            let mut output = files.open(task).expect("opened");
+            output.write(b"1\n").expect("written");
+            output.finish(true).expect("finished");
+        }
+        let mut found = [0; 2];
+        io::Read::read_exact(&mut reader, &mut found).expect("read");
+        assert_eq!(&found, b"1\n");
+        assert!(!fs::metadata(&pipe).expect("there").is_file());
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+        assert_eq!(fs::read(home.path().join("target")).expect("read"), b"1\n");
+        let error = files.open(2).err().expect("no directory").to_string();
+        assert!(error.contains("no/file\": No such file"), "{error}");
     }
 
     #[test]

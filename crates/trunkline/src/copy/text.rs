@@ -1,15 +1,18 @@
-//! The settings of a session that show in values: from the command line, else from the cluster's
-//! configuration, else the server's defaults.
+//! The settings of a session that show in values: from the command line, else what the database's
+//! sessions begin with, else from the cluster's configuration, else the server's defaults.
 //!
 //! Only what the tables at hand need is asked for: a time zone that nobody knows is no obstacle to a
 //! table without times.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 
 use clap::ValueEnum;
 use trunkline_aio::sync::Arc;
+use trunkline_engine::catalog::Database;
 use trunkline_engine::copy::{Plan, TextSettings};
+use trunkline_engine::pool::Backend;
 use trunkline_format::types::{Base, ByteaOutput, IntervalStyle, Utc};
 
 use super::config::Config;
@@ -20,24 +23,24 @@ use crate::exit::{Failure, message};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Text of values")]
 pub(crate) struct TextArgs {
-    /// Zone in which timestamptz is shown [default: the cluster's].
+    /// Zone in which timestamptz is shown [default: the database's].
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
 
-    /// Style of dates; only ISO is known [default: the cluster's].
+    /// Style of dates; only ISO is known [default: the database's].
     #[arg(long, value_name = "STYLE")]
     datestyle: Option<String>,
 
-    /// postgres, postgres_verbose, sql_standard or iso_8601 [default: the cluster's].
+    /// postgres, postgres_verbose, sql_standard or iso_8601 [default: the database's].
     #[arg(long, value_name = "STYLE")]
     intervalstyle: Option<String>,
 
-    /// hex or escape [default: the cluster's].
+    /// hex or escape [default: the database's].
     #[arg(long, value_name = "FORMAT")]
     bytea_output: Option<String>,
 
     /// Digits of floats: 1 to 3 for the shortest exact text, -15 to 0 for fewer [default: the
-    /// cluster's].
+    /// database's].
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     extra_float_digits: Option<String>,
 }
@@ -73,7 +76,8 @@ struct Chosen<'a> {
 impl Chosen<'_> {
     /// The value is none: usage, whoever gave it.
     fn invalid(&self, hint: impl Display) -> Failure {
-        let place = if self.option { "" } else { " in the configuration of the cluster" };
+        let place =
+            if self.option { "" } else { " in the configuration of the cluster or database" };
         let text =
             format!("invalid value for parameter \"{}\": \"{}\"{place}", self.name, self.value);
         Failure::usage(text).with_hint(hint)
@@ -93,68 +97,119 @@ fn option(name: &str) -> String {
     name.to_ascii_lowercase().replace('_', "-")
 }
 
-/// What the values of `plans` are printed with, in a cluster of version `major`.
-pub(super) fn settings(
-    args: &TextArgs,
-    pgdata: &Path,
-    major: u32,
-    plans: &[&Plan],
-) -> Result<TextSettings, Failure> {
-    let config = Config::read(pgdata).map_err(|error| {
-        Failure::cannot_run(format_args!(
-            "could not read the configuration of the cluster: {error}"
-        ))
-    })?;
-    let choose = |name: &'static str, given: &'static str, args: &'_ Option<String>| {
-        let value = args.as_deref().or(config.get(&name.to_ascii_lowercase())).unwrap_or(given);
-        (value.to_owned(), args.is_some())
-    };
-    let has = |test: &dyn Fn(Base) -> bool| plans.iter().any(|plan| plan.has_type(test));
-    let mut text = TextSettings {
-        major,
-        zone: Arc::new(Utc),
-        extra_float_digits: 1,
-        bytea_output: ByteaOutput::Hex,
-        interval_style: IntervalStyle::Postgres,
-    };
-    if has(&|base| base == Base::Timestamptz) {
-        let (value, option) = choose("TimeZone", "GMT", &args.timezone);
-        let chosen = Chosen { name: "TimeZone", value: &value, option };
-        text.zone = zone(&value).ok_or_else(|| chosen.invalid("use --timezone ZONE"))?;
-        if !config.found && !option {
-            let text = "the cluster has no postgresql.conf, and timestamptz is shown in UTC";
-            message("warning", text);
-            message("hint", "use --timezone ZONE");
+/// The settings of values, and what each is unless somebody says otherwise.
+const DEFAULTS: [(&str, &str); 6] = [
+    ("TimeZone", "GMT"),
+    ("DateStyle", "ISO"),
+    ("IntervalStyle", "postgres"),
+    ("bytea_output", "hex"),
+    ("extra_float_digits", "1"),
+    ("lc_monetary", "C"),
+];
+
+/// All that says what settings are.
+pub(super) struct Sources<'a> {
+    args: &'a TextArgs,
+    /// What sessions of the database begin with.
+    database: BTreeMap<String, String>,
+    config: Config,
+}
+
+impl<'a> Sources<'a> {
+    /// Reads the configuration of the cluster in `pgdata`, and what is set for a database of it.
+    pub(super) fn read(
+        args: &'a TextArgs,
+        pgdata: &Path,
+        database: &Database,
+        backend: &mut Backend,
+    ) -> Result<Self, Failure> {
+        let config = Config::read(pgdata).map_err(|error| {
+            let text = "could not read the configuration of the cluster";
+            Failure::cannot_run(format_args!("{text}: {error}"))
+        })?;
+        let database = database.settings(backend).unwrap_or_else(|error| {
+            let text = "the settings of the database cannot be read";
+            message("warning", format_args!("{text}: {error}"));
+            message("hint", "use --timezone and the like if ALTER DATABASE … SET changed them");
+            BTreeMap::new()
+        });
+        Ok(Self { args, database, config })
+    }
+
+    fn choose(&self, name: &'static str) -> Chosen<'_> {
+        let TextArgs { timezone, datestyle, intervalstyle, bytea_output, extra_float_digits } =
+            self.args;
+        let given = match name {
+            "TimeZone" => timezone,
+            "DateStyle" => datestyle,
+            "IntervalStyle" => intervalstyle,
+            "bytea_output" => bytea_output,
+            "extra_float_digits" => extra_float_digits,
+            _ => &None,
+        };
+        let key = name.to_ascii_lowercase();
+        let default = DEFAULTS.iter().find(|(known, _)| *known == name);
+        let value = given.as_deref().or(self.database.get(&key).map(String::as_str));
+        let value = value.or(self.config.get(&key));
+        let value = value.unwrap_or(default.map_or("", |(_, value)| value));
+        Chosen { name, value, option: given.is_some() }
+    }
+
+    /// Whether nobody says what a setting is.
+    fn is_unknown(&self, chosen: &Chosen<'_>) -> bool {
+        let key = chosen.name.to_ascii_lowercase();
+        !chosen.option && !self.config.found && !self.database.contains_key(&key)
+    }
+
+    /// All settings with their values, line by line.
+    pub(super) fn shown(&self) -> String {
+        let line = |(name, _): (&'static str, _)| format!("{name} {}\n", self.choose(name).value);
+        DEFAULTS.into_iter().map(line).collect()
+    }
+
+    /// What the values of `plans` are printed with, in a cluster of version `major`.
+    pub(super) fn settings(&self, major: u32, plans: &[&Plan]) -> Result<TextSettings, Failure> {
+        let chosen = |name| self.choose(name);
+        let has = |test: &dyn Fn(Base) -> bool| plans.iter().any(|plan| plan.has_type(test));
+        let mut text = TextSettings {
+            major,
+            zone: Arc::new(Utc),
+            extra_float_digits: 1,
+            bytea_output: ByteaOutput::Hex,
+            interval_style: IntervalStyle::Postgres,
+        };
+        if has(&|base| base == Base::Timestamptz) {
+            let chosen = chosen("TimeZone");
+            text.zone = zone(chosen.value).ok_or_else(|| chosen.invalid("use --timezone ZONE"))?;
+            if self.is_unknown(&chosen) {
+                let text = "the cluster has no postgresql.conf, and timestamptz is shown in UTC";
+                message("warning", text);
+                message("hint", "use --timezone ZONE");
+            }
         }
-    }
-    if has(&is_dated) {
-        let (value, option) = choose("DateStyle", "ISO", &args.datestyle);
-        let chosen = Chosen { name: "DateStyle", value: &value, option };
-        if !is_iso(&value) {
-            return Err(chosen.invalid("only ISO is known: use --datestyle ISO"));
+        if has(&is_dated) {
+            let chosen = chosen("DateStyle");
+            if !is_iso(chosen.value) {
+                return Err(chosen.invalid("only ISO is known: use --datestyle ISO"));
+            }
         }
+        text.interval_style = chosen("IntervalStyle").one_of(&INTERVAL_STYLES)?;
+        text.bytea_output = chosen("bytea_output").one_of(&BYTEA_OUTPUTS)?;
+        let locale = chosen("lc_monetary").value;
+        let chosen = chosen("extra_float_digits");
+        let digits = chosen.value.parse().ok().filter(|digits| (-15..=3).contains(digits));
+        text.extra_float_digits =
+            digits.ok_or_else(|| chosen.invalid("use --extra-float-digits -15 to 3"))?;
+        if has(&|base| base == Base::Money) && !is_plain_money(locale) {
+            let text = format!(
+                "amounts of money are shown as in locale \"{locale}\", which is not known here"
+            );
+            return Err(
+                Failure::usage(text).with_hint("name the columns that are wanted, without money")
+            );
+        }
+        Ok(text)
     }
-    let (value, option) = choose("IntervalStyle", "postgres", &args.intervalstyle);
-    let chosen = Chosen { name: "IntervalStyle", value: &value, option };
-    text.interval_style = chosen.one_of(&INTERVAL_STYLES)?;
-    let (value, option) = choose("bytea_output", "hex", &args.bytea_output);
-    let chosen = Chosen { name: "bytea_output", value: &value, option };
-    text.bytea_output = chosen.one_of(&BYTEA_OUTPUTS)?;
-    let (value, option) = choose("extra_float_digits", "1", &args.extra_float_digits);
-    let chosen = Chosen { name: "extra_float_digits", value: &value, option };
-    let digits = value.parse().ok().filter(|digits| (-15..=3).contains(digits));
-    text.extra_float_digits =
-        digits.ok_or_else(|| chosen.invalid("use --extra-float-digits -15 to 3"))?;
-    let locale = config.get("lc_monetary").unwrap_or("C");
-    if has(&|base| base == Base::Money) && !is_plain_money(locale) {
-        let text = format!(
-            "amounts of money are shown as in locale \"{locale}\", which is not known here"
-        );
-        return Err(
-            Failure::usage(text).with_hint("name the columns that are wanted, without money")
-        );
-    }
-    Ok(text)
 }
 
 /// Types whose text depends on `DateStyle`.

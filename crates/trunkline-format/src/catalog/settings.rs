@@ -1,0 +1,87 @@
+//! Rows of `pg_db_role_setting`: what `ALTER DATABASE … SET` and `ALTER ROLE … SET` left behind.
+//!
+//! The settings of a row are one array of texts such as `TimeZone=Asia/Tokyo`.
+
+use super::fields::{Fields, RowError};
+use crate::bytes::u32_at;
+use crate::ids::Oid;
+
+/// `text` in `pg_type`.
+const TEXT_TYPE: u32 = 25;
+
+/// A row of `pg_db_role_setting`: settings that sessions begin with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RoleSettingRow<'a> {
+    /// Sessions in this database; 0: in any.
+    pub database: Oid,
+    /// Sessions of this role; 0: of any.
+    pub role: Oid,
+    /// The settings as they are stored, for [`settings_of`] once it is plain.
+    pub settings: &'a [u8],
+}
+
+impl<'a> RoleSettingRow<'a> {
+    /// Takes it out of a row.
+    ///
+    /// # Errors
+    /// As [`super::DatabaseRow::read`].
+    pub fn read(fields: &mut Fields<'a, '_>) -> Result<Self, RowError> {
+        let (database, role) = (fields.oid("setdatabase")?, fields.oid("setrole")?);
+        Ok(Self { database, role, settings: fields.stored("setconfig")?.unwrap_or_default() })
+    }
+}
+
+/// Names and values of the settings in an array; `None` if it is no array of texts without nulls.
+pub fn settings_of(array: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
+    let [dimensions, nulls, element] = [0, 4, 8].map(|at| u32_at(array, at));
+    if dimensions? == 0 {
+        return Some(Vec::new());
+    }
+    if (dimensions?, nulls?, element?) != (1, 0, TEXT_TYPE) {
+        return None;
+    }
+    let (count, mut rest) = (u32_at(array, 12)?, array.get(20..)?);
+    let mut settings = Vec::new();
+    for _ in 0..count {
+        let header = u32_at(rest, 0)?;
+        let length = usize::try_from(header >> 2).ok()?;
+        let text = rest.get(4..length).filter(|_| header & 3 == 0)?;
+        let at = text.iter().position(|&byte| byte == b'=')?;
+        settings.push((text.get(..at)?, text.get(at + 1..)?));
+        // The last one is not padded.
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Some(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array(count: u32, texts: &[&str]) -> Vec<u8> {
+        let mut bytes: Vec<u8> =
+            [1, 0, 25, count, 1_u32].iter().flat_map(|number| number.to_le_bytes()).collect();
+        for text in texts {
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+            bytes.extend((((text.len() + 4) << 2) as u32).to_le_bytes());
+            bytes.extend(text.as_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn settings_in_an_array() {
+        let bytes = array(3, &["TimeZone=Asia/Tokyo", "a=", "b=c=d"]);
+        let expected: [(&[u8], &[u8]); 3] =
+            [(b"TimeZone", b"Asia/Tokyo"), (b"a", b""), (b"b", b"c=d")];
+        assert_eq!(settings_of(&bytes).as_deref(), Some(&expected[..]));
+        assert_eq!(settings_of(&[0; 12]), Some(Vec::new()));
+        // Whatever it is cut to, and whatever it counts.
+        for length in 0..bytes.len() {
+            assert_eq!(settings_of(&bytes[..length]), None, "{length}");
+        }
+        for wrong in [array(2, &["a=b"]), array(u32::MAX, &["a=b"]), array(1, &["a"])] {
+            assert_eq!(settings_of(&wrong), None);
+        }
+    }
+}
