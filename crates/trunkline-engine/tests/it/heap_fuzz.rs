@@ -88,7 +88,7 @@ fn scan(fake: &Fake, pages: &[PageBytes], rows: RowFilter) -> Vec<Option<(Vec<u1
                 assert!(items.is_sorted());
                 found.push(Some((items, errors)));
             }
-            Err(HeapError::Read(error)) if error.block().is_none() => panic!("{error}"),
+            Err(HeapError::Read(error)) if error.block().is_none() => unreachable!("{error}"),
             Err(_) => found.push(None),
         }
     }

@@ -149,7 +149,7 @@ impl Sample {
                 }
             }
         }
-        panic!("no chunk {chunk} of {pointer:?}");
+        unreachable!("no chunk {chunk} of {pointer:?}");
     }
 
     /// Damages a copy of the TOAST table by `damage`, and expects a value to be an error that ends so.
