@@ -25,7 +25,7 @@ pub use report::{Cause, CheckpointEvent, CheckpointReport};
 
 use crate::pool::{Backend, Pool, Shared, Tag, WriteError};
 use crate::storage::{Relation, SegmentName, SegmentSync, Storage};
-use crate::write_stream::{WriteOptions, WriteStream};
+use crate::write_stream::{WriteOptions, WriteStats, WriteStream};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -110,7 +110,19 @@ pub fn checkpoint(
     pool: &Pool,
     backend: &mut Backend,
     options: CheckpointOptions,
+    pace: impl FnMut(f64),
+) -> Result<CheckpointReport, CheckpointError> {
+    let mut written = WriteStats::default();
+    checkpoint_with(pool, backend, options, pace, &mut written)
+}
+
+/// The same; what it has written is told also if it fails.
+pub(crate) fn checkpoint_with(
+    pool: &Pool,
+    backend: &mut Backend,
+    options: CheckpointOptions,
     mut pace: impl FnMut(f64),
+    written: &mut WriteStats,
 ) -> Result<CheckpointReport, CheckpointError> {
     let shared = Arc::clone(&pool.shared);
     let _turn = Turn::take(&shared, backend)?;
@@ -140,11 +152,14 @@ pub fn checkpoint(
                 None => continue,
             },
         };
-        stream.write(backend, &relation, tag.block(), buffer)?;
+        let gathered = stream.write(backend, &relation, tag.block(), buffer);
+        gathered.inspect_err(|_| *written = stream.stats())?;
         last = Some((tag, relation));
         pace((done + 1) as f64 / total as f64);
     }
-    let written = stream.finish(backend)?;
+    let finished = stream.finish(backend);
+    *written = stream.stats();
+    let written = finished?;
     let written_at = clock::now();
     let synced = sync_all(backend, storages.values())?;
     // Somebody else's sync of the same segments may have been told what ours was not.

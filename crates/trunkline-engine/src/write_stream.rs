@@ -109,6 +109,8 @@ pub struct WriteStream {
     later: VecDeque<(Relation, BlockNo, u32)>,
     behind: Behind,
     counts: WriteCounts,
+    /// Ranges that the counts know of.
+    told: u64,
     /// Writes that are still to be issued until the stream has its room to itself again.
     yields: u32,
     /// Memory of rows that were submitted.
@@ -157,6 +159,7 @@ impl WriteStream {
             copies: None,
             later: VecDeque::new(),
             counts: WriteCounts::new(backend),
+            told: 0,
             behind: Behind::new(options.flush_after, options.class),
             yields: 0,
             spare: Vec::new(),
@@ -225,6 +228,8 @@ impl WriteStream {
             }
         }
         self.behind.finish(&mut backend.session)?;
+        let begun = self.behind.begun();
+        self.counts.told(begun - std::mem::replace(&mut self.told, begun));
         self.counts.show();
         self.failure.take().map_or(Ok(self.stats()), Err)
     }

@@ -6,10 +6,11 @@
 //! next one, since the running one may have passed by what the asker has changed.
 
 use super::{
-    Cause, CheckpointError, CheckpointEvent, CheckpointOptions, CheckpointReport, checkpoint,
+    Cause, CheckpointError, CheckpointEvent, CheckpointOptions, CheckpointReport, checkpoint_with,
 };
 use crate::pool::{BackendType, Pool};
 use crate::settings::Settings;
+use crate::write_stream::WriteStats;
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -89,7 +90,7 @@ pub struct CheckpointerCounts {
     pub write_time: Duration,
     /// Time spent syncing.
     pub sync_time: Duration,
-    /// Pages written.
+    /// Pages written, also by checkpoints that failed.
     pub buffers_written: u64,
 }
 
@@ -267,11 +268,13 @@ impl State {
         tell(CheckpointEvent::Starting(cause));
         let begun = clock::now();
         let options = CheckpointOptions { cause, ..self.settings.options };
-        let ended = checkpoint(pool, backend, options, |done| {
+        let mut written = WriteStats::default();
+        let pace = |done| {
             if cause == Cause::Timed {
                 self.nap(begun, done, asked);
             }
-        });
+        };
+        let ended = checkpoint_with(pool, backend, options, pace, &mut written);
         tell(match &ended {
             Ok(report) => CheckpointEvent::Complete(report),
             Err(error) => CheckpointEvent::Failed(error),
@@ -282,8 +285,9 @@ impl State {
             inner.counts.num_done += 1;
             inner.counts.write_time += report.write_time;
             inner.counts.sync_time += report.sync_time;
-            inner.counts.buffers_written += report.buffers;
         }
+        // As PostgreSQL counts: page by page, whatever becomes of the checkpoint.
+        inner.counts.buffers_written += written.blocks;
         inner.counts.num_failed += u64::from(!good);
         inner.served = asked;
         inner.last = Some(ended.map_err(Arc::new));

@@ -93,3 +93,47 @@ fn a_log_that_fails_keeps_the_pages_back() {
         assert!(pool.rows().iter().all(|row| !row.dirty && row.pins == 0));
     });
 }
+
+/// A log that says that all is well, whatever it was asked for.
+#[derive(Default)]
+struct Careless(PositionLog);
+
+impl Log for Careless {
+    fn durable(&self) -> Lsn {
+        self.0.durable()
+    }
+
+    fn flush(&self, _lsn: Lsn) -> Result<(), LogError> {
+        Ok(())
+    }
+}
+
+/// A page that names a position beyond the log's end is damaged: an error, for a checkpoint and for who
+/// makes room, and no endless loop.
+#[test]
+fn a_log_that_ends_early() {
+    check(Setup { handles: 64, seeds: 2, ..Setup::default() }, |rig| {
+        let log = Arc::new(Careless::default());
+        let pool = Pool::with_log(&rig.aio, 16, Arc::clone(&log) as _).expect("a pool");
+        let mut backend = pool.backend(BackendType::Client).expect("a session");
+        let relation = rig.relation(0);
+        for block in 0..16 {
+            let pin = backend.read(&relation, block).expect("reads");
+            let mut bytes = backend.write_lock(pin.page()).expect("locks");
+            bytes.mark_dirty();
+            bytes.copy_from_slice(&page(0, block, 1, 10));
+        }
+        let options = CheckpointOptions::default();
+        let error = checkpoint(&pool, &mut backend, options, |_| {}).expect_err("no log");
+        assert!(error.to_string().contains("the log ends before that"), "{error}");
+        let error = backend.read(&relation, 20).map(drop).expect_err("no buffer");
+        assert!(error.to_string().contains("the log ends before that"), "{error}");
+        assert!(pool.rows().iter().all(|row| row.dirty && row.pins == 0));
+        rig.watch.look_away();
+        log.0.append(10);
+        log.0.flush(Lsn(10)).expect("durable now");
+        checkpoint(&pool, &mut backend, options, |_| {}).expect("a checkpoint");
+        rig.watch.look_at(&rig.files);
+        assert!((0..16).all(|block| rig.is_on_disk(block, 1)));
+    });
+}

@@ -122,3 +122,31 @@ fn a_buffer_comes_free_while_there_is_no_handle() {
         checkpoint.join();
     });
 }
+
+/// Who writes is counted, for the relation that he has written of; and the system is told to write back
+/// what a session has written to make room.
+#[test]
+fn writes_are_counted_by_who_made_them() {
+    let setup = Setup { buffers: 64, blocks: 256, seeds: 2, ..Setup::default() };
+    check(setup, |rig| {
+        rig.create(1, 64);
+        let mut backend = rig.backend();
+        backend.set_flush_after(4);
+        (0..64).for_each(|block| rig.change_in(&mut backend, 1, block, 1));
+        (0..256).for_each(|block| rig.change(&mut backend, block, 1));
+        rig.wait_until("no write under way", || rig.aio.handles_in_use() == 0);
+        drop(backend);
+        let before = rig.checkpoint(&mut rig.backend()).expect("a checkpoint").buffers;
+        let mut written = [0; 2];
+        let mut told = 0;
+        for (key, tally) in rig.pool.counts() {
+            assert_eq!(tally.writes > 0, tally.written_blocks > 0, "{key:?}");
+            let number = key.relation.relfilenode - rig.relation(0).locator().relfilenode;
+            written[number as usize] += tally.written_blocks;
+            told += tally.writebacks;
+        }
+        assert_eq!(written, [256, 64], "{before} by the checkpoint");
+        // A simulated file has no cache of the system's.
+        assert!(rig.is_simulated() || told >= 8, "{told}");
+    });
+}
