@@ -77,6 +77,51 @@ fn what_only_the_contents_show() {
     assert_eq!(report["contents"]["findings"][0]["kind"], "heap_and_index");
 }
 
+/// One row of `pg_class` makes no sense. Its table is gone, the others are not.
+#[test]
+fn a_damaged_row_of_a_catalog() {
+    let Some(fixture) = fixtures().pop() else { return };
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let data = home.path().join("data");
+    let mut copy = Command::new("cp");
+    copy.arg("-R").arg("--preserve=mode").arg(fixture.join("data")).arg(&data);
+    assert!(copy.status().expect("runs").success());
+    let whole = good(&data, &["copy", "-d", "bench", "public.pgbench_tellers"]);
+    let tables = json(&good(&data, &["tables", "-d", "bench", "--all", "--json"]));
+    let tables = tables["relations"].as_array().expect("relations").clone();
+    let table = tables.iter().find(|table| table["name"] == "pg_class").expect("a table");
+    let file = data.join(table["file"].as_str().expect("a file"));
+    let mut bytes = std::fs::read(&file).expect("read");
+    let pages: &mut [[u8; 8192]] = bytes.as_chunks_mut().0;
+    for (block, page) in (0_u32..).zip(pages) {
+        let name = b"pgbench_branches\0";
+        let found: Vec<usize> =
+            (24..8192 - 150).filter(|&at| page[at..].starts_with(name)).collect();
+        for at in found {
+            // Behind the name of 64 bytes, persistence and kind.
+            let kind = (at + 64..at + 150).find(|&at| page[at..].starts_with(b"pr"));
+            page[kind.expect("persistence and kind") + 1] = b'?';
+        }
+        let checksum = page_checksum(page, block);
+        page[8..10].copy_from_slice(&checksum.to_le_bytes());
+    }
+    std::fs::write(&file, &bytes).expect("written");
+    let args = ["copy", "-d", "bench", "public.pgbench_tellers", "--keep-going"];
+    let (code, out, err) = on(&data, &args[..4]);
+    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    assert!(err.contains(", line pointer ") && err.contains("hint: --keep-going leaves"), "{err}");
+    let (code, out, err) = on(&data, &args);
+    assert_eq!((code, out), (1, whole), "{err}");
+    let place = format!("warning: catalog of bench: \"{}\": block ", file.display());
+    assert!(err.contains(&place) && err.contains("relkind"), "{err}");
+    let (code, out, err) = on(&data, &["tables", "-d", "bench"]);
+    assert!(out.contains("pgbench_tellers") && !out.contains("pgbench_branches "), "{out}");
+    assert!(code == 1 && err.contains(&place), "{code} {err}");
+    let (code, out, err) = on(&data, &["verify", "--deep", "-d", "bench"]);
+    assert!(code == 1 && out.contains("line pointer ") && out.contains("relkind"), "{out}{err}");
+    assert!(out.contains("Visible rows:                    2"), "the others: {out}");
+}
+
 #[test]
 fn inspected_by_name() {
     for fixture in fixtures() {
