@@ -15,6 +15,7 @@ mod server;
 mod values;
 
 mod catalogs;
+mod copies;
 mod differential;
 mod names;
 mod starts;

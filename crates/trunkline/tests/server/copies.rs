@@ -1,0 +1,101 @@
+//! `copy` where a session and its database have a say: settings of the database, generated columns,
+//! encodings, views without rows, and rows whose long values a vacuum took.
+
+use std::process::{Command, Output};
+
+use crate::server::{Server, Stopped, servers};
+
+const OBJECTS: &str = "
+create table gen (a int, b int generated always as (a * 2) stored, c text);
+insert into gen values (1, default, 'x');
+create table times (t timestamptz, b bytea, i interval, f float8);
+insert into times values ('2020-01-01 00:00:00+00', '\\x00ff', '1 day', 0.1);
+create materialized view unfilled as select 1 as one with no data;
+create table long (id int, v text);
+alter table long alter v set storage external;
+insert into long select i, repeat(md5(i::text), 200) from generate_series(1, 3) i;
+delete from long where id = 2;
+create table comma (id int, \"a,b\" int);
+insert into comma values (1, 2);
+";
+
+/// The server's text of a table, in a session that asks for nothing.
+fn printed(server: &Server, database: &str, sql: &str) -> Vec<u8> {
+    let mut psql = server.psql(database);
+    let output = psql.env_remove("PGOPTIONS").env_remove("PGTZ").args(["-c", sql]).output();
+    let output = output.expect("runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+fn copy(stopped: &Stopped, database: &str, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+    command.env_remove("PGDATA").current_dir("/").args(["copy", "-d", database, "-D"]);
+    command.arg(stopped.data()).args(args).output().expect("runs")
+}
+
+/// What is said on standard error, and the code.
+fn said(output: &Output) -> (Option<i32>, String) {
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn what_a_session_of_the_database_prints() {
+    for bin in servers() {
+        let server = Server::start(&bin, &[]);
+        server.sql("postgres", "create database d");
+        server.sql("postgres", "create database latin encoding 'LATIN1' template template0");
+        server.script("d", OBJECTS, false);
+        let toast = "select reltoastrelid::regclass from pg_class where relname = 'long'";
+        let toast = String::from_utf8(server.sql("d", toast)).expect("text");
+        server.sql("d", &format!("vacuum {}", toast.trim()));
+        for sql in [
+            "alter role all set extra_float_digits = -10",
+            "alter role all set timezone = 'America/Lima'",
+            "alter database d set timezone = 'Asia/Tokyo'",
+            "alter database d set bytea_output = 'escape'",
+            "alter database d set intervalstyle = 'iso_8601'",
+        ] {
+            server.sql("postgres", sql);
+        }
+        let accents = "set client_encoding = 'UTF8'; create table t (\"cö\" int, \"ß\" text)";
+        server.script("latin", accents, false);
+        let expected = [
+            (&["public.times"][..], printed(&server, "d", "copy times to stdout")),
+            (&["public.gen"], printed(&server, "d", "copy gen to stdout")),
+            (
+                &["public.gen", "--ctid"],
+                printed(&server, "d", "copy (select ctid, * from gen) to stdout"),
+            ),
+        ];
+        let sql = "set client_encoding = 'LATIN1'; copy t to stdout (format csv, header)";
+        let header = printed(&server, "latin", sql);
+        let stopped = server.stop();
+        for (args, expected) in expected {
+            let output = copy(&stopped, "d", args);
+            assert_eq!(said(&output), (Some(0), String::new()), "{args:?}");
+            let text = String::from_utf8_lossy;
+            assert_eq!(text(&output.stdout), text(&expected), "{args:?}");
+        }
+        let output = copy(&stopped, "latin", &["public.t", "--header", "--format", "csv"]);
+        assert_eq!(output.stdout, header);
+        let (code, text) = said(&copy(&stopped, "latin", &["public.t", "--columns", "cö"]));
+        assert!(code == Some(2) && text.contains("which is LATIN1"), "{text}");
+        let (code, text) = said(&copy(&stopped, "d", &["public.unfilled"]));
+        let refused = "materialized view public.unfilled has not been populated";
+        assert!(code == Some(3) && text.contains(refused), "{code:?} {text}");
+        let output = copy(&stopped, "d", &["public.long", "--rows", "all", "--columns", "v,id"]);
+        let (code, text) = said(&output);
+        assert!(code == Some(0) && text.contains("note: 1 values of row versions"), "{text}");
+        let lines = String::from_utf8_lossy(&output.stdout);
+        assert!(lines.contains("\tdead\t\\N\t2\n") && lines.lines().count() == 3, "{lines}");
+        let output = copy(&stopped, "d", &["public.comma", "--columns", "\"a,b\",id"]);
+        assert_eq!(output.stdout, b"2\t1\n");
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("all");
+        let output = copy(&stopped, "d", &["--all", "-o", &path.to_string_lossy()]);
+        let (code, text) = said(&output);
+        assert!(code == Some(0) && text.contains(refused), "{code:?} {text}");
+        assert!(!path.join("public.unfilled.copy").exists());
+    }
+}
