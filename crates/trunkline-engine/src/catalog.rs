@@ -83,7 +83,11 @@ const MAP_BYTES: u64 = 4096;
 
 /// The catalog of a cluster: its databases, and those of them that were opened. Clones are the same.
 #[derive(Debug, Clone)]
-pub struct Catalog(Arc<Cluster>);
+pub struct Catalog {
+    cluster: Arc<Cluster>,
+    /// A database knows its cluster, but not this: neither would ever go.
+    opened: Arc<Mutex<Map<Oid, Arc<Database>>>>,
+}
 
 /// What all databases of a cluster have in common.
 #[derive(Debug)]
@@ -96,7 +100,6 @@ struct Cluster {
     databases: Vec<DatabaseInfo>,
     /// By OID.
     tablespaces: Vec<TablespaceInfo>,
-    opened: Mutex<Map<Oid, Arc<Database>>>,
     on_damage: OnDamage,
     faults: Vec<CatalogError>,
 }
@@ -148,38 +151,38 @@ impl Catalog {
         };
         let databases = reader.databases(&map)?;
         let tablespaces = reader.tablespaces(&map)?;
-        Ok(Self(Arc::new(Cluster {
+        let cluster = Arc::new(Cluster {
             version,
             storage: storage.clone(),
             transactions,
             map,
             databases,
             tablespaces,
-            opened: Mutex::default(),
             on_damage,
             faults: faults.into_found(),
-        })))
+        });
+        Ok(Self { cluster, opened: Arc::default() })
     }
 
     /// What was left out of databases and tablespaces, in the order in which it was met; nothing
     /// unless it was opened with [`OnDamage::Collect`].
     pub fn faults(&self) -> &[CatalogError] {
-        &self.0.faults
+        &self.cluster.faults
     }
 
     /// All databases, by name.
     pub fn databases(&self) -> &[DatabaseInfo] {
-        &self.0.databases
+        &self.cluster.databases
     }
 
     /// All tablespaces, by OID, `pg_default` and `pg_global` included.
     pub fn tablespaces(&self) -> &[TablespaceInfo] {
-        &self.0.tablespaces
+        &self.cluster.tablespaces
     }
 
     /// What became of the cluster's transactions.
     pub fn transactions(&self) -> &Arc<Transactions> {
-        &self.0.transactions
+        &self.cluster.transactions
     }
 
     /// The database with exactly this name, read if it was not.
@@ -191,8 +194,8 @@ impl Catalog {
         backend: &mut Backend,
         name: &[u8],
     ) -> Result<Arc<Database>, CatalogError> {
-        let Some(info) = self.0.databases.iter().find(|info| *info.name == *name) else {
-            let names = self.0.databases.iter().map(|info| &*info.name);
+        let Some(info) = self.cluster.databases.iter().find(|info| *info.name == *name) else {
+            let names = self.cluster.databases.iter().map(|info| &*info.name);
             return Err(CatalogError::NoDatabase {
                 name: String::from_utf8_lossy(name).into_owned(),
                 near: name::nearest(name, names).map(quoted),
@@ -210,7 +213,7 @@ impl Catalog {
         backend: &mut Backend,
         oid: Oid,
     ) -> Result<Option<Arc<Database>>, CatalogError> {
-        let info = self.0.databases.iter().find(|info| info.oid == oid);
+        let info = self.cluster.databases.iter().find(|info| info.oid == oid);
         info.map(|info| self.open_database(backend, info)).transpose()
     }
 
@@ -223,13 +226,13 @@ impl Catalog {
             let name = String::from_utf8_lossy(&info.name).into_owned();
             return Err(CatalogError::InvalidDatabase { name });
         }
-        if let Some(found) = self.0.opened.lock().get(&info.oid) {
+        if let Some(found) = self.opened.lock().get(&info.oid) {
             return Ok(Arc::clone(found));
         }
         // Without the lock, which is not to be held while somebody reads: should two come at once,
         // both read, and what the later one made is dropped.
-        let made = Arc::new(Database::load(self, backend, info)?);
-        Ok(Arc::clone(self.0.opened.lock().entry(info.oid).or_insert(made)))
+        let made = Arc::new(Database::load(&self.cluster, backend, info)?);
+        Ok(Arc::clone(self.opened.lock().entry(info.oid).or_insert(made)))
     }
 }
 

@@ -200,7 +200,7 @@ pub fn copy(
     let copy = Arc::new(Copy {
         pool: pool.clone(),
         database: Arc::clone(database),
-        transactions: Arc::clone(database.catalog().transactions()),
+        transactions: Arc::clone(database.transactions()),
         tasks,
         next: AtomicUsize::new(0),
         outputs,

@@ -13,30 +13,26 @@
 //! says otherwise. A row that cannot be read ends the copy with its place; with `--keep-going` it is
 //! left out and named at the end.
 
+mod columns;
 mod config;
 mod files;
+mod report;
 mod text;
 mod zone;
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use serde::Serialize;
 use trunkline_aio::sync::{Arc, thread};
-use trunkline_engine::catalog::{
-    Catalog, CatalogError, Database, OnDamage, QualifiedName, RelationInfo,
-};
+use trunkline_engine::catalog::{Catalog, CatalogError, Database, OnDamage, QualifiedName};
 use trunkline_engine::copy::{
-    ColumnNames, CopyError, CopyOptions, CopyReport, Extras, Format, Outputs, Plan, PlanError,
-    Task, column_names, copy,
+    CopyError, CopyOptions, Extras, Format, Outputs, Plan, PlanError, Task, copy,
 };
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::heap::RowFilter;
 use trunkline_engine::pool::Backend;
-use trunkline_engine::scan::End;
 use trunkline_engine::settings::Settings;
 use trunkline_format::catalog::RelationKind;
 
@@ -44,12 +40,13 @@ use crate::cli::Global;
 use crate::cluster::{self, DatabaseArgs};
 use crate::exit::{Exit, Failure, message};
 use crate::instance;
-use crate::output::{human_bytes, print, print_json, rate};
-use crate::pooled::{self, JsonStreams};
-use crate::tables::encoding_name;
-use crate::verify::{self, JsonIo};
+use crate::output::{print, print_json};
+use crate::pooled::{self};
+use crate::verify::{self};
 use crate::watch::{self, Watch};
+use columns::{column_name, columns, encoded, names_of};
 use files::{Files, Stdout};
+use report::{Shown, report_findings, report_gone};
 use text::{FormatArg, Sources, TextArgs};
 
 /// Buffers unless somebody asks for more: 32 MiB. Each page is read once, and it takes longer to get
@@ -336,61 +333,6 @@ fn manifest(args: &CopyArgs, dir: &DataDir, database: &Database, sources: &Sourc
     )
 }
 
-/// The names of a list: what is between commas that are not in quotes.
-fn names_of(list: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut quoted = false;
-    list.split(move |&byte| {
-        quoted ^= byte == b'"';
-        byte == b',' && !quoted
-    })
-}
-
-/// A column's name as it was written.
-fn column_name(text: &[u8]) -> Result<Vec<u8>, Failure> {
-    match QualifiedName::parse(text) {
-        Ok(QualifiedName { database: None, schema: None, relation }) => Ok(relation),
-        _ => {
-            let text = String::from_utf8_lossy(text);
-            Err(Failure::usage(format_args!("invalid name of a column: {text}")))
-        }
-    }
-}
-
-/// The columns to copy, those that somebody wants or the usual ones.
-fn columns(
-    args: &CopyArgs,
-    database: &Database,
-    table: &RelationInfo,
-    wanted: &[Vec<u8>],
-) -> Result<ColumnNames, PlanError> {
-    let names = column_names(database, table, wanted)?;
-    if !args.ctid && args.rows == RowsArg::Visible {
-        return Ok(names.of_table());
-    }
-    warn_of_virtual(database, table, &names.left_out);
-    Ok(names)
-}
-
-/// Why `name` was not found, if it may be that it was written in another encoding.
-fn encoded(failure: Failure, name: &[u8], database: &Database) -> Failure {
-    let encoding = encoding_name(database.info().encoding);
-    if name.is_ascii() || ["UTF8", "SQL_ASCII"].contains(&encoding) {
-        return failure;
-    }
-    failure.with_hint(format_args!(
-        "names are taken as bytes in the encoding of the database, which is {encoding}"
-    ))
-}
-
-/// Says what a table has that its files do not.
-fn warn_of_virtual(database: &Database, table: &RelationInfo, left_out: &[Vec<u8>]) {
-    for name in left_out {
-        let (name, table) = (String::from_utf8_lossy(name), database.qualified_name(table));
-        let text = "is virtual: it is not stored, and left out";
-        message("warning", format_args!("column \"{name}\" of relation {table} {text}"));
-    }
-}
-
 /// Why the catalog cannot be read, and the way round it.
 fn damaged(error: CatalogError) -> Failure {
     let is_passed_over = error.is_damage();
@@ -425,102 +367,4 @@ fn failure(error: CopyError, args: &CopyArgs) -> Failure {
             failure.with_hint(KEEP_GOING)
         }
     }
-}
-
-fn report_findings(report: &CopyReport) {
-    for (table, finding) in &report.findings {
-        message("warning", format_args!("{table}: {finding}"));
-    }
-    let omitted = report.findings_total - report.findings.len() as u64;
-    if omitted > 0 {
-        message("warning", format_args!("… and {omitted} more"));
-    }
-}
-
-/// Says how many values are nulls only because they are gone.
-fn report_gone(report: &CopyReport) {
-    if report.values_gone > 0 {
-        let text = "values of row versions that are not live are gone, and printed as nulls";
-        message("note", format_args!("{} {text}", report.values_gone));
-    }
-}
-
-struct Shown<'r> {
-    report: &'r CopyReport,
-    method: &'static str,
-    direct: bool,
-    present: usize,
-}
-
-impl Shown<'_> {
-    fn text(&self) -> String {
-        let report = self.report;
-        let mut text = String::new();
-        let lines = [
-            ("Outputs", report.tasks.to_string()),
-            ("There already", self.present.to_string()),
-            ("Rows", report.rows.to_string()),
-            ("Left out", report.findings_total.to_string()),
-        ];
-        for (name, value) in lines {
-            let _ = writeln!(text, "{:15}{value}", format!("{name}:"));
-        }
-        let seconds = report.elapsed.as_secs_f64();
-        let bytes = report.blocks * 8192;
-        let _ = writeln!(
-            text,
-            "{} of tables to {} of rows in {seconds:.2} s, {}, {} {}",
-            human_bytes(bytes),
-            human_bytes(report.bytes),
-            rate(bytes as f64 / seconds.max(1e-9)),
-            self.method,
-            if self.direct { "direct" } else { "buffered" },
-        );
-        text.push_str(&pooled::stream_lines(&report.streams));
-        text
-    }
-
-    fn json(&self) -> impl Serialize + use<> {
-        let report = self.report;
-        Json {
-            schema: 1,
-            command: "copy",
-            complete: report.end == End::Complete,
-            outputs: report.tasks,
-            present: self.present,
-            rows: report.rows,
-            bytes: report.bytes,
-            blocks: report.blocks,
-            findings: report.findings_total,
-            values_gone: report.values_gone,
-            warnings: report.warnings.len() as u64 + report.warnings_lost,
-            seconds: report.elapsed.as_secs_f64(),
-            io_method: self.method,
-            io_direct: self.direct,
-            streams: JsonStreams::new(&report.streams),
-            toast_streams: JsonStreams::new(&report.toast_streams),
-            io: JsonIo::new(&report.io),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Json {
-    schema: u32,
-    command: &'static str,
-    complete: bool,
-    outputs: usize,
-    present: usize,
-    rows: u64,
-    bytes: u64,
-    blocks: u64,
-    findings: u64,
-    values_gone: u64,
-    warnings: u64,
-    seconds: f64,
-    io_method: &'static str,
-    io_direct: bool,
-    streams: JsonStreams,
-    toast_streams: JsonStreams,
-    io: JsonIo,
 }

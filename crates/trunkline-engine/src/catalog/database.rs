@@ -21,11 +21,12 @@ use super::objects::Objects;
 use super::relation::{
     BTREE_METHOD, ColumnInfo, DatabaseInfo, HEAP_METHOD, RelationInfo, SchemaInfo,
 };
-use super::{Catalog, database_place, read_map};
+use super::{Cluster, database_place, read_map};
 use crate::btree::Index;
 use crate::heap::ToastTable;
 use crate::pool::Backend;
 use crate::storage::{Relation, RelationLocator};
+use crate::transactions::Transactions;
 
 /// The collations that come with servers and sort by bytes: C, POSIX, ucs_basic, pg_c_utf8 and
 /// pg_unicode_fast.
@@ -37,7 +38,7 @@ const DEFAULT_COLLATION: Oid = Oid(100);
 /// See the module.
 #[derive(Debug)]
 pub struct Database {
-    pub(super) catalog: Catalog,
+    pub(super) cluster: Arc<Cluster>,
     pub(super) info: DatabaseInfo,
     /// By OID.
     pub(super) relations: Vec<RelationInfo>,
@@ -70,11 +71,10 @@ pub struct TableFiles {
 impl Database {
     /// Reads the catalogs of a database.
     pub(super) fn load(
-        catalog: &Catalog,
+        cluster: &Arc<Cluster>,
         backend: &mut Backend,
         info: &DatabaseInfo,
     ) -> Result<Self, CatalogError> {
-        let cluster = &catalog.0;
         let place = database_place(info.oid, info.tablespace);
         let map = read_map(&cluster.storage, &place, cluster.version)?;
         let places = Places {
@@ -115,7 +115,7 @@ impl Database {
             indexes: reader.found(find(&PG_INDEX), Reader::indexes)?,
             access_methods: reader.found(find(&PG_AM), Reader::access_methods)?,
             operator_classes: reader.found(find(&PG_OPCLASS), Reader::operator_classes)?,
-            catalog: catalog.clone(),
+            cluster: Arc::clone(cluster),
             info: info.clone(),
             relations,
             by_name: Vec::new(),
@@ -154,7 +154,7 @@ impl Database {
         let rows: Vec<AttributeRow<'_>> =
             columns.unwrap_or_default().iter().map(|column| row_of(table.oid, column)).collect();
         table
-            .layout(self.catalog.0.version)
+            .layout(self.cluster.version)
             .agrees(&rows)
             .map_err(|source| CatalogError::Layout { database: self.display_name(), source })
     }
@@ -170,9 +170,9 @@ impl Database {
         &self.faults
     }
 
-    /// The catalog that it is of.
-    pub fn catalog(&self) -> &Catalog {
-        &self.catalog
+    /// What became of the cluster's transactions.
+    pub fn transactions(&self) -> &Arc<Transactions> {
+        &self.cluster.transactions
     }
 
     /// Its name for messages.
@@ -249,7 +249,7 @@ impl Database {
     /// The main fork of a relation, if it has files.
     pub fn files(&self, relation: &RelationInfo) -> Option<Relation> {
         let locator = relation.locator?;
-        Some(self.catalog.0.storage.relation(locator, Fork::Main))
+        Some(self.cluster.storage.relation(locator, Fork::Main))
     }
 
     /// Nothing if a relation has files that can be read, whatever is in them.

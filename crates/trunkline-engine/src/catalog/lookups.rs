@@ -37,7 +37,7 @@ impl Database {
                 table: table.name,
                 database: self.display_name(),
             })?;
-            let cluster = &self.catalog.0;
+            let cluster = &self.cluster;
             // Damage there concerns whoever prints these types, who is told, and nobody else.
             let mut faults = Faults::new(OnDamage::Fail);
             let mut reader = Reader {
@@ -108,7 +108,7 @@ impl Database {
                 self.schemas.iter().map(|row| object(row.oid, Oid(0), &row.name)).collect()
             }
             ObjectClass::Database => {
-                let rows = self.catalog.databases().iter();
+                let rows = self.cluster.databases.iter();
                 rows.map(|row| object(row.oid, Oid(0), &row.name)).collect()
             }
             _ => return None,

@@ -26,7 +26,7 @@ impl Database {
     /// # Errors
     /// [`CatalogError`]: they cannot be read, or are so long that they are not in their rows.
     pub fn settings(&self, backend: &mut Backend) -> Result<Settings, CatalogError> {
-        let (table, cluster) = (&PG_DB_ROLE_SETTING, &self.catalog.0);
+        let (table, cluster) = (&PG_DB_ROLE_SETTING, &self.cluster);
         self.check_layout(table)?;
         let file = cluster.map.file_of(table.oid);
         let relfilenode = file.ok_or_else(|| CatalogError::NoCatalog {

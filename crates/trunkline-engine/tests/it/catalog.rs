@@ -137,6 +137,21 @@ fn databases_and_tablespaces() {
     }
 }
 
+/// A database knows its cluster, and the catalog its databases: nothing may hold the other for ever,
+/// and with it the pool's memory.
+#[test]
+fn a_catalog_that_is_dropped_is_gone() {
+    if let Some((_, data)) = fixtures().first() {
+        let mut opened = Opened::new(data, MethodKind::Sync, 64, false);
+        let database = opened.database("fixture").expect("opened");
+        let transactions = Arc::downgrade(opened.catalog.transactions());
+        drop(opened);
+        assert!(Arc::ptr_eq(database.transactions(), &transactions.upgrade().expect("in use")));
+        drop(database);
+        assert!(transactions.upgrade().is_none(), "somebody still holds the cluster");
+    }
+}
+
 /// Every relation with files has them where it says, and every file is some relation's.
 #[test]
 fn files_are_there() {
