@@ -17,11 +17,14 @@
 //! that asks will not take one layout for another.
 
 mod access;
+mod columns;
+mod database;
 mod fields;
 mod layout;
+mod listed_tables;
+mod mapped_tables;
 mod relation;
 mod settings;
-mod tables;
 #[cfg(test)]
 mod tests;
 mod typed;
@@ -29,12 +32,12 @@ mod typed;
 pub use access::{
     AccessMethodRow, CollationRow, IndexRow, InheritsRow, OperatorClassRow, SequenceRow,
 };
+pub use columns::NAME_SIZE;
+pub use database::{DatabaseRow, NamespaceRow, RoleRow, TablespaceRow};
 pub use fields::{Fields, RowError};
 pub use layout::{CatalogColumn, CatalogLayout, CatalogTable, Mismatch};
-pub use relation::{
-    AttributeRow, ClassRow, DatabaseRow, Generated, NamespaceRow, Persistence, RelationKind,
-    RoleRow, TablespaceRow,
-};
+pub use listed_tables::*;
+pub use mapped_tables::*;
+pub use relation::{AttributeRow, ClassRow, Generated, Persistence, RelationKind};
 pub use settings::{RoleSettingRow, settings_of};
-pub use tables::*;
 pub use typed::{EnumRow, NamedRow, RangeRow, TypeRow};

@@ -3,8 +3,8 @@
 //! A row's reader asks for columns in the order in which the catalog has them; the search for a name
 //! goes on where the last one ended, so that a whole row costs one pass over the names.
 
+use super::columns::NAME_SIZE;
 use super::layout::{CatalogLayout, CatalogTable};
-use super::tables::NAME_SIZE;
 use crate::align::Align;
 use crate::bytes::{array, i64_at, u32_at};
 use crate::heap_tuple::HeapTuple;

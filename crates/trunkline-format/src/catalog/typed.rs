@@ -3,7 +3,8 @@
 //! And the beginning that rows of many catalogs share: a number, a name, a schema.
 
 use super::fields::{Fields, RowError};
-use super::tables::{PG_OPERATOR, PG_PROC};
+use super::listed_tables::PG_OPERATOR;
+use super::mapped_tables::PG_PROC;
 use crate::align::Align;
 use crate::ids::Oid;
 
