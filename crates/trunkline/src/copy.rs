@@ -45,7 +45,7 @@ use crate::pooled::{self};
 use crate::verify::{self};
 use crate::watch::{self, Watch};
 use columns::{column_name, columns, encoded, names_of};
-use files::{Files, Stdout};
+use files::{Directory, DirectoryError, Files, Stdout};
 use report::{Shown, report_findings, report_gone};
 use text::{FormatArg, Sources, TextArgs};
 
@@ -131,6 +131,8 @@ struct Chosen {
     /// Tables that are there already.
     present: usize,
     exit: Exit,
+    /// Of the directory that the outputs are in, to the end.
+    lock: Option<Directory>,
 }
 
 /// Runs the command.
@@ -170,7 +172,7 @@ pub(crate) fn run(
     let text = sources.settings(major, &plans)?;
     let options = options(args, settings, text);
     let watch = Arc::new(Watch::new(interrupt, global));
-    let Chosen { tasks, outputs, present, exit } = chosen;
+    let Chosen { tasks, outputs, present, exit, lock: _lock } = chosen;
     let observer = Arc::clone(&watch) as _;
     let outcome = copy(&pool, &database, tasks, outputs, options, observer);
     watch.clear();
@@ -262,7 +264,7 @@ fn choose(
         Some(path) => Arc::new(Files(vec![path.clone()])),
         None => Arc::new(Stdout),
     };
-    Ok(Chosen { tasks: vec![Task { plans }], outputs, present: 0, exit: Exit::Good })
+    Ok(Chosen { tasks: vec![Task { plans }], outputs, present: 0, exit: Exit::Good, lock: None })
 }
 
 /// Every table that has rows, each by itself, but for those whose files are there.
@@ -278,11 +280,20 @@ fn choose_all(
         Failure::cannot_run(format_args!("\"{}\": {error}", path.display()))
     };
     let contents = manifest(args, dir, database, sources);
-    if !files::directory(directory, &contents).map_err(|error| failed(directory, error))? {
-        let text = format!("\"{}\" has copies of something else", directory.display());
-        let hint = "another cluster, database or other options: use another directory";
-        return Err(Failure::usage(text).with_hint(hint));
-    }
+    let lock = Directory::open(directory, &contents).map_err(|error| {
+        let shown = directory.display();
+        match error {
+            DirectoryError::Io(error) => failed(directory, error),
+            DirectoryError::Busy => {
+                Failure::cannot_run(format_args!("another copy is writing to \"{shown}\""))
+                    .with_hint("wait until it has ended, or use another directory")
+            }
+            DirectoryError::Other => {
+                Failure::usage(format!("\"{shown}\" has copies of something else"))
+                    .with_hint("another cluster, database or other options: use another directory")
+            }
+        }
+    })?;
     let extension = match args.format {
         FormatArg::Text => "copy",
         FormatArg::Csv => "csv",
@@ -316,7 +327,7 @@ fn choose_all(
             }
         }
     }
-    Ok(Chosen { tasks, outputs: Arc::new(Files(paths)), present, exit })
+    Ok(Chosen { tasks, outputs: Arc::new(Files(paths)), present, exit, lock: Some(lock) })
 }
 
 /// What a directory has copies of. The cluster may have run in between: its checkpoint tells.

@@ -4,8 +4,8 @@
 //! be left out it stays `NAME.incomplete`. So a second run knows what is there already.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -155,22 +155,60 @@ pub(super) fn file_name(schema: &[u8], table: &[u8], oid: Oid, extension: &str) 
     OsString::from_vec(name)
 }
 
-/// Makes a directory for copies, or finds that it is one with copies of the same.
+/// A directory of copies that nobody else writes to while this is there.
 ///
-/// # Errors
-/// `Ok(false)` if it has copies of something else; the system's error if it cannot be made.
-pub(super) fn directory(path: &Path, contents: &str) -> io::Result<bool> {
-    fs::create_dir_all(path)?;
-    let manifest = path.join(MANIFEST);
-    match fs::read(&manifest) {
-        Ok(found) => return Ok(found == contents.as_bytes()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+/// The lock is the system's, on the open manifest: it goes with the process, however that ends.
+pub(super) struct Directory {
+    _manifest: File,
+}
+
+/// Why a directory cannot take copies.
+#[derive(Debug)]
+pub(super) enum DirectoryError {
+    /// It has copies of something else.
+    Other,
+    /// Another process is writing to it.
+    Busy,
+    /// The system says no.
+    Io(io::Error),
+}
+
+impl Directory {
+    /// Makes a directory for copies of what `contents` names, or finds that it is one, and locks it.
+    ///
+    /// # Errors
+    /// [`DirectoryError`]; then nothing in it has changed.
+    pub(super) fn open(path: &Path, contents: &str) -> Result<Self, DirectoryError> {
+        fs::create_dir_all(path)?;
+        let mut options = File::options();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let mut manifest = options.open(path.join(MANIFEST))?;
+        match manifest.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(DirectoryError::Busy),
+            // A file system without locks is no reason to have no copies.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        }
+        let mut found = Vec::new();
+        manifest.read_to_end(&mut found)?;
+        if found != contents.as_bytes() {
+            // A part of it: whoever wrote it did not come to its end, and not to a copy.
+            if !contents.as_bytes().starts_with(&found) {
+                return Err(DirectoryError::Other);
+            }
+            manifest.rewind()?;
+            manifest.write_all(contents.as_bytes())?;
+            manifest.sync_data()?;
+        }
+        Ok(Self { _manifest: manifest })
     }
-    let partial = with_suffix(&manifest, ".partial");
-    fs::write(&partial, contents)?;
-    fs::rename(&partial, &manifest)?;
-    Ok(true)
+}
+
+impl From<io::Error> for DirectoryError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
 }
 
 /// Whether `path`, which may not exist yet, is inside of `directory`.
@@ -269,9 +307,30 @@ mod tests {
         output.finish(true).expect("finished");
         assert_eq!(names(), ["t.copy"]);
         assert_eq!(fs::read(&path).expect("read"), b"2\n");
-        assert!(directory(home.path(), "a").expect("made"));
-        assert!(directory(home.path(), "a").expect("found"));
-        assert!(!directory(home.path(), "b").expect("found"));
+    }
+
+    #[test]
+    fn a_directory_is_for_one_and_for_the_same() {
+        let home = tempfile::tempdir().expect("a directory");
+        let open = |contents: &str| Directory::open(home.path(), contents);
+        let manifest = home.path().join(MANIFEST);
+        let first = open("ab").expect("made");
+        assert!(matches!(open("ab"), Err(DirectoryError::Busy)));
+        assert!(matches!(open("b"), Err(DirectoryError::Busy)));
+        drop(first);
+        drop(open("ab").expect("found"));
+        assert!(matches!(open("b"), Err(DirectoryError::Other)));
+        assert!(matches!(open("a"), Err(DirectoryError::Other)));
+        // Written by halves.
+        fs::write(&manifest, "a").expect("written");
+        drop(open("ab").expect("found"));
+        assert_eq!(fs::read(&manifest).expect("read"), b"ab");
+        assert!(matches!(Directory::open(&manifest, "ab"), Err(DirectoryError::Io(_))));
+    }
+
+    #[test]
+    fn what_is_inside_of_a_directory() {
+        let home = tempfile::tempdir().expect("a directory");
         assert!(is_inside(&home.path().join("x/y"), home.path()));
         assert!(!is_inside(home.path(), &home.path().join("x")));
     }
