@@ -73,17 +73,14 @@ impl Run<'_> {
     fn fixtures(&mut self) -> Result<Fixtures, Failure> {
         let made = fixtures::make(self.checkout)?;
         println!("{made}");
-        if !made.unreachable.is_empty() {
-            self.notes.push(format!("SKIPPED fixtures: {}", made.unreachable.join("; ")));
-        }
-        if made.missing.is_empty() {
+        let absent = [&made.missing[..], &made.unreachable].concat().join("; ");
+        if absent.is_empty() {
             return Ok(made);
         }
-        let missing = made.missing.join("; ");
         if std::env::var_os("CI").is_some_and(|value| value == "true") {
-            return Err(Failure::new(format!("CI=true allows no missing fixture: {missing}")));
+            return Err(Failure::new(format!("CI=true allows no missing fixture: {absent}")));
         }
-        self.notes.push(format!("SKIPPED fixtures: {missing}"));
+        self.notes.push(format!("SKIPPED fixtures: {absent}"));
         Ok(made)
     }
 

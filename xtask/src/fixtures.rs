@@ -3,7 +3,8 @@
 //!
 //! 18 and 19 come as archives; 15 is made here where Debian's server is installed, 16 and 17 with servers from npm's
 //! registry where that can be reached. All end up in `fixtures/` under the target directory, once: a stamp beside each
-//! folder names its source by size and time. A folder appears by rename, so a test never sees half of one.
+//! folder names its source by size and time. A folder appears by rename, so a test never sees half of one. The servers
+//! stay in `fixtures/servers/`, where tests find them that make clusters of their own.
 
 mod registry;
 
@@ -22,6 +23,8 @@ const ARCHIVES: [&str; 2] = ["pg18", "pg19"];
 const SERVER: &str = "/usr/lib/postgresql/15/bin";
 /// Clusters that are made with servers from a registry, and the versions of those.
 const FROM_REGISTRY: [(&str, &str); 2] = [("pg16", "16.14.0-beta.17"), ("pg17", "17.10.0-beta.17")];
+/// A server that makes no cluster here, since there is an archive of its version: it is for tests.
+const ONLY_STARTED: &str = "18.4.0-beta.17";
 
 /// What there is after a run.
 #[derive(Debug, Default)]
@@ -88,6 +91,9 @@ pub(crate) fn make(checkout: &Checkout) -> Result<Fixtures, Failure> {
             Ok(()) => made.ready.push(name),
             Err(why) => made.unreachable.push(format!("{name}: {why}")),
         }
+    }
+    if let Err(why) = registry::server(&made.dir, ONLY_STARTED) {
+        made.unreachable.push(format!("server {ONLY_STARTED}: {why}"));
     }
     Ok(made)
 }

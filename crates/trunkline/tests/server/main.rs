@@ -6,8 +6,9 @@
 //! ```
 //!
 //! These tests want an installed PostgreSQL, and another user to run it as if this is root. Without,
-//! they say `skipped:` and why. `TRUNKLINE_SERVERS` may name directories with `initdb`, `pg_ctl` and
-//! `postgres`, with colons between them; else it is Debian's 15.
+//! they say `skipped:` and why, or fail if `CI=true`. They run on Debian's 15 and on those that
+//! `cargo xtask fixtures` fetches (16, 17, 18), or on those that `TRUNKLINE_SERVERS` names: directories
+//! with `initdb`, `pg_ctl` and `postgres`, with colons between them.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
 mod history;

@@ -1,8 +1,10 @@
 //! A server of a test's own: made, started, asked, stopped.
 //!
 //! It runs on a socket in a temporary directory and refuses to run as root, so root lends the
-//! directory to another user. Nothing here waits by the clock: `pg_ctl -w` waits for the server.
+//! directory to another user, and the server's programs too where that user may not go. Nothing here
+//! waits by the clock: `pg_ctl -w` waits for the server.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
@@ -14,6 +16,9 @@ use trunkline_aio::sync::env;
 
 /// Where Debian puts its server, and its psql.
 const DEBIAN: &str = "/usr/lib/postgresql/15/bin";
+
+/// Servers of every CI machine: Debian's, and those that `cargo xtask fixtures` fetches.
+const MAJORS: [u32; 4] = [15, 16, 17, 18];
 
 /// The name that tests are superuser by.
 const SUPERUSER: &str = "postgres";
@@ -37,20 +42,55 @@ const SETTINGS: &[(&str, &str)] = &[
 /// What every client asks for, so that answers do not depend on the machine.
 const CLIENT: &str = "-c extra_float_digits=1 -c datestyle=ISO,MDY -c intervalstyle=postgres";
 
-/// The servers to test with; if there is none, says so.
+/// The servers to test with, by the directories of their programs. For each that is not there it says
+/// so, and on a CI machine the test fails.
 pub(crate) fn servers() -> Vec<PathBuf> {
-    let named = env::var("TRUNKLINE_SERVERS");
-    let named =
-        named.map_or(vec![PathBuf::from(DEBIAN)], |value| std::env::split_paths(&value).collect());
-    let found: Vec<PathBuf> =
-        named.iter().filter(|bin| bin.join("postgres").is_file()).cloned().collect();
-    if found.is_empty() {
-        println!("skipped: no server in {named:?}");
-    } else if user().is_none() {
-        println!("skipped: root, and no user to run a server as");
+    if user().is_none() {
+        missing("root, and no user to run a server as");
         return Vec::new();
     }
+    let Some(named) = env::var("TRUNKLINE_SERVERS") else { return installed() };
+    let (found, absent): (Vec<_>, Vec<_>) =
+        std::env::split_paths(&named).partition(|bin| bin.join("postgres").is_file());
+    for bin in absent {
+        missing(&format!("no server in {}", bin.display()));
+    }
     found
+}
+
+/// Debian's server, and the newest of each major version among the fixtures.
+fn installed() -> Vec<PathBuf> {
+    let mut found = BTreeMap::new();
+    if let Some(fixtures) = env::var("TRUNKLINE_FIXTURE_DIR") {
+        let entries = fs::read_dir(Path::new(&fixtures).join("servers"));
+        let mut versions: Vec<(Vec<u32>, PathBuf)> = (entries.into_iter().flatten().flatten())
+            .map(|entry| (numbers(&entry.file_name().to_string_lossy()), entry.path().join("bin")))
+            .collect();
+        versions.sort();
+        found.extend(versions.into_iter().filter_map(|(version, bin)| {
+            let major = *version.first()?;
+            bin.join("postgres").is_file().then_some((major, bin))
+        }));
+    }
+    if Path::new(DEBIAN).join("postgres").is_file() {
+        found.insert(MAJORS[0], PathBuf::from(DEBIAN));
+    }
+    for major in MAJORS.iter().filter(|major| !found.contains_key(*major)) {
+        missing(&format!("no server of PostgreSQL {major}"));
+    }
+    found.into_values().collect()
+}
+
+/// `16.14.0-beta.17` as the numbers before the hyphen; those that are none are left out.
+fn numbers(version: &str) -> Vec<u32> {
+    let numbers = version.split('-').next().unwrap_or_default().split('.');
+    numbers.filter_map(|number| number.parse().ok()).collect()
+}
+
+/// Says why something is not tested; a CI machine has everything.
+fn missing(why: &str) {
+    assert!(env::var("CI").is_none_or(|value| value != "true"), "CI=true, and {why}");
+    println!("skipped: {why}");
 }
 
 /// Who runs the server: nobody else if this is not root. `None`: root, and there is no other user.
@@ -65,6 +105,33 @@ fn user() -> Option<Option<(u32, u32)>> {
         Some((ids.next()??, ids.next()??))
     };
     ["postgres", "nobody"].into_iter().find_map(find).map(Some)
+}
+
+/// A command whose process is another user's, if there is one.
+fn as_user(program: &Path, user: Option<(u32, u32)>) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).env("LC_ALL", "C").current_dir("/");
+    if let Some((uid, gid)) = user {
+        command.uid(uid).gid(gid);
+    }
+    command
+}
+
+/// The directory of the programs, or of a copy in `home` if the user may not run those.
+fn lend(bin: &Path, home: &Path, user: Option<(u32, u32)>) -> PathBuf {
+    let version = as_user(&bin.join("postgres"), user).arg("--version").output();
+    if version.is_ok_and(|output| output.status.success()) {
+        return bin.to_owned();
+    }
+    let (Some(whole), Some(name)) = (bin.parent(), bin.file_name()) else { return bin.to_owned() };
+    let copy = home.join("server");
+    // Links are quicker, but must be on the same file system.
+    let linked = Command::new("cp").arg("-al").arg(whole).arg(&copy).output().expect("runs");
+    if !linked.status.success() {
+        let _ = fs::remove_dir_all(&copy);
+        succeed(Command::new("cp").arg("-a").arg(whole).arg(&copy));
+    }
+    copy.join(name)
 }
 
 /// A running server. Dropped without [`Server::stop`], it is stopped at once.
@@ -97,7 +164,7 @@ impl Server {
         if let Some((uid, gid)) = user {
             chown(home.path(), Some(uid), Some(gid)).expect("given away");
         }
-        let bin = bin.to_owned();
+        let bin = lend(bin, home.path(), user);
         let mut server = Server { home: Some(home), bin, user, running: false };
         let mut initdb = server.command("initdb");
         initdb.args(["-k", "-N", "-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--no-locale"]);
@@ -205,12 +272,7 @@ impl Server {
 
     /// One of the server's programs, as the user that runs it.
     fn command(&self, name: &str) -> Command {
-        let mut command = Command::new(self.bin.join(name));
-        command.stdin(Stdio::null()).env("LC_ALL", "C").current_dir("/");
-        if let Some((uid, gid)) = self.user {
-            command.uid(uid).gid(gid);
-        }
-        command
+        as_user(&self.bin.join(name), self.user)
     }
 }
 
