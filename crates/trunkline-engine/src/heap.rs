@@ -46,6 +46,7 @@ mod toast_batch;
 mod toast_error;
 
 use trunkline_aio::sync::Arc;
+use trunkline_format::HeapTuple;
 
 use crate::pool::{Backend, Strategy};
 use crate::read_stream::{BlockRange, BlockSource, ReadStream, StreamOptions, StreamStats};
@@ -59,6 +60,15 @@ pub use page_copies::PageCopies;
 pub use toast::{CHUNK_BYTES, ToastReader, ToastTable};
 pub use toast_batch::ToastBatch;
 pub use toast_error::{ToastError, ToastProblem};
+
+/// In `t_infomask`: a value of the tuple is in TOAST.
+const HAS_EXTERNAL: u16 = 0x0004;
+
+/// Whether a value of the tuple is in TOAST.
+#[inline]
+pub fn has_external(tuple: &HeapTuple<'_>) -> bool {
+    tuple.infomask() & HAS_EXTERNAL != 0
+}
 
 /// Which row versions a scan hands out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

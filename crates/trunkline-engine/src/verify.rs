@@ -7,7 +7,8 @@
 //!
 //! Pages can be sound and not fit together, which only who knows the catalog can see:
 //! [`verify_contents`] reads tables and indexes through a pool. Values are held against their types,
-//! rows against the indexes, long values against their chunks, the visibility map against the rows.
+//! rows against the indexes, keys of unique ones against each other, long values against their chunks
+//! and chunks against the rows, the visibility map against the rows.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -29,18 +30,25 @@ mod content_report;
 mod contents;
 mod entries;
 mod findings;
+mod judge;
 mod map;
+mod orphans;
 mod pages;
 mod problem;
 mod report;
+mod row;
 mod scope;
+mod sink;
 mod structure;
 mod table;
 mod target;
+mod unique;
+mod value_ids;
 
 pub use content_report::{ContentError, ContentReport, Skipped};
 pub use contents::{Checks, ContentOptions, Only, verify_contents};
 pub use findings::{Finding, FindingKind};
+pub use orphans::Orphans;
 pub use problem::{ContentProblem, HeaderId, LinkProblem, Nowhere};
 pub use report::VerifyReport;
 pub use scope::Scope;

@@ -47,11 +47,13 @@ pub(crate) struct VerifyArgs {
     #[arg(value_name = "NAME", requires = "dbname")]
     names: Vec<OsString>,
 
-    /// Checks rows too: every value by its type, long values in TOAST, the visibility map.
+    /// Checks rows too: every value by its type, long values in TOAST, the visibility map. Long
+    /// values that no row names are no finding, but a note.
     #[arg(long)]
     rows: bool,
 
-    /// Checks B-tree indexes too: order and links of their pages, and every row against them.
+    /// Checks B-tree indexes too: order and links of their pages, every row against them, and that
+    /// unique ones are.
     #[arg(long)]
     indexes: bool,
 
@@ -118,6 +120,9 @@ pub(crate) fn run(
     }
     for skipped in contents.iter().flat_map(|contents| &contents.skipped) {
         message("note", format_args!("{}: {}", skipped.relation, skipped.reason));
+    }
+    for orphans in contents.iter().flat_map(|contents| &contents.orphans) {
+        contents::note_of(orphans);
     }
     if global.json {
         print_json(&Json::new(&report, contents.as_ref(), root, &aio, settings))?;

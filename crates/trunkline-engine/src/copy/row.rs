@@ -13,16 +13,7 @@ use trunkline_format::varlena::{ToastPointer, Varlena};
 use super::error::ValueProblem;
 use super::escape::Format;
 use super::plan::{Plan, Shown, TextKind};
-use crate::heap::{HeapRow, ToastBatch};
-
-/// In `t_infomask`: a value of the tuple is in TOAST.
-const HAS_EXTERNAL: u16 = 0x0004;
-
-/// Whether a value of the tuple is in TOAST.
-#[inline]
-pub(super) fn has_external(tuple: &HeapTuple<'_>) -> bool {
-    tuple.infomask() & HAS_EXTERNAL != 0
-}
+use crate::heap::{HeapRow, ToastBatch, has_external};
 
 /// What is printed before the columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

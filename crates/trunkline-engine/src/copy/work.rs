@@ -12,11 +12,12 @@ use trunkline_format::segment::segment_of;
 
 use super::error::{CopyError, Finding};
 use super::plan::Plan;
-use super::row::{self, Broken, Lines};
+use super::row::{Broken, Lines};
 use super::{CopyOptions, Output, Outputs, Task};
 use crate::catalog::Database;
 use crate::heap::{
     HeapPage, HeapRow, HeapScan, PageCopies, RowError, ScanOptions, ToastBatch, ToastReader,
+    has_external,
 };
 use crate::pool::{Backend, BackendType, Pool, ReadError, ReadWarning};
 use crate::read_stream::{StreamOptions, StreamStats};
@@ -345,7 +346,7 @@ struct Fetch {
 impl Fetch {
     /// Whether a page's rows are to wait: for values of their own, or for those of rows before them.
     fn wants(&self, page: &HeapPage<'_>) -> bool {
-        !self.copies.is_empty() || page.rows().flatten().any(|row| row::has_external(&row.tuple))
+        !self.copies.is_empty() || page.rows().flatten().any(|row| has_external(&row.tuple))
     }
 }
 

@@ -6,16 +6,18 @@
 use trunkline_format::BlockNo;
 use trunkline_format::btree::{BtreePage, Fault};
 
-use super::contents::Sink;
 use super::entries::{Entries, hash_entry};
 use super::problem::ContentProblem;
+use super::sink::Sink;
 use super::structure::{self, Visitor};
 use super::target::IndexTarget;
+use super::unique::Unique;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 
-/// Walks the leaves of `index` and adds what they have to `entries`. `part`: blocks of the table,
-/// and whether this is the first walk.
+/// Walks the leaves of `index`, an index of `target`, and adds what they have to `entries`. `part`:
+/// blocks of the table, and whether this is the first walk, on which `unique` is given if the index
+/// is.
 ///
 /// # Errors
 /// The session was cancelled.
@@ -25,19 +27,24 @@ pub(super) fn collect(
     options: StreamOptions,
     part: (BlockNo, bool),
     entries: &mut Entries,
+    unique: Option<Unique<'_>>,
     sink: &Sink<'_>,
 ) -> Result<(), ReadError> {
     let (blocks, first) = part;
     let known: Vec<bool> = index.sources.iter().map(Option::is_some).collect();
-    let mut leaves = Leaves { index, entries, sink, known, blocks, first };
+    let mut leaves = Leaves { index, entries, sink, known, blocks, first, unique };
     let whole = structure::check(&index.index, backend, options, !first, &mut leaves)?;
+    let Leaves { unique, .. } = leaves;
     if !whole {
         entries.set_incomplete();
     }
-    Ok(())
+    match unique {
+        Some(unique) if !sink.is_stopping() => unique.finish(backend, options),
+        _ => Ok(()),
+    }
 }
 
-struct Leaves<'l, 's> {
+struct Leaves<'l, 's, 'u> {
     index: &'l IndexTarget,
     entries: &'l mut Entries,
     sink: &'l Sink<'s>,
@@ -45,10 +52,14 @@ struct Leaves<'l, 's> {
     known: Vec<bool>,
     blocks: BlockNo,
     first: bool,
+    unique: Option<Unique<'u>>,
 }
 
-impl Visitor for Leaves<'_, '_> {
+impl Visitor for Leaves<'_, '_, '_> {
     fn leaf(&mut self, block: BlockNo, page: &BtreePage<'_>) -> Result<(), Fault> {
+        if let Some(unique) = &mut self.unique {
+            unique.leaf(page);
+        }
         for entry in page.entries() {
             // One that cannot be taken apart is told by the check of the page.
             let entry = match entry {
@@ -80,10 +91,13 @@ impl Visitor for Leaves<'_, '_> {
         }
     }
 
-    fn go_on(&mut self) -> bool {
+    fn page_done(&mut self, backend: &mut Backend) -> Result<bool, ReadError> {
         if self.first {
             self.sink.count_page();
         }
-        !self.sink.is_stopping()
+        if let Some(unique) = &mut self.unique {
+            unique.page_done(backend)?;
+        }
+        Ok(!self.sink.is_stopping())
     }
 }

@@ -9,6 +9,7 @@ use trunkline_aio::sync::Arc;
 use trunkline_format::BLOCK_SIZE;
 
 use super::findings::Finding;
+use super::orphans::Orphans;
 use crate::catalog::CatalogError;
 use crate::scan::{End, IoSummary, JobError};
 
@@ -42,6 +43,8 @@ pub struct ContentReport {
     pub findings_total: u64,
     /// What was not looked into.
     pub skipped: Vec<Skipped>,
+    /// Long values that no row names: no damage, but room that is lost.
+    pub orphans: Vec<Orphans>,
     /// All of it.
     pub elapsed: Duration,
     /// The I/O.

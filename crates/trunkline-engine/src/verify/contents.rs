@@ -13,22 +13,23 @@ use std::io;
 
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};
-use trunkline_format::segment::segment_of;
-use trunkline_format::{BLOCK_SIZE, BlockNo, Oid};
+use trunkline_format::{BLOCK_SIZE, Oid};
 
 use super::age::NextIds;
 use super::content_report::{ContentError, ContentReport, Skipped};
 use super::findings::{Finding, FindingKind, Findings};
+use super::orphans::Orphans;
 use super::problem::ContentProblem;
+use super::sink::Sink;
 use super::table;
-use super::target::{IndexTarget, Target, full_name};
+use super::target::{Target, full_name};
 use crate::catalog::{Catalog, CatalogError, Database, OnDamage, RelationInfo};
 use crate::datadir::DataDir;
 use crate::pool::{Backend, BackendType, Pool, ReadError};
 use crate::read_stream::StreamOptions;
 use crate::scan::{Body, Job, JobError, Observer, ReadOptions, Visitor};
 use crate::settings::Settings;
-use crate::storage::{Relation, Storage};
+use crate::storage::Storage;
 
 /// Entries of indexes that a worker keeps, of 16 bytes each: 64 MiB.
 const ENTRIES_MAX: usize = 4 << 20;
@@ -36,14 +37,15 @@ const ENTRIES_MAX: usize = 4 << 20;
 /// What is checked of a table, and how it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checks {
-    /// Values against their types, long values, the visibility map.
+    /// Values against their types, long values and whether rows name them, the visibility map.
     pub rows: bool,
-    /// B-trees, and rows against them.
+    /// B-trees, rows against them, and that unique ones are.
     pub indexes: bool,
     /// How a worker reads.
     pub stream: StreamOptions,
     /// Entries of a table's indexes that a worker keeps in memory at a time, 16 bytes each; of a
-    /// table with more the indexes are read several times.
+    /// table with more the indexes are read several times. While a unique index is read whose order
+    /// is not known, as many keys are kept besides as it may have entries.
     pub entries_max: usize,
     /// The server's major version.
     pub(super) major: u32,
@@ -112,6 +114,7 @@ pub fn verify_contents(
         findings: Findings::new(options.findings_listed),
         counts: Counts::default(),
         skipped: Mutex::default(),
+        orphans: Mutex::default(),
         failure: Mutex::default(),
     });
     let conducted = Arc::clone(&work);
@@ -123,6 +126,8 @@ pub fn verify_contents(
     let mut skipped = std::mem::take(&mut *work.skipped.lock());
     skipped
         .sort_by(|one, other| (&one.relation, &one.reason).cmp(&(&other.relation, &other.reason)));
+    let mut orphans = std::mem::take(&mut *work.orphans.lock());
+    orphans.sort_by(|one, other| one.relation.cmp(&other.relation));
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     Ok(ContentReport {
         end: outline.end,
@@ -134,6 +139,7 @@ pub fn verify_contents(
         findings,
         findings_total,
         skipped,
+        orphans,
         elapsed: outline.elapsed,
         io: outline.io,
     })
@@ -145,22 +151,23 @@ struct NoVisitor;
 impl Visitor for NoVisitor {}
 
 #[derive(Debug, Default)]
-struct Counts {
+pub(super) struct Counts {
     tables: AtomicU64,
     indexes: AtomicU64,
-    rows: AtomicU64,
-    entries: AtomicU64,
+    pub(super) rows: AtomicU64,
+    pub(super) entries: AtomicU64,
 }
 
 /// One verification, shared by its workers.
-struct Work {
+pub(super) struct Work {
     pool: Pool,
     dir: DataDir,
     storage: Storage,
     options: ContentOptions,
-    findings: Findings,
-    counts: Counts,
-    skipped: Mutex<Vec<Skipped>>,
+    pub(super) findings: Findings,
+    pub(super) counts: Counts,
+    pub(super) skipped: Mutex<Vec<Skipped>>,
+    pub(super) orphans: Mutex<Vec<Orphans>>,
     failure: Mutex<Option<CatalogError>>,
 }
 
@@ -312,7 +319,7 @@ impl Work {
         backend: &mut Backend,
     ) -> Result<(), ReadError> {
         let Some(relation) = task.database.relation(task.relation) else { return Ok(()) };
-        let sink = Sink { job, work: self };
+        let sink = Sink::new(job, self);
         let target = match Target::of(&task.database, relation) {
             Ok(target) => target,
             Err(CatalogError::NotReadable { reason, .. }) => {
@@ -330,8 +337,7 @@ impl Work {
             }
         };
         for note in &target.notes {
-            let relation = Arc::clone(&target.name);
-            self.skipped.lock().push(Skipped { relation, reason: note.clone() });
+            sink.not_looked_into(&target, note.clone());
         }
         self.counts.tables.fetch_add(1, Ordering::Relaxed);
         if self.options.checks.indexes {
@@ -349,74 +355,4 @@ fn task(database: &Arc<Database>, relation: &RelationInfo) -> Task {
     let indexes = database.indexes_of(relation.oid).iter();
     let all = blocks(relation.oid) + indexes.map(|row| blocks(row.index)).sum::<u64>();
     Task { database: Arc::clone(database), relation: relation.oid, blocks: all }
-}
-
-/// Where a check of one table leaves what it finds.
-pub(super) struct Sink<'w> {
-    job: &'w Job,
-    work: &'w Work,
-}
-
-impl Sink<'_> {
-    /// Something is wrong with a table.
-    pub(super) fn table(
-        &self,
-        target: &Target,
-        block: Option<BlockNo>,
-        item: Option<u16>,
-        problem: ContentProblem,
-    ) {
-        self.add(&target.heap, &target.name, block, item, problem);
-    }
-
-    /// Something is wrong with a block of its visibility map.
-    pub(super) fn map(&self, target: &Target, block: BlockNo, problem: ContentProblem) {
-        self.add(&target.map, &target.name, Some(block), None, problem);
-    }
-
-    /// Something is wrong with an index.
-    pub(super) fn index(
-        &self,
-        index: &IndexTarget,
-        block: BlockNo,
-        item: Option<u16>,
-        problem: ContentProblem,
-    ) {
-        self.add(index.index.relation(), &index.full_name, Some(block), item, problem);
-    }
-
-    fn add(
-        &self,
-        files: &Relation,
-        name: &Arc<str>,
-        block: Option<BlockNo>,
-        item: Option<u16>,
-        problem: ContentProblem,
-    ) {
-        // The text of a page's fault names the line pointer itself.
-        let item = item.filter(|_| !matches!(problem, ContentProblem::IndexPage(_)));
-        let path = files.path(segment_of(block.unwrap_or_default()).0);
-        let (relation, kind) = (Some(Arc::clone(name)), FindingKind::Content(problem));
-        self.work.findings.push(Finding { path, relation, block, item, kind });
-    }
-
-    /// A page is done with.
-    pub(super) fn count_page(&self) {
-        self.job.count(1, 1);
-    }
-
-    /// A visible row was seen.
-    pub(super) fn count_row(&self) {
-        self.work.counts.rows.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Index entries were seen.
-    pub(super) fn count_entries(&self, entries: u64) {
-        self.work.counts.entries.fetch_add(entries, Ordering::Relaxed);
-    }
-
-    /// Whether to stop.
-    pub(super) fn is_stopping(&self) -> bool {
-        self.job.is_stopping()
-    }
 }

@@ -5,8 +5,8 @@
 use trunkline_format::visibility_map::{self, VisibilityBits};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
 
-use super::contents::Sink;
 use super::problem::ContentProblem;
+use super::sink::Sink;
 use super::target::Target;
 use crate::pool::{Backend, ReadError};
 use crate::storage::StorageError;

@@ -109,6 +109,13 @@ pub enum ContentProblem {
         /// The line pointer that the entry should lead to.
         root: u16,
     },
+    /// Two visible rows have the same key in a unique index.
+    NotUnique {
+        /// The index.
+        index: String,
+        /// The other row.
+        other: Tid,
+    },
     /// A visible row's entry has another key.
     OtherKey {
         /// The index.
@@ -226,6 +233,7 @@ impl ContentProblem {
             | Self::EntryTwice { .. }
             | Self::NoEntry { .. }
             | Self::OtherKey { .. } => "heap_and_index",
+            Self::NotUnique { .. } => "not_unique",
         }
     }
 }
@@ -285,6 +293,9 @@ impl fmt::Display for ContentProblem {
                 "row is visible, but the entry of index {index} for line pointer {root} is marked \
                  as dead"
             ),
+            Self::NotUnique { index, other } => {
+                write!(f, "row has the same key in unique index {index} as row {other}")
+            }
             Self::OtherKey { index, root } => write!(
                 f,
                 "row's key is not that of its entry in index {index} for line pointer {root}"

@@ -30,8 +30,11 @@ pub(super) trait Visitor {
     /// Something is wrong.
     fn problem(&mut self, block: BlockNo, item: Option<u16>, problem: ContentProblem);
 
-    /// A page is done; false to stop.
-    fn go_on(&mut self) -> bool;
+    /// A page is done, of whatever level; false to stop.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    fn page_done(&mut self, backend: &mut Backend) -> Result<bool, ReadError>;
 }
 
 /// Checks an index, or only visits its leaves. False: it could not be followed to its end.
@@ -83,7 +86,7 @@ fn check_levels(
             if level == 0 && !page.is_ignored() {
                 visitor.leaf(block, &page).map_err(at)?;
             }
-            if !visitor.go_on() {
+            if !visitor.page_done(backend)? {
                 return Ok(false);
             }
         }

@@ -10,20 +10,21 @@
 use trunkline_format::heap_tuple::{HeapTuple, XMAX_INVALID, XMIN_FROZEN, is_all_visible};
 use trunkline_format::page::{LinePointerFlags, PageHeader, is_new, line_pointers};
 use trunkline_format::transactions::{FIRST_NORMAL_XID, RowState, judge};
-use trunkline_format::tuple::{Column as Stored, Walk};
-use trunkline_format::types::{TextOptions, ValueError, write_text};
-use trunkline_format::varlena::Varlena;
 use trunkline_format::visibility_map::VisibilityBits;
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes, Tid};
 
 use super::age::Ages;
 use super::chains::{Pointed, Roots, pointed_at};
 use super::collect::collect;
-use super::contents::{Checks, Sink};
-use super::entries::{Entries, Found, KeyHash};
+use super::contents::Checks;
+use super::entries::Entries;
+use super::judge::Judge;
 use super::map::VisibilityMap;
+use super::orphans::Named;
 use super::problem::{ContentProblem, Nowhere};
+use super::sink::Sink;
 use super::target::Target;
+use super::unique::Unique;
 use crate::heap::{ToastBatch, ToastReader};
 use crate::pool::{Backend, ReadError, Strategy};
 use crate::read_stream::{BlockRange, ReadStream, StreamOptions};
@@ -73,6 +74,8 @@ pub(super) fn check(
         toast,
         batch: ToastBatch::new(),
         memo: Memo::default(),
+        named: (checks.rows && checks.next.is_some() && target.toast.is_some())
+            .then(Named::default),
         roots: Roots::default(),
         entries: Vec::new(),
         text: Vec::new(),
@@ -90,47 +93,37 @@ pub(super) fn check(
             _ => break,
         }
     }
-    match &mut check.map {
-        Some(map) => map.beyond_end(backend, blocks),
-        None => Ok(()),
+    if let Some(map) = &mut check.map {
+        map.beyond_end(backend, blocks)?;
+    }
+    match (&check.named, &target.toast) {
+        (Some(named), Some(toast)) if !sink.is_stopping() => {
+            named.tell_of_others(target, toast, backend, transactions, checks.stream, sink)
+        }
+        _ => Ok(()),
     }
 }
 
-struct TableCheck<'t> {
-    target: &'t Target,
+/// See the module.
+pub(super) struct TableCheck<'t> {
+    pub(super) target: &'t Target,
     transactions: &'t Arc<Transactions>,
-    checks: Checks,
-    sink: &'t Sink<'t>,
+    pub(super) checks: Checks,
+    pub(super) sink: &'t Sink<'t>,
     ages: Ages,
     blocks: BlockNo,
     /// `None`: nobody asked.
     map: Option<VisibilityMap<'t>>,
-    toast: Option<ToastReader>,
-    batch: ToastBatch,
+    pub(super) toast: Option<ToastReader>,
+    pub(super) batch: ToastBatch,
     memo: Memo,
-    roots: Roots,
+    /// The long values that rows name; `None`: nobody asks for others, or what it would say is not
+    /// to be trusted.
+    named: Option<Named>,
+    pub(super) roots: Roots,
     /// Of each index.
-    entries: Vec<Entries>,
-    text: Vec<u8>,
-}
-
-/// A visible row's column.
-#[derive(Clone, Copy)]
-enum Cell<'p> {
-    /// As it is stored in the page.
-    Stored(&'p [u8]),
-    Null,
-    Missing,
-    /// In TOAST: its number in the batch.
-    Toast(usize),
-    /// It could not be had, which was told.
-    Broken,
-}
-
-/// A visible row that waits for its long values.
-struct Waiting<'p> {
-    item: u16,
-    cells: Vec<Cell<'p>>,
+    pub(super) entries: Vec<Entries>,
+    pub(super) text: Vec<u8>,
 }
 
 impl TableCheck<'_> {
@@ -148,7 +141,12 @@ impl TableCheck<'_> {
         for index in indexes {
             let mut entries = Entries::new(low, most);
             let part = (self.blocks, first);
-            collect(index, backend, self.checks.stream, part, &mut entries, self.sink)?;
+            let stream = self.checks.stream;
+            let unique = (first && index.unique).then(|| {
+                let judge = Judge::new(&self.target.heap, self.blocks, self.transactions, stream);
+                Unique::new(self.target, index, judge, most, self.sink)
+            });
+            collect(index, backend, stream, part, &mut entries, unique, self.sink)?;
             entries.finish();
             end = match (end, entries.end()) {
                 (Some(one), Some(other)) => Some(one.min(other)),
@@ -179,6 +177,7 @@ impl TableCheck<'_> {
                 Err(error) => {
                     let block = error.block();
                     self.problem(block, None, ContentProblem::Unreadable(error.to_string()));
+                    self.values_unknown();
                     // About one block the stream goes on; about the file there is no more.
                     if block.is_none() {
                         return Ok(());
@@ -194,8 +193,20 @@ impl TableCheck<'_> {
         }
     }
 
-    fn problem(&self, block: Option<BlockNo>, item: Option<u16>, problem: ContentProblem) {
+    pub(super) fn problem(
+        &self,
+        block: Option<BlockNo>,
+        item: Option<u16>,
+        problem: ContentProblem,
+    ) {
         self.sink.table(self.target, block, item, problem);
+    }
+
+    /// What long values some rows name could not be found out.
+    fn values_unknown(&mut self) {
+        if let Some(named) = &mut self.named {
+            named.set_incomplete();
+        }
     }
 
     fn page(
@@ -214,6 +225,7 @@ impl TableCheck<'_> {
         }
         if usize::from(PageHeader::parse(page).special) != BLOCK_SIZE {
             self.problem(Some(block), None, ContentProblem::NotATable);
+            self.values_unknown();
             return Ok(());
         }
         self.roots.find(page, block);
@@ -239,8 +251,12 @@ impl TableCheck<'_> {
             let tuple = HeapTuple::parse(item, pointer.item(page).unwrap_or_default());
             let Ok(tuple) = tuple else {
                 at(ContentProblem::Row);
+                self.values_unknown();
                 continue;
             };
+            if let (Some(named), Some(toast)) = (&mut self.named, &self.target.toast) {
+                named.take(&tuple, self.target, toast);
+            }
             let mut lookup = self.transactions.lookup(backend.session(), &mut self.memo);
             let state = match judge(&tuple, &mut lookup) {
                 Ok(state) => state,
@@ -271,178 +287,6 @@ impl TableCheck<'_> {
             }
         }
         self.settle(backend, block, &mut waiting)
-    }
-
-    /// Takes a visible row apart, as far as its own page has it.
-    fn row<'p>(&mut self, block: BlockNo, tuple: &HeapTuple<'p>, waiting: &mut Vec<Waiting<'p>>) {
-        let item = tuple.item();
-        self.sink.count_row();
-        if self.roots.of(item).is_none() {
-            self.problem(Some(block), Some(item), ContentProblem::NoChain);
-        }
-        let expected = self.target.columns.len() as u16;
-        if tuple.natts() > expected {
-            let found = tuple.natts();
-            self.problem(Some(block), Some(item), ContentProblem::Columns { found, expected });
-        }
-        let mut walk = Walk::of(tuple);
-        let mut cells = Vec::with_capacity(self.target.columns.len());
-        for column in &self.target.columns {
-            let error = match walk.next(column.attribute) {
-                Ok(Stored::Value(stored)) => match self.cell(column.attribute.len, stored) {
-                    Ok(cell) => {
-                        cells.push(if column.dropped { Cell::Null } else { cell });
-                        continue;
-                    }
-                    Err(error) => error,
-                },
-                Ok(Stored::Null) => {
-                    cells.push(Cell::Null);
-                    continue;
-                }
-                Ok(Stored::Missing) => {
-                    cells.push(Cell::Missing);
-                    continue;
-                }
-                Err(error) => error.to_string(),
-            };
-            let column = String::from_utf8_lossy(&column.name).into_owned();
-            self.problem(Some(block), Some(item), ContentProblem::Value { column, error });
-            // Where the next column begins is not known either.
-            cells.resize(self.target.columns.len(), Cell::Broken);
-            break;
-        }
-        waiting.push(Waiting { item, cells });
-    }
-
-    fn cell<'p>(&mut self, len: i16, stored: &'p [u8]) -> Result<Cell<'p>, String> {
-        if len != -1 {
-            return Ok(Cell::Stored(stored));
-        }
-        match Varlena::parse(stored).map_err(|error| error.to_string())? {
-            Varlena::External(pointer) => Ok(Cell::Toast(self.batch.push(pointer))),
-            Varlena::Plain(_) | Varlena::Compressed(_) => Ok(Cell::Stored(stored)),
-        }
-    }
-
-    /// Fetches the long values of the rows that wait, and checks these rows.
-    fn settle(
-        &mut self,
-        backend: &mut Backend,
-        block: BlockNo,
-        waiting: &mut Vec<Waiting<'_>>,
-    ) -> Result<(), ReadError> {
-        if !self.batch.is_empty()
-            && let Some(toast) = &mut self.toast
-        {
-            toast.fetch(backend, &mut self.batch)?;
-        }
-        for row in waiting.drain(..) {
-            self.check_row(block, &row);
-        }
-        self.batch.clear();
-        Ok(())
-    }
-
-    fn check_row(&mut self, block: BlockNo, row: &Waiting<'_>) {
-        let target = self.target;
-        let at = |problem| self.sink.table(target, Some(block), Some(row.item), problem);
-        let catalog = &*target.database;
-        let options = TextOptions::new(self.checks.major, catalog);
-        let (mut room, mut text) = (Vec::new(), std::mem::take(&mut self.text));
-        for (cell, column) in row.cells.iter().zip(&target.columns) {
-            let name = || String::from_utf8_lossy(&column.name).into_owned();
-            let payload = match self.payload(*cell, column, &mut room) {
-                Ok(Some(payload)) => payload,
-                Ok(None) => continue,
-                Err(error) => {
-                    at(match cell {
-                        Cell::Toast(_) => ContentProblem::Toast { column: name(), error },
-                        _ => ContentProblem::Value { column: name(), error },
-                    });
-                    continue;
-                }
-            };
-            let Some(ty) = column.ty.as_ref().filter(|_| self.checks.rows) else { continue };
-            text.clear();
-            match write_text(ty, payload, &options, &mut text) {
-                Ok(()) | Err(ValueError::Unsupported(_)) => {}
-                Err(error) => {
-                    at(ContentProblem::Value { column: name(), error: error.to_string() });
-                }
-            }
-        }
-        self.text = text;
-        if self.checks.indexes {
-            self.row_has_entries(block, row);
-        }
-    }
-
-    /// A column's payload; `None` if it is null or could not be had.
-    fn payload<'r>(
-        &'r self,
-        cell: Cell<'r>,
-        column: &'r super::target::Column,
-        room: &'r mut Vec<u8>,
-    ) -> Result<Option<&'r [u8]>, String> {
-        match cell {
-            Cell::Null | Cell::Broken => Ok(None),
-            Cell::Missing => Ok(column.missing.as_deref()),
-            Cell::Stored(stored) if column.attribute.len == -1 => {
-                let value = Varlena::parse(stored).and_then(|value| value.payload(room));
-                value.map(Some).map_err(|error| error.to_string())
-            }
-            Cell::Stored(stored) => Ok(Some(stored)),
-            Cell::Toast(number) => match self.batch.value(number) {
-                Some(Ok(value)) => Ok(Some(value)),
-                Some(Err(error)) => Err(error.to_string()),
-                None => Err("the table has no TOAST table".into()),
-            },
-        }
-    }
-
-    /// Every index has an entry for the row, with the row's key.
-    fn row_has_entries(&self, block: BlockNo, row: &Waiting<'_>) {
-        let Some(root) = self.roots.of(row.item) else { return };
-        let at = |problem| self.problem(Some(block), Some(row.item), problem);
-        for (index, entries) in self.target.indexes.iter().zip(&self.entries) {
-            let name = || index.name.clone();
-            match entries.find(Tid { block, item: root }) {
-                Found::Nothing if index.partial || entries.is_incomplete() => {}
-                Found::Nothing => {
-                    at(ContentProblem::NoEntry { index: name(), dead: false, root });
-                }
-                Found::Entry { dead: true, .. } => {
-                    at(ContentProblem::NoEntry { index: name(), dead: true, root });
-                }
-                Found::Entry { hash, .. } => {
-                    if self.key(row, index).is_some_and(|expected| expected != hash) {
-                        at(ContentProblem::OtherKey { index: name(), root });
-                    }
-                }
-            }
-        }
-    }
-
-    /// The hash of the row's key in an index, columns left out that are computed; `None` if a
-    /// column could not be had.
-    fn key(&self, row: &Waiting<'_>, index: &super::target::IndexTarget) -> Option<u64> {
-        let mut hash = KeyHash::new();
-        let mut room = Vec::new();
-        for (source, stored_as) in index.sources.iter().zip(index.index.layout().columns()) {
-            let Some(source) = *source else { continue };
-            let (cell, column) = (*row.cells.get(source)?, self.target.columns.get(source)?);
-            if matches!(cell, Cell::Broken) {
-                return None;
-            }
-            let mut payload = self.payload(cell, column, &mut room).ok()?;
-            // Names are stored without their padding.
-            if stored_as.attribute.len == -2 {
-                payload = payload.and_then(|name| name.split(|byte| *byte == 0).next());
-            }
-            hash = hash.column(payload);
-        }
-        Some(hash.finish())
     }
 
     /// Every entry for a row of `block` leads to a line pointer that may have entries.

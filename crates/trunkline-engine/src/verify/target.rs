@@ -4,6 +4,7 @@
 //! type of each column, where long values are, and which indexes there are.
 
 use trunkline_aio::sync::Arc;
+use trunkline_format::btree::{Entry, Order};
 use trunkline_format::catalog::{IndexRow, RelationKind};
 use trunkline_format::tuple::Attribute;
 use trunkline_format::types::Type;
@@ -56,6 +57,24 @@ pub(super) struct IndexTarget {
     pub(super) sources: Vec<Option<usize>>,
     /// Whether only some rows have entries.
     pub(super) partial: bool,
+    /// Whether no two rows have the same key.
+    pub(super) unique: bool,
+    /// Whether nulls are the same to a unique index.
+    nulls_equal: bool,
+}
+
+impl IndexTarget {
+    /// Whether an entry's key can be the same as another one.
+    pub(super) fn can_equal(&self, entry: &Entry<'_>) -> bool {
+        let layout = self.index.layout();
+        let mut keys = layout.attributes(entry).take(layout.keys().len());
+        self.nulls_equal || keys.all(|stored| matches!(stored, Ok(Some(_))))
+    }
+
+    /// Whether only a server knows the order of its entries.
+    pub(super) fn has_unknown_order(&self) -> bool {
+        self.index.layout().keys().iter().any(|key| key.order == Order::Unknown)
+    }
 }
 
 impl Target {
@@ -131,5 +150,6 @@ fn index(database: &Arc<Database>, row: &IndexRow, notes: &mut Vec<String>) -> O
     let sources: Vec<_> = row.columns.iter().map(source).collect();
     debug_assert_ne!(row.index, Oid(0));
     let full_name = full_name(database, relation);
-    Some(IndexTarget { full_name, name, index, sources, partial: row.partial })
+    let IndexRow { partial, unique, nulls_not_distinct: nulls_equal, .. } = *row;
+    Some(IndexTarget { full_name, name, index, sources, partial, unique, nulls_equal })
 }

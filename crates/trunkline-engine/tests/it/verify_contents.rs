@@ -52,6 +52,7 @@ fn nothing_is_wrong_with_what_servers_left() {
             let report = verified(&aio, &data, direct, buffers, &options);
             assert_eq!(lines(&report), [""; 0], "pg{major}");
             assert_eq!((report.end, report.findings_total), (End::Complete, 0));
+            assert_eq!(report.orphans, [], "pg{major}");
             println!(
                 "pg{major} {method}: {} tables, {} rows, {} indexes, {} entries, {} pages, {:?}",
                 report.tables,

@@ -389,6 +389,31 @@ const TREES: &[Case] = &[
 const HEAP_AND_INDEX: &[Case] = &[
     (
         ACCOUNTS_KEY,
+        &["row has the same key in unique index pgbench_accounts_pkey as row ("],
+        |pages| {
+            let page = inside(pages, 0);
+            let key: [u8; 4] = item(&mut pages[page], 9)[8..12].try_into().expect("a key");
+            item(&mut pages[page], 8)[8..12].copy_from_slice(&key);
+        },
+    ),
+    (
+        ACCOUNTS_KEY,
+        &["row has the same key in unique index pgbench_accounts_pkey as row ("],
+        |pages| {
+            // Across the border of two leaves.
+            let page = inside(pages, 0);
+            let leaf = BtreePage::parse(&pages[page]).expect("sound");
+            let (last, right) = (leaf.count(), leaf.right().expect("a neighbour"));
+            let key: [u8; 4] = {
+                let right = &mut pages[right as usize];
+                let first = BtreePage::parse(right).expect("sound").first();
+                item(right, first)[8..12].try_into().expect("a key")
+            };
+            item(&mut pages[page], last)[8..12].copy_from_slice(&key);
+        },
+    ),
+    (
+        ACCOUNTS_KEY,
         &["row's key is not that of its entry in index pgbench_accounts_pkey"],
         |pages| {
             let page = inside(pages, 0);

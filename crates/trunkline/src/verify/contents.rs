@@ -11,10 +11,10 @@ use trunkline_aio::sync::Arc;
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::scan::{End, Observer};
 use trunkline_engine::settings::Settings;
-use trunkline_engine::verify::{ContentOptions, ContentReport, Only, verify_contents};
+use trunkline_engine::verify::{ContentOptions, ContentReport, Only, Orphans, verify_contents};
 
 use super::{JsonFinding, JsonIo, VerifyArgs, list};
-use crate::exit::Failure;
+use crate::exit::{Failure, message};
 use crate::output::{human_bytes, rate};
 use crate::pooled;
 
@@ -35,6 +35,20 @@ pub(super) fn verify(
         ..ContentOptions::of(settings, args.rows(), args.indexes())
     };
     Ok(verify_contents(&pool, dir, &storage, &options, observer)?)
+}
+
+/// Says that there are long values that no row names.
+pub(super) fn note_of(orphans: &Orphans) {
+    let Orphans { relation, values, chunks, bytes, first } = orphans;
+    message(
+        "note",
+        format_args!(
+            "{relation}: no row names {values} of the long values in TOAST, {} in {chunks} chunks; \
+             the first is {first}",
+            human_bytes(*bytes)
+        ),
+    );
+    message("hint", "VACUUM FULL gives that room back, if no rows were lost");
 }
 
 fn omitted(report: &ContentReport) -> u64 {
@@ -83,6 +97,8 @@ pub(super) struct JsonContents {
     findings: Vec<JsonFinding>,
     findings_omitted: u64,
     skipped: Vec<JsonSkipped>,
+    /// Not among the findings.
+    long_values_without_rows: Vec<JsonOrphans>,
     bytes: u64,
     seconds: f64,
     io: JsonIo,
@@ -92,6 +108,23 @@ pub(super) struct JsonContents {
 struct JsonSkipped {
     relation: String,
     reason: String,
+}
+
+/// Of one table.
+#[derive(Serialize)]
+struct JsonOrphans {
+    relation: String,
+    values: u64,
+    chunks: u64,
+    bytes: u64,
+    first_value: u32,
+}
+
+impl JsonOrphans {
+    fn new(orphans: &Orphans) -> JsonOrphans {
+        let Orphans { ref relation, values, chunks, bytes, first: first_value } = *orphans;
+        JsonOrphans { relation: relation.to_string(), values, chunks, bytes, first_value }
+    }
 }
 
 impl JsonContents {
@@ -113,6 +146,7 @@ impl JsonContents {
                 .collect(),
             findings_omitted: omitted(report),
             skipped: skipped.collect(),
+            long_values_without_rows: report.orphans.iter().map(JsonOrphans::new).collect(),
             bytes: report.bytes(),
             seconds: report.elapsed.as_secs_f64(),
             io: JsonIo::new(&report.io),
