@@ -90,6 +90,7 @@ pub(super) struct Transfer<'f> {
     pub(super) file: &'f File,
     pub(super) offset: u64,
     pub(super) length: u32,
+    /// Its memory is frames, and the handle's iovecs point at them already.
     pub(super) by_frames: bool,
     /// Write-back is to be waited for.
     pub(super) awaits: bool,
@@ -100,7 +101,7 @@ impl<'f> Transfer<'f> {
         Self::of_range(operation, file, 0, 0)
     }
 
-    /// Something about a range, without memory.
+    /// Something about `length` bytes at `offset`, with the slot's memory if it needs any.
     pub(super) fn of_range(operation: Operation, file: &'f File, offset: u64, length: u32) -> Self {
         Self { operation, file, offset, length, by_frames: false, awaits: false }
     }

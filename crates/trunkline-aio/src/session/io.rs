@@ -110,7 +110,8 @@ impl<'s> Io<'s> {
         operations: &mut Operations,
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
-        self.transfer(Operation::Readv, file, offset, length, operations, slot)
+        let transfer = Transfer::of_range(Operation::Readv, file, offset, length);
+        self.transfer(transfer, operations, slot)
     }
 
     /// Reads at `offset` into frames of the instance's own region, given by number (as
@@ -138,7 +139,8 @@ impl<'s> Io<'s> {
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
         let length = self.define_frames(frames.into_iter())?;
-        self.transfer_frames(Operation::Readv, file, offset, length, operations, slot)
+        let range = Transfer::of_range(Operation::Readv, file, offset, length);
+        self.transfer(Transfer { by_frames: true, ..range }, operations, slot)
     }
 
     /// Writes frames of the instance's own region at `offset`; otherwise as [`Io::read_frames`].
@@ -161,7 +163,8 @@ impl<'s> Io<'s> {
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
         let length = self.define_frames(frames.into_iter())?;
-        self.transfer_frames(Operation::Writev, file, offset, length, operations, slot)
+        let range = Transfer::of_range(Operation::Writev, file, offset, length);
+        self.transfer(Transfer { by_frames: true, ..range }, operations, slot)
     }
 
     /// Writes `length` bytes of the slot's memory at `offset`.
@@ -178,7 +181,8 @@ impl<'s> Io<'s> {
         operations: &mut Operations,
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
-        self.transfer(Operation::Writev, file, offset, length, operations, slot)
+        let transfer = Transfer::of_range(Operation::Writev, file, offset, length);
+        self.transfer(transfer, operations, slot)
     }
 
     /// Makes the file's data and metadata durable.
@@ -212,7 +216,8 @@ impl<'s> Io<'s> {
         operations: &mut Operations,
         slot: usize,
     ) -> WaitRef {
-        self.write_back(file, offset, length, false, operations, slot)
+        let range = Transfer::of_range(Operation::BeginWriteback, file, offset, length);
+        self.write_back(range, operations, slot)
     }
 
     /// The same, and the I/O is over when the storage has what was to be written back. For who wants
@@ -228,51 +233,28 @@ impl<'s> Io<'s> {
         operations: &mut Operations,
         slot: usize,
     ) -> WaitRef {
-        self.write_back(file, offset, length, true, operations, slot)
+        let range = Transfer::of_range(Operation::BeginWriteback, file, offset, length);
+        self.write_back(Transfer { awaits: true, ..range }, operations, slot)
     }
 
-    fn write_back(
-        self,
-        file: &File,
-        offset: u64,
-        length: u32,
-        awaits: bool,
-        operations: &mut Operations,
-        slot: usize,
-    ) -> WaitRef {
+    fn write_back(self, range: Transfer<'_>, operations: &mut Operations, slot: usize) -> WaitRef {
+        let Transfer { offset, length, .. } = range;
         let end = offset.checked_add(u64::from(length));
         assert!(end.is_some_and(|end| i64::try_from(end).is_ok()), "beyond any file: {offset}");
-        let range = Transfer::of_range(Operation::BeginWriteback, file, offset, length);
-        self.issue(Transfer { awaits, ..range }, operations, slot)
+        self.issue(range, operations, slot)
     }
 
+    /// Issues what has memory: that of the slot, unless frames were defined.
     fn transfer(
         self,
-        operation: Operation,
-        file: &File,
-        offset: u64,
-        length: u32,
+        transfer: Transfer<'_>,
         operations: &mut Operations,
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
-        check_range(file, offset, length)?;
-        self.define_memory(length, operations, slot)?;
-        let transfer = Transfer::of_range(operation, file, offset, length);
-        Ok(self.issue(transfer, operations, slot))
-    }
-
-    fn transfer_frames(
-        self,
-        operation: Operation,
-        file: &File,
-        offset: u64,
-        length: u32,
-        operations: &mut Operations,
-        slot: usize,
-    ) -> Result<WaitRef, DefineError> {
-        check_range(file, offset, length)?;
-        let transfer = Transfer::of_range(operation, file, offset, length);
-        let transfer = Transfer { by_frames: true, ..transfer };
+        check_range(transfer.file, transfer.offset, transfer.length)?;
+        if !transfer.by_frames {
+            self.define_memory(transfer.length, operations, slot)?;
+        }
         Ok(self.issue(transfer, operations, slot))
     }
 
