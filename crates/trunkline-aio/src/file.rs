@@ -241,25 +241,6 @@ impl File {
         }
     }
 
-    /// Tells the system to begin writing back what it has cached of a range, without waiting for it
-    /// (sync_file_range(2)). Whether it took the hint; nothing is durable by it.
-    pub fn begin_writeback(&self, offset: u64, length: u64) -> bool {
-        let Some(fd) = self.descriptor() else { return false };
-        if self.is_direct() {
-            return false;
-        }
-        // SAFETY: a call on an open descriptor with plain numbers; it touches no memory of ours.
-        let result = unsafe {
-            libc::sync_file_range(
-                fd.as_raw_fd(),
-                offset as libc::off64_t,
-                length as libc::off64_t,
-                libc::SYNC_FILE_RANGE_WRITE,
-            )
-        };
-        result == 0
-    }
-
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.0.fd.as_ref().map(AsFd::as_fd)
     }

@@ -69,11 +69,11 @@ mod table;
 #[cfg(not(loom))]
 mod tag;
 #[cfg(not(loom))]
-mod unflushed;
-#[cfg(not(loom))]
 pub(crate) mod write;
 #[cfg(not(loom))]
 mod write_back;
+#[cfg(not(loom))]
+pub(crate) mod write_behind;
 #[cfg(not(loom))]
 pub(crate) mod write_counts;
 #[cfg(not(loom))]

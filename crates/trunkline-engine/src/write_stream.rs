@@ -16,85 +16,22 @@
 //! is written from a copy: readers may come one after the other for ever. Writes in flight hold the
 //! locks of their pages, but they are submitted, and end whatever anybody does.
 
-mod behind;
+mod later;
+mod options;
 
+pub use self::options::{WriteOptions, WriteStats};
 use crate::pool::write::{Dirty, StartWrite, WriteError, Writes, Written};
+use crate::pool::write_behind::WriteBehind;
 use crate::pool::write_counts::WriteCounts;
 use crate::pool::{Backend, Shared, Tag, flag};
 use crate::storage::Relation;
-use behind::Behind;
+use later::Later;
 use std::collections::VecDeque;
 use std::fmt;
-use std::time::Duration;
 use trunkline_aio::clock;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, Session};
-use trunkline_format::{BLOCK_SIZE, BlockNo};
-
-/// How a stream writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WriteOptions {
-    /// Writes in flight at most, 1 to 1000.
-    pub concurrency: u32,
-    /// Blocks of one write at most (`io_max_combine_limit`), 1 to 128.
-    pub combine: u32,
-    /// What the writes are counted as.
-    pub class: Class,
-    /// Every page is written, however long somebody uses it; otherwise such a page is left.
-    pub must: bool,
-    /// Only pages that the running checkpoint needs.
-    pub checkpoint: bool,
-    /// Have the system begin to write back what it has cached whenever so many blocks were written
-    /// (`checkpoint_flush_after`, `bgwriter_flush_after`); 0 leaves that to the system.
-    pub flush_after: u32,
-}
-
-impl Default for WriteOptions {
-    fn default() -> Self {
-        Self {
-            concurrency: 16,
-            combine: 16,
-            class: Class::WriteBack,
-            must: false,
-            checkpoint: false,
-            flush_after: 0,
-        }
-    }
-}
-
-/// What a stream has done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WriteStats {
-    /// Blocks written.
-    pub blocks: u64,
-    /// Writes issued.
-    pub writes: u64,
-    /// Pages that had been written by somebody else, or were gone.
-    pub clean: u64,
-    /// Pages left because somebody used them.
-    pub skipped: u64,
-    /// Pages written from a copy, because somebody read them all the while.
-    pub copies: u64,
-    /// Times that the log had to be made durable first.
-    pub log_flushes: u64,
-    /// Times that the stream slept.
-    pub waits: u64,
-    /// How long.
-    pub wait_time: Duration,
-    /// The most writes that were in flight.
-    pub in_flight_max: u32,
-    /// Writes in flight, the new one included, summed over the moments at which one was issued.
-    pub in_flight_sum: u64,
-    /// Ranges that the system was told to begin to write back.
-    pub writebacks: u64,
-}
-
-impl WriteStats {
-    /// Bytes written.
-    pub fn bytes(&self) -> u64 {
-        self.blocks * BLOCK_SIZE as u64
-    }
-}
+use trunkline_format::BlockNo;
 
 /// See the module.
 pub struct WriteStream {
@@ -103,14 +40,9 @@ pub struct WriteStream {
     writes: Writes,
     /// Gathered, to be submitted together.
     rows: VecDeque<Row>,
-    /// For pages that somebody reads all the while.
-    copies: Option<Writes>,
-    /// Pages that were in use.
-    later: VecDeque<(Relation, BlockNo, u32)>,
-    behind: Behind,
+    later: Later,
+    behind: WriteBehind,
     counts: WriteCounts,
-    /// Ranges that the counts know of.
-    told: u64,
     /// Writes that are still to be issued until the stream has its room to itself again.
     yields: u32,
     /// Memory of rows that were submitted.
@@ -123,8 +55,8 @@ pub struct WriteStream {
 /// Neighbours.
 struct Row {
     relation: Relation,
+    /// Of the first.
     tag: Tag,
-    first: BlockNo,
     buffers: Vec<u32>,
 }
 
@@ -156,11 +88,9 @@ impl WriteStream {
             shared,
             options: WriteOptions { combine, ..options },
             rows: VecDeque::new(),
-            copies: None,
-            later: VecDeque::new(),
+            later: Later::default(),
             counts: WriteCounts::new(backend),
-            told: 0,
-            behind: Behind::new(options.flush_after, options.class),
+            behind: WriteBehind::new(&backend.shared, options.flush_after, options.class),
             yields: 0,
             spare: Vec::new(),
             stats: WriteStats::default(),
@@ -170,7 +100,7 @@ impl WriteStream {
 
     /// What was done so far.
     pub fn stats(&self) -> WriteStats {
-        WriteStats { writebacks: self.behind.begun(), ..self.stats }
+        self.stats
     }
 
     /// Writes under way.
@@ -190,19 +120,18 @@ impl WriteStream {
         block: BlockNo,
         buffer: u32,
     ) -> Result<(), WriteError> {
-        let combine = self.options.combine as usize;
+        let (combine, tag) = (self.options.combine as usize, Tag::of(relation, block));
         let follows = self.rows.back().is_some_and(|row| {
             row.buffers.len() < combine
-                && row.tag.at(block) == Tag::of(relation, block)
-                && row.first.checked_add(row.buffers.len() as u32) == Some(block)
+                && row.tag.same_fork(tag)
+                && row.tag.block().checked_add(row.buffers.len() as u32) == Some(block)
         });
         if !follows {
             if self.rows.len() >= self.together() {
                 self.write_rows(backend)?;
             }
-            let tag = Tag::of(relation, block);
             let buffers = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(combine));
-            self.rows.push_back(Row { relation: relation.clone(), tag, first: block, buffers });
+            self.rows.push_back(Row { relation: relation.clone(), tag, buffers });
         }
         if let Some(row) = self.rows.back_mut() {
             row.buffers.push(buffer);
@@ -218,20 +147,16 @@ impl WriteStream {
         self.write_rows(backend)?;
         // What a short write leaves comes back here.
         while !self.later.is_empty() || self.writes.in_flight() > 0 {
-            // One by one: if the session is cancelled, the others are still to be written.
-            while let Some((relation, block, buffer)) = self.later.pop_front() {
-                let written = self.write_in_the_end(backend, &relation, block, buffer);
-                written.inspect_err(|_| self.later.push_front((relation, block, buffer)))?;
-            }
+            self.write_later(backend)?;
             if self.writes.in_flight() > 0 {
                 self.wait_for_one(backend)?;
             }
         }
-        self.behind.finish(&mut backend.session)?;
-        let begun = self.behind.begun();
-        self.counts.told(begun - std::mem::replace(&mut self.told, begun));
+        let told = self.behind.finish(&mut backend.session);
+        self.count_told();
         self.counts.show();
-        self.failure.take().map_or(Ok(self.stats()), Err)
+        told?;
+        self.failure.take().map_or(Ok(self.stats), Err)
     }
 
     /// Writes submitted, and waited for, at once.
@@ -273,15 +198,14 @@ impl WriteStream {
         while self.has_room(session)
             && let Some(mut row) = self.rows.pop_front()
         {
-            let Row { relation, first, buffers, .. } = &row;
-            let count = match self.start(session, relation, *first, buffers) {
+            let count = match self.start(session, &row.relation, row.tag, &row.buffers) {
                 StartWrite::Issued { count } => count,
                 StartWrite::Clean => {
                     self.stats.clean += 1;
                     1
                 }
                 StartWrite::Busy if self.options.must => {
-                    self.later.push_back((relation.clone(), *first, buffers[0]));
+                    self.later.push(row.tag, row.buffers[0]);
                     1
                 }
                 StartWrite::Busy => {
@@ -294,7 +218,7 @@ impl WriteStream {
                 }
             };
             if (count as usize) < row.buffers.len() {
-                row.first += count;
+                row.tag = row.tag.at(row.tag.block() + count);
                 row.buffers.drain(..count as usize);
                 self.rows.push_front(row);
             } else {
@@ -311,20 +235,10 @@ impl WriteStream {
         &mut self,
         session: &mut Session,
         relation: &Relation,
-        first: BlockNo,
+        first: Tag,
         buffers: &[u32],
     ) -> StartWrite {
-        let dirty = Dirty {
-            relation,
-            tag: Tag::of(relation, first),
-            first,
-            buffers,
-            class: self.options.class,
-            needed: if self.options.checkpoint { flag::CHECKPOINT_NEEDED } else { 0 },
-            now: false,
-            durable: self.shared.log.durable(),
-        };
-        match self.writes.start(session, &dirty) {
+        match self.writes.start(session, &self.dirty(relation, first, buffers)) {
             Ok(started) => {
                 if matches!(started, StartWrite::Issued { .. }) {
                     let in_flight = self.writes.in_flight() as u32;
@@ -342,6 +256,20 @@ impl WriteStream {
         }
     }
 
+    /// Pages that are thought to have something to write, from `first` on.
+    fn dirty<'a>(&self, relation: &'a Relation, first: Tag, buffers: &'a [u32]) -> Dirty<'a> {
+        Dirty {
+            relation,
+            tag: first,
+            first: first.block(),
+            buffers,
+            class: self.options.class,
+            needed: if self.options.checkpoint { flag::CHECKPOINT_NEEDED } else { 0 },
+            now: false,
+            durable: self.shared.log.durable(),
+        }
+    }
+
     /// Gets what stands in the way of a write out of it, unless that is somebody who uses the page.
     fn settle(&mut self, backend: &mut Backend, refused: StartWrite) -> Result<(), WriteError> {
         match refused {
@@ -353,114 +281,6 @@ impl WriteStream {
             StartWrite::NoHandle if self.writes.in_flight() > 0 => self.wait_for_one(backend),
             StartWrite::NoHandle => Ok(backend.wait_for_handle(self.options.class)?),
             StartWrite::Issued { .. } | StartWrite::Clean | StartWrite::Busy => Ok(()),
-        }
-    }
-
-    /// Writes one page, waiting for whoever uses it. Holds no lock while it waits, but those of writes
-    /// that are under way.
-    fn write_in_the_end(
-        &mut self,
-        backend: &mut Backend,
-        relation: &Relation,
-        block: BlockNo,
-        buffer: u32,
-    ) -> Result<(), WriteError> {
-        loop {
-            while !self.writes.has_idle() {
-                self.wait_for_one(backend)?;
-            }
-            match self.start(&mut backend.session, relation, block, &[buffer]) {
-                StartWrite::Issued { .. } => return Ok(()),
-                StartWrite::Clean => {
-                    self.stats.clean += 1;
-                    return Ok(());
-                }
-                StartWrite::Busy => {
-                    backend.session.submit();
-                    if self.write_copy(backend, relation, block, buffer)? {
-                        return Ok(());
-                    }
-                    self.stats.waits += 1;
-                    backend.wait_for_page(buffer)?;
-                }
-                refused => self.settle(backend, refused)?,
-            }
-        }
-    }
-
-    /// Writes a page that somebody reads, from a copy, and waits for that. False: somebody changes it
-    /// or writes it, or there is no memory for a copy.
-    fn write_copy(
-        &mut self,
-        backend: &mut Backend,
-        relation: &Relation,
-        block: BlockNo,
-        buffer: u32,
-    ) -> Result<bool, WriteError> {
-        if self.copies.is_none() {
-            let mut copies = Writes::new(&self.shared, 1, 1);
-            let lease = backend.session.lease(1);
-            if let (Some(lease), Some(memory)) = (lease, copies.operations.memory(0)) {
-                memory.push(lease);
-                self.copies = Some(copies);
-            }
-        }
-        let Some(mut copies) = self.copies.take() else { return Ok(false) };
-        let written = self.write_copy_with(&mut copies, backend, relation, block, buffer);
-        self.copies = Some(copies);
-        written
-    }
-
-    fn write_copy_with(
-        &mut self,
-        copies: &mut Writes,
-        backend: &mut Backend,
-        relation: &Relation,
-        block: BlockNo,
-        buffer: u32,
-    ) -> Result<bool, WriteError> {
-        let mut durable = self.shared.log.durable();
-        while copies.in_flight() > 0 {
-            // Left behind by a call that was cancelled.
-            let (slot, outcome) = backend.session.wait_any(&mut copies.operations)?;
-            let written = copies.finish(slot, outcome);
-            self.note(written);
-        }
-        loop {
-            let dirty = Dirty {
-                relation,
-                tag: Tag::of(relation, block),
-                first: block,
-                buffers: &[buffer],
-                class: self.options.class,
-                needed: if self.options.checkpoint { flag::CHECKPOINT_NEEDED } else { 0 },
-                now: false,
-                durable,
-            };
-            match copies.start_copy(&mut backend.session, &dirty)? {
-                StartWrite::Issued { .. } => {
-                    self.stats.writes += 1;
-                    self.stats.copies += 1;
-                    let (slot, outcome) = backend.session.wait_any(&mut copies.operations)?;
-                    let written = copies.finish(slot, outcome);
-                    self.note(written);
-                    return Ok(true);
-                }
-                StartWrite::Clean => {
-                    self.stats.clean += 1;
-                    return Ok(true);
-                }
-                StartWrite::Busy => return Ok(false),
-                StartWrite::LogFirst(lsn) => {
-                    self.stats.log_flushes += 1;
-                    self.shared.flush_log(lsn)?;
-                    durable = self.shared.log.durable();
-                }
-                StartWrite::NoHandle if self.writes.in_flight() > 0 => {
-                    self.wait_for_one(backend)?
-                }
-                StartWrite::NoHandle => backend.wait_for_handle(self.options.class)?,
-            }
         }
     }
 
@@ -500,7 +320,9 @@ impl WriteStream {
             self.note(written);
         }
         if self.behind.is_due() {
-            self.behind.flush(session, self.yields > 0)?;
+            let told = self.behind.tell_all(session, self.yields > 0);
+            self.count_told();
+            told?;
             if self.writes.in_flight() == 0 {
                 // There is nothing that it could go along with.
                 session.submit();
@@ -514,29 +336,23 @@ impl WriteStream {
             Ok(Written { tag, blocks, rest }) => {
                 self.stats.blocks += u64::from(blocks);
                 self.counts.note(tag, blocks);
-                if self.behind.is_on() || !rest.is_empty() {
-                    self.note_relation(tag, blocks, rest);
+                self.behind.note(tag, blocks);
+                if self.options.must {
+                    let rest = rest.into_iter().zip(tag.block() + blocks..);
+                    rest.for_each(|(buffer, block)| self.later.push(tag.at(block), buffer));
+                } else {
+                    self.stats.skipped += rest.len() as u64;
                 }
             }
             Err(error) => self.fail(error),
         }
     }
 
-    /// What needs more than the name of what was written.
-    fn note_relation(&mut self, tag: Tag, blocks: u32, rest: Vec<u32>) {
-        let Some(relation) = self.shared.relation(tag) else { return };
-        if self.options.must {
-            let rest = rest.into_iter().zip(tag.block() + blocks..);
-            let rest = rest.map(|(buffer, block)| (relation.clone(), block, buffer));
-            self.later.extend(rest);
-        } else {
-            self.stats.skipped += rest.len() as u64;
-        }
-        if self.behind.is_on()
-            && let Ok(located) = relation.locate(tag.block())
-        {
-            self.behind.note(&located.file, located.offset, blocks);
-        }
+    /// Ranges that the system was told of.
+    fn count_told(&mut self) {
+        let told = self.behind.take_told();
+        self.stats.writebacks += told;
+        self.counts.told(told);
     }
 
     fn fail(&mut self, error: WriteError) {

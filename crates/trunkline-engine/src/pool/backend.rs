@@ -321,13 +321,16 @@ impl Backend {
         };
         shared.hungry.remove(id);
         self.collect_write_back();
+        if let Some(write_back) = &mut self.write_back {
+            write_back.tell_system(&mut self.session);
+        }
         waited
     }
 
     /// Takes note of its own writes that have ended, so that they are counted.
     fn collect_write_back(&mut self) {
         if let Some(write_back) = &mut self.write_back {
-            write_back.collect(&self.shared);
+            write_back.collect();
         }
     }
 

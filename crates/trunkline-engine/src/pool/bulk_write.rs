@@ -15,8 +15,8 @@ use super::ring::{Ring, Strategy};
 use super::shared::Shared;
 use super::state::flag;
 use super::stats::{Cell, IoKey, Tally};
-use super::unflushed::Unflushed;
 use super::write::{Dirty, StartWrite, WriteError, Writes, Written};
+use super::write_behind::WriteBehind;
 use crate::storage::Relation;
 use std::fmt;
 use trunkline_aio::sync::Arc;
@@ -45,7 +45,7 @@ pub struct BulkWrite {
     combine: u32,
     /// Places ahead in the ring that were looked at: their writes were started, if there was one.
     looked: usize,
-    unflushed: Unflushed,
+    behind: WriteBehind,
     tally: Tally,
     cell: Option<(IoKey, Arc<Cell>)>,
 }
@@ -69,7 +69,7 @@ impl Backend {
             row: Vec::with_capacity(combine as usize),
             combine,
             looked: 0,
-            unflushed: Unflushed::new(self.flush_after()),
+            behind: WriteBehind::new(&shared, self.flush_after(), Class::WriteBack),
             tally: Tally::default(),
             cell: None,
             shared,
@@ -83,7 +83,7 @@ impl BulkWrite {
         self.ring.size()
     }
 
-    /// Waits for the writes that are under way.
+    /// Waits for the writes that are under way, and has the system write back the rest.
     ///
     /// # Errors
     /// One of them failed, its pages are as dirty as before; or the session was cancelled.
@@ -96,7 +96,10 @@ impl BulkWrite {
             self.tally = tally;
             failed = failed.or(ended.err());
         }
+        let told = self.behind.finish(&mut backend.session);
+        self.tally.writebacks += self.behind.take_told();
         self.show_counts();
+        told?;
         failed.map_or(Ok(()), Err)
     }
 
@@ -143,7 +146,7 @@ impl BulkWrite {
         want: u32,
         taken: &mut Vec<u32>,
     ) -> Result<(), WriteError> {
-        self.collect(&mut backend.tally)?;
+        self.collect(backend)?;
         self.write_ahead(backend, want as usize)?;
         for places in 1..=want as usize {
             while let Some(buffer) = self.ring.ahead(places)
@@ -152,7 +155,7 @@ impl BulkWrite {
                 if !self.clean(backend, places, buffer)? {
                     break;
                 }
-                self.collect(&mut backend.tally)?;
+                self.collect(backend)?;
             }
         }
         let shared = Arc::clone(&self.shared);
@@ -281,12 +284,16 @@ impl BulkWrite {
         self.is_to_be_cleaned(buffer) && self.shared.word(buffer).load().pins() == 0
     }
 
-    /// Takes note of the writes that have ended.
-    fn collect(&mut self, tally: &mut Tally) -> Result<(), WriteError> {
+    /// Takes note of the writes that have ended. Has the system write them back when it is time to.
+    fn collect(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
         while let Some(slot) = self.writes.operations.first_done()
             && let Some(outcome) = self.writes.operations.take(slot)
         {
-            self.note(slot, outcome, tally)?;
+            self.note(slot, outcome, &mut backend.tally)?;
+        }
+        if self.behind.is_due() {
+            self.behind.tell(&mut backend.session);
+            backend.tally.writebacks += self.behind.take_told();
         }
         Ok(())
     }
@@ -296,7 +303,7 @@ impl BulkWrite {
         let Written { tag, blocks, .. } = self.writes.finish(slot, outcome)?;
         tally.writes += 1;
         tally.written_blocks += u64::from(blocks);
-        tally.writebacks += self.unflushed.note(&self.shared, tag, blocks);
+        self.behind.note(tag, blocks);
         Ok(())
     }
 }

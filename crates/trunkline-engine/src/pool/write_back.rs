@@ -10,8 +10,8 @@ use super::error::ReadError;
 use super::shared::Shared;
 use super::state::{USAGE_MAX, flag};
 use super::tag::Tag;
-use super::unflushed::Unflushed;
 use super::write::{Dirty, StartWrite, WriteError, Writes, Written};
+use super::write_behind::WriteBehind;
 use super::write_counts::WriteCounts;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, Session};
@@ -32,7 +32,7 @@ pub(super) struct WriteBack {
     victims: Vec<(Tag, u32)>,
     /// A row of neighbours among them.
     run: Vec<u32>,
-    unflushed: Unflushed,
+    behind: WriteBehind,
     counts: WriteCounts,
     /// Why the last write that failed has, until somebody looks for room again.
     failure: Option<WriteError>,
@@ -76,7 +76,7 @@ impl WriteBack {
             writes: Writes::new(&backend.shared, WRITES, combine),
             victims: Vec::with_capacity(BATCH),
             run: Vec::with_capacity(BATCH),
-            unflushed: Unflushed::new(backend.flush_after()),
+            behind: WriteBehind::new(&backend.shared, backend.flush_after(), Class::WriteBack),
             counts: WriteCounts::new(backend),
             failure: None,
         }
@@ -89,11 +89,12 @@ impl WriteBack {
 
     /// See [`Backend::set_flush_after`].
     pub(super) fn set_flush_after(&mut self, blocks: u32) {
-        self.unflushed.set_after(blocks);
+        self.behind.set_after(blocks);
     }
 
     fn start(&mut self, session: &mut Session, shared: &Arc<Shared>) -> Result<bool, WriteError> {
-        self.collect(shared);
+        self.collect();
+        self.tell_system(session);
         let mut failed = self.failure.take();
         let mut victims = std::mem::take(&mut self.victims);
         find_dirty_victims(shared, failed.is_some(), &mut victims);
@@ -131,7 +132,7 @@ impl WriteBack {
     }
 
     /// Takes note of the writes that have ended.
-    pub(super) fn collect(&mut self, shared: &Shared) {
+    pub(super) fn collect(&mut self) {
         while let Some(slot) = self.writes.operations.first_done()
             && let Some(outcome) = self.writes.operations.take(slot)
         {
@@ -139,12 +140,21 @@ impl WriteBack {
                 // What a short write has left is as dirty as before, and found again.
                 Ok(Written { tag, blocks, .. }) => {
                     self.counts.note(tag, blocks);
-                    self.counts.told(self.unflushed.note(shared, tag, blocks));
+                    self.behind.note(tag, blocks);
                 }
                 Err(error) => self.failure = Some(error),
             }
         }
         self.counts.show();
+    }
+
+    /// Has the system write back what was written, if it is time to. Does not wait for it.
+    pub(super) fn tell_system(&mut self, session: &mut Session) {
+        if self.behind.is_due() {
+            self.behind.tell(session);
+            self.counts.told(self.behind.take_told());
+            self.counts.show();
+        }
     }
 
     /// Starts writes of victims from one on, neighbours together, as long as they can be started and

@@ -22,3 +22,4 @@ mod pressure;
 mod removal;
 mod reopened;
 mod stability;
+mod write_behind;

@@ -146,7 +146,7 @@ fn writes_are_counted_by_who_made_them() {
             told += tally.writebacks;
         }
         assert_eq!(written, [256, 64], "{before} by the checkpoint");
-        // A simulated file has no cache of the system's.
-        assert!(rig.is_simulated() || told >= 8, "{told}");
+        // What has ended together, and is near together, is told as one.
+        assert!(told >= 2, "{told}");
     });
 }

@@ -1,0 +1,197 @@
+//! The system is told to write back what was put into its cache, whoever has put it there: an I/O like
+//! others, which is counted, may fail or hang without harm, and keeps nothing that is gone.
+
+use crate::rig::{Rig, Setup, check, check_simulated, page, relation, storage};
+use std::path::Path;
+use std::time::Duration;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Observed, Operation};
+use trunkline_engine::checkpoint::{
+    BackgroundWriter, BackgroundWriterSettings, CheckpointOptions, CheckpointReport,
+};
+use trunkline_engine::pool::{Backend, ExtendMethod};
+use trunkline_format::BLOCK_SIZE;
+use trunkline_sim::Fault;
+
+fn tells(io: &Observed) -> bool {
+    io.operation == Operation::BeginWriteback
+}
+
+/// Ranges that the system was told of since the rig began to record.
+fn told(rig: &Rig) -> u64 {
+    rig.hooks.recorded().iter().filter(|io| tells(io)).count() as u64
+}
+
+/// The same, as it was counted.
+fn counted(rig: &Rig) -> u64 {
+    rig.pool.counts().iter().map(|(_, tally)| tally.writebacks).sum()
+}
+
+fn checkpoint(rig: &Rig, backend: &mut Backend, flush_after: u32) -> CheckpointReport {
+    let options = CheckpointOptions { flush_after, combine: 2, ..CheckpointOptions::default() };
+    rig.checkpoint_with(backend, options).expect("a checkpoint")
+}
+
+/// Changes more pages than there are buffers, so that the session must make room.
+fn make_room(rig: &Rig, backend: &mut Backend, version: u32) {
+    (0..64).for_each(|block| rig.change(backend, block, version));
+}
+
+#[test]
+fn whoever_writes_tells_the_system() {
+    let setup = Setup { buffers: 16, blocks: 64, local: true, seeds: 4, ..Setup::default() };
+    check(setup, |rig| {
+        rig.hooks.record();
+        let mut backend = rig.backend();
+        make_room(rig, &mut backend, 1);
+        checkpoint(rig, &mut backend, 0);
+        assert_eq!(told(rig), 0, "nobody wants it");
+
+        backend.set_flush_after(4);
+        make_room(rig, &mut backend, 2);
+        let by_session = told(rig);
+        assert!(by_session > 0, "a session that makes room");
+
+        let report = checkpoint(rig, &mut backend, 4);
+        let by_checkpoint = told(rig) - by_session;
+        assert!(by_checkpoint > 0 && report.writes.writebacks == by_checkpoint, "{report:?}");
+
+        let mut bulk = backend.bulk_write();
+        for _ in 0..8 {
+            let made = backend.extend_in_bulk(&mut bulk, &rig.relation(0), 4, METHOD);
+            let pins = made.expect("room");
+            pins.iter().for_each(|pin| rig.change_pinned(&mut backend, 0, pin, 3));
+        }
+        bulk.finish(&mut backend).expect("written");
+        assert!(told(rig) > by_session + by_checkpoint, "a bulk write");
+        backend.show_counts();
+        assert_eq!(counted(rig), told(rig), "each is counted");
+    });
+}
+
+const METHOD: ExtendMethod = ExtendMethod::WriteZeros;
+
+#[test]
+fn the_background_writer_tells_the_system() {
+    check_simulated(Setup { buffers: 64, blocks: 256, seeds: 3, ..Setup::default() }, |rig| {
+        rig.hooks.record();
+        let settings = BackgroundWriterSettings {
+            delay: Duration::from_millis(1),
+            multiplier: 10.0,
+            flush_after: 2,
+            ..BackgroundWriterSettings::default()
+        };
+        let writer = BackgroundWriter::start(&rig.pool, settings).expect("starts");
+        let mut backend = rig.backend();
+        for block in 0..512 {
+            // The clock passes by all of them, and finds clean ones.
+            match block % 4 {
+                0 => rig.change(&mut backend, block % 256, 1),
+                _ => drop(backend.read(&rig.relation(0), block % 256).expect("reads")),
+            }
+            if block % 32 == 31 {
+                let rounds = writer.counts().rounds;
+                rig.wait_until("two rounds", || writer.counts().rounds >= rounds + 2);
+            }
+        }
+        drop(writer);
+        assert!(told(rig) > 0);
+        assert_eq!(counted(rig), told(rig));
+    });
+}
+
+/// What is near together is told as one range, which ends with the segment's last block.
+#[test]
+fn near_pages_are_told_as_one() {
+    check(Setup { buffers: 64, blocks: 64, seeds: 2, ..Setup::default() }, |rig| {
+        let mut backend = rig.backend();
+        (0..64).step_by(2).for_each(|block| rig.change(&mut backend, block, 1));
+        rig.hooks.record();
+        let report = checkpoint(rig, &mut backend, 32);
+        assert_eq!((report.buffers, report.writes.writebacks), (32, 1), "{report:?}");
+        let ranges = rig.hooks.recorded().into_iter().filter(tells);
+        let ranges: Vec<_> = ranges.map(|io| (io.offset, io.length)).collect();
+        assert_eq!(ranges, [(0, 63 * BLOCK_SIZE as u32)]);
+    });
+}
+
+/// A mount that hangs when it is told: sessions go on, as long as there are clean pages or the writes
+/// themselves come to their end.
+#[test]
+fn a_session_does_not_wait_for_the_mount() {
+    check(Setup { buffers: 16, blocks: 64, seeds: 4, ..Setup::default() }, |rig: &Arc<Rig>| {
+        // A session that makes the call itself is where the call is.
+        if !rig.is_asynchronous() || rig.bench.at_once {
+            return;
+        }
+        // More than can be under way.
+        let held: Vec<_> = (0..8).map(|_| rig.hooks.hold_result(tells)).collect();
+        rig.hooks.record();
+        // On real files a driver that is held reaps nothing else; there it is only not waited for.
+        let mut backend = rig.backend();
+        backend.set_flush_after(2);
+        if rig.bench.seed.is_none() || rig.bench.method == trunkline_aio::MethodKind::Custom {
+            held.iter().for_each(trunkline_sim::Held::release);
+        }
+        let task = rig.spawn("session", move |rig| make_room(rig, &mut backend, 1));
+        rig.wait_until("a session that goes on", || task.is_done());
+        assert!(told(rig) > 0);
+        drop(held);
+        task.join();
+    });
+}
+
+#[test]
+fn an_error_of_it_is_none() {
+    check(Setup { buffers: 16, blocks: 64, seeds: 2, ..Setup::default() }, |rig| {
+        rig.hooks.record();
+        let mut backend = rig.backend();
+        backend.set_flush_after(2);
+        for (errno, version) in [libc::EIO, libc::ENOSYS, libc::ESPIPE].into_iter().zip(1..) {
+            rig.trouble(Operation::BeginWriteback, Fault::Error(errno), u64::MAX);
+            make_room(rig, &mut backend, version);
+            checkpoint(rig, &mut backend, 2);
+            rig.no_trouble();
+            assert!((0..64).all(|block| rig.is_on_disk(block, version)));
+        }
+        assert!(told(rig) > 0);
+    });
+}
+
+/// Sessions and loads that sit idle, with ranges that they have not told yet, and the clusters of these
+/// are closed: their files are too.
+#[test]
+fn idle_sessions_keep_no_closed_cluster() {
+    check_simulated(Setup { buffers: 32, blocks: 64, seeds: 4, ..Setup::default() }, |rig| {
+        let other = storage(Path::new("/sim/b"), &rig.files, false);
+        let table = Arc::clone(other.files());
+        let cluster = relation(&other, 0);
+        let bytes: Vec<u8> = (0..64).flat_map(|block| page(0, block, 0, 0)).collect();
+        rig.disk.create(cluster.path(0).to_str().expect("a name"), 1, &bytes);
+        rig.hooks.record();
+        let mut idle = rig.backend();
+        idle.set_flush_after(1000);
+        let mut bulk = idle.bulk_write();
+        for block in 0..64 {
+            let pin = idle.read(&cluster, block).expect("reads");
+            rig.change_pinned(&mut idle, 0, &pin, 1);
+        }
+        for _ in 0..8 {
+            let made = idle.extend_in_bulk(&mut bulk, &cluster, 2, METHOD).expect("room");
+            made.iter().for_each(|pin| rig.change_pinned(&mut idle, 0, pin, 1));
+        }
+        drop((cluster, other));
+        let mut backend = rig.backend();
+        checkpoint(rig, &mut backend, 0);
+        rig.pool.evict_all();
+        // It is let go of when the next checkpoint asks whose pages there are.
+        checkpoint(rig, &mut backend, 0);
+        assert_eq!(told(rig), 0, "there are ranges left to be told");
+        assert_eq!(table.open(), 0, "the cluster is still there");
+        // And nobody falls over what is gone.
+        idle.set_flush_after(1);
+        make_room(rig, &mut idle, 1);
+        bulk.finish(&mut idle).expect("nothing is under way");
+        drop(idle);
+    });
+}
