@@ -5,8 +5,7 @@ use std::path::Path;
 
 use crate::fixtures::fixtures;
 use crate::jobs::METHODS;
-use crate::tables::{Cluster, instance, printed};
-use trunkline_aio::MethodKind;
+use crate::tables::{Cluster, in_every_way, instance, printed};
 use trunkline_engine::catalog::{Database, RelationInfo};
 use trunkline_engine::heap::{HeapScan, RowFilter, ScanOptions};
 use trunkline_format::transactions::RowState;
@@ -57,20 +56,10 @@ fn check(cluster: &mut Cluster, data: &Path, name: &str) {
 /// The rows that a server printed are those that a scan finds, in its order.
 #[test]
 fn rows_are_those_that_the_server_sees() {
-    for (major, data) in fixtures() {
-        for method in METHODS {
-            for (direct, buffers) in [(false, 16), (true, 16), (false, 16_384), (true, 16_384)] {
-                // The versions differ in their bytes, not in how these are read.
-                if (method, direct) != (MethodKind::Worker, false) && major != 18 {
-                    continue;
-                }
-                let aio = instance(method);
-                let mut cluster = Cluster::open(&aio, &data, direct, buffers);
-                check(&mut cluster, &data, "fixture");
-                check(&mut cluster, &data, "bench");
-            }
-        }
-    }
+    in_every_way(|_, data, cluster| {
+        check(cluster, data, "fixture");
+        check(cluster, data, "bench");
+    });
 }
 
 /// Row versions that no server shows any more, by what became of them.

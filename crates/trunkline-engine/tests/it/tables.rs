@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::fixtures::fixtures;
+use crate::jobs::METHODS;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, Builder, MethodKind};
 use trunkline_engine::catalog::{Catalog, Database, RelationInfo};
@@ -20,6 +22,23 @@ pub(crate) struct Cluster {
 pub(crate) fn instance(method: MethodKind) -> Aio {
     // Room for the largest pool of the tests, and a few pages of the commit log.
     Builder::new().method(method).region_bytes(16_448 << 13).start().expect("starts")
+}
+
+/// Every fixture with its version: that of PostgreSQL 18 opened under every method, buffered and
+/// direct, in a small pool and one that holds everything. Others are opened buffered under one method:
+/// versions differ in their bytes, not in how these are read.
+pub(crate) fn in_every_way(mut check: impl FnMut(u32, &Path, &mut Cluster)) {
+    for (major, data) in fixtures() {
+        for method in METHODS {
+            for (direct, buffers) in [(false, 16), (true, 16), (false, 16_384), (true, 16_384)] {
+                if (method, direct) != (MethodKind::Worker, false) && major != 18 {
+                    continue;
+                }
+                let aio = instance(method);
+                check(major, &data, &mut Cluster::open(&aio, &data, direct, buffers));
+            }
+        }
+    }
 }
 
 impl Cluster {

@@ -2,8 +2,7 @@
 
 use crate::fixtures::fixtures;
 use crate::jobs::METHODS;
-use crate::tables::{Cluster, instance, printed};
-use trunkline_aio::MethodKind;
+use crate::tables::{Cluster, in_every_way, instance, printed};
 use trunkline_aio::sync::Arc;
 use trunkline_engine::btree::BtreeError;
 use trunkline_engine::catalog::{ColumnInfo, Database, RelationInfo};
@@ -78,24 +77,14 @@ fn check(
 /// What was stored elsewhere is what the server printed.
 #[test]
 fn long_values_are_those_of_the_server() {
-    for (major, data) in fixtures() {
-        for method in METHODS {
-            for (direct, buffers) in [(false, 16), (true, 16), (false, 16_384), (true, 16_384)] {
-                // The versions differ in their bytes, not in how these are read.
-                if (method, direct) != (MethodKind::Worker, false) && major != 18 {
-                    continue;
-                }
-                let aio = instance(method);
-                let mut cluster = Cluster::open(&aio, &data, direct, buffers);
-                let database = cluster.database("fixture");
-                let compared: usize = printed(&data, &database)
-                    .iter()
-                    .map(|(_, table, lines)| check(&mut cluster, &database, table, lines))
-                    .sum();
-                assert!(compared >= 10, "pg{major}: {compared} values");
-            }
-        }
-    }
+    in_every_way(|major, data, cluster| {
+        let database = cluster.database("fixture");
+        let compared: usize = printed(data, &database)
+            .iter()
+            .map(|(_, table, lines)| check(cluster, &database, table, lines))
+            .sum();
+        assert!(compared >= 10, "pg{major}: {compared} values");
+    });
 }
 
 /// Searching for many keys at once finds what a search for each of them finds, also where the rows of
