@@ -58,7 +58,7 @@ pub struct Completion<'a> {
     pub data: &'a mut [u64],
 }
 
-/// One layer's part in an I/O.
+/// One layer's part in every I/O of a set of operations ([`crate::Operations::new`]).
 pub trait Callback: Send + Sync {
     /// A name for traces.
     fn name(&self) -> &'static str;
@@ -68,13 +68,18 @@ pub trait Callback: Send + Sync {
         Weight::Light
     }
 
-    /// Takes over what the I/O needs (pins, locks) before it is submitted. Runs in the issuer.
+    /// Takes over what the I/O needs (pins, locks) before it is submitted. Runs in the issuer, the last
+    /// callback added first.
     fn stage(&self, _io: &Staging<'_>) {}
 
-    /// Interprets the result so far. See the module for what it may not do.
+    /// Interprets the result so far, `prior`; what it returns is the result from now on.
+    ///
+    /// Any thread may run it, also the one driver of a ring, so it must not block or allocate. A panic
+    /// in it ends the process: the I/O would never end.
     fn complete(&self, io: &mut Completion<'_>, prior: Outcome) -> Outcome;
 
-    /// Turns an outcome that this callback decided into text. Runs in the issuer.
+    /// Turns an outcome that this callback decided into text; `None` leaves it to the errno's. Runs in
+    /// the issuer.
     fn report(&self, _outcome: Outcome) -> Option<String> {
         None
     }

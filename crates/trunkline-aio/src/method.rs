@@ -103,9 +103,16 @@ impl Batch<'_> {
     }
 }
 
-/// A way to carry out I/O. See the module for the contract.
+/// A way to carry out I/O.
+///
+/// It gets I/Os that are submitted, and sees to it that each of them reaches [`Core::execute`] or
+/// [`Core::reap`] exactly once, without further help from the issuer. All methods have one contract:
+/// EINTR and EAGAIN are executed again and not seen by the issuer, up to
+/// [`RETRIES_MAX`] times ([`Core::execute`] does so, [`Core::reap`] asks for it); a short transfer, an
+/// error and the end of a file are reported as they are.
 pub trait Method: Send + std::marker::Sync {
-    /// Takes I/Os over from a session. Must not block on I/O.
+    /// Takes I/Os over from a session, as many as there is room for: what it leaves in the batch the
+    /// session executes itself. Must not block on I/O.
     fn submit(&self, core: &Arc<Core>, batch: &mut Batch<'_>);
 
     /// Stops the method's threads and waits for them. Called once, when nothing is in flight.

@@ -81,7 +81,15 @@ impl Table {
     }
 }
 
-/// See the module.
+/// Result slots of one issuer: each has the memory, the data words and the result of one I/O at a time.
+///
+/// A slot is free until an I/O is issued with it, pending until that is complete, and done until its
+/// result is taken. Dropping the set gives up the results only: the memory of a pending slot stays
+/// with its I/O.
+///
+/// # Panics
+/// Whatever takes the number of a slot, here and in [`crate::Session`], panics if there is none of
+/// that number.
 pub struct Operations {
     pub(crate) table: Arc<Table>,
     pub(crate) refs: Vec<Option<(WaitRef, u32)>>,
@@ -173,12 +181,12 @@ impl Operations {
         self.table.done.find(|slot| self.is_done(slot as usize)).map(|slot| slot as usize)
     }
 
-    /// The reference to the I/O that a slot was last issued with.
+    /// The reference to the I/O that a slot carries, until its result is taken.
     pub fn wait_ref(&self, slot: usize) -> Option<WaitRef> {
         self.refs[slot].map(|(io, _)| io)
     }
 
-    /// Takes the result of a slot that is done, and frees the slot.
+    /// Takes the result of a slot that is done, and frees the slot; `None` if it is not done.
     pub fn take(&mut self, slot: usize) -> Option<Outcome> {
         if !self.is_done(slot) {
             return None;
@@ -192,12 +200,12 @@ impl Operations {
         Some(outcome)
     }
 
-    /// How long the storage took for the I/O that the slot carried last.
+    /// How long the storage took for the I/O that the slot carried last; zero if there was none.
     pub fn device_time(&self, slot: usize) -> Duration {
         Duration::from_nanos(self.table.slots[slot].device_nanos.load(Ordering::SeqCst))
     }
 
-    /// The text for an outcome that is no success: the deciding callback's, else the errno's.
+    /// The text for an outcome of these operations that is no success: the deciding callback's, else the errno's.
     pub fn describe(&self, outcome: Outcome) -> String {
         if let Some(level) = usize::from(outcome.reporter).checked_sub(1)
             && let Some(text) = self.table.callbacks.get(level).and_then(|c| c.report(outcome))

@@ -32,7 +32,8 @@ pub struct Observed {
     pub length: u32,
 }
 
-/// See the module. Called on whatever thread makes the transition.
+/// A hook for tracing, pauses and injected results ([`crate::Builder::probe`]). Called on whatever
+/// thread makes the transition.
 pub trait Probe: Send + Sync {
     /// After a handle went from one state to another. Must not use the session or the handle;
     /// between COMPLETED_IO and IDLE it must not block, except in a test that means to.

@@ -141,8 +141,12 @@ impl Leaks {
     }
 }
 
-/// See the module. Dropping a session submits what it staged and cancels nothing: its I/O is
-/// completed by others.
+/// Issues I/O, and waits for it. It belongs to one thread at a time, and may move between threads.
+///
+/// A handle is acquired, one I/O is defined on it, and that is submitted at once, or with others at
+/// the end of a batch. Whoever waits submits first, so nothing that others may wait for lies staged
+/// here meanwhile. Dropping a session submits what it staged and cancels nothing: its I/O is completed
+/// by others.
 #[derive(Debug)]
 pub struct Session {
     instance: Arc<Instance>,

@@ -26,6 +26,8 @@
 //! The loop is written once, for the compiler to vectorise; `multiversion` compiles it for each
 //! target below and picks one at the first call. AVX-512 is not among them: the chains bound the
 //! loop (each multiplication waits for the one before), so wider registers have little to give.
+//!
+//! Mirrors `pg_checksum_page` of PostgreSQL's `storage/checksum_impl.h`.
 
 use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
 

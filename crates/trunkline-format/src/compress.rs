@@ -4,6 +4,8 @@
 //! method can only stretch so much (a few bytes of pglz make at most 273, a byte of lz4 at most 255):
 //! a size beyond that is refused before any memory is taken for it, so that damaged bytes cost
 //! memory in proportion to themselves.
+//!
+//! Which method a value has, and where that stands, mirrors PostgreSQL's `access/toast_compression.h`.
 
 mod pglz;
 

@@ -20,6 +20,9 @@
 //! sequence. So nothing may be demanded of a sequence that an inner GIN page does not do.
 //!
 //! A page can be damaged and then be taken for another kind; with checksums that is found first.
+//!
+//! Mirrors the page identifiers that PostgreSQL's `access/hash.h`, `gist.h`, `spgist_private.h`,
+//! `brin_page.h` and `nbtree.h` define for this purpose.
 
 use crate::bytes::{u16_at, u64_at};
 use crate::ids::{BLOCK_SIZE, Fork, PageBytes};

@@ -10,6 +10,8 @@
 //! The number is the relation's file number, which is not its OID once it was rewritten. Only the
 //! names that a server writes are taken: no signs, no leading zeros, no segment 0 spelt out, no
 //! segment beyond the last block number. So a name and its [`RelationFile`] stand for each other.
+//!
+//! Mirrors PostgreSQL's `common/relpath.c` and `storage/smgr/md.c`.
 
 use crate::control::PgVersion;
 use crate::ids::{BLOCK_SIZE, BlockNo, Fork, SEGMENT_BLOCKS};

@@ -3,6 +3,8 @@
 //! Each entry is of the kind that its level has, as long as its line pointer says, and its rows are
 //! in order. The first entry above the leaves has no key; every other separator, and every high
 //! key, has one.
+//!
+//! Follows `contrib/amcheck/verify_nbtree.c` as far as a page by itself can tell.
 
 use super::entry::{Entry, Target};
 use super::fault::Fault;

@@ -3,6 +3,9 @@
 //! Text is known in the C collation only: others ask the libraries of the machine that made the
 //! index. Values are payloads, as [`super::Key`] has them; one that is too short for its type has
 //! no order.
+//!
+//! Mirrors the comparison functions of B-tree operator classes: PostgreSQL's
+//! `access/nbtree/nbtcompare.c`, and those beside each type in `utils/adt`.
 
 use super::numeric;
 use crate::bytes::{array, i64_at, u32_at, u64_at};

@@ -110,8 +110,8 @@ impl<'a> Fields<'a, '_> {
     /// An OID, a transaction or another number of four bytes.
     ///
     /// # Errors
-    /// [`RowError::Short`], as all of these; also if the catalog has no such column in its fixed
-    /// part.
+    /// [`RowError::Short`] if the row ends before the column does, or if the catalog has no such column
+    /// in its fixed part.
     pub fn word(&mut self, column: &'static str) -> Result<u32, RowError> {
         let place = self.place(column)?;
         u32_at(self.tuple.data(), place).ok_or_else(|| self.short(column))

@@ -10,6 +10,8 @@
 //!
 //! A buffer pool needs the cases apart: `ignore_checksum_failure` lets a page in whose header is
 //! sane, `zero_damaged_pages` makes any bad one a page of zeros. [`super::check_page`] looks further.
+//!
+//! Mirrors `PageIsVerified` of PostgreSQL's `storage/page/bufpage.c`.
 
 use super::{Finding, check_header_as_server};
 use crate::checksum::page_checksum;

@@ -5,6 +5,8 @@
 //!   bits                   7  6   5  4   3  2   1  0
 //! ```
 //! Transaction 1,050,000 is in page 32, which is the first of file `0001`; byte 356, bits 0 and 1.
+//!
+//! Mirrors PostgreSQL's `access/transam/clog.c`.
 
 use super::{Place, SEGMENT_BYTES};
 use crate::ids::BLOCK_SIZE;

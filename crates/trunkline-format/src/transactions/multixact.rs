@@ -6,6 +6,8 @@
 //! ```
 //! Members lock the row, all but at most one: that one updated or deleted it. Up to version 18 a
 //! member's number has 32 bits and goes round, from 19 it has 64; the names of the files differ too.
+//!
+//! Mirrors PostgreSQL's `access/transam/multixact.c`.
 
 use super::Place;
 use crate::bytes::{u8_at, u32_at, u64_at};

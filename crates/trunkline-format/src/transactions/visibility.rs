@@ -7,6 +7,9 @@
 //! ```
 //! A row is visible exactly if it is [`RowState::Live`]. A deletion that is not known to be committed
 //! has not happened: so it is with prepared transactions, which may yet roll back, and after a crash.
+//!
+//! Mirrors `HeapTupleSatisfiesMVCC` and `HeapTupleSatisfiesVacuum` of PostgreSQL's
+//! `access/heap/heapam_visibility.c`, where nothing runs.
 
 use super::commit_log::Fate;
 use crate::heap_tuple::{

@@ -3,6 +3,8 @@
 //! The parts are written in place and quoted afterwards if they need it. How deep they nest is a
 //! property of the type, which [`super::Type::resolve`] bounds; what the quotes of each level add is
 //! bounded by [`TEXT_MAX`].
+//!
+//! Mirrors `array_out`, `record_out`, `range_out` and `multirange_out` of PostgreSQL's `utils/adt`.
 
 use super::error::ValueError;
 use super::quote::Within;

@@ -3,6 +3,8 @@
 //! Days and microseconds count from 2000-01-01, the calendar is the Gregorian one for all times,
 //! and the year before 1 is 1 BC. A timestamptz is stored in UTC and shown in a zone that the
 //! options name.
+//!
+//! Mirrors `j2date`, `EncodeDateTime` and `EncodeTimeOnly` of PostgreSQL's `utils/adt/datetime.c`.
 
 use super::digits;
 use super::error::ValueError;

@@ -7,6 +7,9 @@
 //! between …62 and …63, PostgreSQL takes the even one.
 //!
 //! With `extra_float_digits` of 0 or less it is C's `%.*g` instead.
+//!
+//! The server's own is `float4out` and `float8out` of `utils/adt/float.c`, over Ryu in `common/f2s.c`
+//! and `common/d2s.c`.
 
 use super::digits;
 use std::fmt::{self, Write};

@@ -1,6 +1,8 @@
 //! `point`, `lseg`, `path`, `box`, `polygon`, `line` and `circle`.
 //!
 //! All are float8s in a fixed order, and print them as float8 does.
+//!
+//! Mirrors PostgreSQL's `utils/adt/geo_ops.c`.
 
 use super::error::ValueError;
 use super::float::float8;

@@ -3,6 +3,8 @@
 //! An interval is months, days and microseconds, each with a sign of its own, and never carried
 //! from one to the next: 36 hours are not a day and a half. Since PostgreSQL 17 all three at their
 //! largest mean infinity.
+//!
+//! Mirrors `EncodeInterval` of PostgreSQL's `utils/adt/datetime.c`.
 
 use super::digits;
 use super::options::IntervalStyle;

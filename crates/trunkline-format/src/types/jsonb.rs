@@ -4,6 +4,9 @@
 //! the entries' bytes. The tree is walked with a stack of its own, one frame for each container
 //! that is open, so that depth costs memory and not the thread's stack; a container lies within the
 //! one around it and is at least 4 bytes, so the frames are never more than a part of the value.
+//!
+//! Mirrors `JsonbContainer` of PostgreSQL's `utils/jsonb.h`, and the text `jsonb_out` of
+//! `utils/adt/jsonb.c`.
 
 use super::compound::bounded;
 use super::digits;

@@ -3,6 +3,8 @@
 //! Each item is its kind, how far away the next one of its chain begins, and what its kind needs:
 //! text, numbers, or how far away its operands begin. Distances may point anywhere in damaged
 //! bytes, so all that is read counts against what the bytes could hold, and nesting is bounded.
+//!
+//! Mirrors `printJsonPathItem` of PostgreSQL's `utils/adt/jsonpath.c`.
 
 use super::digits;
 use super::error::ValueError;

@@ -3,6 +3,8 @@
 //! An address is stored as its family, the bits of its network and 4 or 16 bytes. The IPv6 text is
 //! that of the BIND library: the longest run of zeros, the first of equals, becomes `::`, and what
 //! looks like an IPv4 address inside is shown as one.
+//!
+//! Mirrors PostgreSQL's `utils/adt/network.c`, `utils/adt/mac.c` and `utils/adt/mac8.c`.
 
 use super::digits;
 use super::error::ValueError;

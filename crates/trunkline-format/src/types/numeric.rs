@@ -2,6 +2,8 @@
 //!
 //! A numeric is digits of base 10 000, the exponent of the first of them and how many decimals are
 //! shown. 123456.789 with scale 3 is the digits 12, 3456, 7890 and the weight 1.
+//!
+//! Mirrors `NumericData` of PostgreSQL's `utils/adt/numeric.c` and `cash_out` of `utils/adt/cash.c`.
 
 use super::digits;
 use super::error::ValueError;

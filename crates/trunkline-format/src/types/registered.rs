@@ -3,6 +3,8 @@
 //! A name is shown without its schema if the server would find it so. Its search path is taken to
 //! be the default: the schema `pg_catalog` first, then `public`. What the catalogs do not have is
 //! shown as a number.
+//!
+//! Mirrors PostgreSQL's `utils/adt/regproc.c` and `aclitemout` of `utils/adt/acl.c`.
 
 use super::catalog::{ObjectClass, ObjectRow, TypeCatalog};
 use super::error::ValueError;

@@ -2,6 +2,9 @@
 //!
 //! Both are a magic number, a version and a list of items, each a float8 and column numbers. Since
 //! PostgreSQL 19 they are shown as JSON that names each number, before that in a shorter form.
+//!
+//! Mirrors `MVNDistinct` and `MVDependencies` of PostgreSQL's `statistics/statistics.h`, as
+//! `mvdistinct.c` and `dependencies.c` store them.
 
 use super::digits;
 use super::error::ValueError;

@@ -3,6 +3,8 @@
 //! A query is stored with each operator before its operands, the right one first, and is shown with
 //! as few parentheses as keep its meaning. It is walked with a list of what remains to be written,
 //! and no item twice, so a damaged tree can neither loop nor grow.
+//!
+//! Mirrors PostgreSQL's `tsearch/ts_type.h`, `utils/adt/tsvector.c` and `utils/adt/tsquery.c`.
 
 use super::digits;
 use super::error::ValueError;

@@ -3,6 +3,8 @@
 //! The server reads the declaration `<?xml version="1.0" encoding="UTF-8"?>`, and writes a new one
 //! only if there is something to say: another version than 1.0, or `standalone`. Text that is no
 //! well-formed declaration is shown as it is.
+//!
+//! Mirrors `xml_out` of PostgreSQL's `utils/adt/xml.c`.
 
 /// What a declaration says.
 struct Declaration<'a> {
