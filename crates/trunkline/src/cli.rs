@@ -1,22 +1,23 @@
 //! The command line: commands, options and where their values come from.
 //!
-//! Options that every command has stand in [`Global`] and may be written before or behind the
-//! command. Those for I/O are PostgreSQL's settings; they are kept as text and checked by the table
-//! of settings, so that their errors, units and bounds are the same here and everywhere else.
+//! A command is a variant of [`Command`] with the options of its module; what `inspect` can look at is
+//! a [`Subject`]. Options that several commands have are in `options`: those of every command, and
+//! those for I/O, which become settings.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+mod options;
+mod subject;
+
 use std::process::ExitCode;
 
-use clap::builder::TypedValueParser;
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use trunkline_engine::settings::Settings;
 
+pub(crate) use self::options::Global;
+use self::options::IoArgs;
+pub(crate) use self::subject::Subject;
 use crate::copy::CopyArgs;
 use crate::demo::DemoArgs;
 use crate::exit::{Exit, Failure, message};
-use crate::inspect::{BtreeArgs, ClogArgs, MultixactArgs, RelmapArgs, ToastArgs, TupleArgs};
 use crate::pooled::PoolArgs;
 use crate::prewarm::PrewarmArgs;
 use crate::sum::SumArgs;
@@ -122,139 +123,6 @@ pub(crate) enum Command {
     },
 }
 
-/// What to look at.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Subject {
-    /// The control file, as pg_controldata prints it.
-    Control {
-        /// The control file; by default global/pg_control of the data directory.
-        file: Option<PathBuf>,
-        #[command(flatten)]
-        io: IoArgs,
-    },
-    /// One page of a relation file: header, checksum, line pointers, tuple headers.
-    Page {
-        /// A file of a relation, such as base/5/16384 or base/5/16384_vm.
-        file: PathBuf,
-        /// Number of the block within the relation, counted over all its segments; by default the
-        /// file's first.
-        block: Option<u32>,
-        #[command(flatten)]
-        io: IoArgs,
-    },
-    /// One row version of a table: its header, its state, and each column as it is stored.
-    Tuple {
-        #[command(flatten)]
-        args: TupleArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
-    /// A B-tree index: its levels, or one of its pages with the keys as text.
-    Btree {
-        #[command(flatten)]
-        args: BtreeArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
-    /// What became of transactions.
-    Clog {
-        #[command(flatten)]
-        args: ClogArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
-    /// The members of multixacts: transactions that hold a row together.
-    Multixact {
-        #[command(flatten)]
-        args: MultixactArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
-    /// The relation map: which files the first catalogs are in.
-    Relmap {
-        #[command(flatten)]
-        args: RelmapArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
-    /// The chunks of a long value.
-    Toast {
-        #[command(flatten)]
-        args: ToastArgs,
-        #[command(flatten)]
-        io: IoArgs,
-    },
-}
-
-impl Subject {
-    fn io(&self) -> &IoArgs {
-        match self {
-            Subject::Control { io, .. }
-            | Subject::Page { io, .. }
-            | Subject::Tuple { io, .. }
-            | Subject::Btree { io, .. }
-            | Subject::Clog { io, .. }
-            | Subject::Multixact { io, .. }
-            | Subject::Relmap { io, .. }
-            | Subject::Toast { io, .. } => io,
-        }
-    }
-}
-
-/// Options of every command.
-#[derive(Debug, Args)]
-pub(crate) struct Global {
-    /// The data directory.
-    #[arg(short = 'D', long, env = "PGDATA", value_name = "DIR", global = true)]
-    pub(crate) pgdata: Option<PathBuf>,
-
-    /// Looks for a tablespace in another directory than its link in pg_tblspc says; may be repeated,
-    /// if all are before the command or all behind it.
-    #[arg(short = 'T', long, value_name = "OLDDIR=NEWDIR", global = true)]
-    #[arg(value_parser = clap::builder::OsStringValueParser::new().try_map(parse_mapping))]
-    pub(crate) tablespace_mapping: Vec<(PathBuf, PathBuf)>,
-
-    /// Prints JSON, one object a line.
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-
-    /// Shows no progress, not even on a terminal.
-    #[arg(long, global = true)]
-    pub(crate) no_progress: bool,
-
-    /// Goes on although a server runs or the cluster was not shut down cleanly.
-    #[arg(long, global = true)]
-    pub(crate) force_unclean: bool,
-}
-
-/// PostgreSQL's settings for I/O.
-///
-/// They stand beside the program's name and beside each command, and not among the global options:
-/// of a global option that may be repeated, clap would drop what comes before the command.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "I/O")]
-pub(crate) struct IoArgs {
-    /// Who carries out I/O: sync, worker or io_uring [default: worker].
-    #[arg(long, value_name = "METHOD")]
-    io_method: Option<String>,
-
-    /// Reads past the operating system's cache: data.
-    #[arg(long, value_name = "LIST")]
-    io_direct: Option<String>,
-
-    /// I/Os kept in flight, 0 to 1000 [default: 16].
-    #[arg(long, value_name = "N")]
-    effective_io_concurrency: Option<String>,
-
-    /// Largest I/O, in blocks or with a unit, up to 1MB [default: 128kB].
-    #[arg(long, value_name = "SIZE")]
-    io_combine_limit: Option<String>,
-
-    /// Sets any setting by its PostgreSQL name; may be repeated.
-    #[arg(short = 'c', value_name = "NAME=VALUE")]
-    settings: Vec<String>,
-}
-
 impl Cli {
     /// The settings that the options ask for: those before the command, then those behind it; of
     /// each, first every `-c` in order, then the options with names of their own.
@@ -301,69 +169,6 @@ impl Command {
             | Command::Sum { pool, .. } => pool.shared_buffers.as_deref(),
             Command::Inspect(_) | Command::Tables { .. } => None,
         }
-    }
-}
-
-impl IoArgs {
-    fn apply(&self, settings: &mut Settings) -> Result<(), Failure> {
-        for assignment in &self.settings {
-            settings.set_assignment(assignment)?;
-        }
-        let named = [
-            ("io_method", &self.io_method),
-            ("io_direct", &self.io_direct),
-            ("effective_io_concurrency", &self.effective_io_concurrency),
-            ("io_combine_limit", &self.io_combine_limit),
-        ];
-        for (name, value) in named {
-            if let Some(value) = value {
-                settings.set(name, value)?;
-            }
-        }
-        // PostgreSQL cuts the limit at io_max_combine_limit without a word; who writes the option
-        // means it.
-        if self.io_combine_limit.is_some() && !self.mentions("io_max_combine_limit") {
-            let mut raised = settings.clone();
-            raised.set("io_max_combine_limit", &settings.show("io_combine_limit")?)?;
-            if raised.io_combine_limit() > settings.io_combine_limit() {
-                *settings = raised;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a `-c` sets `name`.
-    fn mentions(&self, name: &str) -> bool {
-        self.settings.iter().any(|assignment| {
-            assignment
-                .split_once('=')
-                .is_some_and(|(left, _)| left.replace('-', "_").eq_ignore_ascii_case(name))
-        })
-    }
-}
-
-impl Global {
-    /// The data directory.
-    ///
-    /// # Errors
-    /// [`Exit::Usage`] if neither `-D` nor `$PGDATA` names one.
-    pub(crate) fn require_pgdata(&self) -> Result<&PathBuf, Failure> {
-        self.pgdata.as_ref().filter(|path| *path.as_os_str() != *OsString::new()).ok_or_else(|| {
-            Failure::usage("no data directory given").with_hint("use -D DIR, or set PGDATA")
-        })
-    }
-}
-
-/// The two directories of `OLDDIR=NEWDIR`.
-fn parse_mapping(text: OsString) -> Result<(PathBuf, PathBuf), &'static str> {
-    let bytes = text.as_bytes();
-    let at = bytes.iter().position(|&byte| byte == b'=');
-    let (old, new) = at.and_then(|at| bytes.split_at_checked(at)).unwrap_or_default();
-    let [old, new] =
-        [old, new.get(1..).unwrap_or_default()].map(|path| PathBuf::from(OsStr::from_bytes(path)));
-    match old.is_absolute() && new.is_absolute() {
-        true => Ok((old, new)),
-        false => Err("expected two absolute directories, OLDDIR=NEWDIR"),
     }
 }
 

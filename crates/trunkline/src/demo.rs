@@ -13,6 +13,8 @@
 //! dropped from both caches before the run, and what stayed is shown. One look at the handles in
 //! flight, in the middle of a run, ends it.
 
+mod config;
+mod handles;
 mod report;
 mod run;
 mod write;

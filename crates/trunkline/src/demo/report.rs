@@ -1,49 +1,23 @@
-//! The table, for people and for programs: a row for each run, with a bar for the rate, and below it
-//! a few handles as `pg_aios` shows them.
+//! The table of reads, for people and for programs: a row for each run, with a bar for the rate, and
+//! below it a few handles.
 //!
 //! Rates are compared among runs of one kind: a cached sum would make every cold one look alike.
 
-use std::fmt;
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use trunkline_aio::{IoRow, MethodKind, PageKind};
+use trunkline_aio::{IoRow, PageKind};
 use trunkline_engine::pool::{RelationResidency, Tally};
 use trunkline_engine::read_stream::StreamStats;
 use trunkline_engine::sample::accounts::Accounts;
 use trunkline_engine::scan::IoSummary;
-use trunkline_engine::settings::{IoMethod, Settings};
+use trunkline_engine::settings::Settings;
 
-use super::run::method_name;
+use super::config::{BAR_WIDTH, Config, JsonConfig, no_direct, not_on, seconds};
+use super::handles::handles;
 use crate::output::{Table, bar, human_bytes, rate};
 use crate::pooled::{JsonResidency, JsonStreams};
 use crate::verify::JsonIo;
-
-/// Characters of the longest bar.
-pub(super) const BAR_WIDTH: usize = 20;
-
-/// Handles of the snapshot that are shown.
-const HANDLES_SHOWN: usize = 6;
-
-/// A method, and whether past the system's cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Config {
-    pub(super) asked: IoMethod,
-    pub(super) used: MethodKind,
-    pub(super) direct: bool,
-}
-
-impl Config {
-    pub(super) fn way(self) -> &'static str {
-        if self.direct { "direct" } else { "buffered" }
-    }
-}
-
-impl fmt::Display for Config {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", method_name(self.asked, self.used), self.way())
-    }
-}
 
 /// What was done. In the order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -200,7 +174,7 @@ impl Demo {
         );
         text.push_str(&self.table());
         text.push_str(&self.legend());
-        text.push_str(&self.handles());
+        text.push_str(&handles(&self.look, &self.directory));
         text
     }
 
@@ -228,12 +202,7 @@ impl Demo {
         ]);
         let mut previous = None;
         for (config, outcome) in self.sorted() {
-            // Names once for each group.
-            let new = previous != Some(*config);
-            previous = Some(*config);
-            let name = |name: String| if new { name } else { String::new() };
-            let mut cells =
-                vec![name(method_name(config.asked, config.used)), name(config.way().to_owned())];
+            let mut cells = config.cells(&mut previous);
             match outcome {
                 Outcome::Ran(row) => cells.extend(numbers(row, fastest(row.what))),
                 Outcome::LeftOut { workers } => {
@@ -241,7 +210,7 @@ impl Demo {
                     cells.extend([String::new(), "left out".to_owned()]);
                 }
                 Outcome::NoDirect(file_system) => {
-                    cells.push(format!("not on {file_system}"));
+                    cells.push(not_on(file_system));
                 }
             }
             table.row(cells);
@@ -275,56 +244,6 @@ impl Demo {
             );
         }
         text
-    }
-
-    fn handles(&self) -> String {
-        let shown: Vec<&IoRow> = self.look.iter().filter(|row| row.operation.is_some()).collect();
-        if shown.is_empty() {
-            return String::new();
-        }
-        let mut table = Table::new(&[
-            ">pid",
-            ">io_id",
-            ">io_generation",
-            "state",
-            "operation",
-            ">off",
-            ">length",
-            "f_sync",
-            "f_buffered",
-            "target_desc",
-        ]);
-        let number = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
-        let flag = |flag: bool| if flag { "t" } else { "f" }.to_owned();
-        for row in shown.iter().take(HANDLES_SHOWN) {
-            table.row(vec![
-                row.pid.to_string(),
-                row.io_id.to_string(),
-                row.io_generation.to_string(),
-                row.state.to_owned(),
-                row.operation.unwrap_or_default().to_owned(),
-                number(row.off),
-                number(row.length.map(u64::from)),
-                flag(row.f_sync),
-                flag(row.f_buffered),
-                self.short(row.target_desc.as_deref().unwrap_or_default()),
-            ]);
-        }
-        let mut text = format!(
-            "\n{} handles in the middle of a run by {}, as pg_aios shows them:\n\n{}",
-            shown.len(),
-            shown.iter().find_map(|row| row.method).unwrap_or("a method"),
-            table.render()
-        );
-        if let Some(more) = shown.len().checked_sub(HANDLES_SHOWN).filter(|&more| more > 0) {
-            let _ = writeln!(text, "… and {more} more");
-        }
-        text
-    }
-
-    /// A target without the directory that all of them are in.
-    fn short(&self, target: &str) -> String {
-        target.replace(&format!("{}/", self.directory), "")
     }
 
     pub(super) fn json(&self) -> impl Serialize + use<> {
@@ -370,14 +289,6 @@ fn numbers(row: &Row, fastest: f64) -> Vec<String> {
     ]
 }
 
-/// Two digits that count.
-pub(super) fn seconds(seconds: f64) -> String {
-    match seconds {
-        ..0.1 => format!("{:.1} ms", seconds * 1e3),
-        _ => format!("{seconds:.2} s"),
-    }
-}
-
 #[derive(Serialize)]
 struct Json {
     schema: u32,
@@ -399,9 +310,8 @@ struct Json {
 
 #[derive(Serialize)]
 struct JsonRun {
-    io_method: &'static str,
-    io_method_used: &'static str,
-    io_direct: bool,
+    #[serde(flatten)]
+    config: JsonConfig,
     run: &'static str,
     workers: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -418,13 +328,11 @@ impl JsonRun {
                 (What::SumCold, *workers, Some("left out for want of time".to_owned()), None)
             }
             Outcome::NoDirect(file_system) => {
-                (What::Prewarm, 0, Some(format!("no direct I/O on {file_system}")), None)
+                (What::Prewarm, 0, Some(no_direct(file_system)), None)
             }
         };
         JsonRun {
-            io_method: config.asked.name(),
-            io_method_used: config.used.name(),
-            io_direct: config.direct,
+            config: JsonConfig::new(*config),
             run: what.name(),
             workers,
             unavailable,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::Mutex;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use trunkline_aio::{Aio, IoRow, MethodKind};
+use trunkline_aio::{Aio, IoRow};
 use trunkline_engine::pool::ReadError;
 use trunkline_engine::pool::{Pool, Tally};
 use trunkline_engine::prewarm::{BufferOptions, Target, into_pool};
@@ -24,7 +24,8 @@ use trunkline_engine::storage::{
 };
 use trunkline_format::{BlockNo, FixedColumn, Fork};
 
-use super::report::{Config, Demo, Outcome, Row, What};
+use super::config::Config;
+use super::report::{Demo, Outcome, Row, What};
 use crate::cli::Global;
 use crate::exit::{Failure, message};
 use crate::instance::{self, method_kind};
@@ -318,14 +319,6 @@ impl Observer for Looking {
 
     fn cancelled(&self) -> bool {
         self.watch.cancelled()
-    }
-}
-
-/// Whether the method in force is the one asked for.
-pub(super) fn method_name(asked: IoMethod, used: MethodKind) -> String {
-    match asked.name() == used.name() {
-        true => asked.name().to_owned(),
-        false => format!("{asked} ({used})"),
     }
 }
 

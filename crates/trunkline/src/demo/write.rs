@@ -23,7 +23,7 @@ use trunkline_engine::storage::{
 use trunkline_format::page::line_pointers;
 use trunkline_format::{BlockNo, Fork, PageBytes};
 
-use super::report::Config;
+use super::config::Config;
 use super::run::cpu_time;
 use super::write_report::{Outcome, Row, What, Writes};
 use crate::exit::Failure;

@@ -5,8 +5,7 @@ use serde::Serialize;
 use trunkline_engine::checkpoint::CheckpointReport;
 use trunkline_format::BlockNo;
 
-use super::report::{BAR_WIDTH, Config, seconds};
-use super::run::method_name;
+use super::config::{BAR_WIDTH, Config, JsonConfig, no_direct, not_on, seconds};
 use crate::output::{Table, bar, human_bytes, rate};
 
 /// Which pages were changed.
@@ -156,12 +155,7 @@ impl Writes {
         ]);
         let mut previous = None;
         for (config, outcome) in &self.rows {
-            // Names once for each group.
-            let new = previous != Some(*config);
-            previous = Some(*config);
-            let name = |name: String| if new { name } else { String::new() };
-            let mut cells =
-                vec![name(method_name(config.asked, config.used)), name(config.way().to_owned())];
+            let mut cells = config.cells(&mut previous);
             match outcome {
                 Outcome::Ran(row) => {
                     let CheckpointReport { writes, total_time, sync_time, .. } = row.report;
@@ -178,7 +172,7 @@ impl Writes {
                         seconds(sync_time.as_secs_f64()),
                     ]);
                 }
-                Outcome::NoDirect(file_system) => cells.push(format!("not on {file_system}")),
+                Outcome::NoDirect(file_system) => cells.push(not_on(file_system)),
             }
             table.row(cells);
         }
@@ -206,9 +200,8 @@ pub(super) struct JsonWrites {
 
 #[derive(Serialize)]
 struct JsonRow {
-    io_method: &'static str,
-    io_method_used: &'static str,
-    io_direct: bool,
+    #[serde(flatten)]
+    config: JsonConfig,
     #[serde(skip_serializing_if = "Option::is_none")]
     unavailable: Option<String>,
     #[serde(flatten)]
@@ -236,17 +229,9 @@ impl JsonRow {
     fn new((config, outcome): &(Config, Outcome)) -> JsonRow {
         let (unavailable, numbers) = match outcome {
             Outcome::Ran(row) => (None, Some(JsonNumbers::new(row))),
-            Outcome::NoDirect(file_system) => {
-                (Some(format!("no direct I/O on {file_system}")), None)
-            }
+            Outcome::NoDirect(file_system) => (Some(no_direct(file_system)), None),
         };
-        JsonRow {
-            io_method: config.asked.name(),
-            io_method_used: config.used.name(),
-            io_direct: config.direct,
-            unavailable,
-            numbers,
-        }
+        JsonRow { config: JsonConfig::new(*config), unavailable, numbers }
     }
 }
 
