@@ -205,7 +205,8 @@ impl Operations {
         Duration::from_nanos(self.table.slots[slot].device_nanos.load(Ordering::SeqCst))
     }
 
-    /// The text for an outcome of these operations that is no success: the deciding callback's, else the errno's.
+    /// The text for an outcome of these operations that is no success: the deciding callback's, else
+    /// the errno's.
     pub fn describe(&self, outcome: Outcome) -> String {
         if let Some(level) = usize::from(outcome.reporter).checked_sub(1)
             && let Some(text) = self.table.callbacks.get(level).and_then(|c| c.report(outcome))

@@ -1,4 +1,4 @@
-//! Words for the columns of a catalog: how wide each kind is, how it is aligned, which versions have it.
+//! Words for the columns of a catalog: how wide a kind is, how it is aligned, which versions have it.
 //!
 //! A catalog then reads like its declaration:
 //! ```text
