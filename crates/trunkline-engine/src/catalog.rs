@@ -54,9 +54,11 @@ mod lookups;
 mod name;
 mod objects;
 mod place;
+mod reader;
 mod relation;
 mod resolve;
 mod settings;
+mod snapshot;
 
 use std::path::PathBuf;
 
@@ -141,8 +143,8 @@ impl Catalog {
         let transactions = Arc::new(Transactions::of_datadir(dir, storage));
         let map =
             read_map(storage, &database_place(Oid(0), crate::storage::GLOBAL_TABLESPACE), version)?;
-        let mut faults = load::Faults::new(on_damage);
-        let mut reader = load::Reader {
+        let mut faults = reader::Faults::new(on_damage);
+        let mut reader = reader::Reader {
             backend,
             storage,
             transactions: &transactions,

@@ -189,7 +189,8 @@ pub(crate) fn run(
     } else if args.output.is_some() {
         print(&shown.text())?;
     }
-    let whole = catalog.faults().is_empty() && database.faults().is_empty();
+    let known = catalog.faults().is_empty() && database.faults().is_empty();
+    let whole = known && sources.whole;
     let exit = if report.findings_total == 0 && whole { exit } else { Exit::Findings };
     Ok(watch::ended(report.end, exit))
 }

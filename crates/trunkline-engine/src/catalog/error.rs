@@ -116,6 +116,11 @@ pub enum CatalogError {
         /// What is wrong with it.
         source: RowError,
     },
+    /// A value of a row of a catalog is in TOAST, and not whole there.
+    LongValue {
+        /// The catalog.
+        table: &'static str,
+    },
     /// A small file could not be read.
     Directory(DataDirError),
     /// How long a file is could not be found out.
@@ -162,7 +167,7 @@ impl CatalogError {
     /// Whether a row or page of a catalog is damaged, and the others can be had without it.
     pub fn is_damage(&self) -> bool {
         match self {
-            Self::Row { .. } | Self::HeapRow(_) => true,
+            Self::Row { .. } | Self::LongValue { .. } | Self::HeapRow(_) => true,
             Self::Heap(error) => !error.is_cancelled(),
             _ => false,
         }
@@ -230,6 +235,9 @@ impl fmt::Display for CatalogError {
             }
             Self::Row { path, block, item, source } => {
                 write!(f, "\"{}\": block {block}, line pointer {item}: {source}", path.display())
+            }
+            Self::LongValue { table } => {
+                write!(f, "a value of {table} is not whole in its TOAST table")
             }
             Self::Directory(error) => error.fmt(f),
             Self::Storage(error) => error.fmt(f),

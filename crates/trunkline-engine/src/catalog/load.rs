@@ -1,71 +1,24 @@
 //! From rows of the catalogs to a snapshot: one scan for each catalog, values copied out.
 //!
-//! A row that makes no sense ends it: what is left out here would be missing everywhere without a
-//! word. Who asks for it gets the others, and [`Faults`].
+//! What becomes of a row that makes no sense is the [`Reader`]'s matter.
 
-use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::hash::Map;
+use trunkline_format::Oid;
 use trunkline_format::catalog::{
-    AccessMethodRow, AttributeRow, CatalogTable, ClassRow, DatabaseRow, EnumRow, Fields, IndexRow,
+    AccessMethodRow, AttributeRow, CatalogTable, ClassRow, DatabaseRow, EnumRow, IndexRow,
     InheritsRow, NamedRow, NamespaceRow, OperatorClassRow, PG_AM, PG_ATTRIBUTE, PG_AUTHID,
     PG_CLASS, PG_DATABASE, PG_ENUM, PG_INDEX, PG_INHERITS, PG_NAMESPACE, PG_OPCLASS, PG_RANGE,
     PG_TABLESPACE, PG_TYPE, RangeRow, RoleRow, RowError, TablespaceRow, TypeRow,
 };
 use trunkline_format::relmap::RelationMap;
-use trunkline_format::segment::segment_of;
 use trunkline_format::tuple::{Attribute, missing_value};
 use trunkline_format::types::ObjectRow;
 use trunkline_format::varlena::Varlena;
-use trunkline_format::{Fork, Oid, PgVersion};
 
-use super::OnDamage;
 use super::error::CatalogError;
+use super::reader::Reader;
 use super::relation::{ColumnInfo, DatabaseInfo, RelationInfo, SchemaInfo, TablespaceInfo};
-use crate::heap::{HeapError, HeapScan, ScanOptions};
-use crate::pool::Backend;
-use crate::storage::{GLOBAL_TABLESPACE, RelationLocator, Storage};
-use crate::transactions::Transactions;
-
-/// Reads catalogs with a backend.
-pub(super) struct Reader<'r> {
-    pub(super) backend: &'r mut Backend,
-    pub(super) storage: &'r Storage,
-    pub(super) transactions: &'r Arc<Transactions>,
-    pub(super) version: PgVersion,
-    pub(super) faults: &'r mut Faults,
-}
-
-/// What was left out of catalogs, if anything may be.
-#[derive(Debug)]
-pub(super) struct Faults {
-    on_damage: OnDamage,
-    found: Vec<CatalogError>,
-}
-
-impl Faults {
-    pub(super) fn new(on_damage: OnDamage) -> Self {
-        Self { on_damage, found: Vec::new() }
-    }
-
-    /// Takes a fault and goes on, or hands it back.
-    pub(super) fn take(&mut self, error: CatalogError) -> Result<(), CatalogError> {
-        let cancelled = matches!(&error, CatalogError::Heap(error) if error.is_cancelled());
-        if self.on_damage == OnDamage::Fail || cancelled {
-            return Err(error);
-        }
-        self.found.push(error);
-        Ok(())
-    }
-
-    /// Takes what may follow from another fault, and hands back what must have a cause of its own.
-    pub(super) fn take_further(&mut self, error: CatalogError) -> Result<(), CatalogError> {
-        if self.found.is_empty() { Err(error) } else { self.take(error) }
-    }
-
-    pub(super) fn into_found(self) -> Vec<CatalogError> {
-        self.found
-    }
-}
+use crate::storage::{GLOBAL_TABLESPACE, RelationLocator};
 
 /// The labels of each enum by its OID: what values hold, and what they are.
 pub(super) type Labels = Map<Oid, Vec<(Oid, Vec<u8>)>>;
@@ -118,69 +71,6 @@ impl Places<'_> {
 }
 
 impl Reader<'_> {
-    /// Scans a catalog and hands out its visible rows.
-    pub(super) fn scan(
-        &mut self,
-        table: &'static CatalogTable,
-        locator: RelationLocator,
-        mut each: impl FnMut(&mut Fields<'_, '_>) -> Result<(), RowError>,
-    ) -> Result<(), CatalogError> {
-        let relation = self.storage.relation(locator, Fork::Main);
-        let layout = table.layout(self.version);
-        let options = ScanOptions::default();
-        let scan = HeapScan::of_table(self.backend, &relation, self.transactions, options);
-        let mut scan = match scan {
-            Ok(scan) => scan,
-            Err(error) => return self.faults.take(error.into()),
-        };
-        loop {
-            let page = match scan.next_page(self.backend) {
-                Ok(Some(page)) => page,
-                Ok(None) => return Ok(()),
-                Err(error) => {
-                    // About one block the scan goes on; about the file there is no more.
-                    let of_file =
-                        matches!(&error, HeapError::Read(error) if error.block().is_none());
-                    self.faults.take(error.into())?;
-                    if of_file {
-                        return Ok(());
-                    }
-                    continue;
-                }
-            };
-            for row in page.rows() {
-                let row = match row {
-                    Ok(row) => row,
-                    Err(error) => {
-                        self.faults.take(error.into())?;
-                        continue;
-                    }
-                };
-                let read = layout.fields(row.tuple).and_then(|mut fields| each(&mut fields));
-                if let Err(source) = read {
-                    self.faults.take(CatalogError::Row {
-                        path: relation.path(segment_of(row.tid.block).0),
-                        block: row.tid.block,
-                        item: row.tid.item,
-                        source,
-                    })?;
-                }
-            }
-        }
-    }
-
-    /// What `read` reads of the catalog at `place`; nothing if there is no place, which is a fault.
-    pub(super) fn found<T: Default>(
-        &mut self,
-        place: Result<RelationLocator, CatalogError>,
-        read: impl FnOnce(&mut Self, RelationLocator) -> Result<T, CatalogError>,
-    ) -> Result<T, CatalogError> {
-        match place {
-            Ok(place) => read(self, place),
-            Err(error) => self.faults.take(error).map(|()| T::default()),
-        }
-    }
-
     /// The databases, by name.
     pub(super) fn databases(
         &mut self,
@@ -423,7 +313,7 @@ impl Reader<'_> {
 }
 
 /// Where a catalog is that all databases share.
-fn shared_catalog(
+pub(super) fn shared_catalog(
     table: &'static CatalogTable,
     map: &RelationMap,
 ) -> Result<RelationLocator, CatalogError> {

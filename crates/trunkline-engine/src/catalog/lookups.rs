@@ -11,8 +11,8 @@ use trunkline_format::types::{ColumnRow, ObjectClass, ObjectRow, TypeCatalog, Ty
 use super::OnDamage;
 use super::database::Database;
 use super::error::CatalogError;
-use super::load::{Faults, Reader};
 use super::objects::{Objects, catalog_of, classes_of};
+use super::reader::{Faults, Reader};
 use crate::pool::Backend;
 
 impl Database {

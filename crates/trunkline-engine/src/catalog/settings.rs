@@ -5,62 +5,80 @@
 
 use std::collections::BTreeMap;
 
+use trunkline_format::Oid;
 use trunkline_format::catalog::{PG_DB_ROLE_SETTING, RoleSettingRow, RowError, settings_of};
-use trunkline_format::segment::segment_of;
 use trunkline_format::varlena::Varlena;
-use trunkline_format::{Fork, Oid};
 
 use super::database::Database;
 use super::error::CatalogError;
-use crate::heap::{HeapScan, ScanOptions};
+use super::load::shared_catalog;
+use super::reader::{Faults, Reader};
+use crate::heap::{HeapError, ToastBatch, ToastReader};
 use crate::pool::Backend;
-use crate::storage::{GLOBAL_TABLESPACE, RelationLocator};
+use crate::read_stream::StreamOptions;
 
 /// Values by names in lower case.
 type Settings = BTreeMap<String, String>;
 
 impl Database {
     /// The settings that sessions of any role begin with in this database: values by names in lower
-    /// case. What is said of the database counts before what is said of all.
+    /// case. What is said of the database counts before what is said of all. With them comes what
+    /// was left out, as of the catalogs themselves ([`Database::faults`]): nothing unless the
+    /// catalog was opened with [`super::OnDamage::Collect`].
     ///
     /// # Errors
-    /// [`CatalogError`]: they cannot be read, or are so long that they are not in their rows.
-    pub fn settings(&self, backend: &mut Backend) -> Result<Settings, CatalogError> {
+    /// [`CatalogError`]: they cannot be read.
+    pub fn settings(
+        &self,
+        backend: &mut Backend,
+    ) -> Result<(Settings, Vec<CatalogError>), CatalogError> {
         let (table, cluster) = (&PG_DB_ROLE_SETTING, &self.cluster);
-        self.check_layout(table)?;
-        let file = cluster.map.file_of(table.oid);
-        let relfilenode = file.ok_or_else(|| CatalogError::NoCatalog {
-            table: table.name,
-            database: "global".to_owned(),
-        })?;
-        let (tablespace, database) = (GLOBAL_TABLESPACE, Oid(0));
-        let locator = RelationLocator { tablespace, database, relfilenode };
-        let relation = cluster.storage.relation(locator, Fork::Main);
-        let layout = table.layout(cluster.version);
+        let mut faults = Faults::new(cluster.on_damage);
+        if let Err(error) = self.check_layout(table) {
+            // Where a row that describes it is missing, it cannot agree.
+            if self.faults().is_empty() {
+                return Err(error);
+            }
+            faults.take(error)?;
+        }
+        let locator = shared_catalog(table, &cluster.map)?;
         let (mut of_all, mut of_it) = (Settings::new(), Settings::new());
-        let options = ScanOptions::default();
-        let mut scan = HeapScan::of_table(backend, &relation, &cluster.transactions, options)?;
-        while let Some(page) = scan.next_page(backend)? {
-            for row in page.rows() {
-                let row = row?;
-                let read = layout.fields(row.tuple).and_then(|mut fields| {
-                    let row = RoleSettingRow::read(&mut fields)?;
-                    match (row.role, row.database) {
-                        (Oid(0), Oid(0)) => take(&row, &mut of_all),
-                        (Oid(0), database) if database == self.info.oid => take(&row, &mut of_it),
-                        _ => Ok(()),
-                    }
-                });
-                read.map_err(|source| CatalogError::Row {
-                    path: relation.path(segment_of(row.tid.block).0),
-                    block: row.tid.block,
-                    item: row.tid.item,
-                    source,
-                })?;
+        // Of each that is not in its row, whether it is of this database.
+        let (mut long, mut own) = (ToastBatch::new(), Vec::new());
+        let mut reader = Reader {
+            backend,
+            storage: &cluster.storage,
+            transactions: &cluster.transactions,
+            version: cluster.version,
+            faults: &mut faults,
+        };
+        reader.scan(table, locator, |fields| {
+            let row = RoleSettingRow::read(fields)?;
+            let is_own = row.database == self.info.oid;
+            if row.role != Oid(0) || !(is_own || row.database == Oid(0)) {
+                return Ok(());
+            }
+            if let Ok(Varlena::External(pointer)) = Varlena::parse(row.settings) {
+                long.push(pointer);
+                own.push(is_own);
+                return Ok(());
+            }
+            take(&row, if is_own { &mut of_it } else { &mut of_all })
+        })?;
+        let toast = self.relation(table.oid).and_then(|relation| self.toast_files(relation));
+        if let Some(toast) = toast.filter(|_| !long.is_empty()) {
+            let options = StreamOptions::default();
+            let mut toast = ToastReader::new(backend, toast, &cluster.transactions, options);
+            toast.fetch(backend, &mut long).map_err(HeapError::from)?;
+        }
+        for (number, is_own) in own.into_iter().enumerate() {
+            match long.value(number).and_then(Result::ok).and_then(settings_of) {
+                Some(found) => add(found, if is_own { &mut of_it } else { &mut of_all }),
+                None => faults.take(CatalogError::LongValue { table: table.name })?,
             }
         }
         of_all.append(&mut of_it);
-        Ok(of_all)
+        Ok((of_all, faults.into_found()))
     }
 }
 
@@ -73,9 +91,13 @@ fn take(row: &RoleSettingRow<'_>, settings: &mut Settings) -> Result<(), RowErro
         column: "setconfig",
         found: i64::from(row.settings.first().copied().unwrap_or_default()),
     })?;
+    add(found, settings);
+    Ok(())
+}
+
+fn add<'a>(found: impl IntoIterator<Item = (&'a [u8], &'a [u8])>, settings: &mut Settings) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     for (name, value) in found {
         settings.insert(text(name).to_ascii_lowercase(), text(value));
     }
-    Ok(())
 }

@@ -17,6 +17,7 @@ use trunkline_format::types::{Base, ByteaOutput, IntervalStyle, Utc};
 
 use super::config::Config;
 use super::zone::zone;
+use crate::cluster;
 use crate::exit::{Failure, message};
 
 /// Options for the text of values.
@@ -107,12 +108,17 @@ const DEFAULTS: [(&str, &str); 6] = [
     ("lc_monetary", "C"),
 ];
 
+/// What to do where the database's settings are not known.
+const SETTINGS_HINT: &str = "use --timezone and the like if ALTER DATABASE … SET changed them";
+
 /// All that says what settings are.
 pub(super) struct Sources<'a> {
     args: &'a TextArgs,
     /// What sessions of the database begin with.
     database: BTreeMap<String, String>,
     config: Config,
+    /// Whether nothing of the database's was left out.
+    pub(super) whole: bool,
 }
 
 impl<'a> Sources<'a> {
@@ -127,13 +133,21 @@ impl<'a> Sources<'a> {
             let text = "could not read the configuration of the cluster";
             Failure::cannot_run(format_args!("{text}: {error}"))
         })?;
-        let database = database.settings(backend).unwrap_or_else(|error| {
-            let text = "the settings of the database cannot be read";
-            message("warning", format_args!("{text}: {error}"));
-            message("hint", "use --timezone and the like if ALTER DATABASE … SET changed them");
-            BTreeMap::new()
-        });
-        Ok(Self { args, database, config })
+        let (database, faults) = match database.settings(backend) {
+            Ok(read) => read,
+            Err(error) if error.is_damage() => return Err(super::damaged(error)),
+            Err(error) => {
+                let text = "the settings of the database cannot be read";
+                message("warning", format_args!("{text}: {error}"));
+                message("hint", SETTINGS_HINT);
+                Default::default()
+            }
+        };
+        cluster::warn_of(&faults, None);
+        if !faults.is_empty() {
+            message("hint", SETTINGS_HINT);
+        }
+        Ok(Self { args, database, config, whole: faults.is_empty() })
     }
 
     fn choose(&self, name: &'static str) -> Chosen<'_> {
