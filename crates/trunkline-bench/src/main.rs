@@ -10,6 +10,7 @@
 
 #![deny(unsafe_code)]
 
+mod assignments;
 mod bare;
 mod costs;
 mod data;
@@ -29,16 +30,19 @@ use rows::{Bench, Row};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use trunkline_aio::MethodKind;
-use trunkline_engine::settings::Settings;
 
 /// An error is text for a person.
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// What a row or a part of one comes to.
+type Result<T> = std::result::Result<T, Failure>;
 
 /// Measures trunkline's I/O core and buffer pool against bare loops.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// Which rows; `all` is without those that need --lag-dir or --group, unless these are given.
+    /// Which rows; `all` is without those that need --lag-dir or --group, unless these are given, and
+    /// without `checkpoint-spread`, unless `checkpoint_timeout` is set.
     #[arg(value_enum, default_value = "all")]
     rows: Vec<Row>,
 
@@ -66,7 +70,8 @@ struct Arguments {
     #[arg(long, default_value = "2GB", value_parser = parse_size)]
     size: u64,
 
-    /// What `checkpoint` makes dirty, of a table twice as large, in a pool with room for it.
+    /// What `checkpoint` and `checkpoint-spread` make dirty, of a table twice as large, in a pool with
+    /// room for it.
     #[arg(long, default_value = "3GB", value_parser = parse_size)]
     bytes: u64,
 
@@ -78,9 +83,18 @@ struct Arguments {
     #[arg(long, default_value = "")]
     only: String,
 
-    /// PostgreSQL's settings of writing, for `bgwriter` and `extend`; may be repeated.
+    /// One of PostgreSQL's settings of writing, for the rows of writes; refused if it makes no difference
+    /// to any row that is to be run. May be repeated.
+    ///
+    /// checkpoint: checkpoint_flush_after, io_max_combine_limit; checkpoint-spread: also
+    /// checkpoint_timeout and checkpoint_completion_target; bgwriter, bgwriter-paced: bgwriter_* and
+    /// io_max_combine_limit; extend: file_extend_method and backend_flush_after.
     #[arg(short = 'c', value_name = "NAME=VALUE")]
     settings: Vec<String>,
+
+    /// Keep the table that rows of writes have made, for the next run that wants one of its size.
+    #[arg(long)]
+    keep: bool,
 
     /// One JSON object instead of tables.
     #[arg(long)]
@@ -125,11 +139,10 @@ fn run(arguments: &Arguments) -> Result<()> {
         wanted = Row::EACH.to_vec();
         wanted.retain(|&row| !row.needs_lag() || arguments.lag_dir.is_some());
         wanted.retain(|&row| row != Row::PoolMemory || arguments.group.is_some());
+        let timed = assignments::contain(&arguments.settings, "checkpoint_timeout");
+        wanted.retain(|&row| row != Row::CheckpointSpread || timed);
     }
-    let mut settings = Settings::default();
-    for assignment in &arguments.settings {
-        settings.set_assignment(assignment)?;
-    }
+    let settings = assignments::read(&arguments.settings, &wanted)?;
     let bench = Bench {
         dir: &arguments.dir,
         lag_dir: arguments.lag_dir.as_deref(),
@@ -139,6 +152,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         pairs: usize::try_from(arguments.pairs)?,
         only: &arguments.only,
         settings: &settings,
+        keep: arguments.keep,
     };
     if let Some(method) = arguments.one_scan {
         println!("{}", rows::one_scan(&bench, method)?);

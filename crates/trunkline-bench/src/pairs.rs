@@ -5,7 +5,7 @@
 //! ratios within a pair are compared. One pair more is run before, and not counted.
 
 use crate::Result;
-use crate::statistics::Estimate;
+use crate::statistics::{Estimate, Latency};
 use crate::work::Done;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Instant;
@@ -56,6 +56,11 @@ impl Pairs {
         Ok(Self(pairs))
     }
 
+    /// Pairs that were run by somebody else, one after the other.
+    pub(crate) fn of(pairs: Vec<(Sample, Sample)>) -> Self {
+        Self(pairs)
+    }
+
     /// The contender's rate over the reference's.
     pub(crate) fn rate_ratio(&self) -> Estimate {
         let ratio = |(reference, contender): &(Sample, Sample)| {
@@ -71,6 +76,26 @@ impl Pairs {
         Estimate::of(self.0.iter().map(ratio).collect())
     }
 
+    /// How long operations took, where every run has measured it.
+    pub(crate) fn latencies(&self) -> Option<Latencies> {
+        let each = |pair: &(Sample, Sample)| Some((pair.0.done.latency?, pair.1.done.latency?));
+        let each: Vec<(Latency, Latency)> = self.0.iter().map(each).collect::<Option<_>>()?;
+        let median = |value: &dyn Fn(&(Latency, Latency)) -> f64| {
+            Estimate::of(each.iter().map(value).collect())
+        };
+        Some(Latencies {
+            reference: Latency {
+                median: median(&|pair| pair.0.median).median,
+                p99: median(&|pair| pair.0.p99).median,
+            },
+            contender: Latency {
+                median: median(&|pair| pair.1.median).median,
+                p99: median(&|pair| pair.1.p99).median,
+            },
+            p99_ratio: median(&|pair| pair.1.p99 / pair.0.p99),
+        })
+    }
+
     /// Median over the reference's and over the contender's runs.
     pub(crate) fn medians(&self, value: impl Fn(&Sample) -> f64) -> (f64, f64) {
         let median = |values: Vec<f64>| Estimate::of(values).median;
@@ -79,6 +104,15 @@ impl Pairs {
             median(self.0.iter().map(|pair| value(&pair.1)).collect()),
         )
     }
+}
+
+/// How long operations took, in microseconds; medians over the runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Latencies {
+    pub(crate) reference: Latency,
+    pub(crate) contender: Latency,
+    /// The contender's 99th percentile over the reference's.
+    pub(crate) p99_ratio: Estimate,
 }
 
 /// Operations per second.

@@ -3,8 +3,8 @@
 //! and each bound of its target with a verdict.
 
 use crate::costs::{self, Cost};
-use crate::pairs::{Pairs, operations_rate};
-use crate::statistics::Estimate;
+use crate::pairs::{Latencies, Pairs, operations_rate};
+use crate::statistics::{Estimate, Latency};
 use serde_json::{Value, json};
 use std::fmt;
 
@@ -34,6 +34,7 @@ pub(crate) struct Line {
     cpu_ratio: Estimate,
     in_flight: f64,
     at_storage: f64,
+    latencies: Option<Latencies>,
     target: Target,
 }
 
@@ -56,6 +57,7 @@ impl Line {
             cpu_ratio: pairs.cpu_ratio(),
             in_flight: pairs.medians(|s| s.done.in_flight.unwrap_or(f64::NAN)).1,
             at_storage: pairs.medians(|s| s.done.at_storage.unwrap_or(f64::NAN)).1,
+            latencies: pairs.latencies(),
             target,
         };
         eprintln!("{line}");
@@ -86,6 +88,14 @@ impl Line {
         let estimate = |e: Estimate| json!({"median": e.median, "low": e.low, "high": e.high});
         let pair = |(reference, contender): (f64, f64)| json!({"reference": reference, "contender": contender});
         let verdicts = self.verdicts().into_iter();
+        let latencies = self.latencies.map(|of| {
+            let latency = |of: Latency| json!({"median": of.median, "p99": of.p99});
+            json!({
+                "reference": latency(of.reference),
+                "contender": latency(of.contender),
+                "p99_ratio": estimate(of.p99_ratio),
+            })
+        });
         let targets = verdicts.map(|(bound, met)| json!({"bound": bound, "met": met}));
         json!({
             "setting": self.setting,
@@ -98,6 +108,7 @@ impl Line {
             "cpu_ratio": estimate(self.cpu_ratio),
             "in_flight": self.in_flight,
             "at_storage": self.at_storage,
+            "latency_micros": latencies,
             "targets": targets.collect::<Vec<_>>(),
         })
     }
@@ -125,6 +136,9 @@ impl Report {
 const HEADER: &str = "| setting | variant | reference | rate, reference's | ratio | CPU µs, reference's | ratio | in flight, at storage | target |
 |---|---|---|---|---|---|---|---|---|";
 
+const TIMED_HEADER: &str = "| setting | variant | reference | rate, reference's | ratio | median and p99 µs, reference's | ratio of p99 | CPU µs, reference's | ratio | in flight, at storage | target |
+|---|---|---|---|---|---|---|---|---|---|---|";
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "## {}\n", self.row)?;
@@ -133,13 +147,25 @@ impl fmt::Display for Report {
             writeln!(f, "{}", costs::HEADER)?;
             return self.costs.iter().try_for_each(|cost| writeln!(f, "{cost}"));
         }
-        writeln!(f, "{HEADER}")?;
-        self.lines.iter().try_for_each(|line| writeln!(f, "{line}"))
+        // A column more where anybody has measured what it is for.
+        let timed = self.lines.iter().any(|line| line.latencies.is_some());
+        writeln!(f, "{}", if timed { TIMED_HEADER } else { HEADER })?;
+        self.lines.iter().try_for_each(|line| {
+            line.write(f, timed)?;
+            f.write_str("\n")
+        })
     }
 }
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, self.latencies.is_some())
+    }
+}
+
+impl Line {
+    /// As a row of a table that has columns for latencies, or has none.
+    fn write(&self, f: &mut fmt::Formatter<'_>, timed: bool) -> fmt::Result {
         let (reference, rate) = (Count(self.rate.0), Count(self.rate.1));
         write!(f, "| {} | {} | {} | ", self.setting, self.contender, self.reference)?;
         write!(f, "{rate}/s")?;
@@ -150,8 +176,18 @@ impl fmt::Display for Line {
         if self.megabytes.0 > 0.0 {
             write!(f, " ({:.0})", self.megabytes.0)?;
         }
+        write!(f, " | {}", Ratio(self.rate_ratio))?;
+        match self.latencies {
+            Some(Latencies { reference, contender, p99_ratio }) => {
+                write!(f, " | {:.0} and {:.0}, ", contender.median, contender.p99)?;
+                write!(f, "{:.0} and {:.0}", reference.median, reference.p99)?;
+                write!(f, " | {}", Ratio(p99_ratio))?;
+            }
+            None if timed => f.write_str(" | – | –")?,
+            None => {}
+        }
         let (reference, cpu) = self.cpu_micros;
-        write!(f, " | {} | {cpu:.1}, {reference:.1}", Ratio(self.rate_ratio))?;
+        write!(f, " | {cpu:.1}, {reference:.1}")?;
         write!(f, " | {} | ", Ratio(self.cpu_ratio))?;
         if self.in_flight.is_nan() {
             f.write_str("–")?;

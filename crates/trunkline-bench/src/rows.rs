@@ -4,9 +4,11 @@
 mod bgwriter;
 mod checkpoint;
 mod checkpoint_reads;
+mod checkpoint_spread;
 mod checkpoint_table;
 mod extend;
 mod lag;
+mod load;
 mod pool_cached;
 mod pool_lag;
 mod pool_memory;
@@ -17,6 +19,7 @@ mod pool_round_trip;
 mod pool_scans;
 mod pool_sequential;
 mod random;
+mod readers;
 mod round_trip;
 mod sequential;
 mod verify;
@@ -57,6 +60,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) only: &'a str,
     /// Settings of writing.
     pub(crate) settings: &'a Settings,
+    /// Whether the table of the rows of writes stays.
+    pub(crate) keep: bool,
 }
 
 /// A row.
@@ -92,8 +97,12 @@ pub(crate) enum Row {
     PoolMemory,
     /// Checkpoints of many changed pages, and what they cost who reads meanwhile.
     Checkpoint,
+    /// What timed checkpoints cost who reads meanwhile; a pair takes about two `checkpoint_timeout`.
+    CheckpointSpread,
     /// Sessions that must evict changed pages, with and without a background writer.
     Bgwriter,
+    /// The same, but each session does a hundred operations a second only.
+    BgwriterPaced,
     /// Making a relation longer.
     Extend,
     /// All of them.
@@ -102,7 +111,7 @@ pub(crate) enum Row {
 
 impl Row {
     /// The rows in order, `All` left out.
-    pub(crate) const EACH: [Row; 17] = [
+    pub(crate) const EACH: [Row; 19] = [
         Row::Sequential,
         Row::Random,
         Row::Lag,
@@ -118,13 +127,44 @@ impl Row {
         Row::PoolPage,
         Row::PoolMemory,
         Row::Checkpoint,
+        Row::CheckpointSpread,
         Row::Bgwriter,
+        Row::BgwriterPaced,
         Row::Extend,
     ];
+
+    /// As the user writes it.
+    pub(crate) fn name(&self) -> String {
+        let value = clap::ValueEnum::to_possible_value(self);
+        value.map_or_else(String::new, |value| value.get_name().into())
+    }
 
     /// Whether it needs a folder on a slow device.
     pub(crate) fn needs_lag(self) -> bool {
         matches!(self, Row::Lag | Row::PoolLag)
+    }
+
+    /// PostgreSQL's settings that make a difference to it. How I/O is done, and how many buffers there
+    /// are, each row decides itself.
+    pub(crate) fn settings(self) -> &'static [&'static str] {
+        match self {
+            Row::Checkpoint => &["checkpoint_flush_after", "io_max_combine_limit"],
+            Row::CheckpointSpread => &[
+                "checkpoint_timeout",
+                "checkpoint_completion_target",
+                "checkpoint_flush_after",
+                "io_max_combine_limit",
+            ],
+            Row::Bgwriter | Row::BgwriterPaced => &[
+                "bgwriter_delay",
+                "bgwriter_lru_maxpages",
+                "bgwriter_lru_multiplier",
+                "bgwriter_flush_after",
+                "io_max_combine_limit",
+            ],
+            Row::Extend => &["file_extend_method", "backend_flush_after"],
+            _ => &[],
+        }
     }
 
     /// Measures it.
@@ -145,7 +185,9 @@ impl Row {
             Row::PoolPage => pool_page::run(bench),
             Row::PoolMemory => pool_memory::run(bench),
             Row::Checkpoint => checkpoint::run(bench),
+            Row::CheckpointSpread => checkpoint_spread::run(bench),
             Row::Bgwriter => bgwriter::run(bench),
+            Row::BgwriterPaced => bgwriter::run_paced(bench),
             Row::Extend => extend::run(bench),
             Row::All => Err("all rows are not a row".into()),
         }
@@ -160,6 +202,35 @@ impl Bench<'_> {
 
     fn data(&self) -> Result<Data> {
         Data::prepare(self.dir, self.bytes)
+    }
+}
+
+/// How the files are opened, and after how many blocks the system is told to write back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Flush {
+    direct: bool,
+    /// 0: never.
+    after: u32,
+    /// It is not as the user has set it.
+    varied: bool,
+}
+
+impl Flush {
+    /// Through the page cache as it is set, and without telling the system; and past it, where there is
+    /// nothing to write back.
+    fn each(after: u32) -> Vec<Self> {
+        let as_set = Self { direct: false, after, varied: false };
+        let never = Self { after: 0, varied: true, ..as_set };
+        let direct = Self { direct: true, ..as_set };
+        if after == 0 { vec![as_set, direct] } else { vec![as_set, never, direct] }
+    }
+
+    /// The words for it, before those for the rest of a setting.
+    fn setting(self, rest: &str) -> String {
+        let mut words = vec![way(self.direct)];
+        words.extend(self.varied.then_some("flush_after 0"));
+        words.extend((!rest.is_empty()).then_some(rest));
+        words.join(", ")
     }
 }
 
@@ -237,19 +308,29 @@ fn sums(checksums: bool) -> &'static str {
 }
 
 #[cfg(test)]
+impl<'a> Bench<'a> {
+    /// A small one in this folder.
+    fn small(dir: &'a Path, settings: &'a Settings) -> Self {
+        let (bytes, dirty) = (4 << 20, 4 << 20);
+        let (lag_dir, group, only, keep) = (Some(dir), None, "", false);
+        Bench { dir, lag_dir, group, bytes, dirty, pairs: 2, only, settings, keep }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
+    use trunkline_engine::settings::specs;
 
     #[test]
     fn every_row_runs_on_a_small_file() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
-        let lag_dir = Some(dir.path());
-        let (group, bytes, dirty) = (None, 4 << 20, 4 << 20);
         let settings = &Settings::default();
-        let (dir, only) = (dir.path(), "");
-        let bench = Bench { dir, lag_dir, group, bytes, dirty, pairs: 2, only, settings };
-        // That row starts this program, which is not this test.
-        for row in Row::EACH.into_iter().filter(|&row| row != Row::PoolMemory) {
+        let bench = Bench::small(dir.path(), settings);
+        // The first starts this program, which is not this test; the others take minutes, and have
+        // tests of their own.
+        let others = [Row::PoolMemory, Row::CheckpointSpread, Row::BgwriterPaced];
+        for row in Row::EACH.into_iter().filter(|row| !others.contains(row)) {
             let report = row.run(&bench).expect("runs");
             assert!(report.lines.len() + report.costs.len() > 0, "{row:?} has lines");
             let json = report.json();
@@ -258,5 +339,21 @@ mod tests {
                 assert!(ratio.is_some_and(|ratio| ratio > 0.0), "{row:?}: {line}");
             }
         }
+    }
+
+    #[test]
+    fn settings_of_rows_are_settings() {
+        for row in Row::EACH {
+            for name in row.settings() {
+                assert!(specs().iter().any(|spec| spec.name == *name), "{row:?}: {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_back_past_the_page_cache() {
+        let settings = |after| Flush::each(after).into_iter().map(|flush| flush.setting("x"));
+        assert!(settings(32).eq(["buffered, x", "buffered, flush_after 0, x", "direct, x"]));
+        assert!(settings(0).eq(["buffered, x", "direct, x"]));
     }
 }

@@ -26,6 +26,23 @@ impl Estimate {
     }
 }
 
+/// How long the operations of one run took, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Latency {
+    pub(crate) median: f64,
+    /// The 99th percentile.
+    pub(crate) p99: f64,
+}
+
+impl Latency {
+    /// Of each operation's time, in any order; `None` of no operation.
+    pub(crate) fn of(mut micros: Vec<f32>) -> Option<Self> {
+        micros.sort_unstable_by(f32::total_cmp);
+        let at = |part: usize| micros.get(micros.len() * part / 100).copied().map(f64::from);
+        Some(Self { median: at(50)?, p99: at(99)? })
+    }
+}
+
 /// The median of sorted samples.
 fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
@@ -70,6 +87,14 @@ mod tests {
         assert_eq!(Estimate::of(vec![4.0, 1.0, 3.0, 2.0]).median, 2.5);
         assert_eq!(Estimate::of(vec![7.0]), Estimate { median: 7.0, low: 7.0, high: 7.0 });
         assert!(Estimate::of(Vec::new()).median.is_nan());
+    }
+
+    #[test]
+    fn a_hundredth_of_all_operations_takes_longer_than_the_99th_percentile() {
+        let micros = (0..1000).rev().map(|micros| micros as f32).collect();
+        assert_eq!(Latency::of(micros), Some(Latency { median: 500.0, p99: 990.0 }));
+        assert_eq!(Latency::of(vec![3.0]), Some(Latency { median: 3.0, p99: 3.0 }));
+        assert_eq!(Latency::of(Vec::new()), None);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What one run is to do, and what it did.
 //! Both halves of a pair get the same list, so that the device has the same to do.
 
+use crate::statistics::Latency;
+
 /// A list of reads of one length.
 #[derive(Debug, Clone)]
 pub(crate) struct Work {
@@ -63,6 +65,8 @@ pub(crate) struct Done {
     pub(crate) at_storage: Option<f64>,
     /// Seconds, elapsed and of CPU, where the run has measured itself.
     pub(crate) took: Option<(f64, f64)>,
+    /// How long single operations took, where that was measured.
+    pub(crate) latency: Option<Latency>,
 }
 
 impl Done {

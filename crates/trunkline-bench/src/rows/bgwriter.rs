@@ -1,42 +1,48 @@
 //! Sessions that must evict changed pages: a table twice as large as the pool, half of all operations
 //! changes, at random; with a background writer and without one.
 //!
-//! An operation reads one page and looks at it, or locks it exclusively, changes it and marks it
-//! dirty. With PostgreSQL's defaults the writer writes 500 pages a second at most, far fewer than such a
-//! load makes dirty; `-c bgwriter_lru_maxpages=…` and its kin change that. The second variant is as
-//! eager as makes sense. Said of each: which part of the pages that had to be written the sessions did
-//! not have to write themselves, having found clean buffers.
+//! ```text
+//!   bgwriter         as fast as they can: far more pages become dirty than the writer's settings allow
+//!                    it to write, so one variant is as eager as makes sense
+//!   bgwriter-paced   400 operations a second: what PostgreSQL's defaults, 500 pages a second, are for;
+//!                    every run begins with a pool that is full of changed pages
+//! ```
+//! Said of each: which part of the pages that had to be written the sessions did not have to write
+//! themselves, having found clean buffers.
 
-use super::checkpoint_table::{Table, change};
-use super::{Bench, METHODS, Names, buffers, way};
+use super::checkpoint_table::Table;
+use super::load::{Load, SESSIONS};
+use super::{Bench, Flush, METHODS, Names, buffers};
 use crate::Result;
-use crate::pairs::{Pairs, cpu_seconds};
+use crate::pairs::Pairs;
 use crate::report::{Line, Report, Target};
 use crate::statistics::Estimate;
-use crate::work::{Done, Random};
+use crate::work::Work;
 use std::cell::RefCell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use trunkline_aio::{MethodKind, Operation};
 use trunkline_engine::checkpoint::{BackgroundWriter, BackgroundWriterSettings};
-use trunkline_engine::pool::{Backend, BackendType};
-use trunkline_engine::storage::Relation;
+use trunkline_engine::pool::BackendType;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// The table at most.
+/// The table at most, as fast as they can and at a pace.
 const BYTES_MAX: u64 = 1 << 30;
-/// Sessions.
-const SESSIONS: usize = 4;
+const PACED_BYTES_MAX: u64 = 256 << 20;
 /// Operations of a session in one half of a pair, at most.
 const OPERATIONS: u32 = 10_000;
+/// A hundred operations of each session a second, for five seconds.
+const PACED: Load = Load { operations: 500, step: Some(Duration::from_millis(10)) };
 
 /// How the background writer is set.
 #[derive(Debug, Clone, Copy)]
 struct Variant {
     name: &'static str,
     settings: BackgroundWriterSettings,
+    flush: Flush,
 }
 
-fn variants(bench: &Bench<'_>) -> [Variant; 2] {
+/// As it is set, and also otherwise.
+fn variants(bench: &Bench<'_>, paced: bool) -> Vec<Variant> {
     let settings = BackgroundWriterSettings::of(bench.settings);
     let eager = BackgroundWriterSettings {
         delay: Duration::from_millis(10),
@@ -44,74 +50,84 @@ fn variants(bench: &Bench<'_>) -> [Variant; 2] {
         multiplier: 4.0,
         ..settings
     };
-    [
-        Variant { name: "writer as set", settings },
-        Variant { name: "writer every 10 ms, 1000 pages", settings: eager },
-    ]
+    let mut variants = Vec::new();
+    for flush in Flush::each(settings.flush_after) {
+        let with = |name, settings| {
+            let settings = BackgroundWriterSettings { flush_after: flush.after, ..settings };
+            Variant { name, settings, flush }
+        };
+        variants.push(with("writer as set", settings));
+        if !paced {
+            variants.push(with("writer every 10 ms, 1000 pages", eager));
+        }
+    }
+    variants
 }
 
 pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
     let bytes = bench.bytes.min(BYTES_MAX);
     let mut table = Table::make(bench, bytes, buffers(bytes, 2))?;
+    let load = Load { operations: OPERATIONS.min(table.blocks()), step: None };
+    let (lines, mut notes) = compare_all(bench, &mut table, load)?;
+    notes.insert(0, introduction(&table, "as fast as they can"));
+    Ok(Report { row: "bgwriter: changed pages must go", notes, lines, costs: Vec::new() })
+}
+
+pub(super) fn run_paced(bench: &Bench<'_>) -> Result<Report> {
+    run_paced_with(bench, PACED)
+}
+
+/// At another pace, for a test.
+fn run_paced_with(bench: &Bench<'_>, load: Load) -> Result<Report> {
+    let bytes = bench.bytes.min(PACED_BYTES_MAX);
+    let mut table = Table::make(bench, bytes, buffers(bytes, 2))?;
+    let (lines, mut notes) = compare_all(bench, &mut table, load)?;
+    let step = load.step.unwrap_or_default();
+    let pace = format!(
+        "one operation every {step:?} each, {} in a run; every run begins with a pool of changed pages",
+        load.operations * SESSIONS
+    );
+    notes.insert(0, introduction(&table, &pace));
+    let row = "bgwriter-paced: changed pages must go, at a pace";
+    Ok(Report { row, notes, lines, costs: Vec::new() })
+}
+
+fn introduction(table: &Table, pace: &str) -> String {
+    let (blocks, buffers) = (table.blocks(), table.pool.buffers());
+    format!(
+        "{blocks} pages in {buffers} buffers, {SESSIONS} sessions, {pace}; a rate is that of \
+         operations, half of them changes; every page was sound afterwards"
+    )
+}
+
+fn compare_all(
+    bench: &Bench<'_>,
+    table: &mut Table,
+    load: Load,
+) -> Result<(Vec<Line>, Vec<String>)> {
     let (mut lines, mut notes) = (Vec::new(), Vec::new());
-    for direct in [false, true] {
+    for variant in variants(bench, load.step.is_some()) {
         for method in METHODS {
-            for variant in variants(bench) {
-                let compared = compare(bench, &mut table, direct, method, variant)?;
-                let Some((line, note)) = compared else { continue };
-                lines.push(line);
-                notes.push(note);
-            }
+            let compared = compare(bench, table, method, variant, load)?;
+            let Some((line, note)) = compared else { continue };
+            lines.push(line);
+            notes.push(note);
         }
     }
     table.checkpoint_all()?;
     table.verify()?;
-    let (blocks, buffers) = (table.blocks(), table.pool.buffers());
-    let text = format!(
-        "{blocks} pages in {buffers} buffers, {SESSIONS} sessions; a rate is that of operations, \
-         half of them changes; every page was sound afterwards"
-    );
-    notes.insert(0, text);
-    Ok(Report { row: "bgwriter: changed pages must go", notes, lines, costs: Vec::new() })
-}
-
-/// What a side's runs were like; medians over the runs.
-#[derive(Debug, Default)]
-struct Side {
-    medians: Vec<f64>,
-    slowest: Vec<f64>,
-    /// Pages that the background writer wrote, and all that were written.
-    cleaned: Vec<f64>,
-    written: Vec<f64>,
-}
-
-impl Side {
-    fn add(&mut self, mut micros: Vec<f32>, cleaned: u64, written: u64) {
-        micros.sort_unstable_by(f32::total_cmp);
-        let at =
-            |part: usize| micros.get(micros.len() * part / 100).copied().map_or(0.0, f64::from);
-        self.medians.push(at(50));
-        self.slowest.push(at(99));
-        self.cleaned.push(cleaned as f64);
-        self.written.push(written as f64);
-    }
-
-    fn text(&self) -> String {
-        let median = |values: &[f64]| Estimate::of(values.to_vec()).median;
-        let (half, most) = (median(&self.medians), median(&self.slowest));
-        format!("median {half:.0} µs, p99 {most:.0} µs")
-    }
+    Ok((lines, notes))
 }
 
 fn compare(
     bench: &Bench<'_>,
     table: &mut Table,
-    direct: bool,
     method: MethodKind,
     variant: Variant,
+    load: Load,
 ) -> Result<Option<(Line, String)>> {
     let names = Names {
-        setting: way(direct).into(),
+        setting: variant.flush.setting(""),
         contender: format!("{method}, {}", variant.name),
         reference: "no writer".into(),
     };
@@ -119,36 +135,37 @@ fn compare(
         return Ok(None);
     }
     table.checkpoint_all()?;
-    table.switch(method, direct)?;
+    table.switch(method, variant.flush.direct)?;
     let backends = (0..SESSIONS).map(|_| table.pool.backend(BackendType::Client));
     let backends = RefCell::new(backends.collect::<std::result::Result<Vec<_>, _>>()?);
     let (blocks, relation, pool) = (table.blocks(), table.relation.clone(), table.pool.clone());
     let aio = table.aio.clone();
     let written = || aio.counters().operation(Operation::Writev).bytes / BLOCK_SIZE as u64;
-    let (without, with) = (RefCell::new(Side::default()), RefCell::new(Side::default()));
-    let mut reference = |round: &u64| {
-        let before = written();
-        let (done, micros) = load(&mut backends.borrow_mut(), &relation, blocks, *round)?;
-        without.borrow_mut().add(micros, 0, written() - before);
-        Ok(done)
-    };
+    // Pages that the writer wrote in each run, and all that were written.
+    let (mut cleaned, mut all) = (Vec::new(), Vec::new());
+    let mut reference =
+        |round: &u64| load.run(&mut backends.borrow_mut(), &relation, blocks, *round);
     let mut contender = |round: &u64| {
         let writer = BackgroundWriter::start(&pool, variant.settings)?;
         let before = written();
-        let (done, micros) = load(&mut backends.borrow_mut(), &relation, blocks, *round)?;
-        with.borrow_mut().add(micros, writer.counts().buffers_clean, written() - before);
+        let done = load.run(&mut backends.borrow_mut(), &relation, blocks, *round)?;
+        cleaned.push(writer.counts().buffers_clean as f64);
+        all.push((written() - before) as f64);
         Ok(done)
     };
+    let full = fill(table);
+    let mut prepare = || match load.step {
+        // As a pool is after a while without a writer; else it would take minutes at this pace.
+        Some(_) => table.dirty(&full),
+        None => Ok(()),
+    };
     let next = |round| round + 1;
-    let pairs = Pairs::run(bench.pairs, next, &mut || Ok(()), &mut reference, &mut contender)?;
-    let median = |values: &[f64]| Estimate::of(values.to_vec()).median;
-    let (cleaned, all) = (median(&with.borrow().cleaned), median(&with.borrow().written));
+    let pairs = Pairs::run(bench.pairs, next, &mut prepare, &mut reference, &mut contender)?;
+    let (cleaned, all) = (Estimate::of(cleaned).median, Estimate::of(all).median);
     let note = format!(
-        "{}, {}: {}; without {}; it wrote {cleaned:.0} of {all:.0} pages of a run, {:.0}%",
+        "{}, {}: it wrote {cleaned:.0} of {all:.0} pages of a run, {:.0}%",
         names.setting,
         names.contender,
-        with.borrow().text(),
-        without.borrow().text(),
         100.0 * cleaned / all.max(1.0),
     );
     let target = Target::default();
@@ -156,57 +173,44 @@ fn compare(
     Ok(Some((line, note)))
 }
 
-/// One run of all sessions, and how long each operation took.
-fn load(
-    backends: &mut [Backend],
-    relation: &Relation,
-    blocks: BlockNo,
-    round: u64,
-) -> Result<(Done, Vec<f32>)> {
-    let (cpu, started) = (cpu_seconds(), Instant::now());
-    let micros = std::thread::scope(|scope| {
-        let start = |(number, backend)| {
-            let random = Random(((round << 8) | number) * 2 + 1);
-            scope.spawn(move || operate(backend, relation, blocks, random))
-        };
-        let threads: Vec<_> = (1_u64..).zip(backends).map(start).collect();
-        let mut all = Vec::new();
-        for thread in threads {
-            all.extend(thread.join().map_err(|_| "a thread panicked")??);
-        }
-        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(all)
-    })?;
-    let took = Some((started.elapsed().as_secs_f64(), cpu_seconds() - cpu));
-    let operations = micros.len() as u64;
-    Ok((
-        Done { operations, bytes: operations * BLOCK_SIZE as u64, took, ..Done::default() },
-        micros,
-    ))
+/// As many blocks as there are buffers, anywhere in the table.
+fn fill(table: &Table) -> Vec<BlockNo> {
+    let bytes = u64::from(table.blocks()) * BLOCK_SIZE as u64;
+    let work = Work::random(1, table.pool.buffers() as usize, BLOCK_SIZE as u32, bytes);
+    work.offsets.iter().map(|at| (at / BLOCK_SIZE as u64) as BlockNo).collect()
 }
 
-fn operate(
-    backend: &mut Backend,
-    relation: &Relation,
-    blocks: BlockNo,
-    mut random: Random,
-) -> Result<Vec<f32>> {
-    let operations = OPERATIONS.min(blocks);
-    let mut micros = Vec::with_capacity(operations as usize);
-    for _ in 0..operations {
-        let number = random.next();
-        let block = ((number >> 8) % u64::from(blocks)) as BlockNo;
-        let started = Instant::now();
-        let pin = backend.read(relation, block)?;
-        if number & 1 == 0 {
-            std::hint::black_box(backend.read_lock(pin.page())?[0]);
-        } else {
-            let mut bytes = backend.write_lock(pin.page())?;
-            change(&mut bytes);
-            bytes.mark_dirty();
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trunkline_engine::settings::Settings;
+
+    #[test]
+    fn a_pace_is_kept_with_and_without_a_writer() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
+        let mut settings = Settings::default();
+        settings.set("bgwriter_delay", "10ms").expect("a setting");
+        let bench = Bench { only: "io_uring", ..Bench::small(dir.path(), &settings) };
+        let load = Load { operations: 50, step: Some(Duration::from_millis(4)) };
+        let report = run_paced_with(&bench, load).expect("runs").json();
+        let lines = report["lines"].as_array().expect("lines");
+        let settings: Vec<_> = lines.iter().filter_map(|line| line["setting"].as_str()).collect();
+        assert_eq!(settings, ["buffered", "buffered, flush_after 0", "direct"]);
+        for line in lines {
+            // The last of 50 operations is due after 49 steps.
+            for side in ["reference", "contender"] {
+                let rate = line["operations_per_second"][side].as_f64().expect("a rate");
+                assert!(rate > 0.0 && rate <= 4.0 * 50.0 / 0.196, "{line}");
+                assert!(line["latency_micros"][side]["p99"].as_f64() > Some(0.0), "{line}");
+            }
         }
-        drop(pin);
-        micros.push(started.elapsed().as_secs_f32() * 1e6);
+        // It wrote something in each line.
+        let notes = report["notes"].as_array().expect("notes").iter();
+        let wrote = notes.filter_map(|note| {
+            let after = note.as_str()?.split_once("it wrote ")?.1;
+            after.split(' ').next()?.parse::<u64>().ok()
+        });
+        let wrote: Vec<u64> = wrote.collect();
+        assert!(wrote.len() == 3 && wrote.iter().all(|&pages| pages > 0), "{report}");
     }
-    backend.show_counts();
-    Ok(micros)
 }

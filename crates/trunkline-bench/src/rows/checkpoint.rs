@@ -2,13 +2,14 @@
 //! files, as many at a time, and syncs the files at the end; and what it costs who reads meanwhile.
 //!
 //! The reference of io_uring is one thread with a ring, that of `worker` as many threads as workers,
-//! that of `sync` one thread. It sorts nothing, computes no checksum and locks no page.
+//! that of `sync` one thread. It sorts nothing, computes no checksum and locks no page. What it is worth
+//! to tell the system to write back (`checkpoint_flush_after`) is compared among checkpoints.
 
 use super::checkpoint_reads;
 use super::checkpoint_table::{Order, Table, ranges};
-use super::{Bench, METHODS, Names, way};
+use super::{Bench, Flush, METHODS, Names};
 use crate::Result;
-use crate::bare::{Range, WriteRing, WriteThreads};
+use crate::bare::{Files, Range, WriteRing, WriteThreads};
 use crate::pairs::Pairs;
 use crate::report::{Line, Report, Target};
 use crate::work::Done;
@@ -23,39 +24,94 @@ pub(super) const BESIDE: u32 = 16_384;
 const WORKERS: usize = 8;
 
 pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
+    let options = CheckpointOptions::of(bench.settings);
     let pages = u32::try_from(bench.dirty / BLOCK_SIZE as u64)?.max(64);
     let mut table = Table::make(bench, bench.dirty.saturating_mul(2), pages + BESIDE)?;
     let (mut lines, mut notes) = (Vec::new(), Vec::new());
     for order in [Order::Sequential, Order::Random] {
         let blocks = order.pages(pages);
-        for direct in [false, true] {
+        let before = lines.len();
+        for flush in Flush::each(options.flush_after) {
+            let group = lines.len();
             for method in METHODS {
-                lines.extend(compare(bench, &mut table, &blocks, order, direct, method)?);
+                lines.extend(compare(bench, &mut table, &blocks, order, flush, method)?);
+            }
+            if lines.len() > group {
+                // What a reference wrote last is no page.
+                table.dirty(&blocks)?;
+                table.checkpoint(blocks.len(), options)?;
             }
         }
-        table.verify()?;
+        if lines.len() > before {
+            table.verify()?;
+        }
     }
     checkpoint_reads::compare_all(bench, &mut table, pages, &mut lines, &mut notes)?;
+    table.verify()?;
     let megabytes = u64::from(pages) * BLOCK_SIZE as u64 / 1_000_000;
     notes.insert(0, format!("{pages} pages ({megabytes} MB) dirty; a rate is that of pages"));
     notes.insert(1, "every page of the table was sound afterwards".into());
     Ok(Report { row: "checkpoint: as fast as it can be", notes, lines, costs: Vec::new() })
 }
 
-/// What writes the ranges of a reference.
-enum Bare {
+/// What a checkpoint is compared with.
+enum Reference {
     Ring(Box<WriteRing>),
     Threads(WriteThreads),
+    /// A checkpoint that tells the system to write back, as it is set.
+    Ours,
 }
 
-impl Bare {
-    fn run(&mut self, ranges: &[Range], behind: u64) -> Result<()> {
+impl Reference {
+    fn new(
+        method: MethodKind,
+        flush: Flush,
+        options: CheckpointOptions,
+        files: Files,
+    ) -> Result<Self> {
+        let (depth, length) = (options.concurrency as usize, options.combine * BLOCK_SIZE as u32);
+        Ok(match (flush.varied, threads(method)) {
+            (true, _) => Self::Ours,
+            (false, None) => Self::Ring(Box::new(WriteRing::open(files, depth, length)?)),
+            (false, Some(threads)) => Self::Threads(WriteThreads::open(files, threads, length)?),
+        })
+    }
+
+    /// Writes the ranges, or has a checkpoint write them.
+    fn run(
+        &mut self,
+        ranges: &[Range],
+        behind: u64,
+        ours: impl FnOnce() -> Result<Done>,
+    ) -> Result<Done> {
         match self {
             Self::Ring(ring) => ring.run(ranges, behind)?,
             Self::Threads(threads) => threads.run(ranges, behind)?,
+            Self::Ours => return ours(),
         }
-        Ok(())
+        let bytes = ranges.iter().map(|range| u64::from(range.length)).sum::<u64>();
+        let operations = bytes / BLOCK_SIZE as u64;
+        Ok(Done { operations, bytes, ..Done::default() })
     }
+}
+
+/// Threads of the bare loop; none if it has a ring.
+fn threads(method: MethodKind) -> Option<usize> {
+    match method {
+        MethodKind::IoUring => None,
+        MethodKind::Worker => Some(WORKERS),
+        _ => Some(1),
+    }
+}
+
+fn names(method: MethodKind, order: Order, flush: Flush, options: CheckpointOptions) -> Names {
+    let reference = match (flush.varied, threads(method)) {
+        (true, _) => format!("{method}, flush_after {}", options.flush_after),
+        (false, None) => format!("bare ring, depth {}", options.concurrency),
+        (false, Some(1)) => "1 thread".into(),
+        (false, Some(threads)) => format!("{threads} threads"),
+    };
+    Names { setting: flush.setting(order.name()), contender: method.to_string(), reference }
 }
 
 fn compare(
@@ -63,43 +119,27 @@ fn compare(
     table: &mut Table,
     blocks: &[BlockNo],
     order: Order,
-    direct: bool,
+    flush: Flush,
     method: MethodKind,
 ) -> Result<Option<Line>> {
-    let options = CheckpointOptions::default();
-    let (depth, length) = (options.concurrency as usize, options.combine * BLOCK_SIZE as u32);
-    let (reference, threads) = match method {
-        MethodKind::IoUring => (format!("bare ring, depth {depth}"), None),
-        MethodKind::Worker => (format!("{WORKERS} threads"), Some(WORKERS)),
-        _ => ("1 thread".into(), Some(1)),
-    };
-    let setting = format!("{}, {}", way(direct), order.name());
-    let names = Names { setting, contender: method.to_string(), reference };
+    let as_set = CheckpointOptions::of(bench.settings);
+    let options = CheckpointOptions { flush_after: flush.after, ..as_set };
+    let names = names(method, order, flush, as_set);
     if !bench.wants(&names.setting, &names.contender) {
         return Ok(None);
     }
-    table.switch(method, direct)?;
-    let files = table.files(direct)?;
-    let mut bare = match threads {
-        None => Bare::Ring(Box::new(WriteRing::open(files, depth, length)?)),
-        Some(threads) => Bare::Threads(WriteThreads::open(files, threads, length)?),
-    };
+    table.turn(method, flush.direct)?;
+    let mut bare = Reference::new(method, flush, options, table.files(flush.direct)?)?;
     let (ranges, count) = (ranges(blocks, options.combine), blocks.len());
-    let bytes = count as u64 * BLOCK_SIZE as u64;
-    let behind = if direct { 0 } else { u64::from(options.flush_after) };
-    let cell = RefCell::new(&mut *table);
+    let behind = if flush.direct { 0 } else { u64::from(options.flush_after) };
+    let cell = RefCell::new(table);
     // Also before the reference, so that both find the same memory in the caches.
     let mut prepare = || cell.borrow_mut().dirty(blocks);
-    let mut reference = |_: &()| {
-        bare.run(&ranges, behind)?;
-        Ok(Done { operations: count as u64, bytes, ..Done::default() })
-    };
-    let mut contender = |_: &()| Ok(cell.borrow_mut().checkpoint(count)?.0);
+    let mut reference =
+        |_: &()| bare.run(&ranges, behind, || Ok(cell.borrow_mut().checkpoint(count, as_set)?.0));
+    let mut contender = |_: &()| Ok(cell.borrow_mut().checkpoint(count, options)?.0);
     let pairs = Pairs::run(bench.pairs, |_| (), &mut prepare, &mut reference, &mut contender)?;
-    let target = Target { rate: Some(0.9), ..Target::default() };
-    let line = Line::new(names.setting, names.contender, names.reference, &pairs, target);
-    // What the reference wrote last is no page.
-    table.dirty(blocks)?;
-    table.checkpoint(count)?;
-    Ok(Some(line))
+    let rate = (!flush.varied).then_some(0.9);
+    let target = Target { rate, ..Target::default() };
+    Ok(Some(Line::new(names.setting, names.contender, names.reference, &pairs, target)))
 }

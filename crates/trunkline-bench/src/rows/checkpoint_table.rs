@@ -1,5 +1,9 @@
 //! The table that the rows of writes change: accounts made for them below the user's folder and
-//! removed afterwards, and a pool that one instance keeps through all methods.
+//! removed afterwards, or kept, and a pool that one instance keeps through all methods.
+//!
+//! A table that an earlier run has left is used again if it has the right size and every page of it is
+//! sound: a run that was killed leaves what a bare loop wrote. Verification is the engine's job, past
+//! the page cache where the file system has direct I/O, so that it reads what is on disk, fast.
 //!
 //! A change swaps the balances of a page's first two accounts, so that every page stays one that
 //! PostgreSQL could have written, and the table's sum what it was.
@@ -10,24 +14,28 @@ use crate::bare::{Files, Range};
 use crate::data::SEGMENT;
 use crate::handles::Setup;
 use crate::work::{Done, Work};
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, Builder, Counters, MethodKind, Operation};
 use trunkline_engine::checkpoint::{CheckpointOptions, CheckpointReport, checkpoint};
 use trunkline_engine::pool::{Backend, BackendType, Pool};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_engine::sample::accounts::{self, Accounts};
+use trunkline_engine::scan::{ReadOptions, Unobserved};
 use trunkline_engine::storage::{
     FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage,
 };
+use trunkline_engine::verify::{Options, verify_files};
 use trunkline_format::page::line_pointers;
-use trunkline_format::{BLOCK_SIZE, BlockNo, CheckOptions, Fork, PageBytes, Verdict, check_page};
+use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, PageBytes};
 
 /// The folder below the one that the user names.
 const FOLDER: &str = "trunkline-bench-writes";
-/// Memory for making the table.
+/// Memory for making the table and for verifying it.
 const MAKING: usize = 8 << 20;
+/// How it is verified: reads in flight, and blocks of one.
+const VERIFYING: (u32, u32) = (16, 32);
 /// Where `abalance` is in a tuple.
 const BALANCE: usize = 32;
 
@@ -40,38 +48,64 @@ pub(super) struct Table {
     pub(super) aio: Aio,
     accounts: Accounts,
     folder: PathBuf,
+    /// How its files are open.
+    direct: bool,
+    /// Whether it stays when it is sound at the end.
+    keep: bool,
+    /// Nothing was written to it since every page was found sound.
+    sound: bool,
 }
 
 impl Table {
     /// Makes a table of at least `bytes`, and a pool of so many buffers.
     pub(super) fn make(bench: &Bench<'_>, bytes: u64, buffers: u32) -> Result<Self> {
         let folder = bench.dir.join(FOLDER);
-        let maker = Builder::new().method(MethodKind::IoUring).region_bytes(MAKING).start()?;
+        let maker = maker()?;
         let scale = accounts::scale_within(bytes) + 1;
-        eprintln!("making accounts of {} MB", accounts::bytes(scale) / 1_000_000);
-        let accounts = accounts::create(&maker, &folder, scale, &mut |_| true)?;
+        let accounts = made(&maker, &folder, scale)?;
         let setup = Setup::new(MethodKind::IoUring, false, 1, BLOCK_SIZE as u32);
         let aio = setup.start_with(buffers as usize * BLOCK_SIZE)?;
         let pool = Pool::new(&aio, buffers)?;
         let backend = pool.backend(BackendType::Client)?;
         let relation = relation(&aio, &accounts, false);
-        Ok(Self { backend, relation, pool, aio, accounts, folder })
+        let (direct, keep) = (false, bench.keep);
+        Ok(Self { backend, relation, pool, aio, accounts, folder, direct, keep, sound: true })
     }
 
-    /// From now on by this method, and so.
-    pub(super) fn switch(&mut self, method: MethodKind, direct: bool) -> Result<()> {
+    /// From now on by this method; what is in the pool stays there, unless the files are to be opened
+    /// in another way.
+    pub(super) fn turn(&mut self, method: MethodKind, direct: bool) -> Result<()> {
+        if direct != self.direct {
+            return self.switch(method, direct);
+        }
+        self.use_method(method);
+        Ok(())
+    }
+
+    fn use_method(&self, method: MethodKind) {
         let used = self.aio.set_method(method).used;
         if used != method {
             eprintln!("{used} serves instead of {method}");
         }
+    }
+
+    /// From now on by this method, and so, with nothing in the pool and in the page cache.
+    pub(super) fn switch(&mut self, method: MethodKind, direct: bool) -> Result<()> {
+        self.use_method(method);
         let left = self.pool.evict_all().skipped;
         if left > 0 {
             return Err(format!("{left} buffers are in use or dirty").into());
         }
         self.accounts.evict()?;
         self.close();
+        self.direct = direct;
         self.relation = relation(&self.aio, &self.accounts, direct);
         Ok(())
+    }
+
+    /// Whether its files are open for direct I/O.
+    pub(super) fn is_direct(&self) -> bool {
+        self.direct
     }
 
     /// Closes the files: some file systems keep those that are open in the folder, under other names,
@@ -85,14 +119,14 @@ impl Table {
     }
 
     /// The segments, for a reference to write.
-    pub(super) fn files(&self, direct: bool) -> Result<Files> {
-        let paths: Vec<PathBuf> =
-            self.accounts.files.iter().map(|file| file.path.clone()).collect();
-        Ok(Files::open_for_writing(&paths, SEGMENT, direct)?)
+    pub(super) fn files(&mut self, direct: bool) -> Result<Files> {
+        self.sound = false;
+        Ok(Files::open_for_writing(&paths(&self.accounts), SEGMENT, direct)?)
     }
 
     /// Changes each of the pages.
     pub(super) fn dirty(&mut self, blocks: &[BlockNo]) -> Result<()> {
+        self.sound = false;
         let source = BlockList::new(blocks.to_vec());
         let options = StreamOptions { concurrency: 64, full: true, ..StreamOptions::default() };
         let mut stream = ReadStream::new(&self.backend, &self.relation, source, options);
@@ -105,9 +139,12 @@ impl Table {
     }
 
     /// A checkpoint of exactly so many pages.
-    pub(super) fn checkpoint(&mut self, pages: usize) -> Result<(Done, CheckpointReport)> {
+    pub(super) fn checkpoint(
+        &mut self,
+        pages: usize,
+        options: CheckpointOptions,
+    ) -> Result<(Done, CheckpointReport)> {
         let before = self.aio.counters();
-        let options = CheckpointOptions::default();
         let report = checkpoint(&self.pool, &mut self.backend, options, |_| {})?;
         if report.buffers != pages as u64 {
             return Err(format!("{report}; expected {pages} buffers").into());
@@ -119,39 +156,81 @@ impl Table {
             bytes: report.writes.bytes(),
             in_flight: Some(in_flight),
             at_storage: Some(at_storage(&before, &after, report.write_time)),
-            took: None,
+            ..Done::default()
         };
         Ok((done, report))
     }
 
-    /// Every page on disk is a sound one. Call it when nothing is dirty, and after a checkpoint has
-    /// followed on what a reference wrote.
-    pub(super) fn verify(&self) -> Result<()> {
-        let options = CheckOptions { checksums: true, fork: Fork::Main };
-        let mut block = 0;
-        self.accounts.evict()?;
-        for file in &self.accounts.files {
-            let mut reader =
-                std::io::BufReader::with_capacity(1 << 20, std::fs::File::open(&file.path)?);
-            let mut page: Box<PageBytes> = Box::new([0; BLOCK_SIZE]);
-            for _ in 0..file.bytes / BLOCK_SIZE as u64 {
-                std::io::Read::read_exact(&mut reader, &mut page[..])?;
-                if check_page(&page, block, &options) != Verdict::Good {
-                    return Err(format!("block {block} is not sound after a checkpoint").into());
-                }
-                block += 1;
-            }
-        }
-        if block != self.blocks() {
-            return Err(format!("{block} blocks, expected {}", self.blocks()).into());
-        }
+    /// A checkpoint of whatever is dirty.
+    pub(super) fn checkpoint_all(&mut self) -> Result<()> {
+        checkpoint(&self.pool, &mut self.backend, CheckpointOptions::default(), |_| {})?;
         Ok(())
     }
+
+    /// Every page on disk is a sound one. Call it when nothing is dirty, and after a checkpoint has
+    /// followed on what a reference wrote.
+    pub(super) fn verify(&mut self) -> Result<()> {
+        verify(&maker()?, &self.accounts)?;
+        self.sound = true;
+        Ok(())
+    }
+}
+
+fn maker() -> Result<Aio> {
+    Ok(Builder::new().method(MethodKind::IoUring).region_bytes(MAKING).start()?)
+}
+
+/// The table that is there if it is whole and sound, else a new one.
+fn made(maker: &Aio, folder: &Path, scale: u32) -> Result<Accounts> {
+    let (started, megabytes) = (Instant::now(), accounts::bytes(scale) / 1_000_000);
+    let accounts = accounts::create(maker, folder, scale, &mut |_| true)?;
+    if !accounts.reused {
+        eprintln!("made accounts of {megabytes} MB in {:.1} s", started.elapsed().as_secs_f64());
+        return Ok(accounts);
+    }
+    match verify(maker, &accounts) {
+        Ok(()) => {
+            eprintln!("accounts of {megabytes} MB are there");
+            Ok(accounts)
+        }
+        Err(error) => {
+            eprintln!("making accounts of {megabytes} MB anew: {error}");
+            accounts::remove(folder)?;
+            Ok(accounts::create(maker, folder, scale, &mut |_| true)?)
+        }
+    }
+}
+
+fn paths(accounts: &Accounts) -> Vec<PathBuf> {
+    accounts.files.iter().map(|file| file.path.clone()).collect()
+}
+
+/// That every page on disk is sound.
+fn verify(aio: &Aio, accounts: &Accounts) -> Result<()> {
+    let started = Instant::now();
+    accounts.evict()?;
+    let direct = Files::open(&paths(accounts), SEGMENT, true).is_ok();
+    let (depth, combine_blocks) = VERIFYING;
+    let read = ReadOptions { direct, depth, combine_blocks };
+    let options = Options { read, findings_listed: 1 };
+    let report = verify_files(aio, accounts.files.clone(), true, options, Arc::new(Unobserved))?;
+    if report.findings_total() > 0 {
+        return Err(format!("pages are not sound: {report:?}").into());
+    }
+    if report.bytes() != accounts.bytes() {
+        return Err(format!("{} bytes, expected {}", report.bytes(), accounts.bytes()).into());
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    eprintln!("{} pages were sound ({seconds:.1} s)", accounts.blocks());
+    Ok(())
 }
 
 impl Drop for Table {
     fn drop(&mut self) {
         self.close();
+        if self.keep && self.sound {
+            return;
+        }
         if let Err(error) = accounts::remove(&self.folder) {
             eprintln!("{} stays: {error}", self.folder.display());
         }
@@ -242,6 +321,41 @@ pub(super) fn ranges(blocks: &[BlockNo], most: u32) -> Vec<Range> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::{FileExt, MetadataExt};
+    use trunkline_engine::settings::Settings;
+
+    /// A table that is kept is used again, unless a page of it is no longer sound.
+    #[test]
+    fn a_kept_table_is_used_again_if_it_is_sound() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
+        let settings = &Settings::default();
+        let bench = Bench { keep: true, ..Bench::small(dir.path(), settings) };
+        let inode = |table: &Table| {
+            let metadata = std::fs::metadata(&table.accounts.files[0].path).expect("is there");
+            (metadata.ino(), metadata.ctime_nsec(), metadata.ctime())
+        };
+        let make = || Table::make(&bench, 0, 1024).expect("a table");
+        let mut table = make();
+        table.dirty(&[3, 7]).expect("dirty");
+        table.checkpoint(2, CheckpointOptions::default()).expect("a checkpoint");
+        table.verify().expect("sound");
+        let (first, path) = (inode(&table), table.accounts.files[0].path.clone());
+        drop(table);
+        let again = make();
+        assert!(again.accounts.reused);
+        assert_eq!(inode(&again), first);
+        drop(again);
+        let file = std::fs::File::options().write(true).open(&path).expect("opens");
+        file.write_all_at(b"torn", 5 * BLOCK_SIZE as u64 + 100).expect("writes");
+        let mut anew = make();
+        assert!(!anew.accounts.reused, "a page of it was not sound");
+        anew.verify().expect("sound");
+        // What was changed since is not verified, so it does not stay.
+        anew.dirty(&[1]).expect("dirty");
+        anew.checkpoint_all().expect("a checkpoint");
+        drop(anew);
+        assert!(!path.exists());
+    }
 
     #[test]
     fn ranges_are_neighbours() {

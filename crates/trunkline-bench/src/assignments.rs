@@ -1,0 +1,76 @@
+//! Settings that the user names, and whether they make a difference to any row that is to be run.
+//!
+//! What would be read by no row is refused by name: a number measured under a setting that nobody looked
+//! at is worse than none. `-c checkpoint_timeout=30s` goes with `checkpoint-spread`, not with `extend`.
+
+use crate::Result;
+use crate::rows::Row;
+use trunkline_engine::settings::Settings;
+
+/// PostgreSQL's settings as assigned, each of use to one of the rows.
+pub(crate) fn read(assignments: &[String], rows: &[Row]) -> Result<Settings> {
+    let mut settings = Settings::default();
+    let of_use = |row: &Row, name: &str| row.settings().contains(&name);
+    for assignment in assignments {
+        settings.set_assignment(assignment)?;
+        let name = name(assignment);
+        if !rows.iter().any(|row| of_use(row, &name)) {
+            let others: Vec<String> =
+                Row::EACH.iter().filter(|row| of_use(row, &name)).map(Row::name).collect();
+            let only = match others.is_empty() {
+                true => "to no row".into(),
+                false => format!("only to {}", others.join(", ")),
+            };
+            return Err(format!("setting \"{name}\" makes a difference {only}").into());
+        }
+    }
+    Ok(settings)
+}
+
+/// Whether one of them assigns this setting.
+pub(crate) fn contain(assignments: &[String], wanted: &str) -> bool {
+    assignments.iter().any(|assignment| name(assignment) == wanted)
+}
+
+/// The name in an assignment as in the table of settings.
+fn name(assignment: &str) -> String {
+    let name = assignment.split_once('=').map_or(assignment, |(name, _)| name);
+    name.replace('-', "_").to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(assignment: &str, rows: &[Row]) -> Option<String> {
+        read(&[assignment.into()], rows).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_makes_no_difference_is_refused_by_name() {
+        let checkpoint = [Row::Checkpoint];
+        for taken in ["checkpoint_flush_after=0", "Checkpoint-Flush-After=1MB"] {
+            assert_eq!(refused(taken, &checkpoint), None, "{taken}");
+        }
+        let cases = [
+            ("checkpoint_timeout=1min", "\"checkpoint_timeout\"", "only to checkpoint-spread"),
+            ("bgwriter-delay=1s", "\"bgwriter_delay\"", "only to bgwriter, bgwriter-paced"),
+            ("io_method=sync", "\"io_method\"", "to no row"),
+            ("io_workers=3", "\"io_workers\"", "to no row"),
+        ];
+        for (assignment, name, difference) in cases {
+            let expected = format!("setting {name} makes a difference {difference}");
+            assert_eq!(refused(assignment, &checkpoint), Some(expected));
+        }
+        let both = [Row::Checkpoint, Row::CheckpointSpread];
+        assert_eq!(refused("checkpoint_timeout=1min", &both), None);
+        assert!(refused("nonsense=1", &both).is_some_and(|text| text.contains("nonsense")));
+    }
+
+    #[test]
+    fn assignments_are_found_however_they_are_written() {
+        let assignments = ["Checkpoint-Timeout=30s".into()];
+        assert!(contain(&assignments, "checkpoint_timeout"));
+        assert!(!contain(&assignments, "checkpoint_flush_after"));
+    }
+}
