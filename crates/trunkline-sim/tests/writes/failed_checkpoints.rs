@@ -1,0 +1,85 @@
+//! A checkpoint that fails is counted and told as such, with all that it has written until then.
+
+use crate::rig::{Rig, Setup, check};
+use trunkline_aio::Operation;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_engine::checkpoint::{
+    CheckpointEvent, CheckpointOptions, Checkpointer, CheckpointerCounts, CheckpointerSettings,
+};
+use trunkline_sim::Fault;
+
+static STARTING: AtomicU64 = AtomicU64::new(0);
+static COMPLETE: AtomicU64 = AtomicU64::new(0);
+static FAILED: AtomicU64 = AtomicU64::new(0);
+
+/// Counts what is told; a failure says with which file.
+fn tell(event: CheckpointEvent<'_>) {
+    let (count, told) = match event {
+        CheckpointEvent::Starting(_) => (&STARTING, true),
+        CheckpointEvent::Complete(_) => (&COMPLETE, true),
+        CheckpointEvent::Failed(error) => (&FAILED, error.to_string().contains("base/5/16384")),
+    };
+    count.fetch_add(u64::from(told), Ordering::SeqCst);
+}
+
+/// How many were told of since the last call: begun, complete, failed.
+fn told() -> [u64; 3] {
+    [&STARTING, &COMPLETE, &FAILED].map(|count| count.swap(0, Ordering::SeqCst))
+}
+
+fn change_sixteen(rig: &Arc<Rig>, version: u32) {
+    let mut backend = rig.backend();
+    (0..16).for_each(|block| rig.change(&mut backend, block, version));
+}
+
+/// Requested, done, failed; and the pages.
+fn numbers(counts: CheckpointerCounts) -> ([u64; 3], u64) {
+    let checkpoints = [counts.num_requested, counts.num_done, counts.num_failed];
+    (checkpoints, counts.buffers_written)
+}
+
+#[test]
+fn they_are_counted_with_what_they_wrote() {
+    check(Setup { blocks: 16, seeds: 3, ..Setup::default() }, |rig| {
+        let options = CheckpointOptions { combine: 4, ..CheckpointOptions::default() };
+        let settings =
+            CheckpointerSettings { options, log: Some(tell), ..CheckpointerSettings::default() };
+        told();
+        change_sixteen(rig, 1);
+        let checkpointer = Checkpointer::start(&rig.pool, settings).expect("starts");
+
+        // One of four writes fails, the others do not.
+        rig.trouble(Operation::Writev, Fault::Error(libc::EIO), 1);
+        checkpointer.request().expect_err("a failed write");
+        assert_eq!(numbers(checkpointer.counts()), ([1, 0, 1], 12));
+        assert_eq!(told(), [1, 0, 1]);
+        let dirty = (0..16).filter(|&block| rig.is_dirty(0, block)).count();
+        assert_eq!(dirty, 4, "what it has not written");
+        let counts = checkpointer.counts();
+        assert!(counts.write_time.is_zero() && counts.sync_time.is_zero(), "{counts:?}");
+
+        rig.no_trouble();
+        assert_eq!(checkpointer.request().expect("a checkpoint").buffers, 4);
+        assert_eq!(numbers(checkpointer.counts()), ([2, 1, 1], 16));
+        assert_eq!(told(), [1, 1, 0]);
+
+        // Everything is written, and cannot be made durable.
+        change_sixteen(rig, 2);
+        rig.trouble(Operation::Fsync, Fault::Error(libc::EIO), 1);
+        checkpointer.request().expect_err("a failed sync");
+        assert_eq!(numbers(checkpointer.counts()), ([3, 1, 2], 32));
+        assert_eq!(told(), [1, 0, 1]);
+
+        // Refused from now on, with nothing written; which names no file.
+        rig.no_trouble();
+        change_sixteen(rig, 3);
+        checkpointer.request().expect_err("refused");
+        assert_eq!(numbers(checkpointer.counts()), ([4, 1, 3], 32));
+        assert_eq!(told(), [1, 0, 0]);
+        // So that the rig knows that there will be no checkpoint any more.
+        rig.checkpoint(&mut rig.backend()).expect_err("refused");
+        drop(checkpointer);
+        told();
+    });
+}
