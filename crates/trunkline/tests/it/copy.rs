@@ -1,13 +1,15 @@
 //! `copy` from outside: rows of real clusters on standard output and in files, and what is refused.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 use trunkline_format::page_checksum;
 
-use crate::{json, run};
+use crate::{json, run, trunkline};
 
 /// The fixtures there are: directories with `data` and `expected`.
 #[expect(clippy::disallowed_methods, reason = "a test has no main that could pass this down")]
@@ -182,6 +184,81 @@ fn a_database_into_files_goes_on_where_it_ended() {
         assert!(text.contains("Rows:          5\n"), "{text}");
         assert_eq!(fs::read_to_string(file).expect("read"), "1,r\n2,r\n3,r\n4,r\n5,r\n");
     }
+}
+
+/// What can be seen of the files of a directory: names, inodes, sizes.
+fn listing(directory: &Path) -> Vec<(String, u64, u64)> {
+    let entries = fs::read_dir(directory).expect("a directory").map(|entry| {
+        let entry = entry.expect("an entry");
+        let (name, found) = (entry.file_name(), entry.metadata().expect("there"));
+        (name.into_string().expect("UTF-8"), found.ino(), found.len())
+    });
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort();
+    entries
+}
+
+#[test]
+fn a_killed_copy_is_taken_up_by_one_and_only_one() {
+    for fixture in fixtures() {
+        let home = tempfile::tempdir().expect("a directory");
+        let out = home.path().join("out");
+        let path = out.to_string_lossy().into_owned();
+        let partial = out.join("s1.toast.copy.partial");
+        // What becomes the table's file is a pipe: the copy waits in the middle of it for a reader.
+        fs::create_dir(&out).expect("made");
+        assert!(Command::new("mkfifo").arg(&partial).status().expect("runs").success());
+        let data = fixture.join("data");
+        let mut first = trunkline();
+        first.args(["copy", "-d", "fixture", "--all", "-j", "1", "-o", &path, "-D"]).arg(&data);
+        let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("runs");
+        let mut pipe = File::open(&partial).expect("opened");
+        pipe.read_exact(&mut [0; 100]).expect("rows");
+        let before = listing(&out);
+        for other in ["fixture", "postgres"] {
+            let args = ["-d", other, "--all", "-o", &path, "-D", &data.to_string_lossy()];
+            let (code, _, err) = run(["copy"].into_iter().chain(args));
+            assert!(code == 3 && err.contains("another copy is writing to"), "{code} {err}");
+        }
+        assert_eq!(listing(&out), before);
+        first.kill().expect("killed");
+        first.wait().expect("gone");
+        drop(pipe);
+        fs::remove_file(&partial).expect("removed");
+        fs::write(&partial, "half").expect("written");
+        let done: Vec<_> = before.into_iter().filter(|it| it.0.ends_with(".copy")).collect();
+        let report = json(&rows(&fixture, &["--all", "-o", &path, "--json"]));
+        let count = fs::read_dir(fixture.join("expected/fixture")).expect("a directory").count();
+        assert_eq!(report["present"], done.len());
+        assert_eq!(report["outputs"], count - 1 - done.len());
+        let after = listing(&out);
+        assert!(done.iter().all(|file| after.contains(file)), "{done:?} {after:?}");
+        // All files and the manifest; nothing that is not whole.
+        assert_eq!(after.len(), count - 1 + 1);
+        let without = expected(&fixture, "s1.toast");
+        let without = without.lines().map(|line| line.split_once('\t').expect("ctid").1);
+        let found = fs::read_to_string(out.join("s1.toast.copy")).expect("read");
+        assert!(found.lines().eq(without));
+    }
+}
+
+#[test]
+fn a_directory_has_copies_of_one_database() {
+    let fixtures = fixtures();
+    let [first, .., last] = &fixtures[..] else { return };
+    let home = tempfile::tempdir().expect("a directory");
+    let path = home.path().to_string_lossy().into_owned();
+    rows(first, &["--all", "-o", &path]);
+    let before = listing(home.path());
+    let manifest = fs::read(home.path().join("copy.manifest")).expect("read");
+    for (fixture, database) in [(last, "fixture"), (first, "postgres"), (last, "postgres")] {
+        let data = fixture.join("data").to_string_lossy().into_owned();
+        let (code, out, err) = run(["copy", "-D", &data, "-d", database, "--all", "-o", &path]);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        assert!(err.contains(&format!("\"{path}\" has copies of something else")), "{err}");
+    }
+    assert_eq!(listing(home.path()), before);
+    assert_eq!(fs::read(home.path().join("copy.manifest")).expect("read"), manifest);
 }
 
 /// A copy of a fixture whose files can be damaged.
