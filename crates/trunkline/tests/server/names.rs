@@ -88,10 +88,12 @@ fn tablespaces_that_moved() {
                 && !listed.1.contains("missing")
         };
         assert!(good(&[]));
+        never_written(&stopped, &old, &[]);
         fs::rename(&old, &new).expect("moved");
         assert!(!good(&[]));
         let mapping = format!("{}={}", old.display(), new.display());
         assert!(good(&["-T", &mapping]));
+        never_written(&stopped, &new, &["-T", &mapping]);
         let (_, out, _) = run(&stopped, &["tables", "-d", "postgres", "-T", &mapping]);
         assert!(out.contains(&format!("  {}/PG_", new.display())), "{out}");
         let class = run(&stopped, &["tables", "-d", "inside", "--all", "-T", &mapping]).1;
@@ -109,6 +111,29 @@ fn tablespaces_that_moved() {
             assert!(code >= 2 && err.contains(expected), "{err}");
         }
     }
+}
+
+/// Nobody copies into a tablespace of the cluster that is copied, by whatever way the path goes.
+fn never_written(stopped: &Stopped, space: &Path, options: &[&str]) {
+    let home = tempfile::tempdir().expect("a directory");
+    let link = home.path().join("link");
+    std::os::unix::fs::symlink(space, &link).expect("linked");
+    let names = || {
+        let entries = fs::read_dir(space).expect("a directory");
+        entries.map(|entry| entry.expect("an entry").file_name()).collect::<Vec<_>>()
+    };
+    let before = names();
+    let inside = [space.join("t.copy"), space.join("new/t.copy"), link.join("t.copy"), link];
+    for path in inside {
+        let path = path.to_string_lossy();
+        for what in [&["t"][..], &["--all"]] {
+            let args = [options, &["copy", "-d", "postgres", "-o", &path], what].concat();
+            let (code, out, err) = run(stopped, &args);
+            let refused = format!("\"{path}\" is inside of the data directory or a tablespace");
+            assert!(code == 2 && out.is_empty() && err.contains(&refused), "{code} {err}");
+        }
+    }
+    assert_eq!(names(), before);
 }
 
 fn listed(stopped: &Stopped, size: u64, file: &str) {
