@@ -97,7 +97,12 @@ impl std::error::Error for CheckpointError {
 
 impl From<WriteError> for CheckpointError {
     fn from(error: WriteError) -> Self {
-        Self::Write(error)
+        match error {
+            WriteError::Sync { path, source } => {
+                Self::Sync { path: Some(path), source: Some(source) }
+            }
+            error => Self::Write(error),
+        }
     }
 }
 

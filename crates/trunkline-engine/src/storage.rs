@@ -55,7 +55,7 @@ use crate::datadir::DataDir;
 pub use self::error::StorageError;
 pub use self::kernel::KernelFiles;
 pub use self::relation::{Located, Relation};
-pub(crate) use self::syncs::{SegmentName, SegmentSync, Syncs};
+pub(crate) use self::syncs::{SegmentName, SegmentSync, SyncCallback, Syncs};
 pub use self::table::FileTable;
 
 /// The tablespace of `base`.

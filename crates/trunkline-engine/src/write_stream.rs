@@ -156,6 +156,10 @@ impl WriteStream {
         self.count_told();
         self.counts.show();
         told?;
+        // Worse than a write that failed: those pages are thought to be clean.
+        if let Some(lost) = self.behind.take_failure() {
+            return Err(lost);
+        }
         self.failure.take().map_or(Ok(self.stats), Err)
     }
 

@@ -203,8 +203,8 @@ impl<'s> Io<'s> {
 
     /// Has the system begin to write back what it has cached of `length` bytes at `offset`, without
     /// waiting for it (sync_file_range(2)); a length of 0 means up to the end of the file. For a file
-    /// past the page cache it means nothing. An error is of no use: what cannot be written the next
-    /// sync tells.
+    /// past the page cache it means nothing. An error says that cached pages could not be written and may
+    /// be lost, and is to be taken as a sync that failed: this open file may not be told of it again.
     ///
     /// # Panics
     /// If the slot is not free, or the range does not fit file offsets.
@@ -221,7 +221,8 @@ impl<'s> Io<'s> {
     }
 
     /// The same, and the I/O is over when the storage has what was to be written back. For who wants
-    /// to know how much is under way: nothing is durable by it either.
+    /// to know how much is under way: nothing is durable by it either. An error is the one that the next
+    /// sync by this open file would have told, and will not tell now (the kernel tells it once).
     ///
     /// # Panics
     /// If the slot is not free, or the range does not fit file offsets.

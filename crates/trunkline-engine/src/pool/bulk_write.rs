@@ -100,6 +100,7 @@ impl BulkWrite {
         self.tally.writebacks += self.behind.take_told();
         self.show_counts();
         told?;
+        failed = self.behind.take_failure().or(failed);
         failed.map_or(Ok(()), Err)
     }
 

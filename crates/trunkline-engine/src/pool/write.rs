@@ -240,6 +240,7 @@ impl Writes {
         dirty: &Dirty<'_>,
     ) -> Result<StartWrite, WriteError> {
         let shared = &*self.shared;
+        submit_before_open(session, dirty);
         let located = match dirty.relation.locate(dirty.first) {
             Ok(located) => located,
             // Gone since, with its file, or never there: a name that was read while it changed.
@@ -346,6 +347,7 @@ impl Writes {
     ) -> Result<StartWrite, WriteError> {
         let shared = Arc::clone(&self.shared);
         let (slot, buffer) = (0, dirty.buffers[0]);
+        submit_before_open(session, dirty);
         let located = match dirty.relation.locate(dirty.first) {
             Ok(located) => located,
             Err(_) if !is_still_dirty(&shared, dirty) => return Ok(StartWrite::Clean),
@@ -408,6 +410,14 @@ impl StartWrite {
             Claim::Clean => Self::Clean,
             Claim::Busy => Self::Busy,
         }
+    }
+}
+
+/// Opening a file may block, for ever on a mount that hangs: nobody does so while writes of other
+/// pages are staged, which hold the locks of those pages.
+fn submit_before_open(session: &mut Session, dirty: &Dirty<'_>) {
+    if !dirty.relation.is_open(dirty.first) {
+        session.submit();
     }
 }
 

@@ -9,13 +9,20 @@
 //! Telling it is an I/O of its own, made by the session where its mount takes writes at once, and else
 //! handed over, a few ranges at a time. Who writes for others waits where the device has no room
 //! ([`WriteBehind::tell_all`]), so what is in the cache and not on its way is bounded; who only wants a
-//! buffer goes on ([`WriteBehind::tell`]), and what there is no place for is left to the system. An
-//! error is none here: the sync tells what could not be written.
+//! buffer goes on ([`WriteBehind::tell`]), and what there is no place for is left to the system.
+//!
+//! An error is a sync that has failed: the kernel tells an open file of an error once, so the sync of the
+//! checkpoint would not hear of it again (sync_file_range(2) that waits asks for it as fsync(2) does).
 
 use super::shared::Shared;
 use super::tag::Tag;
-use trunkline_aio::sync::Arc;
-use trunkline_aio::{Cancelled, Class, Operations, Session};
+use super::write::WriteError;
+use crate::storage::SyncCallback;
+use rustix::io::Errno;
+use std::fmt;
+use std::io;
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::{Callback, Cancelled, Class, Completion, Operations, Outcome, Session, Status};
 use trunkline_format::segment::segment_of;
 use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
 
@@ -45,6 +52,43 @@ pub(crate) struct WriteBehind {
     ranges: Vec<(Tag, u32)>,
     blocks: u32,
     told: u64,
+    notes: Arc<Notes>,
+    /// By slot: the first block of its range.
+    firsts: [Option<Tag>; RANGES],
+    /// The first failure that nobody has asked for yet.
+    failure: Option<WriteError>,
+}
+
+/// By slot: of whose segments a failure is the failed sync. A note stays until the next one, so that
+/// nothing is freed by a completion.
+#[derive(Default)]
+struct Notes([Mutex<Option<SyncCallback>>; RANGES]);
+
+impl fmt::Debug for Notes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Notes")
+    }
+}
+
+impl Callback for Notes {
+    fn name(&self) -> &'static str {
+        "write-behind"
+    }
+
+    fn complete(&self, io: &mut Completion<'_>, prior: Outcome) -> Outcome {
+        let slot = io.data[0] as usize;
+        match &*self.0[slot].lock() {
+            Some(sync) if error_of(prior).is_some() => sync.complete(io, prior),
+            _ => prior,
+        }
+    }
+}
+
+/// The error of a range that could not be written; none if there is no such call for this file.
+fn error_of(outcome: Outcome) -> Option<i32> {
+    let errno = outcome.errno().filter(|_| outcome.status == Status::Error)?;
+    let absent = [Errno::NOSYS, Errno::OPNOTSUPP, Errno::INVAL, Errno::SPIPE];
+    (!absent.iter().any(|absent| absent.raw_os_error() == errno)).then_some(errno)
 }
 
 impl WriteBehind {
@@ -58,6 +102,9 @@ impl WriteBehind {
             ranges: Vec::new(),
             blocks: 0,
             told: 0,
+            notes: Arc::default(),
+            firsts: [None; RANGES],
+            failure: None,
         };
         this.set_after(after);
         this
@@ -70,7 +117,7 @@ impl WriteBehind {
             self.ranges.clear();
             self.blocks = 0;
         } else if self.operations.is_empty() {
-            self.operations = Operations::new(RANGES, Vec::new());
+            self.operations = Operations::new(RANGES, vec![Arc::clone(&self.notes) as _]);
         }
     }
 
@@ -90,6 +137,12 @@ impl WriteBehind {
     /// Ranges that the system was told of since the last call.
     pub(crate) fn take_told(&mut self) -> u64 {
         std::mem::take(&mut self.told)
+    }
+
+    /// The first range since the last call that could not be written: what was written to its segment
+    /// is not to be counted on, and every later checkpoint fails.
+    pub(crate) fn take_failure(&mut self) -> Option<WriteError> {
+        self.failure.take()
     }
 
     /// Tells the system of what was noted, as far as that can be done without waiting for a place.
@@ -150,6 +203,14 @@ impl WriteBehind {
             return;
         }
         let Some(io) = session.try_acquire(self.class) else { return };
+        let syncs = self.shared.storage(first.cluster()).map(|of| of.syncs().callback());
+        let before = std::mem::replace(&mut *self.notes.0[slot].lock(), syncs);
+        drop(before);
+        self.firsts[slot] = Some(first);
+        if let Some(words) = self.operations.data(slot) {
+            words.clear();
+            words.push(slot as u64);
+        }
         let (file, offset) = (&located.file, located.offset);
         let (length, slots) = (blocks * BLOCK_SIZE as u32, &mut self.operations);
         match awaits {
@@ -159,10 +220,19 @@ impl WriteBehind {
         self.told += 1;
     }
 
-    /// Frees the places of those that have ended, well or not.
+    /// Frees the places of those that have ended, and notes the first that failed.
     fn collect(&mut self) {
-        while let Some(slot) = self.operations.first_done() {
-            self.operations.take(slot);
+        while let Some(slot) = self.operations.first_done()
+            && let Some(outcome) = self.operations.take(slot)
+        {
+            let Some(errno) = error_of(outcome) else { continue };
+            let of = self.firsts[slot].and_then(|first| Some((self.shared.relation(first)?, first)));
+            // Without a name only if nobody has the cluster any more.
+            let path = of.map(|(of, first)| of.path(segment_of(first.block()).0));
+            self.failure.get_or_insert(WriteError::Sync {
+                path: path.unwrap_or_default(),
+                source: io::Error::from_raw_os_error(errno),
+            });
         }
     }
 

@@ -213,8 +213,10 @@ impl Relation {
         self.storage.writer()?;
         let open = || self.open_or_make_room(segment, block, true);
         let file = self.storage.files().get(self.key(segment), open)?;
-        if block.is_multiple_of(SEGMENT_BLOCKS) {
-            // Perhaps it has just been made.
+        // Perhaps it has just been made: who has its first block may have failed to. Nobody writes to it
+        // before somebody has done this.
+        let is_new = || Ok::<_, StorageError>(segment > 0 && self.segment_length(segment)? == Some(0));
+        if block.is_multiple_of(SEGMENT_BLOCKS) || is_new()? {
             self.fill_up(segment)?;
             self.sync_directory(&self.path(segment))?;
         }
