@@ -113,6 +113,9 @@ fn beside(
     pages: usize,
 ) -> Result<(Sample, CheckpointerCounts)> {
     watch(checkpointer, |counts| counts.num_timed > 0);
+    if checkpointer.counts().num_done > 0 {
+        return Err("the checkpoint was over before the readers were ready".into());
+    }
     let over = AtomicBool::new(false);
     let sample = measure(|| {
         let enough = || over.load(Ordering::SeqCst);
@@ -123,8 +126,8 @@ fn beside(
         })
     })?;
     let counts = checkpointer.counts();
-    if counts.num_done != 1 || counts.buffers_written != pages as u64 {
-        return Err(format!("{counts:?}; expected one checkpoint of {pages} buffers").into());
+    if counts.num_failed > 0 || counts.buffers_written != pages as u64 {
+        return Err(format!("{counts:?}; expected a checkpoint of {pages} buffers").into());
     }
     Ok((sample, counts))
 }
@@ -156,9 +159,9 @@ mod tests {
     fn a_checkpoint_is_spread_and_read_beside() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
         let settings = &Settings::default();
-        let bench = Bench { only: "io_uring", ..Bench::small(dir.path(), settings) };
-        let timeout = Duration::from_millis(200);
-        let of = CheckpointerSettings { completion_target: 0.5, timeout, ..Default::default() };
+        let bench = Bench { only: "io_uring", pairs: 1, ..Bench::small(dir.path(), settings) };
+        let timeout = Duration::from_secs(2);
+        let of = CheckpointerSettings { completion_target: 0.2, timeout, ..Default::default() };
         let report = run_with(&bench, of).expect("runs").json();
         let lines = report["lines"].as_array().expect("lines");
         let settings: Vec<_> = lines.iter().filter_map(|line| line["setting"].as_str()).collect();
@@ -176,6 +179,6 @@ mod tests {
         });
         let seconds: Vec<f64> = seconds.collect();
         assert_eq!(seconds.len(), 3, "{report}");
-        assert!(seconds.iter().all(|&seconds| seconds >= 0.1), "{seconds:?}");
+        assert!(seconds.iter().all(|&seconds| seconds >= 0.4), "{seconds:?}");
     }
 }
