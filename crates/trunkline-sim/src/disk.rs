@@ -16,24 +16,18 @@
 //! assert_eq!(disk.content("a"), [1, 2, 3]);
 //! ```
 
+mod image;
+mod mounts;
+
+pub use image::SECTOR_SIZES;
+
 use crate::fault::Fault;
-use crate::gate::pause;
+use image::Image;
 use std::path::Path;
-use std::time::Duration;
-use trunkline_aio::clock;
-use trunkline_aio::sync::atomic::Ordering;
 use trunkline_aio::sync::hash::{Map, Set};
 use trunkline_aio::sync::random::Rng;
 use trunkline_aio::sync::{Futex, Mutex};
 use trunkline_aio::{Aio, File, Operation, Request};
-
-/// Sizes in which a crash can tear a write, in bytes.
-pub const SECTOR_SIZES: [usize; 2] = [512, 4096];
-
-/// How long an overtaken I/O waits for another one to overtake it.
-const OVERTAKEN_WITHIN: Duration = Duration::from_millis(2);
-
-const EVERYBODY: u32 = u32::MAX >> 1;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -62,24 +56,6 @@ struct State {
     lost_syncs: u32,
 }
 
-/// What a crash may undo.
-#[derive(Debug, Clone)]
-enum Change {
-    /// Bytes written at an offset.
-    Bytes(usize, Vec<u8>),
-    /// The file was cut off, or made longer by zeros.
-    Length(usize),
-}
-
-#[derive(Debug, Default, Clone)]
-struct Image {
-    device: u64,
-    volatile: Vec<u8>,
-    durable: Vec<u8>,
-    /// Changes since the last sync, oldest first.
-    unsynced: Vec<Change>,
-}
-
 impl Disk {
     /// Without files.
     pub fn new() -> Self {
@@ -88,13 +64,7 @@ impl Disk {
 
     /// Makes a file, or replaces one, durably.
     pub fn create(&self, name: &str, device: u64, content: &[u8]) {
-        let image = Image {
-            device,
-            volatile: content.to_vec(),
-            durable: content.to_vec(),
-            unsynced: Vec::new(),
-        };
-        self.state.lock().files.insert(name.to_owned(), image);
+        self.state.lock().files.insert(name.to_owned(), Image::new(device, content));
     }
 
     /// Opens a file through an instance, made with `content` if there is none of that name.
@@ -164,16 +134,14 @@ impl Disk {
         if length.saturating_sub(image.volatile.len()) as u64 > free {
             return Some(false);
         }
-        image.volatile.resize(length, 0);
-        image.unsynced.push(Change::Length(length));
+        image.resize(length);
         Some(true)
     }
 
     /// Changes bytes of a file durably, past every instance: damage, or its repair.
     pub fn overwrite(&self, name: &str, offset: usize, bytes: &[u8]) {
         if let Some(image) = self.state.lock().files.get_mut(name) {
-            store(&mut image.volatile, offset, bytes);
-            image.settle();
+            image.overwrite(offset, bytes);
         }
     }
 
@@ -214,100 +182,9 @@ impl Disk {
         Self { state: Mutex::new(state), bell: Futex::default() }
     }
 
-    /// Makes a mount hang: nothing given to it ends until [`Disk::release`].
-    pub fn hold(&self, device: u64) {
-        self.state.lock().held.insert(device);
-        self.ring();
-    }
-
-    /// The mount works again.
-    pub fn release(&self, device: u64) {
-        self.state.lock().held.remove(&device);
-        self.ring();
-    }
-
-    /// Every mount works again.
-    pub fn release_all(&self) {
-        self.state.lock().held.clear();
-        self.ring();
-    }
-
-    /// Waits until `count` I/Os have got stuck at mounts that hang.
-    pub fn wait_stuck(&self, count: usize) {
-        self.wait(|state| state.stuck + state.held_in_device >= count);
-    }
-
-    /// For a device: how many of its I/Os are stuck.
-    pub(crate) fn set_held_in_device(&self, count: usize) {
-        let changed = std::mem::replace(&mut self.state.lock().held_in_device, count) != count;
-        if changed {
-            self.ring();
-        }
-    }
-
     /// Operations carried out so far.
     pub fn performed(&self) -> u64 {
         self.state.lock().performed
-    }
-
-    /// Whether the mount of an open file hangs.
-    pub(crate) fn is_held(&self, file_id: u64) -> bool {
-        self.state.lock().is_held(file_id)
-    }
-
-    /// For a blocking executor: stands before a mount that hangs.
-    pub(crate) fn pass(&self, file_id: u64) {
-        if !self.is_held(file_id) {
-            return;
-        }
-        self.state.lock().stuck += 1;
-        self.ring();
-        self.wait(|state| !state.is_held(file_id));
-        self.state.lock().stuck -= 1;
-        self.ring();
-    }
-
-    /// For a blocking executor: lets another operation go first, if there is one.
-    pub(crate) fn be_overtaken(&self) {
-        let before = self.performed();
-        let until = clock::now().after(OVERTAKEN_WITHIN);
-        loop {
-            let seen = self.bell_value();
-            let left = until.since(clock::now());
-            if self.performed() != before || left.is_zero() {
-                return;
-            }
-            self.bell.wait(seen, Some(left));
-        }
-    }
-
-    /// For a blocking executor: takes time.
-    pub(crate) fn delay(time: Duration) {
-        pause(time);
-    }
-
-    /// For a device: sleeps until the bell rings after `seen`, or for `timeout`.
-    pub(crate) fn wait_bell(&self, seen: u32, timeout: Option<Duration>) {
-        self.bell.wait(seen, timeout);
-    }
-
-    pub(crate) fn bell_value(&self) -> u32 {
-        self.bell.word().load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn ring(&self) {
-        self.bell.word().fetch_add(1, Ordering::SeqCst);
-        self.bell.wake(EVERYBODY);
-    }
-
-    fn wait(&self, done: impl Fn(&State) -> bool) {
-        loop {
-            let seen = self.bell_value();
-            if done(&self.state.lock()) {
-                return;
-            }
-            self.bell.wait(seen, None);
-        }
     }
 
     /// Carries out one operation, whole, at this moment. Bytes, or minus errno.
@@ -340,7 +217,7 @@ impl Disk {
                 Operation::Readv => image.read(request, fault),
                 Operation::Writev => image.write(request, fault, free),
                 Operation::Fsync | Operation::Fdatasync => {
-                    let lost = state.lost_syncs > 0 && !image.unsynced.is_empty();
+                    let lost = state.lost_syncs > 0 && !image.is_synced();
                     state.lost_syncs -= u32::from(lost);
                     image.sync(lost)
                 }
@@ -363,16 +240,7 @@ impl State {
         let names: Vec<String> = names.into_iter().cloned().collect();
         for name in names {
             let Some(image) = self.files.get_mut(&name) else { continue };
-            for change in std::mem::take(&mut image.unsynced) {
-                match change {
-                    Change::Bytes(offset, bytes) => {
-                        keep_some(&mut image.durable, offset, &bytes, &mut rng);
-                    }
-                    Change::Length(length) if rng.below(2) == 0 => image.durable.resize(length, 0),
-                    Change::Length(_) => {}
-                }
-            }
-            image.volatile = image.durable.clone();
+            image.crash(&mut rng);
         }
     }
 
@@ -384,136 +252,18 @@ impl State {
     fn free(&self) -> u64 {
         self.space.map_or(u64::MAX, |space| space.saturating_sub(self.used()))
     }
-
-    fn is_held(&self, file_id: u64) -> bool {
-        let name = self.open.get(&file_id);
-        let image = name.and_then(|name| self.files.get(name));
-        image.is_some_and(|image| self.held.contains(&image.device))
-    }
-}
-
-impl Image {
-    fn read(&self, request: &mut Request<'_>, fault: Option<Fault>) -> i32 {
-        let start = (request.offset as usize).min(self.volatile.len());
-        let mut left = &self.volatile[start..];
-        if let Some(Fault::Short(length)) = fault {
-            left = &left[..left.len().min(length as usize)];
-        }
-        let mut rotten = match fault {
-            Some(Fault::BitRot(at)) => Some(at as usize % (request.length as usize).max(1)),
-            _ => None,
-        };
-        let mut count = 0;
-        for buffer in request.targets() {
-            let length = buffer.len().min(left.len());
-            buffer[..length].copy_from_slice(&left[..length]);
-            if let Some(at) = rotten
-                && at < length
-            {
-                buffer[at] ^= 1 << (at % 8);
-                rotten = None;
-            }
-            rotten = rotten.map(|at| at - length.min(at));
-            left = &left[length..];
-            count += length;
-        }
-        count as i32
-    }
-
-    fn write(&mut self, request: &Request<'_>, fault: Option<Fault>, free: u64) -> i32 {
-        let offset = request.offset as usize;
-        let mut bytes: Vec<u8> = Vec::with_capacity(request.length as usize);
-        request.sources().for_each(|buffer| bytes.extend_from_slice(buffer));
-        let end = (self.volatile.len() as u64).saturating_add(free);
-        let room = usize::try_from(end).unwrap_or(usize::MAX).saturating_sub(offset);
-        if room == 0 {
-            return -libc::ENOSPC;
-        }
-        bytes.truncate(room);
-        match fault {
-            Some(Fault::LostWrite) => {}
-            Some(Fault::Short(length)) => {
-                bytes.truncate(length as usize);
-                self.put(offset, &bytes);
-            }
-            Some(Fault::Misdirected(by)) => self.put(offset + by as usize, &bytes),
-            Some(Fault::TornWrite(sector)) => {
-                for (number, part) in bytes.chunks((sector as usize).max(1)).enumerate() {
-                    if number % 2 == 0 {
-                        self.put(offset + number * sector as usize, part);
-                    }
-                }
-            }
-            _ => self.put(offset, &bytes),
-        }
-        bytes.len() as i32
-    }
-
-    fn put(&mut self, offset: usize, bytes: &[u8]) {
-        store(&mut self.volatile, offset, bytes);
-        self.unsynced.push(Change::Bytes(offset, bytes.to_vec()));
-    }
-
-    /// Makes durable what was changed since the last sync, unless that is lost.
-    fn sync(&mut self, lost: bool) -> i32 {
-        let changes = std::mem::take(&mut self.unsynced);
-        if lost {
-            return -libc::EIO;
-        }
-        for change in changes {
-            match change {
-                Change::Bytes(offset, bytes) => store(&mut self.durable, offset, &bytes),
-                Change::Length(length) => self.durable.resize(length, 0),
-            }
-        }
-        0
-    }
-
-    /// Makes everything durable that can be read.
-    fn settle(&mut self) {
-        self.durable.clone_from(&self.volatile);
-        self.unsynced.clear();
-    }
-}
-
-fn store(image: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
-    let end = offset + bytes.len();
-    if image.len() < end {
-        image.resize(end, 0);
-    }
-    image[offset..end].copy_from_slice(bytes);
-}
-
-/// All of a write, nothing of it, or a random half of its sectors.
-fn keep_some(image: &mut Vec<u8>, offset: usize, bytes: &[u8], rng: &mut Rng) {
-    match rng.below(3) {
-        0 => {}
-        1 => store(image, offset, bytes),
-        _ => {
-            let sector = SECTOR_SIZES[rng.below(SECTOR_SIZES.len() as u64) as usize];
-            for (number, part) in bytes.chunks(sector).enumerate() {
-                if rng.below(2) == 0 {
-                    store(image, offset + number * sector, part);
-                }
-            }
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn image(durable: &[u8]) -> Image {
-        Image { volatile: durable.to_vec(), durable: durable.to_vec(), ..Image::default() }
-    }
-
     #[test]
     fn a_crash_keeps_what_was_synced_and_tears_the_rest_at_sectors() {
         let (mut kept, mut lost, mut torn) = (0, 0, 0);
         for seed in 0..200 {
             let disk = Disk::new();
-            let mut file = image(&[0; 16384]);
+            let mut file = Image::new(1, &[0; 16384]);
             file.put(0, &[1; 8192]);
             file.sync(false);
             file.put(8192, &[2; 8192]);
@@ -535,25 +285,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sync_has_lost_is_there_until_the_crash_and_never_synced() {
-        let mut file = image(&[0; 8192]);
-        file.put(0, &[1; 4096]);
-        assert_eq!(file.sync(true), -libc::EIO);
-        file.put(4096, &[2; 4096]);
-        assert_eq!(file.sync(false), 0, "the second sync knows nothing");
-        assert_eq!(file.volatile[..4096], [1; 4096]);
-        assert_eq!(
-            (&file.durable[..4096], &file.durable[4096..]),
-            (&[0; 4096][..], &[2; 4096][..])
-        );
-    }
-
-    #[test]
     fn the_same_seed_crashes_alike() {
         let crashed = |seed| {
             let disk = Disk::new();
             for name in ["a", "b", "c"] {
-                let mut file = image(&[0; 8192]);
+                let mut file = Image::new(1, &[0; 8192]);
                 file.put(0, &[1; 8192]);
                 file.put(4096, &[2; 8192]);
                 disk.state.lock().files.insert(name.into(), file);

@@ -62,6 +62,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alarm;
 mod checker;
 mod disk;
 mod executor;
@@ -71,8 +72,10 @@ mod gate;
 mod hooks;
 mod method;
 pub mod pool_workload;
+pub mod rig;
 mod workload;
 
+pub use alarm::{Alarm, block_on};
 pub use checker::{BLOCK, Known, Ledger, content};
 pub use disk::{Disk, SECTOR_SIZES};
 pub use executor::SimExecutor;

@@ -36,27 +36,22 @@ use crate::executor::SimExecutor;
 use crate::fault::{Plan, Rates};
 use crate::files::SimFiles;
 use crate::method::SimMethod;
+use crate::rig;
 use ledger::{Failure, Ledger};
 use reader::Parallel;
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::task::Wake;
 use task::Task;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_aio::sync::random::Rng;
-use trunkline_aio::sync::{Arc, Futex, Mutex, sched, thread};
+use trunkline_aio::sync::{Arc, Mutex, sched, thread};
 use trunkline_aio::{Aio, Builder, Canceller, File, MethodKind, WorkerSettings};
 use trunkline_engine::pool::{Backend, Pool};
-use trunkline_engine::storage::{
-    FileSystem, FileTable, Layout, Relation, RelationLocator, Storage,
-};
-use trunkline_format::{BLOCK_SIZE, Fork, Oid};
+use trunkline_engine::storage::{FileSystem, FileTable, Relation, RelationLocator, Storage};
+use trunkline_format::{BLOCK_SIZE, Fork};
 use truth::{SHAPES, Truth};
 use watch::Watch;
-
-/// The methods that can run under the scheduler.
-const SIMULATED: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom];
 
 /// Files that the table keeps open: fewer than there are, so that they are opened and closed.
 const FILES_OPEN: usize = 3;
@@ -223,13 +218,12 @@ impl FileSystem for LabFiles {
 }
 
 fn locator(relation: usize) -> RelationLocator {
-    let relfilenode = SHAPES[relation].relfilenode;
-    RelationLocator { tablespace: Oid(1663), database: Oid(5), relfilenode }
+    rig::locator(relation as u32)
 }
 
 /// A relation's file on the disk.
 fn name_of(relation: usize) -> String {
-    format!("/sim/base/5/{}", SHAPES[relation].relfilenode)
+    format!("/sim/base/5/{}", locator(relation).relfilenode)
 }
 
 impl Default for Lab {
@@ -242,10 +236,9 @@ impl Lab {
     /// A lab with a cluster of its own.
     pub fn new() -> Self {
         let files = Arc::new(LabFiles::default());
-        let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
         let table = Arc::new(FileTable::new(FILES_OPEN));
         let storage =
-            Storage::new(Path::new("/sim"), layout, table, Arc::clone(&files) as _, false);
+            Storage::new(Path::new("/sim"), rig::layout(), table, Arc::clone(&files) as _, false);
         Self { truth: Arc::new(Truth::new()), storage, files }
     }
 
@@ -341,27 +334,6 @@ fn run(
     let left = files.0.lock().take();
     drop(left);
     ended
-}
-
-/// Wakes a thread that polls.
-#[derive(Debug, Default)]
-struct Alarm(Futex);
-
-impl Alarm {
-    fn seen(&self) -> u32 {
-        self.0.word().load(Ordering::SeqCst)
-    }
-
-    fn wait(&self, seen: u32) {
-        self.0.wait(seen, None);
-    }
-}
-
-impl Wake for Alarm {
-    fn wake(self: Arc<Self>) {
-        self.0.word().fetch_add(1, Ordering::SeqCst);
-        self.0.wake(u32::MAX >> 1);
-    }
 }
 
 impl fmt::Debug for Scene {

@@ -3,15 +3,16 @@
 //! All calls into the pool are made here, so that each is made in the name of a stream or of a
 //! single read, and each outcome is held against the books.
 
+use super::Scene;
 use super::look::Sight;
 use super::meter::Kind;
 use super::reader::{Reader, failure};
 use super::truth::SHAPES;
 use super::watch::{self, Issuer};
-use super::{Alarm, Scene};
-use std::task::{Context, Poll, Waker};
+use crate::alarm::Alarm;
+use std::task::{Context, Poll};
 use trunkline_aio::sync::random::Rng;
-use trunkline_aio::sync::{Arc, thread};
+use trunkline_aio::sync::thread;
 use trunkline_engine::pool::{Backend, PINS_GUARANTEED, Pin, ReadError, Strategy};
 use trunkline_engine::read_stream::StreamPage;
 use trunkline_format::BlockNo;
@@ -343,11 +344,10 @@ fn ask(
     let one_in = if SHAPES[relation].pool == 1 { 2 } else { 5 };
     let impatient = scene.workload.wide && rng.below(one_in) == 0;
     let mut impatience = if impatient { POLLS_IN_VAIN_MAX } else { 0 };
-    let alarm = Arc::new(Alarm::default());
-    let waker = Waker::from(Arc::clone(&alarm));
+    let (alarm, waker) = Alarm::new();
     let mut context = Context::from_waker(&waker);
     loop {
-        let seen = alarm.seen();
+        let seen = alarm.rung();
         if let Poll::Ready(next) = reader.stream.poll_next(&mut context, backend) {
             return Some(next.map(|found| look(backend, rng, counts, found)));
         }

@@ -97,8 +97,7 @@ fn judge_pool(scene: &Scene, number: usize, pool: &Pool) -> Result<(), String> {
         return Err(format!("a new session has {} pins", backend.pins()));
     }
     for row in pool.rows().iter().filter(|row| row.valid) {
-        let relation =
-            SHAPES.iter().position(|shape| shape.relfilenode == row.relation.relfilenode);
+        let relation = (0..SHAPES.len()).find(|&relation| locator(relation) == row.relation);
         let relation = relation.ok_or_else(|| format!("a page of nobody's: {row:?}"))?;
         if SHAPES[relation].pool != number {
             return Err(format!("a page of the other pool: {row:?}"));

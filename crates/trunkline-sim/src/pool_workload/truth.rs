@@ -12,13 +12,11 @@
 use trunkline_engine::pool::Policy;
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, PageBytes, verify_page};
 
-/// One relation of the workload.
+/// One relation of the workload; its number is its place among them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     /// Which pool it is read through: 0 shared, 1 local.
     pub(super) pool: usize,
-    /// Its file number.
-    pub(super) relfilenode: u32,
     /// Blocks that it always has.
     pub(super) floor: BlockNo,
     /// Blocks that it has at most, and at the start.
@@ -27,11 +25,11 @@ pub(super) struct Shape {
 
 /// Relations: two that stay, one whose end moves, and two temporary ones.
 pub(super) const SHAPES: [Shape; 5] = [
-    Shape { pool: 0, relfilenode: 16_384, floor: 150, blocks: 150 },
-    Shape { pool: 0, relfilenode: 16_385, floor: 20, blocks: 20 },
-    Shape { pool: 0, relfilenode: 16_386, floor: 16, blocks: 48 },
-    Shape { pool: 1, relfilenode: 16_387, floor: 80, blocks: 80 },
-    Shape { pool: 1, relfilenode: 16_388, floor: 12, blocks: 12 },
+    Shape { pool: 0, floor: 150, blocks: 150 },
+    Shape { pool: 0, floor: 20, blocks: 20 },
+    Shape { pool: 0, floor: 16, blocks: 48 },
+    Shape { pool: 1, floor: 80, blocks: 80 },
+    Shape { pool: 1, floor: 12, blocks: 12 },
 ];
 
 /// The relation of [`SHAPES`] whose end moves.

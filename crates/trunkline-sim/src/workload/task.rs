@@ -7,11 +7,11 @@
 //! A step that finds its slots full waits for one first, so a task always gets on.
 
 use super::{Shared, Tally};
+use crate::alarm::block_on;
 use crate::checker::{BLOCK, Known, content};
-use std::task::{Context, Poll, Wake, Waker};
-use trunkline_aio::sync::atomic::Ordering;
+use std::future::poll_fn;
 use trunkline_aio::sync::random::Rng;
-use trunkline_aio::sync::{Arc, Futex, Mutex};
+use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{
     Aio, CLASSES, Callback, Cancelled, Class, Completion, Operation, Operations, Outcome, Session,
     WaitRef, Weight,
@@ -21,7 +21,6 @@ use trunkline_aio::{
 const SLOTS: usize = 8;
 /// Blocks of one I/O at most.
 const COMBINED_MAX: u32 = 4;
-const EVERYBODY: u32 = u32::MAX >> 1;
 
 /// References to I/Os that a task shows to the others.
 #[derive(Debug, Default)]
@@ -423,16 +422,6 @@ fn some_slots(rng: &mut Rng) -> Operations {
     Operations::new(SLOTS, vec![Arc::new(Bystander(weight))])
 }
 
-/// Wakes a thread that polls.
-struct Alarm(Futex);
-
-impl Wake for Alarm {
-    fn wake(self: Arc<Self>) {
-        self.0.word().fetch_add(1, Ordering::SeqCst);
-        self.0.wake(EVERYBODY);
-    }
-}
-
 /// The smallest executor: polls a slot until it is done, asleep in between.
 ///
 /// # Errors
@@ -442,14 +431,5 @@ pub fn poll_until_done(
     slots: &mut Operations,
     slot: usize,
 ) -> Result<Outcome, Cancelled> {
-    let alarm = Arc::new(Alarm(Futex::new(0)));
-    let waker = Waker::from(Arc::clone(&alarm));
-    let mut context = Context::from_waker(&waker);
-    loop {
-        let seen = alarm.0.word().load(Ordering::SeqCst);
-        match session.poll(&mut context, slots, slot) {
-            Poll::Ready(result) => return result,
-            Poll::Pending => alarm.0.wait(seen, None),
-        };
-    }
+    block_on(poll_fn(|context| session.poll(context, slots, slot)))
 }

@@ -199,9 +199,8 @@ fn the_end_of_the_instance_waits_for_its_io_and_closes_everything() {
         }
         let region = rig.aio.region().clone();
         drop((slots, file, session));
-        let Rig { aio, disk, .. } = &rig;
-        let (disk, hooks) = (Arc::clone(disk), Arc::clone(&rig.hooks));
-        let last = aio.clone();
+        let (disk, hooks) = (Arc::clone(&rig.disk), Arc::clone(&rig.hooks));
+        let last = rig.aio.clone();
         let folder = rig.end();
         drop(last);
         assert_eq!(hooks.passed(State::CompletedLocal, State::Idle), 8);

@@ -4,7 +4,6 @@
 use crate::rig::{
     Bench, REAL, Rig, check, check_real, check_seeds, memory, original, read, spawn, wait_ok,
 };
-use crate::tasks::block_on;
 use std::future::poll_fn;
 use std::task::{Context, Poll, Wake, Waker};
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -13,7 +12,7 @@ use trunkline_aio::{
     Batch, Builder, Callback, Cancelled, Class, Completion, Core, Method, MethodKind, Outcome,
     Session, WaitRef, Weight, WorkerSettings,
 };
-use trunkline_sim::Gate;
+use trunkline_sim::{Gate, block_on};
 
 /// Does nothing, of either weight.
 struct Passive(Weight);

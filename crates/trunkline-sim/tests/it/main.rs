@@ -4,7 +4,9 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod at_once;
+mod completers;
 mod files;
+mod handle_waits;
 mod handles;
 mod handover;
 mod joining;

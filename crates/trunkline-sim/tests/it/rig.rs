@@ -3,27 +3,20 @@
 //! A case is a function over a [`Bench`]; [`check`] runs it everywhere, and names the seed of a
 //! failure, so that `Bench::simulated(method, seed)` repeats it.
 
+use std::ops::Deref;
 use std::time::Duration;
-use trunkline_aio::clock;
 use trunkline_aio::sync::{Arc, sched, thread};
 use trunkline_aio::{
-    Aio, Builder, Callback, Class, File, MethodKind, OpenOptions, Operations, Outcome, Session,
+    Builder, Callback, Class, File, MethodKind, OpenOptions, Operations, Outcome, Session,
     WorkerSettings,
 };
-use trunkline_sim::{BLOCK, Disk, Hooks, Plan, SimExecutor, SimMethod, content, pause};
+use trunkline_sim::rig::Instance;
+use trunkline_sim::{BLOCK, content, pause};
+
+pub(crate) use trunkline_sim::rig::{REAL, SIMULATED};
 
 /// Seeds of each case and method on the simulated disk.
 pub(crate) const SEEDS: u64 = 60;
-
-/// The methods that can run under the scheduler.
-pub(crate) const SIMULATED: [MethodKind; 3] =
-    [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom];
-/// The methods that run on real files.
-pub(crate) const REAL: [MethodKind; 3] =
-    [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
-
-/// Places of the simulated device, few enough to overflow.
-const PLACES: usize = 6;
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,17 +28,18 @@ pub(crate) struct Bench {
     pub(crate) cached: bool,
 }
 
-/// An instance, its storage and its hooks.
+/// An instance of a modest size.
 pub(crate) struct Rig {
-    pub(crate) aio: Aio,
-    pub(crate) hooks: Arc<Hooks>,
+    instance: Instance,
     pub(crate) bench: Bench,
-    /// The simulated disk; unused with real files.
-    pub(crate) disk: Arc<Disk>,
-    /// What goes wrong on it.
-    pub(crate) plan: Plan,
-    pub(crate) executor: Arc<SimExecutor>,
-    folder: Option<tempfile::TempDir>,
+}
+
+impl Deref for Rig {
+    type Target = Instance;
+
+    fn deref(&self) -> &Instance {
+        &self.instance
+    }
 }
 
 impl Bench {
@@ -68,34 +62,16 @@ impl Bench {
 
     /// An instance with other sizes.
     pub(crate) fn start_with(self, sizes: impl FnOnce(Builder) -> Builder) -> Rig {
-        let (hooks, disk, plan) = (Arc::new(Hooks::default()), Arc::new(Disk::new()), Plan::none());
-        let executor = Arc::new(SimExecutor::new(&disk, plan.clone()));
-        let mut builder = Builder::new()
-            .handles(64, 4, 8)
-            .region_bytes(1 << 20)
-            .workers(WorkerSettings { max: 4, ..WorkerSettings::default() })
-            .probe(Arc::clone(&hooks) as Arc<_>)
-            .method(self.method);
-        if !self.cached {
-            builder = builder.try_cached_below(0).write_at_once_max(0);
-        }
-        if self.is_simulated() {
-            builder = builder
-                .executor(Arc::clone(&executor) as Arc<_>)
-                .custom_method(Arc::new(SimMethod::new(&disk, plan.clone(), PLACES)));
-        }
-        let aio = sizes(builder).start().expect("starts");
-        assert_eq!(aio.method_status().used, self.method, "{:?}", aio.method_status());
-        let folder = (!self.is_simulated())
-            .then(|| tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"));
-        Rig { aio, hooks, bench: self, disk, plan, executor, folder }
-    }
-}
-
-/// A test that fails while a mount hangs must end all the same.
-impl Drop for Rig {
-    fn drop(&mut self) {
-        self.disk.release_all();
+        let folder = env!("CARGO_TARGET_TMPDIR");
+        let instance = Instance::start(self.method, self.is_simulated(), folder, |builder, _| {
+            let workers = WorkerSettings { max: 4, ..WorkerSettings::default() };
+            let builder = builder.handles(64, 4, 8).region_bytes(1 << 20).workers(workers);
+            sizes(match self.cached {
+                true => builder,
+                false => builder.try_cached_below(0).write_at_once_max(0),
+            })
+        });
+        Rig { instance, bench: self }
     }
 }
 
@@ -109,10 +85,10 @@ impl Rig {
     /// The same on another mount, where the disk is simulated.
     pub(crate) fn file_on(&self, name: &str, blocks: u32, device: u64) -> File {
         let bytes: Vec<u8> = (0..blocks).flat_map(|block| content(0, block, 0)).collect();
-        let Some(folder) = &self.folder else {
+        let Some(folder) = self.folder() else {
             return self.disk.open(&self.aio, name, device, &bytes);
         };
-        let path = folder.path().join(name);
+        let path = folder.join(name);
         if !path.exists() {
             std::fs::write(&path, bytes).expect("writes the sample");
         }
@@ -122,20 +98,20 @@ impl Rig {
 
     /// What is in a file now.
     pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
-        match &self.folder {
-            Some(folder) => std::fs::read(folder.path().join(name)).expect("reads"),
+        match self.folder() {
+            Some(folder) => std::fs::read(folder.join(name)).expect("reads"),
             None => self.disk.content(name),
         }
     }
 
     /// Removes or replaces a file by name.
     pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
-        self.folder.as_ref().expect("a real file").path().join(name)
+        self.folder().expect("a real file").join(name)
     }
 
     /// Ends the instance, unless somebody else has it too; its files stay.
     pub(crate) fn end(mut self) -> Option<tempfile::TempDir> {
-        self.folder.take()
+        self.instance.take_folder()
     }
 
     pub(crate) fn session(&self) -> Session {
@@ -164,23 +140,9 @@ impl Rig {
 
     /// Waits until nothing is in flight and every completer has gone home.
     pub(crate) fn settle(&self) {
-        self.wait_until("nothing in flight", || self.aio.handles_in_use() == 0);
+        self.instance.settle();
         if self.bench.is_simulated() {
             pause(Duration::from_micros(1));
-        }
-    }
-
-    /// Waits for a state that no event announces: by looking again and again, after every other
-    /// thread has had its turn.
-    pub(crate) fn wait_until(&self, what: &str, done: impl Fn() -> bool) {
-        let begin = clock::now();
-        while !done() {
-            let waited = clock::now().since(begin);
-            assert!(waited < Duration::from_secs(60), "waited in vain for: {what}");
-            match self.bench.is_simulated() {
-                true => pause(Duration::from_micros(500)),
-                false => thread::yield_now(),
-            }
         }
     }
 
@@ -280,6 +242,12 @@ pub(crate) fn check_simulated(case: fn(Bench)) {
     for method in SIMULATED {
         check_seeds(method, SEEDS, case);
     }
+}
+
+/// Under the scheduler, with a method that does not block the issuer.
+pub(crate) fn check_free(case: fn(Bench)) {
+    check_seeds(MethodKind::Worker, 30, case);
+    check_seeds(MethodKind::Custom, 30, case);
 }
 
 /// Runs a case on the simulated disk under one method.

@@ -3,36 +3,13 @@
 
 use crate::rig::{check, check_seeds, memory, original, read, spawn, wait_ok};
 use std::future::poll_fn;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::Poll;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use trunkline_aio::sync::{Arc, Futex, Mutex};
+use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{
     Aio, Callback, Cancelled, Class, Completion, MethodKind, Outcome, State, Status, Weight,
 };
-use trunkline_sim::BLOCK;
-
-struct Alarm(Futex);
-
-impl Wake for Alarm {
-    fn wake(self: Arc<Self>) {
-        self.0.word().fetch_add(1, Ordering::SeqCst);
-        self.0.wake(u32::MAX >> 1);
-    }
-}
-
-/// Runs one future to its end in this thread.
-pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let alarm = Arc::new(Alarm(Futex::new(0)));
-    let waker = Waker::from(Arc::clone(&alarm));
-    let mut future = std::pin::pin!(future);
-    loop {
-        let seen = alarm.0.word().load(Ordering::SeqCst);
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(value) => return value,
-            Poll::Pending => alarm.0.wait(seen, None),
-        };
-    }
-}
+use trunkline_sim::{BLOCK, block_on};
 
 /// A task with more to read than it has handles: it polls for handles and for any result.
 #[test]

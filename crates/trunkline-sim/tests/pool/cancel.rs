@@ -3,12 +3,12 @@
 //! can go on when the cancel is cleared.
 
 use crate::rig::{Rig, Setup, check};
-use crate::waits::Task;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Cancelled, Canceller};
 use trunkline_engine::pool::{Backend, ReadError};
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_format::BlockNo;
+use trunkline_sim::rig::Task;
 
 /// A session that does something in a thread of its own.
 struct Victim {

@@ -3,13 +3,13 @@
 //! between the result and the verdict.
 
 use crate::rig::{Rig, Setup, check, check_simulated};
-use crate::waits::Task;
 use trunkline_aio::State;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::random::Rng;
 use trunkline_engine::pool::Evicted;
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_format::BlockNo;
+use trunkline_sim::rig::Task;
 
 fn reader(rig: &Arc<Rig>, block: BlockNo) -> Task<()> {
     rig.spawn("reader", move |rig| rig.read_ok(&mut rig.backend(), block))

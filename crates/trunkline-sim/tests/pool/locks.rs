@@ -2,13 +2,13 @@
 //! who wants it for himself.
 
 use crate::rig::{Rig, Setup, check, check_simulated};
-use crate::waits::Task;
 use trunkline_aio::State;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use trunkline_engine::pool::Strategy;
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_sim::Gate;
+use trunkline_sim::rig::Task;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {

@@ -1,15 +1,12 @@
-//! The relations that cases read: pages that know their numbers, what can be wrong with them, and a
-//! file system that stops who opens a file.
+//! What the relations that cases read consist of: pages, what can be wrong with them, and a file
+//! system that stops who opens a file.
 
 use crate::rig::Rig;
-use std::fs;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use trunkline_aio::sync::Mutex;
 use trunkline_engine::storage::FileSystem;
-use trunkline_format::{
-    BLOCK_SIZE, BlockNo, HeapPageBuilder, PageBytes, SEGMENT_BLOCKS, page_checksum,
-};
+use trunkline_format::{BlockNo, PageBytes, page_checksum};
+use trunkline_sim::rig;
 
 /// A file system that can be told to hold who opens a file.
 pub(crate) struct HeldFiles {
@@ -61,9 +58,7 @@ pub(crate) enum Damage {
 
 /// What block `block` of relation `number` holds.
 pub(crate) fn page(number: u32, block: BlockNo) -> PageBytes {
-    let mut builder = HeapPageBuilder::new(block);
-    builder.push_account(block as i32, number as i32, 7).expect("room");
-    builder.finish(true)
+    rig::page(number, block, 0, 0)
 }
 
 fn damaged(number: u32, block: BlockNo, damage: Damage) -> PageBytes {
@@ -81,43 +76,6 @@ fn damaged(number: u32, block: BlockNo, damage: Damage) -> PageBytes {
 }
 
 impl Rig {
-    /// Makes a relation.
-    pub(crate) fn create(&self, number: u32, blocks: u32) {
-        let bytes: Vec<u8> = (0..blocks).flat_map(|block| page(number, block)).collect();
-        self.write_segment(number, 0, &bytes);
-    }
-
-    /// Makes a segment of a relation.
-    pub(crate) fn write_segment(&self, number: u32, segment: u32, bytes: &[u8]) {
-        let path = self.relation(number).path(segment);
-        if self.folder.is_none() {
-            return self.disk.create(path.to_str().expect("a name"), 1, bytes);
-        }
-        fs::create_dir_all(path.parent().expect("a directory")).expect("creates it");
-        fs::write(&path, bytes).expect("writes");
-    }
-
-    /// Makes a relation's first segment so many blocks long.
-    pub(crate) fn set_blocks(&self, number: u32, blocks: u32) {
-        let (path, length) = (self.relation(number).path(0), blocks as usize * BLOCK_SIZE);
-        if self.folder.is_none() {
-            return self.disk.set_length(path.to_str().expect("a name"), length);
-        }
-        let file = fs::OpenOptions::new().write(true).open(path).expect("opens");
-        file.set_len(length as u64).expect("truncates");
-    }
-
-    /// Changes a block of the first segment on disk.
-    pub(crate) fn put(&self, number: u32, block: BlockNo, page: &[u8]) {
-        assert!(block < SEGMENT_BLOCKS);
-        let (path, offset) = (self.relation(number).path(0), block as usize * BLOCK_SIZE);
-        if self.folder.is_none() {
-            return self.disk.overwrite(path.to_str().expect("a name"), offset, page);
-        }
-        let file = fs::OpenOptions::new().write(true).open(path).expect("opens");
-        file.write_all_at(page, offset as u64).expect("writes");
-    }
-
     pub(crate) fn damage(&self, block: BlockNo, damage: Damage) {
         self.put(0, block, &damaged(0, block, damage));
     }

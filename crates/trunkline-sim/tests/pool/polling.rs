@@ -2,13 +2,14 @@
 //! once, is woken when that has changed, and gets its page.
 
 use crate::rig::{Rig, Setup, check, check_simulated};
-use crate::waits::{Alarm, Task};
 use std::task::{Context, Poll};
 use trunkline_aio::sync::Arc;
 use trunkline_engine::pool::Backend;
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_format::BlockNo;
+use trunkline_sim::Alarm;
 use trunkline_sim::Held;
+use trunkline_sim::rig::Task;
 
 type Stream = ReadStream<BlockList>;
 

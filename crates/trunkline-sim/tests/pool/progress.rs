@@ -25,7 +25,7 @@ const KINDS: [Kind; 3] = [Kind::Ordered, Kind::Unordered, Kind::Polled];
 
 /// Drives one future to its end in this thread.
 fn block_on<T>(rig: &Rig, future: impl Future<Output = T>) -> T {
-    let (alarm, waker) = crate::waits::Alarm::new();
+    let (alarm, waker) = trunkline_sim::Alarm::new();
     let mut future = std::pin::pin!(future);
     loop {
         let rung = alarm.rung();
@@ -117,7 +117,7 @@ fn run_all(rig: &Arc<Rig>, sessions: u32, kind_of: impl Fn(u32) -> (Kind, Strate
             rig.spawn("scan", move |rig| scan(rig, kind, options, number))
         })
         .collect();
-    scans.into_iter().for_each(crate::waits::Task::join);
+    scans.into_iter().for_each(trunkline_sim::rig::Task::join);
     assert!(rig.pool.permits() <= 16);
 }
 

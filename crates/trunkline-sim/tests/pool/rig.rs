@@ -3,27 +3,18 @@
 //! A case is a function over a [`Rig`]. [`check`] runs it everywhere, then looks whether anything is
 //! left: pins, locks, handles, permits, open files. A failure under the scheduler names its seed.
 
-use crate::pages::{HeldFiles, page};
-use std::path::Path;
+use crate::pages::HeldFiles;
+use std::ops::Deref;
 use std::task::{Context, Waker};
-use trunkline_aio::sync::{Arc, sched};
-use trunkline_aio::{Aio, Builder, MethodKind, Observed, WorkerSettings};
-use trunkline_engine::pool::{Backend, BackendType, Page, Pool};
+use trunkline_aio::sync::Arc;
+use trunkline_engine::pool::{Backend, Page, Pool};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
-use trunkline_engine::storage::{
-    DEFAULT_TABLESPACE, FileSystem, FileTable, KernelFiles, Layout, Relation, RelationLocator,
-    Storage,
+use trunkline_engine::storage::{FileSystem, FileTable, Storage};
+use trunkline_format::BlockNo;
+use trunkline_sim::Held;
+use trunkline_sim::rig::{
+    Bench, Cluster, Instance, REAL, SIMULATED, Sizes, Task, extent, includes, layout, spawn,
 };
-use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Oid};
-use trunkline_sim::{Disk, Held, Hooks, Plan, SimExecutor, SimFiles, SimMethod};
-
-/// The methods that can run under the scheduler.
-const SIMULATED: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom];
-/// The methods that run on real files.
-const REAL: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
-
-/// Places of the simulated device.
-const PLACES: usize = 6;
 
 /// Which pools a case is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,26 +52,18 @@ impl Setup {
     }
 }
 
-/// Where one run of a case is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Bench {
-    pub(crate) method: MethodKind,
-    /// Of the simulated disk; without one it is real files and real threads.
-    pub(crate) seed: Option<u64>,
-    pub(crate) local: bool,
+/// A cluster that is only read, with a pool.
+pub(crate) struct Rig {
+    cluster: Cluster,
+    pub(crate) system: Arc<HeldFiles>,
 }
 
-/// An instance, its storage, its hooks and a pool.
-pub(crate) struct Rig {
-    pub(crate) aio: Aio,
-    pub(crate) hooks: Arc<Hooks>,
-    pub(crate) plan: Plan,
-    pub(crate) pool: Pool,
-    pub(crate) storage: Storage,
-    pub(crate) bench: Bench,
-    pub(crate) system: Arc<HeldFiles>,
-    pub(crate) disk: Arc<Disk>,
-    pub(crate) folder: Option<tempfile::TempDir>,
+impl Deref for Rig {
+    type Target = Cluster;
+
+    fn deref(&self) -> &Cluster {
+        &self.cluster
+    }
 }
 
 /// Runs a case everywhere: first where a deadlock is noticed at once.
@@ -91,33 +74,33 @@ pub(crate) fn check(setup: Setup, case: fn(&Arc<Rig>)) {
 
 /// Runs a case on real files, under each method.
 pub(crate) fn check_real(setup: Setup, case: fn(&Arc<Rig>)) {
-    for local in pools(setup) {
+    for &local in setup.pools.are_local() {
         for method in REAL {
-            run(Bench { method, seed: None, local }, setup, case);
+            Bench::real(method, local).run(move |bench| run(bench, setup, case));
         }
     }
 }
 
 /// Runs a case on the simulated disk, under each method and many seeds.
 pub(crate) fn check_simulated(setup: Setup, case: fn(&Arc<Rig>)) {
-    for local in pools(setup) {
+    for &local in setup.pools.are_local() {
         for method in SIMULATED {
             for seed in 0..setup.seeds {
-                let bench = Bench { method, seed: Some(seed), local };
-                let result = sched::run(sched::Config::new(seed), move || run(bench, setup, case));
-                result.unwrap_or_else(|failure| panic!("{method}, local {local}: {failure}"));
+                let bench = Bench::simulated(method, seed, local);
+                bench.run(move |bench| run(bench, setup, case));
             }
         }
     }
 }
 
-fn pools(setup: Setup) -> impl Iterator<Item = bool> {
-    let locals: &[bool] = match setup.pools {
-        Pools::Shared => &[false],
-        Pools::Local => &[true],
-        Pools::Both => &[false, true],
-    };
-    locals.iter().copied()
+impl Pools {
+    fn are_local(self) -> &'static [bool] {
+        match self {
+            Pools::Shared => &[false],
+            Pools::Local => &[true],
+            Pools::Both => &[false, true],
+        }
+    }
 }
 
 fn run(bench: Bench, setup: Setup, case: fn(&Arc<Rig>)) {
@@ -128,67 +111,39 @@ fn run(bench: Bench, setup: Setup, case: fn(&Arc<Rig>)) {
 
 impl Rig {
     fn start(bench: Bench, setup: Setup) -> Self {
-        let (hooks, disk, plan) = (Arc::new(Hooks::default()), Arc::new(Disk::new()), Plan::none());
-        let region = (setup.buffers as usize + 128) * BLOCK_SIZE;
-        let mut builder = Builder::new()
-            .handles(setup.handles, 2, 4)
-            .region_bytes(region)
-            .workers(WorkerSettings { min: 3, max: 4, ..WorkerSettings::default() })
-            .try_cached_below(0)
-            .probe(Arc::clone(&hooks) as Arc<_>)
-            .method(bench.method);
-        if bench.seed.is_some() {
-            builder = builder
-                .executor(Arc::new(SimExecutor::new(&disk, plan.clone())))
-                .custom_method(Arc::new(SimMethod::new(&disk, plan.clone(), PLACES)));
-        }
-        let aio = builder.start().expect("starts");
-        assert_eq!(aio.method_status().used, bench.method, "{:?}", aio.method_status());
-        let folder = bench
-            .seed
-            .is_none()
-            .then(|| tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"));
-        let inner: Box<dyn FileSystem> = match &folder {
-            Some(_) => Box::new(KernelFiles::new(&aio)),
-            None => Box::new(SimFiles::new(&aio, &disk)),
-        };
-        let system = Arc::new(HeldFiles::new(inner));
-        let root = folder.as_ref().map_or(Path::new("/sim"), |folder| folder.path());
-        let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
+        let sizes = Sizes { buffers: setup.buffers, handles: setup.handles };
+        let folder = env!("CARGO_TARGET_TMPDIR");
+        let instance = Instance::start_for_pool(bench, sizes, folder, |builder, _| builder);
+        let system = Arc::new(HeldFiles::new(instance.files()));
         let table = Arc::new(FileTable::new(16));
         let dynamic = Arc::clone(&system) as Arc<dyn FileSystem>;
-        let storage = Storage::new(root, layout, table, dynamic, setup.direct);
+        let storage = Storage::new(instance.root(), layout(), table, dynamic, setup.direct);
         let pool = match bench.local {
-            true => Pool::local(&aio, setup.buffers),
-            false => Pool::new(&aio, setup.buffers),
+            true => Pool::local(&instance.aio, setup.buffers),
+            false => Pool::new(&instance.aio, setup.buffers),
         };
-        let pool = pool.expect("a pool");
-        let rig = Self { aio, hooks, plan, pool, storage, bench, system, disk, folder };
-        rig.create(0, setup.blocks);
-        rig
+        let cluster = Cluster::new(bench, instance, storage, pool.expect("a pool"));
+        cluster.create(0, setup.blocks);
+        Self { cluster, system }
     }
 
-    pub(crate) fn is_simulated(&self) -> bool {
-        self.bench.seed.is_some()
+    /// What must be true when a case is over.
+    fn finish(self) {
+        self.settle_pool();
+        let rows = self.pool.rows();
+        assert!(rows.iter().all(|row| row.io.is_none() && !row.dirty), "{rows:?}");
+        self.check_permits();
+        self.check_locks();
+        self.cluster.end();
     }
 
-    /// Whether reads run in other threads than the session's, unless it executes one itself.
-    pub(crate) fn is_asynchronous(&self) -> bool {
-        self.bench.method != MethodKind::Sync
-    }
-
-    /// Relations by number.
-    pub(crate) fn relation(&self, number: u32) -> Relation {
-        let locator = RelationLocator {
-            tablespace: DEFAULT_TABLESPACE,
-            database: Oid(5),
-            relfilenode: 16_384 + number,
-        };
-        self.storage.relation(locator, Fork::Main)
-    }
-
-    pub(crate) fn backend(&self) -> Backend {
-        self.pool.backend(BackendType::Client).expect("a session")
+    /// Starts a thread of the façade; its panic is the test's when it is joined.
+    pub(crate) fn spawn<T: Send + 'static>(
+        self: &Arc<Self>,
+        name: &str,
+        body: impl FnOnce(&Arc<Rig>) -> T + Send + 'static,
+    ) -> Task<T> {
+        spawn(name, self, body)
     }
 
     /// One that never executes its reads itself, except under `sync`.
@@ -228,7 +183,7 @@ impl Rig {
     }
 
     pub(crate) fn check_page(&self, found: &Page<'_>, block: BlockNo) {
-        assert!(**found == page(0, block), "block {block}: the wrong page");
+        assert!(**found == crate::pages::page(0, block), "block {block}: the wrong page");
     }
 
     /// Reads a stream to its end: the blocks in the order in which they came, and the errors.
@@ -293,24 +248,11 @@ impl Rig {
 
     /// Pins of a block of relation 0, those of I/O included.
     pub(crate) fn pins(&self, block: BlockNo) -> u32 {
-        let locator = self.relation(0).locator();
-        let rows = self.pool.rows();
-        let row = rows.iter().find(|row| row.relation == locator && row.block == block);
-        row.map_or(0, |row| row.pins)
+        self.row(0, block).map_or(0, |row| row.pins)
     }
 
     /// Waits until a block of relation 0 has so many pins.
     pub(crate) fn wait_pins(&self, block: BlockNo, pins: u32) {
         self.wait_until(&format!("{pins} pins of block {block}"), || self.pins(block) == pins);
     }
-}
-
-fn extent(io: &Observed) -> (BlockNo, u32) {
-    let size = BLOCK_SIZE as u64;
-    ((io.offset / size) as BlockNo, io.length / BLOCK_SIZE as u32)
-}
-
-fn includes(io: &Observed, block: BlockNo) -> bool {
-    let (first, count) = extent(io);
-    (first..first + count).contains(&block)
 }

@@ -158,7 +158,7 @@ fn two_polled_streams_share_one_session() {
         let mut streams = lists.map(|list| rig.stream(&backend, list, options));
         let mut seen = [Vec::new(), Vec::new()];
         let mut context = Context::from_waker(Waker::noop());
-        rig.wait_until_with("both streams end", || {
+        rig.wait_until("both streams end", || {
             let mut ended = 0;
             for (stream, seen) in streams.iter_mut().zip(&mut seen) {
                 if let std::task::Poll::Ready(found) = stream.poll_next(&mut context, &mut backend)

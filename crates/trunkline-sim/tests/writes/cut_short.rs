@@ -3,7 +3,6 @@
 //! is as dirty as before, for the next one.
 
 use crate::rig::{Rig, Setup, check, check_simulated};
-use trunkline_aio::sync::Arc;
 use trunkline_aio::{MethodKind, Operation};
 use trunkline_engine::pool::{Backend, WriteError};
 use trunkline_engine::write_stream::{WriteOptions, WriteStats, WriteStream};

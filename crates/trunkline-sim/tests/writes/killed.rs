@@ -15,24 +15,20 @@ use trunkline_aio::sync::thread;
 use trunkline_aio::{Builder, MethodKind};
 use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
 use trunkline_engine::pool::{BackendType, Pool};
-use trunkline_engine::storage::{FileTable, KernelFiles, Layout, Storage};
+use trunkline_engine::storage::KernelFiles;
 use trunkline_format::BLOCK_SIZE;
+use trunkline_sim::rig::pages;
 
 const MARK: &str = "killed-child:";
 const BLOCKS: u32 = 96;
 /// A small pool, so that pages are also written to make room.
 const BUFFERS: u32 = 64;
 
-fn cluster(files: Arc<KernelFiles>, root: &Path, direct: bool) -> Storage {
-    let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
-    Storage::for_writing(root, layout, Arc::new(FileTable::new(16)), files, direct)
-}
-
 /// The child: changes all pages again and again, version by version, while checkpoints run.
 fn change_until_killed(method: &str, direct: bool, root: &Path) {
     let method = REAL.into_iter().find(|kind| kind.to_string() == method).expect("a method");
     let aio = Builder::new().method(method).region_bytes(8 << 20).start().expect("starts");
-    let storage = cluster(Arc::new(KernelFiles::new(&aio)), root, direct);
+    let storage = trunkline_sim::rig::storage(root, Arc::new(KernelFiles::new(&aio)), direct);
     let pool = Pool::new(&aio, BUFFERS).expect("a pool");
     let made = Arc::new(AtomicU32::new(0));
     let (theirs, pool_too, relation) = (Arc::clone(&made), pool.clone(), relation(&storage, 0));
@@ -66,8 +62,7 @@ fn kill(method: MethodKind, direct: bool, checkpoints: usize) {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let path = root.path().join("base/5/16384");
     std::fs::create_dir_all(root.path().join("base/5")).expect("a folder");
-    let bytes: Vec<u8> = (0..BLOCKS).flat_map(|block| crate::rig::page(0, block, 0, 0)).collect();
-    std::fs::write(&path, bytes).expect("written");
+    std::fs::write(&path, pages(0, BLOCKS)).expect("written");
     let order = format!("{MARK}{method}:{direct}:{}", root.path().display());
     let mut child = Command::new(std::env::current_exe().expect("own path"))
         .args(["killed::a_killed_process_leaves_whole_pages", &order, "--exact", "--nocapture"])

@@ -6,6 +6,7 @@
 
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod files;
 mod probe;
 mod rig;
 

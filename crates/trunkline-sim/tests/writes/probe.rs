@@ -4,7 +4,7 @@
 //! Runs on whatever thread completes the I/O, where a panic would end the process, so it notes what is
 //! wrong, and the rig asks when the case is over.
 
-use crate::rig::Files;
+use crate::files::Files;
 use trunkline_aio::sync::hash::Map;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Observed, Operation, Probe, State, WaitRef};

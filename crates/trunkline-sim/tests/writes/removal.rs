@@ -214,7 +214,7 @@ fn an_idle_session_keeps_no_closed_cluster() {
         let other = crate::rig::storage(Path::new("/sim/b"), &rig.files, false);
         let table = Arc::clone(other.files());
         let relation = crate::rig::relation(&other, 0);
-        let bytes: Vec<u8> = (0..64).flat_map(|block| crate::rig::page(0, block, 0, 0)).collect();
+        let bytes = trunkline_sim::rig::pages(0, 64);
         rig.disk.create(relation.path(0).to_str().expect("a name"), 1, &bytes);
         let mut idle = rig.backend();
         for block in 0..64 {

@@ -9,7 +9,7 @@ use trunkline_aio::Builder;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
 use trunkline_engine::pool::{BackendType, Policy, Pool, ReadError};
-use trunkline_engine::storage::{FileTable, Layout, Storage, StorageError};
+use trunkline_engine::storage::StorageError;
 use trunkline_format::{BLOCK_SIZE, page as format_page};
 use trunkline_sim::{Disk, Plan, SimExecutor, SimFiles, SimMethod};
 
@@ -26,10 +26,8 @@ pub(crate) fn judge(rig: &Rig, left: &Arc<Disk>, known: &BTreeMap<u32, RangeIncl
         .method(rig.bench.method)
         .start()
         .expect("starts");
-    let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
     let system = Arc::new(SimFiles::new(&aio, left));
-    let files = Arc::new(FileTable::new(4));
-    let storage = Storage::for_writing(Path::new("/sim"), layout, files, system, false);
+    let storage = trunkline_sim::rig::storage(Path::new("/sim"), system, false);
     let relation = crate::rig::relation(&storage, 0);
     let pool = Pool::new(&aio, 16).expect("a pool");
     let mut backend = pool.backend(BackendType::Client).expect("a session");

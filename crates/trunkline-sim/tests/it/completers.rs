@@ -1,0 +1,118 @@
+//! Who completes an I/O: its issuer, a worker, who reaped it, a helper, or a session that waits for
+//! it. Each kind of thread does, and is counted; a read that is needed now and is alone needs no
+//! other thread at all.
+
+use crate::rig::{Bench, check_free, memory, original, read, run_seed, wait_ok};
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Callback, Class, Completer, Completion, MethodKind, Outcome, Weight};
+use trunkline_sim::BLOCK;
+
+/// Adds up the bytes; too much for who reaps it.
+pub(crate) struct Heavy;
+
+impl Callback for Heavy {
+    fn name(&self) -> &'static str {
+        "heavy"
+    }
+    fn weight(&self) -> Weight {
+        Weight::Heavy
+    }
+    fn complete(&self, io: &mut Completion<'_>, prior: Outcome) -> Outcome {
+        let sum =
+            io.memory.iter().flat_map(|lease| lease.iter()).map(|&byte| u64::from(byte)).sum();
+        io.data.fill(sum);
+        prior
+    }
+}
+
+/// Each kind of thread completes, and the sum is the number of I/Os.
+#[test]
+fn every_kind_of_thread_completes_and_is_counted() {
+    let one = |bench: Bench, heavy: bool, wait: bool| {
+        let rig = bench.start();
+        let file = rig.file("a", 4);
+        let mut session = rig.session();
+        let callbacks: Vec<Arc<dyn Callback>> =
+            if heavy { vec![Arc::new(Heavy)] } else { Vec::new() };
+        let mut slots = rig.slots_with(1, 1, callbacks);
+        if heavy {
+            slots.data(0).expect("idle").push(0);
+        }
+        read(&mut session, &file, 1, 1, &mut slots, 0);
+        if !wait {
+            rig.wait_until("complete", || slots.is_done(0));
+        }
+        wait_ok(&mut session, &mut slots, 0);
+        if heavy {
+            let wanted = original(1, 1).iter().map(|&byte| u64::from(byte)).sum::<u64>();
+            assert_eq!(slots.data(0).expect("idle")[..], [wanted]);
+        }
+        let counters = rig.aio.counters();
+        assert_eq!(counters.completers.iter().sum::<u64>(), 1);
+        counters
+    };
+    check_one(MethodKind::Sync, Completer::Inline, one, false, true);
+    check_one(MethodKind::Worker, Completer::Worker, one, false, false);
+    check_one(MethodKind::IoUring, Completer::Reaper, one, false, true);
+    check_one(MethodKind::IoUring, Completer::Helper, one, true, false);
+    // The session that waits gets the I/O handed, or finds it; under the scheduler the other ways
+    // are open too.
+    static WAITED: trunkline_aio::sync::atomic::AtomicU64 =
+        trunkline_aio::sync::atomic::AtomicU64::new(0);
+    use trunkline_aio::sync::atomic::Ordering;
+    for seed in 0..50 {
+        run_seed(MethodKind::Custom, seed, |bench| {
+            let rig = bench.start();
+            let file = rig.file("a", 4);
+            let mut session = rig.session();
+            let mut slots = rig.slots_with(1, 1, vec![Arc::new(Heavy)]);
+            read(&mut session, &file, 1, 1, &mut slots, 0);
+            wait_ok(&mut session, &mut slots, 0);
+            let waiter = rig.aio.counters().completed_by(Completer::Waiter);
+            WAITED.fetch_add(waiter, Ordering::SeqCst);
+        });
+    }
+    assert!(WAITED.load(Ordering::SeqCst) > 10);
+}
+
+fn check_one(
+    method: MethodKind,
+    completer: Completer,
+    one: fn(Bench, bool, bool) -> trunkline_aio::Counters,
+    heavy: bool,
+    wait: bool,
+) {
+    let counters = one(Bench::real(method), heavy, wait);
+    assert_eq!(counters.completed_by(completer), 1, "{method}: {:?}", counters.completers);
+}
+
+/// A read that is needed now, with nothing else in flight, needs no hop to another thread; with
+/// something in flight, or from a task, it goes to the method.
+#[test]
+fn a_needed_read_is_executed_by_its_issuer_when_it_is_alone() {
+    check_free(|bench| {
+        let rig = bench.start();
+        let (file, slow) = (rig.file_on("a", 4, 1), rig.file_on("slow", 4, 2));
+        rig.hold(2);
+        let mut session = rig.session();
+        let mut slots = rig.slots(2, 1);
+        let needed = |session: &mut trunkline_aio::Session, slots: &mut _| {
+            let io = session.acquire(Class::Foreground).expect("a handle").needed_now();
+            io.read(&file, BLOCK as u64, BLOCK as u32, slots, 1).expect("defined");
+            wait_ok(session, slots, 1);
+            assert_eq!(memory(slots, 1), original(1, 1));
+        };
+        needed(&mut session, &mut slots);
+        let counters = rig.aio.counters();
+        assert_eq!((counters.needed_now, counters.completed_by(Completer::Inline)), (1, 1));
+        session.set_may_block(false);
+        needed(&mut session, &mut slots);
+        session.set_may_block(true);
+        read(&mut session, &slow, 0, 1, &mut slots, 0);
+        needed(&mut session, &mut slots);
+        let counters = rig.aio.counters();
+        assert_eq!((counters.needed_now, counters.completed_by(Completer::Inline)), (1, 1));
+        rig.disk.release(2);
+        wait_ok(&mut session, &mut slots, 0);
+    });
+}
