@@ -193,11 +193,13 @@ impl Run {
                 }
                 (None, None) => None,
             };
-            if ordering != Some(Ordering::Equal) || !index.can_equal(&entry) {
+            // The rows of a list of nulls are not equal to each other either.
+            let can_equal = index.can_equal(&entry);
+            if ordering != Some(Ordering::Equal) || !can_equal {
                 doubles.group += 1;
                 self.rows = Rows::None;
             }
-            for row in entry.rows() {
+            for row in entry.rows().filter(|_| can_equal) {
                 self.add(row, doubles);
             }
             before = Some(entry);
