@@ -1,7 +1,10 @@
 //! `copy` where a session and its database have a say: settings of the database, generated columns,
 //! encodings, views without rows, and rows whose long values a vacuum took.
 
+use std::fs;
 use std::process::{Command, Output};
+
+use trunkline_format::page_checksum;
 
 use crate::server::{Server, Stopped, servers};
 
@@ -97,5 +100,52 @@ fn what_a_session_of_the_database_prints() {
         let (code, text) = said(&output);
         assert!(code == Some(0) && text.contains(refused), "{code:?} {text}");
         assert!(!path.join("public.unfilled.copy").exists());
+    }
+}
+
+/// What is set for a database: values too long for their row are had, and one damaged row is told
+/// of, and left out if one wants to go on.
+#[test]
+fn settings_that_are_long_or_damaged() {
+    for bin in servers() {
+        let server = Server::start(&bin, &[]);
+        server.script("postgres", OBJECTS, false);
+        server.sql("postgres", "alter database postgres set timezone = 'Asia/Tokyo'");
+        server.sql("postgres", "alter role all set bytea_output = 'escape'");
+        // Random letters, which nobody can compress.
+        let letters = "select string_agg(md5(i::text), '') from generate_series(1, 200) i";
+        let letters = String::from_utf8(server.sql("postgres", letters)).expect("text");
+        let long = format!("alter database postgres set my.letters = '{}'", letters.trim());
+        server.sql("postgres", &long);
+        let long = "select max(pg_column_size(setconfig)) > 2000 from pg_db_role_setting";
+        assert_eq!(server.sql("postgres", long), b"t\n");
+        let file = "checkpoint; select pg_relation_filepath('pg_db_role_setting')";
+        let file = String::from_utf8(server.sql("postgres", file)).expect("text");
+        let expected = printed(&server, "postgres", "copy times to stdout");
+        let zone_only = "set bytea_output = 'hex'; copy times to stdout";
+        let without = printed(&server, "postgres", zone_only);
+        let stopped = server.stop();
+        let output = copy(&stopped, "postgres", &["public.times"]);
+        assert_eq!(said(&output), (Some(0), String::new()));
+        assert_eq!(output.stdout, expected);
+        let file = stopped.data().join(file.trim());
+        let mut bytes = fs::read(&file).expect("read");
+        let text = b"bytea_output=escape";
+        let at = bytes.windows(text.len()).position(|it| it == text).expect("the setting");
+        // The length of the text, in an array.
+        bytes[at - 4..at].fill(0xFC);
+        let page = bytes.first_chunk_mut().expect("a page");
+        let checksum = page_checksum(page, 0);
+        page[8..10].copy_from_slice(&checksum.to_le_bytes());
+        fs::write(&file, &bytes).expect("written");
+        let (code, text) = said(&copy(&stopped, "postgres", &["public.times"]));
+        let place = format!("\"{}\": block 0, line pointer ", file.display());
+        assert!(code == Some(1) && text.contains(&place), "{code:?} {text}");
+        assert!(text.contains("hint: --keep-going leaves"), "{text}");
+        let output = copy(&stopped, "postgres", &["public.times", "--keep-going"]);
+        let (code, text) = said(&output);
+        assert!(code == Some(1) && text.contains("warning: shared catalog: "), "{text}");
+        assert!(text.contains(&place) && text.contains("setconfig"), "{text}");
+        assert_eq!(output.stdout, without);
     }
 }

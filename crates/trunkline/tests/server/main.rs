@@ -15,6 +15,7 @@ mod history;
 mod server;
 mod values;
 
+mod amcheck;
 mod catalogs;
 mod copies;
 mod differential;
