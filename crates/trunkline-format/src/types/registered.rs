@@ -6,7 +6,7 @@
 //!
 //! Mirrors PostgreSQL's `utils/adt/regproc.c` and `aclitemout` of `utils/adt/acl.c`.
 
-use super::catalog::{ObjectClass, ObjectRow, TypeCatalog};
+use super::catalog::{ObjectClass, ObjectRow, TypeCatalog, TypeRow};
 use super::error::ValueError;
 use super::quote::{identifier, in_quotes};
 use super::reader::Reader;
@@ -125,6 +125,11 @@ fn arguments(row: &ObjectRow, operator: bool, options: &TextOptions<'_>, out: &m
     out.push(b')');
 }
 
+/// Whether a type has elements in `[]`; vectors have theirs otherwise.
+fn is_array(row: &TypeRow) -> bool {
+    row.element != Oid(0) && row.len == -1 && row.output == ARRAY_OUT
+}
+
 /// A type as SQL spells it, as `format_type` without a modifier.
 fn format_type(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
     if oid == Oid(0) {
@@ -133,10 +138,11 @@ fn format_type(oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
     let Some(row) = options.catalog.type_row(oid) else {
         return out.extend_from_slice(b"???");
     };
-    if row.element != Oid(0) && row.len == -1 && row.output == ARRAY_OUT {
-        // An element is no array: the catalog would have to be broken for this to go on.
+    if is_array(&row) {
+        // An element is no array, or the catalog is broken and this need not end. A domain over an
+        // array is printed as one, but has no elements of its own.
         let element = options.catalog.type_row(row.element);
-        if element.is_some_and(|element| element.output != ARRAY_OUT || element.len != -1) {
+        if element.is_some_and(|element| !is_array(&element)) {
             format_type(row.element, options, out);
             return out.extend_from_slice(b"[]");
         }

@@ -380,3 +380,21 @@ fn nesting_costs_no_stack() {
     assert!(text(4072, &minuses(400)).unwrap().ends_with(&[b')'; 400]));
     assert!(text(4072, &minuses(100_000)).unwrap_err().to_string().contains("too deep"));
 }
+
+#[test]
+fn names_of_types_made_of_domains() {
+    // create domain dar as int[]; create domain d as int; as PostgreSQL 15 has them.
+    let mut catalog = Catalog::parse(include_str!("../../testdata/catalog-15.txt"));
+    let more = "type|90001|dar|11|-1|i|d|,|0|0|751|1007\ntype|90002|_dar|11|-1|i|b|,|0|90001|751|0\n\
+                type|90003|_loop|11|-1|i|b|,|0|90003|751|0";
+    catalog.types.append(&mut Catalog::parse(more).types);
+    let options = TextOptions::new(15, &catalog);
+    let text = |oid: u32| {
+        let mut out = Vec::new();
+        let ty = Type::resolve(Oid(2206), &catalog).unwrap();
+        write_text(&ty, &oid.to_le_bytes(), &options, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let found = [90001, 90002, 1007, 30, 90003].map(text);
+    assert_eq!(found, ["dar", "dar[]", "integer[]", "oidvector", "_loop"]);
+}
