@@ -1,6 +1,7 @@
 //! Every table of `pg_catalog`, in a database with objects of every kind: `trunkline copy` prints what
 //! the server printed before it was stopped, byte for byte.
 
+use std::fs;
 use std::process::{Command, Output};
 
 use crate::server::{Server, Stopped, servers};
@@ -16,11 +17,17 @@ fn printed(server: &Server, database: &'static str) -> Printed {
     let list = "select relname from pg_class where relkind = 'r' \
                 and relnamespace = 'pg_catalog'::regnamespace order by 1";
     let list = String::from_utf8(server.sql(database, list)).expect("text");
+    let directory = server.home().join(database);
+    server.make_directory(&directory);
+    let file = |name: &str| directory.join(name);
+    // One session for all of them: a session's first question to each takes longest.
     let copy = |name: &str| {
-        let sql = format!("copy (select ctid, * from pg_catalog.{name}) to stdout");
-        (name.to_owned(), server.sql(database, &sql))
+        let file = file(name);
+        format!("\\copy (select ctid, * from pg_catalog.{name}) to '{}'\n", file.display())
     };
-    (database, list.lines().map(copy).collect())
+    server.script(database, &list.lines().map(copy).collect::<String>(), false);
+    let read = |name: &str| (name.to_owned(), fs::read(file(name)).expect("printed"));
+    (database, list.lines().map(read).collect())
 }
 
 fn copied(stopped: &Stopped, database: &str, name: &str, method: &str) -> Output {
@@ -48,7 +55,7 @@ fn every_catalog_is_as_the_server_printed_it() {
         let major = server.major();
         server.sql("postgres", "create database objects");
         server.script("objects", OBJECTS, false);
-        let all = ["objects", "postgres", "template1"].map(|database| printed(&server, database));
+        let all = ["objects", "template1"].map(|database| printed(&server, database));
         let stopped = server.stop();
         let mut wrong = Vec::new();
         let (mut tables, mut rows, mut filled) = (0, 0, 0);

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use trunkline_aio::sync::random::Rng;
 
+use crate::compound::{TYPES_SQL, change_of_type};
 use crate::values::{TYPES, chance, pick, value};
 
 /// Tables of a run.
@@ -31,6 +32,17 @@ pub(crate) struct Table {
     /// Where rows for it go in: itself, or the table that it is a partition of.
     parent: Option<String>,
     next_column: usize,
+    /// It has a column that is computed whenever it is asked for, and never stored.
+    computes: bool,
+}
+
+/// What a server can do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Abilities {
+    /// Compress with lz4.
+    pub(crate) lz4: bool,
+    /// Have virtual columns.
+    pub(crate) computes: bool,
 }
 
 /// What a server is told, and what there is afterwards.
@@ -42,29 +54,25 @@ pub(crate) struct History {
     pub(crate) tables: Vec<(String, PathBuf)>,
 }
 
-const TYPES_SQL: &str = "\
-create schema s;
-create type s.mood as enum ('sad', 'ok', 'happy', 'o''k \"x\"');
-alter type s.mood add value 'late' before 'ok';
-create domain s.small as int4 check (value < 1000);
-create type s.pair as (a int4, b text);
-create type s.tree as (n int4, p s.pair, l s.pair[]);
-create tablespace place location '';
-";
-
 impl History {
-    /// A random one. `lz4`: the server can compress so.
-    pub(crate) fn new(rng: &mut Rng, lz4: bool, output: &Path) -> Self {
-        let mut script = String::from("\\set ON_ERROR_ROLLBACK on\nset lock_timeout = '2s';\n");
+    /// A random one, for a server with these abilities.
+    pub(crate) fn new(rng: &mut Rng, abilities: Abilities, output: &Path) -> Self {
+        let mut script = String::from(
+            "\\set ON_ERROR_ROLLBACK on\nset lock_timeout = '2s';\ncreate schema s;\n\
+             create tablespace place location '';\n",
+        );
         script.push_str(TYPES_SQL);
         let mut tables = Vec::new();
         for number in 0..TABLES {
-            make_table(rng, number, lz4, &mut tables, &mut script);
+            make_table(rng, number, abilities, &mut tables, &mut script);
         }
         let mut transactions = 0;
         for _ in 0..TABLES * 16 {
             let at = rng.below(tables.len() as u64) as usize;
             step(rng, &mut tables[at], &mut transactions, &mut script);
+            if chance(rng, 20) {
+                script.push_str(change_of_type(rng));
+            }
         }
         let mut files = Vec::new();
         for table in &tables {
@@ -79,15 +87,14 @@ impl History {
 
 /// A type for a column: any, or an array of one.
 fn column_type(rng: &mut Rng) -> String {
-    let ty = pick(rng, &TYPES);
-    // There is no array of an array, and no two-dimensional vector of these.
-    if chance(rng, 6) && !ty.ends_with("range") { format!("{ty}[]") } else { ty.into() }
+    let ty = pick(rng, TYPES);
+    if chance(rng, 5) { format!("{ty}[]") } else { ty.into() }
 }
 
 fn make_table(
     rng: &mut Rng,
     number: usize,
-    lz4: bool,
+    abilities: Abilities,
     tables: &mut Vec<Table>,
     script: &mut String,
 ) {
@@ -96,11 +103,11 @@ fn make_table(
     let count = if wide { 40 + rng.below(60) } else { 1 + rng.below(10) } as usize;
     let mut columns = vec![("id".to_owned(), "int4".to_owned())];
     columns.extend((1..=count).map(|at| (format!("c{at}"), column_type(rng))));
-    let list: Vec<String> = columns
+    let mut list: Vec<String> = columns
         .iter()
         .map(|(name, ty)| {
             let method = match rng.below(4) {
-                0 if lz4 && is_text(ty) => " compression lz4",
+                0 if abilities.lz4 && is_text(ty) => " compression lz4",
                 1 if is_text(ty) => " compression pglz",
                 _ => "",
             };
@@ -111,17 +118,20 @@ fn make_table(
     let partitioned = chance(rng, 5);
     let kind = if chance(rng, 10) && !partitioned { "unlogged " } else { "" };
     let fill = format!(" with (fillfactor = {})", 30 + rng.below(71));
+    let computes = abilities.computes && !partitioned && chance(rng, 3);
+    if computes {
+        list.insert(1, "computed int4 generated always as (id + 1) virtual".into());
+    } else if chance(rng, 4) {
+        list.insert(1, "made text generated always as (md5(id::text)) stored".into());
+    }
     let list = list.join(", ");
     if partitioned {
         let _ = writeln!(script, "create table s.{name} ({list}) partition by hash (id){place};");
         for part in 0..2 {
-            let part_name = format!("{name}_{part}");
-            let _ = writeln!(
-                script,
-                "create table s.{part_name} partition of s.{name} for values with (modulus 2, remainder {part}){fill};"
-            );
-            let (columns, parent) = (columns.clone(), Some(name.clone()));
-            tables.push(Table { name: part_name, columns, parent, next_column: count + 1 });
+            make_partition(rng, &name, part, &fill, &columns, script);
+            let (name, columns) = (format!("{name}_{part}"), columns.clone());
+            let (parent, next_column) = (Some(format!("t{number}")), count + 1);
+            tables.push(Table { name, columns, parent, next_column, computes });
         }
     } else {
         let _ = writeln!(script, "create {kind}table s.{name} ({list}){fill}{place};");
@@ -139,6 +149,7 @@ fn make_table(
             columns: columns.clone(),
             parent: None,
             next_column: count + 1,
+            computes,
         });
     }
     for index in 0..rng.below(4) {
@@ -146,8 +157,39 @@ fn make_table(
     }
 }
 
+/// A partition, or a table that becomes one: with other columns in other places.
+fn make_partition(
+    rng: &mut Rng,
+    parent: &str,
+    part: u64,
+    fill: &str,
+    columns: &[(String, String)],
+    script: &mut String,
+) {
+    let (name, of) = (format!("{parent}_{part}"), format!("with (modulus 2, remainder {part})"));
+    if chance(rng, 2) {
+        // It fails where the parent has a column that is made, and the other one follows.
+        let list: Vec<String> =
+            columns.iter().rev().map(|(name, ty)| format!("{name} {ty}")).collect();
+        let _ = writeln!(
+            script,
+            "create table s.{name} (gone int8, {}){fill};\n\
+             alter table s.{name} drop column gone;\n\
+             alter table s.{parent} attach partition s.{name} for values {of};\n\
+             select 'drop table s.{name}' where not (select relispartition from pg_class where oid = 's.{name}'::regclass) \\gexec",
+            list.join(", ")
+        );
+    }
+    let _ = writeln!(
+        script,
+        "create table if not exists s.{name} partition of s.{parent} for values {of}{fill};"
+    );
+}
+
+/// Whether its values can be long.
 fn is_text(ty: &str) -> bool {
-    matches!(ty, "text" | "bytea" | "jsonb" | "json") || ty.ends_with("[]")
+    let long = ["text", "bytea", "jsonb", "json", "xml", "varchar", "path", "s.mix", "s.tree"];
+    long.contains(&ty) || ty.ends_with("[]") || ty.ends_with("multirange")
 }
 
 /// Some of these fail: not every type has an order.
@@ -224,7 +266,7 @@ fn change(rng: &mut Rng, table: &Table, script: &mut String) {
 /// One episode in the life of a table.
 fn step(rng: &mut Rng, table: &mut Table, transactions: &mut u64, script: &mut String) {
     let name = table.name.clone();
-    match rng.below(16) {
+    match rng.below(18) {
         0..=4 => insert(rng, table, script),
         5 | 6 => change(rng, table, script),
         7 => {
@@ -268,7 +310,10 @@ fn step(rng: &mut Rng, table: &mut Table, transactions: &mut u64, script: &mut S
         }
         12 => alter(rng, table, script),
         13 => {
-            let how = pick(rng, &["vacuum", "vacuum freeze", "vacuum", "vacuum full", "analyze"]);
+            let how = pick(
+                rng,
+                &["vacuum", "vacuum (freeze, index_cleanup off)", "vacuum freeze", "vacuum full"],
+            );
             let _ = writeln!(script, "{how} s.{name};");
         }
         14 => {
@@ -277,10 +322,13 @@ fn step(rng: &mut Rng, table: &mut Table, transactions: &mut u64, script: &mut S
                 "begin; select count(*) from (select 1 from s.{name} for update) x; commit;"
             );
         }
+        15 => lock_oneself(rng, table, script),
+        16 => rewrite(rng, table, script),
         _ => {
-            let _ = match rng.below(4) {
+            let _ = match rng.below(5) {
                 0 => writeln!(script, "reindex table s.{name};"),
                 1 => writeln!(script, "checkpoint;"),
+                4 => writeln!(script, "analyze s.{name};"),
                 2 => writeln!(
                     script,
                     "begin; insert into s.{name} (id) values (1); delete from s.{name} where id = 1; commit;"
@@ -289,6 +337,57 @@ fn step(rng: &mut Rng, table: &mut Table, transactions: &mut u64, script: &mut S
             };
         }
     }
+}
+
+/// Locks and updates by parts of one transaction: multixacts whose members are its children.
+fn lock_oneself(rng: &mut Rng, table: &Table, script: &mut String) {
+    let name = &table.name;
+    let mut lock = |script: &mut String| {
+        let strength = pick(rng, &["share", "key share", "no key update", "update"]);
+        let _ = writeln!(
+            script,
+            "select count(*) from (select 1 from s.{name} where id % 3 = 0 for {strength}) x;"
+        );
+    };
+    script.push_str("begin;\n");
+    lock(script);
+    script.push_str("savepoint a;\n");
+    lock(script);
+    script.push_str("savepoint b;\n");
+    lock(script);
+    change(rng, table, script);
+    script.push_str(pick(rng, &["rollback to b;\n", "release b;\n", "rollback to a;\n", ""]));
+    change(rng, table, script);
+    let _ = writeln!(script, "update s.{name} set id = id where id % 3 = 0;");
+    script.push_str(pick(rng, &["rollback to a;\n", "", ""]));
+    script.push_str(pick(rng, &["commit;\n", "commit;\n", "rollback;\n"]));
+}
+
+/// All its rows get another file, at once or never.
+fn rewrite(rng: &mut Rng, table: &Table, script: &mut String) {
+    let name = &table.name;
+    let column = pick(rng, &table.columns.iter().collect::<Vec<_>>());
+    let (column, ty) = (&column.0, &column.1);
+    // A column becomes text and what it was again; not all types can be cast so.
+    let retype = format!(
+        "alter table s.{name} alter {column} type text using {column}::text;\n\
+         alter table s.{name} alter {column} type {ty} using {column}::{ty};"
+    );
+    let all = table.columns.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+    let (into, end) = (table.parent.as_ref().unwrap_or(name), pick(rng, &["commit", "rollback"]));
+    let reload = format!(
+        "begin;\ncreate temp table kept on commit drop as select {all} from s.{name};\n\
+         truncate s.{name};\ninsert into s.{into} ({all}) select {all} from kept limit 500;\n{end};"
+    );
+    let _ = match rng.below(7) {
+        0 => writeln!(script, "cluster s.{name} using {name}_i0;"),
+        1 if table.parent.is_none() && column != "id" => writeln!(script, "{retype}"),
+        2 => writeln!(script, "alter table s.{name} set tablespace place;"),
+        3 => writeln!(script, "alter table s.{name} set tablespace pg_default;"),
+        4 => writeln!(script, "alter table s.{name} set unlogged;"),
+        5 => writeln!(script, "alter table s.{name} set logged;"),
+        _ => writeln!(script, "{reload}"),
+    };
 }
 
 /// Columns come and go; of a partition those of all, which is done by its parent only.
@@ -325,9 +424,14 @@ fn last_words(rng: &mut Rng, table: &Table, file: &Path, script: &mut String) {
             insert(rng, table, script);
         }
     }
+    // Virtual columns are in no file, so nobody can ask us for them.
+    let columns = match table.computes {
+        true => table.columns.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
+        false => "*".into(),
+    };
     let _ = writeln!(
         script,
-        "\\copy (select ctid, * from only s.{}) to '{}'\ncommit;",
+        "\\copy (select ctid, {columns} from only s.{}) to '{}'\ncommit;",
         table.name,
         file.display()
     );

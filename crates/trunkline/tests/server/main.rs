@@ -11,6 +11,7 @@
 //! with `initdb`, `pg_ctl` and `postgres`, with colons between them.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
+mod compound;
 mod history;
 mod server;
 mod values;

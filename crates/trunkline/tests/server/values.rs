@@ -5,6 +5,8 @@
 
 use trunkline_aio::sync::random::Rng;
 
+use crate::compound;
+
 /// One of the elements.
 pub(crate) fn pick<'a, T: ?Sized>(rng: &mut Rng, all: &[&'a T]) -> &'a T {
     all[rng.below(all.len() as u64) as usize]
@@ -15,8 +17,9 @@ pub(crate) fn chance(rng: &mut Rng, of: u64) -> bool {
     rng.below(of) == 0
 }
 
-/// Types whose values are made here by name.
-pub(crate) const TYPES: [&str; 58] = [
+/// Types whose values are made here by name, and those that are made of values, see
+/// [`compound`](crate::compound).
+pub(crate) const TYPES: &[&str] = &[
     "bool",
     "\"char\"",
     "int2",
@@ -29,14 +32,18 @@ pub(crate) const TYPES: [&str; 58] = [
     "numeric(20,5)",
     "text",
     "varchar(40)",
+    "varchar",
     "char(12)",
+    "bpchar",
     "name",
+    "refcursor",
     "bytea",
     "date",
     "time",
     "timetz",
     "timestamp",
     "timestamptz",
+    "timestamptz(2)",
     "interval",
     "uuid",
     "json",
@@ -59,42 +66,72 @@ pub(crate) const TYPES: [&str; 58] = [
     "tsquery",
     "xid",
     "xid8",
+    "cid",
     "tid",
     "pg_lsn",
     "pg_snapshot",
+    "txid_snapshot",
     "xml",
+    "jsonpath",
+    "aclitem",
+    "oidvector",
+    "int2vector",
+    "regclass",
+    "regtype",
+    "regproc",
+    "regprocedure",
+    "regoper",
+    "regoperator",
+    "regrole",
+    "regnamespace",
+    "regconfig",
+    "regdictionary",
+    "regcollation",
     "int4range",
     "int8range",
     "numrange",
     "daterange",
     "tsrange",
+    "tstzrange",
+    "s.textrange",
     "int4multirange",
+    "int8multirange",
     "nummultirange",
-    "jsonpath",
+    "datemultirange",
+    "tsmultirange",
+    "tstzmultirange",
+    "s.textmultirange",
     "s.mood",
     "s.small",
+    "s.smaller",
+    "s.list",
+    "s.couple",
+    "s.span",
     "s.pair",
     "s.tree",
+    "s.mix",
+    "s.shift",
 ];
 
 /// A random value of a type, or of an array of it if the name ends in `[]`.
 pub(crate) fn value(rng: &mut Rng, ty: &str) -> String {
     if let Some(element) = ty.strip_suffix("[]") {
-        return array(rng, element);
+        return compound::array(rng, element);
+    }
+    if let Some(value) = compound::value(rng, ty) {
+        return value;
     }
     let text = match ty {
-        "s.pair" => return pair(rng),
-        "s.tree" => {
-            return format!(
-                "row({}, {}, array[{}])::s.tree",
-                number(rng, 31),
-                pair(rng),
-                pair(rng)
-            );
-        }
         "text" => return long_text(rng),
         "bytea" => return long_bytes(rng),
+        "jsonb" | "json" if chance(rng, 40) => {
+            let depth = 1 + rng.below(300);
+            return format!("(repeat('[', {depth}) || '1e400' || repeat(']', {depth}))::{ty}");
+        }
         "jsonb" | "json" => return format!("{}::{ty}", quoted(&json(rng, 3))),
+        "xml" if chance(rng, 9) => {
+            return format!("repeat('<a b=\"1\">x</a>', {})::xml", 1 + rng.below(900));
+        }
         "xml" => format!("<a b=\"{}\">{}</a>", rng.below(100), rng.below(100)),
         _ => plain(rng, ty),
     };
@@ -116,12 +153,13 @@ fn plain(rng: &mut Rng, ty: &str) -> String {
         "int2" => number(rng, 15),
         "int4" => number(rng, 31),
         "int8" => number(rng, 63),
-        "oid" | "xid" => rng.below(1 << 32).to_string(),
+        "oid" | "xid" | "cid" => rng.below(1 << 32).to_string(),
         "xid8" => rng.next_u64().to_string(),
         "float4" | "float8" => float(rng, ty == "float4"),
         "numeric" => numeric(rng),
         "numeric(20,5)" => format!("{}.{}", number(rng, 45), rng.below(1_000_000)),
         "varchar(40)" => short_text(rng, 40),
+        "varchar" | "bpchar" | "refcursor" => short_text(rng, 200),
         "char(12)" => short_text(rng, 12),
         "name" => short_text(rng, 60),
         "uuid" => {
@@ -138,22 +176,52 @@ fn plain(rng: &mut Rng, ty: &str) -> String {
         "money" => format!("{}.{:02}", number(rng, 40), rng.below(100)),
         "tid" => format!("({},{})", rng.below(1 << 32), rng.below(1 << 16)),
         "pg_lsn" => format!("{:X}/{:X}", rng.below(1 << 32), rng.below(1 << 32)),
-        "pg_snapshot" => {
+        "pg_snapshot" | "txid_snapshot" => {
             let low = 3 + rng.below(1000);
             format!("{low}:{}:{},{}", low + 20, low + 2, low + 9)
         }
         "inet" | "cidr" => network(rng, ty == "cidr"),
         "s.mood" => pick(rng, &["sad", "ok", "happy", "o'k \"x\"", "late"]).into(),
-        "s.small" => rng.below(100).to_string(),
+        "s.small" | "s.smaller" => rng.below(100).to_string(),
+        "aclitem" => {
+            pick(rng, &["postgres=arwdDxt/postgres", "=r/postgres", "postgres=a*r*/postgres"])
+                .into()
+        }
+        "oidvector" | "int2vector" => {
+            let numbers = (0..rng.below(9)).map(|_| number(rng, 15).replace('-', ""));
+            numbers.collect::<Vec<_>>().join(" ")
+        }
+        _ if ty.starts_with("reg") => registered(rng, ty),
+        "timestamptz(2)" => moment(rng, "timestamptz"),
         "date" | "time" | "timetz" | "timestamp" | "timestamptz" | "interval" => moment(rng, ty),
         "tsvector" | "tsquery" | "jsonpath" => searchable(rng, ty),
-        _ if ty.ends_with("range") => range(rng, ty),
         _ => shape(rng, ty),
     }
 }
 
+/// A name or a number of an object, which may not be there.
+fn registered(rng: &mut Rng, ty: &str) -> String {
+    if chance(rng, 4) {
+        return (if chance(rng, 2) { rng.below(1 << 32) } else { rng.below(17_000) }).to_string();
+    }
+    let names: &[&str] = match ty {
+        "regclass" => &["pg_class", "s.t0", "s.t1", "information_schema.tables", "-"],
+        "regtype" => &["int4", "s.mood", "s.pair[]", "timestamptz", "\"char\"", "numeric", "bit"],
+        "regproc" => &["now", "pg_catalog.textin", "-"],
+        "regprocedure" => &["sum(int4)", "now()", "length(text)", "s.plus(int4, s.mood)"],
+        "regoper" => &["pg_catalog.||/", "0", "!!"],
+        "regoperator" => &["+(int4,int4)", "-(none,int8)", "0"],
+        "regrole" => &["postgres", "pg_monitor"],
+        "regnamespace" => &["s", "pg_catalog"],
+        "regconfig" => &["english", "simple"],
+        "regdictionary" => &["simple", "english_stem"],
+        _ => &["\"C\"", "\"default\"", "s.\"a b\""],
+    };
+    pick(rng, names).into()
+}
+
 /// An integer of up to so many bits, often an extreme.
-fn number(rng: &mut Rng, bits: u32) -> String {
+pub(crate) fn number(rng: &mut Rng, bits: u32) -> String {
     let most = (1_i128 << bits) - 1;
     let value = match rng.below(8) {
         0 => 0,
@@ -226,7 +294,7 @@ const PIECES: [&str; 20] = [
     "\r",
 ];
 
-fn short_text(rng: &mut Rng, most: usize) -> String {
+pub(crate) fn short_text(rng: &mut Rng, most: usize) -> String {
     let mut text = String::new();
     for _ in 0..rng.below(8) {
         let piece = pick(rng, &PIECES);
@@ -452,31 +520,6 @@ fn searchable(rng: &mut Rng, ty: &str) -> String {
     }
 }
 
-fn range(rng: &mut Rng, ty: &str) -> String {
-    if let Some(element) = ty.strip_suffix("multirange") {
-        let parts: Vec<String> =
-            (0..rng.below(4)).map(|_| range(rng, &format!("{element}range"))).collect();
-        return format!("{{{}}}", parts.join(","));
-    }
-    if chance(rng, 8) {
-        return "empty".into();
-    }
-    let low = rng.below(1000) as i64 - 500;
-    let high = low + rng.below(1000) as i64;
-    let bound = |at: i64| match ty {
-        "numrange" => format!("{at}.25"),
-        "daterange" => format!("20{:02}-01-{:02}", (at + 500) / 40 % 100, 1 + (at + 500) % 28),
-        "tsrange" => {
-            format!("\"20{:02}-01-01 00:00:{:02}\"", (at + 500) / 20 % 100, (at + 500) % 60)
-        }
-        _ => at.to_string(),
-    };
-    let (low, high) = (bound(low), bound(high));
-    let low = if chance(rng, 6) { "" } else { &low };
-    let high = if chance(rng, 6) { "" } else { &high };
-    format!("{}{low},{high}{}", pick(rng, &["[", "("]), pick(rng, &["]", ")"]))
-}
-
 fn shape(rng: &mut Rng, ty: &str) -> String {
     let mut point = || format!("({},{})", float(rng, true), float(rng, true));
     match ty {
@@ -495,37 +538,6 @@ fn shape(rng: &mut Rng, ty: &str) -> String {
         _ => {
             let points: Vec<String> = (0..3).map(|_| point()).collect();
             format!("({})", points.join(","))
-        }
-    }
-}
-
-fn pair(rng: &mut Rng) -> String {
-    let number = if chance(rng, 5) { "null".into() } else { number(rng, 31) };
-    let text = if chance(rng, 5) { "null".into() } else { quoted(&short_text(rng, 40)) };
-    format!("row({number}, {text})::s.pair")
-}
-
-fn array(rng: &mut Rng, element: &str) -> String {
-    let ty = format!("{element}[]");
-    let row = |rng: &mut Rng, count: u64| {
-        let parts: Vec<String> = (0..count)
-            .map(|_| if chance(rng, 6) { "null".into() } else { value(rng, element) })
-            .collect();
-        format!("array[{}]::{ty}", parts.join(", "))
-    };
-    match rng.below(6) {
-        0 => format!("'{{}}'::{ty}"),
-        1 => {
-            let (rows, columns) = (1 + rng.below(3), 1 + rng.below(3));
-            let rows: Vec<String> = (0..rows).map(|_| row(rng, columns)).collect();
-            format!("array[{}]", rows.join(", "))
-        }
-        2 if matches!(element, "int4" | "int8") => {
-            format!("'[{}:{}]={{1,2}}'::{ty}", rng.below(9) as i64 - 4, rng.below(9) as i64 - 4)
-        }
-        _ => {
-            let count = 1 + rng.below(5);
-            row(rng, count)
         }
     }
 }
