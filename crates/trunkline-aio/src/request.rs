@@ -83,8 +83,8 @@ pub struct Request<'a> {
     pub direct: bool,
     /// See [`crate::File::is_taken_at_once`].
     pub(crate) taken_at_once: bool,
-    /// Write-back is to be waited for.
-    pub(crate) awaits: bool,
+    /// Whether an I/O that begins write-back also waits for its end, and learns of its errors.
+    pub awaits: bool,
     pub(crate) fd: RawFd,
     pub(crate) iovecs: &'a mut [IoVec],
 }

@@ -8,7 +8,10 @@
 //! Files are found by name, and, while an instance has them open, by the id that the instance gave
 //! them. All of it is under one lock: what the disk does takes no time but what a plan adds.
 //! The disk can be full ([`Disk::limit_space`]), and a sync can fail as Linux lets it fail: once, and
-//! what was to be synced is never written again ([`Disk::lose_syncs`]).
+//! what was to be synced is never written again ([`Disk::lose_syncs`]). So can writing back before that
+//! ([`Disk::lose_writebacks`]), which each open file is then told of once: by its next sync, or by a
+//! write-back that it waits for. A new file is there after a crash if its directory was synced, else
+//! perhaps.
 //! ```
 //! # use trunkline_sim::Disk;
 //! let disk = Disk::new();
@@ -54,6 +57,12 @@ struct State {
     space: Option<u64>,
     /// Syncs that are still to fail, and to lose what they were to keep.
     lost_syncs: u32,
+    /// The same of write-backs.
+    lost_writebacks: u32,
+    /// By id: losses of the file that were told to this open file, or to another one before it was opened.
+    heard: Map<u64, u64>,
+    /// Names that a crash may take away.
+    new_names: Set<String>,
 }
 
 impl Disk {
@@ -64,7 +73,22 @@ impl Disk {
 
     /// Makes a file, or replaces one, durably.
     pub fn create(&self, name: &str, device: u64, content: &[u8]) {
-        self.state.lock().files.insert(name.to_owned(), Image::new(device, content));
+        let state = &mut *self.state.lock();
+        state.new_names.remove(name);
+        state.files.insert(name.to_owned(), Image::new(device, content));
+    }
+
+    /// Makes an empty file, whose name is durable with the next sync of its directory.
+    pub(crate) fn make(&self, name: &str, device: u64) {
+        let state = &mut *self.state.lock();
+        state.new_names.insert(name.to_owned());
+        state.files.insert(name.to_owned(), Image::new(device, &[]));
+    }
+
+    /// Makes durable the names of the directory that a file is in.
+    pub(crate) fn sync_names_beside(&self, name: &str) {
+        let directory = Path::new(name).parent();
+        self.state.lock().new_names.retain(|new| Path::new(new).parent() != directory);
     }
 
     /// Opens a file through an instance, made with `content` if there is none of that name.
@@ -74,7 +98,7 @@ impl Disk {
             self.create(name, device, content);
         }
         let file = aio.open_virtual(Path::new(name), device, false);
-        self.state.lock().open.insert(file.id(), name.to_owned());
+        self.state.lock().note_open(&file, name);
         file
     }
 
@@ -82,7 +106,7 @@ impl Disk {
     pub fn open_existing(&self, aio: &Aio, name: &str, direct: bool) -> Option<File> {
         let device = self.state.lock().files.get(name)?.device;
         let file = aio.open_virtual(Path::new(name), device, direct);
-        self.state.lock().open.insert(file.id(), name.to_owned());
+        self.state.lock().note_open(&file, name);
         Some(file)
     }
 
@@ -91,6 +115,7 @@ impl Disk {
     pub fn remove(&self, name: &str) {
         let state = &mut *self.state.lock();
         state.files.remove(name);
+        state.new_names.remove(name);
         // A file of the same name that comes later is another one.
         let ids = state.open.iter().filter(|(_, open)| *open == name).map(|(id, _)| *id);
         let ids: Vec<u64> = ids.collect();
@@ -118,6 +143,13 @@ impl Disk {
     /// they were to keep: it can still be read, until a crash, and a later sync says that all is well.
     pub fn lose_syncs(&self, count: u32) {
         self.state.lock().lost_syncs = count;
+    }
+
+    /// The next `count` times that a file with something to keep is to be written back before its sync,
+    /// the disk forgets that, as by [`Disk::lose_syncs`]. Each open file of it is told once, with `EIO`:
+    /// by a write-back that is waited for, or by a sync.
+    pub fn lose_writebacks(&self, count: u32) {
+        self.state.lock().lost_writebacks = count;
     }
 
     /// Bytes of all files together.
@@ -176,8 +208,11 @@ impl Disk {
     /// What a crash would leave now, as another disk; this one goes on.
     #[must_use]
     pub fn after_crash(&self, seed: u64) -> Self {
-        let files = self.state.lock().files.clone();
-        let mut state = State { files, ..State::default() };
+        let (files, new_names) = {
+            let state = self.state.lock();
+            (state.files.clone(), state.new_names.clone())
+        };
+        let mut state = State { files, new_names, ..State::default() };
         state.crash(seed);
         Self { state: Mutex::new(state), bell: Futex::default() }
     }
@@ -219,10 +254,20 @@ impl Disk {
                 Operation::Fsync | Operation::Fdatasync => {
                     let lost = state.lost_syncs > 0 && !image.is_synced();
                     state.lost_syncs -= u32::from(lost);
-                    image.sync(lost)
+                    let synced = image.sync(lost);
+                    synced.min(image.tell(state.heard.entry(request.file_id).or_default()))
                 }
                 // What is not synced may or may not be there after a crash, hint or no hint.
-                Operation::BeginWriteback => 0,
+                Operation::BeginWriteback => {
+                    if state.lost_writebacks > 0 && !image.is_synced() {
+                        state.lost_writebacks -= 1;
+                        image.lose();
+                    }
+                    match request.awaits {
+                        true => image.tell(state.heard.entry(request.file_id).or_default()),
+                        false => 0,
+                    }
+                }
             }
         };
         self.ring();
@@ -231,10 +276,22 @@ impl Disk {
 }
 
 impl State {
+    fn note_open(&mut self, file: &File, name: &str) {
+        self.open.insert(file.id(), name.to_owned());
+        let told = self.files.get(name).map_or(0, Image::told);
+        self.heard.insert(file.id(), told);
+    }
+
     fn crash(&mut self, seed: u64) {
         let mut rng = Rng::new(seed);
         self.open.clear();
         self.removed.clear();
+        self.heard.clear();
+        let mut new: Vec<String> = self.new_names.drain().collect();
+        new.sort_unstable();
+        for name in new.into_iter().filter(|_| rng.below(2) == 0) {
+            self.files.remove(&name);
+        }
         let mut names: Vec<&String> = self.files.keys().collect();
         names.sort_unstable();
         let names: Vec<String> = names.into_iter().cloned().collect();
@@ -282,6 +339,22 @@ mod tests {
             assert_eq!(disk.durable("a"), found);
         }
         assert!(kept > 20 && lost > 20 && torn > 20, "{kept} kept, {lost} lost, {torn} torn");
+    }
+
+    #[test]
+    fn a_crash_may_take_a_name_that_was_not_synced() {
+        let (mut kept, mut lost) = (0, 0);
+        for seed in 0..40 {
+            let disk = Disk::new();
+            disk.make("/a/1", 1);
+            disk.make("/b/1", 1);
+            disk.sync_names_beside("/b/2");
+            let left = disk.after_crash(seed);
+            assert_eq!(left.length("/b/1"), Some(0), "its directory was synced, seed {seed}");
+            assert_eq!(disk.length("/a/1"), Some(0), "nobody has crashed");
+            *(if left.length("/a/1").is_some() { &mut kept } else { &mut lost }) += 1;
+        }
+        assert!(kept > 5 && lost > 5, "{kept} kept, {lost} lost");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The simulated disk as a file system: relations of the engine lie on it like on the kernel's.
 //!
 //! A path is a name on the disk as it stands, so a cluster at `/sim` has a file `/sim/base/5/16384`.
-//! Making and removing a file is durable at once; its length is when the file is synced.
+//! A file that is made here is durable with a sync of its directory, its length with one of the file;
+//! removing it is durable at once.
 //! ```
 //! use trunkline_aio::{Builder, sync::Arc};
 //! use trunkline_engine::storage::FileSystem;
@@ -65,7 +66,10 @@ impl WritableFiles for SimFiles {
         let name = name(path)?;
         match self.disk.open_existing(&self.aio, name, direct) {
             Some(file) => Ok(file),
-            None if create => Ok(self.disk.open(&self.aio, name, DEVICE, &[])),
+            None if create => {
+                self.disk.make(name, DEVICE);
+                Ok(self.disk.open(&self.aio, name, DEVICE, &[]))
+            }
             None => Err(io::Error::from_raw_os_error(libc::ENOENT)),
         }
     }
@@ -87,7 +91,8 @@ impl WritableFiles for SimFiles {
         Ok(())
     }
 
-    fn sync_directory_of(&self, _path: &Path) -> io::Result<()> {
+    fn sync_directory_of(&self, path: &Path) -> io::Result<()> {
+        self.disk.sync_names_beside(name(path)?);
         Ok(())
     }
 }

@@ -12,12 +12,12 @@
 //! Nothing here waits, and no lock is waited for while another one is held: the caller submits what it
 //! has, and then waits for the one page that it needs. The completion gives the locks back.
 
-use super::complete::{HEADER, code};
+use super::complete::HEADER;
 use super::io_claim::{StartWrite as Claim, WriteEnd};
 use super::shared::Shared;
 use super::state::{BufferWord, flag};
 use super::tag::Tag;
-use super::written::{WriteCallback, header};
+use super::written::{WriteCallback, is_written, page_word};
 use crate::storage::{Located, Relation, SegmentName, StorageError};
 use std::fmt;
 use std::io;
@@ -278,8 +278,9 @@ impl Writes {
         }
         if let Some(words) = self.operations.data(slot) {
             words.clear();
-            words.extend([header(slot, false), u64::from(dirty.first)]);
-            words.extend(claimed.iter().map(|&buffer| u64::from(buffer)));
+            words.extend([slot as u64, u64::from(dirty.first)]);
+            let pages = claimed.iter().zip(dirty.first..);
+            words.extend(pages.map(|(&buffer, block)| page_word(shared, buffer, block, io)));
         }
         let segment = segment_of(dirty.first).0;
         let name: SegmentName = (dirty.relation.locator(), dirty.relation.fork(), segment);
@@ -312,8 +313,7 @@ impl Writes {
         let Some(words) = self.operations.data(slot) else {
             unreachable!("the outcome of slot {slot} was taken");
         };
-        let done = |word: &&u64| (**word >> 32) as u32 == code::VALID;
-        let written = words[HEADER..].iter().take_while(done).count();
+        let written = words[HEADER..].iter().take_while(|word| is_written(**word)).count();
         let blocks = written as u32;
         let whole = written == run.buffers.len();
         if whole || (outcome.status != Status::Error && written > 0) {
@@ -328,7 +328,9 @@ impl Writes {
             path: relation.map(|of| of.path(segment_of(block).0)).unwrap_or_default(),
             block,
             blocks: run.buffers.len() as u32 - blocks,
-            // A write of nothing says that there is no room without saying so.
+            // A write of nothing says that there is no room without saying so; PostgreSQL takes it so too. So
+            // does, here, one that ends within its first page: a page is written from its start each time, so
+            // to try again could go on for ever.
             source: io::Error::from_raw_os_error(
                 errno.unwrap_or(rustix::io::Errno::NOSPC.raw_os_error()),
             ),
@@ -380,7 +382,8 @@ impl Writes {
         }
         if let Some(words) = self.operations.data(slot) {
             words.clear();
-            words.extend([header(slot, true), u64::from(dirty.first), u64::from(buffer)]);
+            let first = dirty.first;
+            words.extend([slot as u64, u64::from(first), page_word(&shared, buffer, first, io)]);
         }
         let segment = segment_of(dirty.first).0;
         let name: SegmentName = (dirty.relation.locator(), dirty.relation.fork(), segment);

@@ -3,9 +3,12 @@
 //! Runs on whichever thread completes the I/O. A write that failed, or a part of it, leaves its pages
 //! dirty: nothing is lost in memory, and whoever needs them on disk learns that they are not there.
 //!
+//! Nobody may change a page meanwhile: in debug builds its checksum is taken when the write is defined and
+//! again here. Not compared with the one inside the page, which a change may have put right.
+//!
 //! ```text
-//!   word 0   slot, and 1 if it is a copy that is written (see `header`)
-//!   word 1   first block      word 2+  buffer (low half), code (high half)
+//!   word 0   slot
+//!   word 1   first block      word 2+  buffer (bits 0-31), code (32-47), checksum (48-63)
 //! ```
 
 use super::complete::{HEADER, code};
@@ -14,15 +17,24 @@ use super::shared::Shared;
 use crate::storage::SegmentSync;
 use std::fmt;
 use trunkline_aio::sync::{Arc, Mutex};
-use trunkline_aio::{Callback, Completion, Outcome, Status, Weight};
-use trunkline_format::{BLOCK_SIZE, BlockNo, page, page_checksum};
+use trunkline_aio::{Callback, Completion, Outcome, Status, WaitRef, Weight};
+use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes, page_checksum};
 
-/// In word 0: what is written is a copy.
-const COPIED: u64 = 1;
+/// A word of a page that is to be written.
+pub(super) fn page_word(shared: &Shared, buffer: u32, block: BlockNo, io: WaitRef) -> u64 {
+    let sum = match cfg!(debug_assertions) {
+        true => shared.with_stable(buffer, io, |bytes| page_checksum(bytes, block)),
+        false => 0,
+    };
+    u64::from(buffer) | u64::from(sum) << SUM_SHIFT
+}
 
-/// Word 0 of a write in a slot, of pages or of a copy.
-pub(super) fn header(slot: usize, copied: bool) -> u64 {
-    (slot as u64) << 1 | u64::from(copied)
+/// Where the checksum begins.
+const SUM_SHIFT: u32 = 48;
+
+/// Whether a page that was to be written is with the system.
+pub(super) fn is_written(word: u64) -> bool {
+    u32::from((word >> 32) as u16) == code::VALID
 }
 
 /// The callback of one issuer's writes.
@@ -65,15 +77,17 @@ impl Callback for WriteCallback {
         let blocks = io.data.len().saturating_sub(HEADER);
         let failed = prior.status == Status::Error;
         let written = if failed { 0 } else { prior.count as usize / BLOCK_SIZE };
-        if let Some(segment) = &*self.segments[(io.data[0] >> 1) as usize].lock() {
+        if let Some(segment) = &*self.segments[io.data[0] as usize].lock() {
             // Before any page is clean: who finds it clean finds the segment to be synced.
             segment.write_ended();
         }
         for at in 0..blocks {
-            let buffer = io.data[HEADER + at] as u32;
-            if cfg!(debug_assertions) && io.data[0] & COPIED == 0 {
+            let word = io.data[HEADER + at];
+            let buffer = word as u32;
+            if cfg!(debug_assertions) {
                 let block = io.data[1] as BlockNo + at as BlockNo;
-                self.shared.with_outgoing(buffer, io, |bytes| assert_unchanged(bytes, block));
+                let sum = (word >> SUM_SHIFT) as u16;
+                self.shared.with_outgoing(buffer, io, |bytes| assert_unchanged(bytes, block, sum));
             }
             let done = at < written;
             let code = if done { code::VALID } else { code::UNREAD };
@@ -86,10 +100,35 @@ impl Callback for WriteCallback {
 }
 
 /// A page that was written must still be the one whose checksum was taken.
-fn assert_unchanged(bytes: &trunkline_format::PageBytes, block: BlockNo) {
-    if !page::is_new(bytes) {
-        let found = u16::from_le_bytes([bytes[8], bytes[9]]);
-        let right = found == 0 || found == page_checksum(bytes, block);
-        assert!(right, "block {block} was changed while it was being written");
+fn assert_unchanged(bytes: &PageBytes, block: BlockNo, sum: u16) {
+    let found = page_checksum(bytes, block);
+    assert_eq!(found, sum, "block {block} was changed while it was being written");
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use trunkline_format::HeapPageBuilder;
+
+    fn page(version: i32) -> PageBytes {
+        let mut page = HeapPageBuilder::new(7);
+        page.push_account(1, version, 1).expect("room");
+        page.finish(true)
+    }
+
+    #[test]
+    fn a_page_as_it_was_passes() {
+        let sum = page_checksum(&page(1), 7);
+        assert_unchanged(&page(1), 7, sum);
+        // Its checksum is no part of the page: a copy is written with one, the page itself has none yet.
+        let mut bare = page(1);
+        bare[8..10].fill(0);
+        assert_unchanged(&bare, 7, sum);
+    }
+
+    #[test]
+    #[should_panic(expected = "block 7 was changed")]
+    fn a_change_that_brings_its_own_checksum_is_noticed() {
+        assert_unchanged(&page(2), 7, page_checksum(&page(1), 7));
     }
 }

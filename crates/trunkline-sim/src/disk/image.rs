@@ -30,13 +30,16 @@ pub(super) struct Image {
     pub(super) durable: Vec<u8>,
     /// Changes since the last sync, oldest first.
     unsynced: Vec<Change>,
+    /// So many times it could not be written back, and how many of them some open file was told of.
+    losses: u64,
+    told: u64,
 }
 
 impl Image {
     /// A file that holds `content` durably.
     pub(super) fn new(device: u64, content: &[u8]) -> Self {
         let (volatile, durable) = (content.to_vec(), content.to_vec());
-        Self { device, volatile, durable, unsynced: Vec::new() }
+        Self { device, volatile, durable, ..Self::default() }
     }
 
     /// Cuts it off, or makes it longer by zeros.
@@ -135,6 +138,27 @@ impl Image {
         0
     }
 
+    /// It could not be written back: what was changed since the last sync will never be durable.
+    pub(super) fn lose(&mut self) {
+        self.unsynced.clear();
+        self.losses += 1;
+    }
+
+    /// Losses that some open file was told of: one that is opened later never hears of them.
+    pub(super) fn told(&self) -> u64 {
+        self.told
+    }
+
+    /// Tells an open file of losses that it has not heard of: minus errno, or 0.
+    pub(super) fn tell(&mut self, heard: &mut u64) -> i32 {
+        if *heard >= self.losses {
+            return 0;
+        }
+        *heard = self.losses;
+        self.told = self.losses;
+        -libc::EIO
+    }
+
     /// Makes everything durable that can be read.
     pub(super) fn settle(&mut self) {
         self.durable.clone_from(&self.volatile);
@@ -183,6 +207,19 @@ fn keep_some(image: &mut Vec<u8>, offset: usize, bytes: &[u8], rng: &mut Rng) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_open_file_is_told_of_a_loss_once() {
+        let mut file = Image::new(1, &[0; 8192]);
+        let (mut one, mut other) = (file.told(), file.told());
+        file.put(0, &[1; 4096]);
+        file.lose();
+        assert_eq!((file.tell(&mut one), file.tell(&mut one)), (-libc::EIO, 0));
+        assert_eq!((file.tell(&mut other), file.sync(false)), (-libc::EIO, 0));
+        let mut late = file.told();
+        assert_eq!(file.tell(&mut late), 0, "opened when somebody had been told");
+        assert_eq!((file.volatile[0], file.durable[0]), (1, 0));
+    }
 
     #[test]
     fn what_a_sync_has_lost_is_there_until_the_crash_and_never_synced() {

@@ -24,6 +24,8 @@ pub(crate) struct Files {
     refused: Mutex<Option<(Call, i32)>>,
     /// See [`Files::before_allocation`].
     interlude: Mutex<Option<Interlude>>,
+    /// See [`Files::before_open`].
+    opening: Mutex<Option<Interlude>>,
 }
 
 /// What happens meanwhile.
@@ -60,6 +62,7 @@ impl Files {
             names: Mutex::default(),
             refused: Mutex::default(),
             interlude: Mutex::default(),
+            opening: Mutex::default(),
         }
     }
 
@@ -78,7 +81,14 @@ impl Files {
         *self.interlude.lock() = Some(Box::new(interlude));
     }
 
+    /// When a file is opened the next time, this happens first.
+    pub(crate) fn before_open(&self, interlude: impl FnOnce() + Send + 'static) {
+        *self.opening.lock() = Some(Box::new(interlude));
+    }
+
     fn asked(&self, call: Call) -> io::Result<()> {
+        let opening = if call == Call::Open { self.opening.lock().take() } else { None };
+        opening.into_iter().for_each(|interlude| interlude());
         match *self.refused.lock() {
             Some((refused, errno)) if refused == call => Err(io::Error::from_raw_os_error(errno)),
             _ => Ok(()),

@@ -97,7 +97,12 @@ fn pools(setup: Setup) -> &'static [bool] {
     if setup.local { &[false, true] } else { &[false] }
 }
 
-fn run(bench: Bench, setup: Setup, case: fn(&Arc<Rig>)) {
+/// Runs a case in one place.
+pub(crate) fn run_on(bench: Bench, setup: Setup, case: impl FnOnce(&Arc<Rig>) + Send + 'static) {
+    bench.run(move |bench| run(bench, setup, case));
+}
+
+fn run(bench: Bench, setup: Setup, case: impl FnOnce(&Arc<Rig>)) {
     let rig = Arc::new(Rig::start(bench, setup));
     case(&rig);
     Arc::into_inner(rig).expect("a thread was left behind").finish();

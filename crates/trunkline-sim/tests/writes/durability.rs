@@ -1,0 +1,232 @@
+//! What makes a checkpoint durable, at its worst moments: a write that ends during a sync, a sync of
+//! somebody else's that fails meanwhile, a file that was removed when its write was about to start, a
+//! name that nobody has synced.
+
+use crate::rig::{Rig, Setup, check, check_simulated, is_version};
+use std::time::Duration;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Class, MethodKind, Observed, Operation, State};
+use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions, checkpoint};
+use trunkline_engine::pool::{Backend, BackendType, ExtendMethod, Pool};
+use trunkline_engine::write_stream::{WriteOptions, WriteStream};
+use trunkline_format::BLOCK_SIZE;
+use trunkline_sim::{Disk, Fault};
+
+fn syncs(io: &Observed) -> bool {
+    io.operation == Operation::Fsync
+}
+
+/// Whether a result that is held keeps other I/Os from ending: it is a ring driver's, or a device's.
+fn holds_all(rig: &Rig) -> bool {
+    matches!(rig.bench.method, MethodKind::Custom | MethodKind::IoUring)
+}
+
+/// Writes a block of relation 0 as the background writer does: nothing is synced.
+fn write(rig: &Rig, backend: &mut Backend, block: u32) {
+    let mut stream = WriteStream::new(backend, WriteOptions::default());
+    let row = rig.row(0, block).expect("in the pool");
+    stream.write(backend, &rig.relation(0), block, row.bufferid - 1).expect("gathered");
+    assert_eq!(stream.finish(backend).expect("written").blocks, 1);
+}
+
+fn page_on(rig: &Rig, disk: &Disk, number: u32, block: u32) -> Vec<u8> {
+    let bytes = disk.content(rig.relation(number).path(0).to_str().expect("a name"));
+    let at = block as usize * BLOCK_SIZE;
+    bytes.get(at..at + BLOCK_SIZE).map(<[u8]>::to_vec).unwrap_or_default()
+}
+
+/// The sync under way may not have seen it, so the next one is to.
+#[test]
+fn what_ends_during_a_sync_waits_for_the_next() {
+    check(Setup { blocks: 16, seeds: 4, ..Setup::default() }, |rig| {
+        if holds_all(rig) {
+            return;
+        }
+        let mut backend = rig.backend();
+        rig.change(&mut backend, 1, 1);
+        let held = rig.hooks.hold_result(syncs);
+        let task = rig.spawn("checkpoint", |rig| {
+            rig.checkpoint(&mut rig.backend()).expect("a checkpoint").files
+        });
+        held.wait();
+        rig.change(&mut backend, 2, 2);
+        write(rig, &mut backend, 2);
+        held.release();
+        assert_eq!(task.join(), 1);
+        let next = rig.checkpoint(&mut backend).expect("a checkpoint");
+        assert_eq!((next.buffers, next.files), (0, 1), "written, and not yet durable");
+        if rig.is_simulated() {
+            let left = rig.disk.after_crash(3);
+            assert!(is_version(&page_on(rig, &left, 0, 2), 0, 2, 2));
+        }
+    });
+}
+
+/// Another pool of the cluster has its sync fail while ours is under way, and goes well: the system may
+/// have told it of what was ours.
+#[test]
+fn somebody_elses_sync_fails_meanwhile() {
+    check(Setup { blocks: 16, seeds: 4, ..Setup::default() }, |rig| {
+        if holds_all(rig) {
+            return;
+        }
+        let log = Arc::new(rig.log.clone());
+        let other = Pool::with_log(&rig.aio, 32, log).expect("a pool");
+        let mut theirs = other.backend(BackendType::Client).expect("a session");
+        let mut mine = rig.backend();
+        rig.change(&mut mine, 0, 1);
+        // A mount that has never answered a worker is asked for one thing at a time.
+        rig.checkpoint(&mut mine).expect("a checkpoint");
+        rig.change(&mut mine, 1, 1);
+        rig.change(&mut theirs, 8, 1);
+        let held = rig.hooks.hold_result(syncs);
+        let task = rig.spawn("checkpoint", move |rig| rig.checkpoint(&mut mine).map(drop));
+        held.wait();
+        rig.trouble(Operation::Fsync, Fault::Error(libc::EIO), 1);
+        let options = CheckpointOptions::default();
+        let failed = checkpoint(&other, &mut theirs, options, |_| {}).expect_err("a failed sync");
+        assert!(matches!(failed, CheckpointError::Sync { path: Some(_), .. }), "{failed}");
+        rig.no_trouble();
+        held.release();
+        let ours = task.join().expect_err("it cannot know what was lost");
+        assert!(matches!(ours, CheckpointError::Sync { path: None, .. }), "{ours}");
+    });
+}
+
+/// A relation is removed, and another one made under its number, after a checkpoint has looked its file
+/// up and before it has claimed the first page. The page that it then claims belongs to the new one.
+#[test]
+fn a_page_goes_to_the_file_that_is_there() {
+    check(Setup { buffers: 16, blocks: 0, seeds: 4, ..Setup::default() }, |rig| {
+        rig.create(1, 16);
+        let mut backend = rig.backend();
+        (0..16).for_each(|block| rig.change_in(&mut backend, 1, block, 1));
+        let before = rig.row(1, 0).expect("in the pool").bufferid;
+        let held = rig.hooks.stop(State::HandedOut, |io| io.class == Class::Checkpoint);
+        let task = rig.spawn("checkpoint", |rig| {
+            rig.checkpoint(&mut rig.backend()).map(drop).expect("a checkpoint");
+        });
+        held.wait();
+        backend.drop_relation(&rig.relation(1)).expect("dropped");
+        rig.create(1, 16);
+        (0..16).for_each(|block| rig.change_in(&mut backend, 1, block, 2));
+        assert_eq!(rig.row(1, 0).expect("in the pool").bufferid, before, "the case is set up");
+        held.release();
+        task.join();
+        rig.checkpoint(&mut backend).expect("a checkpoint");
+        let found = rig.on_disk(1);
+        for (page, block) in found.chunks(BLOCK_SIZE).zip(0..) {
+            assert!(is_version(page, 1, block, 2), "block {block} is in a file that is gone");
+        }
+    });
+}
+
+/// A relation that was made is there after a crash, by its name.
+#[test]
+fn names_are_durable() {
+    check_simulated(Setup { seeds: 2, local: true, ..Setup::default() }, |rig| {
+        let (relation, mut backend) = (rig.relation(1), rig.backend());
+        relation.create().expect("made");
+        let pins = backend.extend(&relation, 4, ExtendMethod::PosixFallocate).expect("room");
+        pins.iter().for_each(|pin| rig.change_pinned(&mut backend, 1, pin, 1));
+        let blocks = pins.len() as u32;
+        drop(pins);
+        rig.checkpoint(&mut backend).expect("a checkpoint");
+        for seed in 0..16 {
+            let left = rig.disk.after_crash(seed);
+            let sound = |block| {
+                let page = page_on(rig, &left, 1, block);
+                !page.is_empty() && is_version(&page, 1, block, 1)
+            };
+            assert!((0..blocks).all(sound), "seed {seed}");
+        }
+    });
+}
+
+/// Every segment that was written is synced at the same time as the others.
+#[test]
+fn segments_are_synced_in_parallel() {
+    const FILES: u32 = 5;
+    check_simulated(Setup { blocks: 4, seeds: 4, ..Setup::default() }, |rig| {
+        if !rig.is_asynchronous() {
+            return;
+        }
+        let mut backend = rig.backend();
+        for number in 0..FILES {
+            rig.create(number, 4);
+            rig.change_in(&mut backend, number, 2, 1);
+        }
+        let first = rig.hooks.stop(State::Defined, syncs);
+        let task = rig.spawn("checkpoint", |rig| {
+            rig.checkpoint(&mut rig.backend()).expect("a checkpoint").files
+        });
+        first.wait();
+        // None of them comes to its end from now on.
+        rig.hooks.record();
+        rig.disk.hold(1);
+        first.release();
+        let under_way = || {
+            let recorded = rig.hooks.recorded();
+            let mut files: Vec<u64> =
+                recorded.iter().filter(|io| syncs(io)).map(|io| io.file_id).collect();
+            files.sort_unstable();
+            files.dedup();
+            files.len()
+        };
+        rig.wait_until("all of them", || under_way() == FILES as usize);
+        assert_eq!(rig.aio.handles_in_use(), FILES);
+        rig.disk.release(1);
+        assert_eq!(task.join(), u64::from(FILES));
+    });
+}
+
+/// What a session may do while the fsync of its segment is in each state: everything, and nothing of it
+/// is lost. The session that does the checkpoint may be cancelled meanwhile.
+#[test]
+fn syncs_in_every_state() {
+    check(Setup { blocks: 16, seeds: 1, ..Setup::default() }, |rig| {
+        let states = [State::Defined, State::Staged, State::Submitted, State::CompletedIo];
+        let cases = states.into_iter().flat_map(|state| [false, true].map(|cut| (state, cut)));
+        for ((state, cancelled), version) in cases.zip(1..) {
+            let mut backend = rig.backend();
+            (0..16).for_each(|block| rig.change(&mut backend, block, version));
+            let held = rig.hooks.stop(state, syncs);
+            let canceller = backend.session().canceller();
+            let task = rig.spawn("checkpoint", move |rig| rig.checkpoint(&mut backend).map(drop));
+            held.wait();
+            if cancelled {
+                canceller.cancel();
+            }
+            let mut other = rig.backend();
+            rig.change(&mut other, 1, version + 100);
+            held.release();
+            let ended = task.join();
+            assert!(ended.is_ok() || cancelled, "{state:?}: {ended:?}");
+            rig.settle();
+            rig.checkpoint(&mut other).expect("a checkpoint");
+            assert!(rig.is_on_disk(1, version + 100));
+            if rig.is_simulated() {
+                let left = rig.disk.after_crash(3);
+                assert!(is_version(&page_on(rig, &left, 0, 1), 0, 1, version + 100));
+            }
+        }
+    });
+}
+
+/// What the system does now and then to a sync, and what it never tells of.
+#[test]
+fn syncs_hide_what_is_no_error() {
+    check(Setup { blocks: 16, seeds: 2, ..Setup::default() }, |rig| {
+        for (fault, version) in HIDDEN.into_iter().zip(1..) {
+            let mut backend = rig.backend();
+            (0..16).for_each(|block| rig.change(&mut backend, block, version));
+            rig.trouble(Operation::Fsync, fault, 2);
+            let ended = rig.checkpoint(&mut backend).map(drop);
+            rig.no_trouble();
+            ended.unwrap_or_else(|error| panic!("{fault:?}: {error}"));
+        }
+    });
+}
+
+const HIDDEN: [Fault; 4] =
+    [Fault::Interrupted, Fault::Again, Fault::Delay(Duration::from_millis(3)), Fault::Reorder];

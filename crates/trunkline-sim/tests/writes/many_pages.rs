@@ -1,0 +1,102 @@
+//! Many pages at once where there is room for few: sessions that extend by more pages than they are
+//! guaranteed, and a log that must go on while page writes have every handle that they may have.
+
+use crate::rig::{Setup, Task, check, check_simulated, page};
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Aio, Class, File, Operations};
+use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
+use trunkline_engine::log::{Log, LogError, PositionLog};
+use trunkline_engine::pool::{BackendType, ExtendMethod, Pool};
+use trunkline_format::Lsn;
+
+/// Sixteen buffers, eight sessions, each extends by 32 pages at once and changes what it got.
+#[test]
+fn by_all_sessions_in_a_tiny_pool() {
+    check(Setup { buffers: 16, blocks: 16, seeds: 2, ..Setup::default() }, |rig| {
+        let extend = |session: u32| {
+            rig.spawn("session", move |rig| {
+                let (mut backend, mut blocks) = (rig.backend(), Vec::new());
+                for step in 0..6 {
+                    let methods = [ExtendMethod::PosixFallocate, ExtendMethod::WriteZeros];
+                    let method = methods[((session + step) % 2) as usize];
+                    let pins = backend.extend(&rig.relation(0), 32, method);
+                    let pins = pins.unwrap_or_else(|error| panic!("{error}"));
+                    pins.iter().for_each(|pin| rig.change_pinned(&mut backend, 0, pin, 3));
+                    blocks.extend(pins.iter().map(|pin| pin.page().block()));
+                }
+                blocks
+            })
+        };
+        let tasks: Vec<_> = (0..8).map(extend).collect();
+        let mut backend = rig.backend();
+        while tasks.iter().any(|task| !task.is_done()) {
+            rig.checkpoint(&mut backend).expect("a checkpoint");
+            rig.let_others_go();
+        }
+        let blocks: Vec<u32> = tasks.into_iter().flat_map(Task::join).collect();
+        rig.checkpoint(&mut backend).expect("a checkpoint");
+        assert!(blocks.iter().all(|&block| rig.is_on_disk(block, 3)));
+    });
+}
+
+/// A log that makes itself durable by I/O of its own.
+struct Writing {
+    log: PositionLog,
+    aio: Aio,
+    file: File,
+}
+
+impl Log for Writing {
+    fn durable(&self) -> Lsn {
+        self.log.durable()
+    }
+
+    fn flush(&self, lsn: Lsn) -> Result<(), LogError> {
+        let mut session = self.aio.session().expect("a session");
+        let mut operations = Operations::new(1, Vec::new());
+        let io = session.acquire(Class::Log).expect("a handle of the reserve");
+        io.fsync(&self.file, &mut operations, 0);
+        session.wait_any(&mut operations).expect("synced");
+        self.log.flush(lsn)
+    }
+}
+
+/// Every handle that page writes can have is at a mount that hangs: the log goes on, by its reserve.
+#[test]
+fn the_log_goes_on() {
+    check_simulated(Setup { handles: 12, seeds: 2, ..Setup::default() }, |rig| {
+        if !rig.is_asynchronous() || rig.bench.at_once {
+            return;
+        }
+        // Its log is not the rig's.
+        rig.watch.look_away();
+        rig.disk.create("/other/log", 7, &[0; 8192]);
+        let open = || rig.disk.open_existing(&rig.aio, "/other/log", false).expect("there");
+        let log = PositionLog::default();
+        let writing = || Writing { log: log.clone(), aio: rig.aio.clone(), file: open() };
+        let pool = Pool::with_log(&rig.aio, 64, Arc::new(writing())).expect("a pool");
+        let mut backend = pool.backend(BackendType::Client).expect("a session");
+        for block in 0..32 {
+            let pin = backend.read(&rig.relation(0), block).expect("reads");
+            let mut bytes = backend.write_lock(pin.page()).expect("locks");
+            bytes.mark_dirty();
+            bytes.copy_from_slice(&page(0, block, 1, log.append(10).0));
+        }
+        rig.disk.hold(1);
+        let theirs = pool.clone();
+        let task = rig.spawn("checkpoint", move |_| {
+            let mut backend = theirs.backend(BackendType::Client).expect("a session");
+            let options = CheckpointOptions { combine: 1, ..CheckpointOptions::default() };
+            checkpoint(&theirs, &mut backend, options, |_| {}).map(drop).expect("a checkpoint");
+        });
+        rig.wait_until("the log is durable", || log.flushes() == 1);
+        rig.let_others_go();
+        let mut session = rig.aio.session().expect("a session");
+        assert!(session.try_acquire(Class::WriteBack).is_none(), "all that may be is in flight");
+        drop(session);
+        writing().flush(log.append(10)).expect("durable");
+        rig.disk.release(1);
+        task.join();
+        drop((backend, pool));
+    });
+}
