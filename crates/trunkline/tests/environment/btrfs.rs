@@ -7,9 +7,8 @@
 //!   and set hint bits
 //! ```
 
-use std::fs::{self, OpenOptions};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::fs;
+use std::path::Path;
 
 use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
 use trunkline_aio::sync::{Arc, thread};
@@ -23,6 +22,7 @@ use trunkline_format::{
     BLOCK_SIZE, CheckOptions, Fork, HeapPageBuilder, Oid, PageBytes, Verdict, check_page,
 };
 
+use crate::looped::{Looped, run};
 use crate::need;
 
 const BLOCKS: u32 = 128;
@@ -31,61 +31,6 @@ const WRITERS: u32 = 3;
 const STEPS: u32 = 2_500;
 /// The smallest image that btrfs makes without much ado.
 const IMAGE_BYTES: u64 = 256 << 20;
-
-/// A btrfs on a loop device, unmounted when this is dropped.
-struct Mount {
-    home: tempfile::TempDir,
-}
-
-impl Mount {
-    /// `None`: the machine cannot; it says why.
-    fn new() -> Option<Self> {
-        let home = tempfile::tempdir().expect("a folder");
-        let image = home.path().join("image");
-        let file = OpenOptions::new().create_new(true).write(true).open(&image);
-        file.and_then(|file| file.set_len(IMAGE_BYTES)).expect("an image");
-        let image = image.to_str().expect("a name");
-        let mount = Self { home };
-        fs::create_dir(mount.path()).expect("a folder");
-        if let Err(reason) = run("mkfs.btrfs", &["-q", "-f", image]).and_then(|_| mount.attach()) {
-            println!("skipped: {reason}");
-            return None;
-        }
-        Some(mount)
-    }
-
-    fn path(&self) -> PathBuf {
-        self.home.path().join("mounted")
-    }
-
-    fn attach(&self) -> Result<String, String> {
-        let (image, path) = (self.home.path().join("image"), self.path());
-        let names = [image.to_str().expect("a name"), path.to_str().expect("a name")];
-        run("mount", &["-t", "btrfs", "-o", "loop", names[0], names[1]])
-    }
-
-    fn detach(&self) -> Result<String, String> {
-        run("umount", &[self.path().to_str().expect("a name")])
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        // It may never have been mounted.
-        let _ = self.detach();
-    }
-}
-
-/// What a program has said, or why it did not do what it was to do.
-fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new(program).args(arguments).output();
-    let output = output.map_err(|error| format!("{program}: {error}"))?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    match output.status.success() {
-        true => Ok(text),
-        false => Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr))),
-    }
-}
 
 fn page(block: u32, version: u32) -> PageBytes {
     let mut page = HeapPageBuilder::new(block);
@@ -170,7 +115,10 @@ fn pages_do_not_change_under_btrfs() {
     if !need::root() {
         return;
     }
-    let Some(mount) = Mount::new() else { return };
+    let Some(mount) = Looped::new(&["mkfs.btrfs", "-q", "-f"], IMAGE_BYTES, "btrfs", "defaults")
+    else {
+        return;
+    };
     let methods = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
     for (method, checksums) in methods.into_iter().flat_map(|m| [(m, true), (m, false)]) {
         let root = mount.path().join(format!("{method}-{checksums}"));

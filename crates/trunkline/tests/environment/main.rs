@@ -1,5 +1,6 @@
 //! The binary in surroundings that do not help: system calls forbidden, limits low, file systems
-//! that hang, lie and refuse; and the engine on one that checksums what it is given.
+//! that hang, lie and refuse; and the engine on one that checksums what it is given, and on one
+//! that takes what it has no room for.
 //!
 //! ```text
 //!   test ── spawns ──▶ trunkline verify ── reads ──▶ data directory on disk
@@ -18,6 +19,7 @@
 mod child;
 mod cluster;
 mod fuse;
+mod looped;
 mod need;
 mod verify;
 
@@ -27,3 +29,4 @@ mod hung;
 mod limits;
 mod prewarm;
 mod seccomp;
+mod swallowed;

@@ -15,7 +15,7 @@ pub(crate) fn fuse() -> bool {
 }
 
 /// Says so and answers false. On a CI machine as root everything is there, so something is broken.
-fn skip(reason: &str) -> bool {
+pub(crate) fn skip(reason: &str) -> bool {
     let ci = env::var("CI").is_some_and(|value| value == *"true");
     assert!(!(ci && rustix::process::geteuid().is_root()), "nothing is skipped in CI: {reason}");
     println!("skipped: {reason}");

@@ -1,0 +1,121 @@
+//! A device without room for what the system has cached: the pages are lost when they are written back, long
+//! after write(2) has said that all is well. The kernel tells each open file of that once, by fsync(2) or
+//! by a sync_file_range(2) that waits, and a checkpoint must fail whichever it was.
+//!
+//! ```text
+//!   checkpoint ──▶ page cache ──▶ ext4 on a loop ──▶ image with holes ──▶ tmpfs that is full
+//!       ▲ with others about, it waits for write-back itself        ENOSPC ◀──┘
+//! ```
+
+use std::fs;
+use std::path::Path;
+
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Builder, Class, MethodKind};
+use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions, checkpoint};
+use trunkline_engine::pool::{BackendType, Pool};
+use trunkline_engine::storage::{
+    DEFAULT_TABLESPACE, FileTable, KernelFiles, Layout, RelationLocator, Storage,
+};
+use trunkline_format::{BLOCK_SIZE, Fork, HeapPageBuilder, Oid, PageBytes};
+
+use crate::looped::{Looped, run};
+use crate::need;
+
+const BLOCKS: u32 = 1024;
+/// Blocks whose place on the device has gone.
+const LOST: u64 = 512;
+/// Of ext4, in bytes.
+const FS_BLOCK: u64 = 4096;
+const IMAGE_BYTES: u64 = 64 << 20;
+const ROOM_BYTES: u64 = 24 << 20;
+
+fn page(block: u32, version: u32) -> PageBytes {
+    let mut page = HeapPageBuilder::new(block);
+    page.push_account(block as i32, version as i32, 1).expect("room");
+    page.finish(true)
+}
+
+/// A file system without a journal, which would fail before the pages do.
+fn mount() -> Option<Looped> {
+    let make = ["mkfs.ext4", "-q", "-b", "4096", "-O", "^has_journal"];
+    let lazily = ["-E", "lazy_itable_init=0,nodiscard"];
+    let kind = ("ext4", "noatime,lazytime");
+    Looped::in_memory(&[&make[..], &lazily].concat(), IMAGE_BYTES, kind, ROOM_BYTES)
+}
+
+/// Takes the first blocks of a file out of the image, and the room for them.
+fn take_room(mount: &Looped, file: &Path) {
+    let (name, image) = (file.to_str().expect("a name"), mount.image());
+    run("sync", &["-f", name]).expect("synced");
+    let listed = run("filefrag", &["-v", "-b4096", name]).expect("listed");
+    let mut holes = 0;
+    for line in listed.lines() {
+        let fields = line.split([' ', ':', '.']).filter(|field| !field.is_empty());
+        let numbers: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
+        // Which extent, its first and last block in the file, the same on the device, its length.
+        let &[_, first, _, place, _, length, ..] = &numbers[..] else { continue };
+        let wanted = LOST * (BLOCK_SIZE as u64 / FS_BLOCK);
+        let blocks = length.min(wanted.saturating_sub(first));
+        if blocks > 0 {
+            let (from, bytes) = ((place * FS_BLOCK).to_string(), (blocks * FS_BLOCK).to_string());
+            let image = image.to_str().expect("a name");
+            run("fallocate", &["-p", "-o", &from, "-l", &bytes, image]).expect("a hole");
+            holes += blocks;
+        }
+    }
+    assert_eq!(holes, LOST * (BLOCK_SIZE as u64 / FS_BLOCK), "{listed}");
+    let filler = mount.image_folder().join("filler");
+    let full = fs::write(filler, vec![1; ROOM_BYTES as usize]);
+    assert_eq!(full.map_err(|error| error.kind()), Err(std::io::ErrorKind::StorageFull));
+}
+
+/// Changes every page of the relation below `root`, and does a checkpoint, perhaps with somebody about.
+fn change_all(method: MethodKind, root: &Path, others: bool) -> Result<String, CheckpointError> {
+    let aio = Builder::new().method(method).region_bytes(32 << 20).start().expect("starts");
+    let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
+    let (files, system) = (Arc::new(FileTable::new(16)), Arc::new(KernelFiles::new(&aio)));
+    let storage = Storage::for_writing(root, layout, files, system, false);
+    let locator =
+        RelationLocator { tablespace: DEFAULT_TABLESPACE, database: Oid(5), relfilenode: 16_384 };
+    let relation = storage.relation(locator, Fork::Main);
+    let pool = Pool::new(&aio, BLOCKS + 64).expect("a pool");
+    let mut backend = pool.backend(BackendType::Checkpointer).expect("a session");
+    for block in 0..BLOCKS {
+        let pin = backend.read(&relation, block).expect("reads");
+        let mut bytes = backend.write_lock(pin.page()).expect("locks");
+        bytes.mark_dirty();
+        bytes.copy_from_slice(&page(block, 1));
+    }
+    let mut other = aio.session().expect("a session");
+    let held = others.then(|| other.acquire(Class::Foreground).expect("a handle"));
+    let done = checkpoint(&pool, &mut backend, CheckpointOptions::default(), |_| {});
+    drop(held);
+    let again = checkpoint(&pool, &mut backend, CheckpointOptions::default(), |_| {});
+    assert!(again.is_err() || done.is_ok(), "for ever");
+    done.map(|report| report.to_string())
+}
+
+#[test]
+fn a_checkpoint_learns_of_pages_that_the_system_has_lost() {
+    if !need::root() {
+        return;
+    }
+    for method in [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring] {
+        for others in [false, true] {
+            let Some(mount) = mount() else { return };
+            let file = mount.path().join("base/5/16384");
+            fs::create_dir_all(mount.path().join("base/5")).expect("a folder");
+            let bytes: Vec<u8> = (0..BLOCKS).flat_map(|block| page(block, 0)).collect();
+            fs::write(&file, bytes).expect("written");
+            take_room(&mount, &file);
+            let case = format!("{method}, others about: {others}");
+            let error = change_all(method, &mount.path(), others).expect_err(&case);
+            assert!(
+                matches!(error, CheckpointError::Sync { path: Some(_), .. }),
+                "{case}: {error}"
+            );
+            assert!(error.to_string().contains("No space left"), "{case}: {error}");
+        }
+    }
+}
