@@ -109,6 +109,19 @@ impl DataDir {
         &self.moved
     }
 
+    /// Where the link of a tablespace leads that `path` is in, if there is nothing: the tablespace was
+    /// moved, and nobody said where to, or is not mounted. Looks at the link, which may take as long as its file system does.
+    pub fn dangling_link(&self, path: &Path) -> Option<PathBuf> {
+        let links = self.path.join("pg_tblspc");
+        let name = Path::new(path.strip_prefix(&links).ok()?.components().next()?.as_os_str());
+        if self.moved.iter().any(|(oid, _)| name.to_str() == Some(&oid.to_string())) {
+            return None;
+        }
+        let link = links.join(name);
+        let target = fs::read_link(&link).ok()?;
+        (!files::exists(&link)).then_some(target)
+    }
+
     /// The directory, as it was given to [`DataDir::open`].
     pub fn path(&self) -> &Path {
         &self.path

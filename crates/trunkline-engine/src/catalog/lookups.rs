@@ -6,7 +6,9 @@
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::hash::Set;
 use trunkline_format::Oid;
-use trunkline_format::types::{ColumnRow, ObjectClass, ObjectRow, TypeCatalog, TypeRow};
+use trunkline_format::types::{
+    Base, ColumnRow, ObjectClass, ObjectRow, Type, TypeCatalog, TypeRow,
+};
 
 use super::OnDamage;
 use super::database::Database;
@@ -51,6 +53,13 @@ impl Database {
             self.objects.lock().insert(class, objects);
         }
         Ok(())
+    }
+
+    /// Whether `test` holds for the type of any column of any relation, or for what it is made of.
+    pub fn has_type(&self, test: &dyn Fn(Base) -> bool) -> bool {
+        let columns = self.columns.iter().filter(|column| !column.dropped);
+        let types: Set<Oid> = columns.map(|column| column.type_oid).collect();
+        types.into_iter().any(|oid| Type::resolve(oid, self).is_ok_and(|ty| ty.contains(test)))
     }
 
     /// The classes of objects that values of these types may name, of those that are read later.

@@ -12,8 +12,10 @@ use trunkline_format::types::{UnsupportedType, ValueError};
 use trunkline_format::varlena::VarlenaError;
 
 use crate::catalog::CatalogError;
-use crate::heap::{HeapError, RowError, ToastError};
+use crate::heap::{HeapError, RowError, ToastError, ToastProblem};
+use crate::pool::ReadError;
 use crate::scan::JobError;
+use crate::storage::StorageError;
 
 /// Why a table cannot be copied as it was asked for.
 #[derive(Debug)]
@@ -137,6 +139,24 @@ pub enum Finding {
         /// What is wrong.
         problem: ValueProblem,
     },
+}
+
+impl Finding {
+    /// The file that could not be opened or read, if that is what is wrong.
+    pub fn storage(&self) -> Option<&StorageError> {
+        let heap = match self {
+            Self::Page(error) => error,
+            Self::Value { problem: ValueProblem::Toast(error), .. } => match &error.problem {
+                ToastProblem::Page(error) => error,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        match heap {
+            HeapError::Read(ReadError::Storage(error)) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 /// What is wrong with a value.

@@ -4,6 +4,8 @@
 //! them in another order, with dropped ones between: each leaf is planned by itself, its columns
 //! found by name.
 
+use std::path::PathBuf;
+
 use trunkline_format::catalog::{Generated, RelationKind};
 use trunkline_format::tuple::Attribute;
 use trunkline_format::types::{Base, Type};
@@ -11,6 +13,7 @@ use trunkline_format::types::{Base, Type};
 use super::error::PlanError;
 use crate::catalog::{ColumnInfo, Database, RelationInfo, TableFiles};
 use crate::pool::Backend;
+use crate::storage::Relation;
 
 /// How one table is copied.
 #[derive(Debug)]
@@ -217,6 +220,16 @@ impl Plan {
     /// Whether `test` holds for any of the types that are printed, or that those are made of.
     pub fn has_type(&self, test: &dyn Fn(Base) -> bool) -> bool {
         self.shown.iter().any(|column| column.ty.contains(test))
+    }
+
+    /// The files of its rows and of their long values that do not end with a block, and their lengths in
+    /// bytes: rows may be missing. A server reads such files without a word.
+    pub fn partial_files(&self) -> Vec<(PathBuf, u64)> {
+        let toast = self.files.toast.iter().map(|toast| &toast.heap);
+        std::iter::once(&self.files.rows)
+            .chain(toast)
+            .flat_map(Relation::partial_segments)
+            .collect()
     }
 
     /// The names of the columns that are printed, in the database's encoding.

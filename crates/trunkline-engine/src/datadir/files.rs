@@ -168,9 +168,19 @@ fn walk_tablespaces(
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 list.report(&path, ProblemKind::Unreadable(error));
             }
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !exists(&path) => {
+                // A directory that was named instead of the link is what it is said to be.
+                let target = target.filter(|_| path.starts_with(directory)).unwrap_or(path.clone());
+                list.report(&path, ProblemKind::Dangling { target });
+            }
             _ => list.report(&path, ProblemKind::NotATablespace { expected: expected.to_owned() }),
         }
     }
+}
+
+/// Whether a path, links followed, leads to something; what cannot be examined is taken to be there.
+pub(super) fn exists(path: &Path) -> bool {
+    path.try_exists().unwrap_or(true)
 }
 
 /// A directory of databases.

@@ -31,6 +31,11 @@ pub enum ProblemKind {
         /// `PG_<major>_<catalog version>`.
         expected: String,
     },
+    /// A link in `pg_tblspc` that leads nowhere: the tablespace was moved, or is not mounted.
+    Dangling {
+        /// What the link says.
+        target: PathBuf,
+    },
     /// A size in the middle of a block. The whole blocks before are listed.
     PartialBlock {
         /// Size of the file in bytes.
@@ -83,6 +88,9 @@ impl fmt::Display for ProblemKind {
             ProblemKind::NotAFile => f.write_str("is not a plain file; not read"),
             ProblemKind::NotATablespace { expected } => {
                 write!(f, "is not a tablespace of this cluster: it has no directory {expected}")
+            }
+            ProblemKind::Dangling { target } => {
+                write!(f, "leads to \"{}\", which is not there; not read", target.display())
             }
             ProblemKind::PartialBlock { bytes } => write!(
                 f,

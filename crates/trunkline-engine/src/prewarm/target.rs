@@ -48,7 +48,7 @@ pub struct Target {
 }
 
 /// The targets, chosen from a directory.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Selection {
     /// In the order of the listing.
     pub targets: Vec<Target>,

@@ -89,6 +89,16 @@ impl Relation {
         Ok(blocks)
     }
 
+    /// The segments that do not end with a block, and their lengths in bytes: the last page of each was
+    /// cut off. Those that the system does not tell of are passed over.
+    pub fn partial_segments(&self) -> Vec<(PathBuf, u64)> {
+        let lengths = (0..=LAST_SEGMENT).map_while(|segment| {
+            let bytes = self.segment_length(segment).ok()??;
+            Some((self.path(segment), bytes))
+        });
+        lengths.filter(|(_, bytes)| bytes % BLOCK_SIZE as u64 != 0).collect()
+    }
+
     /// The segment that holds `block`, opened if it was not, and where the block is in it. Does not
     /// look at the length of the file.
     ///
