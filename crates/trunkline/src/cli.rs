@@ -7,6 +7,7 @@
 mod options;
 mod subject;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -137,6 +138,22 @@ impl Cli {
             settings.set("shared_buffers", size)?;
         }
         Ok(settings)
+    }
+
+    /// What every `-c` says of the text of values: names in lower case, and values.
+    ///
+    /// # Errors
+    /// [`Exit::Usage`] if the command prints none.
+    pub(crate) fn value_settings(&self) -> Result<BTreeMap<String, String>, Failure> {
+        let io = [&self.io, self.command.io()];
+        let found: BTreeMap<_, _> = io.into_iter().flat_map(IoArgs::value_settings).collect();
+        match (found.keys().next(), &self.command) {
+            (Some(name), command) if !matches!(command, Command::Copy { .. }) => {
+                let text = format!("parameter \"{name}\" has no effect on this command");
+                Err(Failure::usage(text).with_hint("copy prints values"))
+            }
+            _ => Ok(found),
+        }
     }
 
     /// Whether the size of the pool was asked for.

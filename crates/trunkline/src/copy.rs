@@ -20,13 +20,14 @@ mod report;
 mod text;
 mod zone;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use trunkline_aio::sync::{Arc, thread};
-use trunkline_engine::catalog::{Catalog, CatalogError, Database, OnDamage, QualifiedName};
+use trunkline_engine::catalog::{Catalog, CatalogError, Database, OnDamage, RelationInfo, quoted};
 use trunkline_engine::copy::{
     CopyError, CopyOptions, Extras, Format, Outputs, Plan, PlanError, Task, copy,
 };
@@ -44,9 +45,10 @@ use crate::output::{print, print_json};
 use crate::pooled::{self};
 use crate::verify::{self};
 use crate::watch::{self, Watch};
-use columns::{column_name, columns, encoded, names_of};
+use columns::{column_name, columns, encoded, names_of, printable};
 use files::{Directory, DirectoryError, Files, Stdout};
 use report::{Shown, report_findings, report_gone};
+pub(crate) use text::is_value_setting;
 use text::{FormatArg, Sources, TextArgs};
 
 /// Buffers unless somebody asks for more: 32 MiB. Each page is read once, and it takes longer to get
@@ -55,6 +57,10 @@ const BUFFERS: u32 = 4096;
 
 /// What helps against damage.
 const KEEP_GOING: &str = "--keep-going leaves out what is damaged and goes on";
+
+/// What helps where one of several partitions or children cannot be read.
+const OTHERS: &str =
+    "--keep-going leaves it out and copies the others; each can be named alone too";
 
 /// Which row versions are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -137,10 +143,12 @@ struct Chosen {
 
 /// Runs the command.
 ///
-/// `pool` is its size in buffers, if somebody asked for one.
+/// `values` are settings of values that are given by their names; `pool` is its size in buffers, if
+/// somebody asked for one.
 pub(crate) fn run(
     global: &Global,
     settings: &Settings,
+    values: &BTreeMap<String, String>,
     args: &CopyArgs,
     pool: Option<u32>,
 ) -> Result<Exit, Failure> {
@@ -160,16 +168,19 @@ pub(crate) fn run(
     let mut backend = cluster::backend(&pool, settings)?;
     let storage = pooled::storage(&aio, &dir, settings);
     let on_damage = if args.keep_going { OnDamage::Collect } else { OnDamage::Fail };
+    let damaged = |error| damaged(error, &dir);
     let catalog = Catalog::open_with(&dir, &storage, &mut backend, on_damage).map_err(damaged)?;
-    let database = catalog.database(&mut backend, &database_name(args)?).map_err(damaged)?;
+    let database = catalog.database(&mut backend, &args.database.of(&args.table)?);
+    let database = database.map_err(damaged)?;
     cluster::warn_of(catalog.faults(), None);
     cluster::warn_of(database.faults(), Some(&database));
-    let sources = Sources::read(&args.text, dir.path(), &database, &mut backend)?;
+    let sources = Sources::read((&args.text, values), &dir, &database, &mut backend)?;
     let chosen = choose(args, &dir, &database, &sources, &mut backend)?;
     drop(backend);
     let plans: Vec<&Plan> = chosen.tasks.iter().flat_map(|task| &task.plans).collect();
+    let partial = warn_of_partial(&plans);
     let major = dir.control().version.major();
-    let text = sources.settings(major, &plans)?;
+    let text = sources.settings(major, &plans, &database)?;
     let options = options(args, settings, text);
     let watch = Arc::new(Watch::new(interrupt, global));
     let Chosen { tasks, outputs, present, exit, lock: _lock } = chosen;
@@ -177,7 +188,7 @@ pub(crate) fn run(
     let outcome = copy(&pool, &database, tasks, outputs, options, observer);
     watch.clear();
     instance::report_fallbacks(&aio.method_status().fallbacks[said..]);
-    let report = outcome.map_err(|error| failure(error, args))?;
+    let report = outcome.map_err(|error| failure(error, args, &dir))?;
     dir.recheck()?;
     report_findings(&report);
     report_gone(&report);
@@ -190,9 +201,20 @@ pub(crate) fn run(
         print(&shown.text())?;
     }
     let known = catalog.faults().is_empty() && database.faults().is_empty();
-    let whole = known && sources.whole;
+    let whole = known && sources.whole && partial == 0;
     let exit = if report.findings_total == 0 && whole { exit } else { Exit::Findings };
     Ok(watch::ended(report.end, exit))
+}
+
+/// Says which files end within a page, and how many do: a server passes over that page.
+fn warn_of_partial(plans: &[&Plan]) -> usize {
+    let found: Vec<_> = plans.iter().flat_map(|plan| plan.partial_files()).collect();
+    for (path, bytes) in &found {
+        let path = path.display();
+        let text = "its last page was cut off, and rows may be missing";
+        message("warning", format_args!("\"{path}\" has {bytes} bytes: {text}"));
+    }
+    found.len()
 }
 
 fn options(
@@ -214,18 +236,6 @@ fn options(
         threads: if args.all { args.jobs.unwrap_or_else(threads) } else { 1 },
         ..CopyOptions::of(settings, text)
     }
-}
-
-/// The database that `-d` or the table's name names.
-fn database_name(args: &CopyArgs) -> Result<Vec<u8>, Failure> {
-    if let Some(name) = &args.database.dbname {
-        return Ok(files::bytes(name).to_vec());
-    }
-    let table = args.table.as_deref().map(files::bytes).unwrap_or_default();
-    let name = QualifiedName::parse(table).ok().and_then(|name| name.database);
-    name.ok_or_else(|| {
-        Failure::usage("no database given").with_hint("use -d DATABASE, or DATABASE.SCHEMA.TABLE")
-    })
 }
 
 /// The tables to copy, and where to.
@@ -256,16 +266,29 @@ fn choose(
         true => vec![relation],
         false => database.leaves(relation),
     };
-    let mut plans = Vec::new();
+    let (mut plans, mut exit) = (Vec::new(), Exit::Good);
     // A partitioned table has no rows of its own.
     for table in tables.into_iter().filter(|table| !table.is_partitioned()) {
-        plans.push(Plan::new(database, backend, table, &names.shown).map_err(refused)?);
+        match Plan::new(database, backend, table, &names.shown) {
+            Ok(plan) => plans.push(plan),
+            // The others have rows.
+            Err(PlanError::Catalog(error @ CatalogError::NotReadable { .. }))
+                if table.oid != relation.oid =>
+            {
+                if !args.keep_going {
+                    return Err(Failure::from(error).with_hint(OTHERS));
+                }
+                message("warning", format_args!("{error}; its rows are left out"));
+                exit = Exit::Findings;
+            }
+            Err(error) => return Err(refused(error)),
+        }
     }
     let outputs: Arc<dyn Outputs> = match &args.output {
         Some(path) => Arc::new(Files(vec![path.clone()])),
         None => Arc::new(Stdout),
     };
-    Ok(Chosen { tasks: vec![Task { plans }], outputs, present: 0, exit: Exit::Good, lock: None })
+    Ok(Chosen { tasks: vec![Task { plans }], outputs, present: 0, exit, lock: None })
 }
 
 /// Every table that has rows, each by itself, but for those whose files are there.
@@ -304,6 +327,11 @@ fn choose_all(
         let schema = database.schema_name(table);
         let has_rows = matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView);
         let is_system = schema.starts_with(b"pg_") || schema == b"information_schema";
+        if table.kind == RelationKind::ForeignTable
+            && let Err(error) = database.table_files(table)
+        {
+            message("note", format_args!("{error}; it is left out"));
+        }
         if !has_rows || is_system {
             continue;
         }
@@ -323,12 +351,25 @@ fn choose_all(
             Err(error @ PlanError::NotPopulated { .. }) => message("note", error),
             // The others can be had.
             Err(error) => {
-                refused(error).report();
+                let hint = alone(&error, database, table);
+                let failure = refused(error);
+                hint.into_iter().fold(failure, Failure::with_hint).report();
                 exit = Exit::Findings;
             }
         }
     }
     Ok(Chosen { tasks, outputs: Arc::new(Files(paths)), present, exit, lock: Some(lock) })
+}
+
+/// How to get at the other columns of a table with one whose type is not known here.
+fn alone(error: &PlanError, database: &Database, table: &RelationInfo) -> Option<String> {
+    let PlanError::Type { table: name, .. } = error else { return None };
+    let names = printable(database, table).into_iter();
+    let names: Vec<String> = names.map(|name| quoted(&name)).collect();
+    let names = names.join(",").replace('\'', "'\\''");
+    let name = name.replace('\'', "'\\''");
+    (!names.is_empty())
+        .then(|| format!("its other columns can be had alone: copy '{name}' --columns '{names}'"))
 }
 
 /// What a directory has copies of. The cluster may have run in between: its checkpoint tells.
@@ -346,9 +387,9 @@ fn manifest(args: &CopyArgs, dir: &DataDir, database: &Database, sources: &Sourc
 }
 
 /// Why the catalog cannot be read, and the way round it.
-fn damaged(error: CatalogError) -> Failure {
+fn damaged(error: CatalogError, dir: &DataDir) -> Failure {
     let is_passed_over = error.is_damage();
-    let failure = Failure::from(error);
+    let failure = cluster::unread(error, dir);
     match is_passed_over {
         true => failure.with_hint(KEEP_GOING),
         false => failure,
@@ -368,15 +409,20 @@ fn refused(error: PlanError) -> Failure {
     }
 }
 
-fn failure(error: CopyError, args: &CopyArgs) -> Failure {
+fn failure(error: CopyError, args: &CopyArgs, dir: &DataDir) -> Failure {
     match error {
         CopyError::Output { source, .. } if args.output.is_none() => Failure::output(&source),
         CopyError::Output { .. } => Failure::cannot_run(error),
         CopyError::Job(error) => error.into(),
-        CopyError::Finding { .. } => {
-            let mut failure = Failure::cannot_run(&error);
-            failure.exit = Exit::Findings;
-            failure.with_hint(KEEP_GOING)
-        }
+        CopyError::Finding { ref finding, .. } => match finding.storage() {
+            Some(storage) if let Some(target) = dir.dangling_link(storage.path()) => {
+                Failure::cannot_run(&error).with_hint(verify::elsewhere(&target))
+            }
+            // Nothing is known to be damaged.
+            Some(storage) if let Some(hint) = storage.hint() => {
+                Failure::cannot_run(&error).with_hint(hint)
+            }
+            _ => Failure::findings(&error).with_hint(KEEP_GOING),
+        },
     }
 }

@@ -22,6 +22,8 @@ use trunkline_engine::settings::SettingError;
 use trunkline_engine::storage::StorageError;
 use trunkline_engine::verify::ContentError;
 
+use crate::output::harmless;
+
 /// How a command that ran ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -104,6 +106,9 @@ impl Display for Failure {
 /// be said.
 pub(crate) fn message(kind: &str, text: impl Display) {
     use std::io::Write;
+    let text = text.to_string();
+    // Names may have anything; clap's texts have several lines.
+    let text = harmless(&text, &['\n', '\t']);
     let _ = writeln!(io::stderr(), "trunkline: {kind}: {text}");
 }
 

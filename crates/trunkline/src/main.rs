@@ -50,12 +50,13 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<Exit, Failure> {
     // Checked for every command: a typing error must not pass because this command does no I/O.
     let settings = cli.settings()?;
+    let values = cli.value_settings()?;
     match &cli.command {
         Command::Inspect(subject) => inspect::run(&cli.global, &settings, subject),
         Command::Verify { args, .. } => verify::run(&cli.global, &settings, args),
         Command::Copy { args, .. } => {
             let pool = cli.sets_shared_buffers().then(|| settings.shared_buffers());
-            copy::run(&cli.global, &settings, args, pool)
+            copy::run(&cli.global, &settings, &values, args, pool)
         }
         Command::Tables { args, .. } => tables::run(&cli.global, &settings, args),
         Command::Prewarm { args, .. } => prewarm::run(&cli.global, &settings, args),

@@ -3,6 +3,7 @@
 //! A command composes its text and hands it over whole or line by line. A reader that goes away
 //! early ends the command quietly (see [`crate::exit`]); a full disk is reported.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -10,17 +11,38 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 
-/// Writes text as it is.
+/// Writes text as it is, but for what a terminal would obey.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    write(&harmless(text, &['\n', '\t']))
+}
+
+fn write(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|e| Failure::output(&e))
+}
+
+/// Text without control characters, but for those in `kept`: `\n`, `\t`, `\u{1b}` stand in their place.
+/// Names may have any.
+pub(crate) fn harmless<'t>(text: &'t str, kept: &[char]) -> Cow<'t, str> {
+    let is_harmful = |char: char| char.is_control() && !kept.contains(&char);
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for char in text.chars() {
+        match is_harmful(char) {
+            true => shown.extend(char.escape_default()),
+            false => shown.push(char),
+        }
+    }
+    Cow::Owned(shown)
 }
 
 /// Writes one JSON object and a line feed.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_string(value).map_err(Failure::cannot_run)?;
     text.push('\n');
-    print(&text)
+    write(&text)
 }
 
 /// Columns that line up: the text ones to the left, those whose heading starts with `>` to the
@@ -36,8 +58,13 @@ impl Table {
         Table { headings: headings.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row; cells that are missing at its end stay empty.
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
+    /// Adds a row, each cell on one line; cells that are missing at its end stay empty.
+    pub(crate) fn row(&mut self, mut cells: Vec<String>) {
+        for cell in &mut cells {
+            if let Cow::Owned(shown) = harmless(cell, &[]) {
+                *cell = shown;
+            }
+        }
         self.rows.push(cells);
     }
 
@@ -122,6 +149,15 @@ mod tests {
         table.row(vec!["é".into(), "1".into(), "x".into()]);
         table.row(vec!["longer".into(), "1000".into()]);
         assert_eq!(table.render(), "name    count  note\né           1  x\nlonger   1000\n");
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_would_obey() {
+        let mut table = Table::new(&["name", "note"]);
+        table.row(vec!["new\nline".into(), "\u{1b}[31mred\u{9b}".into()]);
+        assert_eq!(table.render(), "name       note\nnew\\nline  \\u{1b}[31mred\\u{9b}\n");
+        assert_eq!(harmless("a\n\tb\r", &['\n', '\t']), "a\n\tb\\r");
+        assert!(matches!(harmless("ä b", &[]), Cow::Borrowed("ä b")));
     }
 
     #[test]

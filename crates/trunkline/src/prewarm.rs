@@ -17,13 +17,13 @@ mod cache;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use trunkline_engine::datadir::{DataDir, Problem};
-use trunkline_engine::prewarm::{Choice, Failures, select};
+use trunkline_engine::datadir::{DataDir, Problem, ProblemKind};
+use trunkline_engine::prewarm::{Choice, Failures, Selection, select};
 use trunkline_engine::settings::Settings;
 use trunkline_format::Fork;
 
 use crate::cli::Global;
-use crate::cluster::{self, DatabaseArgs};
+use crate::cluster::{DatabaseArgs, Named};
 use crate::exit::{Exit, Failure, message};
 use crate::verify::{self, relative};
 
@@ -45,8 +45,8 @@ pub(crate) struct PrewarmArgs {
     /// files such as base/5/16384.1, relative to the data directory or inside it; everything if none
     /// is named.
     ///
-    /// With -d names are those of SQL: schema.table, in capitals only within double quotes; a
-    /// partitioned table is its partitions.
+    /// With -d names are those of SQL: schema.table, in capitals only within double quotes; without,
+    /// database.schema.table is one too. A partitioned table is its partitions.
     #[arg(value_name = "RELATION|FILE")]
     names: Vec<PathBuf>,
 
@@ -94,9 +94,20 @@ pub(crate) fn run(
         }
     }
     let dir = verify::open(global)?;
-    let (names, database) = cluster::numbers(&dir, settings, &args.database, &args.names)?;
-    let choice = Choice { names, database, fork: args.fork, first: args.first, last: args.last };
-    let chosen = select(&dir, &choice)?;
+    let mut choice =
+        Choice { fork: args.fork, first: args.first, last: args.last, ..Choice::default() };
+    let chosen = match Named::of(&dir, settings, &args.database, &args.names)? {
+        // A choice of no names is one of everything.
+        Named::These(names) if names.is_empty() => Selection::default(),
+        named => {
+            match named {
+                Named::Everything => {}
+                Named::Database(database) => choice.database = Some(database),
+                Named::These(names) => choice.names = names,
+            }
+            select(&dir, &choice)?
+        }
+    };
     report_problems(&chosen.problems, &dir);
     let trouble = chosen.problems.iter().any(|problem| problem.kind.is_finding());
     let otherwise = if trouble { Exit::Findings } else { Exit::Good };
@@ -111,6 +122,9 @@ fn report_problems(problems: &[Problem], dir: &DataDir) {
     for problem in problems {
         let path = relative(&problem.path, dir.path());
         message("warning", format_args!("{path}: {}", problem.kind));
+        if let ProblemKind::Dangling { target } = &problem.kind {
+            message("hint", verify::elsewhere(target));
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use trunkline_engine::settings::Settings;
 use trunkline_format::{FixedColumn, Fork};
 
 use crate::cli::Global;
-use crate::cluster::{self, DatabaseArgs};
+use crate::cluster::{DatabaseArgs, Named};
 use crate::exit::{Exit, Failure, message};
 use crate::instance;
 use crate::output::{human_bytes, print, print_json, rate};
@@ -28,8 +28,8 @@ use crate::watch::{self, Watch};
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SumArgs {
-    /// The table, as database and file number: 5/16384, or 1663/5/16384 with its tablespace; with -d
-    /// by its name.
+    /// The table, as database and file number: 5/16384, or 1663/5/16384 with its tablespace; or
+    /// by its name, with -d or as database.schema.table.
     #[arg(value_name = "RELATION")]
     relation: PathBuf,
 
@@ -54,10 +54,10 @@ pub(crate) struct SumArgs {
 pub(crate) fn run(global: &Global, settings: &Settings, args: &SumArgs) -> Result<Exit, Failure> {
     let dir = verify::open(global)?;
     let names = std::slice::from_ref(&args.relation);
-    let (names, _) = cluster::numbers(&dir, settings, &args.database, names)?;
-    if names.len() > 1 {
-        return Err(Failure::usage("one table is summed, and not all partitions of another"));
-    }
+    let names = match Named::of(&dir, settings, &args.database, names)? {
+        Named::These(names) if names.len() == 1 => names,
+        _ => return Err(Failure::usage("one table is summed, and not the partitions of another")),
+    };
     let selection = select(&dir, &Choice { names, ..Choice::default() })?;
     for problem in &selection.problems {
         let path = relative(&problem.path, dir.path());

@@ -9,6 +9,7 @@
 //! its TOAST table and the index of that, as `pg_table_size` counts; of anything else its own.
 
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
 use trunkline_engine::catalog::{Catalog, CatalogError, Database, DatabaseInfo, RelationInfo};
@@ -35,6 +36,9 @@ pub(crate) struct TablesArgs {
     all: bool,
 }
 
+/// SQL_ASCII: the names that all databases share are in no encoding that is told.
+const SHARED: i32 = 0;
+
 /// Runs the command.
 pub(crate) fn run(
     global: &Global,
@@ -51,10 +55,10 @@ pub(crate) fn run(
         show(global, &listed, |all| databases_table(&all.databases))?;
         return Ok(exit(cluster.catalog.faults().iter()));
     };
-    let database = cluster.database(name)?;
+    let database = cluster.database(name.as_bytes())?;
     let relations = relations(&database, &dir, &sizes, args.all);
     dir.recheck()?;
-    let name = text(&database.info().name);
+    let name = text(&database.info().name, SHARED);
     let listed = JsonRelations { schema: 1, command: "tables", database: name, relations };
     show(global, &listed, |all| relations_table(&all.relations))?;
     Ok(exit(cluster.catalog.faults().iter().chain(database.faults())))
@@ -144,11 +148,11 @@ fn databases(catalog: &Catalog, sizes: &Sizes) -> Vec<DatabaseLine> {
     let line = |info: &DatabaseInfo| {
         let tablespace = catalog.tablespaces().iter().find(|space| space.oid == info.tablespace);
         DatabaseLine {
-            name: text(&info.name),
+            name: text(&info.name, SHARED),
             oid: info.oid.0,
             encoding: encoding_name(info.encoding),
             tablespace: tablespace
-                .map_or_else(|| info.tablespace.to_string(), |space| text(&space.name)),
+                .map_or_else(|| info.tablespace.to_string(), |space| text(&space.name, SHARED)),
             bytes: sizes.databases.get(&info.oid).copied().unwrap_or_default(),
             template: info.is_template,
             allows_connections: info.allows_connections,
@@ -204,6 +208,7 @@ struct RelationLine {
 
 fn relations(database: &Database, dir: &DataDir, sizes: &Sizes, all: bool) -> Vec<RelationLine> {
     let mut lines: Vec<RelationLine> = Vec::new();
+    let text = |name: &[u8]| text(name, database.info().encoding);
     for relation in database.relations() {
         let schema = text(&database.schema_name(relation));
         if !all && (is_internal(relation.kind) || is_system(&schema)) {
@@ -268,9 +273,29 @@ fn relations_table(relations: &[RelationLine]) -> Table {
     table
 }
 
-/// A name for people. What is not UTF-8 is shown as well as it can be.
-fn text(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).into_owned()
+/// A name in the encoding of a database.
+///
+/// LATIN1 is converted. In encodings that are not known here, and in names that are not in the
+/// encoding that they should be in, `\xE4` stands for each byte beyond ASCII that cannot be shown, and
+/// two backslashes for one, so that different names stay different.
+fn text(name: &[u8], encoding: i32) -> String {
+    let encoding = encoding_name(encoding);
+    if encoding == "LATIN1" {
+        return name.iter().copied().map(char::from).collect();
+    }
+    match str::from_utf8(name) {
+        Ok(text) if text.is_ascii() && !text.contains('\\') => text.to_owned(),
+        Ok(text) if encoding == "UTF8" => text.to_owned(),
+        Ok(text) if encoding == "SQL_ASCII" && !text.contains('\\') => text.to_owned(),
+        _ => name.iter().fold(String::new(), |mut shown, &byte| {
+            match byte {
+                b'\\' => shown.push_str("\\\\"),
+                0..=127 => shown.push(char::from(byte)),
+                _ => shown.push_str(&format!("\\x{byte:02X}")),
+            }
+            shown
+        }),
+    }
 }
 
 /// PostgreSQL's name of an encoding.
@@ -327,6 +352,17 @@ mod tests {
         for (number, name) in [(34, "KOI8U"), (35, "unknown"), (-1, "unknown")] {
             assert_eq!(encoding_name(number), name);
         }
+    }
+
+    #[test]
+    fn names_in_other_encodings_stay_different() {
+        const LATIN1: i32 = 8;
+        const LATIN2: i32 = 9;
+        let names: [&[u8]; 4] = [b"t\xE4", "t\u{e4}".as_bytes(), b"t\\xE4", b"t"];
+        assert_eq!(names.map(|name| text(name, LATIN1)), ["tä", "tÃ¤", "t\\xE4", "t"]);
+        let shown = ["t\\xE4", "t\\xC3\\xA4", "t\\\\xE4", "t"];
+        assert_eq!(names.map(|name| text(name, LATIN2)), shown);
+        assert_eq!(names.map(|name| text(name, SHARED)), ["t\\xE4", "tä", "t\\\\xE4", "t"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //!   verify                    pages alone: what pg_checksums --check counts, and more
 //!   verify --rows --indexes   then tables and indexes, as the catalog describes them (--deep: both)
 //!   verify -d DB [NAME...]    nothing but a database, or relations of it
+//!   verify DB.SCHEMA.NAME     the same
 //! ```
 //! What is wrong goes to standard output, one a line, then a summary that reads like the one of
 //! `pg_checksums --check`, with the same numbers.
@@ -18,10 +19,12 @@ use std::path::Path;
 use serde::Serialize;
 use trunkline_aio::Aio;
 use trunkline_aio::sync::Arc;
-use trunkline_engine::datadir::{DataDir, OpenOptions};
+use trunkline_engine::datadir::{DataDir, OpenOptions, ProblemKind};
 use trunkline_engine::scan::{End, IoSummary, ReadOptions};
 use trunkline_engine::settings::Settings;
-use trunkline_engine::verify::{ContentReport, Finding, Options, VerifyReport, verify_scope};
+use trunkline_engine::verify::{
+    ContentReport, Finding, FindingKind, Options, VerifyReport, verify_scope,
+};
 
 use crate::cli::Global;
 use crate::cluster::DatabaseArgs;
@@ -42,9 +45,9 @@ pub(crate) struct VerifyArgs {
     #[command(flatten)]
     database: DatabaseArgs,
 
-    /// Tables, indexes or TOAST tables of the database; a table comes with its TOAST table and its
+    /// Tables, indexes or TOAST tables of a database; a table comes with its TOAST table and its
     /// indexes [default: everything].
-    #[arg(value_name = "NAME", requires = "dbname")]
+    #[arg(value_name = "NAME")]
     names: Vec<OsString>,
 
     /// Checks rows too: every value by its type, long values in TOAST, the visibility map. Long
@@ -124,6 +127,11 @@ pub(crate) fn run(
     for orphans in contents.iter().flat_map(|contents| &contents.orphans) {
         contents::note_of(orphans);
     }
+    for finding in &report.findings {
+        if let FindingKind::File(ProblemKind::Dangling { target }) = &finding.kind {
+            message("hint", elsewhere(target));
+        }
+    }
     if global.json {
         print_json(&Json::new(&report, contents.as_ref(), root, &aio, settings))?;
     } else {
@@ -148,6 +156,11 @@ pub(crate) fn open(global: &Global) -> Result<DataDir, Failure> {
         message("warning", warning);
     }
     Ok(dir)
+}
+
+/// What to do about a tablespace whose link leads to `target`, where nothing is.
+pub(crate) fn elsewhere(target: &Path) -> String {
+    format!("-T {}=NEWDIR says where the tablespace is now", target.display())
 }
 
 /// A path below the data directory as the user knows it.

@@ -63,7 +63,8 @@ pub(crate) struct IoArgs {
     #[arg(long, value_name = "SIZE")]
     io_combine_limit: Option<String>,
 
-    /// Sets any setting by its PostgreSQL name; may be repeated.
+    /// Sets any of PostgreSQL's settings for I/O, buffers and pages by its name, and for copy those
+    /// of values, such as TimeZone; may be repeated.
     #[arg(short = 'c', value_name = "NAME=VALUE")]
     settings: Vec<String>,
 }
@@ -74,7 +75,8 @@ impl IoArgs {
     /// # Errors
     /// [`Exit::Usage`](crate::exit::Exit::Usage) with PostgreSQL's message.
     pub(super) fn apply(&self, settings: &mut Settings) -> Result<(), Failure> {
-        for assignment in &self.settings {
+        let of_engine = |assignment: &&String| value_setting(assignment).is_none();
+        for assignment in self.settings.iter().filter(of_engine) {
             settings.set_assignment(assignment)?;
         }
         let named = [
@@ -100,6 +102,12 @@ impl IoArgs {
         Ok(())
     }
 
+    /// What every `-c` in order says of the text of values: names in lower case, and values.
+    pub(super) fn value_settings(&self) -> impl Iterator<Item = (String, String)> {
+        let found = self.settings.iter().filter_map(|assignment| value_setting(assignment));
+        found.map(|(name, value)| (name, value.to_owned()))
+    }
+
     /// Whether a `-c` sets `name`.
     pub(super) fn mentions(&self, name: &str) -> bool {
         self.settings.iter().any(|assignment| {
@@ -108,6 +116,14 @@ impl IoArgs {
                 .is_some_and(|(left, _)| left.replace('-', "_").eq_ignore_ascii_case(name))
         })
     }
+}
+
+/// The name in lower case and the value, if an assignment is of a setting that shows in the text of
+/// values, which the engine does not have.
+fn value_setting(assignment: &str) -> Option<(String, &str)> {
+    let (name, value) = assignment.split_once('=')?;
+    let name = name.replace('-', "_").to_ascii_lowercase();
+    crate::copy::is_value_setting(&name).then_some((name, value))
 }
 
 impl Global {

@@ -4,6 +4,8 @@
 
 use trunkline_engine::catalog::{Database, QualifiedName, RelationInfo};
 use trunkline_engine::copy::{ColumnNames, PlanError, column_names};
+use trunkline_format::catalog::Generated;
+use trunkline_format::types::Type;
 
 use super::{CopyArgs, RowsArg};
 use crate::exit::{Failure, message};
@@ -42,6 +44,16 @@ pub(super) fn columns(
     }
     warn_of_virtual(database, table, &names.left_out);
     Ok(names)
+}
+
+/// The columns of a table that are stored and whose values have text.
+pub(super) fn printable(database: &Database, table: &RelationInfo) -> Vec<Vec<u8>> {
+    let columns = database.columns(table).unwrap_or_default().iter();
+    let shown = columns.filter(|column| {
+        let stored = !column.dropped && column.generated != Generated::Virtual;
+        stored && Type::resolve(column.type_oid, database).is_ok()
+    });
+    shown.map(|column| column.name.to_vec()).collect()
 }
 
 /// Why `name` was not found, if it may be that it was written in another encoding.

@@ -1,17 +1,18 @@
-//! The settings of a session that show in values: from the command line, else what the database's
-//! sessions begin with, else from the cluster's configuration, else the server's defaults.
+//! The settings of a session that show in values: from the command line (an option of its own before
+//! `-c`), else what the database's sessions begin with, else from the cluster's configuration, else
+//! the server's defaults.
 //!
 //! Only what the tables at hand need is asked for: a time zone that nobody knows is no obstacle to a
 //! table without times.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::Path;
 
 use clap::ValueEnum;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::catalog::Database;
 use trunkline_engine::copy::{Plan, TextSettings};
+use trunkline_engine::datadir::DataDir;
 use trunkline_engine::pool::Backend;
 use trunkline_format::types::{Base, ByteaOutput, IntervalStyle, Utc};
 
@@ -111,9 +112,16 @@ const DEFAULTS: [(&str, &str); 6] = [
 /// What to do where the database's settings are not known.
 const SETTINGS_HINT: &str = "use --timezone and the like if ALTER DATABASE … SET changed them";
 
+/// Whether a setting shows in values; `name` is in lower case.
+pub(crate) fn is_value_setting(name: &str) -> bool {
+    DEFAULTS.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
+}
+
 /// All that says what settings are.
 pub(super) struct Sources<'a> {
     args: &'a TextArgs,
+    /// Given by their names on the command line.
+    given: &'a BTreeMap<String, String>,
     /// What sessions of the database begin with.
     database: BTreeMap<String, String>,
     config: Config,
@@ -122,20 +130,20 @@ pub(super) struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// Reads the configuration of the cluster in `pgdata`, and what is set for a database of it.
+    /// Reads the configuration of the cluster in `dir`, and what is set for a database of it.
     pub(super) fn read(
-        args: &'a TextArgs,
-        pgdata: &Path,
+        (args, given): (&'a TextArgs, &'a BTreeMap<String, String>),
+        dir: &DataDir,
         database: &Database,
         backend: &mut Backend,
     ) -> Result<Self, Failure> {
-        let config = Config::read(pgdata).map_err(|error| {
+        let config = Config::read(dir.path()).map_err(|error| {
             let text = "could not read the configuration of the cluster";
             Failure::cannot_run(format_args!("{text}: {error}"))
         })?;
         let (database, faults) = match database.settings(backend) {
             Ok(read) => read,
-            Err(error) if error.is_damage() => return Err(super::damaged(error)),
+            Err(error) if error.is_damage() => return Err(super::damaged(error, dir)),
             Err(error) => {
                 let text = "the settings of the database cannot be read";
                 message("warning", format_args!("{text}: {error}"));
@@ -147,7 +155,7 @@ impl<'a> Sources<'a> {
         if !faults.is_empty() {
             message("hint", SETTINGS_HINT);
         }
-        Ok(Self { args, database, config, whole: faults.is_empty() })
+        Ok(Self { args, given, database, config, whole: faults.is_empty() })
     }
 
     fn choose(&self, name: &'static str) -> Chosen<'_> {
@@ -162,8 +170,9 @@ impl<'a> Sources<'a> {
             _ => &None,
         };
         let key = name.to_ascii_lowercase();
+        let given = given.as_ref().or(self.given.get(&key));
         let default = DEFAULTS.iter().find(|(known, _)| *known == name);
-        let value = given.as_deref().or(self.database.get(&key).map(String::as_str));
+        let value = given.map(String::as_str).or(self.database.get(&key).map(String::as_str));
         let value = value.or(self.config.get(&key));
         let value = value.unwrap_or(default.map_or("", |(_, value)| value));
         Chosen { name, value, option: given.is_some() }
@@ -182,9 +191,18 @@ impl<'a> Sources<'a> {
     }
 
     /// What the values of `plans` are printed with, in a cluster of version `major`.
-    pub(super) fn settings(&self, major: u32, plans: &[&Plan]) -> Result<TextSettings, Failure> {
+    pub(super) fn settings(
+        &self,
+        major: u32,
+        plans: &[&Plan],
+        database: &Database,
+    ) -> Result<TextSettings, Failure> {
         let chosen = |name| self.choose(name);
-        let has = |test: &dyn Fn(Base) -> bool| plans.iter().any(|plan| plan.has_type(test));
+        let printed = |test: &dyn Fn(Base) -> bool| plans.iter().any(|plan| plan.has_type(test));
+        // An anyarray, as the statistics are kept in, is of any type that a column has.
+        let has = |test: &dyn Fn(Base) -> bool| {
+            printed(test) || printed(&|base| base == Base::AnyArray) && database.has_type(test)
+        };
         let mut text = TextSettings {
             major,
             zone: Arc::new(Utc),
@@ -218,9 +236,8 @@ impl<'a> Sources<'a> {
             let text = format!(
                 "amounts of money are shown as in locale \"{locale}\", which is not known here"
             );
-            return Err(
-                Failure::usage(text).with_hint("name the columns that are wanted, without money")
-            );
+            let hint = "name the columns that are wanted, without money, or use -c lc_monetary=C";
+            return Err(Failure::usage(text).with_hint(hint));
         }
         Ok(text)
     }

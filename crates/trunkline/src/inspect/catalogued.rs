@@ -13,7 +13,7 @@ use trunkline_format::types::{TextOptions, Type, write_text};
 use trunkline_format::{BlockNo, Oid, PageBytes};
 
 use crate::cli::Global;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, DatabaseArgs};
 use crate::exit::Failure;
 use crate::verify;
 
@@ -28,14 +28,17 @@ pub(super) struct Catalogued {
 }
 
 impl Catalogued {
+    /// Of the database that the options name, or the name of the relation that is wanted.
     pub(super) fn open(
         global: &Global,
         settings: &Settings,
-        database: &OsString,
+        database: &DatabaseArgs,
+        name: &OsString,
     ) -> Result<Catalogued, Failure> {
+        let database = database.of([name])?;
         let dir = verify::open(global)?;
         let mut cluster = Cluster::aside(&dir, settings)?;
-        let database = cluster.database(database)?;
+        let database = cluster.database(&database)?;
         Ok(Catalogued { dir, cluster, database })
     }
 

@@ -16,6 +16,7 @@ use trunkline_format::{Align, HeapTuple, PageBytes, Tid};
 
 use super::catalogued::Catalogued;
 use crate::cli::Global;
+use crate::cluster::DatabaseArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Table};
 
@@ -25,9 +26,8 @@ const CHUNKS_SHOWN: usize = 40;
 /// Options of the subject.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ToastArgs {
-    /// The database.
-    #[arg(short = 'd', long, value_name = "DATABASE")]
-    dbname: OsString,
+    #[command(flatten)]
+    database: DatabaseArgs,
 
     /// The table that the value is of, such as public.documents.
     table: OsString,
@@ -53,7 +53,7 @@ struct Chunk {
 }
 
 pub(super) fn run(global: &Global, settings: &Settings, args: &ToastArgs) -> Result<Exit, Failure> {
-    let mut open = Catalogued::open(global, settings, &args.dbname)?;
+    let mut open = Catalogued::open(global, settings, &args.database, &args.table)?;
     let relation = open.relation(&args.table)?;
     let name = open.database.qualified_name(&relation);
     let toast = open.database.table_files(&relation)?.toast;
@@ -64,6 +64,11 @@ pub(super) fn run(global: &Global, settings: &Settings, args: &ToastArgs) -> Res
     let mut scan = toast.index.scan(backend, key, key).map_err(Failure::findings)?;
     let mut rows = Vec::new();
     while scan.next_page(backend, &mut rows).map_err(Failure::findings)? {}
+    if rows.is_empty() {
+        let text = format!("no chunk of value {} is in the TOAST table of {name}", args.value);
+        return Err(Failure::findings(text)
+            .with_hint("inspect tuple shows the numbers of the values that a row has there"));
+    }
     let mut report = Report { table: name, value: args.value, bytes: 0, chunks: Vec::new() };
     for row in rows {
         let page = open.page(&toast.heap, row.block)?;
@@ -117,9 +122,6 @@ impl Report {
         ];
         let mut text: String =
             lines.iter().map(|(name, value)| format!("{name:<10}{value}\n")).collect();
-        if self.chunks.is_empty() {
-            return text;
-        }
         let mut table = Table::new(&[">chunk", ">bytes", "ctid", "state"]);
         for chunk in self.chunks.iter().take(CHUNKS_SHOWN) {
             table.row(vec![

@@ -18,6 +18,7 @@ use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
 
 use super::catalogued::Catalogued;
 use crate::cli::Global;
+use crate::cluster::DatabaseArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Table};
 
@@ -27,9 +28,8 @@ const ROWS_SHOWN: usize = 3;
 /// Options of the subject.
 #[derive(Debug, clap::Args)]
 pub(crate) struct BtreeArgs {
-    /// The database.
-    #[arg(short = 'd', long, value_name = "DATABASE")]
-    dbname: OsString,
+    #[command(flatten)]
+    database: DatabaseArgs,
 
     /// A B-tree index, such as public.accounts_pkey.
     index: OsString,
@@ -39,7 +39,7 @@ pub(crate) struct BtreeArgs {
 }
 
 pub(super) fn run(global: &Global, settings: &Settings, args: &BtreeArgs) -> Result<Exit, Failure> {
-    let mut open = Catalogued::open(global, settings, &args.dbname)?;
+    let mut open = Catalogued::open(global, settings, &args.database, &args.index)?;
     let relation = open.relation(&args.index)?;
     let name = open.database.qualified_name(&relation);
     let row = open.database.index(relation.oid).cloned();

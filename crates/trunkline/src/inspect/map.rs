@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
 use trunkline_aio::sync::Arc;
@@ -49,7 +50,7 @@ pub(super) fn run(
     let dir = verify::open(global)?;
     let mut cluster = Cluster::aside(&dir, settings)?;
     let database: Option<Arc<Database>> = match &args.dbname {
-        Some(name) => Some(cluster.database(name)?),
+        Some(name) => Some(cluster.database(name.as_bytes())?),
         // Any database knows the names.
         None => {
             let valid = cluster.catalog.databases().iter().find(|info| !info.is_invalid);

@@ -16,6 +16,7 @@ use trunkline_format::{HeapTuple, Tid};
 use super::catalogued::Catalogued;
 use super::tuple::TupleHeader;
 use crate::cli::Global;
+use crate::cluster::DatabaseArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Table};
 use trunkline_engine::settings::Settings;
@@ -24,9 +25,8 @@ use trunkline_engine::transactions::Memo;
 /// Options of the subject.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TupleArgs {
-    /// The database.
-    #[arg(short = 'd', long, value_name = "DATABASE")]
-    dbname: OsString,
+    #[command(flatten)]
+    database: DatabaseArgs,
 
     /// A table, such as public.accounts.
     table: OsString,
@@ -45,7 +45,7 @@ fn parse_ctid(text: &str) -> Result<Tid, String> {
 }
 
 pub(super) fn run(global: &Global, settings: &Settings, args: &TupleArgs) -> Result<Exit, Failure> {
-    let mut open = Catalogued::open(global, settings, &args.dbname)?;
+    let mut open = Catalogued::open(global, settings, &args.database, &args.table)?;
     let relation = open.relation(&args.table)?;
     let files = open.database.table_files(&relation)?;
     let columns = open.database.columns(&relation)?.to_vec();

@@ -3,13 +3,14 @@
 //!
 //! Without a number, what the cluster has of them; with numbers, one line for each.
 
+use std::fs;
+
 use serde::Serialize;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::settings::Settings;
 use trunkline_engine::transactions::Transactions;
-use trunkline_format::transactions::Fate;
-use trunkline_format::transactions::{FIRST_NORMAL_XID, commit_log, precedes};
+use trunkline_format::transactions::{FIRST_NORMAL_XID, Fate, commit_log, precedes};
 
 use crate::cli::Global;
 use crate::cluster::Cluster;
@@ -110,15 +111,25 @@ pub(super) fn clog(global: &Global, settings: &Settings, args: &ClogArgs) -> Res
             lines.iter().map(|(name, value)| format!("{name:<15}{value}\n")).collect()
         });
     }
-    let mut fates = Vec::new();
+    let (mut fates, mut exit) = (Vec::new(), Exit::Good);
+    let next = dir.control().checkpoint.next_xid as u32;
+    let prepared = prepared(&dir);
     for &xid in &args.xids {
+        if xid >= FIRST_NORMAL_XID && !precedes(xid, next) {
+            let text = format!("transaction {xid} does not exist yet: the next one is {next}");
+            message("error", text);
+            exit = Exit::Findings;
+            continue;
+        }
         let fate = match xid {
             0 => "none".to_owned(),
             1 => "committed: the bootstrap transaction".to_owned(),
             2 => "committed: the mark of frozen rows".to_owned(),
-            _ => {
-                transactions.fate(session, xid).map_or_else(|e| e.to_string(), |it| it.to_string())
-            }
+            _ => match transactions.fate(session, xid) {
+                Ok(Fate::InProgress) if prepared.contains(&xid) => "prepared".to_owned(),
+                Ok(fate) => fate.to_string(),
+                Err(error) => error.to_string(),
+            },
         };
         let place = commit_log::place(xid);
         let file =
@@ -137,7 +148,20 @@ pub(super) fn clog(global: &Global, settings: &Settings, args: &ClogArgs) -> Res
             ]);
         }
         table.render()
-    })
+    })?;
+    Ok(exit)
+}
+
+/// The transactions that are prepared, as far as the directory tells: each has a file there, whose
+/// name ends with the number.
+fn prepared(dir: &DataDir) -> Vec<u32> {
+    let entries = fs::read_dir(dir.path().join("pg_twophase")).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let number = |name: String| {
+        let low = name.get(name.len().checked_sub(8)?..)?;
+        u32::from_str_radix(low, 16).ok()
+    };
+    names.filter_map(number).collect()
 }
 
 #[derive(Serialize)]

@@ -30,11 +30,12 @@ impl Scope {
         database: &DatabaseArgs,
         names: &[OsString],
     ) -> Result<Scope, Failure> {
-        let Some(name) = &database.dbname else {
+        if database.dbname.is_none() && names.is_empty() {
             return Ok(Scope { pages: verify::Scope::Everything, only: None });
-        };
+        }
+        let name = database.of(names)?;
         let mut cluster = Cluster::aside(dir, settings)?;
-        let database = cluster.database(name)?;
+        let database = cluster.database(&name)?;
         let oid = database.info().oid;
         if names.is_empty() {
             let only = vec![Only { database: oid, relation: None }];

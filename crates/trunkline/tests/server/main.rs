@@ -21,4 +21,5 @@ mod catalogs;
 mod copies;
 mod differential;
 mod names;
+mod oddities;
 mod starts;

@@ -1,0 +1,278 @@
+//! Clusters that are unusual, and some that something happened to: partitions on other servers,
+//! domains over arrays, settings that change what statistics look like, names with anything in them,
+//! files that were cut, directories that were moved.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::server::{Server, Stopped, servers};
+
+const OBJECTS: &str = "
+create domain dar as int[];
+create function takes(dar[]) returns int language sql as 'select 1';
+create table kinds (u regtype, f regprocedure);
+insert into kinds values ('dar', null), ('dar[]', 'takes(dar[])'), ('int[]', null), ('oidvector', null);
+create table added (a int);
+insert into added select i from generate_series(1, 500) i;
+alter table added add t timestamptz default '2020-01-01 00:00+00';
+alter table added add m money default 5;
+alter table added add d date default '2024-02-01';
+create index on added (a);
+analyze added;
+create table long (a int, t text);
+alter table long alter t set storage external;
+insert into long select 1, repeat('x', 9000);
+create table pt (a int primary key) partition by range (a);
+create table pt1 partition of pt for values from (0) to (10);
+insert into pt select generate_series(0, 9);
+create table pf (a int) partition by range (a);
+create table pf1 partition of pf for values from (0) to (10);
+insert into pf select generate_series(0, 9);
+vacuum (freeze) pf1;
+create foreign data wrapper wrapper;
+create server remote foreign data wrapper wrapper;
+create foreign table pf2 partition of pf for values from (10) to (20) server remote;
+create table empty (a int) partition by range (a);
+create table cut as select i from generate_series(1, 500) i;
+create table \"new
+line\" (a int);
+create table \"\x1b[31mred\" (a int);
+";
+
+fn run(stopped: &Stopped, args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+    command.env_remove("PGDATA").current_dir("/").args(args).arg("-D").arg(stopped.data());
+    let output = command.output().expect("runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (output.status.code().expect("exited"), text(output.stdout), text(output.stderr))
+}
+
+/// Standard output of what ends well and without a word.
+fn good(stopped: &Stopped, args: &[&str]) -> String {
+    let (code, out, err) = run(stopped, args);
+    assert_eq!((code, err.as_str()), (0, ""), "{args:?}: {out}");
+    out
+}
+
+fn file(stopped: &Stopped, name: &str) -> PathBuf {
+    let listed = good(stopped, &["tables", "-d", "odd", "--json"]);
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
+    let relations = listed["relations"].as_array().expect("a list");
+    let found = relations.iter().find(|relation| relation["name"] == name).expect("listed");
+    stopped.data().join(found["file"].as_str().expect("a file"))
+}
+
+#[test]
+fn odd_things_in_a_database() {
+    for bin in servers() {
+        let mut server = Server::start(&bin, &[]);
+        server.sql("postgres", "create database odd");
+        server.sql("postgres", "alter database odd set timezone = 'America/New_York'");
+        let latin = "create database latin template template0 encoding 'LATIN1'";
+        server.sql("postgres", latin);
+        server.script("odd", OBJECTS, false);
+        server.sql("latin", r#"create table U&"t\00e4" (a int); create table "t\xE4" (a int)"#);
+        server.restart();
+        let tables = ["public.kinds", "pg_catalog.pg_attribute", "pg_catalog.pg_statistic"];
+        let printed = tables.map(|table| {
+            let zone = "set timezone = 'America/New_York'";
+            let copy = format!("copy (select ctid, * from {table}) to stdout");
+            server.sql("odd", &format!("{zone}; {copy}"))
+        });
+        let stopped = server.stop();
+        for (table, expected) in tables.iter().zip(printed) {
+            let found = good(&stopped, &["copy", "--ctid", "-d", "odd", table]);
+            assert_eq!(found, String::from_utf8(expected).expect("text"), "{table}");
+        }
+        names_with_a_database(&stopped);
+        partitions_elsewhere(&stopped);
+        names_with_anything(&stopped);
+        what_is_not_there(&stopped);
+        settings(&stopped);
+        cut_and_closed(&stopped);
+    }
+}
+
+/// `database.schema.name`, wherever a name is taken.
+fn names_with_a_database(stopped: &Stopped) {
+    let verified = good(stopped, &["verify", "--deep", "odd.public.added"]);
+    assert!(verified.contains("Visible rows:                    500\n"), "{verified}");
+    for name in ["odd.public.added", "odd.public.\"added\""] {
+        let warmed = good(stopped, &["prewarm", name]);
+        assert!(warmed.starts_with("Relation forks:   1\n"), "{warmed}");
+    }
+    let both = good(stopped, &["prewarm", "odd.public.added", "postgres.pg_catalog.pg_class"]);
+    assert!(both.starts_with("Relation forks:   2\n"), "{both}");
+    let sum = good(stopped, &["sum", "odd.public.added", "--offset", "0"]);
+    assert!(sum.starts_with("Sum:      125250\n"), "{sum}");
+    let row = good(stopped, &["inspect", "tuple", "odd.public.long", "0,1"]);
+    assert!(row.contains("public.long"), "{row}");
+    good(stopped, &["inspect", "btree", "odd.public.added_a_idx"]);
+    for args in [
+        &["verify", "public.added"][..],
+        &["copy", "public.added"],
+        &["inspect", "tuple", "public.added", "0,1"],
+        &["inspect", "btree", "added_a_idx"],
+        &["inspect", "toast", "long", "1"],
+    ] {
+        let (code, _, err) = run(stopped, args);
+        let expected = "trunkline: error: no database given\n\
+                        trunkline: hint: use -d DATABASE, or DATABASE.SCHEMA.TABLE\n";
+        assert_eq!((code, err.as_str()), (2, expected), "{args:?}");
+    }
+    let (code, _, err) = run(stopped, &["verify", "odd.public.added", "latin.public.t"]);
+    assert!(code == 2 && err.contains("latin.public.t is of another database than \"odd\""));
+}
+
+/// A partition whose rows are on another server, and a table without partitions.
+fn partitions_elsewhere(stopped: &Stopped) {
+    let foreign = "public.pf2 is a foreign table: its rows are on another server";
+    let note = format!("trunkline: note: {foreign}; it is left out\n");
+    for args in [
+        &["verify", "--deep", "odd.public.pf"][..],
+        &["prewarm", "odd.public.pf"],
+        &["sum", "odd.public.pf", "--offset", "0"],
+    ] {
+        let (code, out, err) = run(stopped, args);
+        assert_eq!((code, err.as_str()), (0, note.as_str()), "{args:?}: {out}");
+    }
+    let copy = ["copy", "-d", "odd", "pf"];
+    let (code, out, err) = run(stopped, &copy);
+    assert_eq!((code, out.as_str()), (2, ""));
+    let expected = format!(
+        "trunkline: error: {foreign}\n\
+         trunkline: hint: --keep-going leaves it out and copies the others; "
+    );
+    assert!(err.starts_with(&expected), "{err}");
+    let (code, out, err) = run(stopped, &[&copy[..], &["--keep-going"]].concat());
+    assert_eq!((code, out.as_str()), (1, "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n"));
+    assert_eq!(err, format!("trunkline: warning: {foreign}; its rows are left out\n"));
+
+    for command in ["verify", "prewarm"] {
+        for args in [&[command, "-d", "odd", "empty"][..], &[command, "odd.public.empty"]] {
+            let (code, out, err) = run(stopped, args);
+            let expected = "trunkline: note: public.empty has no partitions\n";
+            assert_eq!((code, err.as_str()), (0, expected), "{args:?}: {out}");
+            let counted = out.contains("Blocks scanned:                  0\n")
+                || out.contains("Relation forks:   0\n");
+            assert!(counted, "{args:?}: {out}");
+        }
+    }
+    let (code, out, _) = run(stopped, &["verify", "--deep", "odd.public.empty"]);
+    assert!(code == 0 && out.contains("Tables:                          0\n"), "{out}");
+    assert_eq!(good(stopped, &["copy", "odd.public.empty"]), "");
+
+    let home = tempfile::tempdir().expect("a directory");
+    let all = home.path().join("all").display().to_string();
+    let (code, _, err) = run(stopped, &["copy", "-d", "odd", "--all", "-o", &all]);
+    assert_eq!((code, err), (0, note));
+}
+
+fn names_with_anything(stopped: &Stopped) {
+    let listed = good(stopped, &["tables", "-d", "odd"]);
+    assert!(listed.contains("public  new\\nline  ") && !listed.contains('\x1b'), "{listed}");
+    let (_, _, err) = run(stopped, &["copy", "odd.public.\x1b[31m"]);
+    assert!(err.contains("\\u{1b}[31m") && !err.contains('\x1b'), "{err}");
+    let listed = good(stopped, &["tables", "-d", "latin", "--json"]);
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
+    let names: Vec<&Value> = listed["relations"].as_array().expect("a list").iter().collect();
+    let names: Vec<&Value> = names.into_iter().map(|relation| &relation["name"]).collect();
+    assert_eq!(names, ["t\\xE4", "tä"]);
+}
+
+/// Transactions that are yet to come, and values that nobody stored.
+fn what_is_not_there(stopped: &Stopped) {
+    let (code, out, err) = run(stopped, &["inspect", "clog", "3", "999999999"]);
+    let expected = "trunkline: error: transaction 999999999 does not exist yet: the next one is ";
+    assert!(code == 1 && err.starts_with(expected), "{err}");
+    assert!(out.contains("committed") && !out.contains("999999999"), "{out}");
+    let (code, out, err) = run(stopped, &["inspect", "toast", "odd.public.long", "5"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    let expected = "trunkline: error: no chunk of value 5 is in the TOAST table of public.long\n";
+    assert!(err.starts_with(expected), "{err}");
+}
+
+/// Settings by `-c`, and those that would need a locale to print statistics.
+fn settings(stopped: &Stopped) {
+    let table = ["copy", "-d", "odd", "added", "--columns", "t"];
+    let first = |args: &[&str]| {
+        let out = good(stopped, &[&table[..], args].concat());
+        out.lines().next().expect("a row").to_owned()
+    };
+    assert_eq!(first(&[]), "2019-12-31 19:00:00-05");
+    assert_eq!(first(&["-c", "TimeZone=Asia/Kolkata"]), "2020-01-01 05:30:00+05:30");
+    let both = ["-c", "timezone=Asia/Kolkata", "--timezone", "UTC"];
+    assert_eq!(first(&both), "2020-01-01 00:00:00+00");
+    let (code, _, err) = run(stopped, &["tables", "-c", "TimeZone=UTC"]);
+    assert!(code == 2 && err.contains("parameter \"timezone\" has no effect"), "{err}");
+    let (code, _, err) = run(stopped, &["copy", "-c", "work_mem=1", "-d", "odd", "added"]);
+    assert!(code == 2 && err.contains("unrecognized configuration parameter \"work_mem\""));
+
+    let configuration = stopped.data().join("postgresql.conf");
+    let before = fs::read_to_string(&configuration).expect("read");
+    for (setting, expected) in [
+        ("lc_monetary = 'de_DE.UTF-8'", "amounts of money are shown as in locale \"de_DE.UTF-8\""),
+        ("datestyle = 'German'", "invalid value for parameter \"DateStyle\": \"German\""),
+    ] {
+        fs::write(&configuration, format!("{before}{setting}\n")).expect("written");
+        for catalog in ["pg_attribute", "pg_statistic"] {
+            let (code, out, err) = run(stopped, &["copy", "-d", "odd", catalog]);
+            assert_eq!((code, out.as_str()), (2, ""), "{catalog} with {setting}: {err}");
+            assert!(err.contains(expected), "{catalog} with {setting}: {err}");
+        }
+    }
+    // Where nothing is of money, its locale does not matter.
+    fs::write(&configuration, format!("{before}lc_monetary = 'de_DE'\n")).expect("written");
+    good(stopped, &["copy", "-d", "postgres", "pg_statistic"]);
+    good(stopped, &["copy", "-d", "odd", "pg_statistic", "-c", "lc_monetary=C"]);
+    fs::write(&configuration, before).expect("written");
+}
+
+/// A file whose last page was cut off.
+fn cut_and_closed(stopped: &Stopped) {
+    let path = file(stopped, "cut");
+    let whole = good(stopped, &["copy", "-d", "odd", "cut"]);
+    let opened = fs::OpenOptions::new().write(true).open(&path).expect("opened");
+    opened.set_len(8192 + 5000).expect("cut");
+    let (code, out, err) = run(stopped, &["copy", "-d", "odd", "cut"]);
+    let expected = format!("\"{}\" has 13192 bytes: its last page was cut off", path.display());
+    assert!(code == 1 && err.contains(&expected), "{code}: {err}");
+    assert!(whole.starts_with(&out) && out.lines().count() > 100, "{out}");
+}
+
+/// A tablespace that was moved, link and all that is in it.
+#[test]
+fn links_that_lead_nowhere() {
+    for bin in servers() {
+        let server = Server::start(&bin, &[]);
+        let [old, new] = ["space", "moved"].map(|name| server.home().join(name));
+        server.make_directory(&old);
+        let space = format!("create tablespace space location '{}'", old.display());
+        server.sql("postgres", &space);
+        server.sql("postgres", "create table t tablespace space as select 1 a");
+        server.sql("postgres", "create database inside tablespace space");
+        let stopped = server.stop();
+        fs::rename(&old, &new).expect("moved");
+        let hint = format!("hint: -T {}=NEWDIR says where the tablespace is now\n", old.display());
+        for args in [
+            &["copy", "-d", "postgres", "t"][..],
+            &["copy", "-d", "inside", "pg_class"],
+            &["tables", "-d", "inside"],
+            &["prewarm", "-d", "postgres", "t"],
+            &["verify", "-d", "postgres", "t"],
+            &["verify"],
+        ] {
+            let (code, out, err) = run(&stopped, args);
+            assert!(code == 1 || code == 3, "{args:?}: {code} {out}{err}");
+            assert!(err.contains(&hint), "{args:?}: {out}{err}");
+        }
+        let (_, out, _) = run(&stopped, &["verify"]);
+        let expected = format!(": leads to \"{}\", which is not there; not read\n", old.display());
+        assert!(out.contains(&expected), "{out}");
+        let mapping = format!("{}={}", old.display(), new.display());
+        assert_eq!(good(&stopped, &["copy", "-d", "postgres", "t", "-T", &mapping]), "1\n");
+    }
+}
