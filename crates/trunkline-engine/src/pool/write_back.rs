@@ -223,3 +223,64 @@ fn find_dirty_victims(shared: &Shared, spare_failed: bool, victims: &mut Vec<(Ta
     }
     victims.sort_unstable_by_key(|(tag, _)| tag.words());
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::pool::{Backend, BackendType, Pool};
+    use crate::storage::{
+        DEFAULT_TABLESPACE, FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage,
+    };
+    use tempfile::TempDir;
+    use trunkline_aio::sync::Arc;
+    use trunkline_aio::{Builder, MethodKind};
+    use trunkline_format::{BLOCK_SIZE, Fork, Oid};
+
+    const BUFFERS: u32 = 16;
+
+    /// A pool and a relation that is larger.
+    fn pool() -> (TempDir, Pool, Relation) {
+        let root = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir_all(root.path().join("base/5")).expect("a folder");
+        let zeros = vec![0; 2 * BUFFERS as usize * BLOCK_SIZE];
+        std::fs::write(root.path().join("base/5/16384"), zeros).expect("written");
+        let aio = Builder::new().method(MethodKind::Sync).region_bytes(1 << 20).start();
+        let aio = aio.expect("starts");
+        let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
+        let (files, system) = (Arc::new(FileTable::new(4)), Arc::new(KernelFiles::new(&aio)));
+        let storage = Storage::for_writing(root.path(), layout, files, system, false);
+        let locator = RelationLocator {
+            tablespace: DEFAULT_TABLESPACE,
+            database: Oid(5),
+            relfilenode: 16_384,
+        };
+        let pool = Pool::new(&aio, BUFFERS).expect("a pool");
+        (root, pool, storage.relation(locator, Fork::Main))
+    }
+
+    fn change(backend: &mut Backend, relation: &Relation, block: u32) {
+        let pin = backend.read(relation, block).expect("reads");
+        backend.write_lock(pin.page()).expect("locks").mark_dirty();
+    }
+
+    fn dirty(pool: &Pool) -> usize {
+        pool.rows().iter().filter(|row| row.dirty).count()
+    }
+
+    /// A session's hand has passed by the clean page while somebody had it pinned, who has let go of it
+    /// before the session begins to write: it looks again instead.
+    #[test]
+    fn nothing_is_written_while_a_clean_page_can_go() {
+        let (_root, pool, relation) = pool();
+        let mut backend = pool.backend(BackendType::Client).expect("a session");
+        (1..BUFFERS).for_each(|block| change(&mut backend, &relation, block));
+        let clean = backend.read(&relation, 0).expect("reads");
+        drop(clean);
+        assert!(backend.start_write_back().expect("nothing to fail"), "it need not wait");
+        assert_eq!(dirty(&pool), BUFFERS as usize - 1);
+        // And when there is none, it does write.
+        let clean = backend.read(&relation, 0).expect("a hit");
+        assert!(backend.start_write_back().expect("writes"));
+        assert!(dirty(&pool) < BUFFERS as usize - 1);
+        drop(clean);
+    }
+}

@@ -32,17 +32,23 @@ pub struct Bench {
     pub local: bool,
     /// Sessions make buffered writes themselves, as by default on local file systems.
     pub at_once: bool,
+    /// One in so many switch points switches. Many: a thread goes far while another one stands between
+    /// two steps.
+    pub switch_one_in: u32,
 }
+
+/// As by [`sched::Config::new`].
+const SWITCH_ONE_IN: u32 = 3;
 
 impl Bench {
     /// Under the scheduler, on the simulated disk.
     pub fn simulated(method: MethodKind, seed: u64, local: bool) -> Self {
-        Self { method, seed: Some(seed), local, at_once: false }
+        Self { method, seed: Some(seed), local, at_once: false, switch_one_in: SWITCH_ONE_IN }
     }
 
     /// On real files, with real threads.
     pub fn real(method: MethodKind, local: bool) -> Self {
-        Self { method, seed: None, local, at_once: false }
+        Self { method, seed: None, local, at_once: false, switch_one_in: SWITCH_ONE_IN }
     }
 
     /// Whether it is a simulated disk, under the scheduler.
@@ -59,7 +65,9 @@ impl Bench {
             case(self);
             return None;
         };
-        let result = sched::run(sched::Config::new(seed), move || case(self));
+        let switch_one_in = self.switch_one_in;
+        let config = sched::Config { switch_one_in, ..sched::Config::new(seed) };
+        let result = sched::run(config, move || case(self));
         Some(result.unwrap_or_else(|failure| panic!("{self:?}: {failure}")))
     }
 }

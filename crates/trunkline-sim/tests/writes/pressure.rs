@@ -2,6 +2,7 @@
 //! all the time: everybody goes on, nobody is refused a pin that is guaranteed, and nothing is lost.
 
 use crate::rig::{Rig, Setup, Task, check, check_simulated};
+use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::checkpoint::CheckpointOptions;
 use trunkline_engine::pool::PINS_GUARANTEED;
@@ -120,6 +121,26 @@ fn a_buffer_comes_free_while_there_is_no_handle() {
         drop(held);
         reader.join();
         checkpoint.join();
+    });
+}
+
+/// One page is clean, the one that was used most, and all others have something to write: it goes, and
+/// nothing is written.
+#[test]
+fn a_clean_page_goes_before_anything_is_written() {
+    let setup = Setup { buffers: 16, blocks: 64, local: true, seeds: 3, ..Setup::default() };
+    check(setup, |rig| {
+        let mut backend = rig.backend();
+        (1..16).for_each(|block| rig.change(&mut backend, block, 1));
+        (0..6).for_each(|_| rig.assert_reads(&mut backend, 0, 0));
+        rig.hooks.record();
+        for block in 20..40 {
+            rig.assert_reads(&mut backend, block, 0);
+        }
+        let written = rig.hooks.recorded();
+        let written = written.iter().filter(|io| io.operation == Operation::Writev).count();
+        assert_eq!(written, 0);
+        assert!((1..16).all(|block| rig.is_dirty(0, block)));
     });
 }
 
