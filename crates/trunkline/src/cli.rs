@@ -42,7 +42,7 @@ Examples:
 
 const AFTER: &str = "\
 Exit codes: 0 good, 1 something is wrong with the data, 2 wrong usage, 3 cannot run,
-130 interrupted.
+130 interrupted, 143 terminated.
 Nothing is ever written into a data directory.";
 
 /// PostgreSQL data directories, read at the speed of the device without a server.

@@ -41,7 +41,7 @@ use crate::cli::Global;
 use crate::cluster::{self, DatabaseArgs};
 use crate::exit::{Exit, Failure, message};
 use crate::instance;
-use crate::output::{print, print_json};
+use crate::output::{self, print, print_json};
 use crate::pooled::{self};
 use crate::verify::{self};
 use crate::watch::{self, Watch};
@@ -179,6 +179,9 @@ pub(crate) fn run(
     drop(backend);
     let plans: Vec<&Plan> = chosen.tasks.iter().flat_map(|task| &task.plans).collect();
     let partial = warn_of_partial(&plans);
+    if args.output.is_none() && output::is_closed() {
+        message("warning", "standard output is closed, or nobody keeps it: the rows are lost");
+    }
     let major = dir.control().version.major();
     let text = sources.settings(major, &plans, &database)?;
     let options = options(args, settings, text);
@@ -203,7 +206,7 @@ pub(crate) fn run(
     let known = catalog.faults().is_empty() && database.faults().is_empty();
     let whole = known && sources.whole && partial == 0;
     let exit = if report.findings_total == 0 && whole { exit } else { Exit::Findings };
-    Ok(watch::ended(report.end, exit))
+    Ok(watch.ended(report.end, exit))
 }
 
 /// Says which files end within a page, and how many do: a server passes over that page.
@@ -400,7 +403,6 @@ fn refused(error: PlanError) -> Failure {
     let hint = error.hint();
     let failure = match error {
         PlanError::Catalog(error) => return error.into(),
-        error @ PlanError::NotPopulated { .. } => Failure::cannot_run(error),
         other => Failure::usage(other),
     };
     match hint {

@@ -111,7 +111,7 @@ pub(crate) fn run(
     }
     if interrupt.requested() {
         message("warning", "interrupted");
-        return Ok(Exit::Interrupted);
+        return Ok(interrupt.exit());
     }
     let (demo, writes, _) = outcome?;
     show(global, &demo, &writes)?;

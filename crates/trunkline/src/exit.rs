@@ -37,6 +37,8 @@ pub(crate) enum Exit {
     CannotRun = 3,
     /// Ctrl-C ended it early, and it said so; what a shell reports for that signal.
     Interrupted = 130,
+    /// The same by SIGTERM.
+    Terminated = 143,
 }
 
 impl From<Exit> for ExitCode {

@@ -2,14 +2,14 @@
 //!
 //! Jobs ask [`Interrupt::requested`] between pieces of work, stop submitting, let what is in flight
 //! finish, and report what they did. Should that hang (a dead mount), a second Ctrl-C leaves
-//! without further ado. SIGTERM counts like Ctrl-C.
+//! without further ado. SIGTERM counts like Ctrl-C, but for the exit code.
 //!
 //! Programs that end others, `timeout` among them, signal a process and then its group: two signals
 //! within a moment are one request.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -19,8 +19,10 @@ use signal_hook::low_level;
 use trunkline_aio::clock::{self, Time};
 use trunkline_aio::sync::thread;
 
-/// What a shell reports for a program that Ctrl-C ended.
-const EXIT_AT_ONCE: i32 = 128 + SIGINT;
+use crate::exit::Exit;
+
+/// What a shell adds to the number of the signal that ended a program.
+const SIGNALLED: i32 = 128;
 
 /// How long after the first signal others still say the same. A person takes longer.
 const SAME_REQUEST: Duration = Duration::from_millis(200);
@@ -28,7 +30,8 @@ const SAME_REQUEST: Duration = Duration::from_millis(200);
 /// Whether somebody asked to stop. Clones share the answer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupt {
-    requested: Arc<AtomicBool>,
+    /// The number of the latest signal, 0 without any.
+    signal: Arc<AtomicUsize>,
 }
 
 /// When the first signal came.
@@ -50,15 +53,15 @@ impl Interrupt {
     pub(crate) fn install() -> io::Result<Interrupt> {
         let interrupt = Interrupt::default();
         for signal in [SIGINT, SIGTERM] {
-            flag::register(signal, Arc::clone(&interrupt.requested))?;
+            flag::register_usize(signal, Arc::clone(&interrupt.signal), signal as usize)?;
         }
         // A thread of its own, since every other may hang. It ends with the process.
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
         let mut first = First::default();
         thread::spawn("signals", move || {
-            for _ in signals.forever() {
+            for signal in signals.forever() {
                 if first.is_another(clock::now()) {
-                    low_level::exit(EXIT_AT_ONCE);
+                    low_level::exit(SIGNALLED + signal);
                 }
             }
         })?;
@@ -67,8 +70,20 @@ impl Interrupt {
 
     /// Whether to end soon.
     pub(crate) fn requested(&self) -> bool {
+        self.signal() != 0
+    }
+
+    /// How a command ends that was asked to.
+    pub(crate) fn exit(&self) -> Exit {
+        match self.signal() {
+            signal if signal == SIGTERM as usize => Exit::Terminated,
+            _ => Exit::Interrupted,
+        }
+    }
+
+    fn signal(&self) -> usize {
         // Alone, orders nothing else.
-        self.requested.load(Ordering::Relaxed)
+        self.signal.load(Ordering::Relaxed)
     }
 }
 
@@ -82,6 +97,7 @@ mod tests {
         assert!(!interrupt.requested());
         signal_hook::low_level::raise(SIGTERM).expect("raised");
         assert!(interrupt.clone().requested());
+        assert_eq!(interrupt.exit(), Exit::Terminated);
     }
 
     #[test]

@@ -5,7 +5,11 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 
 use serde::Serialize;
 
@@ -14,6 +18,18 @@ use crate::exit::Failure;
 /// Writes text as it is, but for what a terminal would obey.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     write(&harmless(text, &['\n', '\t']))
+}
+
+/// Whether standard output is what the library opens where a program is started with none: `/dev/null`
+/// for reading too, which a shell's `>` does not ask for. Others that start programs may.
+pub(crate) fn is_closed() -> bool {
+    let stdout = io::stdout();
+    let null = fs::metadata("/dev/null").map(|null| null.rdev());
+    let is_null = fstat(&stdout).is_ok_and(|found| {
+        let is_device = FileType::from_raw_mode(found.st_mode).is_char_device();
+        is_device && null.is_ok_and(|null| null == found.st_rdev)
+    });
+    is_null && fcntl_getfl(&stdout).is_ok_and(|flags| flags.contains(OFlags::RDWR))
 }
 
 fn write(text: &str) -> Result<(), Failure> {

@@ -91,7 +91,7 @@ pub(crate) fn run(global: &Global, settings: &Settings, args: &SumArgs) -> Resul
         print(&text(&report, args.workers, method, direct))?;
     }
     let exit = if report.is_exact() && !trouble { Exit::Good } else { Exit::Findings };
-    Ok(watch::ended(report.end, exit))
+    Ok(watch.ended(report.end, exit))
 }
 
 /// Says what is not in the sum.

@@ -144,7 +144,7 @@ pub(crate) fn run(
     let more = contents.as_ref().map_or(0, |contents| contents.findings_total);
     let exit = if report.findings_total() + more == 0 { Exit::Good } else { Exit::Findings };
     let end = contents.as_ref().map_or(report.end, |contents| contents.end);
-    Ok(watch::ended(end, exit))
+    Ok(watch.ended(end, exit))
 }
 
 /// Opens the data directory that the options name, with its warnings on standard error.

@@ -25,6 +25,18 @@ impl Watch {
         Watch { interrupt, shown, bar: Mutex::default() }
     }
 
+    /// Says that a job was interrupted, if it was, and how that makes the command end.
+    pub(crate) fn ended(&self, end: End, otherwise: Exit) -> Exit {
+        match end {
+            End::Complete => return otherwise,
+            End::Cancelled => message("warning", "interrupted: the counts are of a part"),
+            End::Abandoned => {
+                message("warning", "interrupted while I/O hangs: the counts are of a part");
+            }
+        }
+        self.interrupt.exit()
+    }
+
     /// Takes the bar off the terminal.
     pub(crate) fn clear(&self) {
         self.bar.lock().take();
@@ -53,16 +65,4 @@ pub(crate) fn interrupt() -> Result<Interrupt, Failure> {
     Interrupt::install().map_err(|error: io::Error| {
         Failure::cannot_run(format_args!("could not take over signals: {error}"))
     })
-}
-
-/// Says that a job was interrupted, if it was, and how that makes the command end.
-pub(crate) fn ended(end: End, otherwise: Exit) -> Exit {
-    match end {
-        End::Complete => return otherwise,
-        End::Cancelled => message("warning", "interrupted: the counts are of a part"),
-        End::Abandoned => {
-            message("warning", "interrupted while I/O hangs: the counts are of a part");
-        }
-    }
-    Exit::Interrupted
 }

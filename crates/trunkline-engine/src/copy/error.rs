@@ -62,7 +62,6 @@ impl PlanError {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Catalog(error) => error.is_usage(),
-            Self::NotPopulated { .. } => false,
             _ => true,
         }
     }

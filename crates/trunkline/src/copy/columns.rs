@@ -26,7 +26,7 @@ pub(super) fn column_name(text: &[u8]) -> Result<Vec<u8>, Failure> {
         Ok(QualifiedName { database: None, schema: None, relation }) => Ok(relation),
         _ => {
             let text = String::from_utf8_lossy(text);
-            Err(Failure::usage(format_args!("invalid name of a column: {text}")))
+            Err(Failure::usage(format_args!("invalid name of a column: \"{text}\"")))
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn run(
         print(&shown.text())?
     }
     let exit = if report.failures.total == 0 { otherwise } else { Exit::Findings };
-    Ok(watch::ended(report.end, exit))
+    Ok(watch.ended(report.end, exit))
 }
 
 struct Shown<'r> {

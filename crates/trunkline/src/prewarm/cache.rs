@@ -71,7 +71,7 @@ fn run(
         print(&text(&report, mode, method))?;
     }
     let exit = if report.failures.total == 0 { otherwise } else { Exit::Findings };
-    Ok(watch::ended(report.end, exit))
+    Ok(watch.ended(report.end, exit))
 }
 
 fn text(report: &PrewarmReport, mode: &str, method: &str) -> String {

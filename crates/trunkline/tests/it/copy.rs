@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use trunkline_format::page_checksum;
 
@@ -239,6 +240,30 @@ fn a_killed_copy_is_taken_up_by_one_and_only_one() {
         let without = without.lines().map(|line| line.split_once('\t').expect("ctid").1);
         let found = fs::read_to_string(out.join("s1.toast.copy")).expect("read");
         assert!(found.lines().eq(without));
+    }
+}
+
+/// As `timeout` signals a process and then its group: one request, however often it is made at once.
+#[test]
+fn signals_at_once_are_one_request() {
+    for fixture in fixtures() {
+        let mut child = trunkline();
+        child.args(["copy", "bench.public.pgbench_accounts", "-D"]).arg(fixture.join("data"));
+        let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = child.expect("runs");
+        // It waits for a reader now, with most of the table to come.
+        let mut rows = child.stdout.take().expect("a pipe");
+        rows.read_exact(&mut [0; 100]).expect("rows");
+        for signal in [Signal::INT, Signal::TERM] {
+            kill_process(Pid::from_child(&child), signal).expect("sent");
+        }
+        let most = rows.read_to_end(&mut Vec::new()).expect("rows");
+        let output = child.wait_with_output().expect("ended");
+        let err = String::from_utf8_lossy(&output.stderr);
+        // Either may be the last that is seen.
+        assert!(matches!(output.status.code(), Some(130 | 143)), "{output:?}");
+        assert_eq!(err, "trunkline: warning: interrupted: the counts are of a part\n");
+        assert!(most < 16 << 20, "{most}");
     }
 }
 
