@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use trunkline_engine::copy::CopyReport;
 use trunkline_engine::scan::End;
+use trunkline_format::BLOCK_SIZE;
 
 use crate::exit::message;
 use crate::output::{human_bytes, rate};
@@ -54,10 +55,10 @@ impl Shown<'_> {
             let _ = writeln!(text, "{:15}{value}", format!("{name}:"));
         }
         let seconds = report.elapsed.as_secs_f64();
-        let bytes = report.blocks * 8192;
+        let bytes = (report.blocks + report.toast_streams.pages) * BLOCK_SIZE as u64;
         let _ = writeln!(
             text,
-            "{} of tables to {} of rows in {seconds:.2} s, {}, {} {}",
+            "{} of tables and TOAST to {} of rows in {seconds:.2} s, {}, {} {}",
             human_bytes(bytes),
             human_bytes(report.bytes),
             rate(bytes as f64 / seconds.max(1e-9)),

@@ -92,15 +92,31 @@ impl Catalogued {
     }
 }
 
-/// The beginning of a text, on one line.
+/// The beginning of a text, on one line, escaped as `COPY` does.
 pub(super) fn shortened(text: &[u8]) -> String {
     // More characters than are shown take no more bytes than this.
     let start = text.get(..VALUE_SHOWN * 4 + 4).unwrap_or(text);
     let start = String::from_utf8_lossy(start);
     let mut shown: String = start.chars().take(VALUE_SHOWN).collect();
-    shown = shown.chars().flat_map(char::escape_debug).collect();
+    shown = escaped(&shown);
     if start.chars().count() > VALUE_SHOWN {
         shown.push('…');
+    }
+    shown
+}
+
+fn escaped(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '\\' => shown.push_str("\\\\"),
+            '\u{8}' => shown.push_str("\\b"),
+            '\u{b}' => shown.push_str("\\v"),
+            '\u{c}' => shown.push_str("\\f"),
+            // Those that COPY leaves as they are too: this goes to a terminal.
+            other if other.is_control() => shown.extend(other.escape_default()),
+            other => shown.push(other),
+        }
     }
     shown
 }
@@ -112,6 +128,8 @@ mod tests {
     #[test]
     fn values_fit_on_a_line() {
         assert_eq!(shortened(b"a\tb\n"), "a\\tb\\n");
+        let text = b"it's (1,\"a,b\"\"c\\d\") \x08\x0B\x0C\r\x1B";
+        assert_eq!(shortened(text), "it's (1,\"a,b\"\"c\\\\d\") \\b\\v\\f\\r\\u{1b}");
         let long = "ä".repeat(100);
         assert_eq!(shortened(long.as_bytes()), "ä".repeat(60) + "…");
         assert_eq!(shortened("ä".repeat(60).as_bytes()), "ä".repeat(60));

@@ -13,6 +13,7 @@ use trunkline_engine::catalog::{ColumnInfo, RelationInfo};
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_engine::settings::Settings;
 use trunkline_format::btree::{BtreePage, Entry, Fault, Meta, Target};
+use trunkline_format::catalog::RelationKind;
 use trunkline_format::page::PageHeader;
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
 
@@ -44,7 +45,14 @@ pub(super) fn run(global: &Global, settings: &Settings, args: &BtreeArgs) -> Res
     let name = open.database.qualified_name(&relation);
     let row = open.database.index(relation.oid).cloned();
     let index = row.and_then(|row| open.database.btree(&row));
-    let index = index.ok_or_else(|| Failure::usage(format_args!("{name} is no B-tree index")))?;
+    let Some(index) = index else {
+        let method = open.database.access_method(relation.access_method);
+        let method = method.filter(|_| relation.kind == RelationKind::Index);
+        let method = method.map(String::from_utf8_lossy);
+        let of = method.map(|name| format!(", but of access method \"{name}\""));
+        let text = format!("{name} is no B-tree index{}", of.unwrap_or_default());
+        return Err(Failure::usage(text));
+    };
     match args.block {
         None => whole(global, &mut open, &index, name),
         Some(0) => {

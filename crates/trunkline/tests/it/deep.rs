@@ -187,7 +187,11 @@ fn what_cannot_be_inspected_is_named() {
         ),
         (&["tuple", "-d", "bench", "public.nothing", "0,1"][..], 2, "does not exist"),
         (&["btree", "-d", "bench", "public.pgbench_tellers"][..], 2, "is no B-tree index"),
-        (&["btree", "-d", "fixture", "s1.bt_h"][..], 2, "is no B-tree index"),
+        (
+            &["btree", "-d", "fixture", "s1.bt_h"][..],
+            2,
+            "is no B-tree index, but of access method \"hash\"",
+        ),
         (&["btree", "-d", "bench", "public.pgbench_tellers_pkey", "77"][..], 2, "past the end"),
         (&["toast", "-d", "bench", "public.pgbench_tellers", "1"][..], 2, "has no TOAST table"),
     ] {

@@ -2,7 +2,9 @@
 //! domains over arrays, settings that change what statistics look like, names with anything in them,
 //! files that were cut, directories that were moved.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -37,6 +39,14 @@ create server remote foreign data wrapper wrapper;
 create foreign table pf2 partition of pf for values from (10) to (20) server remote;
 create table empty (a int) partition by range (a);
 create table cut as select i from generate_series(1, 500) i;
+create type ext;
+create function ext_in(cstring) returns ext language internal immutable strict as 'textin';
+create function ext_out(ext) returns cstring language internal immutable strict as 'textout';
+create type ext (input = ext_in, output = ext_out, like = text);
+create table own (\"I d\" int, e ext, n int);
+insert into own values (1, 'x', 2);
+create materialized view unfilled as select 1 with no data;
+create index on long using hash (a);
 create table \"new
 line\" (a int);
 create table \"\x1b[31mred\" (a int);
@@ -82,6 +92,9 @@ fn odd_things_in_a_database() {
             let copy = format!("copy (select ctid, * from {table}) to stdout");
             server.sql("odd", &format!("{zone}; {copy}"))
         });
+        server.script("odd", "begin; insert into long values (2); prepare transaction 'p'", false);
+        let prepared = server.sql("odd", "select transaction from pg_prepared_xacts");
+        let prepared = String::from_utf8(prepared).expect("text");
         let stopped = server.stop();
         for (table, expected) in tables.iter().zip(printed) {
             let found = good(&stopped, &["copy", "--ctid", "-d", "odd", table]);
@@ -90,9 +103,10 @@ fn odd_things_in_a_database() {
         names_with_a_database(&stopped);
         partitions_elsewhere(&stopped);
         names_with_anything(&stopped);
-        what_is_not_there(&stopped);
+        what_is_not_there(&stopped, prepared.trim());
         settings(&stopped);
         cut_and_closed(&stopped);
+        may_not_be_read(&stopped);
     }
 }
 
@@ -168,7 +182,23 @@ fn partitions_elsewhere(stopped: &Stopped) {
     let home = tempfile::tempdir().expect("a directory");
     let all = home.path().join("all").display().to_string();
     let (code, _, err) = run(stopped, &["copy", "-d", "odd", "--all", "-o", &all]);
-    assert_eq!((code, err), (0, note));
+    assert!(code == 1 && err.contains(&note), "{code}: {err}");
+    let hint = "its other columns can be had alone: copy 'public.own' --columns '\"I d\",n'\n";
+    assert!(err.contains("column \"e\" of relation public.own cannot be printed"), "{err}");
+    assert!(err.contains(hint), "{err}");
+    let alone = ["copy", "odd.public.own", "--columns", "\"I d\",n"];
+    assert_eq!(good(stopped, &alone), "1\t2\n");
+
+    // What is read for long values counts too.
+    let one = home.path().join("one").display().to_string();
+    let long = ["copy", "odd.public.long", "-o", &one];
+    let text = good(stopped, &long);
+    let counts = good(stopped, &[&long[..], &["--json"]].concat());
+    let counts: Value = serde_json::from_str(&counts).expect("JSON");
+    let toast = counts["toast_streams"]["pages"].as_u64().expect("counted");
+    assert!(counts["blocks"] == 1 && toast >= 2, "{counts}");
+    let read = format!("\n{}.0 KiB of tables and TOAST to ", 8 * (1 + toast));
+    assert!(text.contains(&read), "{text}");
 }
 
 fn names_with_anything(stopped: &Stopped) {
@@ -184,7 +214,10 @@ fn names_with_anything(stopped: &Stopped) {
 }
 
 /// Transactions that are yet to come, and values that nobody stored.
-fn what_is_not_there(stopped: &Stopped) {
+fn what_is_not_there(stopped: &Stopped, prepared: &str) {
+    let (code, out, err) = run(stopped, &["inspect", "clog", prepared]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("  prepared  "), "{out}");
     let (code, out, err) = run(stopped, &["inspect", "clog", "3", "999999999"]);
     let expected = "trunkline: error: transaction 999999999 does not exist yet: the next one is ";
     assert!(code == 1 && err.starts_with(expected), "{err}");
@@ -193,6 +226,18 @@ fn what_is_not_there(stopped: &Stopped) {
     assert_eq!((code, out.as_str()), (1, ""));
     let expected = "trunkline: error: no chunk of value 5 is in the TOAST table of public.long\n";
     assert!(err.starts_with(expected), "{err}");
+    for (args, expected) in [
+        (&["copy", "odd.public.unfilled"][..], "public.unfilled has not been populated"),
+        (&["copy", "odd.public.added", "--columns", "a,"], "invalid name of a column: \"\"\n"),
+        (
+            &["inspect", "btree", "odd.public.long_a_idx"],
+            "public.long_a_idx is no B-tree index, but of access method \"hash\"\n",
+        ),
+    ] {
+        let (code, out, err) = run(stopped, args);
+        assert_eq!((code, out.as_str()), (2, ""), "{args:?}: {err}");
+        assert!(err.contains(expected), "{args:?}: {err}");
+    }
 }
 
 /// Settings by `-c`, and those that would need a locale to print statistics.
@@ -231,7 +276,7 @@ fn settings(stopped: &Stopped) {
     fs::write(&configuration, before).expect("written");
 }
 
-/// A file whose last page was cut off.
+/// A file whose last page was cut off, and rows for a standard output that is closed.
 fn cut_and_closed(stopped: &Stopped) {
     let path = file(stopped, "cut");
     let whole = good(stopped, &["copy", "-d", "odd", "cut"]);
@@ -241,6 +286,35 @@ fn cut_and_closed(stopped: &Stopped) {
     let expected = format!("\"{}\" has 13192 bytes: its last page was cut off", path.display());
     assert!(code == 1 && err.contains(&expected), "{code}: {err}");
     assert!(whole.starts_with(&out) && out.lines().count() > 100, "{out}");
+
+    for (to, closed) in [(">&-", true), (">/dev/null", false)] {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("exec \"$@\" {to}")).arg("sh");
+        shell.arg(env!("CARGO_BIN_EXE_trunkline")).args(["copy", "odd.public.long", "-D"]);
+        let output = shell.arg(stopped.data()).output().expect("runs");
+        let err = String::from_utf8(output.stderr).expect("text");
+        let expected = "trunkline: warning: standard output is closed, or nobody keeps it: ";
+        assert_eq!(err.starts_with(expected), closed, "{to}: {err}");
+    }
+}
+
+/// A file that is sound, but not for this user.
+fn may_not_be_read(stopped: &Stopped) {
+    fs::set_permissions(file(stopped, "long"), Permissions::from_mode(0o000)).expect("taken away");
+    // Root may read everything; the server's user may not.
+    let owner = fs::metadata(stopped.data()).expect("there").uid();
+    let program = stopped.data().with_file_name("trunkline");
+    fs::copy(env!("CARGO_BIN_EXE_trunkline"), &program).expect("copied");
+    let mut command = Command::new(&program);
+    if rustix::process::geteuid().is_root() {
+        command.uid(owner);
+    }
+    let command = command.env_remove("PGDATA").args(["copy", "odd.public.long", "-D"]);
+    let output = command.arg(stopped.data()).current_dir("/").output().expect("runs");
+    let err = String::from_utf8(output.stderr).expect("text");
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0), "{err}");
+    let hint = "trunkline: hint: run as the user that owns the data directory\n";
+    assert!(err.contains("Permission denied") && err.ends_with(hint), "{err}");
 }
 
 /// A tablespace that was moved, link and all that is in it.
