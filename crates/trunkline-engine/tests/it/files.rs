@@ -93,9 +93,10 @@ fn tablespace_behind_a_link() {
     assert_eq!(list.tablespaces.len(), 1);
     assert_eq!(list.tablespaces[0].target.as_deref(), Some(&*target));
     let text = "is not a tablespace of this cluster: it has no directory PG_18_202506291";
+    let dangling = "leads to \"/nowhere/at/all\", which is not there; not read";
     assert_eq!(
         problems(&fake, &list),
-        [format!("pg_tblspc/16501: {text}"), format!("pg_tblspc/16502: {text}")]
+        [format!("pg_tblspc/16501: {text}"), format!("pg_tblspc/16502: {dangling}")]
     );
 }
 
