@@ -8,6 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use trunkline_aio::File;
 use trunkline_format::segment::{LAST_SEGMENT, segment_of};
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, RelationFile, SEGMENT_BLOCKS};
@@ -135,7 +136,7 @@ impl Relation {
     ///
     /// # Errors
     /// [`StorageError`]: the cluster is not for writing, the file is there already, or the system
-    /// refuses.
+    /// refuses. Every later checkpoint fails if it could not write the directory.
     pub fn create(&self) -> Result<(), StorageError> {
         let direct = self.storage.is_direct();
         let path = self.path(0);
@@ -153,12 +154,19 @@ impl Relation {
         })
     }
 
+    /// Makes a file's name durable. A failed sync is one for ever, as that of a segment: what the system
+    /// could not write it tells of once, so to try again proves nothing.
     fn sync_directory(&self, path: &Path) -> Result<(), StorageError> {
         let synced = self.storage.writer()?.sync_directory_of(path);
-        synced.map_err(|source| StorageError::Io {
-            operation: "make durable the directory of",
-            path: path.to_owned(),
-            source,
+        synced.map_err(|source| {
+            if is_loss(&source) {
+                self.storage.syncs().note_failure();
+            }
+            StorageError::Io {
+                operation: "make durable the directory of",
+                path: path.to_owned(),
+                source,
+            }
         })
     }
 
@@ -225,7 +233,8 @@ impl Relation {
         let file = self.storage.files().get(self.key(segment), open)?;
         // Perhaps it has just been made: who has its first block may have failed to. Nobody writes to it
         // before somebody has done this.
-        let is_new = || Ok::<_, StorageError>(segment > 0 && self.segment_length(segment)? == Some(0));
+        let is_new =
+            || Ok::<_, StorageError>(segment > 0 && self.segment_length(segment)? == Some(0));
         if block.is_multiple_of(SEGMENT_BLOCKS) || is_new()? {
             self.fill_up(segment)?;
             self.sync_directory(&self.path(segment))?;
@@ -411,6 +420,12 @@ fn check_direct(path: PathBuf, is_direct: bool, alignment: u32) -> Result<(), St
         return Err(StorageError::alignment(path, alignment));
     }
     Ok(())
+}
+
+/// Whether a directory's sync has failed for what it had to write. All else is an answer to opening it.
+fn is_loss(error: &io::Error) -> bool {
+    let losses = [Errno::IO, Errno::NOSPC, Errno::DQUOT];
+    Errno::from_io_error(error).is_some_and(|errno| losses.contains(&errno))
 }
 
 /// Blocks from `block` on that fit into its segment. The last segment can have one less: the last

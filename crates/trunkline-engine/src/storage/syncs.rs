@@ -130,6 +130,11 @@ impl Syncs {
         SyncCallback(Arc::clone(&self.failed))
     }
 
+    /// A sync that is no I/O of a session, of a directory, has failed.
+    pub(super) fn note_failure(&self) {
+        self.failed.store(true, Ordering::SeqCst);
+    }
+
     /// Whether a sync has failed, ever: nothing that was written can be counted on any more.
     pub(crate) fn have_failed(&self) -> bool {
         self.failed.load(Ordering::SeqCst)

@@ -4,13 +4,18 @@
 //! Either nothing has happened, or the error says that the relation is damaged; and in either case it
 //! can be tried again.
 
-use crate::rig::{Call, Rig, Setup, check, is_version};
+use crate::rig::{Call, Rig, Setup, check, check_real, is_version};
 use trunkline_aio::sync::Arc;
+use trunkline_engine::checkpoint::CheckpointError;
 use trunkline_engine::pool::{ExtendMethod, WriteError};
 use trunkline_engine::storage::StorageError;
+use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
 
 const ERRNOS: [i32; 6] =
     [libc::EIO, libc::ENOSPC, libc::EDQUOT, libc::EROFS, libc::EMFILE, libc::EACCES];
+
+/// What the system says of data that it could not write.
+const LOSSES: [i32; 3] = [libc::EIO, libc::ENOSPC, libc::EDQUOT];
 
 const SETUP: Setup =
     Setup { local: true, buffers: 64, blocks: 16, handles: 64, seeds: 1, direct: false };
@@ -103,6 +108,10 @@ fn making() {
         let mut backend = rig.backend();
         let relation = rig.relation(1);
         each(rig, |call, errno, _| {
+            if call == Call::SyncDirectory && LOSSES.contains(&errno) {
+                // For ever, see below.
+                return;
+            }
             rig.files.refuse(call, errno);
             let created = relation.create();
             rig.files.refuse_nothing();
@@ -131,5 +140,59 @@ fn making() {
             }
             backend.drop_relation(&relation).expect("dropped");
         });
+    });
+}
+
+/// The directory of a new file cannot be synced: that may succeed the next time, and prove nothing.
+fn a_lost_name_is_for_ever(rig: &Arc<Rig>, errno: i32) {
+    let (relation, mut backend) = (rig.relation(1), rig.backend());
+    rig.files.refuse(Call::SyncDirectory, errno);
+    let refused = relation.create().expect_err("a failed sync").to_string();
+    assert!(refused.contains("make durable the directory") && !rig.exists(1), "{refused}");
+    rig.files.refuse_nothing();
+    relation.create().expect("made");
+    let made = backend.extend(&relation, 4, ExtendMethod::WriteZeros).expect("room");
+    made.iter().for_each(|pin| rig.change_pinned(&mut backend, 1, pin, 1));
+    drop(made);
+    assert_refused_for_ever(rig);
+}
+
+fn assert_refused_for_ever(rig: &Rig) {
+    for _ in 0..2 {
+        let refused = rig.checkpoint(&mut rig.backend()).expect_err("for ever");
+        assert!(matches!(refused, CheckpointError::Sync { path: None, .. }), "{refused}");
+    }
+}
+
+#[test]
+fn a_lost_name_is_for_ever_after_eio() {
+    check(SETUP, |rig| a_lost_name_is_for_ever(rig, libc::EIO));
+}
+
+#[test]
+fn a_lost_name_is_for_ever_after_enospc() {
+    check(SETUP, |rig| a_lost_name_is_for_ever(rig, libc::ENOSPC));
+}
+
+#[test]
+fn a_lost_name_is_for_ever_after_edquot() {
+    check(SETUP, |rig| a_lost_name_is_for_ever(rig, libc::EDQUOT));
+}
+
+/// The same of a later segment.
+#[test]
+fn a_lost_name_of_a_segment_is_for_ever() {
+    check_real(Setup::default(), |rig| {
+        let (relation, mut backend) = (rig.relation(3), rig.backend());
+        rig.create(3, 1);
+        let file = std::fs::OpenOptions::new().write(true).open(relation.path(0));
+        let length = u64::from(SEGMENT_BLOCKS) * BLOCK_SIZE as u64;
+        file.and_then(|file| file.set_len(length)).expect("made longer");
+        rig.files.refuse(Call::SyncDirectory, libc::EIO);
+        let mut extend = || backend.extend(&relation, 12, ExtendMethod::PosixFallocate).map(drop);
+        extend().expect_err("a failed sync");
+        rig.files.refuse_nothing();
+        extend().expect("room");
+        assert_refused_for_ever(rig);
     });
 }
