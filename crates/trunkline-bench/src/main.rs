@@ -96,6 +96,11 @@ struct Arguments {
     #[arg(long)]
     keep: bool,
 
+    /// The references of `checkpoint` write the same few buffers again and again, out of the
+    /// processor's cache, and not from as much memory as they write
+    #[arg(long)]
+    hot_reference: bool,
+
     /// One JSON object instead of tables.
     #[arg(long)]
     json: bool,
@@ -153,6 +158,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         only: &arguments.only,
         settings: &settings,
         keep: arguments.keep,
+        hot_reference: arguments.hot_reference,
     };
     if let Some(method) = arguments.one_scan {
         println!("{}", rows::one_scan(&bench, method)?);

@@ -62,6 +62,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) settings: &'a Settings,
     /// Whether the table of the rows of writes stays.
     pub(crate) keep: bool,
+    /// Whether references write out of the processor's cache.
+    pub(crate) hot_reference: bool,
 }
 
 /// A row.
@@ -313,7 +315,18 @@ impl<'a> Bench<'a> {
     fn small(dir: &'a Path, settings: &'a Settings) -> Self {
         let (bytes, dirty) = (4 << 20, 4 << 20);
         let (lag_dir, group, only, keep) = (Some(dir), None, "", false);
-        Bench { dir, lag_dir, group, bytes, dirty, pairs: 2, only, settings, keep }
+        Bench {
+            dir,
+            lag_dir,
+            group,
+            bytes,
+            dirty,
+            pairs: 2,
+            only,
+            settings,
+            keep,
+            hot_reference: false,
+        }
     }
 }
 

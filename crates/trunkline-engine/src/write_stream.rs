@@ -323,8 +323,13 @@ impl WriteStream {
             let written = self.writes.finish(slot, outcome);
             self.note(written);
         }
-        if self.behind.is_due() {
-            let told = self.behind.tell_all(session, self.yields > 0);
+        let beside_others = self.yields > 0;
+        let due = match beside_others {
+            true => self.behind.is_due(),
+            false => self.behind.is_due_alone(),
+        };
+        if due {
+            let told = self.behind.tell_all(session, beside_others);
             self.count_told();
             told?;
             if self.writes.in_flight() == 0 {

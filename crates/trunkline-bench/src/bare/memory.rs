@@ -7,6 +7,9 @@ use std::io;
 
 const HUGE_PAGE: usize = 2 << 20;
 
+/// What can be registered with a ring as one: 1 GiB.
+pub(super) const PIECE: usize = 1 << 30;
+
 /// A mapping, cut into buffers of one length.
 #[derive(Debug)]
 pub(crate) struct Memory {
@@ -54,9 +57,27 @@ impl Memory {
         unsafe { std::slice::from_raw_parts_mut(self.base, self.bytes) }
     }
 
-    /// For registration with a ring.
-    pub(crate) fn iovec(&self) -> libc::iovec {
-        libc::iovec { iov_base: self.base.cast(), iov_len: self.bytes }
+    /// For registration with a ring: pieces of [`PIECE`] bytes, the last one of what is left.
+    pub(crate) fn iovecs(&self) -> Vec<libc::iovec> {
+        let piece = |at: usize| libc::iovec {
+            iov_base: self.base.wrapping_add(at).cast(),
+            iov_len: PIECE.min(self.bytes - at),
+        };
+        (0..self.bytes).step_by(PIECE).map(piece).collect()
+    }
+
+    /// Where the next `length` bytes lie for who goes through all of it again and again from `at`,
+    /// which it moves on: the offset, of bytes that are all of one piece.
+    pub(crate) fn next(&self, at: &mut usize, length: usize) -> usize {
+        if *at / PIECE != (*at + length - 1) / PIECE {
+            *at = at.next_multiple_of(PIECE);
+        }
+        if *at + length > self.bytes {
+            *at = 0;
+        }
+        let start = *at;
+        *at += length;
+        start
     }
 }
 

@@ -26,7 +26,7 @@ impl Ring {
         let memory = Memory::map(depth * length as usize)?;
         let submitter = ring.submitter();
         // SAFETY: the memory stays mapped until after the ring is gone (field order).
-        unsafe { submitter.register_buffers(&[memory.iovec()]) }?;
+        unsafe { submitter.register_buffers(&memory.iovecs()) }?;
         let descriptors: Vec<_> = files.open.iter().map(AsRawFd::as_raw_fd).collect();
         submitter.register_files(&descriptors)?;
         Ok(Self { ring, memory, segment: files.segment, _files: files, depth })

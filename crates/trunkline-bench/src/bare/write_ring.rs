@@ -1,10 +1,11 @@
 //! One thread that writes a list of ranges through an io_uring and then makes the files durable: the
 //! device work of a checkpoint, with nothing around it.
 //!
-//! It writes what its memory happens to hold: a checkpoint of the same pages follows before anybody
-//! reads them.
+//! It writes what its memory happens to hold, going through all of it: a checkpoint of the same pages
+//! follows before anybody reads them. With as much memory as it writes, each page comes from a place of
+//! its own, as a checkpoint's do, and not out of the processor's cache.
 
-use super::memory::Memory;
+use super::memory::{Memory, PIECE};
 use super::{Files, Range, WriteBehind, check};
 use io_uring::{IoUring, opcode, squeue, types};
 use std::io;
@@ -17,21 +18,23 @@ pub(crate) struct WriteRing {
     memory: Memory,
     files: Files,
     depth: usize,
-    length: u32,
+    /// Where in the memory the next write begins.
+    at: usize,
 }
 
 impl WriteRing {
-    /// Takes files that are open for writing, and a ring for `depth` writes of up to `length` bytes.
-    pub(crate) fn open(files: Files, depth: usize, length: u32) -> io::Result<Self> {
+    /// Takes files that are open for writing, a ring for `depth` writes, and so many bytes of memory,
+    /// which must be as long as a write.
+    pub(crate) fn open(files: Files, depth: usize, bytes: u64) -> io::Result<Self> {
         let entries = u32::try_from(depth.next_power_of_two()).unwrap_or(u32::MAX);
         let ring = IoUring::builder().setup_coop_taskrun().build(entries)?;
-        let memory = Memory::map(depth * length as usize)?;
+        let memory = Memory::map(bytes as usize)?;
         let submitter = ring.submitter();
         // SAFETY: the memory stays mapped until after the ring is gone (field order).
-        unsafe { submitter.register_buffers(&[memory.iovec()]) }?;
+        unsafe { submitter.register_buffers(&memory.iovecs()) }?;
         let descriptors: Vec<_> = files.open.iter().map(AsRawFd::as_raw_fd).collect();
         submitter.register_files(&descriptors)?;
-        Ok(Self { ring, memory, files, depth, length })
+        Ok(Self { ring, memory, files, depth, at: 0 })
     }
 
     /// Writes everything, `depth` at a time, then syncs all files at once. `behind` blocks of writes
@@ -64,9 +67,11 @@ impl WriteRing {
     }
 
     fn push_write(&mut self, slot: usize, range: Range) -> io::Result<()> {
-        let buffer = self.memory.buffer(slot, self.length as usize);
+        let start = self.memory.next(&mut self.at, range.length as usize);
+        let buffer = self.memory.all()[start..].as_ptr();
         let file = types::Fixed(range.file);
-        let entry = opcode::WriteFixed::new(file, buffer, range.length, 0)
+        let piece = (start / PIECE) as u16;
+        let entry = opcode::WriteFixed::new(file, buffer, range.length, piece)
             .offset(range.offset)
             .build()
             .user_data(slot as u64);

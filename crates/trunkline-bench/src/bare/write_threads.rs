@@ -1,35 +1,39 @@
 //! Threads that share a list of ranges and write them with pwrite, then sync the files: the reference
-//! of `worker`, and with one thread that of `sync`.
+//! of `worker`, and with one thread that of `sync`. They go through their memory as the ring does.
 
 use super::memory::Memory;
 use super::{Files, Range, WriteBehind, check};
 use std::io;
 use std::os::unix::fs::FileExt;
 use trunkline_aio::sync::atomic::{AtomicUsize, Ordering};
+use trunkline_format::BLOCK_SIZE;
 
 /// See the module.
 pub(crate) struct WriteThreads {
     files: Files,
     memory: Memory,
     threads: usize,
-    length: u32,
 }
 
 impl WriteThreads {
-    /// Takes files that are open for writing; `threads` is at least 1.
-    pub(crate) fn open(files: Files, threads: usize, length: u32) -> io::Result<Self> {
-        Ok(Self { files, memory: Memory::map(threads * length as usize)?, threads, length })
+    /// Takes files that are open for writing, and so many bytes of memory, which must be as long as a
+    /// write; `threads` is at least 1.
+    pub(crate) fn open(files: Files, threads: usize, bytes: u64) -> io::Result<Self> {
+        Ok(Self { files, memory: Memory::map(bytes as usize)?, threads })
     }
 
     /// Writes everything; each thread takes the next range of the list, and in the end the next file
     /// to sync. `behind` as with the ring.
     pub(crate) fn run(&mut self, ranges: &[Range], behind: u64) -> io::Result<()> {
         let (files, next) = (&self.files, &AtomicUsize::new(0));
-        let buffers = self.memory.all().chunks_exact(self.length as usize).take(self.threads);
-        on_each(buffers, &|buffer| {
+        let memory = &*self.memory.all();
+        let at = &AtomicUsize::new(0);
+        on_each(0..self.threads, &|_| {
             let mut behind = WriteBehind::new(behind);
             while let Some(&range) = ranges.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let bytes = &buffer[..range.length as usize];
+                let length = range.length as usize;
+                let start = at.fetch_add(length, Ordering::Relaxed) % (memory.len() - length + 1);
+                let bytes = &memory[start & !(BLOCK_SIZE - 1)..][..length];
                 let count = files.open[range.file as usize].write_at(bytes, range.offset)?;
                 check(count as i64, bytes.len())?;
                 behind.ended(files, range);

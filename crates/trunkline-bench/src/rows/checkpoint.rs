@@ -2,7 +2,8 @@
 //! files, as many at a time, and syncs the files at the end; and what it costs who reads meanwhile.
 //!
 //! The reference of io_uring is one thread with a ring, that of `worker` as many threads as workers,
-//! that of `sync` one thread. It sorts nothing, computes no checksum and locks no page. What it is worth
+//! that of `sync` one thread. It sorts nothing, computes no checksum and locks no page. It writes from as
+//! much memory as it writes, unless it is told to write the same few buffers. What it is worth
 //! to tell the system to write back (`checkpoint_flush_after`) is compared among checkpoints.
 
 use super::checkpoint_reads;
@@ -71,12 +72,13 @@ impl Reference {
         flush: Flush,
         options: CheckpointOptions,
         files: Files,
+        memory: u64,
     ) -> Result<Self> {
-        let (depth, length) = (options.concurrency as usize, options.combine * BLOCK_SIZE as u32);
+        let depth = options.concurrency as usize;
         Ok(match (flush.varied, threads(method)) {
             (true, _) => Self::Ours,
-            (false, None) => Self::Ring(Box::new(WriteRing::open(files, depth, length)?)),
-            (false, Some(threads)) => Self::Threads(WriteThreads::open(files, threads, length)?),
+            (false, None) => Self::Ring(Box::new(WriteRing::open(files, depth, memory)?)),
+            (false, Some(threads)) => Self::Threads(WriteThreads::open(files, threads, memory)?),
         })
     }
 
@@ -132,8 +134,14 @@ fn compare(
         return Ok(None);
     }
     table.turn(method, flush.direct)?;
-    let mut bare = Reference::new(method, flush, options, table.files(flush.direct)?)?;
     let (ranges, count) = (ranges(blocks, options.combine), blocks.len());
+    // Of its own for each page, as the pool has; or few that stay in the processor's cache.
+    let memory = match bench.hot_reference {
+        true => options.concurrency * options.combine,
+        false => (count as u32).max(options.combine),
+    };
+    let memory = u64::from(memory) * BLOCK_SIZE as u64;
+    let mut bare = Reference::new(method, flush, options, table.files(flush.direct)?, memory)?;
     let behind = if flush.direct { 0 } else { u64::from(options.flush_after) };
     let cell = RefCell::new(table);
     // Also before the reference, so that both find the same memory in the caches.

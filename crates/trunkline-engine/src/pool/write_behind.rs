@@ -32,6 +32,13 @@ const RANGES: usize = 4;
 /// And beside others, who would wait behind them; each until it has been written back.
 const RANGES_BESIDE_OTHERS: usize = 2;
 
+/// Blocks in a row that are told together at least while nobody else has I/O under way: 2 MB,
+/// PostgreSQL's upper bound of such a setting (decision 0008).
+const ALONE_MIN: u32 = 256;
+
+/// Writes of fewer blocks on average are scattered.
+const ROW_MIN: u32 = 4;
+
 /// Two ranges are told as one if no more than so many blocks lie between them (1 MB): the system looks
 /// for what is changed, and a call costs more than the look.
 const GAP_MAX: u32 = (1 << 20) / BLOCK_SIZE as u32;
@@ -134,6 +141,13 @@ impl WriteBehind {
         self.blocks > 0 && self.blocks >= self.after
     }
 
+    /// Whether it is time to, for who has the device to itself: then longer ranges, told less often,
+    /// are worth more than a cache that is even. Scattered pages are no range.
+    pub(crate) fn is_due_alone(&self) -> bool {
+        let scattered = self.blocks < self.ranges.len() as u32 * ROW_MIN;
+        self.is_due() && (scattered || self.blocks >= ALONE_MIN)
+    }
+
     /// Ranges that the system was told of since the last call.
     pub(crate) fn take_told(&mut self) -> u64 {
         std::mem::take(&mut self.told)
@@ -226,7 +240,8 @@ impl WriteBehind {
             && let Some(outcome) = self.operations.take(slot)
         {
             let Some(errno) = error_of(outcome) else { continue };
-            let of = self.firsts[slot].and_then(|first| Some((self.shared.relation(first)?, first)));
+            let of =
+                self.firsts[slot].and_then(|first| Some((self.shared.relation(first)?, first)));
             // Without a name only if nobody has the cluster any more.
             let path = of.map(|(of, first)| of.path(segment_of(first.block()).0));
             self.failure.get_or_insert(WriteError::Sync {

@@ -116,6 +116,26 @@ fn near_pages_are_told_as_one() {
     });
 }
 
+/// Who has the device to itself tells of what is in a row less often, and of what is scattered as it is
+/// set.
+#[test]
+fn rows_are_told_in_longer_ranges() {
+    check(Setup { buffers: 512, blocks: 512, seeds: 2, ..Setup::default() }, |rig| {
+        let mut backend = rig.backend();
+        let options =
+            CheckpointOptions { flush_after: 4, combine: 16, ..CheckpointOptions::default() };
+        (0..512).for_each(|block| rig.change(&mut backend, block, 1));
+        let report = rig.checkpoint_with(&mut backend, options).expect("a checkpoint");
+        // Two, if they end in order; 128 as it is set.
+        assert_eq!(report.buffers, 512);
+        assert!((2..10).contains(&report.writes.writebacks), "{report:?}");
+
+        (0..512).step_by(2).for_each(|block| rig.change(&mut backend, block, 2));
+        let report = rig.checkpoint_with(&mut backend, options).expect("a checkpoint");
+        assert!(report.buffers == 256 && report.writes.writebacks > 4, "{report:?}");
+    });
+}
+
 /// The system is to be told of what lies on a mount that hangs: a session that needs buffers goes on.
 #[test]
 fn a_session_does_not_wait_for_the_mount() {
