@@ -109,6 +109,9 @@ impl From<WriteError> for CheckpointError {
 /// Does one checkpoint of the pool. `pace` is asked after each page, with the part of the work that is
 /// done, 0 to 1; it may wait.
 ///
+/// There is one checkpoint of a pool at a time: if another one runs, this one waits for its end, and a
+/// timed one takes its time. Only [`Checkpointer::request`] makes that hurry.
+///
 /// # Errors
 /// See [`CheckpointError`].
 pub fn checkpoint(

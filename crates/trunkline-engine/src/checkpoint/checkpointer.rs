@@ -29,7 +29,7 @@ const AGAIN: Duration = Duration::from_secs(15);
 /// When, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointerSettings {
-    /// `checkpoint_timeout`: from the beginning of one timed checkpoint to that of the next.
+    /// `checkpoint_timeout`: from the beginning of any checkpoint to that of a timed one.
     pub timeout: Duration,
     /// `checkpoint_completion_target`: the part of that time over which its writes are spread.
     pub completion_target: f64,
@@ -239,9 +239,8 @@ impl State {
                 self.bell.wait(seen, Some(next.since(now)));
                 continue;
             };
-            if cause == Cause::Timed {
-                next = now.after(self.settings.timeout);
-            }
+            // As PostgreSQL does: what was asked for does as well.
+            next = now.after(self.settings.timeout);
             if !self.one(pool, &mut backend, cause, asked) {
                 // Not after the whole time: what has failed may have been mended.
                 next = next.min(clock::now().after(AGAIN));

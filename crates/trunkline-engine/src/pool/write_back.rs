@@ -224,7 +224,7 @@ fn find_dirty_victims(shared: &Shared, spare_failed: bool, victims: &mut Vec<(Ta
     victims.sort_unstable_by_key(|(tag, _)| tag.words());
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use crate::pool::{Backend, BackendType, Pool};
     use crate::storage::{

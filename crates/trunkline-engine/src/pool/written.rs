@@ -105,7 +105,7 @@ fn assert_unchanged(bytes: &PageBytes, block: BlockNo, sum: u16) {
     assert_eq!(found, sum, "block {block} was changed while it was being written");
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use trunkline_format::HeapPageBuilder;

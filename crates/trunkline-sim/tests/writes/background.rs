@@ -53,6 +53,21 @@ fn a_request_hurries_a_timed_checkpoint() {
     });
 }
 
+/// The time until the next one is counted from any checkpoint.
+#[test]
+fn a_request_puts_the_timed_checkpoint_off() {
+    check_simulated(Setup { seeds: 2, ..Setup::default() }, |rig| {
+        let timeout = Duration::from_millis(400);
+        let settings = CheckpointerSettings { timeout, ..CheckpointerSettings::default() };
+        let checkpointer = Checkpointer::start(&rig.pool, settings).expect("starts");
+        pause(timeout.mul_f64(0.8));
+        let asked = clock::now();
+        checkpointer.request().expect("a checkpoint");
+        rig.wait_until("a timed checkpoint", || checkpointer.counts().num_timed == 1);
+        assert!(clock::now().since(asked) >= timeout, "counted from the one before");
+    });
+}
+
 /// A request that comes while a checkpoint runs gets the next one.
 #[test]
 fn a_request_is_served_by_a_checkpoint_that_began_after_it() {
