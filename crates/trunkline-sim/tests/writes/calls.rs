@@ -26,6 +26,16 @@ fn is_damaged(error: &WriteError) -> bool {
     damaged
 }
 
+/// Reads the meter: each of these calls was refused with every error.
+fn assert_refused(rig: &Rig, calls: &[Call]) {
+    for &call in calls {
+        for errno in ERRNOS {
+            let is_for_ever = call == Call::SyncDirectory && LOSSES.contains(&errno);
+            assert!(is_for_ever || rig.files.was_refused(call, errno), "{call:?}, {errno}");
+        }
+    }
+}
+
 /// Runs `case` for every call and error, each beginning with all that is open forgotten, or not.
 fn each(rig: &Arc<Rig>, mut case: impl FnMut(Call, i32, bool)) {
     for call in Call::ALL {
@@ -73,6 +83,7 @@ fn cutting_off() {
             let more = backend.extend(&relation, 8, ExtendMethod::WriteZeros).expect("room");
             assert_eq!(more.len(), 8);
         });
+        assert_refused(rig, &[Call::Open, Call::Length, Call::Truncate]);
     });
 }
 
@@ -99,6 +110,7 @@ fn removing() {
             rig.checkpoint(&mut backend).expect("nothing is left of it");
             assert!(rig.is_on_disk(2, 9));
         });
+        assert_refused(rig, &[Call::Length, Call::Remove]);
     });
 }
 
@@ -140,6 +152,8 @@ fn making() {
             }
             backend.drop_relation(&relation).expect("dropped");
         });
+        let calls = [Call::Open, Call::Length, Call::Allocate, Call::SyncDirectory];
+        assert_refused(rig, &calls);
     });
 }
 

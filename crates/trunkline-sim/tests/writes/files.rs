@@ -22,6 +22,8 @@ pub(crate) struct Files {
     disk: Option<Arc<Disk>>,
     names: Mutex<Map<u64, PathBuf>>,
     refused: Mutex<Option<(Call, i32)>>,
+    /// See [`Files::was_refused`].
+    struck: Mutex<Vec<(Call, i32)>>,
     /// See [`Files::before_allocation`].
     interlude: Mutex<Option<Interlude>>,
     /// See [`Files::before_open`].
@@ -61,6 +63,7 @@ impl Files {
             disk: instance.is_simulated().then(|| Arc::clone(&instance.disk)),
             names: Mutex::default(),
             refused: Mutex::default(),
+            struck: Mutex::default(),
             interlude: Mutex::default(),
             opening: Mutex::default(),
         }
@@ -74,6 +77,11 @@ impl Files {
     /// Nothing fails any more.
     pub(crate) fn refuse_nothing(&self) {
         *self.refused.lock() = None;
+    }
+
+    /// Whether somebody was told that a call fails with an errno, ever.
+    pub(crate) fn was_refused(&self, call: Call, errno: i32) -> bool {
+        self.struck.lock().contains(&(call, errno))
     }
 
     /// When room is made in a file the next time, this happens first: what others do then.
@@ -90,7 +98,10 @@ impl Files {
         let opening = if call == Call::Open { self.opening.lock().take() } else { None };
         opening.into_iter().for_each(|interlude| interlude());
         match *self.refused.lock() {
-            Some((refused, errno)) if refused == call => Err(io::Error::from_raw_os_error(errno)),
+            Some((refused, errno)) if refused == call => {
+                self.struck.lock().push((call, errno));
+                Err(io::Error::from_raw_os_error(errno))
+            }
             _ => Ok(()),
         }
     }
