@@ -170,6 +170,7 @@ pub(crate) fn checkpoint_with(
     let written = finished?;
     let written_at = clock::now();
     let synced = sync_all(backend, storages.values())?;
+    await_others(backend, storages.values())?;
     // Somebody else's sync of the same segments may have been told what ours was not.
     refuse_after_failure(&shared)?;
     let ended = clock::now();
@@ -252,6 +253,21 @@ fn sync_all<'a>(
     Ok(synced)
 }
 
+/// Waits until it is known how the syncs of others have ended, and those of a checkpoint that was cut short:
+/// one of them may have been told of an error and not have told us yet.
+fn await_others<'a>(
+    backend: &mut Backend,
+    storages: impl Iterator<Item = &'a Storage>,
+) -> Result<(), WriteError> {
+    for storage in storages {
+        for io in storage.syncs().syncs_under_way() {
+            backend.session.join(io)?;
+            storage.syncs().sync_ended(io);
+        }
+    }
+    Ok(())
+}
+
 fn sync_group(
     backend: &mut Backend,
     storage: &Storage,
@@ -261,11 +277,10 @@ fn sync_group(
     // Whatever becomes of this thread, a failure is noted where it is learned.
     let callback = Arc::new(storage.syncs().callback());
     let mut operations = Operations::new(group.len(), vec![callback]);
-    let mut covered = vec![0; group.len()];
-    let begun = clock::now();
+    let mut issued = vec![None; group.len()];
     for (slot, (name, sync)) in group.iter().enumerate() {
         let (locator, fork, segment) = *name;
-        covered[slot] = sync.before_sync();
+        let covered = sync.before_sync();
         let first = segment::first_block(segment).unwrap_or_default();
         let file = match sync.kept() {
             Some(file) => file,
@@ -277,20 +292,26 @@ fn sync_group(
             },
         };
         let handle = backend.session.acquire(Class::Checkpoint).map_err(WriteError::from)?;
+        let io = handle.wait_ref();
+        storage.syncs().sync_begins(io);
         handle.fsync(&file, &mut operations, slot);
+        issued[slot] = Some((covered, io));
     }
     while operations.pending() > 0 {
         let (slot, outcome) =
             backend.session.wait_any(&mut operations).map_err(WriteError::from)?;
-        let (name, sync) = &group[slot];
+        let (Some((covered, io)), (name, sync)) = (issued[slot], &group[slot]) else {
+            unreachable!("a sync ended that was not issued");
+        };
+        storage.syncs().sync_ended(io);
         if outcome.status == Status::Error {
             let source = io::Error::from_raw_os_error(outcome.errno().unwrap_or_default());
             let path = storage.relation(name.0, name.1).path(name.2);
             return Err(CheckpointError::Sync { path: Some(path), source: Some(source) });
         }
-        sync.synced(covered[slot]);
+        sync.synced(covered);
         storage.syncs().forget_clean(name);
-        let took = clock::now().since(begun);
+        let took = operations.device_time(slot);
         synced.files += 1;
         synced.longest = synced.longest.max(took);
         synced.sum += took;

@@ -48,7 +48,7 @@ pub struct CheckpointReport {
     pub total_time: Duration,
     /// Segments synced.
     pub files: u64,
-    /// The longest sync.
+    /// The longest sync, as the storage had it.
     pub longest_sync: Duration,
     /// The average one.
     pub average_sync: Duration,

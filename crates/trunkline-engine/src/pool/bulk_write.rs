@@ -56,6 +56,13 @@ impl fmt::Debug for BulkWrite {
     }
 }
 
+impl Drop for BulkWrite {
+    fn drop(&mut self) {
+        // What was counted is to be seen, also if it was cut short.
+        self.show_counts();
+    }
+}
+
 impl Backend {
     /// A ring for a bulk write of this session: 16 MB, and never more than an eighth of the pool.
     pub fn bulk_write(&self) -> BulkWrite {

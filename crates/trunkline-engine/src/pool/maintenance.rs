@@ -167,6 +167,8 @@ impl Backend {
     /// whose pages are forgotten: [`crate::storage::StorageError::Damaged`]. The caller can try again,
     /// and must not use the relation before that has gone well.
     pub fn truncate(&mut self, relation: &Relation, blocks: BlockNo) -> Result<(), WriteError> {
+        // The file that is cut off is to be synced by a checkpoint of this pool.
+        self.shared.allow_writes(relation.storage());
         // Everything that can be refused without harm comes first.
         let Some(cut) = relation.prepare_truncate(blocks)? else { return Ok(()) };
         self.invalidate(relation, blocks)?;

@@ -170,13 +170,14 @@ impl Shared {
     }
 
     /// The clusters whose pages may be changed. Those that are closed, and have nothing left to write
-    /// or to sync, are let go of: the pool would keep their files open for ever.
+    /// or to sync, are let go of: the pool would keep their files open for ever. One of which something
+    /// was lost stays, since no checkpoint may go well any more.
     pub(crate) fn storages(&self) -> Vec<Storage> {
         let (mut kept, mut closed) = (Vec::new(), Vec::new());
         let mut writable = self.writable.lock();
         writable.retain(|&number, storage| {
             // Nobody gets at a page of a cluster without having the cluster, or a pin from before.
-            let over = storage.is_last() && storage.syncs().is_empty() && !self.is_in_use(number);
+            let over = storage.is_last() && storage.syncs().is_durable() && !self.is_in_use(number);
             if over {
                 let (word, bit) = (usize::from(number / 64), 1 << (number % 64));
                 self.writable_bits[word].fetch_and(!bit, Ordering::SeqCst);

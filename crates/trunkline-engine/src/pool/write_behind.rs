@@ -217,8 +217,12 @@ impl WriteBehind {
             return;
         }
         let Some(io) = session.try_acquire(self.class) else { return };
-        let syncs = self.shared.storage(first.cluster()).map(|of| of.syncs().callback());
-        let before = std::mem::replace(&mut *self.notes.0[slot].lock(), syncs);
+        let storage = self.shared.storage(first.cluster());
+        if let Some(storage) = &storage {
+            storage.syncs().sync_begins(io.wait_ref());
+        }
+        let callback = storage.map(|of| of.syncs().callback());
+        let before = std::mem::replace(&mut *self.notes.0[slot].lock(), callback);
         drop(before);
         self.firsts[slot] = Some(first);
         if let Some(words) = self.operations.data(slot) {
@@ -237,11 +241,15 @@ impl WriteBehind {
     /// Frees the places of those that have ended, and notes the first that failed.
     fn collect(&mut self) {
         while let Some(slot) = self.operations.first_done()
+            && let Some(io) = self.operations.wait_ref(slot)
             && let Some(outcome) = self.operations.take(slot)
         {
-            let Some(errno) = error_of(outcome) else { continue };
             let of =
                 self.firsts[slot].and_then(|first| Some((self.shared.relation(first)?, first)));
+            if let Some((of, _)) = &of {
+                of.storage().syncs().sync_ended(io);
+            }
+            let Some(errno) = error_of(outcome) else { continue };
             // Without a name only if nobody has the cluster any more.
             let path = of.map(|(of, first)| of.path(segment_of(first.block()).0));
             self.failure.get_or_insert(WriteError::Sync {

@@ -69,12 +69,35 @@ impl WritableFiles for KernelFiles {
 
     fn sync_directory_of(&self, path: &Path) -> io::Result<()> {
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+        match fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all() {
+            // This file system has no such call for directories; PostgreSQL does without it too.
+            Err(error) if is_absent(&error) => Ok(()),
+            synced => synced,
+        }
     }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    Errno::from_io_error(error).is_some_and(|errno| [Errno::BADF, Errno::INVAL].contains(&errno))
 }
 
 impl fmt::Debug for KernelFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("KernelFiles")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trunkline_aio::Builder;
+
+    #[test]
+    fn a_directory_that_cannot_be_synced_is_no_failure() {
+        let files = KernelFiles::new(&Builder::new().start().expect("starts"));
+        let bare = fs::File::open("/proc").and_then(|proc| proc.sync_all());
+        assert!(is_absent(&bare.expect_err("it has no such call")));
+        files.sync_directory_of(Path::new("/proc/name")).expect("no failure");
+        files.sync_directory_of(Path::new("/none/name")).expect_err("no directory");
     }
 }

@@ -422,10 +422,20 @@ fn check_direct(path: PathBuf, is_direct: bool, alignment: u32) -> Result<(), St
     Ok(())
 }
 
-/// Whether a directory's sync has failed for what it had to write. All else is an answer to opening it.
+/// Whether a directory's sync may have failed for what it had to write: unless the error is an answer to
+/// opening the directory, which loses nothing.
 fn is_loss(error: &io::Error) -> bool {
-    let losses = [Errno::IO, Errno::NOSPC, Errno::DQUOT];
-    Errno::from_io_error(error).is_some_and(|errno| losses.contains(&errno))
+    let of_open = [
+        Errno::ACCESS,
+        Errno::LOOP,
+        Errno::MFILE,
+        Errno::NAMETOOLONG,
+        Errno::NFILE,
+        Errno::NOENT,
+        Errno::NOTDIR,
+        Errno::PERM,
+    ];
+    Errno::from_io_error(error).is_none_or(|errno| !of_open.contains(&errno))
 }
 
 /// Blocks from `block` on that fit into its segment. The last segment can have one less: the last

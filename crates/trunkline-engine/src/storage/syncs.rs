@@ -20,7 +20,7 @@ use std::fmt;
 use trunkline_aio::File;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};
-use trunkline_aio::{Callback, Completion, Outcome, Status};
+use trunkline_aio::{Callback, Completion, Outcome, Status, WaitRef};
 use trunkline_format::Fork;
 
 /// A segment of a fork.
@@ -91,6 +91,8 @@ const KEPT_PART: usize = 4;
 pub(crate) struct Syncs {
     segments: Mutex<BTreeMap<SegmentName, Arc<SegmentSync>>>,
     failed: Arc<AtomicBool>,
+    /// Syncs, and calls to write back, that may be under way.
+    under_way: Mutex<Vec<WaitRef>>,
     /// Of the cluster.
     number: u16,
     files: Arc<FileTable>,
@@ -121,13 +123,34 @@ impl Callback for SyncCallback {
 impl Syncs {
     /// Of the cluster of that number, whose files are in that table.
     pub(super) fn new(number: u16, files: &Arc<FileTable>) -> Self {
-        let (segments, failed) = (Mutex::default(), Arc::default());
-        Self { segments, failed, number, files: Arc::clone(files) }
+        Self {
+            segments: Mutex::default(),
+            failed: Arc::default(),
+            under_way: Mutex::default(),
+            number,
+            files: Arc::clone(files),
+        }
     }
 
     /// For the syncs of this cluster's segments.
     pub(crate) fn callback(&self) -> SyncCallback {
         SyncCallback(Arc::clone(&self.failed))
+    }
+
+    /// A sync, or a call to write back, is about to be issued with that callback. The system tells an open
+    /// file of an error once: while this one is under way, it may be the one that is told.
+    pub(crate) fn sync_begins(&self, io: WaitRef) {
+        self.under_way.lock().push(io);
+    }
+
+    /// It has ended, and what it was told is noted.
+    pub(crate) fn sync_ended(&self, io: WaitRef) {
+        self.under_way.lock().retain(|other| *other != io);
+    }
+
+    /// Those that may be under way: who issued them may have gone, and have left that to others.
+    pub(crate) fn syncs_under_way(&self) -> Vec<WaitRef> {
+        self.under_way.lock().clone()
     }
 
     /// A sync that is no I/O of a session, of a directory, has failed.
@@ -169,9 +192,9 @@ impl Syncs {
         files.filter(|kept| matches!(kept, Kept::Open(_))).count() > 0
     }
 
-    /// Whether everything is durable.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.segments.lock().is_empty()
+    /// Whether everything is durable; never again once a sync has failed.
+    pub(crate) fn is_durable(&self) -> bool {
+        !self.have_failed() && self.segments.lock().is_empty()
     }
 
     /// Something about a segment's file was changed in another way than by a write: it was made, cut

@@ -4,18 +4,22 @@
 //! Either nothing has happened, or the error says that the relation is damaged; and in either case it
 //! can be tried again.
 
-use crate::rig::{Call, Rig, Setup, check, check_real, is_version};
+use crate::rig::{
+    Call, Rig, Setup, check, check_real, check_simulated, is_version, relation, storage,
+};
+use std::path::Path;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::checkpoint::CheckpointError;
 use trunkline_engine::pool::{ExtendMethod, WriteError};
 use trunkline_engine::storage::StorageError;
 use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
+use trunkline_sim::rig::pages;
 
 const ERRNOS: [i32; 6] =
     [libc::EIO, libc::ENOSPC, libc::EDQUOT, libc::EROFS, libc::EMFILE, libc::EACCES];
 
-/// What the system says of data that it could not write.
-const LOSSES: [i32; 3] = [libc::EIO, libc::ENOSPC, libc::EDQUOT];
+/// What the system says of data that it could not write; ext4 says the last one when it has given up.
+const LOSSES: [i32; 4] = [libc::EIO, libc::ENOSPC, libc::EDQUOT, libc::EROFS];
 
 const SETUP: Setup =
     Setup { local: true, buffers: 64, blocks: 16, handles: 64, seeds: 1, direct: false };
@@ -191,6 +195,28 @@ fn a_lost_name_is_for_ever_after_enospc() {
 #[test]
 fn a_lost_name_is_for_ever_after_edquot() {
     check(SETUP, |rig| a_lost_name_is_for_ever(rig, libc::EDQUOT));
+}
+
+#[test]
+fn a_lost_name_is_for_ever_after_erofs() {
+    check(SETUP, |rig| a_lost_name_is_for_ever(rig, libc::EROFS));
+}
+
+/// And when everybody has closed the cluster: the pool does not forget it.
+#[test]
+fn a_lost_name_is_for_ever_in_a_closed_cluster() {
+    check_simulated(SETUP, |rig| {
+        let other = storage(Path::new("/sim/b"), &rig.files, false);
+        let first = relation(&other, 0).path(0);
+        rig.disk.create(first.to_str().expect("a name"), 1, &pages(0, 4));
+        let mut backend = rig.backend();
+        drop(backend.read(&relation(&other, 0), 0).expect("reads"));
+        rig.files.refuse(Call::SyncDirectory, libc::EIO);
+        relation(&other, 1).create().expect_err("a failed sync");
+        rig.files.refuse_nothing();
+        drop(other);
+        assert_refused_for_ever(rig);
+    });
 }
 
 /// The same of a later segment.

@@ -123,6 +123,37 @@ fn somebody_elses_sync_fails_meanwhile() {
     });
 }
 
+/// The same, but nobody has learned yet that it has failed: ours, which went well, is to wait for that.
+#[test]
+fn somebody_elses_sync_has_failed_in_silence() {
+    check_simulated(Setup { blocks: 16, seeds: 4, ..Setup::default() }, |rig| {
+        if holds_all(rig) {
+            return;
+        }
+        let log = Arc::new(rig.log.clone());
+        let other = Pool::with_log(&rig.aio, 32, log).expect("a pool");
+        let mut theirs = other.backend(BackendType::Client).expect("a session");
+        let mut mine = rig.backend();
+        rig.change(&mut mine, 0, 1);
+        rig.checkpoint(&mut mine).expect("a checkpoint");
+        rig.change(&mut mine, 1, 1);
+        rig.change(&mut theirs, 8, 1);
+        rig.trouble(Operation::Fsync, Fault::Error(libc::EIO), 1);
+        let held = rig.hooks.hold_result(syncs);
+        let options = CheckpointOptions::default();
+        let failing =
+            rig.spawn("other", move |_| checkpoint(&other, &mut theirs, options, |_| {}).map(drop));
+        held.wait();
+        let task = rig.spawn("checkpoint", move |rig| rig.checkpoint(&mut mine).map(drop));
+        rig.let_others_go();
+        assert!(!task.is_done(), "it cannot know yet");
+        held.release();
+        failing.join().expect_err("a failed sync");
+        task.join().expect_err("it cannot know what was lost");
+        rig.no_trouble();
+    });
+}
+
 /// A relation is removed, and another one made under its number, after a writer has looked its file up and
 /// before it has claimed the first page. The page that it then claims belongs to the new one. (A checkpoint
 /// claims only what it has marked, and the new page is not.)
@@ -217,6 +248,23 @@ fn segments_are_synced_in_parallel() {
         assert_eq!(rig.aio.handles_in_use(), FILES);
         rig.disk.release(1);
         assert_eq!(task.join(), u64::from(FILES));
+    });
+}
+
+/// The times of syncs are theirs: one that is quick is not said to have taken as long as one beside it.
+#[test]
+fn a_quick_sync_is_told_as_quick() {
+    check_simulated(Setup { blocks: 4, seeds: 4, ..Setup::default() }, |rig| {
+        let mut backend = rig.backend();
+        rig.create(1, 4);
+        rig.change_in(&mut backend, 0, 2, 1);
+        rig.change_in(&mut backend, 1, 2, 1);
+        let long = Duration::from_millis(300);
+        rig.trouble(Operation::Fsync, Fault::Delay(long), 1);
+        let report = rig.checkpoint(&mut backend).expect("a checkpoint");
+        assert_eq!(report.files, 2);
+        assert!(report.longest_sync >= long, "{report:?}");
+        assert!(report.average_sync < report.longest_sync.mul_f64(0.6), "{report:?}");
     });
 }
 

@@ -88,6 +88,23 @@ fn cut_off_while_it_is_written() {
     });
 }
 
+/// Nobody has read a page of the cluster through this pool yet: its checkpoint syncs what was cut off all
+/// the same, or old pages come back after a crash.
+#[test]
+fn what_is_cut_off_stays_so() {
+    check(Setup { seeds: 2, ..Setup::default() }, |rig| {
+        let mut backend = rig.backend();
+        backend.truncate(&rig.relation(0), 8).expect("cut off");
+        let report = rig.checkpoint(&mut backend).expect("a checkpoint");
+        assert_eq!((report.buffers, report.files), (0, 1));
+        if rig.is_simulated() {
+            let name = rig.relation(0).path(0);
+            let length = |seed| rig.disk.after_crash(seed).length(name.to_str().expect("a name"));
+            assert!((0..8).all(|seed| length(seed) == Some(8 * BLOCK_SIZE as u64)));
+        }
+    });
+}
+
 #[test]
 fn cut_off_while_it_is_read() {
     check(Setup::default(), |rig| {
