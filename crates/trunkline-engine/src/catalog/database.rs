@@ -197,8 +197,10 @@ impl Database {
     /// The table with the long values of a relation, and its index.
     pub(super) fn toast_files(&self, relation: &RelationInfo) -> Option<ToastTable> {
         let toast = self.relation(relation.toast)?;
-        // There is one, on the value's number and the chunk's.
-        let index = self.indexes_of(toast.oid).first()?;
+        // They are all on the value's number and the chunk's. Others than the one in use are left from a
+        // REINDEX CONCURRENTLY that failed, and may be empty.
+        let indexes = self.indexes_of(toast.oid);
+        let index = indexes.iter().find(|row| row.valid).or(indexes.first())?;
         let files = self.files(self.relation(index.index)?)?;
         Some(ToastTable { oid: toast.oid, heap: self.files(toast)?, index: Index::of_toast(files) })
     }
