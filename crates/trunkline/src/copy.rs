@@ -35,15 +35,15 @@ use trunkline_engine::datadir::DataDir;
 use trunkline_engine::heap::RowFilter;
 use trunkline_engine::pool::Backend;
 use trunkline_engine::settings::Settings;
-use trunkline_format::catalog::RelationKind;
+use trunkline_format::catalog::{Persistence, RelationKind};
 
 use crate::cli::Global;
 use crate::cluster::{self, DatabaseArgs};
 use crate::exit::{Exit, Failure, message};
 use crate::instance;
 use crate::output::{self, print, print_json};
-use crate::pooled::{self};
-use crate::verify::{self};
+use crate::pooled;
+use crate::verify;
 use crate::watch::{self, Watch};
 use columns::{column_name, columns, encoded, names_of, printable};
 use files::{Directory, DirectoryError, Files, Stdout};
@@ -272,6 +272,13 @@ fn choose(
     let (mut plans, mut exit) = (Vec::new(), Exit::Good);
     // A partitioned table has no rows of its own.
     for table in tables.into_iter().filter(|table| !table.is_partitioned()) {
+        if table.persistence == Persistence::Temporary && relation.persistence != table.persistence
+        {
+            let name = database.qualified_name(table);
+            let text = "was another session's temporary table, which no query of the parent sees";
+            message("note", format_args!("{name} {text}; it is left out"));
+            continue;
+        }
         match Plan::new(database, backend, table, &names.shown) {
             Ok(plan) => plans.push(plan),
             // The others have rows.

@@ -51,7 +51,13 @@ pub(super) fn run(global: &Global, settings: &Settings, args: &BtreeArgs) -> Res
         let method = method.map(String::from_utf8_lossy);
         let of = method.map(|name| format!(", but of access method \"{name}\""));
         let text = format!("{name} is no B-tree index{}", of.unwrap_or_default());
-        return Err(Failure::usage(text));
+        let failure = Failure::usage(text);
+        return Err(match relation.kind {
+            RelationKind::PartitionedIndex => {
+                failure.with_hint("each partition has one of its own")
+            }
+            _ => failure,
+        });
     };
     match args.block {
         None => whole(global, &mut open, &index, name),

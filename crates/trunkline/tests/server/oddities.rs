@@ -52,6 +52,22 @@ line\" (a int);
 create table \"\x1b[31mred\" (a int);
 ";
 
+/// The first REINDEX fails, since it waits for the transaction that is prepared, and leaves indexes that
+/// are empty. The others pass over these.
+const REINDEXED: &str = "
+create table reindexed (a int primary key, t text);
+alter table reindexed alter t set storage external;
+insert into reindexed select i, repeat('x', 5000) from generate_series(1, 20) i;
+begin;
+insert into reindexed values (21, repeat('y', 5000));
+prepare transaction 'writer';
+set lock_timeout = '10ms';
+reindex table concurrently reindexed;
+reset lock_timeout;
+commit prepared 'writer';
+reindex table concurrently reindexed;
+";
+
 fn run(stopped: &Stopped, args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
     command.env_remove("PGDATA").current_dir("/").args(args).arg("-D").arg(stopped.data());
@@ -83,15 +99,23 @@ fn odd_things_in_a_database() {
         server.sql("postgres", "alter database odd set timezone = 'America/New_York'");
         let latin = "create database latin template template0 encoding 'LATIN1'";
         server.sql("postgres", latin);
+        crash_with_a_temporary_table(&mut server);
         server.script("odd", OBJECTS, false);
+        server.script("odd", REINDEXED, true);
         server.sql("latin", r#"create table U&"t\00e4" (a int); create table "t\xE4" (a int)"#);
         server.restart();
-        let tables = ["public.kinds", "pg_catalog.pg_attribute", "pg_catalog.pg_statistic"];
+        let tables = [
+            "public.kinds",
+            "public.reindexed",
+            "pg_catalog.pg_attribute",
+            "pg_catalog.pg_statistic",
+        ];
         let printed = tables.map(|table| {
             let zone = "set timezone = 'America/New_York'";
             let copy = format!("copy (select ctid, * from {table}) to stdout");
             server.sql("odd", &format!("{zone}; {copy}"))
         });
+        let inherited = server.sql("odd", "copy (select * from parent) to stdout");
         server.script("odd", "begin; insert into long values (2); prepare transaction 'p'", false);
         let prepared = server.sql("odd", "select transaction from pg_prepared_xacts");
         let prepared = String::from_utf8(prepared).expect("text");
@@ -100,6 +124,10 @@ fn odd_things_in_a_database() {
             let found = good(&stopped, &["copy", "--ctid", "-d", "odd", table]);
             assert_eq!(found, String::from_utf8(expected).expect("text"), "{table}");
         }
+        let (code, out, err) = run(&stopped, &["copy", "odd.public.parent"]);
+        assert_eq!((code, out.into_bytes()), (0, inherited), "{err}");
+        assert!(err.contains("lost was another session's temporary table"), "{err}");
+        indexes_left_over(&stopped);
         names_with_a_database(&stopped);
         partitions_elsewhere(&stopped);
         names_with_anything(&stopped);
@@ -108,6 +136,27 @@ fn odd_things_in_a_database() {
         cut_and_closed(&stopped);
         may_not_be_read(&stopped);
     }
+}
+
+/// A session that is killed leaves its table behind: a child of one that is not temporary.
+fn crash_with_a_temporary_table(server: &mut Server) {
+    let parent = "create table parent as select 1 as a; create table child () inherits (parent)";
+    server.sql("odd", parent);
+    server.sql("odd", "insert into child values (2)");
+    let mut crash = server.psql("odd");
+    crash.args(["-c", "create temp table lost () inherits (parent)"]);
+    crash.args(["-c", "insert into lost values (3)"]);
+    crash.args(["-c", "copy (select) to program 'kill -9 $PPID'"]);
+    assert!(!crash.output().expect("runs").status.success());
+    server.crash();
+}
+
+/// Indexes that are not valid: of a table, and of its TOAST table.
+fn indexes_left_over(stopped: &Stopped) {
+    let (code, out, err) = run(stopped, &["verify", "--deep", "odd.public.reindexed"]);
+    assert!(code == 0 && out.contains("Visible rows:                    84\n"), "{out}{err}");
+    let left = "_ccnew is not checked: it is not valid\n";
+    assert_eq!((err.matches(left).count(), err.lines().count()), (2, 2), "{err}");
 }
 
 /// `database.schema.name`, wherever a name is taken.
@@ -229,6 +278,10 @@ fn what_is_not_there(stopped: &Stopped, prepared: &str) {
     for (args, expected) in [
         (&["copy", "odd.public.unfilled"][..], "public.unfilled has not been populated"),
         (&["copy", "odd.public.added", "--columns", "a,"], "invalid name of a column: \"\"\n"),
+        (
+            &["inspect", "btree", "odd.public.pt_pkey"],
+            "public.pt_pkey is no B-tree index\ntrunkline: hint: each partition has one of its own\n",
+        ),
         (
             &["inspect", "btree", "odd.public.long_a_idx"],
             "public.long_a_idx is no B-tree index, but of access method \"hash\"\n",

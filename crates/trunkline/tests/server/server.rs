@@ -239,6 +239,12 @@ impl Server {
         self.run();
     }
 
+    /// Stops it without a word to anybody, as a crash does, and starts it again.
+    pub(crate) fn crash(&mut self) {
+        self.halt("immediate");
+        self.run();
+    }
+
     /// Stops it cleanly.
     pub(crate) fn stop(mut self) -> Stopped {
         self.halt("fast");
