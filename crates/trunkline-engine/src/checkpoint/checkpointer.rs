@@ -178,20 +178,19 @@ impl Checkpointer {
     /// # Errors
     /// Why the last checkpoint did not come to its end: the files are not complete without the log.
     pub fn shut_down(mut self) -> Result<CheckpointReport, Arc<CheckpointError>> {
-        self.stop();
-        let inner = self.state.inner.lock();
-        inner.last.clone().unwrap_or_else(|| {
+        let well = self.stop();
+        // That of a checkpoint before it is no answer.
+        let last = self.state.inner.lock().last.clone().filter(|_| well);
+        last.unwrap_or_else(|| {
             Err(Arc::new(CheckpointError::Write(crate::pool::WriteError::Cancelled)))
         })
     }
 
-    fn stop(&mut self) {
+    /// Ends the thread. False: a bug had ended it before, which it has printed.
+    fn stop(&mut self) -> bool {
         self.state.inner.lock().stopping = true;
         self.state.ring();
-        if let Some(thread) = self.thread.take() {
-            // A panic there was printed by its own thread.
-            let _ = thread.join();
-        }
+        self.thread.take().is_none_or(|thread| thread.join().is_ok())
     }
 }
 

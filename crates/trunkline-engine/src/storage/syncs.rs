@@ -11,7 +11,8 @@
 //! Linux tells an error of writing back to whoever syncs next, by whatever descriptor, as long as the
 //! inode is in memory; only an open descriptor makes certain that it is. So the file that was written
 //! stays open until it was synced, even if the table of open files has let go of it, as far as there
-//! are descriptors to spare.
+//! are descriptors to spare. It tells each open file once: of two syncs at the same time one is told, so
+//! both are over before either of them counts as a success.
 
 use super::RelationLocator;
 use super::table::{FileTable, Key};

@@ -1,11 +1,12 @@
 //! A checkpoint that fails is counted and told as such, with all that it has written until then.
 
-use crate::rig::{Rig, Setup, check};
+use crate::rig::{Rig, Setup, check, check_real};
 use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 use trunkline_engine::checkpoint::{
-    CheckpointEvent, CheckpointOptions, Checkpointer, CheckpointerCounts, CheckpointerSettings,
+    Cause, CheckpointEvent, CheckpointOptions, Checkpointer, CheckpointerCounts,
+    CheckpointerSettings,
 };
 use trunkline_sim::Fault;
 
@@ -81,5 +82,23 @@ fn they_are_counted_with_what_they_wrote() {
         rig.checkpoint(&mut rig.backend()).expect_err("refused");
         drop(checkpointer);
         told();
+    });
+}
+
+/// The thread ends before its last checkpoint does: the one before that, which went well, is no answer.
+#[test]
+fn a_last_one_without_an_end_is_told_as_such() {
+    check_real(Setup { blocks: 16, ..Setup::default() }, |rig| {
+        let log: fn(CheckpointEvent<'_>) = |event| {
+            let last = matches!(event, CheckpointEvent::Starting(Cause::Shutdown));
+            assert!(!last, "as a bug would");
+        };
+        let settings = CheckpointerSettings { log: Some(log), ..CheckpointerSettings::default() };
+        let checkpointer = Checkpointer::start(&rig.pool, settings).expect("starts");
+        change_sixteen(rig, 1);
+        assert_eq!(checkpointer.request().expect("a checkpoint").buffers, 16);
+        change_sixteen(rig, 2);
+        checkpointer.shut_down().expect_err("nothing was written");
+        assert!(rig.is_dirty(0, 3));
     });
 }

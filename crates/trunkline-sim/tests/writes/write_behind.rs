@@ -126,9 +126,9 @@ fn rows_are_told_in_longer_ranges() {
             CheckpointOptions { flush_after: 4, combine: 16, ..CheckpointOptions::default() };
         (0..512).for_each(|block| rig.change(&mut backend, block, 1));
         let report = rig.checkpoint_with(&mut backend, options).expect("a checkpoint");
-        // Two, if they end in order; 128 as it is set.
+        // One or two, if they end in order or all at once; 128 as it is set.
         assert_eq!(report.buffers, 512);
-        assert!((2..10).contains(&report.writes.writebacks), "{report:?}");
+        assert!((1..10).contains(&report.writes.writebacks), "{report:?}");
 
         (0..512).step_by(2).for_each(|block| rig.change(&mut backend, block, 2));
         let report = rig.checkpoint_with(&mut backend, options).expect("a checkpoint");
