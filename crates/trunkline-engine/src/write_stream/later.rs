@@ -119,7 +119,15 @@ impl WriteStream {
         loop {
             let started = {
                 let dirty = self.dirty(relation, tag, std::slice::from_ref(&buffer));
-                copies.start_copy(&mut backend.session, &dirty)?
+                copies.start_copy(&mut backend.session, &dirty)
+            };
+            let started = match started {
+                Ok(started) => started,
+                Err(error) => {
+                    // As of any other write: the rest of the work goes on.
+                    self.fail(error);
+                    return Ok(true);
+                }
             };
             match started {
                 StartWrite::Issued { .. } => {
