@@ -370,6 +370,19 @@ fn may_not_be_read(stopped: &Stopped) {
     assert!(err.contains("Permission denied") && err.ends_with(hint), "{err}");
 }
 
+/// Transactions since the last checkpoint, of which the control file of a crashed cluster does not know.
+#[test]
+fn transactions_before_a_crash() {
+    for bin in servers() {
+        let server = Server::start(&bin, &[]);
+        let xid = server.sql("postgres", "select pg_current_xact_id()");
+        let stopped = server.stop_at_once();
+        let xid = String::from_utf8(xid).expect("text");
+        let (code, out, err) = run(&stopped, &["inspect", "clog", xid.trim(), "--force-unclean"]);
+        assert!(code == 0 && out.contains(xid.trim()), "{out}{err}");
+    }
+}
+
 /// A tablespace that was moved, link and all that is in it.
 #[test]
 fn links_that_lead_nowhere() {

@@ -246,8 +246,17 @@ impl Server {
     }
 
     /// Stops it cleanly.
-    pub(crate) fn stop(mut self) -> Stopped {
-        self.halt("fast");
+    pub(crate) fn stop(self) -> Stopped {
+        self.end("fast")
+    }
+
+    /// Stops it as a crash does, and leaves it so.
+    pub(crate) fn stop_at_once(self) -> Stopped {
+        self.end("immediate")
+    }
+
+    fn end(mut self, mode: &str) -> Stopped {
+        self.halt(mode);
         Stopped { home: self.home.take().expect("not stopped") }
     }
 
