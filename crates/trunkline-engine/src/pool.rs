@@ -32,6 +32,7 @@
 mod backend;
 #[cfg(not(loom))]
 mod bulk_write;
+mod clean_map;
 mod clock;
 #[cfg(not(loom))]
 mod complete;

@@ -18,7 +18,7 @@ use crate::pairs::Pairs;
 use crate::report::{Line, Report, Target};
 use crate::statistics::Estimate;
 use crate::work::Work;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use trunkline_aio::{MethodKind, Operation};
 use trunkline_engine::checkpoint::{BackgroundWriter, BackgroundWriterSettings};
@@ -29,7 +29,7 @@ use trunkline_format::{BLOCK_SIZE, BlockNo};
 const BYTES_MAX: u64 = 1 << 30;
 const PACED_BYTES_MAX: u64 = 256 << 20;
 /// Operations of a session in one half of a pair, at most.
-const OPERATIONS: u32 = 10_000;
+const OPERATIONS: u32 = 50_000;
 /// A hundred operations of each session a second, for five seconds.
 const PACED: Load = Load { operations: 500, step: Some(Duration::from_millis(10)) };
 
@@ -67,7 +67,7 @@ fn variants(bench: &Bench<'_>, paced: bool) -> Vec<Variant> {
 pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
     let bytes = bench.bytes.min(BYTES_MAX);
     let mut table = Table::make(bench, bytes, buffers(bytes, 2))?;
-    let load = Load { operations: OPERATIONS.min(table.blocks()), step: None };
+    let load = Load { operations: OPERATIONS.min(table.blocks() / 2), step: None };
     let (lines, mut notes) = compare_all(bench, &mut table, load)?;
     notes.insert(0, introduction(&table, "as fast as they can"));
     Ok(Report { row: "bgwriter: changed pages must go", notes, lines, costs: Vec::new() })
@@ -143,12 +143,17 @@ fn compare(
     let written = || aio.counters().operation(Operation::Writev).bytes / BLOCK_SIZE as u64;
     // Pages that the writer wrote in each run, and all that were written.
     let (mut cleaned, mut all) = (Vec::new(), Vec::new());
-    let mut reference =
-        |round: &u64| load.run(&mut backends.borrow_mut(), &relation, blocks, *round);
-    let mut contender = |round: &u64| {
+    // Other pages in each half of a pair as well: those of the one before are in the pool.
+    let runs = Cell::new(0);
+    let run = || {
+        runs.set(runs.get() + 1);
+        load.run(&mut backends.borrow_mut(), &relation, blocks, runs.get())
+    };
+    let mut reference = |_: &()| run();
+    let mut contender = |_: &()| {
         let writer = BackgroundWriter::start(&pool, variant.settings)?;
         let before = written();
-        let done = load.run(&mut backends.borrow_mut(), &relation, blocks, *round)?;
+        let done = run()?;
         cleaned.push(writer.counts().buffers_clean as f64);
         all.push((written() - before) as f64);
         Ok(done)
@@ -159,8 +164,7 @@ fn compare(
         Some(_) => table.dirty(&full),
         None => Ok(()),
     };
-    let next = |round| round + 1;
-    let pairs = Pairs::run(bench.pairs, next, &mut prepare, &mut reference, &mut contender)?;
+    let pairs = Pairs::run(bench.pairs, |_| (), &mut prepare, &mut reference, &mut contender)?;
     let (cleaned, all) = (Estimate::of(cleaned).median, Estimate::of(all).median);
     let note = format!(
         "{}, {}: it wrote {cleaned:.0} of {all:.0} pages of a run, {:.0}%",

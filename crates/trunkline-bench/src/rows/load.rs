@@ -31,7 +31,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// One run of all sessions, with other pages in each round.
+    /// One run of all sessions; each number of a round has its own pages.
     pub(super) fn run(
         self,
         backends: &mut [Backend],

@@ -9,6 +9,10 @@
 use super::state::{BufferWord, Tick};
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 
+/// Buffers that cannot be had, one after the other, after which the hand rests: 16 cache lines of the map
+/// of clean ones are as dear, and tell of 8192.
+const PATIENCE: u32 = 256;
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Clock {
@@ -30,19 +34,20 @@ impl Clock {
     }
 
     /// Takes up to `want` buffers, each pinned once, and offers them to `take`, which says whether
-    /// it could use them. Fewer only if the hand has gone a whole round without finding one that
-    /// can be had now or after a later visit.
+    /// it could use them. Returns how many are still wanted: some only if the hand has passed by
+    /// [`PATIENCE`] buffers, or all there are, without finding one that can be had now or after a
+    /// later visit.
     pub(crate) fn sweep<'a>(
         &self,
         want: u32,
         word: impl Fn(u32) -> &'a BufferWord,
         mut take: impl FnMut(u32) -> bool,
-    ) {
+    ) -> u32 {
         let mut left = want;
         // Every buffer that could not be had counts, whatever the reason: a pool with nothing but
         // pinned buffers must end the search.
         let mut in_vain = 0;
-        while left > 0 && in_vain < self.buffers {
+        while left > 0 && in_vain < self.buffers.min(PATIENCE) {
             let run = left.min(self.buffers);
             let first = self.hand.fetch_add(u64::from(run), Ordering::Relaxed);
             for at in first..first + u64::from(run) {
@@ -57,6 +62,7 @@ impl Clock {
                 }
             }
         }
+        left
     }
 }
 

@@ -342,6 +342,7 @@ impl Shared {
         if gone {
             // There is no lock any more.
             std::mem::forget(page);
+            self.clean.set(buffer);
         }
         gone
     }

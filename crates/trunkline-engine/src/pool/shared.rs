@@ -7,6 +7,7 @@
 //! ```
 //! Nothing here knows files. Completions hold it by an `Arc`, so the frames outlive every I/O.
 
+use super::clean_map::CleanMap;
 use super::clock::Clock;
 use super::content_lock::LockMode;
 use super::descriptor::Descriptor;
@@ -15,7 +16,7 @@ use super::io_claim::WriteEnd;
 use super::pins::Limiter;
 use super::ring::Ring;
 use super::sessions::{Alarm, SessionSet, Waiting};
-use super::state::{BufferWord, Unpinned, flag};
+use super::state::{BufferWord, Tick, Unpinned, flag};
 use super::stats::{PoolStats, Tally};
 use super::table::{Found, Table};
 use super::tag::Tag;
@@ -24,6 +25,7 @@ use crate::log::{Log, LogError};
 use crate::storage::{Relation, Storage};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::ControlFlow;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Lease, Notifiers};
@@ -35,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) table: Table,
     pub(crate) frames: Frames,
     pub(crate) clock: Clock,
+    /// Where to look for clean pages when nearly all are to be written.
+    pub(crate) clean: CleanMap,
     pub(crate) limiter: Limiter,
     /// Sessions that sleep for a page's lock, or to be the only one with a pin.
     pub(crate) waiting: Waiting,
@@ -81,6 +85,7 @@ impl Shared {
             table: Table::new(count),
             frames: Frames::new(lease),
             clock: Clock::new(count),
+            clean: CleanMap::new(count),
             limiter: Limiter::new(count, ahead_max),
             waiting: Waiting::new(),
             hungry: SessionSet::new(),
@@ -224,6 +229,8 @@ impl Shared {
         let descriptor = &self.buffers[buffer as usize];
         descriptor.clear_io();
         let unpinned = descriptor.word.finish_write(end);
+        // Before anybody is told.
+        self.clean.set(buffer);
         self.after_unpin(buffer, unpinned);
     }
 
@@ -249,10 +256,13 @@ impl Shared {
 
     /// Whether a buffer could be had by trying again.
     pub(crate) fn has_unpinned(&self) -> bool {
-        self.buffers.iter().any(|descriptor| {
-            let seen = descriptor.word.load();
+        self.visit_clean(|buffer| {
+            let seen = self.word(buffer).load();
             let free = seen.pins() == 0 && !seen.is_locked();
-            free && !seen.any(flag::DIRTY | flag::IO_IN_PROGRESS)
+            match free && !seen.any(flag::DIRTY | flag::IO_IN_PROGRESS) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
         })
     }
 
@@ -338,29 +348,56 @@ impl Shared {
 
     fn sweep(&self, want: u32, tally: &mut Tally, taken: &mut Vec<u32>) {
         let before = taken.len();
-        self.clock.sweep(
-            want,
-            |buffer| self.word(buffer),
-            |buffer| {
-                let used = self.word(buffer).load().has(flag::VALID);
-                if !self.empty(buffer) {
-                    self.unpin(buffer);
-                    return false;
-                }
-                tally.evictions += u64::from(used);
-                taken.push(buffer);
-                true
-            },
-        );
+        let mut take = |buffer| {
+            let used = self.word(buffer).load().has(flag::VALID);
+            if !self.empty(buffer) {
+                self.unpin(buffer);
+                return false;
+            }
+            tally.evictions += u64::from(used);
+            taken.push(buffer);
+            true
+        };
+        let left = self.clock.sweep(want, |buffer| self.word(buffer), &mut take);
+        if left > 0 {
+            self.sweep_clean(left, take);
+        }
         if taken.len() > before {
             self.taken.fetch_add((taken.len() - before) as u64, Ordering::SeqCst);
             self.alarm.ring_if_wanted();
         }
     }
 
+    /// Takes what the clock's hand has not come to: nearly every page has something to write.
+    fn sweep_clean(&self, want: u32, mut take: impl FnMut(u32) -> bool) {
+        let mut left = want;
+        let mut again = true;
+        while left > 0 && std::mem::take(&mut again) {
+            self.visit_clean(|buffer| {
+                match self.word(buffer).tick() {
+                    Tick::Taken => left -= u32::from(take(buffer)),
+                    Tick::Decremented => again = true,
+                    Tick::Unusable => {}
+                }
+                if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+        }
+    }
+
+    /// Visits the pages without anything to write, from the clock's hand on, until a visit ends it.
+    fn visit_clean(&self, visit: impl FnMut(u32) -> ControlFlow<()>) -> bool {
+        let (_, hand) = self.clock.position();
+        self.clean.visit(hand, |buffer| self.word(buffer).load().has(flag::DIRTY), visit)
+    }
+
     /// The same though the page may have something to write: its relation is gone, or this part of it.
     pub(crate) fn discard(&self, buffer: u32) -> bool {
-        !self.word(buffer).load().has(flag::TAG_VALID) || self.table.discard(&self.buffers, buffer)
+        let gone = !self.word(buffer).load().has(flag::TAG_VALID)
+            || self.table.discard(&self.buffers, buffer);
+        if gone {
+            self.clean.set(buffer);
+        }
+        gone
     }
 
     /// Makes sure that a buffer that the caller has pinned has no page any more.

@@ -19,6 +19,10 @@ use trunkline_aio::{Class, Session};
 /// Pages that are written at once.
 const BATCH: usize = 64;
 
+/// Buffers among which those are chosen that were used least: to look at all would cost more than to
+/// write a page.
+const WINDOW: u32 = 1024;
+
 /// Writes in flight of one session that makes room.
 const WRITES: usize = 8;
 
@@ -198,30 +202,29 @@ impl WriteBack {
     }
 }
 
-/// Pages to be written that nobody has pinned, in the order of the clock, then by name; perhaps not
-/// those whose last write has failed.
+/// Pages to be written that nobody has pinned, of the next buffers of the clock that hold any: those
+/// that were used least, by name; perhaps not those whose last write has failed.
 fn find_dirty_victims(shared: &Shared, spare_failed: bool, victims: &mut Vec<(Tag, u32)>) {
     victims.clear();
     let (_, hand) = shared.clock.position();
     let count = shared.count();
-    for usage in 0..=USAGE_MAX {
-        for offset in 0..count {
-            let buffer = (hand + offset) % count;
-            let seen = shared.word(buffer).load();
-            let wanted = seen.has(flag::DIRTY) && !seen.any(flag::IO_IN_PROGRESS);
-            let wanted = wanted && !(spare_failed && seen.has(flag::IO_ERROR));
-            if wanted && seen.pins() == 0 && seen.usage() == usage {
-                victims.push((shared.buffers[buffer as usize].tag(), buffer));
-                if victims.len() == BATCH {
-                    break;
-                }
+    for window in (0..count).step_by(WINDOW as usize) {
+        for usage in 0..=USAGE_MAX {
+            let offsets = window..count.min(window + WINDOW);
+            let wanted = offsets.map(|offset| (hand + offset) % count).filter(|&buffer| {
+                let seen = shared.word(buffer).load();
+                let wanted = seen.has(flag::DIRTY) && !seen.any(flag::IO_IN_PROGRESS);
+                let wanted = wanted && !(spare_failed && seen.has(flag::IO_ERROR));
+                wanted && seen.pins() == 0 && seen.usage() == usage
+            });
+            let found = wanted.map(|buffer| (shared.buffers[buffer as usize].tag(), buffer));
+            victims.extend(found.take(BATCH));
+            if !victims.is_empty() {
+                victims.sort_unstable_by_key(|(tag, _)| tag.words());
+                return;
             }
         }
-        if !victims.is_empty() {
-            break;
-        }
     }
-    victims.sort_unstable_by_key(|(tag, _)| tag.words());
 }
 
 #[cfg(test)]
