@@ -118,8 +118,11 @@ fn told_to_stop() {
         create(&aio, &root, 1, &mut |_| true).expect("made");
         let pool = Pool::new(&aio, 64).expect("a pool");
         let relation = relation(&aio, &root, false);
-        let report = sum(&pool, &relation, options(2), Arc::new(Stop)).expect("stopped");
-        assert_eq!(report.end, End::Cancelled, "{method}");
-        assert!(report.blocks < 1640, "{method}: {}", report.blocks);
+        for workers in [0, 2] {
+            let report = sum(&pool, &relation, options(workers), Arc::new(Stop)).expect("stopped");
+            assert_eq!(report.end, End::Cancelled, "{method}");
+            // Workers may have read everything before the leader asks for the first time.
+            assert!(workers > 0 || report.blocks < 1640, "{method}: {}", report.blocks);
+        }
     }
 }
