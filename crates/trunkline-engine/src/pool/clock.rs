@@ -9,8 +9,8 @@
 use super::state::{BufferWord, Tick};
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 
-/// Buffers that cannot be had, one after the other, after which the hand rests: 16 cache lines of the map
-/// of clean ones are as dear, and tell of 8192.
+/// Buffers that cannot be had, one after the other, after which the hand rests: each is a cache line or more
+/// to look at, one of the map of clean pages tells of 512.
 const PATIENCE: u32 = 256;
 
 /// See the module.
