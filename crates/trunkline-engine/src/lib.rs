@@ -30,6 +30,12 @@
 #![cfg_attr(loom, expect(dead_code, reason = "only the lock-free pieces are modelled"))]
 
 #[cfg(not(loom))]
+mod location;
+
+#[cfg(not(loom))]
+pub use self::location::Location;
+
+#[cfg(not(loom))]
 pub mod settings;
 
 #[cfg(not(loom))]

@@ -9,6 +9,7 @@ const HOME: &str = "crates/trunkline-engine/src/";
 
 /// From the bottom up. A new module takes its place here first.
 const ORDER: &[&str] = &[
+    "location",
     "settings",
     "datadir",
     "storage",

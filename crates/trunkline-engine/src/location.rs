@@ -1,0 +1,96 @@
+//! Error location: the file, block and line pointer that an error is about.
+//!
+//! A message about a damaged page is useful only if it says which page. Every error of the engine
+//! that concerns a file carries a [`Location`], so that all messages name places in the same way and
+//! a caller can act on the parts (skip the block, open the file in a page inspector) without parsing
+//! text. `trunkline-format` judges bytes without knowing their file, so its errors have no location;
+//! the engine adds one where it knows the file.
+//!
+//! ```
+//! use trunkline_engine::Location;
+//!
+//! let location = Location::new("base/5/16384.1").at_block(131_079).at_item(3);
+//! assert_eq!(location.to_string(), r#"block 131079, line pointer 3 of file "base/5/16384.1""#);
+//! ```
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use trunkline_format::{BlockNo, Tid};
+
+/// A file, or a block or line pointer in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    path: PathBuf,
+    block: Option<BlockNo>,
+    item: Option<u16>,
+}
+
+impl Location {
+    /// A whole file.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), block: None, item: None }
+    }
+
+    /// A block of the file. `block` counts from the start of the relation, not of the segment file,
+    /// as in PostgreSQL's messages and in a `ctid`.
+    #[must_use]
+    pub fn at_block(self, block: BlockNo) -> Self {
+        Self { block: Some(block), ..self }
+    }
+
+    /// A line pointer of the block, or an entry of an index page, counted from 1.
+    #[must_use]
+    pub fn at_item(self, item: u16) -> Self {
+        Self { item: Some(item), ..self }
+    }
+
+    /// The tuple that `tid` names in the file.
+    #[must_use]
+    pub fn at_tid(self, tid: Tid) -> Self {
+        self.at_block(tid.block).at_item(tid.item)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The block, counted from the start of the relation.
+    pub fn block(&self) -> Option<BlockNo> {
+        self.block
+    }
+
+    /// The line pointer, counted from 1.
+    pub fn item(&self) -> Option<u16> {
+        self.item
+    }
+}
+
+/// `block 7, line pointer 3 of file "base/5/16384"`, less what is not known.
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.block, self.item) {
+            (Some(block), Some(item)) => write!(f, "block {block}, line pointer {item} of ")?,
+            (Some(block), None) => write!(f, "block {block} of ")?,
+            (None, _) => {}
+        }
+        write!(f, "file \"{}\"", self.path.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn display_names_the_parts_that_are_known() {
+        let file = Location::new("base/5/16384");
+        assert_eq!(file.to_string(), r#"file "base/5/16384""#);
+        let block = file.clone().at_block(7);
+        assert_eq!(block.to_string(), r#"block 7 of file "base/5/16384""#);
+        let tuple = file.at_tid(Tid { block: 7, item: 3 });
+        assert_eq!(tuple.to_string(), r#"block 7, line pointer 3 of file "base/5/16384""#);
+        assert_eq!(tuple, block.at_item(3));
+    }
+}
