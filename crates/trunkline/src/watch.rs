@@ -29,9 +29,12 @@ impl Watch {
     pub(crate) fn ended(&self, end: End, otherwise: Exit) -> Exit {
         match end {
             End::Complete => return otherwise,
-            End::Cancelled => message("warning", "interrupted: the counts are of a part"),
+            End::Cancelled => {
+                message("warning", "interrupted; counts cover only part of the data");
+            }
             End::Abandoned => {
-                message("warning", "interrupted while I/O hangs: the counts are of a part");
+                let text = "interrupted while I/O was hanging; counts cover only part of the data";
+                message("warning", text);
             }
         }
         self.interrupt.exit()

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::{Cluster, json, page, run, trunkline};
+use crate::{Cluster, json, page, run, status_field, trunkline};
 
 fn args(command: &[&str], cluster: &Cluster) -> Vec<OsString> {
     let mut args: Vec<OsString> = command.iter().map(Into::into).collect();
@@ -302,8 +302,8 @@ fn census(directory: &Path) -> Vec<String> {
     lines
 }
 
-/// Waits for a state of a child process by looking at it.
-fn until(child: &mut Child, state: impl Fn(u32) -> bool) {
+/// Waits for a child process to reach a state, by looking at it again and again.
+pub(crate) fn until(child: &mut Child, state: impl Fn(u32) -> bool) {
     while !state(child.id()) {
         assert!(child.try_wait().expect("waited").is_none(), "the child ended too early");
     }
@@ -315,6 +315,13 @@ fn cpu_ticks(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
     fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
+/// Whether a process has a handler for SIGINT.
+fn catches_interrupts(pid: u32) -> bool {
+    const SIGINT: u64 = 1 << (2 - 1);
+    let caught = status_field(Path::new(&format!("/proc/{pid}/status")), "SigCgt");
+    u64::from_str_radix(&caught, 16).is_ok_and(|caught| caught & SIGINT != 0)
 }
 
 fn signal(child: &Child, name: &str) {
@@ -338,7 +345,8 @@ fn ctrl_c_ends_with_partial_counts() {
                 .stderr(Stdio::piped())
                 .spawn()
                 .expect("started");
-            until(&mut child, |pid| cpu_ticks(pid) > 20);
+            // The handler is installed early, but a slow machine may not have got there yet.
+            until(&mut child, |pid| catches_interrupts(pid) && cpu_ticks(pid) > 20);
             signal(&child, "-INT");
             let output = child.wait_with_output().expect("ended");
             let case = format!("{command} {method}: {output:?}");

@@ -92,6 +92,13 @@ fn page_args(options: &[&str], file: &Path, block: Option<u32>) -> Vec<std::ffi:
     args
 }
 
+/// Reads one field of a `status` file in `/proc`; empty once the process is gone.
+fn status_field(status: &Path, field: &str) -> String {
+    let text = fs::read_to_string(status).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    line.unwrap_or_default().trim().to_owned()
+}
+
 fn json(text: &str) -> serde_json::Value {
     assert_eq!(text.lines().count(), 1, "{text}");
     serde_json::from_str(text).expect("JSON")
