@@ -22,6 +22,7 @@ usage: cargo xtask <command>
 
   ci [--fast]        everything a change must pass; --fast leaves out docs, loom and mutants
   tidy [--verbose]   the rules of STYLE.md that a machine can check
+  tidy words [PATH]  list banned words below PATH, with counts for each folder
   fixtures           unpack and build the PostgreSQL clusters that tests read
   mutants [NAME...]  bring back known bugs, one at a time; a test must fail for each
 
@@ -47,6 +48,8 @@ fn dispatch(args: &[&str]) -> Result<(), Failure> {
         ["ci"] => ci::run(&tree::Checkout::find()?, ci::Depth::Full),
         ["ci", "--fast"] => ci::run(&tree::Checkout::find()?, ci::Depth::Fast),
         ["tidy"] => tidy::run(&tree::Checkout::find()?, false),
+        ["tidy", "words"] => tidy::list_words(&tree::Checkout::find()?, ""),
+        ["tidy", "words", folder] => tidy::list_words(&tree::Checkout::find()?, folder),
         ["tidy", "--verbose"] => tidy::run(&tree::Checkout::find()?, true),
         ["fixtures"] => fixtures::run(&tree::Checkout::find()?),
         ["mutants", names @ ..] if names.iter().all(|name| !name.starts_with('-')) => {

@@ -16,6 +16,7 @@ mod sources;
 #[cfg(test)]
 mod tests;
 mod unsafety;
+mod words;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -174,6 +175,19 @@ pub(crate) fn run(checkout: &Checkout, verbose: bool) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new(format!("tidy: {} findings of {} rules", found.len(), broken.len())))
+}
+
+/// The subcommand: lists banned words below a folder; fails when there are any.
+pub(crate) fn list_words(checkout: &Checkout, folder: &str) -> Result<(), Failure> {
+    let sources = Sources::load(checkout)?;
+    words::list(&sources, folder);
+    let mut findings = Findings { rule: "words", found: Vec::new() };
+    words::banned(&sources, &mut findings);
+    findings.found.retain(|finding| finding.path.starts_with(folder));
+    if findings.found.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("tidy words: {} findings", findings.found.len())))
 }
 
 fn check(sources: &Sources) -> Vec<Finding> {

@@ -6,13 +6,22 @@ use super::*;
 
 /// Finds what `rule` says about a tree of the given files.
 fn found(rule: &str, files: &[(&str, &str)]) -> Vec<String> {
+    let rule = RULES.iter().find(|known| known.name == rule).expect(rule);
+    checked(rule.name, rule.check, files)
+}
+
+/// The same for a check that is not one of the rules.
+fn checked(
+    rule: &'static str,
+    check: fn(&Sources, &mut Findings),
+    files: &[(&str, &str)],
+) -> Vec<String> {
     let files = files
         .iter()
         .map(|(path, text)| Source::new((*path).to_owned(), (*text).to_owned()))
         .collect();
-    let rule = RULES.iter().find(|known| known.name == rule).expect(rule);
-    let mut findings = Findings { rule: rule.name, found: Vec::new() };
-    (rule.check)(&Sources { files }, &mut findings);
+    let mut findings = Findings { rule, found: Vec::new() };
+    check(&Sources { files }, &mut findings);
     findings.found.sort();
     findings.found.iter().map(ToString::to_string).collect()
 }
@@ -233,6 +242,46 @@ fn the_map_is_held_against_the_tree() {
         let found = tree(&good.replacen(gone, instead, 1));
         assert_eq!(found.len(), 1, "{gone} → {instead}: {found:?}");
     }
+}
+
+#[test]
+fn banned_words_are_found_in_prose_and_names() {
+    let glossary = "\
+## Phrases we do not use\n
+| `zyx` | abc |
+| `be xyz`, `so pqr` | abc |
+## Phrases to avoid\n
+| `avoided` | abc |
+## Names we do not use\n
+| `Lmn` | abc |
+## Exceptions\n
+| `quoted.md` | `\"a zyx\"` | a quotation |
+";
+    let hits = |path: &str, text: &str| {
+        let quotation = ("quoted.md", "He said \"a zyx\".\n");
+        let files = [("docs/glossary.md", glossary), quotation, (path, text)];
+        checked("words", words::banned, &files)
+    };
+    for bad in [
+        "// A Zyx's.\n",
+        "/// may be\n/// xyz.\n",
+        "fn is_zyx() {}\n",
+        "fn isZyx() {}\n",
+        "const A: &str = \"so pqr\";\n",
+        "fn a() { so_pqr() }\n",
+        "struct Lmn;\n",
+    ] {
+        assert_eq!(hits("a.rs", bad).len(), 1, "{bad:?}");
+    }
+    for good in ["// zyxa be, xyz; avoided\n", "struct LmnOp; // Lmn \"Lmn\"\n", ""] {
+        assert_eq!(hits("a.rs", good), [""; 0], "{good:?}");
+    }
+    assert_eq!(hits("a.md", "a zyx, be xyz\n").len(), 2);
+    assert_eq!(hits("a.toml", "zyx\n"), [""; 0]);
+    let unquoted = [("docs/glossary.md", glossary), ("quoted.md", "Nothing.\n")];
+    let stale = checked("words", words::banned, &unquoted);
+    let expected = "docs/glossary.md:13: words: quoted.md needs this exception no longer";
+    assert_eq!(stale, [expected]);
 }
 
 #[test]

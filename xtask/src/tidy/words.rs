@@ -1,0 +1,227 @@
+//! Banned words: finds the phrases and names that `docs/glossary.md` says we do not use.
+//!
+//! The glossary is the only list, so a reader and this check always see the same one. A phrase is a sequence of
+//! words. It is searched in comments, documents, string literals and the parts of identifiers, and it may continue on
+//! the next line of a comment. A name is banned only as a whole identifier in code.
+//!
+//! ```text
+//! | `abc`, `be abc` | xyz |        `abc` also hits fn is_abc() and AbcWaits
+//! ```
+//! An exception names a file and a piece of the line. One that no longer matches anything is a finding itself.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Findings;
+use super::code;
+use super::sources::{Source, Sources};
+
+/// The document with the tables of phrases, names and exceptions.
+const GLOSSARY: &str = "docs/glossary.md";
+const PHRASES: &str = "## Phrases we do not use";
+const TO_AVOID: &str = "## Phrases to avoid";
+const NAMES: &str = "## Names we do not use";
+const EXCEPTIONS: &str = "## Exceptions";
+
+/// One use of a banned phrase or name.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Hit<'a> {
+    path: &'a str,
+    /// Counted from 1.
+    line: usize,
+    /// As the glossary writes it.
+    phrase: &'a str,
+    /// The advice in the second column.
+    instead: &'a str,
+}
+
+/// No banned phrase or name, except where the glossary allows it.
+pub(super) fn banned(sources: &Sources, findings: &mut Findings) {
+    let Some(glossary) = sources.get(GLOSSARY) else {
+        findings.add(GLOSSARY, 1, "is missing");
+        return;
+    };
+    let (left, unused) = excused(sources, glossary, &[PHRASES]);
+    for hit in left {
+        findings.add(hit.path, hit.line, format!("`{}`: write {}", hit.phrase, hit.instead));
+    }
+    for (line, path) in unused {
+        findings.add(GLOSSARY, line, format!("{path} needs this exception no longer"));
+    }
+}
+
+/// Prints every hit below `folder`, phrases to avoid included, and how many there are in each folder.
+pub(super) fn list(sources: &Sources, folder: &str) {
+    let Some(glossary) = sources.get(GLOSSARY) else { return };
+    let (hits, _) = excused(sources, glossary, &[PHRASES, TO_AVOID]);
+    let to_avoid: Vec<&str> = banned_in(glossary, TO_AVOID).iter().map(|row| row.0).collect();
+    // Per folder: banned, to avoid.
+    let mut counts: BTreeMap<String, [usize; 2]> = BTreeMap::new();
+    let mut total = [0; 2];
+    for hit in hits.iter().filter(|hit| hit.path.starts_with(folder)) {
+        let kind = usize::from(to_avoid.contains(&hit.phrase));
+        let mark = ["", "avoid "][kind];
+        println!("{}:{}: {mark}`{}`: write {}", hit.path, hit.line, hit.phrase, hit.instead);
+        counts.entry(area(hit.path)).or_default()[kind] += 1;
+        total[kind] += 1;
+    }
+    println!("banned  avoid  folder");
+    for (area, [banned, avoid]) in &counts {
+        println!("{banned:6} {avoid:6}  {area}");
+    }
+    println!("{:6} {:6}  in all", total[0], total[1]);
+}
+
+/// The folder that a count is printed for: `crates/x/src/pool`, `crates/x/tests`, `docs`.
+fn area(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').collect();
+    let depth = match parts[..] {
+        ["crates", _, "src", module, ..] => {
+            return format!("{}/{}", parts[..3].join("/"), module.trim_end_matches(".rs"));
+        }
+        ["crates", ..] => 3,
+        _ => 1,
+    };
+    parts[..depth.min(parts.len())].join("/")
+}
+
+/// The hits that no exception covers, and the line and file of each exception that covers nothing.
+fn excused<'a>(
+    sources: &'a Sources,
+    glossary: &'a Source,
+    tables: &[&str],
+) -> (Vec<Hit<'a>>, Vec<(usize, &'a str)>) {
+    // (line in the glossary, file, piece of the line, is it used)
+    let mut exceptions: Vec<(usize, &str, &str, bool)> = Vec::new();
+    for (line, cells) in rows(glossary, EXCEPTIONS) {
+        if let [path, piece, _why] = cells[..] {
+            exceptions.push((line, path.trim_matches('`'), piece.trim_matches('`'), false));
+        }
+    }
+    let by_path: HashMap<&str, &Source> =
+        sources.files.iter().map(|source| (source.path.as_str(), source)).collect();
+    let mut left = hits(sources, glossary, tables);
+    left.retain(|hit| {
+        let text = by_path[hit.path].text.lines().nth(hit.line - 1).unwrap_or_default();
+        let mut excuses = exceptions
+            .iter_mut()
+            .filter(|(_, path, piece, _)| *path == hit.path && text.contains(*piece));
+        excuses.next().map(|exception| exception.3 = true).is_none()
+    });
+    exceptions.retain(|(.., used)| !used);
+    (left, exceptions.into_iter().map(|(line, path, ..)| (line, path)).collect())
+}
+
+/// The words of a phrase, the phrase, and the advice.
+type Phrase<'a> = (Vec<String>, &'a str, &'a str);
+
+/// Every use of a phrase of these tables, or of a banned name.
+fn hits<'a>(sources: &'a Sources, glossary: &'a Source, tables: &[&str]) -> Vec<Hit<'a>> {
+    let phrases = tables.iter().flat_map(|table| banned_in(glossary, table));
+    let names = banned_in(glossary, NAMES);
+    let mut by_first: HashMap<String, Vec<Phrase<'_>>> = HashMap::new();
+    for (phrase, instead) in phrases {
+        let words: Vec<String> = phrase.split_whitespace().map(str::to_lowercase).collect();
+        if let Some(first) = words.first().cloned() {
+            by_first.entry(first).or_default().push((words, phrase, instead));
+        }
+    }
+    let mut hits = Vec::new();
+    for source in sources.files.iter().filter(|source| is_checked(source)) {
+        let path = source.path.as_str();
+        let words = words(&source.text);
+        for (index, word) in words.iter().enumerate() {
+            for (wanted, phrase, instead) in by_first.get(&word.text).into_iter().flatten() {
+                if continues(&words[index..], wanted) {
+                    hits.push(Hit { path, line: word.line, phrase, instead });
+                }
+            }
+        }
+        for (name, instead) in &names {
+            for at in code::words(&source.code, name) {
+                hits.push(Hit { path, line: source.line_of(at), phrase: name, instead });
+            }
+        }
+    }
+    hits.sort();
+    hits
+}
+
+/// Do these words begin with the wanted ones, with nothing but space between them?
+fn continues(words: &[Word], wanted: &[String]) -> bool {
+    words.len() >= wanted.len()
+        && words.iter().zip(wanted).all(|(word, wanted)| word.text == *wanted)
+        && words[1..wanted.len()].iter().all(|word| word.joins_the_last)
+}
+
+/// One word of a text, in lower case; a part of an identifier counts as a word.
+struct Word {
+    text: String,
+    /// Counted from 1.
+    line: usize,
+    /// Only white space, an underscore or the sign of a comment is between it and the word before.
+    joins_the_last: bool,
+}
+
+/// Takes a text apart: at everything but letters, and before each capital that follows a small letter.
+fn words(text: &str) -> Vec<Word> {
+    let mut words: Vec<Word> = Vec::new();
+    let mut line = 1;
+    let mut current = String::new();
+    let mut joins = true;
+    let mut before = ' ';
+    let mut finish = |current: &mut String, line: usize, joins: &mut bool| {
+        if !current.is_empty() {
+            words.push(Word { text: std::mem::take(current), line, joins_the_last: *joins });
+            *joins = true;
+        }
+    };
+    for c in text.chars() {
+        if c.is_alphabetic() {
+            if c.is_uppercase() && before.is_lowercase() {
+                finish(&mut current, line, &mut joins);
+            }
+            current.extend(c.to_lowercase());
+        } else {
+            finish(&mut current, line, &mut joins);
+            // A slash or an exclamation mark begins a comment only after another or at the start of a line.
+            joins &= c.is_whitespace()
+                || c == '_'
+                || (matches!(c, '/' | '!') && " \n/".contains(before));
+            line += usize::from(c == '\n');
+        }
+        before = c;
+    }
+    finish(&mut current, line, &mut joins);
+    words
+}
+
+/// The banned phrases or names of one table, each with the advice beside it.
+fn banned_in<'a>(glossary: &'a Source, table: &str) -> Vec<(&'a str, &'a str)> {
+    let mut banned = Vec::new();
+    for (_, cells) in rows(glossary, table) {
+        if let [phrases, instead] = cells[..] {
+            banned.extend(phrases.split('`').skip(1).step_by(2).map(|phrase| (phrase, instead)));
+        }
+    }
+    banned
+}
+
+/// The cells of each row that begins with a word in backticks, with the number of its line.
+fn rows<'a>(glossary: &'a Source, table: &str) -> Vec<(usize, Vec<&'a str>)> {
+    let mut rows = Vec::new();
+    let mut inside = false;
+    for (number, line) in glossary.lines() {
+        inside = if line.starts_with('#') { line == table } else { inside };
+        if inside && line.starts_with("| `") {
+            rows.push((number, line.trim_matches(['|', ' ']).split(" | ").collect()));
+        }
+    }
+    rows
+}
+
+/// The glossary defines the words, and licences are the text of others.
+fn is_checked(source: &Source) -> bool {
+    let path = &source.path;
+    let prose = path.ends_with(".rs") || path.ends_with(".md");
+    prose && path != GLOSSARY && !path.starts_with("LICENSE")
+}
