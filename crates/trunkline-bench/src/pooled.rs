@@ -9,12 +9,11 @@ use crate::data::{Data, RELATION};
 use crate::handles::{Setup, flight};
 use crate::work::{Done, Work};
 use std::time::Instant;
-use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, MethodKind};
 use trunkline_engine::pool::{Backend, BackendType, Pool, Strategy, Tally};
 use trunkline_engine::read_stream::{BlockSource, ReadStream, StreamOptions};
 use trunkline_engine::storage::{
-    DEFAULT_TABLESPACE, FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage,
+    DEFAULT_TABLESPACE, Layout, OpenFiles, Relation, RelationLocator, Storage,
 };
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Oid};
 
@@ -67,9 +66,8 @@ impl Pooled {
         let pool = Pool::new(&aio, setup.buffers)?;
         let tablespace_directory = String::from("PG_18_202506291");
         let layout = Layout { checksums: setup.checksums, tablespace_directory };
-        let files = Arc::new(FileTable::new(64));
-        let system = Arc::new(KernelFiles::new(&aio));
-        let storage = Storage::new(&data.root, layout, files, system, setup.io.direct);
+        let files = OpenFiles::kernel(&aio, 64);
+        let storage = Storage::new(&data.root, layout, &files, setup.io.direct);
         let (tablespace, database) = (DEFAULT_TABLESPACE, Oid(5));
         let locator = RelationLocator { tablespace, database, relfilenode: RELATION };
         let relation = storage.relation(locator, Fork::Main);

@@ -24,7 +24,7 @@ pub use checkpointer::{Checkpointer, CheckpointerCounts, CheckpointerSettings};
 pub use report::{Cause, CheckpointEvent, CheckpointReport};
 
 use crate::pool::{Backend, Pool, Shared, Tag, WriteError};
-use crate::storage::{Relation, SegmentName, SegmentSync, Storage};
+use crate::storage::{PendingFsync, Relation, SegmentName, Storage};
 use crate::write_stream::{WriteOptions, WriteStats, WriteStream};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -214,7 +214,7 @@ impl Drop for Turn<'_> {
 }
 
 fn refuse_after_failure(shared: &Shared) -> Result<(), CheckpointError> {
-    match shared.storages().iter().any(|storage| storage.syncs().have_failed()) {
+    match shared.storages().iter().any(|storage| storage.pending_fsyncs().has_failed()) {
         true => Err(CheckpointError::Sync { path: None, source: None }),
         false => Ok(()),
     }
@@ -245,7 +245,7 @@ fn sync_all<'a>(
 ) -> Result<Synced, CheckpointError> {
     let mut synced = Synced::default();
     for storage in storages {
-        let pending = storage.syncs().pending();
+        let pending = storage.pending_fsyncs().pending();
         for group in pending.chunks(SYNCS) {
             sync_group(backend, storage, group, &mut synced)?;
         }
@@ -260,9 +260,9 @@ fn await_others<'a>(
     storages: impl Iterator<Item = &'a Storage>,
 ) -> Result<(), WriteError> {
     for storage in storages {
-        for io in storage.syncs().syncs_under_way() {
+        for io in storage.pending_fsyncs().fsyncs_under_way() {
             backend.session.join(io)?;
-            storage.syncs().sync_ended(io);
+            storage.pending_fsyncs().fsync_ended(io);
         }
     }
     Ok(())
@@ -271,11 +271,11 @@ fn await_others<'a>(
 fn sync_group(
     backend: &mut Backend,
     storage: &Storage,
-    group: &[(SegmentName, Arc<SegmentSync>)],
+    group: &[(SegmentName, Arc<PendingFsync>)],
     synced: &mut Synced,
 ) -> Result<(), CheckpointError> {
     // Whatever becomes of this thread, a failure is noted where it is learned.
-    let callback = Arc::new(storage.syncs().callback());
+    let callback = Arc::new(storage.pending_fsyncs().callback());
     let mut operations = Operations::new(group.len(), vec![callback]);
     let mut issued = vec![None; group.len()];
     for (slot, (name, sync)) in group.iter().enumerate() {
@@ -287,13 +287,13 @@ fn sync_group(
             None => match storage.relation(locator, fork).locate(first) {
                 Ok(located) => located.file,
                 // Removed since: nobody counts on it.
-                Err(_) if !storage.syncs().contains(name) => continue,
+                Err(_) if !storage.pending_fsyncs().contains(name) => continue,
                 Err(error) => return Err(WriteError::from(error).into()),
             },
         };
         let handle = backend.session.acquire(Class::Checkpoint).map_err(WriteError::from)?;
         let io = handle.wait_ref();
-        storage.syncs().sync_begins(io);
+        storage.pending_fsyncs().fsync_begins(io);
         handle.fsync(&file, &mut operations, slot);
         issued[slot] = Some((covered, io));
     }
@@ -303,14 +303,14 @@ fn sync_group(
         let (Some((covered, io)), (name, sync)) = (issued[slot], &group[slot]) else {
             unreachable!("a sync ended that was not issued");
         };
-        storage.syncs().sync_ended(io);
+        storage.pending_fsyncs().fsync_ended(io);
         if outcome.status == Status::Error {
             let source = io::Error::from_raw_os_error(outcome.errno().unwrap_or_default());
             let path = storage.relation(name.0, name.1).path(name.2);
             return Err(CheckpointError::Sync { path: Some(path), source: Some(source) });
         }
         sync.synced(covered);
-        storage.syncs().forget_clean(name);
+        storage.pending_fsyncs().forget_clean(name);
         let took = operations.device_time(slot);
         synced.files += 1;
         synced.longest = synced.longest.max(took);

@@ -87,3 +87,9 @@ pub mod prewarm;
 
 #[cfg(not(loom))]
 pub mod sample;
+
+#[cfg(not(loom))]
+pub mod engine;
+
+#[cfg(not(loom))]
+pub use self::engine::{Cluster, Engine, EngineBuilder, EngineError, OpenDatabase, OpenRelation};

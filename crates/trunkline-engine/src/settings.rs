@@ -9,16 +9,17 @@
 //! Nothing here is global: an engine is given its `Settings` at start, so two engines in one
 //! process can differ. A setting that would have no effect is not in the table.
 
+mod definitions;
 mod error;
+mod io;
 mod number;
-mod table;
 
 use std::time::Duration;
 
+pub use self::definitions::{ExtendMethod, IoMethod, Kind, Spec, Unit, specs};
 pub use self::error::SettingError;
-pub use self::table::{ExtendMethod, IoMethod, Kind, Spec, Unit, specs};
 
-use self::table::{ALIASES, Alias, Id, Value};
+use self::definitions::{ALIASES, Alias, Id, Value};
 
 /// One set of checked values, by default PostgreSQL's.
 ///
@@ -34,12 +35,12 @@ use self::table::{ALIASES, Alias, Id, Value};
 pub struct Settings {
     /// In the order of the table. Numbers as they are, a choice as its index, a list as a bit set
     /// of its words, on and off as 1 and 0.
-    values: [Value; table::COUNT],
+    values: [Value; definitions::COUNT],
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        let mut values = [Value::Whole(0); table::COUNT];
+        let mut values = [Value::Whole(0); definitions::COUNT];
         for (value, spec) in values.iter_mut().zip(specs()) {
             *value = spec.default;
         }
@@ -55,12 +56,12 @@ impl Settings {
     /// [`SettingError`] with PostgreSQL's text for an unknown name, a malformed value or one out of
     /// range.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
-        match table::find(name) {
-            Some(table::Found::Spec(id)) => {
+        match definitions::find(name) {
+            Some(definitions::Found::Spec(id)) => {
                 let parsed = parse(id.spec(), id.spec().name, value)?;
                 self.put(id, parsed);
             }
-            Some(table::Found::Alias(alias)) => {
+            Some(definitions::Found::Alias(alias)) => {
                 let parsed = parse(alias.targets[0].spec(), alias.name, value)?;
                 for &id in alias.targets {
                     self.put(id, parsed);
@@ -89,9 +90,9 @@ impl Settings {
     /// # Errors
     /// [`SettingError::Unknown`].
     pub fn show(&self, name: &str) -> Result<String, SettingError> {
-        let id = match table::find(name) {
-            Some(table::Found::Spec(id)) => id,
-            Some(table::Found::Alias(Alias { targets: [.., last], .. })) => *last,
+        let id = match definitions::find(name) {
+            Some(definitions::Found::Spec(id)) => id,
+            Some(definitions::Found::Alias(Alias { targets: [.., last], .. })) => *last,
             _ => return Err(SettingError::Unknown { name: name.to_owned() }),
         };
         Ok(show(id.spec(), self.values[id as usize]))

@@ -1,30 +1,35 @@
-//! The files of relations: forks cut into segments of 1 GiB, found by number, opened when needed.
+//! Storage manager: relations as forks cut into segment files of 1 GiB.
+//!
+//! PostgreSQL keeps each fork of a relation in files named after its relfilenode: `base/5/16384`,
+//! `base/5/16384.1`, `base/5/16384_vm`. This module turns a relation, fork and block number into an
+//! open file and an offset, extends and truncates forks, and records which segments still need an
+//! fsync.
 //!
 //! ```text
 //!   Storage ── relation(locator, fork) ──▶ Relation ── locate(block) ──▶ file, offset, blocks left
 //!   a cluster   1663/5/16384, vm                          │
 //!                                                         ▼
-//!                        FileTable: at most so many open segments of all clusters together
-//!                                                         │ not there
+//!                        OpenFiles: a bounded number of open segments, of all clusters together
+//!                                                         │ not open
 //!                                                         ▼
 //!                        FileSystem: the kernel's files, or a simulated disk's
 //! ```
 //!
-//! Nothing here reads a block: [`Relation::locate`] says where one is, and an I/O handle reads it.
-//! A cluster's files are opened either all past the page cache or all through it; a file system that
-//! cannot do the former is an error with its name, never a silent change of mode.
+//! Nothing here reads a block: [`Relation::locate`] says where it is, and an I/O handle reads it.
+//! All files of a cluster are opened in one mode, direct or buffered. A file system that does not
+//! support direct I/O is an error that names it, never a silent change of mode, because mixing the
+//! two on one file can return stale data.
 //!
 //! ```no_run
 //! # use std::path::Path;
-//! # use trunkline_aio::{Builder, sync::Arc};
+//! # use trunkline_aio::Builder;
 //! # use trunkline_engine::datadir::{DataDir, OpenOptions};
-//! use trunkline_engine::storage::{FileTable, KernelFiles, RelationLocator, Storage};
+//! use trunkline_engine::storage::{OpenFiles, RelationLocator, Storage};
 //! use trunkline_format::{Fork, Oid};
 //!
 //! let aio = Builder::new().start()?;
 //! let dir = DataDir::open(Path::new("data"), OpenOptions::default())?;
-//! let files = Arc::new(FileTable::new(1000));
-//! let storage = Storage::of_datadir(&dir, files, Arc::new(KernelFiles::new(&aio)), false);
+//! let storage = Storage::of_datadir(&dir, &OpenFiles::kernel(&aio, 1000), false);
 //! let locator = RelationLocator { tablespace: Oid(1663), database: Oid(5), relfilenode: 16384 };
 //! let relation = storage.relation(locator, Fork::Main);
 //! println!("{} blocks", relation.blocks()?);
@@ -34,16 +39,16 @@
 //! ```
 
 mod error;
+mod file_system;
+mod file_table;
 mod kernel;
+mod open_files;
+mod pending_fsyncs;
 mod relation;
-mod syncs;
-mod table;
 
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use trunkline_aio::File;
 use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
 use trunkline_aio::sync::hash::Map;
 use trunkline_aio::sync::{Arc, Mutex};
@@ -52,95 +57,41 @@ use trunkline_format::{BlockNo, ControlFile, Fork, Oid};
 
 use crate::datadir::DataDir;
 
-pub use self::error::StorageError;
-pub use self::kernel::KernelFiles;
-pub use self::relation::{Located, Relation};
-pub(crate) use self::syncs::{SegmentName, SegmentSync, SyncCallback, Syncs};
-pub use self::table::FileTable;
+use self::file_table::FileTable;
 
-/// The tablespace of `base`.
+pub use self::error::StorageError;
+pub use self::file_system::{FileSystem, WritableFiles};
+pub use self::kernel::KernelFiles;
+pub use self::open_files::OpenFiles;
+pub(crate) use self::pending_fsyncs::{FsyncCallback, PendingFsync, PendingFsyncs, SegmentName};
+pub use self::relation::{Located, Relation};
+
+/// OID of the tablespace `pg_default`, whose files are in `base`.
 pub const DEFAULT_TABLESPACE: Oid = Oid(1663);
 
-/// The tablespace of `global`.
+/// OID of the tablespace `pg_global`, whose files are in `global`.
 pub const GLOBAL_TABLESPACE: Oid = Oid(1664);
 
-/// The three numbers that name a relation's files.
+/// Physical identity of a relation (`RelFileLocator`).
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
 pub struct RelationLocator {
-    /// The tablespace the files are in, never 0: 1663 is `base`, 1664 is `global`.
+    /// The tablespace, never 0: 1663 is `base`, 1664 is `global`.
     pub tablespace: Oid,
-    /// The database; 0 for relations that all databases share, which are in `global`.
+    /// The database; 0 for the shared relations in `global`.
     pub database: Oid,
-    /// The file number, from 1. Not the relation's oid once it was rewritten.
+    /// The file number, from 1. It differs from the relation's OID after a rewrite such as
+    /// `VACUUM FULL`.
     pub relfilenode: u32,
 }
 
-/// As PostgreSQL's messages have it: `1663/5/16384`.
+/// As in PostgreSQL's messages: `1663/5/16384`.
 impl fmt::Display for RelationLocator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.tablespace, self.database, self.relfilenode)
     }
 }
 
-/// Where files come from: the operating system, or a simulated disk in tests. Called without any
-/// lock held; may block.
-pub trait FileSystem: Send + Sync {
-    /// Opens a file for reading, past the page cache if `direct`.
-    ///
-    /// # Errors
-    /// As open(2): `ENOENT` for a missing file, `EINVAL` where direct I/O is refused, `ELOOP` for a
-    /// symbolic link, `EMFILE` or `ENFILE` when descriptors are short.
-    fn open(&self, path: &Path, direct: bool) -> io::Result<File>;
-
-    /// The length of an open file now, in bytes.
-    ///
-    /// # Errors
-    /// As fstat(2).
-    fn length(&self, file: &File) -> io::Result<u64>;
-
-    /// The length of a file now, in bytes, without opening it; `None` if there is none.
-    ///
-    /// # Errors
-    /// As lstat(2); anything but a plain file is refused as [`FileSystem::open`] does.
-    fn file_length(&self, path: &Path) -> io::Result<Option<u64>>;
-}
-
-/// Files that may be changed: what a cluster of our own needs beside reading. A cluster that was not
-/// given this cannot change a file.
-pub trait WritableFiles: FileSystem {
-    /// Opens a file for reading and writing, past the page cache if `direct`, and makes it if it is
-    /// missing and `create` says so.
-    ///
-    /// # Errors
-    /// As [`FileSystem::open`].
-    fn open_for_writing(&self, path: &Path, direct: bool, create: bool) -> io::Result<File>;
-
-    /// Makes room for `length` bytes at `offset`, as zeros and within the file's length.
-    ///
-    /// # Errors
-    /// As posix_fallocate(3); `EOPNOTSUPP` where zeros have to be written instead.
-    fn allocate(&self, file: &File, offset: u64, length: u64) -> io::Result<()>;
-
-    /// Cuts a file off.
-    ///
-    /// # Errors
-    /// As ftruncate(2).
-    fn truncate(&self, file: &File, length: u64) -> io::Result<()>;
-
-    /// Removes a file by name; that there is none is no error.
-    ///
-    /// # Errors
-    /// As unlink(2).
-    fn remove(&self, path: &Path) -> io::Result<()>;
-
-    /// Makes the names in the directory of a file durable.
-    ///
-    /// # Errors
-    /// As fsync(2) of the directory.
-    fn sync_directory_of(&self, path: &Path) -> io::Result<()>;
-}
-
-/// What the files of a cluster look like.
+/// What the file layout of a cluster depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// Whether pages carry checksums.
@@ -150,7 +101,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Of the cluster that has this control file.
+    /// The layout that a control file describes.
     pub fn of(control: &ControlFile) -> Self {
         Self {
             checksums: control.checksums(),
@@ -159,98 +110,78 @@ impl Layout {
     }
 }
 
-/// One cluster's files. Clones are the same cluster; when the last one and the last [`Relation`] are
-/// gone, its files leave the table and are closed.
+/// The relation files of one cluster. Clones are the same cluster. Its files leave the table and are
+/// closed when the last clone and the last [`Relation`] are dropped.
 #[derive(Clone)]
-pub struct Storage(Arc<Cluster>);
+pub struct Storage(Arc<Inner>);
 
-struct Cluster {
+struct Inner {
     root: PathBuf,
     layout: Layout,
-    /// Tablespaces that are elsewhere than their links say.
+    /// Tablespaces that are not where their symbolic links point.
     moved: Vec<(Oid, PathBuf)>,
-    files: Arc<FileTable>,
-    system: Arc<dyn FileSystem>,
-    /// What may change files; none for a cluster that is only read.
-    writer: Option<Arc<dyn WritableFiles>>,
+    files: OpenFiles,
+    /// Only then may a relation be changed, even if `files` could do so.
+    writable: bool,
     direct: bool,
     number: u16,
-    syncs: Syncs,
-    /// Ends of the forks that were made longer here: blocks given out, though perhaps not yet there.
+    pending_fsyncs: PendingFsyncs,
+    /// Forks that were extended here, with the end up to which blocks were handed out. The file may
+    /// still be shorter.
     ends: Mutex<Map<(RelationLocator, Fork), BlockNo>>,
 }
 
-/// Numbers of clusters begin at 1, so that 0 may stand for none.
+/// Cluster numbers start at 1, so that 0 can mean "none".
 static NEXT_NUMBER: AtomicU32 = AtomicU32::new(1);
 
 impl Storage {
-    /// The cluster at `root`, whose files are kept open in `files`. Looks at no file yet.
+    /// A cluster at `root`, opened for reading only. Touches no file yet.
     ///
     /// # Panics
-    /// At the 65,536th cluster of the process: numbers are never reused, since pages in a buffer
-    /// pool may outlive a cluster that was closed.
-    pub fn new(
-        root: &Path,
-        layout: Layout,
-        files: Arc<FileTable>,
-        system: Arc<dyn FileSystem>,
-        direct: bool,
-    ) -> Self {
-        Self::make((root, &[]), layout, files, system, None, direct)
+    /// At the 65,536th cluster of the process. Numbers are never reused, because pages of a closed
+    /// cluster may still be in a buffer pool.
+    pub fn new(root: &Path, layout: Layout, files: &OpenFiles, direct: bool) -> Self {
+        Self::make((root, &[]), layout, files, false, direct)
     }
 
-    /// The same for a cluster of our own, whose relations may be made, changed and removed. Never for
-    /// a PostgreSQL data directory.
+    /// A cluster of our own, whose relations may be created, changed and removed. Must never be a
+    /// PostgreSQL data directory.
     ///
     /// # Panics
     /// As [`Storage::new`].
-    pub fn for_writing(
-        root: &Path,
-        layout: Layout,
-        files: Arc<FileTable>,
-        system: Arc<dyn WritableFiles>,
-        direct: bool,
-    ) -> Self {
-        let writer = Some(Arc::clone(&system));
-        Self::make((root, &[]), layout, files, system, writer, direct)
+    pub fn for_writing(root: &Path, layout: Layout, files: &OpenFiles, direct: bool) -> Self {
+        Self::make((root, &[]), layout, files, true, direct)
+    }
+
+    /// The files of an open data directory, laid out as its control file says. For reading only.
+    ///
+    /// # Panics
+    /// As [`Storage::new`].
+    pub fn of_datadir(dir: &DataDir, files: &OpenFiles, direct: bool) -> Self {
+        let places = (dir.path(), dir.moved_tablespaces());
+        Self::make(places, Layout::of(dir.control()), files, false, direct)
     }
 
     fn make(
         (root, moved): (&Path, &[(Oid, PathBuf)]),
         layout: Layout,
-        files: Arc<FileTable>,
-        system: Arc<dyn FileSystem>,
-        writer: Option<Arc<dyn WritableFiles>>,
+        files: &OpenFiles,
+        writable: bool,
         direct: bool,
     ) -> Self {
         let number = u16::try_from(NEXT_NUMBER.fetch_add(1, Ordering::SeqCst)).unwrap_or(0);
         assert!(number != 0, "at most 65535 clusters can be opened in the life of a process");
-        Self(Arc::new(Cluster {
+        Self(Arc::new(Inner {
             root: root.to_owned(),
             layout,
             moved: moved.to_owned(),
-            system,
-            writer,
+            writable,
             direct,
             number,
-            syncs: Syncs::new(number, &files),
-            files,
+            pending_fsyncs: PendingFsyncs::new(number, files.table()),
+            files: files.clone(),
             ends: Mutex::default(),
         }))
-    }
-
-    /// The files of an open data directory, laid out as its control file says.
-    ///
-    /// # Panics
-    /// As [`Storage::new`].
-    pub fn of_datadir(
-        dir: &DataDir,
-        files: Arc<FileTable>,
-        system: Arc<dyn FileSystem>,
-        direct: bool,
-    ) -> Self {
-        let places = (dir.path(), dir.moved_tablespaces());
-        Self::make(places, Layout::of(dir.control()), files, system, None, direct)
     }
 
     /// The identity of the cluster within the process, 1 to 65,535; never reused.
@@ -268,43 +199,43 @@ impl Storage {
         self.0.layout.checksums
     }
 
-    /// Whether files are opened past the page cache.
+    /// Whether files are opened for direct I/O, past the page cache.
     pub fn is_direct(&self) -> bool {
         self.0.direct
     }
 
-    /// Whether its relations may be changed.
+    /// Whether relations may be changed.
     pub fn is_writable(&self) -> bool {
-        self.0.writer.is_some()
+        self.0.writable && self.0.files.writer().is_some()
     }
 
-    /// The segments that were written and are not known to be durable.
-    pub(crate) fn syncs(&self) -> &Syncs {
-        &self.0.syncs
+    /// The segments that were written and not yet synced.
+    pub(crate) fn pending_fsyncs(&self) -> &PendingFsyncs {
+        &self.0.pending_fsyncs
     }
 
-    /// Whether nobody else has this cluster: no clone, and no relation of it.
+    /// Whether this is the last reference to the cluster: there is no clone and no relation.
     pub(crate) fn is_last(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// The table that keeps the files open.
-    pub fn files(&self) -> &Arc<FileTable> {
+    /// The table of open files that the cluster uses.
+    pub fn files(&self) -> &OpenFiles {
         &self.0.files
     }
 
-    /// One fork of a relation. Looks at no file, and allocates nothing.
+    /// One fork of a relation. Touches no file and allocates nothing.
     pub fn relation(&self, locator: RelationLocator, fork: Fork) -> Relation {
         Relation::new(self.clone(), locator, fork)
     }
 
-    /// Forgets the files of a relation, all forks and segments: the next use opens them anew. For a
-    /// relation that was dropped, cut off or replaced. I/O under way keeps its file.
+    /// Closes the files of a relation, all forks and segments, so that the next access reopens them.
+    /// For a relation that was dropped, truncated or replaced. I/O in flight keeps its file.
     pub fn forget(&self, locator: RelationLocator) {
-        self.0.files.forget(self.number(), Some(locator));
+        self.table().forget(self.number(), Some(locator));
     }
 
-    /// The directory of a relation's files.
+    /// The directory that contains a relation's files.
     fn directory(&self, locator: &RelationLocator) -> PathBuf {
         let root = &self.0.root;
         match locator.tablespace {
@@ -321,19 +252,25 @@ impl Storage {
         }
     }
 
-    /// Where its files come from.
-    pub(crate) fn system(&self) -> &dyn FileSystem {
-        &*self.0.system
+    fn table(&self) -> &FileTable {
+        self.0.files.table()
     }
 
+    /// The file system, for reading.
+    pub(crate) fn system(&self) -> &dyn FileSystem {
+        self.0.files.system()
+    }
+
+    /// The file system, for writing; refused for a cluster that was opened for reading only.
     fn writer(&self) -> Result<&dyn WritableFiles, StorageError> {
-        self.0.writer.as_deref().ok_or_else(|| StorageError::ReadOnly { path: self.0.root.clone() })
+        let writer = self.0.files.writer().filter(|_| self.0.writable);
+        writer.ok_or_else(|| StorageError::ReadOnly { path: self.0.root.clone() })
     }
 }
 
-impl Drop for Cluster {
+impl Drop for Inner {
     fn drop(&mut self) {
-        self.files.forget(self.number, None);
+        self.files.table().forget(self.number, None);
     }
 }
 

@@ -48,7 +48,7 @@ use trunkline_aio::sync::random::Rng;
 use trunkline_aio::sync::{Arc, Mutex, sched, thread};
 use trunkline_aio::{Aio, Builder, Canceller, File, MethodKind, WorkerSettings};
 use trunkline_engine::pool::{Backend, Pool};
-use trunkline_engine::storage::{FileSystem, FileTable, Relation, RelationLocator, Storage};
+use trunkline_engine::storage::{FileSystem, OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_format::{BLOCK_SIZE, Fork};
 use truth::{SHAPES, Truth};
 use watch::Watch;
@@ -236,9 +236,8 @@ impl Lab {
     /// A lab with a cluster of its own.
     pub fn new() -> Self {
         let files = Arc::new(LabFiles::default());
-        let table = Arc::new(FileTable::new(FILES_OPEN));
-        let storage =
-            Storage::new(Path::new("/sim"), rig::layout(), table, Arc::clone(&files) as _, false);
+        let open_files = OpenFiles::read_only(FILES_OPEN, Arc::clone(&files) as _);
+        let storage = Storage::new(Path::new("/sim"), rig::layout(), &open_files, false);
         Self { truth: Arc::new(Truth::new()), storage, files }
     }
 

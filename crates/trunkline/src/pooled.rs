@@ -12,14 +12,13 @@ use std::mem::ManuallyDrop;
 
 use serde::Serialize;
 use trunkline_aio::Aio;
-use trunkline_aio::sync::Arc;
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::pool::{
     BackendType, IoKey, IoObject, Pool, ReadWarning, RelationResidency, Strategy, Tally,
 };
 use trunkline_engine::read_stream::StreamStats;
 use trunkline_engine::settings::Settings;
-use trunkline_engine::storage::{FileTable, KernelFiles, Storage};
+use trunkline_engine::storage::{OpenFiles, Storage};
 use trunkline_format::BLOCK_SIZE;
 
 use crate::exit::{Failure, message};
@@ -72,9 +71,8 @@ pub(crate) fn pool(aio: &Aio, buffers: u32) -> Result<Pool, Failure> {
 
 /// The relations of a data directory.
 pub(crate) fn storage(aio: &Aio, dir: &DataDir, settings: &Settings) -> Storage {
-    let files = Arc::new(FileTable::new(settings.max_files_per_process() as usize));
-    let system = Arc::new(KernelFiles::new(aio));
-    Storage::of_datadir(dir, files, system, settings.io_direct_data())
+    let files = OpenFiles::kernel(aio, settings.max_files_per_process() as usize);
+    Storage::of_datadir(dir, &files, settings.io_direct_data())
 }
 
 /// Bytes that can be had without taking them from other programs, as far as the system says.

@@ -28,6 +28,7 @@ const ORDER: &[&str] = &[
     "verify",
     "prewarm",
     "sample",
+    "engine",
 ];
 
 /// No module names a higher one, and each has a place.

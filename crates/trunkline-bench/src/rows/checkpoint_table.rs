@@ -23,9 +23,7 @@ use trunkline_engine::pool::{Backend, BackendType, Pool};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_engine::sample::accounts::{self, Accounts};
 use trunkline_engine::scan::{ReadOptions, Unobserved};
-use trunkline_engine::storage::{
-    FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage,
-};
+use trunkline_engine::storage::{Layout, OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_engine::verify::{Options, verify_files};
 use trunkline_format::page::line_pointers;
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, PageBytes};
@@ -239,9 +237,8 @@ impl Drop for Table {
 
 fn relation(aio: &Aio, accounts: &Accounts, direct: bool) -> Relation {
     let layout = Layout { checksums: true, tablespace_directory: String::new() };
-    let files = Arc::new(FileTable::new(64));
-    let system = Arc::new(KernelFiles::new(aio));
-    let storage = Storage::for_writing(&accounts.path, layout, files, system, direct);
+    let files = OpenFiles::kernel(aio, 64);
+    let storage = Storage::for_writing(&accounts.path, layout, &files, direct);
     let locator = RelationLocator {
         tablespace: Accounts::TABLESPACE,
         database: Accounts::DATABASE,

@@ -17,10 +17,9 @@ use crate::pairs::cpu_seconds;
 use crate::statistics::Latency;
 use crate::work::Done;
 use std::time::Instant;
-use trunkline_aio::sync::Arc;
 use trunkline_engine::pool::{Backend, BackendType, Pool};
 use trunkline_engine::storage::{
-    DEFAULT_TABLESPACE, FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage,
+    DEFAULT_TABLESPACE, Layout, OpenFiles, Relation, RelationLocator, Storage,
 };
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Oid};
 
@@ -42,9 +41,8 @@ impl<'a> Readers<'a> {
     /// Sessions of the table's pool, for the data that other rows read.
     pub(super) fn new(table: &Table, data: &'a Data, direct: bool) -> Result<Self> {
         let layout = Layout { checksums: true, tablespace_directory: String::new() };
-        let files = Arc::new(FileTable::new(64));
-        let system = Arc::new(KernelFiles::new(&table.aio));
-        let storage = Storage::new(&data.root, layout, files, system, direct);
+        let files = OpenFiles::kernel(&table.aio, 64);
+        let storage = Storage::new(&data.root, layout, &files, direct);
         let (tablespace, database) = (DEFAULT_TABLESPACE, Oid(5));
         let locator = RelationLocator { tablespace, database, relfilenode: RELATION };
         let relation = storage.relation(locator, Fork::Main);

@@ -182,7 +182,9 @@ impl Shared {
         let mut writable = self.writable.lock();
         writable.retain(|&number, storage| {
             // Nobody gets at a page of a cluster without having the cluster, or a pin from before.
-            let over = storage.is_last() && storage.syncs().is_durable() && !self.is_in_use(number);
+            let over = storage.is_last()
+                && storage.pending_fsyncs().is_durable()
+                && !self.is_in_use(number);
             if over {
                 let (word, bit) = (usize::from(number / 64), 1 << (number % 64));
                 self.writable_bits[word].fetch_and(!bit, Ordering::SeqCst);

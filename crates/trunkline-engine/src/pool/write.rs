@@ -284,7 +284,7 @@ impl Writes {
         }
         let segment = segment_of(dirty.first).0;
         let name: SegmentName = (dirty.relation.locator(), dirty.relation.fork(), segment);
-        let sync = dirty.relation.storage().syncs().write_begins(name);
+        let sync = dirty.relation.storage().pending_fsyncs().write_begins(name);
         self.callback.note(slot, Arc::clone(&sync));
         let run = &mut self.runs[slot];
         let issued =
@@ -387,7 +387,7 @@ impl Writes {
         }
         let segment = segment_of(dirty.first).0;
         let name: SegmentName = (dirty.relation.locator(), dirty.relation.fork(), segment);
-        let sync = dirty.relation.storage().syncs().write_begins(name);
+        let sync = dirty.relation.storage().pending_fsyncs().write_begins(name);
         self.callback.note(slot, Arc::clone(&sync));
         let bytes = BLOCK_SIZE as u32;
         let issued = handle.write(&located.file, located.offset, bytes, &mut self.operations, slot);

@@ -231,10 +231,9 @@ fn find_dirty_victims(shared: &Shared, spare_failed: bool, victims: &mut Vec<(Ta
 mod tests {
     use crate::pool::{Backend, BackendType, Pool};
     use crate::storage::{
-        DEFAULT_TABLESPACE, FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage,
+        DEFAULT_TABLESPACE, Layout, OpenFiles, Relation, RelationLocator, Storage,
     };
     use tempfile::TempDir;
-    use trunkline_aio::sync::Arc;
     use trunkline_aio::{Builder, MethodKind};
     use trunkline_format::{BLOCK_SIZE, Fork, Oid};
 
@@ -249,8 +248,8 @@ mod tests {
         let aio = Builder::new().method(MethodKind::Sync).region_bytes(1 << 20).start();
         let aio = aio.expect("starts");
         let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
-        let (files, system) = (Arc::new(FileTable::new(4)), Arc::new(KernelFiles::new(&aio)));
-        let storage = Storage::for_writing(root.path(), layout, files, system, false);
+        let files = OpenFiles::kernel(&aio, 4);
+        let storage = Storage::for_writing(root.path(), layout, &files, false);
         let locator = RelationLocator {
             tablespace: DEFAULT_TABLESPACE,
             database: Oid(5),

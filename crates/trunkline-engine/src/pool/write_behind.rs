@@ -17,7 +17,7 @@
 use super::shared::Shared;
 use super::tag::Tag;
 use super::write::WriteError;
-use crate::storage::SyncCallback;
+use crate::storage::FsyncCallback;
 use rustix::io::Errno;
 use std::fmt;
 use std::io;
@@ -69,7 +69,7 @@ pub(crate) struct WriteBehind {
 /// By slot: of whose segments a failure is the failed sync. A note stays until the next one, so that
 /// nothing is freed by a completion.
 #[derive(Default)]
-struct Notes([Mutex<Option<SyncCallback>>; RANGES]);
+struct Notes([Mutex<Option<FsyncCallback>>; RANGES]);
 
 impl fmt::Debug for Notes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -219,9 +219,9 @@ impl WriteBehind {
         let Some(io) = session.try_acquire(self.class) else { return };
         let storage = self.shared.storage(first.cluster());
         if let Some(storage) = &storage {
-            storage.syncs().sync_begins(io.wait_ref());
+            storage.pending_fsyncs().fsync_begins(io.wait_ref());
         }
-        let callback = storage.map(|of| of.syncs().callback());
+        let callback = storage.map(|of| of.pending_fsyncs().callback());
         let before = std::mem::replace(&mut *self.notes.0[slot].lock(), callback);
         drop(before);
         self.firsts[slot] = Some(first);
@@ -247,7 +247,7 @@ impl WriteBehind {
             let of =
                 self.firsts[slot].and_then(|first| Some((self.shared.relation(first)?, first)));
             if let Some((of, _)) = &of {
-                of.storage().syncs().sync_ended(io);
+                of.storage().pending_fsyncs().fsync_ended(io);
             }
             let Some(errno) = error_of(outcome) else { continue };
             // Without a name only if nobody has the cluster any more.

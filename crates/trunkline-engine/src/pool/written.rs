@@ -14,7 +14,7 @@
 use super::complete::{HEADER, code};
 use super::io_claim::WriteEnd;
 use super::shared::Shared;
-use crate::storage::SegmentSync;
+use crate::storage::PendingFsync;
 use std::fmt;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Callback, Completion, Outcome, Status, WaitRef, Weight};
@@ -41,7 +41,7 @@ pub(super) fn is_written(word: u64) -> bool {
 pub(super) struct WriteCallback {
     shared: Arc<Shared>,
     /// By slot: the segment that its last write belongs to.
-    segments: Box<[Mutex<Option<Arc<SegmentSync>>>]>,
+    segments: Box<[Mutex<Option<Arc<PendingFsync>>>]>,
 }
 
 impl fmt::Debug for WriteCallback {
@@ -58,7 +58,7 @@ impl WriteCallback {
 
     /// Notes the segment of a write that is about to be issued in a slot. The note stays until the
     /// next one, so that nothing is freed by a completion.
-    pub(super) fn note(&self, slot: usize, segment: Arc<SegmentSync>) {
+    pub(super) fn note(&self, slot: usize, segment: Arc<PendingFsync>) {
         let before = self.segments[slot].lock().replace(segment);
         drop(before);
     }

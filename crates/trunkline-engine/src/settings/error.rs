@@ -6,8 +6,8 @@
 
 use std::fmt;
 
+use super::definitions::Unit;
 use super::number::show_real;
-use super::table::Unit;
 
 /// Why a setting was not changed.
 #[derive(Debug, Clone, PartialEq)]

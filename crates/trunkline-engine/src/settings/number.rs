@@ -5,7 +5,7 @@
 //! rounded first to the next smaller unit (so that `30.1GB` is whole megabytes) and then to the
 //! setting's own. Printing: the largest unit that holds the value exactly.
 
-use super::table::Unit;
+use super::definitions::Unit;
 
 const MEMORY_HINT: &str =
     "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".";

@@ -13,7 +13,7 @@ use trunkline_aio::File;
 use trunkline_format::segment::{LAST_SEGMENT, segment_of};
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, RelationFile, SEGMENT_BLOCKS};
 
-use super::table::Key;
+use super::file_table::Key;
 use super::{RelationLocator, Storage, StorageError};
 
 /// Where a block is.
@@ -113,20 +113,20 @@ impl Relation {
             return Err(StorageError::BeyondEnd { path, block, blocks: BlockNo::MAX });
         }
         let open = || self.open_or_make_room(segment, block, false);
-        let file = self.storage.files().get(self.key(segment), open)?;
+        let file = self.storage.table().get(self.key(segment), open)?;
         Ok(Located { file, offset, blocks_left })
     }
 
     /// Whether the segment that holds `block` is open now, so that [`Relation::locate`] need not ask
     /// the system.
     pub fn is_open(&self, block: BlockNo) -> bool {
-        self.storage.files().peek(&self.key(segment_of(block).0)).is_some()
+        self.storage.table().peek(&self.key(segment_of(block).0)).is_some()
     }
 
     /// Whether a file that was found for a block is still the one of that name, as far as the table knows:
     /// the relation may have been removed since, and another one made under its number.
     pub(crate) fn is_current(&self, (file, block): (&File, BlockNo)) -> bool {
-        let found = self.storage.files().peek(&self.key(segment_of(block).0));
+        let found = self.storage.table().peek(&self.key(segment_of(block).0));
         found.is_none_or(|found| found.id() == file.id())
     }
 
@@ -146,10 +146,10 @@ impl Relation {
         }
         let opened = self.storage.writer()?.open_for_writing(&path, direct, true);
         opened.map_err(|e| StorageError::opening(path.clone(), 0, direct, e))?;
-        self.storage.syncs().note((self.locator, self.fork, 0));
+        self.storage.pending_fsyncs().note((self.locator, self.fork, 0));
         self.sync_directory(&path).inspect_err(|_| {
             // Whoever tries again is to find nothing. If this fails too, he is told that there is a file.
-            self.storage.syncs().forget(self.locator, Some(self.fork), 0);
+            self.storage.pending_fsyncs().forget(self.locator, Some(self.fork), 0);
             let _ = self.storage.writer().map(|writer| writer.remove(&path));
         })
     }
@@ -160,7 +160,7 @@ impl Relation {
         let synced = self.storage.writer()?.sync_directory_of(path);
         synced.map_err(|source| {
             if is_loss(&source) {
-                self.storage.syncs().note_failure();
+                self.storage.pending_fsyncs().note_failure();
             }
             StorageError::Io {
                 operation: "make durable the directory of",
@@ -214,7 +214,7 @@ impl Relation {
         let file = self.segment_for_writing(segment, blocks.start)?;
         let length = u64::from(blocks.end - blocks.start) * BLOCK_SIZE as u64;
         let allocated = self.storage.writer()?.allocate(&file, offset, length);
-        self.storage.syncs().note((self.locator, self.fork, segment));
+        self.storage.pending_fsyncs().note((self.locator, self.fork, segment));
         allocated.map_err(|source| StorageError::Io {
             operation: "extend file",
             path: self.path(segment),
@@ -230,7 +230,7 @@ impl Relation {
     ) -> Result<File, StorageError> {
         self.storage.writer()?;
         let open = || self.open_or_make_room(segment, block, true);
-        let file = self.storage.files().get(self.key(segment), open)?;
+        let file = self.storage.table().get(self.key(segment), open)?;
         // Perhaps it has just been made: who has its first block may have failed to. Nobody writes to it
         // before somebody has done this.
         let is_new =
@@ -251,9 +251,9 @@ impl Relation {
             return Ok(());
         }
         let open = || self.open_or_make_room(before, before * SEGMENT_BLOCKS, false);
-        let file = self.storage.files().get(self.key(before), open)?;
+        let file = self.storage.table().get(self.key(before), open)?;
         let filled = self.storage.writer()?.truncate(&file, full);
-        self.storage.syncs().note((self.locator, self.fork, before));
+        self.storage.pending_fsyncs().note((self.locator, self.fork, before));
         filled.map_err(|source| StorageError::Io {
             operation: "extend file",
             path: self.path(before),
@@ -280,7 +280,7 @@ impl Relation {
                 break;
             }
             let open = || self.open_or_make_room(segment, blocks, false);
-            let file = self.storage.files().get(self.key(segment), open)?;
+            let file = self.storage.table().get(self.key(segment), open)?;
             segments.push((segment, file, if segment == last { offset } else { 0 }));
         }
         Ok(Some(Cut { relation: self.clone(), blocks, segments }))
@@ -305,7 +305,7 @@ impl Relation {
     /// [`StorageError::Damaged`]; some segments may be gone, the last ones first.
     pub(crate) fn remove(&self, segments: u32) -> Result<(), StorageError> {
         let writer = self.storage.writer()?;
-        self.storage.syncs().forget(self.locator, Some(self.fork), 0);
+        self.storage.pending_fsyncs().forget(self.locator, Some(self.fork), 0);
         self.storage.0.ends.lock().remove(&(self.locator, self.fork));
         let mut removed = Ok(());
         for segment in (0..segments).rev() {
@@ -335,7 +335,7 @@ impl Relation {
     /// Length in bytes; `None` if there is no such segment. Does not open it.
     fn segment_length(&self, segment: u32) -> Result<Option<u64>, StorageError> {
         let system = self.storage.system();
-        if let Some(file) = self.storage.files().peek(&self.key(segment)) {
+        if let Some(file) = self.storage.table().peek(&self.key(segment)) {
             let length = system.length(&file);
             return length.map(Some).map_err(|e| StorageError::examining(file.path(), e));
         }
@@ -367,7 +367,9 @@ impl Relation {
         create: bool,
     ) -> Result<File, StorageError> {
         match self.open_as(self.path(segment), block, create) {
-            Err(error) if error.is_shortage() && self.storage.syncs().let_files_go() => {
+            Err(error)
+                if error.is_shortage() && self.storage.pending_fsyncs().close_kept_files() =>
+            {
                 self.open_as(self.path(segment), block, create)
             }
             opened => opened,
@@ -398,7 +400,7 @@ impl Cut {
         for (segment, file, length) in segments.into_iter().rev() {
             let truncated = writer.truncate(&file, length);
             // Old pages with right checksums must not come back after a crash.
-            relation.storage.syncs().note((relation.locator, relation.fork, segment));
+            relation.storage.pending_fsyncs().note((relation.locator, relation.fork, segment));
             truncated.map_err(|source| StorageError::Damaged {
                 operation: "truncate file",
                 path: relation.path(segment),

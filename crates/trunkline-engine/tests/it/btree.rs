@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, MethodKind};
 use trunkline_engine::btree::{BtreeError, Index, LevelWalk};
 use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::pool::{Backend, BackendType, Pool};
 use trunkline_engine::read_stream::StreamOptions;
-use trunkline_engine::storage::{FileTable, KernelFiles, Relation, RelationLocator, Storage};
+use trunkline_engine::storage::{OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_format::btree::{BtreePage, Key, KeyColumn, KeyLayout, Meta, Order};
 use trunkline_format::tuple::Attribute;
 use trunkline_format::{Align, BLOCK_SIZE, Fork, Oid, PageBytes, Tid};
@@ -21,8 +20,8 @@ use crate::jobs::{METHODS, instance};
 
 fn storage(aio: &Aio, data: &Path, direct: bool) -> Storage {
     let dir = DataDir::open(data, OpenOptions::default()).expect("opened");
-    let files = Arc::new(FileTable::new(64));
-    Storage::of_datadir(&dir, files, Arc::new(KernelFiles::new(aio)), direct)
+    let files = OpenFiles::kernel(aio, 64);
+    Storage::of_datadir(&dir, &files, direct)
 }
 
 /// The main forks of a database of a cluster that begin with a metapage, with their lengths.
@@ -204,9 +203,8 @@ fn circles_and_wrong_turns_end_in_errors() {
             checksums: false,
             tablespace_directory: "PG_18_202506291".into(),
         };
-        let files = Arc::new(FileTable::new(64));
-        let files =
-            Storage::new(root.path(), layout, files, Arc::new(KernelFiles::new(&aio)), false);
+        let files = OpenFiles::kernel(&aio, 64);
+        let files = Storage::new(root.path(), layout, &files, false);
         let locator =
             RelationLocator { tablespace: Oid(1663), database: Oid(5), relfilenode: 16_384 };
         let relation: Relation = files.relation(locator, Fork::Main);

@@ -11,7 +11,7 @@ use trunkline_aio::{Aio, Builder, MethodKind};
 use trunkline_engine::catalog::{Catalog, CatalogError, Database, RelationInfo};
 use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::pool::{Backend, BackendType, Policy, Pool};
-use trunkline_engine::storage::{FileTable, KernelFiles, Storage};
+use trunkline_engine::storage::{OpenFiles, Storage};
 use trunkline_format::catalog::{Generated, Persistence, RelationKind};
 use trunkline_format::types::{ObjectClass, TypeCatalog};
 use trunkline_format::{Fork, Oid};
@@ -44,8 +44,8 @@ impl Opened {
     ) -> Result<Opened, CatalogError> {
         let dir = DataDir::open(data, OpenOptions::default()).expect("a data directory");
         let pool = Pool::new(&aio, buffers).expect("a pool");
-        let (files, system) = (Arc::new(FileTable::new(64)), Arc::new(KernelFiles::new(&aio)));
-        let storage = Storage::of_datadir(&dir, files, system, direct);
+        let files = OpenFiles::kernel(&aio, 64);
+        let storage = Storage::of_datadir(&dir, &files, direct);
         let mut backend = pool.backend(BackendType::Client).expect("a backend");
         backend.set_policy(policy);
         let catalog = Catalog::open(&dir, &storage, &mut backend)?;

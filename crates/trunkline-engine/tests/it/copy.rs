@@ -13,7 +13,7 @@ use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::pool::{BackendType, Pool};
 use trunkline_engine::scan::{End, Unobserved};
 use trunkline_engine::settings::Settings;
-use trunkline_engine::storage::{FileTable, KernelFiles, Storage};
+use trunkline_engine::storage::{OpenFiles, Storage};
 use trunkline_format::types::{ByteaOutput, IntervalStyle, Utc};
 
 use crate::fixtures::fixtures;
@@ -60,8 +60,8 @@ struct Cluster {
 impl Cluster {
     fn open(aio: &Aio, data: &Path, direct: bool, buffers: u32) -> Cluster {
         let dir = DataDir::open(data, OpenOptions::default()).expect("opened");
-        let files = Arc::new(FileTable::new(64));
-        let storage = Storage::of_datadir(&dir, files, Arc::new(KernelFiles::new(aio)), direct);
+        let files = OpenFiles::kernel(aio, 64);
+        let storage = Storage::of_datadir(&dir, &files, direct);
         let pool = Pool::new(aio, buffers).expect("a pool");
         let mut backend = pool.backend(BackendType::Client).expect("a session");
         let catalog = Catalog::open(&dir, &storage, &mut backend).expect("a catalog");

@@ -8,7 +8,7 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::random::Rng;
 use trunkline_engine::heap::{HeapError, HeapScan, RowFilter, ScanOptions};
 use trunkline_engine::pool::{BackendType, Pool};
-use trunkline_engine::storage::{FileTable, KernelFiles, RelationLocator, Storage};
+use trunkline_engine::storage::{OpenFiles, RelationLocator, Storage};
 use trunkline_engine::transactions::Transactions;
 use trunkline_format::page::{HEADER_SIZE, LINE_POINTER_SIZE};
 use trunkline_format::sequence::Sequence;
@@ -48,8 +48,8 @@ fn random_page(block: u32, random: &mut Rng) -> PageBytes {
 fn scan(fake: &Fake, pages: &[PageBytes], rows: RowFilter) -> Vec<Option<(Vec<u16>, usize)>> {
     fake.write("base/5/16384", &pages.concat());
     let (aio, dir) = (instance(MethodKind::Sync), fake.open().expect("opened"));
-    let files = Arc::new(FileTable::new(8));
-    let storage = Storage::of_datadir(&dir, files, Arc::new(KernelFiles::new(&aio)), false);
+    let files = OpenFiles::kernel(&aio, 8);
+    let storage = Storage::of_datadir(&dir, &files, false);
     let transactions = Arc::new(Transactions::of_datadir(&dir, &storage));
     let pool = Pool::new(&aio, 16).expect("a pool");
     let mut backend = pool.backend(BackendType::Client).expect("a session");

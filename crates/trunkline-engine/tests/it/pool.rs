@@ -3,13 +3,10 @@
 
 use std::path::Path;
 
-use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, Builder, MethodKind};
 use trunkline_engine::pool::{Backend, BackendType, Pool, ReadError, Strategy};
 use trunkline_engine::read_stream::{BlockList, BlockRange, ReadStream, StreamOptions};
-use trunkline_engine::storage::{
-    FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage,
-};
+use trunkline_engine::storage::{Layout, OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_format::{BLOCK_SIZE, Fork, HeapPageBuilder, Oid, SEGMENT_BLOCKS};
 
 const METHODS: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
@@ -22,8 +19,8 @@ fn aio(method: MethodKind) -> Aio {
 
 fn storage(aio: &Aio, root: &Path, direct: bool) -> Storage {
     let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
-    let files = Arc::new(FileTable::new(64));
-    Storage::new(root, layout, files, Arc::new(KernelFiles::new(aio)), direct)
+    let files = OpenFiles::kernel(aio, 64);
+    Storage::new(root, layout, &files, direct)
 }
 
 /// A relation whose pages know their own numbers.

@@ -13,7 +13,7 @@ use trunkline_engine::prewarm::{
 use trunkline_engine::sample;
 use trunkline_engine::scan::{End, Unobserved};
 use trunkline_engine::settings::Settings;
-use trunkline_engine::storage::{FileTable, KernelFiles, Storage};
+use trunkline_engine::storage::{OpenFiles, Storage};
 use trunkline_engine::verify::verify_files;
 use trunkline_format::Fork;
 
@@ -147,8 +147,8 @@ fn residency_before_and_after() {
 }
 
 fn pool_of(aio: &Aio, dir: &DataDir, buffers: u32) -> (Pool, Storage) {
-    let files = Arc::new(FileTable::new(64));
-    let storage = Storage::of_datadir(dir, files, Arc::new(KernelFiles::new(aio)), false);
+    let files = OpenFiles::kernel(aio, 64);
+    let storage = Storage::of_datadir(dir, &files, false);
     (Pool::new(aio, buffers).expect("a pool"), storage)
 }
 

@@ -10,22 +10,20 @@ use trunkline_engine::sample::accounts::{Accounts, accounts_sum, create};
 use trunkline_engine::scan::{End, Observer, Unobserved};
 use trunkline_engine::seq_scan::{SumError, SumOptions, SumReport, sum};
 use trunkline_engine::settings::Settings;
-use trunkline_engine::storage::{
-    FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage,
-};
+use trunkline_engine::storage::{Layout, OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_format::{FixedColumn, Fork};
 
 use crate::jobs::{METHODS, instance};
 
 fn relation(aio: &Aio, root: &Path, direct: bool) -> Relation {
     let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
-    let (files, system) = (Arc::new(FileTable::new(64)), Arc::new(KernelFiles::new(aio)));
+    let files = OpenFiles::kernel(aio, 64);
     let locator = RelationLocator {
         tablespace: Accounts::TABLESPACE,
         database: Accounts::DATABASE,
         relfilenode: Accounts::RELATION,
     };
-    Storage::new(root, layout, files, system, direct).relation(locator, Fork::Main)
+    Storage::new(root, layout, &files, direct).relation(locator, Fork::Main)
 }
 
 fn options(workers: u32) -> SumOptions {

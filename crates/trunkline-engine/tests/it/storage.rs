@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, MethodKind};
 use trunkline_engine::storage::{
-    FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage, StorageError,
+    Layout, OpenFiles, Relation, RelationLocator, Storage, StorageError,
 };
 use trunkline_format::{CheckOptions, Fork, Oid, SEGMENT_BLOCKS, Verdict, check_page};
 
@@ -23,8 +22,8 @@ pub(crate) fn locator(relfilenode: u32) -> RelationLocator {
 /// The files of a fake cluster, with a table of its own.
 pub(crate) fn storage(fake: &Fake, aio: &Aio, limit: usize, direct: bool) -> Storage {
     let dir = fake.open().expect("opened");
-    let files = Arc::new(FileTable::new(limit));
-    Storage::of_datadir(&dir, files, Arc::new(KernelFiles::new(aio)), direct)
+    let files = OpenFiles::kernel(aio, limit);
+    Storage::of_datadir(&dir, &files, direct)
 }
 
 /// The text of an error, with `DIR` for the directory.
@@ -40,9 +39,8 @@ fn refusal<T: std::fmt::Debug>(fake: &Fake, result: Result<T, StorageError>) -> 
 fn names_of_files() {
     let aio = instance(MethodKind::Sync);
     let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
-    let files = Arc::new(FileTable::new(8));
-    let system = Arc::new(KernelFiles::new(&aio));
-    let storage = Storage::new(Path::new("/data"), layout, files, system, false);
+    let files = OpenFiles::kernel(&aio, 8);
+    let storage = Storage::new(Path::new("/data"), layout, &files, false);
     for (tablespace, database, fork, segment, expected) in [
         (1663, 5, Fork::Main, 0, "/data/base/5/16384"),
         (1663, 5, Fork::Fsm, 3, "/data/base/5/16384_fsm.3"),
@@ -289,9 +287,8 @@ fn fixtures_by_number() {
         let aio = instance(MethodKind::Sync);
         let options = trunkline_engine::datadir::OpenOptions::default();
         let dir = trunkline_engine::datadir::DataDir::open(&data, options).expect("opened");
-        let files = Arc::new(FileTable::new(16));
-        let system = Arc::new(KernelFiles::new(&aio));
-        let storage = Storage::of_datadir(&dir, Arc::clone(&files), system, false);
+        let files = OpenFiles::kernel(&aio, 16);
+        let storage = Storage::of_datadir(&dir, &files, false);
         assert_eq!(storage.checksums(), dir.control().checksums());
         let list = dir.relation_files().files;
         assert!(list.iter().any(|file| file.tablespace.0 > 1664), "pg{major}: no tablespace");

@@ -11,7 +11,7 @@ use trunkline_aio::{
     Aio, Builder, Class, Execute, File, Kernel, MethodKind, Operations, Request, Status,
 };
 use trunkline_engine::storage::{
-    FileSystem, FileTable, KernelFiles, Layout, Storage, StorageError,
+    FileSystem, KernelFiles, Layout, OpenFiles, Storage, StorageError,
 };
 use trunkline_format::Fork;
 
@@ -169,10 +169,10 @@ fn threads_that_open_the_same_segment_get_the_same_file() {
     const THREADS: u32 = 8;
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
     fake.sparse("base/5/16384", 8192);
-    let files = Arc::new(FileTable::new(64));
     let together =
         Together { files: KernelFiles::new(&aio), inside: Gate::default(), count: THREADS };
-    let storage = Storage::new(&fake.path, layout(), Arc::clone(&files), Arc::new(together), false);
+    let files = OpenFiles::read_only(64, Arc::new(together));
+    let storage = Storage::new(&fake.path, layout(), &files, false);
     let ids = Arc::new(trunkline_aio::sync::Mutex::new(Vec::new()));
     let threads = (0..THREADS).map(|number| {
         let (relation, ids) = (storage.relation(locator(16384), Fork::Main), Arc::clone(&ids));
@@ -364,12 +364,11 @@ fn forgetting_takes_all_forks_and_segments_of_one_relation() {
 fn clusters_share_a_table_and_take_their_files_along() {
     let (first, second) = (Fake::new(), Fake::new());
     let aio = instance(MethodKind::Sync);
-    let files = Arc::new(FileTable::new(64));
+    let files = OpenFiles::kernel(&aio, 64);
     let of = |fake: &Fake| {
         fake.sparse("base/5/16384", 8192);
-        let system = Arc::new(KernelFiles::new(&aio));
         let dir = fake.open().expect("opened");
-        let storage = Storage::of_datadir(&dir, Arc::clone(&files), system, false);
+        let storage = Storage::of_datadir(&dir, &files, false);
         let relation = storage.relation(locator(16384), Fork::Main);
         let located = relation.locate(0).expect("located");
         assert_eq!(located.file.path(), fake.at("base/5/16384"));
@@ -417,9 +416,8 @@ fn forgotten_while_it_is_opened() {
         begun: Gate::default(),
         gate: Gate::default(),
     });
-    let files = Arc::new(FileTable::new(64));
-    let storage =
-        Storage::new(&fake.path, layout(), Arc::clone(&files), Arc::clone(&system) as _, false);
+    let files = OpenFiles::read_only(64, Arc::clone(&system) as _);
+    let storage = Storage::new(&fake.path, layout(), &files, false);
     let relation = storage.relation(locator(16384), Fork::Main);
     let opener = thread::spawn("opener", move || {
         relation.locate(0).expect("located");
@@ -474,9 +472,8 @@ fn direct_io_is_refused_by_name() {
         Answer::Error(Errno::OPNOTSUPP),
         Answer::Buffered,
     ] {
-        let files = Arc::new(FileTable::new(64));
-        let system = Arc::new(NoDirect(aio.clone(), answer));
-        let storage = Storage::new(&fake.path, layout(), Arc::clone(&files), system, true);
+        let files = OpenFiles::read_only(64, Arc::new(NoDirect(aio.clone(), answer)));
+        let storage = Storage::new(&fake.path, layout(), &files, true);
         let error = storage.relation(locator(16384), Fork::Main).locate(0).expect_err("not direct");
         assert!(matches!(error, StorageError::Direct { .. }), "{error}");
         let path = fake.at("base/5/16384");

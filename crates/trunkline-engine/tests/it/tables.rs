@@ -10,7 +10,7 @@ use trunkline_aio::{Aio, Builder, MethodKind};
 use trunkline_engine::catalog::{Catalog, Database, RelationInfo};
 use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::pool::{Backend, BackendType, Pool};
-use trunkline_engine::storage::{FileTable, KernelFiles, Storage};
+use trunkline_engine::storage::{OpenFiles, Storage};
 use trunkline_engine::transactions::Transactions;
 
 /// A cluster, opened with everything that reads rows.
@@ -44,8 +44,8 @@ pub(crate) fn in_every_way(mut check: impl FnMut(u32, &Path, &mut Cluster)) {
 impl Cluster {
     pub(crate) fn open(aio: &Aio, data: &Path, direct: bool, buffers: u32) -> Self {
         let dir = DataDir::open(data, OpenOptions::default()).expect("opened");
-        let files = Arc::new(FileTable::new(64));
-        let storage = Storage::of_datadir(&dir, files, Arc::new(KernelFiles::new(aio)), direct);
+        let files = OpenFiles::kernel(aio, 64);
+        let storage = Storage::of_datadir(&dir, &files, direct);
         let pool = Pool::new(aio, buffers).expect("a pool");
         let mut backend = pool.backend(BackendType::Client).expect("a session");
         let catalog = Catalog::open(&dir, &storage, &mut backend).expect("a catalog");

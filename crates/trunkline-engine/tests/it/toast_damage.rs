@@ -11,7 +11,7 @@ use trunkline_engine::btree::Index;
 use trunkline_engine::heap::{HeapScan, ScanOptions, ToastBatch, ToastReader, ToastTable};
 use trunkline_engine::pool::{BackendType, Pool};
 use trunkline_engine::read_stream::StreamOptions;
-use trunkline_engine::storage::{FileTable, KernelFiles, Layout, RelationLocator, Storage};
+use trunkline_engine::storage::{Layout, OpenFiles, RelationLocator, Storage};
 use trunkline_engine::transactions::Transactions;
 use trunkline_format::page::line_pointer;
 use trunkline_format::tuple::columns;
@@ -103,8 +103,8 @@ impl Sample {
         fs::write(root.path().join("base/5/1"), heap.concat()).expect("written");
         fs::write(root.path().join("base/5/2"), index.concat()).expect("written");
         let aio = crate::jobs::instance(MethodKind::Sync);
-        let (files, system) = (Arc::new(FileTable::new(8)), Arc::new(KernelFiles::new(&aio)));
-        let storage = Storage::new(root.path(), Layout::of(&self.control), files, system, false);
+        let files = OpenFiles::kernel(&aio, 8);
+        let storage = Storage::new(root.path(), Layout::of(&self.control), &files, false);
         let relation = |relfilenode| {
             let locator = RelationLocator { tablespace: Oid(1663), database: Oid(5), relfilenode };
             storage.relation(locator, Fork::Main)

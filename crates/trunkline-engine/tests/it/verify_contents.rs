@@ -9,7 +9,7 @@ use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::pool::Pool;
 use trunkline_engine::scan::{End, Unobserved};
 use trunkline_engine::settings::Settings;
-use trunkline_engine::storage::{FileTable, KernelFiles, Storage};
+use trunkline_engine::storage::{OpenFiles, Storage};
 use trunkline_engine::verify::{ContentOptions, ContentReport, verify_contents};
 
 use crate::fixtures::fixtures;
@@ -27,8 +27,8 @@ fn verified(
     options: &ContentOptions,
 ) -> ContentReport {
     let dir = DataDir::open(data, OpenOptions::default()).expect("opened");
-    let files = Arc::new(FileTable::new(64));
-    let storage = Storage::of_datadir(&dir, files, Arc::new(KernelFiles::new(aio)), direct);
+    let files = OpenFiles::kernel(aio, 64);
+    let storage = Storage::of_datadir(&dir, &files, direct);
     let pool = Pool::new(aio, buffers).expect("a pool");
     verify_contents(&pool, &dir, &storage, options, Arc::new(Unobserved)).expect("verified")
 }

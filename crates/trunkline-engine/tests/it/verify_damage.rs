@@ -13,7 +13,7 @@ use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::pool::Pool;
 use trunkline_engine::scan::Unobserved;
 use trunkline_engine::settings::Settings;
-use trunkline_engine::storage::{FileTable, KernelFiles, Storage};
+use trunkline_engine::storage::{OpenFiles, Storage};
 use trunkline_engine::verify::{ContentOptions, Only, verify_contents};
 use trunkline_format::btree::{BtreePage, Meta, Target};
 use trunkline_format::page::{LinePointer, LinePointerFlags, line_pointer, line_pointers};
@@ -64,9 +64,8 @@ impl Copy {
     /// What is found, one a line.
     fn verify(&self, only: Only) -> Vec<String> {
         let dir = DataDir::open(&self.data(), OpenOptions::default()).expect("opened");
-        let files = Arc::new(FileTable::new(64));
-        let system = Arc::new(KernelFiles::new(&self.aio));
-        let storage = Storage::of_datadir(&dir, files, system, false);
+        let files = OpenFiles::kernel(&self.aio, 64);
+        let storage = Storage::of_datadir(&dir, &files, false);
         let pool = Pool::new(&self.aio, 512).expect("a pool");
         let mut options = ContentOptions::of(&Settings::default(), true, true);
         options.only = Some(vec![only]);
@@ -617,8 +616,7 @@ fn random_damage_ends_in_findings() {
             mended.push((path.clone(), before));
         }
         let dir = DataDir::open(&copy.data(), OpenOptions::default()).expect("opened");
-        let system = Arc::new(KernelFiles::new(&copy.aio));
-        let storage = Storage::of_datadir(&dir, Arc::new(FileTable::new(64)), system, false);
+        let storage = Storage::of_datadir(&dir, &OpenFiles::kernel(&copy.aio, 64), false);
         let pool = Pool::new(&copy.aio, 256).expect("a pool");
         let mut options = ContentOptions::of(&Settings::default(), true, true);
         options.workers = 2;
@@ -660,8 +658,7 @@ fn little_memory_finds_as_much() {
     let all = copy.verify(only);
     assert!(all.len() > broken, "{}", all.len());
     let dir = DataDir::open(&copy.data(), OpenOptions::default()).expect("opened");
-    let system = Arc::new(KernelFiles::new(&copy.aio));
-    let storage = Storage::of_datadir(&dir, Arc::new(FileTable::new(64)), system, false);
+    let storage = Storage::of_datadir(&dir, &OpenFiles::kernel(&copy.aio, 64), false);
     let pool = Pool::new(&copy.aio, 64).expect("a pool");
     let mut options = ContentOptions::of(&Settings::default(), false, true);
     options.only = Some(vec![only]);

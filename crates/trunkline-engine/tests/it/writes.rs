@@ -10,9 +10,7 @@ use trunkline_engine::checkpoint::{
 };
 use trunkline_engine::log::{Log, PositionLog};
 use trunkline_engine::pool::{Backend, BackendType, ExtendMethod, Pool};
-use trunkline_engine::storage::{
-    FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage,
-};
+use trunkline_engine::storage::{Layout, OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_format::{BLOCK_SIZE, CheckOptions, Fork, HeapPageBuilder, Oid, Verdict, check_page};
 
 const METHODS: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
@@ -25,9 +23,9 @@ fn aio(method: MethodKind) -> Aio {
 
 fn storage(aio: &Aio, root: &Path, direct: bool) -> Storage {
     let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
-    let files = Arc::new(FileTable::new(64));
+    let files = OpenFiles::kernel(aio, 64);
     std::fs::create_dir_all(root.join("base/5")).expect("a directory");
-    Storage::for_writing(root, layout, files, Arc::new(KernelFiles::new(aio)), direct)
+    Storage::for_writing(root, layout, &files, direct)
 }
 
 fn page(block: u32, version: i32) -> [u8; BLOCK_SIZE] {
@@ -159,9 +157,8 @@ fn files_stay_open_until_they_are_synced() {
     let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     std::fs::create_dir_all(home.path().join("base/5")).expect("a directory");
     let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
-    let files = Arc::new(FileTable::new(1));
-    let system = Arc::new(KernelFiles::new(&aio));
-    let storage = Storage::for_writing(home.path(), layout, files, system, false);
+    let files = OpenFiles::kernel(&aio, 1);
+    let storage = Storage::for_writing(home.path(), layout, &files, false);
     let pool = Pool::new(&aio, 64).expect("a pool");
     let mut backend = pool.backend(BackendType::Client).expect("a session");
     let relation = storage.relation(LOCATOR, Fork::Main);

@@ -14,7 +14,7 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::{MethodKind, Observed};
 use trunkline_engine::pool::{Backend, BackendType, BufferRow, Pool};
 use trunkline_engine::storage::{
-    DEFAULT_TABLESPACE, FileTable, Layout, Relation, RelationLocator, Storage, WritableFiles,
+    DEFAULT_TABLESPACE, Layout, OpenFiles, Relation, RelationLocator, Storage, WritableFiles,
 };
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Oid, SEGMENT_BLOCKS};
 
@@ -147,7 +147,7 @@ pub fn layout() -> Layout {
 
 /// A cluster of our own, whose relations may be changed.
 pub fn storage(root: &Path, files: Arc<dyn WritableFiles>, direct: bool) -> Storage {
-    Storage::for_writing(root, layout(), Arc::new(FileTable::new(FILES_OPEN)), files, direct)
+    Storage::for_writing(root, layout(), &OpenFiles::writable(FILES_OPEN, files), direct)
 }
 
 /// Names of relations by number.

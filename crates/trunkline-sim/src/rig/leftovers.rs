@@ -4,7 +4,6 @@
 //! [`Cluster::check_locks`] and [`Cluster::check_permits`], at last [`Cluster::end`].
 
 use super::Cluster;
-use trunkline_aio::sync::Arc;
 use trunkline_engine::pool::PINS_GUARANTEED;
 
 /// Relation that nobody else has.
@@ -65,7 +64,7 @@ impl Cluster {
     /// If one does.
     pub fn end(self) {
         let Self { instance, pool, storage, .. } = self;
-        let table = Arc::clone(storage.files());
+        let table = storage.files().clone();
         drop((pool, storage));
         instance.wait_until("no files left open", || {
             table.open() == 0 && instance.aio.open_files() == 0

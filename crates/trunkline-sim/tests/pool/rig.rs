@@ -9,7 +9,7 @@ use std::task::{Context, Waker};
 use trunkline_aio::sync::Arc;
 use trunkline_engine::pool::{Backend, Page, Pool};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
-use trunkline_engine::storage::{FileSystem, FileTable, Storage};
+use trunkline_engine::storage::{OpenFiles, Storage};
 use trunkline_format::BlockNo;
 use trunkline_sim::Held;
 use trunkline_sim::rig::{
@@ -115,9 +115,8 @@ impl Rig {
         let folder = env!("CARGO_TARGET_TMPDIR");
         let instance = Instance::start_for_pool(bench, sizes, folder, |builder, _| builder);
         let system = Arc::new(HeldFiles::new(instance.files()));
-        let table = Arc::new(FileTable::new(16));
-        let dynamic = Arc::clone(&system) as Arc<dyn FileSystem>;
-        let storage = Storage::new(instance.root(), layout(), table, dynamic, setup.direct);
+        let files = OpenFiles::read_only(16, Arc::clone(&system) as _);
+        let storage = Storage::new(instance.root(), layout(), &files, setup.direct);
         let pool = match bench.local {
             true => Pool::local(&instance.aio, setup.buffers),
             false => Pool::new(&instance.aio, setup.buffers),

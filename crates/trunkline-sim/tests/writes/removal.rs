@@ -229,7 +229,7 @@ fn an_idle_session_keeps_no_dropped_file() {
 fn an_idle_session_keeps_no_closed_cluster() {
     check_simulated(Setup { buffers: 16, blocks: 64, seeds: 4, ..Setup::default() }, |rig| {
         let other = crate::rig::storage(Path::new("/sim/b"), &rig.files, false);
-        let table = Arc::clone(other.files());
+        let table = other.files().clone();
         let relation = crate::rig::relation(&other, 0);
         let bytes = trunkline_sim::rig::pages(0, 64);
         rig.disk.create(relation.path(0).to_str().expect("a name"), 1, &bytes);

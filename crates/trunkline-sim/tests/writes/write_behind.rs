@@ -5,7 +5,6 @@
 use crate::rig::{Rig, Setup, check, check_simulated, page, relation, storage};
 use std::path::Path;
 use std::time::Duration;
-use trunkline_aio::sync::Arc;
 use trunkline_aio::{MethodKind, Observed, Operation};
 use trunkline_engine::checkpoint::{
     BackgroundWriter, BackgroundWriterSettings, CheckpointOptions, CheckpointReport,
@@ -196,7 +195,7 @@ fn a_system_without_it_is_no_error() {
 fn idle_sessions_keep_no_closed_cluster() {
     check_simulated(Setup { buffers: 32, blocks: 64, seeds: 4, ..Setup::default() }, |rig| {
         let other = storage(Path::new("/sim/b"), &rig.files, false);
-        let table = Arc::clone(other.files());
+        let table = other.files().clone();
         let cluster = relation(&other, 0);
         let bytes: Vec<u8> = (0..64).flat_map(|block| page(0, block, 0, 0)).collect();
         rig.disk.create(cluster.path(0).to_str().expect("a name"), 1, &bytes);

@@ -20,7 +20,7 @@ use trunkline_engine::scan::{JobError, Observer};
 use trunkline_engine::seq_scan::{SumError, SumOptions, sum};
 use trunkline_engine::settings::{IoMethod, Settings};
 use trunkline_engine::storage::{
-    FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage, StorageError,
+    Layout, OpenFiles, Relation, RelationLocator, Storage, StorageError,
 };
 use trunkline_format::{BlockNo, FixedColumn, Fork};
 
@@ -148,9 +148,8 @@ impl<'r> Runs<'r> {
 
     fn relation(&self, direct: bool) -> Relation {
         let layout = Layout { checksums: true, tablespace_directory: String::new() };
-        let files = Arc::new(FileTable::new(self.settings.max_files_per_process() as usize));
-        let system = Arc::new(KernelFiles::new(self.aio));
-        let storage = Storage::new(&self.table.path, layout, files, system, direct);
+        let files = OpenFiles::kernel(self.aio, self.settings.max_files_per_process() as usize);
+        let storage = Storage::new(&self.table.path, layout, &files, direct);
         let locator = RelationLocator {
             tablespace: Accounts::TABLESPACE,
             database: Accounts::DATABASE,

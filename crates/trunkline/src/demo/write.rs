@@ -11,14 +11,13 @@
 //! The table itself is never changed: it may be kept, and whoever kills a demo finds it whole.
 
 use trunkline_aio::Aio;
-use trunkline_aio::sync::Arc;
 use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
 use trunkline_engine::pool::{Backend, BackendType, Pool, ReadError, WriteError};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_engine::sample::accounts::Accounts;
 use trunkline_engine::settings::{IoMethod, Settings};
 use trunkline_engine::storage::{
-    FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage, StorageError,
+    Layout, OpenFiles, Relation, RelationLocator, Storage, StorageError,
 };
 use trunkline_format::page::line_pointers;
 use trunkline_format::{BlockNo, Fork, PageBytes};
@@ -109,12 +108,11 @@ impl Runs<'_> {
 
     fn relation(&self, relfilenode: u32, direct: bool) -> Relation {
         let layout = Layout { checksums: true, tablespace_directory: String::new() };
-        let files = Arc::new(FileTable::new(self.settings.max_files_per_process() as usize));
-        let system = Arc::new(KernelFiles::new(self.aio));
+        let files = OpenFiles::kernel(self.aio, self.settings.max_files_per_process() as usize);
         let path = &self.table.path;
         let storage = match relfilenode {
-            COPY => Storage::for_writing(path, layout, files, system, direct),
-            _ => Storage::new(path, layout, files, system, direct),
+            COPY => Storage::for_writing(path, layout, &files, direct),
+            _ => Storage::new(path, layout, &files, direct),
         };
         let (tablespace, database) = (Accounts::TABLESPACE, Accounts::DATABASE);
         storage.relation(RelationLocator { tablespace, database, relfilenode }, Fork::Main)

@@ -16,7 +16,7 @@ use trunkline_aio::{Builder, MethodKind};
 use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
 use trunkline_engine::pool::{BackendType, Pool};
 use trunkline_engine::storage::{
-    DEFAULT_TABLESPACE, FileTable, KernelFiles, Layout, Relation, RelationLocator, Storage,
+    DEFAULT_TABLESPACE, Layout, OpenFiles, Relation, RelationLocator, Storage,
 };
 use trunkline_format::{
     BLOCK_SIZE, CheckOptions, Fork, HeapPageBuilder, Oid, PageBytes, Verdict, check_page,
@@ -75,8 +75,8 @@ fn work(method: MethodKind, checksums: bool, root: &Path) {
     let aio = Builder::new().method(method).region_bytes(8 << 20).start().expect("starts");
     assert_eq!(aio.method_status().used, method);
     let layout = Layout { checksums, tablespace_directory: "PG_18_202506291".into() };
-    let (files, system) = (Arc::new(FileTable::new(16)), Arc::new(KernelFiles::new(&aio)));
-    let storage = Storage::for_writing(root, layout, files, system, true);
+    let files = OpenFiles::kernel(&aio, 16);
+    let storage = Storage::for_writing(root, layout, &files, true);
     let locator =
         RelationLocator { tablespace: DEFAULT_TABLESPACE, database: Oid(5), relfilenode: 16_384 };
     let relation = storage.relation(locator, Fork::Main);

@@ -10,13 +10,10 @@
 use std::fs;
 use std::path::Path;
 
-use trunkline_aio::sync::Arc;
 use trunkline_aio::{Builder, Class, MethodKind};
 use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions, checkpoint};
 use trunkline_engine::pool::{BackendType, Pool};
-use trunkline_engine::storage::{
-    DEFAULT_TABLESPACE, FileTable, KernelFiles, Layout, RelationLocator, Storage,
-};
+use trunkline_engine::storage::{DEFAULT_TABLESPACE, Layout, OpenFiles, RelationLocator, Storage};
 use trunkline_format::{BLOCK_SIZE, Fork, HeapPageBuilder, Oid, PageBytes};
 
 use crate::looped::{Looped, run};
@@ -74,8 +71,8 @@ fn take_room(mount: &Looped, file: &Path) {
 fn change_all(method: MethodKind, root: &Path, others: bool) -> Result<String, CheckpointError> {
     let aio = Builder::new().method(method).region_bytes(32 << 20).start().expect("starts");
     let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
-    let (files, system) = (Arc::new(FileTable::new(16)), Arc::new(KernelFiles::new(&aio)));
-    let storage = Storage::for_writing(root, layout, files, system, false);
+    let files = OpenFiles::kernel(&aio, 16);
+    let storage = Storage::for_writing(root, layout, &files, false);
     let locator =
         RelationLocator { tablespace: DEFAULT_TABLESPACE, database: Oid(5), relfilenode: 16_384 };
     let relation = storage.relation(locator, Fork::Main);

@@ -15,7 +15,7 @@
 //! both are over before either of them counts as a success.
 
 use super::RelationLocator;
-use super::table::{FileTable, Key};
+use super::file_table::{FileTable, Key};
 use std::collections::BTreeMap;
 use std::fmt;
 use trunkline_aio::File;
@@ -29,7 +29,7 @@ pub(crate) type SegmentName = (RelationLocator, Fork, u32);
 
 /// What one segment's writes have come to.
 #[derive(Debug, Default)]
-pub(crate) struct SegmentSync {
+pub(crate) struct PendingFsync {
     in_flight: AtomicU32,
     ended: AtomicU64,
     synced: AtomicU64,
@@ -47,7 +47,7 @@ enum Kept {
     Over,
 }
 
-impl SegmentSync {
+impl PendingFsync {
     /// A write has ended, well or not: what a failed one has left behind is on disk too.
     pub(crate) fn write_ended(&self) {
         self.ended.fetch_add(1, Ordering::SeqCst);
@@ -89,26 +89,26 @@ impl SegmentSync {
 const KEPT_PART: usize = 4;
 
 /// See the module.
-pub(crate) struct Syncs {
-    segments: Mutex<BTreeMap<SegmentName, Arc<SegmentSync>>>,
+pub(crate) struct PendingFsyncs {
+    segments: Mutex<BTreeMap<SegmentName, Arc<PendingFsync>>>,
     failed: Arc<AtomicBool>,
-    /// Syncs, and calls to write back, that may be under way.
+    /// PendingFsyncs, and calls to write back, that may be under way.
     under_way: Mutex<Vec<WaitRef>>,
     /// Of the cluster.
     number: u16,
     files: Arc<FileTable>,
 }
 
-impl fmt::Debug for Syncs {
+impl fmt::Debug for PendingFsyncs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Syncs({} segments)", self.segments.lock().len())
+        write!(f, "PendingFsyncs({} segments)", self.segments.lock().len())
     }
 }
 
 /// Takes note of a failed sync where it is learned: nobody else will be told of it.
-pub(crate) struct SyncCallback(Arc<AtomicBool>);
+pub(crate) struct FsyncCallback(Arc<AtomicBool>);
 
-impl Callback for SyncCallback {
+impl Callback for FsyncCallback {
     fn name(&self) -> &'static str {
         "segment sync"
     }
@@ -121,7 +121,7 @@ impl Callback for SyncCallback {
     }
 }
 
-impl Syncs {
+impl PendingFsyncs {
     /// Of the cluster of that number, whose files are in that table.
     pub(super) fn new(number: u16, files: &Arc<FileTable>) -> Self {
         Self {
@@ -134,23 +134,23 @@ impl Syncs {
     }
 
     /// For the syncs of this cluster's segments.
-    pub(crate) fn callback(&self) -> SyncCallback {
-        SyncCallback(Arc::clone(&self.failed))
+    pub(crate) fn callback(&self) -> FsyncCallback {
+        FsyncCallback(Arc::clone(&self.failed))
     }
 
     /// A sync, or a call to write back, is about to be issued with that callback. The system tells an open
     /// file of an error once: while this one is under way, it may be the one that is told.
-    pub(crate) fn sync_begins(&self, io: WaitRef) {
+    pub(crate) fn fsync_begins(&self, io: WaitRef) {
         self.under_way.lock().push(io);
     }
 
     /// It has ended, and what it was told is noted.
-    pub(crate) fn sync_ended(&self, io: WaitRef) {
+    pub(crate) fn fsync_ended(&self, io: WaitRef) {
         self.under_way.lock().retain(|other| *other != io);
     }
 
     /// Those that may be under way: who issued them may have gone, and have left that to others.
-    pub(crate) fn syncs_under_way(&self) -> Vec<WaitRef> {
+    pub(crate) fn fsyncs_under_way(&self) -> Vec<WaitRef> {
         self.under_way.lock().clone()
     }
 
@@ -160,12 +160,12 @@ impl Syncs {
     }
 
     /// Whether a sync has failed, ever: nothing that was written can be counted on any more.
-    pub(crate) fn have_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Ordering::SeqCst)
     }
 
     /// A write to a segment is about to be issued; tell the answer when it has ended.
-    pub(crate) fn write_begins(&self, name: SegmentName) -> Arc<SegmentSync> {
+    pub(crate) fn write_begins(&self, name: SegmentName) -> Arc<PendingFsync> {
         let mut segments = self.segments.lock();
         let segment = Arc::clone(segments.entry(name).or_default());
         let may_keep = segments.len() <= (self.files.limit() / KEPT_PART).max(1);
@@ -183,7 +183,7 @@ impl Syncs {
     }
 
     /// Lets go of the files that are kept open: descriptors are short. Whether there were any.
-    pub(super) fn let_files_go(&self) -> bool {
+    pub(super) fn close_kept_files(&self) -> bool {
         let segments: Vec<_> = self.segments.lock().values().cloned().collect();
         let files = segments.iter().map(|segment| match &mut *segment.file.lock() {
             // Stays without a file.
@@ -195,7 +195,7 @@ impl Syncs {
 
     /// Whether everything is durable; never again once a sync has failed.
     pub(crate) fn is_durable(&self) -> bool {
-        !self.have_failed() && self.segments.lock().is_empty()
+        !self.has_failed() && self.segments.lock().is_empty()
     }
 
     /// Something about a segment's file was changed in another way than by a write: it was made, cut
@@ -205,7 +205,7 @@ impl Syncs {
     }
 
     /// Segments with something that may not be durable.
-    pub(crate) fn pending(&self) -> Vec<(SegmentName, Arc<SegmentSync>)> {
+    pub(crate) fn pending(&self) -> Vec<(SegmentName, Arc<PendingFsync>)> {
         let segments = self.segments.lock();
         segments.iter().map(|(name, segment)| (*name, Arc::clone(segment))).collect()
     }
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_write_under_way_at_the_sync_keeps_the_segment_on_the_list() {
-        let syncs = Syncs::new(1, &Arc::new(FileTable::new(8)));
+        let syncs = PendingFsyncs::new(1, &Arc::new(FileTable::new(8)));
         let locator =
             RelationLocator { tablespace: Oid(1663), database: Oid(5), relfilenode: 16_384 };
         let name = (locator, Fork::Main, 0);

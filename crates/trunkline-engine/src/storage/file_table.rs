@@ -64,7 +64,7 @@ impl Hash for Key {
 }
 
 /// See the module.
-pub struct FileTable {
+pub(super) struct FileTable {
     shards: Box<[Mutex<Shard>]>,
     limit: usize,
     /// Files in the table, and those about to be.
@@ -96,7 +96,7 @@ impl FileTable {
     /// A table of at most `limit` files, at least 1. While more than `limit` threads open files at
     /// the same time, there may be one more for each; and a file that was evicted during an I/O
     /// stays open until that I/O is over.
-    pub fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         let limit = limit.max(1);
         let shards = (limit / SHARD_PLACES_MIN).clamp(1, SHARDS_MAX);
         Self {
@@ -110,27 +110,27 @@ impl FileTable {
     }
 
     /// The most files that it keeps open.
-    pub fn limit(&self) -> usize {
+    pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
     /// Files in the table now, those being opened included.
-    pub fn open(&self) -> usize {
+    pub(super) fn open(&self) -> usize {
         self.places.load(Ordering::SeqCst)
     }
 
     /// Times that a file was wanted and was open, since the start.
-    pub fn hits(&self) -> u64 {
+    pub(super) fn hits(&self) -> u64 {
         self.shards.iter().map(|shard| shard.lock().hits).sum()
     }
 
     /// Times that a file was opened, since the start.
-    pub fn opens(&self) -> u64 {
+    pub(super) fn opens(&self) -> u64 {
         self.opens.load(Ordering::SeqCst)
     }
 
     /// Files that had to go for another one, since the start.
-    pub fn evictions(&self) -> u64 {
+    pub(super) fn evictions(&self) -> u64 {
         self.evictions.load(Ordering::SeqCst)
     }
 

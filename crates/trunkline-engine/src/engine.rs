@@ -1,0 +1,176 @@
+//! The front door: an engine with its I/O instance, buffer pool and open files, and the clusters
+//! opened in it.
+//!
+//! Reading one page takes an I/O instance, a buffer pool, a table of open files, a data directory
+//! and a session. [`Engine::open`] makes the shared ones from the [`Settings`]; the rest is one call
+//! each.
+//!
+//! ```text
+//!   Engine ── cluster(dir) ──▶ Cluster ── database(name) ──▶ OpenDatabase ── relation(name) ──▶ OpenRelation
+//!     │ I/O, pool, open files    data directory, catalog       catalog snapshot                  read, stream, scan
+//!     └── session() ──▶ Backend: one per thread, issues and waits
+//! ```
+//!
+//! ```no_run
+//! use trunkline_engine::{Engine, settings::Settings};
+//!
+//! let engine = Engine::open(&Settings::default())?;
+//! let cluster = engine.cluster("/var/lib/postgresql/18/main")?;
+//! let accounts = cluster.database("bench")?.relation("public.pgbench_accounts")?;
+//! let mut session = engine.session()?;
+//!
+//! // One page.
+//! let pin = accounts.read(&mut session, 7)?;
+//! let page = session.read_lock(pin.page())?;
+//! println!("page 7 starts with {:02x?}", &page[..8]);
+//! drop(page);
+//!
+//! // All visible rows, with read-ahead.
+//! let mut scan = accounts.scan(&session)?;
+//! let mut rows = 0;
+//! while let Some(page) = scan.next_page(&mut session)? {
+//!     rows += page.len();
+//! }
+//! println!("{rows} rows");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A data directory of PostgreSQL is opened for reading only. Relations of our own are written
+//! through [`Engine::writable_storage`], by number: there is no catalog for them yet.
+//! [`Engine::builder`] is for everything that the settings do not say: a pool of another size, a
+//! simulated disk, a log.
+
+mod builder;
+mod cluster;
+mod error;
+
+use std::fmt;
+use std::path::Path;
+
+use std::sync::Arc;
+use trunkline_aio::Aio;
+
+use crate::checkpoint::{CheckpointError, CheckpointOptions, CheckpointReport, checkpoint};
+use crate::datadir::{DataDir, OpenOptions};
+use crate::pool::{Backend, BackendType, Policy, Pool};
+use crate::settings::Settings;
+use crate::storage::{Layout, OpenFiles, Storage};
+
+pub use self::builder::EngineBuilder;
+pub use self::cluster::{Cluster, OpenDatabase, OpenRelation};
+pub use self::error::EngineError;
+
+/// An engine: I/O, a buffer pool and open files. Clones are the same engine. When the last clone and
+/// the last session are dropped, it waits for I/O in flight and stops its threads.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    // Dropped before the I/O instance, which waits for what the pool has in flight.
+    pool: Pool,
+    files: OpenFiles,
+    settings: Settings,
+    aio: Aio,
+}
+
+impl Engine {
+    /// Starts an engine as the settings say: `io_method` and its limits, `shared_buffers`,
+    /// `max_files_per_process`, `io_direct`.
+    ///
+    /// An I/O method that is not available is replaced by the next best one;
+    /// [`Aio::method_status`] has the reason and the fix.
+    ///
+    /// # Errors
+    /// [`EngineError::Start`] or [`EngineError::Pool`]: there is not enough memory.
+    pub fn open(settings: &Settings) -> Result<Self, EngineError> {
+        Self::builder(settings).open()
+    }
+
+    /// An engine with choices beyond the settings.
+    pub fn builder(settings: &Settings) -> EngineBuilder {
+        EngineBuilder::new(settings)
+    }
+
+    /// Opens a PostgreSQL data directory for reading. Refuses one that a server is running on, that
+    /// was not shut down cleanly, or whose version is unknown.
+    ///
+    /// # Errors
+    /// [`EngineError::DataDir`].
+    pub fn cluster(&self, directory: impl AsRef<Path>) -> Result<Cluster, EngineError> {
+        Ok(self.cluster_of(DataDir::open(directory.as_ref(), OpenOptions::default())?))
+    }
+
+    /// The cluster of a data directory that was opened with options of its own, such as
+    /// [`OpenOptions::force_unclean`] or [`DataDir::with_tablespaces`].
+    pub fn cluster_of(&self, dir: DataDir) -> Cluster {
+        Cluster::new(self, dir)
+    }
+
+    /// The relations of `directory` by number, for reading only, without asking whether it is a data
+    /// directory.
+    pub fn storage(&self, directory: impl AsRef<Path>, layout: Layout) -> Storage {
+        Storage::new(directory.as_ref(), layout, self.files(), self.is_direct())
+    }
+
+    /// The relations of a cluster of our own, which may be created, changed and removed. Must never
+    /// be a PostgreSQL data directory.
+    pub fn writable_storage(&self, directory: impl AsRef<Path>, layout: Layout) -> Storage {
+        Storage::for_writing(directory.as_ref(), layout, self.files(), self.is_direct())
+    }
+
+    /// A session: issues I/O, holds pins, and waits. For one thread at a time.
+    ///
+    /// # Errors
+    /// [`EngineError::TooManySessions`].
+    pub fn session(&self) -> Result<Backend, EngineError> {
+        let settings = self.settings();
+        let mut session = self.pool().backend(BackendType::Client)?;
+        session.set_policy(Policy {
+            zero_damaged_pages: settings.zero_damaged_pages(),
+            ignore_checksum_failure: settings.ignore_checksum_failure(),
+        });
+        session.set_flush_after(settings.backend_flush_after());
+        Ok(session)
+    }
+
+    /// Writes every page that is dirty now and syncs the files, as fast as possible.
+    ///
+    /// # Errors
+    /// See [`CheckpointError`].
+    pub fn checkpoint(&self, session: &mut Backend) -> Result<CheckpointReport, CheckpointError> {
+        checkpoint(self.pool(), session, CheckpointOptions::of(self.settings()), |_| {})
+    }
+
+    /// The shared buffer pool.
+    pub fn pool(&self) -> &Pool {
+        &self.0.pool
+    }
+
+    /// The I/O instance.
+    pub fn aio(&self) -> &Aio {
+        &self.0.aio
+    }
+
+    /// The table of open files.
+    pub fn files(&self) -> &OpenFiles {
+        &self.0.files
+    }
+
+    /// The settings that the engine was started with.
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    fn is_direct(&self) -> bool {
+        self.settings().io_direct_data()
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("buffers", &self.pool().buffers())
+            .field("method", &self.aio().method_status().used)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,134 @@
+//! Engines with choices beyond the settings.
+//!
+//! The settings say what a user of PostgreSQL may tune. Tests, benchmarks and embedders need more:
+//! page memory beside the pool, an I/O instance that is already running, another file system, a log.
+
+use std::sync::Arc;
+use trunkline_aio::{Aio, Builder};
+use trunkline_format::BLOCK_SIZE;
+
+use super::{Engine, EngineError, Inner};
+use crate::log::{Log, Unlogged};
+use crate::pool::Pool;
+use crate::settings::Settings;
+use crate::storage::{FileSystem, OpenFiles, WritableFiles};
+
+/// Smallest page memory: enough to be worth a huge page.
+const REGION_BYTES_MIN: usize = 2 << 20;
+
+/// Page memory beside the pool by default. Commit log pages are read into frames of their own, one
+/// per session that looks up a transaction at the same time.
+const EXTRA_BYTES: usize = 64 * BLOCK_SIZE;
+
+/// What an engine is made of; see [`Engine::builder`].
+#[must_use = "the engine is started by open()"]
+pub struct EngineBuilder {
+    settings: Settings,
+    buffers: u32,
+    extra_bytes: usize,
+    open_files: usize,
+    io: Io,
+    files: Files,
+    log: Arc<dyn Log>,
+}
+
+/// The I/O instance.
+enum Io {
+    /// Started with the engine, sized by it.
+    Start(Builder),
+    Running(Aio),
+}
+
+/// The file system.
+enum Files {
+    Kernel,
+    ReadOnly(Arc<dyn FileSystem>),
+    Writable(Arc<dyn WritableFiles>),
+}
+
+impl EngineBuilder {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            settings: settings.clone(),
+            buffers: settings.shared_buffers(),
+            extra_bytes: EXTRA_BYTES,
+            open_files: settings.max_files_per_process() as usize,
+            io: Io::Start(settings.io_builder()),
+            files: Files::Kernel,
+            log: Arc::new(Unlogged),
+        }
+    }
+
+    /// A pool of `buffers` pages instead of `shared_buffers`; at least 16.
+    pub fn buffers(self, buffers: u32) -> Self {
+        Self { buffers, ..self }
+    }
+
+    /// Page memory beside the pool, in bytes, for jobs that read into windows of their own. Without
+    /// effect on an I/O instance that is already running.
+    pub fn extra_bytes(self, bytes: usize) -> Self {
+        Self { extra_bytes: bytes, ..self }
+    }
+
+    /// The largest number of files kept open, instead of `max_files_per_process`; at least 1.
+    pub fn open_files(self, limit: usize) -> Self {
+        Self { open_files: limit, ..self }
+    }
+
+    /// Changes how the I/O instance is started: another executor, a probe, other limits. The engine
+    /// sets the size of its page memory itself. Without effect after [`EngineBuilder::io`].
+    pub fn configure_io(mut self, change: impl FnOnce(Builder) -> Builder) -> Self {
+        if let Io::Start(builder) = self.io {
+            self.io = Io::Start(change(builder));
+        }
+        self
+    }
+
+    /// Uses an I/O instance that is already running. Its page memory must have room for the pool.
+    pub fn io(self, aio: &Aio) -> Self {
+        Self { io: Io::Running(aio.clone()), ..self }
+    }
+
+    /// Reads files from another file system, such as a simulated disk. Nothing can be written.
+    pub fn file_system(self, system: impl FileSystem + 'static) -> Self {
+        Self { files: Files::ReadOnly(Arc::new(system)), ..self }
+    }
+
+    /// Reads and writes files of another file system, such as a simulated disk.
+    pub fn writable_file_system(self, system: impl WritableFiles + 'static) -> Self {
+        Self { files: Files::Writable(Arc::new(system)), ..self }
+    }
+
+    /// The log that must be durable before a page is written. By default changes are not logged.
+    pub fn log(self, log: impl Log + 'static) -> Self {
+        Self { log: Arc::new(log), ..self }
+    }
+
+    /// Starts the engine.
+    ///
+    /// # Errors
+    /// [`EngineError::Start`] or [`EngineError::Pool`]: there is not enough memory.
+    pub fn open(self) -> Result<Engine, EngineError> {
+        let aio = match self.io {
+            Io::Running(aio) => aio,
+            Io::Start(builder) => {
+                let pool_bytes = (self.buffers as usize).saturating_mul(BLOCK_SIZE);
+                let bytes = pool_bytes.saturating_add(self.extra_bytes).max(REGION_BYTES_MIN);
+                builder.region_bytes(bytes).start().map_err(EngineError::Start)?
+            }
+        };
+        let pool = Pool::with_log(&aio, self.buffers, self.log)?;
+        let files = match self.files {
+            Files::Kernel => OpenFiles::kernel(&aio, self.open_files),
+            Files::ReadOnly(system) => OpenFiles::read_only(self.open_files, system),
+            Files::Writable(system) => OpenFiles::writable(self.open_files, system),
+        };
+        Ok(Engine(Arc::new(Inner { pool, files, settings: self.settings, aio })))
+    }
+}
+
+impl std::fmt::Debug for EngineBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineBuilder").field("buffers", &self.buffers).finish_non_exhaustive()
+    }
+}

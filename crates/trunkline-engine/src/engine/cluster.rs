@@ -1,0 +1,190 @@
+//! A PostgreSQL data directory opened in an engine, its databases and relations by name.
+//!
+//! The catalog is read on first use, in a session that is given back afterwards. A database is a
+//! snapshot of its catalogs: it is read once and does not change.
+
+use std::fmt;
+
+use std::sync::Arc;
+use trunkline_aio::sync::Mutex;
+use trunkline_format::BlockNo;
+
+use super::{Engine, EngineError};
+use crate::catalog::{Catalog, ColumnInfo, Database, OnDamage, RelationInfo};
+use crate::datadir::DataDir;
+use crate::heap::{HeapScan, ScanOptions};
+use crate::pool::{Backend, Pin, ReadError};
+use crate::read_stream::{BlockRange, ReadStream, StreamOptions};
+use crate::storage::{Relation, Storage, StorageError};
+
+/// A data directory opened for reading. Clones are the same cluster.
+#[derive(Clone)]
+pub struct Cluster(Arc<Inner>);
+
+struct Inner {
+    engine: Engine,
+    dir: DataDir,
+    storage: Storage,
+    catalog: Mutex<Option<Catalog>>,
+}
+
+impl Cluster {
+    pub(super) fn new(engine: &Engine, dir: DataDir) -> Self {
+        let storage = Storage::of_datadir(&dir, engine.files(), engine.is_direct());
+        let engine = engine.clone();
+        Self(Arc::new(Inner { engine, dir, storage, catalog: Mutex::default() }))
+    }
+
+    /// The data directory: its control file, its warnings, its relation files.
+    pub fn dir(&self) -> &DataDir {
+        &self.0.dir
+    }
+
+    /// The relations by number, whatever the catalog says.
+    pub fn storage(&self) -> &Storage {
+        &self.0.storage
+    }
+
+    /// The engine that the cluster is opened in.
+    pub fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    /// The catalog of the cluster: its databases and tablespaces. A damaged catalog row is an error.
+    ///
+    /// # Errors
+    /// [`EngineError::Catalog`] or [`EngineError::TooManySessions`].
+    pub fn catalog(&self) -> Result<Catalog, EngineError> {
+        if let Some(catalog) = &*self.0.catalog.lock() {
+            return Ok(catalog.clone());
+        }
+        // Read without the lock. Two threads may both read it; the first one to finish is kept.
+        let catalog = self.read_catalog(&mut self.engine().session()?, OnDamage::Fail)?;
+        Ok(self.0.catalog.lock().get_or_insert(catalog).clone())
+    }
+
+    /// Reads the catalog anew, with a choice of what to do about damage.
+    ///
+    /// # Errors
+    /// [`EngineError::Catalog`]; with [`OnDamage::Collect`] not for damaged rows and pages.
+    pub fn read_catalog(
+        &self,
+        session: &mut Backend,
+        on_damage: OnDamage,
+    ) -> Result<Catalog, EngineError> {
+        Ok(Catalog::open_with(self.dir(), self.storage(), session, on_damage)?)
+    }
+
+    /// The database with exactly this name.
+    ///
+    /// # Errors
+    /// [`EngineError::Catalog`]: it does not exist, or cannot be read.
+    pub fn database(&self, name: &str) -> Result<OpenDatabase, EngineError> {
+        let catalog = self.catalog()?.database(&mut self.engine().session()?, name.as_bytes())?;
+        Ok(OpenDatabase { cluster: self.clone(), catalog })
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cluster({})", self.dir().path().display())
+    }
+}
+
+/// A database of a [`Cluster`], with a snapshot of its catalogs.
+#[derive(Debug, Clone)]
+pub struct OpenDatabase {
+    cluster: Cluster,
+    catalog: Arc<Database>,
+}
+
+impl OpenDatabase {
+    /// Its catalogs: schemas, relations, columns, types, indexes.
+    pub fn catalog(&self) -> &Arc<Database> {
+        &self.catalog
+    }
+
+    /// The relation of this name, as `schema.name` or as a name in `public`. Quoted as in SQL:
+    /// capitals and dots within a name need double quotes.
+    ///
+    /// # Errors
+    /// [`EngineError::Catalog`]: it does not exist, or it has no files, as a view or a partitioned
+    /// table.
+    pub fn relation(&self, name: &str) -> Result<OpenRelation, EngineError> {
+        let info = self.catalog.resolve(name.as_bytes())?;
+        self.catalog.require_files(info)?;
+        let columns = self.catalog.columns(info)?.to_vec();
+        let Some(files) = self.catalog.files(info) else {
+            unreachable!("a relation that has files has a locator");
+        };
+        Ok(OpenRelation { database: self.clone(), info: info.clone(), columns, files })
+    }
+}
+
+/// A table, materialized view or index of an [`OpenDatabase`], ready to be read.
+#[derive(Debug, Clone)]
+pub struct OpenRelation {
+    database: OpenDatabase,
+    info: RelationInfo,
+    columns: Vec<ColumnInfo>,
+    files: Relation,
+}
+
+impl OpenRelation {
+    /// Its row of `pg_class`.
+    pub fn info(&self) -> &RelationInfo {
+        &self.info
+    }
+
+    /// Its columns by number, dropped ones included.
+    pub fn columns(&self) -> &[ColumnInfo] {
+        &self.columns
+    }
+
+    /// Its main fork.
+    pub fn files(&self) -> &Relation {
+        &self.files
+    }
+
+    /// Its length in blocks.
+    ///
+    /// # Errors
+    /// [`StorageError`]: a segment is missing or cannot be examined.
+    pub fn blocks(&self) -> Result<BlockNo, StorageError> {
+        self.files.blocks()
+    }
+
+    /// Reads one page, or finds it in the pool.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn read(&self, session: &mut Backend, block: BlockNo) -> Result<Pin, ReadError> {
+        session.read(&self.files, block)
+    }
+
+    /// A read stream over all of its pages, in order, with read-ahead as the settings say.
+    ///
+    /// # Errors
+    /// [`StorageError`]: its length is unknown.
+    pub fn stream(&self, session: &Backend) -> Result<ReadStream<BlockRange>, StorageError> {
+        let blocks = BlockRange::new(0..self.blocks()?);
+        Ok(ReadStream::new(session, &self.files, blocks, self.options()))
+    }
+
+    /// A sequential scan: the visible rows of every page, in order, with read-ahead as the settings
+    /// say.
+    ///
+    /// # Errors
+    /// [`EngineError::Catalog`] if it is not a heap table; [`EngineError::Storage`].
+    pub fn scan(&self, session: &Backend) -> Result<HeapScan<BlockRange>, EngineError> {
+        let catalog = &self.database.catalog;
+        let rows = catalog.table_files(&self.info)?.rows;
+        let options = ScanOptions { stream: self.options(), ..ScanOptions::default() };
+        Ok(HeapScan::of_table(session, &rows, catalog.transactions(), options)?)
+    }
+
+    fn options(&self) -> StreamOptions {
+        let settings = self.database.cluster.engine().settings();
+        StreamOptions { sequential: true, ..StreamOptions::of(settings) }
+    }
+}

@@ -1,0 +1,47 @@
+//! The settings of the I/O instance: from `io_method` and its companions to a
+//! [`trunkline_aio::Builder`].
+
+use trunkline_aio::{Builder, MethodKind, WorkerSettings};
+
+use super::{IoMethod, Settings};
+
+/// I/O handles of one session unless `io_max_concurrency` is set.
+const SESSION_QUOTA: u32 = 512;
+
+/// Handles of an instance at least.
+const HANDLES_MIN: u32 = 1024;
+
+impl Settings {
+    /// An I/O instance as these settings say, ready to be started. The caller sets the size of its
+    /// page memory.
+    ///
+    /// A session may hold as many handles as its deepest stream needs, and one more for a page that
+    /// it needs at once. The table has room for two such sessions; others wait for a free handle.
+    pub fn io_builder(&self) -> Builder {
+        let depth = self.effective_io_concurrency().max(self.maintenance_io_concurrency());
+        let quota = self.io_max_concurrency().unwrap_or(SESSION_QUOTA.max(depth + 1));
+        let handles = quota.saturating_mul(2).max(HANDLES_MIN);
+        let workers = WorkerSettings {
+            min: self.io_min_workers() as usize,
+            max: self.io_max_workers() as usize,
+            idle_timeout: self.io_worker_idle_timeout(),
+            launch_interval: self.io_worker_launch_interval(),
+        };
+        Builder::new()
+            .method(self.io_method().into())
+            .handles(handles, 0, 0)
+            .session_quota(quota)
+            .iovecs(self.io_max_combine_limit() as usize)
+            .workers(workers)
+    }
+}
+
+impl From<IoMethod> for MethodKind {
+    fn from(method: IoMethod) -> MethodKind {
+        match method {
+            IoMethod::Sync => MethodKind::Sync,
+            IoMethod::Worker => MethodKind::Worker,
+            IoMethod::IoUring => MethodKind::IoUring,
+        }
+    }
+}
