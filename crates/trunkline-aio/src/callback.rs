@@ -1,9 +1,17 @@
-//! Completion callbacks: what a layer above adds to every I/O of a set of operations.
+//! Completion callbacks: code that a layer above runs as part of every I/O of a slot set.
 //!
-//! Callbacks are stacked, the last one added runs first, so that a lower layer translates the raw
-//! result before an upper one interprets it. `complete` may run on any thread of the process: it
-//! must not block, allocate, panic or raise. It turns one compact result into another. The issuer
-//! renders the final one with `report`, in its own time.
+//! The buffer manager, for example, must validate a page and unlock its buffer as soon as the read
+//! is complete, even if the session that issued the read never looks at it again. It therefore
+//! attaches a [`Callback`] to its [`Slots`](crate::Slots), and whichever thread completes the I/O
+//! runs it. PostgreSQL does the same with `PgAioHandleCallbacks`.
+//!
+//! Callbacks can be stacked. The callback added last runs first, so a lower layer translates the
+//! raw result before an upper layer interprets it. A callback maps one compact [`Outcome`] to
+//! another; the issuer turns the final outcome into text with [`Callback::report`] later, when it
+//! can afford to allocate.
+//!
+//! What a callback needs to know about one particular I/O (which buffers, which block, which
+//! policy) is the [`Payload`] of its slot.
 
 use crate::file::File;
 use crate::outcome::Outcome;
@@ -11,75 +19,98 @@ use crate::region::Lease;
 use crate::request::Operation;
 use crate::wait::WaitRef;
 
-/// How much work `complete` does.
+/// How expensive a callback's [`Callback::complete`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// Next to nothing: the thread that reaps the result completes at once.
+    /// Next to nothing. The thread that reaps the raw result also completes the I/O.
     Light,
-    /// Touches the pages (checksums, copies): the waiter or a helper completes, so that the
-    /// thread that reaps can go on reaping.
+    /// Touches the pages (checksums, copies). The waiting session or a helper completes the I/O, so
+    /// that the reaping thread can continue with the next result.
     Heavy,
 }
 
-/// An I/O at stage time. From now on the handle owns what it needs.
-#[derive(Debug)]
-pub struct Staging<'a> {
-    /// The reference by which others may wait for it.
-    pub wait_ref: WaitRef,
-    /// What will be done.
-    pub operation: Operation,
-    /// The file.
-    pub file: &'a File,
-    /// Byte offset in the file.
-    pub offset: u64,
-    /// Bytes.
-    pub length: u32,
-    /// The issuer's words for this I/O.
-    pub data: &'a [u64],
+/// What an issuer stores in a slot for the callbacks of its next I/O.
+///
+/// A slot keeps its payload for as long as the set exists, so a payload that owns memory (such as
+/// a `Vec`) allocates it once and reuses it for every I/O.
+pub trait Payload: Default + Send + 'static {
+    /// The length shown as `pg_aios.handle_data_len`: for I/O on a buffer pool, the number of
+    /// buffers.
+    fn data_len(&self) -> usize {
+        0
+    }
 }
 
-/// An I/O at completion.
+impl Payload for () {}
+
+impl<T: Send + 'static> Payload for Vec<T> {
+    fn data_len(&self) -> usize {
+        self.len()
+    }
+}
+
+/// An I/O that is being staged. From now on its handle owns what it needs.
 #[derive(Debug)]
-pub struct Completion<'a> {
-    /// The reference by which others wait for it; they are woken after the last callback.
+pub struct Staging<'a, P = ()> {
+    /// The reference that other sessions can use to wait for this I/O.
     pub wait_ref: WaitRef,
-    /// What was done.
+    /// The operation.
     pub operation: Operation,
     /// The file.
     pub file: &'a File,
     /// Byte offset in the file.
     pub offset: u64,
-    /// Bytes asked for.
+    /// Length in bytes.
     pub length: u32,
-    /// The slot's memory, in the order of the transfer. Empty if the I/O went into frames that
-    /// somebody else leases ([`crate::Io::read_frames`]): the callback knows them by its words.
+    /// The payload of the slot.
+    pub payload: &'a P,
+}
+
+/// An I/O that is being completed.
+#[derive(Debug)]
+pub struct Completion<'a, P = ()> {
+    /// The reference that other sessions use to wait for this I/O. They are woken after the last
+    /// callback has run.
+    pub wait_ref: WaitRef,
+    /// The operation.
+    pub operation: Operation,
+    /// The file.
+    pub file: &'a File,
+    /// Byte offset in the file.
+    pub offset: u64,
+    /// Length in bytes that was asked for.
+    pub length: u32,
+    /// The leases of the slot, in transfer order. Empty if the I/O used frames given by number
+    /// ([`crate::Io::read_frames`]); the callback then finds them through its payload.
     pub memory: &'a mut [Lease],
-    /// The issuer's words for this I/O; a callback may leave more than the outcome holds here.
-    pub data: &'a mut [u64],
+    /// The payload of the slot. A callback may store more here than fits into the outcome; the
+    /// issuer reads it after the result has been published.
+    pub payload: &'a mut P,
 }
 
-/// One layer's part in every I/O of a set of operations ([`crate::Operations::new`]).
-pub trait Callback: Send + Sync {
+/// Code that runs as part of every I/O of a slot set ([`crate::Slots::with_callbacks`]).
+pub trait Callback<P = ()>: Send + Sync {
     /// A name for traces.
     fn name(&self) -> &'static str;
 
-    /// How much work `complete` does.
+    /// How expensive [`Callback::complete`] is.
     fn weight(&self) -> Weight {
         Weight::Light
     }
 
-    /// Takes over what the I/O needs (pins, locks) before it is submitted. Runs in the issuer, the last
-    /// callback added first.
-    fn stage(&self, _io: &Staging<'_>) {}
+    /// Takes over what the I/O needs (pins, locks) before it is submitted. Runs in the issuing
+    /// thread; the callback added last runs first.
+    fn stage(&self, _io: &Staging<'_, P>) {}
 
-    /// Interprets the result so far, `prior`; what it returns is the result from now on.
+    /// Interprets `prior`, the result so far, and returns the new result.
     ///
-    /// Any thread may run it, also the one driver of a ring, so it must not block or allocate. A panic
-    /// in it ends the process: the I/O would never end.
-    fn complete(&self, io: &mut Completion<'_>, prior: Outcome) -> Outcome;
+    /// This may run on any thread, including the only driver of a ring, so it must neither block
+    /// nor allocate. A panic aborts the process: otherwise the I/O would never complete and its
+    /// handle would be lost.
+    fn complete(&self, io: &mut Completion<'_, P>, prior: Outcome) -> Outcome;
 
-    /// Turns an outcome that this callback decided into text; `None` leaves it to the errno's. Runs in
-    /// the issuer.
+    /// Describes an outcome that this callback decided. `None` falls back to the text of the errno.
+    /// Runs in the issuing thread.
     fn report(&self, _outcome: Outcome) -> Option<String> {
         None
     }

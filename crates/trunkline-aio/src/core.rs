@@ -25,7 +25,7 @@ use crate::method::{Batch, MethodKind, Submitted, should_retry};
 use crate::methods::Methods;
 use crate::probe::{Observed, Probe};
 use crate::region::Region;
-use crate::request::{Execute, Operation, Request};
+use crate::request::{Executor, Operation, Request};
 use crate::session::SessionSlot;
 use crate::state::State;
 use crate::stats::Stats;
@@ -58,7 +58,7 @@ pub struct Core {
     pub(crate) registry: Arc<Registry>,
     pub(crate) graveyard: Graveyard,
     pub(crate) region: Region,
-    pub(crate) executor: Arc<dyn Execute>,
+    pub(crate) executor: Arc<dyn Executor>,
     pub(crate) probe: Option<Arc<dyn Probe>>,
     pub(crate) stats: Stats,
     pub(crate) methods: Methods,
@@ -67,7 +67,7 @@ pub struct Core {
     /// Reads below this many bytes are tried without waiting first.
     pub(crate) try_cached_below: u32,
     /// Buffered writes of up to this many bytes may be made by the session itself.
-    pub(crate) write_at_once_max: u32,
+    pub(crate) inline_write_max: u32,
 }
 
 impl fmt::Debug for Core {
@@ -156,7 +156,7 @@ impl Core {
         }
     }
 
-    /// Executes a STAGED read at once if the page cache holds it; false leaves it STAGED.
+    /// Executors a STAGED read at once if the page cache holds it; false leaves it STAGED.
     pub(crate) fn read_cached(&self, index: u32) -> bool {
         let reference = self.wait_ref(index);
         let view = &self.handles[index as usize].view;
@@ -183,7 +183,7 @@ impl Core {
         true
     }
 
-    /// Executes a STAGED I/O in the issuer's thread, past the method.
+    /// Executors a STAGED I/O in the issuer's thread, past the method.
     pub(crate) fn execute_now(&self, io: WaitRef) {
         let view = &self.handles[io.index as usize].view;
         view.method.store(self.methods.current() as u8, Ordering::Release);
@@ -194,13 +194,13 @@ impl Core {
 
     /// Carries out a STAGED write, or call to write back, in the issuer's thread, since the mount takes
     /// writes as quickly as copies. Notes how long a write took.
-    pub(crate) fn write_at_once(&self, io: WaitRef, file: &crate::File) {
+    pub(crate) fn inline_write(&self, io: WaitRef, file: &crate::File) {
         let view = &self.handles[io.index as usize].view;
         let (operation, length) = (view.operation(), view.length.load(Ordering::Relaxed));
         view.method.store(self.methods.current() as u8, Ordering::Release);
         view.flags.fetch_or(flag::SYNCHRONOUS, Ordering::Release);
         self.advance(io, State::Staged, State::Submitted);
-        self.stats.at_once(self.free.in_use());
+        self.stats.inline_write(self.free.in_use());
         let begun = file.pace().begins(clock::now());
         let (started, ended) = self.execute_timed(self.token(io.index), Completer::Inline);
         file.pace().ended(begun);
@@ -209,14 +209,14 @@ impl Core {
         }
     }
 
-    /// Executes in the issuer's thread.
+    /// Executors in the issuer's thread.
     pub(crate) fn execute_inline(&self, io: Submitted) {
         let view = &self.handles[io.index() as usize].view;
         view.flags.fetch_or(flag::SYNCHRONOUS, Ordering::Release);
         self.execute(io, Completer::Inline);
     }
 
-    /// Executes in the calling thread, which may block, and completes.
+    /// Executors in the calling thread, which may block, and completes.
     ///
     /// # Panics
     /// If the token is another instance's.
@@ -273,7 +273,7 @@ impl Core {
             self.stats.retried();
             return Reaped::Again(io);
         }
-        let heavy = body.table.as_ref().is_some_and(|table| table.heavy);
+        let heavy = body.table.as_ref().is_some_and(|table| table.is_heavy());
         let session = handle.view.session.load(Ordering::Relaxed);
         self.finish(io, raw);
         if !heavy {

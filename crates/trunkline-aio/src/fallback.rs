@@ -8,7 +8,7 @@ use std::fmt;
 
 /// What was given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lost {
+pub enum Feature {
     /// io_uring itself; the worker method stands in.
     IoUring,
     /// The registration of the page region with the ring; io_uring works without.
@@ -44,7 +44,7 @@ pub enum Cause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fallback {
     /// What was given up.
-    pub lost: Lost,
+    pub feature: Feature,
     /// Why.
     pub cause: Cause,
     /// What the system call said.
@@ -52,9 +52,9 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// Recognises the cause of `errno` from a system call that is about `lost`.
-    pub fn recognise(lost: Lost, errno: i32) -> Self {
-        Self { lost, cause: recognise(lost, errno, &Surroundings::look()), errno }
+    /// Recognises the cause of `errno` from a system call that is about `feature`.
+    pub fn recognise(feature: Feature, errno: i32) -> Self {
+        Self { feature, cause: recognise(feature, errno, &Surroundings::look()), errno }
     }
 
     /// One line of advice.
@@ -81,11 +81,11 @@ impl Fallback {
 
 impl fmt::Display for Fallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.lost {
-            Lost::IoUring => "io_uring is not available, using worker",
-            Lost::Registration => "io_uring works without registered memory",
-            Lost::Workers => "no worker threads, using sync",
-            Lost::Custom => "no method of the embedder's own was given, using worker",
+        let what = match self.feature {
+            Feature::IoUring => "io_uring is not available, using worker",
+            Feature::Registration => "io_uring works without registered memory",
+            Feature::Workers => "no worker threads, using sync",
+            Feature::Custom => "no method of the embedder's own was given, using worker",
         };
         let error = std::io::Error::from_raw_os_error(self.errno);
         write!(f, "{what}: ")?;
@@ -130,17 +130,17 @@ impl Surroundings {
     }
 }
 
-fn recognise(lost: Lost, errno: i32, around: &Surroundings) -> Cause {
+fn recognise(feature: Feature, errno: i32, around: &Surroundings) -> Cause {
     match errno {
-        libc::EPERM | libc::EACCES if lost == Lost::IoUring && around.disabled != 0 => {
+        libc::EPERM | libc::EACCES if feature == Feature::IoUring && around.disabled != 0 => {
             Cause::Sysctl(around.disabled)
         }
         // A filter answers with whatever errno its author chose; these two are the usual ones.
         libc::EPERM | libc::ENOSYS | libc::EACCES if around.seccomp => Cause::Seccomp,
         libc::EPERM | libc::EACCES => Cause::Permission,
         libc::ENOSYS | libc::EOPNOTSUPP => Cause::Kernel,
-        libc::EINVAL if lost == Lost::IoUring => Cause::Kernel,
-        libc::EAGAIN if lost == Lost::Workers => Cause::Threads,
+        libc::EINVAL if feature == Feature::IoUring => Cause::Kernel,
+        libc::EAGAIN if feature == Feature::Workers => Cause::Threads,
         libc::EMFILE | libc::ENFILE => Cause::Descriptors(around.descriptors),
         libc::ENOMEM => around.locked_memory.map_or(Cause::Other, Cause::LockedMemory),
         _ => Cause::Other,
@@ -170,13 +170,14 @@ mod tests {
             (libc::ENOMEM, memlock, Cause::LockedMemory(65536)),
             (libc::EIO, FREE, Cause::Other),
         ] {
-            assert_eq!(recognise(Lost::IoUring, errno, &around), cause, "errno {errno}");
+            assert_eq!(recognise(Feature::IoUring, errno, &around), cause, "errno {errno}");
         }
     }
 
     #[test]
     fn the_text_has_a_reason_and_a_fix() {
-        let note = Fallback { lost: Lost::IoUring, cause: Cause::Sysctl(2), errno: libc::EPERM };
+        let note =
+            Fallback { feature: Feature::IoUring, cause: Cause::Sysctl(2), errno: libc::EPERM };
         assert_eq!(
             note.to_string(),
             "io_uring is not available, using worker: the sysctl kernel.io_uring_disabled is 2"

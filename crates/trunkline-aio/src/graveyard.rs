@@ -6,14 +6,14 @@
 //! leaves both here, for a worker that has nothing better to do.
 
 use crate::file::{File, Unused};
-use crate::operation::Table;
+use crate::slots::SlotTable;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
 
 #[derive(Debug)]
 pub(crate) struct Graveyard {
     files: Mutex<Vec<Unused>>,
-    tables: Mutex<Vec<Table>>,
+    tables: Mutex<Vec<SlotTable>>,
     count: AtomicUsize,
 }
 
@@ -33,7 +33,7 @@ impl Graveyard {
     }
 
     /// Gives up a share of a table. True if the table now waits here to be dropped.
-    pub(crate) fn bury_table(&self, table: Arc<Table>) -> bool {
+    pub(crate) fn bury_table(&self, table: Arc<SlotTable>) -> bool {
         Arc::into_inner(table).is_some_and(|table| self.keep(&self.tables, table))
     }
 
@@ -70,7 +70,7 @@ impl Graveyard {
     }
 
     /// A table to drop.
-    pub(crate) fn take_table(&self) -> Option<Table> {
+    pub(crate) fn take_table(&self) -> Option<SlotTable> {
         if self.is_empty() {
             return None;
         }

@@ -10,9 +10,9 @@ use crate::clock::Time;
 use crate::file::File;
 use crate::limits::SESSIONS_MAX;
 use crate::method::MethodKind;
-use crate::operation::Table;
 use crate::request::{IoVec, Operation};
 use crate::session::Class;
+use crate::slots::SlotTable;
 use crate::state::StateWord;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -60,7 +60,7 @@ pub(crate) mod flag {
 #[derive(Debug)]
 pub(crate) struct Body {
     pub(crate) file: Option<File>,
-    pub(crate) table: Option<Arc<Table>>,
+    pub(crate) table: Option<Arc<SlotTable>>,
     pub(crate) slot: u32,
     /// The memory was given by frame numbers, so the slot's own has no part in the I/O.
     pub(crate) by_frames: bool,
@@ -69,12 +69,6 @@ pub(crate) struct Body {
     pub(crate) attempts: u32,
     /// Write-back is to be waited for.
     pub(crate) awaits: bool,
-}
-
-impl std::fmt::Debug for Table {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Table")
-    }
 }
 
 // SAFETY: the body is reached only through `body`, whose contract gives it one owner at a time; the

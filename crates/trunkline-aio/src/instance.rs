@@ -11,15 +11,15 @@ use crate::file::{File, OpenOptions, Registry};
 use crate::freelist::FreeList;
 use crate::graveyard::Graveyard;
 use crate::handle::Handle;
-use crate::limits::{HANDLES_MAX, IOVECS_MAX, SESSIONS_MAX, TRY_CACHED_BELOW, WRITE_AT_ONCE_MAX};
+use crate::limits::{HANDLES_MAX, INLINE_WRITE_MAX, IOVECS_MAX, SESSIONS_MAX, TRY_CACHED_BELOW};
 use crate::method::uring::UringSettings;
 use crate::method::worker::WorkerSettings;
 use crate::method::{Method, MethodKind};
 use crate::methods::{MethodStatus, Methods};
 use crate::probe::Probe;
 use crate::region::Region;
-use crate::request::{Execute, Kernel};
-use crate::session::{Class, Notifiers, Session, SessionSlot};
+use crate::request::{Executor, Kernel};
+use crate::session::{Class, Notifier, Session, SessionSlot};
 use crate::snapshot::{IoRow, snapshot};
 use crate::stats::{Counters, Latencies, Stats};
 use crate::sync::atomic::Ordering;
@@ -39,12 +39,12 @@ pub struct Builder {
     session_quota: u32,
     iovecs: usize,
     try_cached_below: u32,
-    write_at_once_max: u32,
+    inline_write_max: u32,
     region_bytes: usize,
     workers: WorkerSettings,
     worker_queue: usize,
     uring: UringSettings,
-    executor: Arc<dyn Execute>,
+    executor: Arc<dyn Executor>,
     custom: Option<Arc<dyn Method>>,
     probe: Option<Arc<dyn Probe>>,
 }
@@ -72,7 +72,7 @@ impl Builder {
             session_quota: 512,
             iovecs: IOVECS_MAX,
             try_cached_below: TRY_CACHED_BELOW,
-            write_at_once_max: WRITE_AT_ONCE_MAX,
+            inline_write_max: INLINE_WRITE_MAX,
             region_bytes: 16 << 20,
             workers: WorkerSettings::default(),
             worker_queue: usize::MAX,
@@ -126,8 +126,8 @@ impl Builder {
     /// system takes them at once, and so are the calls to write them back; 0 sends every one to the
     /// method.
     #[must_use]
-    pub fn write_at_once_max(mut self, bytes: u32) -> Self {
-        self.write_at_once_max = bytes;
+    pub fn inline_write_max(mut self, bytes: u32) -> Self {
+        self.inline_write_max = bytes;
         self
     }
 
@@ -162,7 +162,7 @@ impl Builder {
 
     /// Who executes I/O in a blocking thread; the operating system by default.
     #[must_use]
-    pub fn executor(mut self, executor: Arc<dyn Execute>) -> Self {
+    pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.executor = executor;
         self
     }
@@ -214,7 +214,7 @@ impl Builder {
             session_quota: self.session_quota,
             iovecs: self.iovecs,
             try_cached_below: self.try_cached_below,
-            write_at_once_max: self.write_at_once_max,
+            inline_write_max: self.inline_write_max,
         });
         core.methods.switch(&core, self.method);
         let free_sessions = (1..SESSIONS_MAX as u32).rev().collect();
@@ -284,8 +284,8 @@ impl Aio {
     }
 
     /// A way to wake any session, by its number.
-    pub fn notifiers(&self) -> Notifiers {
-        Notifiers::new(Arc::clone(&self.instance.core))
+    pub fn notifier(&self) -> Notifier {
+        Notifier::new(Arc::clone(&self.instance.core))
     }
 
     /// Puts another method in force, or the next best one; I/O under way is not touched.

@@ -21,7 +21,7 @@
 //! - [`Aio`]: an instance, with a fixed table of handles, a [`Region`] of page memory, threads.
 //! - [`Session`]: who issues and waits. One event wakes it, whatever it waits for.
 //! - [`Io`]: a handle that was handed out, about to become an I/O.
-//! - [`Operations`]: the issuer's slots, which hold memory and results, not handles.
+//! - [`Slots`]: the issuer's slots, which hold memory and results, not handles.
 //! - [`WaitRef`]: names an I/O for ever, and never keeps its handle from being reused.
 //!
 //! The memory of an I/O is of one of two kinds. Leases in the issuer's slot are the I/O's alone, by
@@ -72,8 +72,6 @@ mod method;
 #[cfg(not(loom))]
 mod methods;
 #[cfg(not(loom))]
-mod operation;
-#[cfg(not(loom))]
 mod pace;
 #[cfg(not(loom))]
 mod probe;
@@ -85,6 +83,8 @@ mod request;
 mod residency;
 #[cfg(not(loom))]
 mod session;
+#[cfg(not(loom))]
+mod slots;
 #[cfg(not(loom))]
 mod snapshot;
 #[cfg(not(loom))]
@@ -101,24 +101,23 @@ pub use api::*;
 
 #[cfg(not(loom))]
 mod api {
-    pub use crate::callback::{Callback, Completion, Staging, Weight};
-    pub use crate::core::{COMPLETERS, Completer, Core, Reaped};
-    pub use crate::fallback::{Cause, Fallback, Lost};
+    pub use crate::callback::{Callback, Completion, Payload, Staging, Weight};
+    pub use crate::core::{COMPLETERS, Completer, Core as InFlight, Reaped};
+    pub use crate::fallback::{Cause, Fallback, Feature};
     pub use crate::file::{DIRECT_ALIGNMENT_DEFAULT, File, OpenOptions, file_system_name};
     pub use crate::instance::{Aio, Builder, TooManySessions};
     pub use crate::method::uring::{UringFeatures, UringSettings};
     pub use crate::method::worker::WorkerSettings;
     pub use crate::method::{Batch, Method, MethodKind, Submitted};
     pub use crate::methods::MethodStatus;
-    pub use crate::operation::Operations;
     pub use crate::probe::{Observed, Probe};
     pub use crate::region::{Lease, PageKind, Region};
-    pub use crate::request::{Execute, Kernel, OPERATIONS, Operation, Request};
+    pub use crate::request::{Executor, Kernel, OPERATIONS, Operation, Request};
     pub use crate::residency::{Residency, residency, resident_blocks};
     pub use crate::session::{
-        CLASSES, Cancelled, Canceller, Class, DefineError, Io, IoBatch, Leaks, Notifier, Notifiers,
-        Session,
+        CLASSES, Cancelled, Canceller, Class, DefineError, Io, IoBatch, Leaks, Notifier, Session,
     };
+    pub use crate::slots::Slots;
     pub use crate::snapshot::IoRow;
     pub use crate::stats::{Counters, Latencies, OperationCounters};
 }

@@ -47,7 +47,7 @@ pub const TRY_CACHED_ONE_IN: u32 = 16;
 
 /// Buffered writes of up to this many bytes are made by the issuing session itself where the file
 /// system takes them at once: a copy costs less than a hop. Decision record 0008.
-pub const WRITE_AT_ONCE_MAX: u32 = u32::MAX;
+pub const INLINE_WRITE_MAX: u32 = u32::MAX;
 
 /// Age, in microseconds, at which I/O that a session staged and left lying is submitted by the
 /// session's next call, batch or not.

@@ -5,7 +5,7 @@
 //! submitted afterwards; threads of a method that was left stay, idle, until the instance ends.
 
 use crate::core::Core;
-use crate::fallback::{Fallback, Lost};
+use crate::fallback::{Fallback, Feature};
 use crate::method::uring::{Uring, UringFeatures, UringSettings};
 use crate::method::worker::{Pool, WorkerSettings};
 use crate::method::{Batch, Method, MethodKind, SyncMethod};
@@ -126,14 +126,14 @@ impl Methods {
             MethodKind::Sync => MethodKind::Sync,
             MethodKind::Worker => self.worker_or_sync(core, MethodKind::Worker),
             MethodKind::Custom if self.custom.is_none() => {
-                self.note(Fallback::recognise(Lost::Custom, libc::ENOSYS));
+                self.note(Fallback::recognise(Feature::Custom, libc::ENOSYS));
                 self.worker_or_sync(core, MethodKind::Worker)
             }
             MethodKind::Custom => self.worker_or_sync(core, MethodKind::Custom),
             MethodKind::IoUring => match self.start_uring(core) {
                 Ok(()) => self.worker_or_sync(core, MethodKind::IoUring),
                 Err(errno) => {
-                    self.note(Fallback::recognise(Lost::IoUring, errno));
+                    self.note(Fallback::recognise(Feature::IoUring, errno));
                     self.worker_or_sync(core, MethodKind::Worker)
                 }
             },
@@ -149,7 +149,7 @@ impl Methods {
             Ok(()) => wanted,
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
-                self.note(Fallback::recognise(Lost::Workers, errno));
+                self.note(Fallback::recognise(Feature::Workers, errno));
                 MethodKind::Sync
             }
         }
@@ -170,7 +170,7 @@ impl Methods {
     /// A driver's ring has failed. Called before the driver refuses I/O, so that whoever is served
     /// by workers instead can read why.
     pub(crate) fn uring_breaks(&self, errno: i32) {
-        self.note(Fallback::recognise(Lost::IoUring, errno));
+        self.note(Fallback::recognise(Feature::IoUring, errno));
     }
 
     /// Puts the workers in force if every driver refuses I/O.

@@ -128,7 +128,7 @@ impl Request<'_> {
 
 /// Carries out one I/O in the calling thread: the seam under `sync`, `worker` and every inline
 /// execution.
-pub trait Execute: Send + Sync {
+pub trait Executor: Send + Sync {
     /// Does it, blocking. Bytes transferred, or minus errno; no retries.
     fn execute(&self, request: &mut Request<'_>) -> i32;
 
@@ -146,7 +146,7 @@ pub trait Execute: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Kernel;
 
-impl Execute for Kernel {
+impl Executor for Kernel {
     fn execute(&self, request: &mut Request<'_>) -> i32 {
         let offset = request.offset as libc::off_t;
         let fd = request.fd;

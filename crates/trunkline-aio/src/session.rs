@@ -8,15 +8,15 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use trunkline_aio::{Builder, Class, Operations, OpenOptions};
+//! use trunkline_aio::{Builder, Class, OpenOptions, Slots};
 //!
 //! let aio = Builder::new().start()?;
 //! let file = aio.open("data".as_ref(), OpenOptions::default())?;
 //! let mut session = aio.session()?;
-//! let mut operations = Operations::new(1, Vec::new());
-//! operations.memory(0).ok_or("busy")?.push(aio.region().lease(16).ok_or("full")?);
-//! session.acquire(Class::Foreground)?.read(&file, 0, 16 * 8192, &mut operations, 0)?;
-//! let outcome = session.wait(&mut operations, 0)?;
+//! let mut slots = Slots::new(1);
+//! slots.memory(0).ok_or("busy")?.push(aio.region().lease(16).ok_or("full")?);
+//! session.acquire(Class::Foreground)?.read(&file, 0, 16 * 8192, &mut slots, 0)?;
+//! let outcome = session.wait(&mut slots, 0)?;
 //! println!("{} bytes", outcome.count);
 //! # Ok(()) }
 //! ```
@@ -29,7 +29,7 @@ mod waking;
 
 pub use define::DefineError;
 pub use io::{Io, IoBatch};
-pub use waking::{Cancelled, Canceller, Notifier, Notifiers};
+pub use waking::{Cancelled, Canceller, Notifier};
 
 use crate::clock::{self, Time};
 use crate::core::Core;
@@ -56,7 +56,7 @@ pub enum Class {
     /// Reads ahead of need: like the classes below, all but both reserves.
     LookAhead = 2,
     /// Writes of dirty pages to make room.
-    WriteBack = 3,
+    Eviction = 3,
     /// Writes of a checkpoint.
     Checkpoint = 4,
     /// Verification, prewarming and other bulk work.
@@ -68,7 +68,7 @@ pub const CLASSES: [Class; 6] = [
     Class::Log,
     Class::Foreground,
     Class::LookAhead,
-    Class::WriteBack,
+    Class::Eviction,
     Class::Checkpoint,
     Class::Maintenance,
 ];
@@ -80,7 +80,7 @@ impl Class {
             Class::Log => "log",
             Class::Foreground => "foreground",
             Class::LookAhead => "look-ahead",
-            Class::WriteBack => "write-back",
+            Class::Eviction => "eviction",
             Class::Checkpoint => "checkpoint",
             Class::Maintenance => "maintenance",
         }
@@ -314,8 +314,8 @@ impl Session {
     fn writes_at_once(&self, index: u32, file: &crate::File) -> bool {
         let view = &self.core.handles[index as usize].view;
         let most = match view.operation() {
-            Operation::Writev => self.core.write_at_once_max,
-            Operation::BeginWriteback if self.core.write_at_once_max > 0 => u32::MAX,
+            Operation::Writev => self.core.inline_write_max,
+            Operation::BeginWriteback if self.core.inline_write_max > 0 => u32::MAX,
             _ => return false,
         };
         self.may_block

@@ -43,7 +43,7 @@ struct General {
     overflowed: AtomicU64,
     needed_now: AtomicU64,
     cached: AtomicU64,
-    at_once: AtomicU64,
+    inline_writes: AtomicU64,
     retried: AtomicU64,
     moved: AtomicU64,
     advised: AtomicU64,
@@ -98,7 +98,7 @@ pub struct Counters {
     pub cached: u64,
     /// Buffered writes, and calls to write them back, that the issuer made itself, since the file
     /// system takes writes at once.
-    pub at_once: u64,
+    pub inline_writes: u64,
     /// Executions repeated after EINTR or EAGAIN.
     pub retried: u64,
     /// I/Os moved to the workers because a ring broke.
@@ -212,8 +212,8 @@ impl Stats {
         self.sample_in_flight(1, in_flight);
     }
 
-    pub(crate) fn at_once(&self, in_flight: u32) {
-        add(&self.general.at_once, 1);
+    pub(crate) fn inline_write(&self, in_flight: u32) {
+        add(&self.general.inline_writes, 1);
         self.sample_in_flight(1, in_flight);
     }
 
@@ -315,7 +315,7 @@ impl Stats {
             overflowed: get(&general.overflowed),
             needed_now: get(&general.needed_now),
             cached: get(&general.cached),
-            at_once: get(&general.at_once),
+            inline_writes: get(&general.inline_writes),
             retried: get(&general.retried),
             moved: get(&general.moved),
             advised: get(&general.advised),

@@ -8,8 +8,8 @@ use crate::data::{Data, SEGMENT};
 use crate::work::{Done, Work};
 use std::time::{Duration, Instant};
 use trunkline_aio::{
-    Aio, Builder, Class, Counters, File, MethodKind, OpenOptions, Operation, Operations, Outcome,
-    Session, Status, WorkerSettings,
+    Aio, Builder, Class, Counters, File, MethodKind, OpenOptions, Operation, Outcome, Session,
+    Slots, Status, WorkerSettings,
 };
 use trunkline_format::BLOCK_SIZE;
 
@@ -67,7 +67,7 @@ impl Setup {
 pub(crate) struct Handles {
     // The session goes first: it submits what it staged.
     session: Session,
-    operations: Operations,
+    operations: Slots,
     free: Vec<usize>,
     files: Vec<File>,
     setup: Setup,
@@ -81,7 +81,7 @@ impl Handles {
         let options = OpenOptions { direct: setup.direct, ..OpenOptions::default() };
         let files = data.paths.iter().map(|path| aio.open(path, options));
         let files = files.collect::<std::io::Result<_>>()?;
-        let mut operations = Operations::new(setup.window, Vec::new());
+        let mut operations = Slots::new(setup.window);
         let frames = setup.length.div_ceil(BLOCK_SIZE as u32);
         for slot in 0..setup.window {
             let memory = operations.memory(slot).ok_or("a new slot is busy")?;
@@ -170,7 +170,7 @@ impl Handles {
     }
 }
 
-fn check(operations: &Operations, outcome: Outcome, length: u32) -> Result<()> {
+fn check(operations: &Slots, outcome: Outcome, length: u32) -> Result<()> {
     if outcome.status != Status::Ok || outcome.count != length {
         return Err(operations.describe(outcome).into());
     }

@@ -33,7 +33,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::Ordering;
-use trunkline_aio::{Class, Operations, Status, clock};
+use trunkline_aio::{Class, Slots, Status, clock};
 use trunkline_format::segment;
 
 /// How to go about it.
@@ -276,7 +276,7 @@ fn sync_group(
 ) -> Result<(), CheckpointError> {
     // Whatever becomes of this thread, a failure is noted where it is learned.
     let callback = Arc::new(storage.pending_fsyncs().callback());
-    let mut operations = Operations::new(group.len(), vec![callback]);
+    let mut operations = Slots::<()>::with_callbacks(group.len(), vec![callback]);
     let mut issued = vec![None; group.len()];
     for (slot, (name, sync)) in group.iter().enumerate() {
         let (locator, fork, segment) = *name;

@@ -188,7 +188,7 @@ mod api {
                 return Err(PoolError::TooSmall { buffers });
             }
             let lease = aio.region().lease(buffers).ok_or(PoolError::NoMemory { buffers })?;
-            let shared = Shared::new(lease, ahead, local, aio.notifiers(), log);
+            let shared = Shared::new(lease, ahead, local, aio.notifier(), log);
             Ok(Self { shared: Arc::new(shared), aio: aio.clone() })
         }
 

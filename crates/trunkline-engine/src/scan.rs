@@ -100,7 +100,7 @@ pub(crate) trait Visitor: Send + Sync {
     }
 
     /// To run on every read as it completes.
-    fn callbacks(&self) -> Vec<Arc<dyn Callback>> {
+    fn callbacks(&self) -> Vec<Arc<dyn Callback<Vec<u64>>>> {
         Vec::new()
     }
 

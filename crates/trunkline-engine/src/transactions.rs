@@ -25,7 +25,7 @@ use std::path::PathBuf;
 
 use trunkline_aio::sync::hash::Map;
 use trunkline_aio::sync::{Arc, Mutex};
-use trunkline_aio::{Class, File, Operations, Session, Status};
+use trunkline_aio::{Class, File, Session, Slots, Status};
 use trunkline_format::transactions::multixact::{
     self, MEMBERS_MAX, Member, MultixactLayout, member_at, member_place, next_multi,
 };
@@ -263,7 +263,7 @@ fn read_page(
     offset: u64,
 ) -> Result<io::Result<(Box<PageBytes>, usize)>, TransactionError> {
     let lease = session.lease(1).ok_or(TransactionError::Memory)?;
-    let mut operations = Operations::new(1, Vec::new());
+    let mut operations = Slots::new(1);
     if let Some(memory) = operations.memory(0) {
         memory.push(lease);
     }

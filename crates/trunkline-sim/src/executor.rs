@@ -9,7 +9,7 @@ use crate::fault::{Fault, Plan};
 use std::fmt;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
-use trunkline_aio::{Execute, File, Request};
+use trunkline_aio::{Executor, File, Request};
 
 /// See the module.
 pub struct SimExecutor {
@@ -52,7 +52,7 @@ impl SimExecutor {
     }
 }
 
-impl Execute for SimExecutor {
+impl Executor for SimExecutor {
     fn execute(&self, request: &mut Request<'_>) -> i32 {
         let fault = self.plan.next_for(request);
         self.disk.pass(request.file_id);

@@ -35,7 +35,7 @@
 //!
 //! ```
 //! use trunkline_aio::sync::{Arc, sched};
-//! use trunkline_aio::{Builder, Class, MethodKind, Operations};
+//! use trunkline_aio::{Builder, Class, MethodKind, Slots};
 //! use trunkline_sim::{Disk, Plan, SimExecutor, SimMethod};
 //!
 //! let report = sched::run(sched::Config::new(7), || {
@@ -47,7 +47,7 @@
 //!         .start();
 //!     let Ok(aio) = aio else { return };
 //!     let file = disk.open(&aio, "data", 1, &[7; 8192]);
-//!     let (Ok(mut session), mut slots) = (aio.session(), Operations::new(1, Vec::new())) else {
+//!     let (Ok(mut session), mut slots) = (aio.session(), Slots::new(1)) else {
 //!         return;
 //!     };
 //!     if let (Some(memory), Some(lease)) = (slots.memory(0), aio.region().lease(1)) {

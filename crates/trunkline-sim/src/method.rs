@@ -15,7 +15,7 @@ use std::time::Duration;
 use trunkline_aio::clock::{self, Time};
 use trunkline_aio::sync::random::{self, Rng};
 use trunkline_aio::sync::{Arc, Mutex, thread};
-use trunkline_aio::{Batch, Core, Method, Reaped, Submitted};
+use trunkline_aio::{Batch, InFlight, Method, Reaped, Submitted};
 
 /// Longest time that the device has an I/O without being told to delay it, in microseconds.
 const LATENCY_MAX_US: u64 = 200;
@@ -64,7 +64,7 @@ impl SimMethod {
     }
 
     /// Starts the device; false if there is no thread to be had.
-    fn start(&self, core: &Arc<Core>) -> bool {
+    fn start(&self, core: &Arc<InFlight>) -> bool {
         let mut thread = self.thread.lock();
         if thread.is_none() {
             let (core, device) = (Arc::clone(core), Arc::clone(&self.device));
@@ -75,7 +75,7 @@ impl SimMethod {
 }
 
 impl Method for SimMethod {
-    fn submit(&self, core: &Arc<Core>, batch: &mut Batch<'_>) {
+    fn submit(&self, core: &Arc<InFlight>, batch: &mut Batch<'_>) {
         if !self.start(core) {
             return;
         }
@@ -103,7 +103,7 @@ impl Method for SimMethod {
 }
 
 impl Device {
-    fn run(&self, core: &Arc<Core>) {
+    fn run(&self, core: &Arc<InFlight>) {
         let mut rng = Rng::new(random::seed());
         let mut pending: Vec<Pending> = Vec::new();
         loop {
@@ -132,7 +132,7 @@ impl Device {
         }
     }
 
-    fn admit(&self, core: &Core, mut io: Submitted, rng: &mut Rng) -> Pending {
+    fn admit(&self, core: &InFlight, mut io: Submitted, rng: &mut Rng) -> Pending {
         core.mark_started(&io);
         let request = core.request(&mut io);
         let file_id = request.file_id;
@@ -150,7 +150,7 @@ impl Device {
     /// Carries out what is due; false if that was nothing.
     fn finish(
         &self,
-        core: &Arc<Core>,
+        core: &Arc<InFlight>,
         mut due: Vec<Pending>,
         pending: &mut Vec<Pending>,
         rng: &mut Rng,

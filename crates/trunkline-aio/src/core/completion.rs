@@ -13,11 +13,10 @@
 //! an issuer that executed its own I/O closes the file itself: it has just blocked for it anyway.
 
 use super::Core;
-use crate::callback::Completion;
 use crate::file::File;
 use crate::handle::{Body, NO_RESULT};
-use crate::operation::Table;
 use crate::outcome::Outcome;
+use crate::slots::{IoFacts, SlotTable};
 use crate::state::State;
 use crate::sync::atomic::Ordering;
 use crate::wait::WaitRef;
@@ -125,31 +124,28 @@ impl Core {
         issuer
     }
 
-    fn run_callbacks(&self, io: WaitRef, table: &Table, handle: &Body, file: &File) -> Outcome {
+    fn run_callbacks(&self, io: WaitRef, table: &SlotTable, handle: &Body, file: &File) -> Outcome {
         let view = &self.handles[io.index as usize].view;
         let raw = view.raw.load(Ordering::Relaxed);
         debug_assert_ne!(raw, NO_RESULT, "completed without a raw result");
         let length = view.length.load(Ordering::Relaxed);
         let expected = if view.operation().transfers() { length } else { 0 };
-        let mut outcome = Outcome::from_raw(raw as i32, expected);
+        let facts = IoFacts {
+            wait_ref: io,
+            operation: view.operation(),
+            file,
+            offset: view.offset.load(Ordering::Relaxed),
+            length,
+        };
         // SAFETY: the slot is pending and we own the handle that carries its I/O.
-        let body = unsafe { table.body(handle.slot) };
-        for (level, callback) in table.callbacks.iter().enumerate().rev() {
-            let memory = if handle.by_frames { &mut [][..] } else { &mut body.memory[..] };
-            let mut completion = Completion {
-                wait_ref: io,
-                operation: view.operation(),
-                file,
-                offset: view.offset.load(Ordering::Relaxed),
-                length,
-                memory,
-                data: &mut body.data,
-            };
-            let mut next = callback.complete(&mut completion, outcome);
-            next.reporter = if next == outcome { outcome.reporter } else { level as u8 + 1 };
-            outcome = next;
+        unsafe {
+            table.complete(
+                handle.slot,
+                facts,
+                handle.by_frames,
+                Outcome::from_raw(raw as i32, expected),
+            )
         }
-        outcome
     }
 }
 

@@ -7,7 +7,7 @@
 use super::Submitted;
 use super::uring::{NO_FEATURES, UringFeatures, UringSettings};
 use crate::core::Core;
-use crate::fallback::{Fallback, Lost};
+use crate::fallback::{Fallback, Feature};
 use crate::request::{IoVec, Operation, Request};
 use io_uring::{IoUring, opcode, squeue, types};
 use std::collections::VecDeque;
@@ -76,7 +76,7 @@ impl Ring {
         if settings.register && fixed.into_iter().all(|code| probe.is_supported(code)) {
             match register(&ring, core) {
                 Ok(()) => features.registered = true,
-                Err(errno) => note = Some(Fallback::recognise(Lost::Registration, errno)),
+                Err(errno) => note = Some(Fallback::recognise(Feature::Registration, errno)),
             }
         }
         let ring = Self {

@@ -8,8 +8,8 @@
 use super::Io;
 use crate::file::File;
 use crate::limits::{FRAME_SIZE, TRANSFER_MAX};
-use crate::operation::Operations;
 use crate::request::{IoVec, Operation};
+use crate::slots::SlotSet;
 use std::fmt;
 
 /// Why an I/O could not be defined. The handle has been given back.
@@ -157,14 +157,14 @@ impl Io<'_> {
     pub(super) fn define_memory(
         &self,
         length: u32,
-        operations: &mut Operations,
+        slots: &mut SlotSet,
         slot: usize,
     ) -> Result<(), DefineError> {
         let core = &self.session.core;
         // SAFETY: a handle in HANDED_OUT belongs to this session's thread.
         let body = unsafe { core.handles[self.io.index as usize].body() };
         body.iovec_count = 0;
-        let Some(memory) = operations.memory(slot) else {
+        let Some(memory) = slots.memory(slot) else {
             return Err(DefineError::MemoryTooShort { memory: 0, length });
         };
         let mut left = length as usize;

@@ -7,11 +7,11 @@
 
 use super::Session;
 use super::define::{DefineError, Transfer, check_range};
-use crate::callback::Staging;
+use crate::callback::Payload;
 use crate::file::File;
 use crate::handle::{NO_RESULT, flag};
-use crate::operation::Operations;
 use crate::request::Operation;
+use crate::slots::{IoFacts, SlotSet, Slots};
 use crate::state::State;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -102,16 +102,16 @@ impl<'s> Io<'s> {
     /// See [`DefineError`]; nothing was issued.
     /// # Panics
     /// If the slot is not free.
-    pub fn read(
+    pub fn read<P: Payload>(
         self,
         file: &File,
         offset: u64,
         length: u32,
-        operations: &mut Operations,
+        slots: &mut Slots<P>,
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
         let transfer = Transfer::of_range(Operation::Readv, file, offset, length);
-        self.transfer(transfer, operations, slot)
+        self.transfer(transfer, slots.set_mut(), slot)
     }
 
     /// Reads at `offset` into frames of the instance's own region, given by number (as
@@ -130,17 +130,17 @@ impl<'s> Io<'s> {
     /// See [`DefineError`]; nothing was issued.
     /// # Panics
     /// If the slot is not free.
-    pub unsafe fn read_frames(
+    pub unsafe fn read_frames<P: Payload>(
         self,
         file: &File,
         offset: u64,
         frames: impl IntoIterator<Item = u32>,
-        operations: &mut Operations,
+        slots: &mut Slots<P>,
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
         let length = self.define_frames(frames.into_iter())?;
         let range = Transfer::of_range(Operation::Readv, file, offset, length);
-        self.transfer(Transfer { by_frames: true, ..range }, operations, slot)
+        self.transfer(Transfer { by_frames: true, ..range }, slots.set_mut(), slot)
     }
 
     /// Writes frames of the instance's own region at `offset`; otherwise as [`Io::read_frames`].
@@ -154,17 +154,17 @@ impl<'s> Io<'s> {
     /// See [`DefineError`]; nothing was issued.
     /// # Panics
     /// If the slot is not free.
-    pub unsafe fn write_frames(
+    pub unsafe fn write_frames<P: Payload>(
         self,
         file: &File,
         offset: u64,
         frames: impl IntoIterator<Item = u32>,
-        operations: &mut Operations,
+        slots: &mut Slots<P>,
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
         let length = self.define_frames(frames.into_iter())?;
         let range = Transfer::of_range(Operation::Writev, file, offset, length);
-        self.transfer(Transfer { by_frames: true, ..range }, operations, slot)
+        self.transfer(Transfer { by_frames: true, ..range }, slots.set_mut(), slot)
     }
 
     /// Writes `length` bytes of the slot's memory at `offset`.
@@ -173,32 +173,32 @@ impl<'s> Io<'s> {
     /// See [`DefineError`]; nothing was issued.
     /// # Panics
     /// If the slot is not free.
-    pub fn write(
+    pub fn write<P: Payload>(
         self,
         file: &File,
         offset: u64,
         length: u32,
-        operations: &mut Operations,
+        slots: &mut Slots<P>,
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
         let transfer = Transfer::of_range(Operation::Writev, file, offset, length);
-        self.transfer(transfer, operations, slot)
+        self.transfer(transfer, slots.set_mut(), slot)
     }
 
     /// Makes the file's data and metadata durable.
     ///
     /// # Panics
     /// If the slot is not free.
-    pub fn fsync(self, file: &File, operations: &mut Operations, slot: usize) -> WaitRef {
-        self.issue(Transfer::nothing(Operation::Fsync, file), operations, slot)
+    pub fn fsync<P: Payload>(self, file: &File, slots: &mut Slots<P>, slot: usize) -> WaitRef {
+        self.issue(Transfer::nothing(Operation::Fsync, file), slots.set_mut(), slot)
     }
 
     /// Makes the file's data durable.
     ///
     /// # Panics
     /// If the slot is not free.
-    pub fn fdatasync(self, file: &File, operations: &mut Operations, slot: usize) -> WaitRef {
-        self.issue(Transfer::nothing(Operation::Fdatasync, file), operations, slot)
+    pub fn fdatasync<P: Payload>(self, file: &File, slots: &mut Slots<P>, slot: usize) -> WaitRef {
+        self.issue(Transfer::nothing(Operation::Fdatasync, file), slots.set_mut(), slot)
     }
 
     /// Has the system begin to write back what it has cached of `length` bytes at `offset`, without
@@ -208,16 +208,16 @@ impl<'s> Io<'s> {
     ///
     /// # Panics
     /// If the slot is not free, or the range does not fit file offsets.
-    pub fn begin_writeback(
+    pub fn begin_writeback<P: Payload>(
         self,
         file: &File,
         offset: u64,
         length: u32,
-        operations: &mut Operations,
+        slots: &mut Slots<P>,
         slot: usize,
     ) -> WaitRef {
         let range = Transfer::of_range(Operation::BeginWriteback, file, offset, length);
-        self.write_back(range, operations, slot)
+        self.write_back(range, slots.set_mut(), slot)
     }
 
     /// The same, and the I/O is over when the storage has what was to be written back. For who wants
@@ -226,50 +226,45 @@ impl<'s> Io<'s> {
     ///
     /// # Panics
     /// If the slot is not free, or the range does not fit file offsets.
-    pub fn await_writeback(
+    pub fn await_writeback<P: Payload>(
         self,
         file: &File,
         offset: u64,
         length: u32,
-        operations: &mut Operations,
+        slots: &mut Slots<P>,
         slot: usize,
     ) -> WaitRef {
         let range = Transfer::of_range(Operation::BeginWriteback, file, offset, length);
-        self.write_back(Transfer { awaits: true, ..range }, operations, slot)
+        self.write_back(Transfer { awaits: true, ..range }, slots.set_mut(), slot)
     }
 
-    fn write_back(self, range: Transfer<'_>, operations: &mut Operations, slot: usize) -> WaitRef {
+    fn write_back(self, range: Transfer<'_>, slots: &mut SlotSet, slot: usize) -> WaitRef {
         let Transfer { offset, length, .. } = range;
         let end = offset.checked_add(u64::from(length));
         assert!(end.is_some_and(|end| i64::try_from(end).is_ok()), "beyond any file: {offset}");
-        self.issue(range, operations, slot)
+        self.issue(range, slots, slot)
     }
 
     /// Issues what has memory: that of the slot, unless frames were defined.
     fn transfer(
         self,
         transfer: Transfer<'_>,
-        operations: &mut Operations,
+        slots: &mut SlotSet,
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
         check_range(transfer.file, transfer.offset, transfer.length)?;
         if !transfer.by_frames {
-            self.define_memory(transfer.length, operations, slot)?;
+            self.define_memory(transfer.length, slots, slot)?;
         }
-        Ok(self.issue(transfer, operations, slot))
+        Ok(self.issue(transfer, slots, slot))
     }
 
-    fn issue(
-        mut self,
-        transfer: Transfer<'_>,
-        operations: &mut Operations,
-        slot: usize,
-    ) -> WaitRef {
+    fn issue(mut self, transfer: Transfer<'_>, slots: &mut SlotSet, slot: usize) -> WaitRef {
         let io = self.io;
         let Transfer { operation, file, offset, length, by_frames, awaits } = transfer;
         let core = Arc::clone(&self.session.core);
-        let data_length = operations.data(slot).map_or(0, |data| data.len());
-        operations.begin(slot, io, self.session.id);
+        let data_length = slots.data_len(slot);
+        slots.begin(slot, io, self.session.id);
         let handle = &core.handles[io.index as usize];
         let view = &handle.view;
         view.operation.store(operation as u8, Ordering::Release);
@@ -283,7 +278,7 @@ impl<'s> Io<'s> {
         // SAFETY: a handle in HANDED_OUT belongs to this session's thread.
         let body = unsafe { handle.body() };
         body.file = Some(file.clone());
-        body.table = Some(Arc::clone(&operations.table));
+        body.table = Some(Arc::clone(slots.table()));
         body.slot = slot as u32;
         body.by_frames = by_frames;
         body.attempts = 0;
@@ -294,13 +289,9 @@ impl<'s> Io<'s> {
         core.advance(io, State::HandedOut, State::Defined);
         self.session.handed_out = None;
 
+        let facts = IoFacts { wait_ref: io, operation, file, offset, length };
         // SAFETY: the slot is pending and its handle is ours until it is submitted.
-        let slot_body = unsafe { operations.table.body(slot as u32) };
-        let staging =
-            Staging { wait_ref: io, operation, file, offset, length, data: &slot_body.data };
-        for callback in operations.table.callbacks.iter().rev() {
-            callback.stage(&staging);
-        }
+        unsafe { slots.table().stage(slot as u32, facts) };
         core.advance(io, State::Defined, State::Staged);
         self.send(io, file, awaits);
         io
@@ -321,7 +312,7 @@ impl<'s> Io<'s> {
         if !awaits && session.writes_at_once(io.index, file) {
             // It may take long all the same, and others may wait for what is staged.
             session.submit();
-            session.core.write_at_once(io, file);
+            session.core.inline_write(io, file);
             return;
         }
         session.stage(io.index);

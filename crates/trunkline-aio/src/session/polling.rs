@@ -7,9 +7,10 @@
 
 use super::waiting::{complete_first, issued, taken};
 use super::{Cancelled, Class, Io, Session};
+use crate::callback::Payload;
 use crate::core::Completer;
-use crate::operation::Operations;
 use crate::outcome::Outcome;
+use crate::slots::{SlotSet, Slots};
 use crate::wait::WaitRef;
 use std::task::{Context, Poll};
 
@@ -48,54 +49,56 @@ impl Session {
     /// The session was cancelled; the I/O goes on.
     /// # Panics
     /// If the slot was not issued.
-    pub fn poll(
+    pub fn poll<P: Payload>(
         &mut self,
         context: &mut Context<'_>,
-        operations: &mut Operations,
+        slots: &mut Slots<P>,
         slot: usize,
     ) -> Poll<Result<Outcome, Cancelled>> {
-        let (io, issuer) = issued(operations, slot);
-        if issuer != self.id && !operations.is_done(slot) {
+        let slots = slots.set_mut();
+        let (io, issuer) = issued(slots, slot);
+        if issuer != self.id && !slots.is_done(slot) {
             self.core.handles[io.index as usize].joiners.insert(self.id);
             self.joined = true;
         }
-        let ready = |operations: &Operations| operations.is_done(slot).then_some(slot);
-        let polled = self.poll_until(context, operations, &[Some((io, issuer))], ready);
-        polled.map_ok(|_| taken(operations, slot))
+        let ready = |slots: &SlotSet| slots.is_done(slot).then_some(slot);
+        let polled = self.poll_until(context, slots, &[Some((io, issuer))], ready);
+        polled.map_ok(|_| taken(slots, slot))
     }
 
-    /// The slot and result of whichever of the operations' I/Os has ended; otherwise the task is
+    /// The slot and result of whichever of the set's I/Os has ended; otherwise the task is
     /// woken when one may have.
     ///
     /// # Errors
     /// The session was cancelled; the I/Os go on.
     /// # Panics
     /// If no slot is pending, or one was issued by another session.
-    pub fn poll_any(
+    pub fn poll_any<P: Payload>(
         &mut self,
         context: &mut Context<'_>,
-        operations: &mut Operations,
+        slots: &mut Slots<P>,
     ) -> Poll<Result<(usize, Outcome), Cancelled>> {
-        self.assert_mine(operations);
-        let polled = self.poll_until(context, operations, &operations.refs, Operations::first_done);
-        polled.map_ok(|slot| (slot, taken(operations, slot)))
+        let slots = slots.set_mut();
+        self.assert_mine(slots);
+        let polled = self.poll_until(context, slots, slots.issued(), SlotSet::first_done);
+        polled.map_ok(|slot| (slot, taken(slots, slot)))
     }
 
     fn poll_until(
         &mut self,
         context: &mut Context<'_>,
-        operations: &Operations,
+        slots: &SlotSet,
         refs: &[Option<(WaitRef, u32)>],
-        ready: impl Fn(&Operations) -> Option<usize>,
+        ready: impl Fn(&SlotSet) -> Option<usize>,
     ) -> Poll<Result<usize, Cancelled>> {
         self.submit();
-        if ready(operations).is_none() {
+        if ready(slots).is_none() {
             complete_first(&self.core, refs);
         }
-        if ready(operations).is_none() {
+        if ready(slots).is_none() {
             self.slot().event.register(context.waker());
         }
-        if let Some(slot) = ready(operations) {
+        if let Some(slot) = ready(slots) {
             // The waker may stay: the task may have been told that something else is pending.
             return Poll::Ready(Ok(slot));
         }

@@ -5,12 +5,13 @@
 //! hand exactly that I/O over; afterwards it completes whatever was handed.
 
 use super::{Cancelled, Class, Io, Session, SessionSlot};
+use crate::callback::Payload;
 use crate::clock;
 use crate::core::Completer;
 use crate::mailbox::Wish;
-use crate::operation::Operations;
 use crate::outcome::Outcome;
 use crate::request::Operation;
+use crate::slots::{SlotSet, Slots};
 use crate::state::State;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -129,28 +130,37 @@ impl Session {
     /// The session was cancelled; the I/O goes on.
     /// # Panics
     /// If the slot was not issued.
-    pub fn wait(&mut self, operations: &mut Operations, slot: usize) -> Result<Outcome, Cancelled> {
-        let (io, issuer) = issued(operations, slot);
+    pub fn wait<P: Payload>(
+        &mut self,
+        slots: &mut Slots<P>,
+        slot: usize,
+    ) -> Result<Outcome, Cancelled> {
+        let slots = slots.set_mut();
+        let (io, issuer) = issued(slots, slot);
         let own = if issuer == self.id { Own } else { Joined(io) };
-        self.wait_until(Wish::For(io), own, || operations.is_done(slot))?;
-        Ok(taken(operations, slot))
+        self.wait_until(Wish::For(io), own, || slots.is_done(slot))?;
+        Ok(taken(slots, slot))
     }
 
-    /// Waits for whichever of the operations' I/Os ends first; its slot and result.
+    /// Waits for whichever of the set's I/Os ends first; its slot and result.
     ///
     /// # Errors
     /// The session was cancelled; the I/Os go on.
     /// # Panics
     /// If no slot is pending, or one was issued by another session.
-    pub fn wait_any(&mut self, operations: &mut Operations) -> Result<(usize, Outcome), Cancelled> {
-        self.assert_mine(operations);
-        let refs = &operations.refs;
-        self.wait_until(Wish::Any, Among(refs), || operations.first_done().is_some())?;
-        let slot = operations.first_done().unwrap_or_default();
-        Ok((slot, taken(operations, slot)))
+    pub fn wait_any<P: Payload>(
+        &mut self,
+        slots: &mut Slots<P>,
+    ) -> Result<(usize, Outcome), Cancelled> {
+        let slots = slots.set_mut();
+        self.assert_mine(slots);
+        let refs = slots.issued();
+        self.wait_until(Wish::Any, Among(refs), || slots.first_done().is_some())?;
+        let slot = slots.first_done().unwrap_or_default();
+        Ok((slot, taken(slots, slot)))
     }
 
-    /// Waits until `count` of the operations' I/Os are done, or all that are pending, and leaves
+    /// Waits until `count` of the set's I/Os are done, or all that are pending, and leaves
     /// their results in the slots. One wake-up brings them all: an issuer that refills its window
     /// in groups saves those in between.
     ///
@@ -158,23 +168,28 @@ impl Session {
     /// The session was cancelled; the I/Os go on.
     /// # Panics
     /// If a slot was issued by another session.
-    pub fn wait_some(&mut self, operations: &Operations, count: usize) -> Result<(), Cancelled> {
-        let mine = operations.refs.iter().flatten().all(|(_, issuer)| *issuer == self.id);
-        assert!(mine, "wait_some needs operations of this session");
+    pub fn wait_some<P: Payload>(
+        &mut self,
+        slots: &Slots<P>,
+        count: usize,
+    ) -> Result<(), Cancelled> {
+        let slots = slots.set();
+        let mine = slots.issued().iter().flatten().all(|(_, issuer)| *issuer == self.id);
+        assert!(mine, "wait_some needs slots of this session");
         let core = Arc::clone(&self.core);
         let event = &core.sessions[self.id as usize].event;
-        let count = count.min(operations.pending());
-        let result = self.wait_until(Wish::Any, Among(&operations.refs), || {
-            event.has(count, || operations.done_count())
+        let count = count.min(slots.pending());
+        let result = self.wait_until(Wish::Any, Among(slots.issued()), || {
+            event.has(count, || slots.done_count())
         });
         event.has_enough();
         result
     }
 
-    pub(super) fn assert_mine(&self, operations: &Operations) {
-        assert!(operations.pending() > 0, "nothing to wait for");
-        let mine = operations.refs.iter().flatten().all(|(_, issuer)| *issuer == self.id);
-        assert!(mine, "waiting for any needs operations of this session");
+    pub(super) fn assert_mine(&self, slots: &SlotSet) {
+        assert!(slots.pending() > 0, "nothing to wait for");
+        let mine = slots.issued().iter().flatten().all(|(_, issuer)| *issuer == self.id);
+        assert!(mine, "waiting for any needs slots of this session");
     }
 
     /// Waits until somebody's I/O is complete, whoever issued it. Its result is the issuer's.
@@ -298,14 +313,14 @@ pub(super) fn complete_first(core: &crate::core::Core, refs: &[Option<(WaitRef, 
     }
 }
 
-pub(super) fn issued(operations: &Operations, slot: usize) -> (WaitRef, u32) {
-    let found = operations.refs[slot];
+pub(super) fn issued(slots: &SlotSet, slot: usize) -> (WaitRef, u32) {
+    let found = slots.issued()[slot];
     assert!(found.is_some(), "slot {slot} has no I/O to wait for");
     found.unwrap_or((WaitRef { index: 0, generation: 0 }, 0))
 }
 
-pub(super) fn taken(operations: &mut Operations, slot: usize) -> Outcome {
-    let outcome = operations.take(slot);
+pub(super) fn taken(slots: &mut SlotSet, slot: usize) -> Outcome {
+    let outcome = slots.take(slot);
     assert!(outcome.is_some(), "slot {slot} was found done");
     outcome.unwrap_or_default()
 }

@@ -42,29 +42,14 @@ impl Canceller {
     }
 }
 
-/// Wakes a session that sleeps in [`Session::wait_for`], from anywhere: a lock was granted, a pin
-/// was given up.
-#[derive(Debug, Clone)]
-pub struct Notifier {
-    core: Arc<Core>,
-    id: u32,
-}
-
-impl Notifier {
-    /// Makes the session look again. Never blocks; a session that does not sleep pays nothing.
-    pub fn notify(&self) {
-        self.core.sessions[self.id as usize].event.signal();
-    }
-}
-
 /// Wakes sessions of one instance by their numbers, from anywhere: for owners of queues that note
 /// who waits. Holds nothing that keeps the instance from ending.
 #[derive(Debug, Clone)]
-pub struct Notifiers {
+pub struct Notifier {
     core: Arc<Core>,
 }
 
-impl Notifiers {
+impl Notifier {
     pub(crate) fn new(core: Arc<Core>) -> Self {
         Self { core }
     }
@@ -80,11 +65,6 @@ impl Notifiers {
 }
 
 impl Session {
-    /// A way to wake this session.
-    pub fn notifier(&self) -> Notifier {
-        Notifier { core: Arc::clone(&self.core), id: self.id }
-    }
-
     /// A way to cancel this session's waits.
     pub fn canceller(&self) -> Canceller {
         let incarnation = self.slot().incarnation.load(Ordering::SeqCst);

@@ -5,7 +5,7 @@ use crate::frames::{Frames, read_frames, write_frames};
 use crate::{BLOCK, METHODS, sample, start};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use trunkline_aio::{Class, MethodKind, OpenOptions, Operations, Status};
+use trunkline_aio::{Class, MethodKind, OpenOptions, Slots, Status};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -46,7 +46,7 @@ fn io_by_frames_allocates_nothing() {
         let options = OpenOptions { write: true, ..OpenOptions::default() };
         let file = aio.open(sample.path(), options).expect("opens");
         let mut session = aio.session().expect("a session");
-        let mut operations = Operations::new(8, Vec::new());
+        let mut slots = Slots::new(8);
         let frames = Frames::new(&aio, 32, 0);
         let order: Vec<usize> = (0..32).map(|at| at * 5 % 32).collect();
         let numbers = frames.numbers(&order);
@@ -56,14 +56,14 @@ fn io_by_frames_allocates_nothing() {
                 let io = batch.acquire(Class::LookAhead).expect("a handle");
                 let (some, offset) = (&numbers[slot * 4..slot * 4 + 4], (slot * 4 * BLOCK) as u64);
                 let issued = match writes {
-                    false => read_frames(io, &file, offset, some, &mut operations, slot),
-                    true => write_frames(io, &file, offset, some, &mut operations, slot),
+                    false => read_frames(io, &file, offset, some, &mut slots, slot),
+                    true => write_frames(io, &file, offset, some, &mut slots, slot),
                 };
                 issued.expect("defined");
             }
             drop(batch);
-            while operations.pending() > 0 {
-                let (_, outcome) = session.wait_any(&mut operations).expect("waits");
+            while slots.pending() > 0 {
+                let (_, outcome) = session.wait_any(&mut slots).expect("waits");
                 assert_eq!(outcome.status, Status::Ok);
             }
         };

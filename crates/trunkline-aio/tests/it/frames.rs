@@ -5,7 +5,7 @@
 //! contract suite in `trunkline-sim` uses this file too, which is why no unsafe code is there.
 
 use trunkline_aio::limits::FRAME_SIZE;
-use trunkline_aio::{Aio, DefineError, File, Io, Lease, Operations, WaitRef};
+use trunkline_aio::{Aio, DefineError, File, Io, Lease, Payload, Slots, WaitRef};
 
 /// Leases of one frame each, never dereferenced; looked at through their addresses.
 pub(crate) struct Frames(Vec<Lease>);
@@ -43,12 +43,12 @@ impl Frames {
 }
 
 /// [`Io::read_frames`], by a test that keeps the frames until the I/O is complete.
-pub(crate) fn read_frames(
+pub(crate) fn read_frames<P: Payload>(
     io: Io<'_>,
     file: &File,
     offset: u64,
     frames: &[u32],
-    slots: &mut Operations,
+    slots: &mut Slots<P>,
     slot: usize,
 ) -> Result<WaitRef, DefineError> {
     // SAFETY: the test names each frame once, keeps its leases and looks at nothing in them before
@@ -57,12 +57,12 @@ pub(crate) fn read_frames(
 }
 
 /// [`Io::write_frames`], by a test that keeps the frames as they are until the I/O is complete.
-pub(crate) fn write_frames(
+pub(crate) fn write_frames<P: Payload>(
     io: Io<'_>,
     file: &File,
     offset: u64,
     frames: &[u32],
-    slots: &mut Operations,
+    slots: &mut Slots<P>,
     slot: usize,
 ) -> Result<WaitRef, DefineError> {
     // SAFETY: the test keeps its leases and changes nothing in them before it has waited.

@@ -8,7 +8,7 @@ mod frames;
 
 use frames::{Frames, read_frames, write_frames};
 use std::io::Write;
-use trunkline_aio::{Aio, Builder, Class, MethodKind, OpenOptions, Operation, Operations, Status};
+use trunkline_aio::{Aio, Builder, Class, MethodKind, OpenOptions, Operation, Slots, Status};
 
 const METHODS: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
 const BLOCK: usize = 8192;
@@ -17,7 +17,7 @@ fn start(method: MethodKind) -> Aio {
     let aio = Builder::new()
         .method(method)
         .try_cached_below(0)
-        .write_at_once_max(0)
+        .inline_write_max(0)
         .start()
         .expect("starts");
     assert_eq!(aio.method_status().used, method, "{:?}", aio.method_status());
@@ -47,13 +47,13 @@ fn many_reads_arrive_in_the_right_memory() {
             let options = OpenOptions { direct, ..OpenOptions::default() };
             let file = aio.open(sample.path(), options).expect("opens");
             let mut session = aio.session().expect("a session");
-            let mut operations = Operations::new(16, Vec::new());
+            let mut slots = Slots::new(16);
             let mut seen = 0;
             for round in 0..4_usize {
                 {
                     let mut batch = session.batch();
                     for slot in 0..16 {
-                        let memory = operations.memory(slot).expect("idle");
+                        let memory = slots.memory(slot).expect("idle");
                         if memory.is_empty() {
                             memory.push(aio.region().lease(1).expect("a frame"));
                         }
@@ -61,14 +61,14 @@ fn many_reads_arrive_in_the_right_memory() {
                         batch
                             .acquire(Class::Maintenance)
                             .expect("a handle")
-                            .read(&file, offset, BLOCK as u32, &mut operations, slot)
+                            .read(&file, offset, BLOCK as u32, &mut slots, slot)
                             .expect("defined");
                     }
                 }
-                while operations.pending() > 0 {
-                    let (slot, outcome) = session.wait_any(&mut operations).expect("waits");
+                while slots.pending() > 0 {
+                    let (slot, outcome) = session.wait_any(&mut slots).expect("waits");
                     assert_eq!(outcome.status, Status::Ok);
-                    let memory = operations.memory(slot).expect("idle");
+                    let memory = slots.memory(slot).expect("idle");
                     let wanted = (round * 16 + slot) as u8;
                     assert!(memory[0].iter().all(|&b| b == wanted), "{method} slot {slot}");
                     seen += 1;
@@ -91,23 +91,23 @@ fn written_bytes_are_there_after_fdatasync() {
             let options = OpenOptions { direct, write: true, ..OpenOptions::default() };
             let file = aio.open(sample.path(), options).expect("opens");
             let mut session = aio.session().expect("a session");
-            let mut operations = Operations::new(1, Vec::new());
-            let memory = operations.memory(0).expect("idle");
+            let mut slots = Slots::new(1);
+            let memory = slots.memory(0).expect("idle");
             for piece in 0..3_u8 {
                 let mut lease = aio.region().lease(1).expect("a frame");
                 lease.fill(100 + piece);
                 memory.push(lease);
             }
             let io = session.acquire(Class::Checkpoint).expect("a handle");
-            io.write(&file, BLOCK as u64, 3 * BLOCK as u32, &mut operations, 0).expect("defined");
-            let outcome = session.wait(&mut operations, 0).expect("waits");
+            io.write(&file, BLOCK as u64, 3 * BLOCK as u32, &mut slots, 0).expect("defined");
+            let outcome = session.wait(&mut slots, 0).expect("waits");
             assert_eq!((outcome.status, outcome.count), (Status::Ok, 3 * BLOCK as u32));
             let io = session.acquire(Class::Checkpoint).expect("a handle");
-            io.fdatasync(&file, &mut operations, 0);
-            assert_eq!(session.wait(&mut operations, 0).expect("waits").status, Status::Ok);
+            io.fdatasync(&file, &mut slots, 0);
+            assert_eq!(session.wait(&mut slots, 0).expect("waits").status, Status::Ok);
             let io = session.acquire(Class::Checkpoint).expect("a handle");
-            io.fsync(&file, &mut operations, 0);
-            assert_eq!(session.wait(&mut operations, 0).expect("waits").status, Status::Ok);
+            io.fsync(&file, &mut slots, 0);
+            assert_eq!(session.wait(&mut slots, 0).expect("waits").status, Status::Ok);
             let bytes = std::fs::read(sample.path()).expect("reads");
             for (block, wanted) in [0_u8, 100, 101, 102].iter().enumerate() {
                 let found = &bytes[block * BLOCK..(block + 1) * BLOCK];
@@ -124,10 +124,10 @@ fn waiting_for_some_brings_at_least_as_many() {
         let aio = start(method);
         let file = aio.open(sample.path(), OpenOptions::default()).expect("opens");
         let mut session = aio.session().expect("a session");
-        let mut operations = Operations::new(16, Vec::new());
+        let mut slots = Slots::new(16);
         for slot in 0..16 {
             let lease = aio.region().lease(1).expect("a frame");
-            operations.memory(slot).expect("idle").push(lease);
+            slots.memory(slot).expect("idle").push(lease);
         }
         // Every count, more than are pending among them.
         for count in 0..=17_usize {
@@ -135,14 +135,14 @@ fn waiting_for_some_brings_at_least_as_many() {
             for slot in 0..16 {
                 let io = batch.acquire(Class::Maintenance).expect("a handle");
                 let offset = (slot * BLOCK) as u64;
-                io.read(&file, offset, BLOCK as u32, &mut operations, slot).expect("defined");
+                io.read(&file, offset, BLOCK as u32, &mut slots, slot).expect("defined");
             }
             drop(batch);
-            while operations.pending() > 0 {
-                let wanted = count.min(operations.pending());
-                session.wait_some(&operations, count).expect("waits");
-                assert!(operations.done_count() >= wanted, "{method}: {count}");
-                session.wait_any(&mut operations).expect("waits");
+            while slots.pending() > 0 {
+                let wanted = count.min(slots.pending());
+                session.wait_some(&slots, count).expect("waits");
+                assert!(slots.done_count() >= wanted, "{method}: {count}");
+                session.wait_any(&mut slots).expect("waits");
             }
         }
     }
@@ -158,23 +158,23 @@ fn frames_by_number_carry_reads_and_writes() {
             let options = OpenOptions { direct, write: true, ..OpenOptions::default() };
             let file = aio.open(sample.path(), options).expect("opens");
             let mut session = aio.session().expect("a session");
-            let mut operations = Operations::new(1, Vec::new());
+            let mut slots = Slots::new(1);
             let frames = Frames::new(&aio, 8, 0xEE);
             for order in [&[0, 1, 2, 3, 4, 5, 6, 7][..], &[7, 6, 2, 3, 4, 0][..]] {
                 let numbers = frames.numbers(order);
                 let io = session.acquire(Class::Foreground).expect("a handle");
                 let offset = 3 * BLOCK as u64;
-                read_frames(io, &file, offset, &numbers, &mut operations, 0).expect("defined");
-                let outcome = session.wait(&mut operations, 0).expect("waits");
+                read_frames(io, &file, offset, &numbers, &mut slots, 0).expect("defined");
+                let outcome = session.wait(&mut slots, 0).expect("waits");
                 assert_eq!(outcome.count as usize, order.len() * BLOCK, "{method}");
                 for (at, page) in frames.bytes(order).chunks(BLOCK).enumerate() {
                     assert!(page.iter().all(|&b| b == 3 + at as u8), "{method} {direct} {at}");
                 }
                 // Back to front.
                 let numbers: Vec<u32> = numbers.into_iter().rev().collect();
-                let io = session.acquire(Class::WriteBack).expect("a handle");
-                write_frames(io, &file, 0, &numbers, &mut operations, 0).expect("defined");
-                let outcome = session.wait(&mut operations, 0).expect("waits");
+                let io = session.acquire(Class::Eviction).expect("a handle");
+                write_frames(io, &file, 0, &numbers, &mut slots, 0).expect("defined");
+                let outcome = session.wait(&mut slots, 0).expect("waits");
                 assert_eq!(outcome.status, Status::Ok, "{method}");
                 let bytes = std::fs::read(sample.path()).expect("reads");
                 for (at, page) in bytes.chunks(BLOCK).take(order.len()).enumerate() {

@@ -24,7 +24,7 @@ use std::time::Duration;
 use trunkline_aio::clock;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
-use trunkline_aio::{Cancelled, Class, Notifiers, Session, WaitRef};
+use trunkline_aio::{Cancelled, Class, Notifier, Session, WaitRef};
 use trunkline_format::BlockNo;
 
 /// Pages found between two times that the counts become visible to others.
@@ -280,7 +280,7 @@ impl Backend {
                 ready!(self.session.poll_for(context, may)).map_err(ReadError::from)
             }
             Ok(false) => {
-                let acquired = ready!(self.session.poll_acquire(context, Class::WriteBack));
+                let acquired = ready!(self.session.poll_acquire(context, Class::Eviction));
                 acquired.map(drop).map_err(ReadError::from)
             }
             Err(error) => Err(error),
@@ -345,7 +345,7 @@ impl Backend {
                 notifiers: shared.notifiers.clone(),
             });
             let waker = Waker::from(Arc::clone(&told));
-            match self.session.poll_acquire(&mut Context::from_waker(&waker), Class::WriteBack) {
+            match self.session.poll_acquire(&mut Context::from_waker(&waker), Class::Eviction) {
                 Poll::Ready(acquired) => return acquired.map(drop),
                 Poll::Pending => {}
             }
@@ -353,7 +353,7 @@ impl Backend {
             let waited = self.session.wait_for(may);
             if waited.is_err() || shared.has_unpinned() {
                 // Somebody else's turn, if there is a handle now: trying gives up the place in line.
-                drop(self.session.try_acquire(Class::WriteBack));
+                drop(self.session.try_acquire(Class::Eviction));
                 return waited;
             }
         }
@@ -511,7 +511,7 @@ impl Backend {
 struct Told {
     told: AtomicBool,
     session: u32,
-    notifiers: Notifiers,
+    notifiers: Notifier,
 }
 
 impl Wake for Told {

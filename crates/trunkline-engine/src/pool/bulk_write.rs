@@ -76,7 +76,7 @@ impl Backend {
             row: Vec::with_capacity(combine as usize),
             combine,
             looked: 0,
-            behind: WriteBehind::new(&shared, self.flush_after(), Class::WriteBack),
+            behind: WriteBehind::new(&shared, self.flush_after(), Class::Eviction),
             tally: Tally::default(),
             cell: None,
             shared,
@@ -204,7 +204,7 @@ impl BulkWrite {
                 Ok(true)
             }
             StartWrite::NoHandle => {
-                backend.wait_for_handle(Class::WriteBack)?;
+                backend.wait_for_handle(Class::Eviction)?;
                 Ok(true)
             }
         }
@@ -279,7 +279,7 @@ impl BulkWrite {
             tag,
             first: tag.block(),
             buffers: &self.row,
-            class: Class::WriteBack,
+            class: Class::Eviction,
             needed: 0,
             now: false,
             durable: self.shared.log.durable(),

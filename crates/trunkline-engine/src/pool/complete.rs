@@ -96,7 +96,7 @@ impl ReadCallback {
     }
 }
 
-impl Callback for ReadCallback {
+impl Callback<Vec<u64>> for ReadCallback {
     fn name(&self) -> &'static str {
         "buffer read"
     }
@@ -105,14 +105,14 @@ impl Callback for ReadCallback {
         self.weight
     }
 
-    fn complete(&self, io: &mut Completion<'_>, prior: Outcome) -> Outcome {
-        let blocks = io.data.len().saturating_sub(HEADER);
+    fn complete(&self, io: &mut Completion<'_, Vec<u64>>, prior: Outcome) -> Outcome {
+        let blocks = io.payload.len().saturating_sub(HEADER);
         let read =
             if prior.status == Status::Error { 0 } else { prior.count as usize / BLOCK_SIZE };
-        let (policy, first) = (io.data[0], io.data[1] as BlockNo);
+        let (policy, first) = (io.payload[0], io.payload[1] as BlockNo);
         let (mut bad, mut warned) = (0, 0);
         for at in 0..blocks {
-            let buffer = io.data[HEADER + at] as u32;
+            let buffer = io.payload[HEADER + at] as u32;
             let (mut code, mut failed) = (code::UNREAD, 0);
             if at < read {
                 let block = first + at as BlockNo;
@@ -128,7 +128,7 @@ impl Callback for ReadCallback {
                 bad += u32::from(code == code::BAD);
                 warned += u32::from(matches!(code, code::ZEROED | code::IGNORED));
             }
-            io.data[HEADER + at] |= u64::from(code | failed) << 32;
+            io.payload[HEADER + at] |= u64::from(code | failed) << 32;
             self.shared.finish_read(buffer, !matches!(code, code::UNREAD | code::BAD));
         }
         let whole = (read * BLOCK_SIZE) as u32;

@@ -220,7 +220,7 @@ impl Backend {
         let combine = self.session.iovecs() as u32;
         let mut writes = Writes::new(&self.shared, 1, combine);
         while !buffers.is_empty() {
-            let class = Class::WriteBack;
+            let class = Class::Eviction;
             let dirty = Dirty {
                 relation,
                 tag,

@@ -25,7 +25,7 @@ use super::shared::Shared;
 use super::state::flag;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use trunkline_aio::{Completion, DefineError, File, Io, Lease, Operations, WaitRef};
+use trunkline_aio::{Completion, DefineError, File, Io, Lease, Payload, Slots, WaitRef};
 use trunkline_format::page::is_all_zero;
 use trunkline_format::{BLOCK_SIZE, PageBytes};
 
@@ -226,13 +226,13 @@ impl Shared {
     ///
     /// # Panics
     /// If one of them was not, or the handle is another instance's.
-    pub(crate) fn read_into(
+    pub(crate) fn read_into<P: Payload>(
         &self,
         io: Io<'_>,
         file: &File,
         offset: u64,
         buffers: &[u32],
-        operations: &mut Operations,
+        operations: &mut Slots<P>,
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
         assert!(self.frames.are_for(&io), "a session of another instance than the pool's");
@@ -249,10 +249,10 @@ impl Shared {
     ///
     /// # Panics
     /// If the page was not claimed for this I/O.
-    pub(crate) fn with_incoming<R>(
+    pub(crate) fn with_incoming<P, R>(
         &self,
         buffer: u32,
-        io: &Completion<'_>,
+        io: &Completion<'_, P>,
         look: impl FnOnce(&mut PageBytes) -> R,
     ) -> R {
         self.assert_claimed(buffer, io.wait_ref);
@@ -266,13 +266,13 @@ impl Shared {
     ///
     /// # Panics
     /// If one of them was not, or the handle is another instance's.
-    pub(crate) fn write_from(
+    pub(crate) fn write_from<P: Payload>(
         &self,
         io: Io<'_>,
         file: &File,
         offset: u64,
         buffers: &[u32],
-        operations: &mut Operations,
+        operations: &mut Slots<P>,
         slot: usize,
     ) -> Result<WaitRef, DefineError> {
         assert!(io.owns(&self.frames.lease), "a session of another instance than the pool's");
@@ -320,10 +320,10 @@ impl Shared {
     ///
     /// # Panics
     /// If the page was not claimed for this I/O.
-    pub(crate) fn with_outgoing<R>(
+    pub(crate) fn with_outgoing<P, R>(
         &self,
         buffer: u32,
-        io: &Completion<'_>,
+        io: &Completion<'_, P>,
         look: impl FnOnce(&PageBytes) -> R,
     ) -> R {
         self.assert_writing(buffer, io.wait_ref, false);

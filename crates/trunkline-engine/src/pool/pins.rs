@@ -19,7 +19,7 @@
 //! nothing from others.
 
 use super::sessions::SessionSet;
-use trunkline_aio::Notifiers;
+use trunkline_aio::Notifier;
 use trunkline_aio::limits::SESSIONS_MAX;
 use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -107,7 +107,7 @@ impl Limiter {
     }
 
     /// Gives booked pins back. While somebody waits to be admitted, permits go with them.
-    pub(crate) fn unpin(&self, session: u32, count: u32, notifiers: &Notifiers) {
+    pub(crate) fn unpin(&self, session: u32, count: u32, notifiers: &Notifier) {
         let old = self.word(session).fetch_sub(u64::from(count), Ordering::SeqCst);
         assert!(pins(old) >= count, "more pins given back than were booked");
         if !self.waiting.is_empty() && self.relieve(session) {
@@ -116,7 +116,7 @@ impl Limiter {
     }
 
     /// Admits the session, if it is not yet: true if it has its guaranteed permits.
-    pub(crate) fn admit(&self, session: u32, notifiers: &Notifiers) -> bool {
+    pub(crate) fn admit(&self, session: u32, notifiers: &Notifier) -> bool {
         if permits(self.word(session).load(Ordering::SeqCst)) >= self.guaranteed {
             return true;
         }
@@ -137,7 +137,7 @@ impl Limiter {
 
     /// Raises the permits of a session that is admitted, if that is free and nobody waits, so that
     /// it can book `want` more pins for looking ahead, or a part of them. That is bounded.
-    pub(crate) fn extend(&self, session: u32, want: u32, notifiers: &Notifiers) {
+    pub(crate) fn extend(&self, session: u32, want: u32, notifiers: &Notifier) {
         let old = self.word(session).load(Ordering::SeqCst);
         let (held, may) = (pins(old), permits(old));
         let wanted = (held + want).min(self.ahead_max.max(1)) + self.guaranteed - 1;
@@ -153,7 +153,7 @@ impl Limiter {
     }
 
     /// Raises the permits of a session that is admitted by one, if there is one that is nobody's.
-    pub(crate) fn extend_by_one(&self, session: u32, notifiers: &Notifiers) {
+    pub(crate) fn extend_by_one(&self, session: u32, notifiers: &Notifier) {
         if self.is_admitted(session) && self.take(1) {
             self.grant(session, 1, notifiers);
         }
@@ -161,7 +161,7 @@ impl Limiter {
 
     /// Hands permits that were taken to a session, unless it has been relieved of all it had
     /// meanwhile: with fewer than the guarantee it could hold pins and wait to be admitted.
-    fn grant(&self, session: u32, count: u32, notifiers: &Notifiers) {
+    fn grant(&self, session: u32, count: u32, notifiers: &Notifier) {
         let word = self.word(session);
         let mut old = word.load(Ordering::SeqCst);
         while permits(old) > 0 {
@@ -187,7 +187,7 @@ impl Limiter {
     }
 
     /// Gives back permits that the session has no pins for, and tells who waits for some.
-    pub(crate) fn give_up(&self, session: u32, notifiers: &Notifiers) {
+    pub(crate) fn give_up(&self, session: u32, notifiers: &Notifier) {
         if self.relieve(session) && !self.waiting.is_empty() {
             self.waiting.notify(notifiers);
         }

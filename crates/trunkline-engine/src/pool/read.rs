@@ -27,14 +27,14 @@ use super::tag::Tag;
 use crate::storage::{Located, Relation};
 use std::io;
 use trunkline_aio::sync::Arc;
-use trunkline_aio::{Class, File, Operations, Outcome, Session, Status, WaitRef};
+use trunkline_aio::{Class, File, Outcome, Session, Slots, Status, WaitRef};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageVerdict};
 
 /// The reads of one issuer: so many at the same time, each of up to so many blocks.
 #[derive(Debug)]
 pub(crate) struct Reads {
     shared: Arc<Shared>,
-    pub(crate) operations: Operations,
+    pub(crate) operations: Slots<Vec<u64>>,
     callback: Arc<ReadCallback>,
     runs: Vec<Run>,
     idle: Vec<usize>,
@@ -103,9 +103,10 @@ impl Reads {
     pub(crate) fn new(shared: &Arc<Shared>, slots: usize, combine_max: u32) -> Self {
         let callback = Arc::new(ReadCallback::new(shared, combine_max));
         let blocks = combine_max as usize;
-        let mut operations = Operations::new(slots, vec![Arc::clone(&callback) as _]);
+        let mut operations: Slots<Vec<u64>> =
+            Slots::with_callbacks(slots, vec![Arc::clone(&callback) as _]);
         for slot in 0..slots {
-            if let Some(words) = operations.data(slot) {
+            if let Some(words) = operations.payload(slot) {
                 words.reserve_exact(HEADER + blocks);
             }
         }
@@ -320,7 +321,7 @@ impl Reads {
     /// Writes the data words for the callback.
     fn describe(&mut self, slot: usize, first: BlockNo, policy: u64) {
         let buffers = &self.runs[slot].buffers;
-        if let Some(words) = self.operations.data(slot) {
+        if let Some(words) = self.operations.payload(slot) {
             words.clear();
             words.extend([policy, u64::from(first)]);
             words.extend(buffers.iter().map(|&buffer| u64::from(buffer)));
@@ -344,7 +345,7 @@ impl Reads {
         let failed = if outcome.status == Status::Error { outcome.errno() } else { None };
         let alone = run.buffers.len() == 1;
         let whole = outcome.count as usize / BLOCK_SIZE;
-        let Some(words) = self.operations.data(slot) else {
+        let Some(words) = self.operations.payload(slot) else {
             unreachable!("the outcome of slot {slot} was taken");
         };
         for (at, &buffer) in run.buffers.iter().enumerate() {

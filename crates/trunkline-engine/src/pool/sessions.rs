@@ -6,7 +6,7 @@
 //! or allocates, so completions may call it.
 
 use std::time::Duration;
-use trunkline_aio::Notifiers;
+use trunkline_aio::Notifier;
 use trunkline_aio::limits::SESSIONS_MAX;
 use trunkline_aio::sync::Futex;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -44,7 +44,7 @@ impl SessionSet {
     }
 
     /// Tells everybody to look again; they stay in the set.
-    pub(crate) fn notify(&self, notifiers: &Notifiers) {
+    pub(crate) fn notify(&self, notifiers: &Notifier) {
         if self.is_empty() {
             return;
         }
@@ -117,7 +117,7 @@ impl Waiting {
     }
 
     /// Tells who sleeps for the buffer.
-    pub(crate) fn notify(&self, buffer: u32, notifiers: &Notifiers) {
+    pub(crate) fn notify(&self, buffer: u32, notifiers: &Notifier) {
         for (session, waits_for) in self.buffers.iter().enumerate() {
             if waits_for.load(Ordering::SeqCst) == buffer + 1 {
                 notifiers.notify(session as u32);

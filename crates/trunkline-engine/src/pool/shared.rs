@@ -28,7 +28,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};
-use trunkline_aio::{Lease, Notifiers};
+use trunkline_aio::{Lease, Notifier};
 use trunkline_format::Lsn;
 
 /// See the module.
@@ -44,7 +44,7 @@ pub(crate) struct Shared {
     pub(crate) waiting: Waiting,
     /// Sessions that sleep until some buffer has no pin.
     pub(crate) hungry: SessionSet,
-    pub(crate) notifiers: Notifiers,
+    pub(crate) notifiers: Notifier,
     pub(crate) stats: PoolStats,
     /// Session-local: its pages are one session's temporary relations.
     pub(crate) local: bool,
@@ -76,7 +76,7 @@ impl Shared {
         lease: Lease,
         ahead_max: u32,
         local: bool,
-        notifiers: Notifiers,
+        notifiers: Notifier,
         log: Arc<dyn Log>,
     ) -> Self {
         let count = lease.frames();

@@ -23,7 +23,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use trunkline_aio::sync::Arc;
-use trunkline_aio::{Cancelled, Class, DefineError, Operations, Outcome, Session, Status};
+use trunkline_aio::{Cancelled, Class, DefineError, Outcome, Session, Slots, Status};
 use trunkline_format::segment::segment_of;
 use trunkline_format::{BLOCK_SIZE, BlockNo, Lsn, PageBytes, page, page_checksum};
 
@@ -137,7 +137,7 @@ impl From<Cancelled> for WriteError {
 #[derive(Debug)]
 pub(crate) struct Writes {
     shared: Arc<Shared>,
-    pub(crate) operations: Operations,
+    pub(crate) operations: Slots<Vec<u64>>,
     callback: Arc<WriteCallback>,
     runs: Vec<Run>,
     idle: Vec<usize>,
@@ -203,9 +203,10 @@ impl Writes {
     pub(crate) fn new(shared: &Arc<Shared>, slots: usize, combine_max: u32) -> Self {
         let callback = Arc::new(WriteCallback::new(shared, slots));
         let blocks = combine_max as usize;
-        let mut operations = Operations::new(slots, vec![Arc::clone(&callback) as _]);
+        let mut operations: Slots<Vec<u64>> =
+            Slots::with_callbacks(slots, vec![Arc::clone(&callback) as _]);
         for slot in 0..slots {
-            if let Some(words) = operations.data(slot) {
+            if let Some(words) = operations.payload(slot) {
                 words.reserve_exact(HEADER + blocks);
             }
         }
@@ -276,7 +277,7 @@ impl Writes {
                 _ => break,
             }
         }
-        if let Some(words) = self.operations.data(slot) {
+        if let Some(words) = self.operations.payload(slot) {
             words.clear();
             words.extend([slot as u64, u64::from(dirty.first)]);
             let pages = claimed.iter().zip(dirty.first..);
@@ -310,7 +311,7 @@ impl Writes {
         let Some(tag) = run.tag.take() else {
             unreachable!("a write ended that was not issued");
         };
-        let Some(words) = self.operations.data(slot) else {
+        let Some(words) = self.operations.payload(slot) else {
             unreachable!("the outcome of slot {slot} was taken");
         };
         let written = words[HEADER..].iter().take_while(|word| is_written(**word)).count();
@@ -380,7 +381,7 @@ impl Writes {
             shared.finish_write(buffer, WriteEnd::NotIssued);
             return Ok(StartWrite::LogFirst(lsn));
         }
-        if let Some(words) = self.operations.data(slot) {
+        if let Some(words) = self.operations.payload(slot) {
             words.clear();
             let first = dirty.first;
             words.extend([slot as u64, u64::from(first), page_word(&shared, buffer, first, io)]);

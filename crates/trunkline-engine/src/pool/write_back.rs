@@ -80,7 +80,7 @@ impl WriteBack {
             writes: Writes::new(&backend.shared, WRITES, combine),
             victims: Vec::with_capacity(BATCH),
             run: Vec::with_capacity(BATCH),
-            behind: WriteBehind::new(&backend.shared, backend.flush_after(), Class::WriteBack),
+            behind: WriteBehind::new(&backend.shared, backend.flush_after(), Class::Eviction),
             counts: WriteCounts::new(backend),
             failure: None,
         }
@@ -187,7 +187,7 @@ impl WriteBack {
                 tag,
                 first: tag.block(),
                 buffers: &self.run,
-                class: Class::WriteBack,
+                class: Class::Eviction,
                 needed: 0,
                 now: false,
                 durable: shared.log.durable(),

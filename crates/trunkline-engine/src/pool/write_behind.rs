@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use std::fmt;
 use std::io;
 use trunkline_aio::sync::{Arc, Mutex};
-use trunkline_aio::{Callback, Cancelled, Class, Completion, Operations, Outcome, Session, Status};
+use trunkline_aio::{Callback, Cancelled, Class, Completion, Outcome, Session, Slots, Status};
 use trunkline_format::segment::segment_of;
 use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
 
@@ -53,7 +53,7 @@ pub(crate) struct WriteBehind {
     /// Blocks until the system is told; 0 leaves it to itself.
     after: u32,
     class: Class,
-    operations: Operations,
+    operations: Slots<Vec<u64>>,
     /// First blocks, and how many: names only, since whoever sits idle must not keep a file that was
     /// removed, or a cluster that was closed.
     ranges: Vec<(Tag, u32)>,
@@ -77,13 +77,13 @@ impl fmt::Debug for Notes {
     }
 }
 
-impl Callback for Notes {
+impl Callback<Vec<u64>> for Notes {
     fn name(&self) -> &'static str {
         "write-behind"
     }
 
-    fn complete(&self, io: &mut Completion<'_>, prior: Outcome) -> Outcome {
-        let slot = io.data[0] as usize;
+    fn complete(&self, io: &mut Completion<'_, Vec<u64>>, prior: Outcome) -> Outcome {
+        let slot = io.payload[0] as usize;
         match &*self.0[slot].lock() {
             Some(sync) if error_of(prior).is_some() => sync.complete(io, prior),
             _ => prior,
@@ -105,7 +105,7 @@ impl WriteBehind {
             shared: Arc::clone(shared),
             after: 0,
             class,
-            operations: Operations::new(0, Vec::new()),
+            operations: Slots::with_callbacks(0, Vec::new()),
             ranges: Vec::new(),
             blocks: 0,
             told: 0,
@@ -124,7 +124,7 @@ impl WriteBehind {
             self.ranges.clear();
             self.blocks = 0;
         } else if self.operations.is_empty() {
-            self.operations = Operations::new(RANGES, vec![Arc::clone(&self.notes) as _]);
+            self.operations = Slots::with_callbacks(RANGES, vec![Arc::clone(&self.notes) as _]);
         }
     }
 
@@ -225,7 +225,7 @@ impl WriteBehind {
         let before = std::mem::replace(&mut *self.notes.0[slot].lock(), callback);
         drop(before);
         self.firsts[slot] = Some(first);
-        if let Some(words) = self.operations.data(slot) {
+        if let Some(words) = self.operations.payload(slot) {
             words.clear();
             words.push(slot as u64);
         }

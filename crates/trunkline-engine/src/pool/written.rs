@@ -64,7 +64,7 @@ impl WriteCallback {
     }
 }
 
-impl Callback for WriteCallback {
+impl Callback<Vec<u64>> for WriteCallback {
     fn name(&self) -> &'static str {
         "buffer write"
     }
@@ -73,25 +73,25 @@ impl Callback for WriteCallback {
         Weight::Light
     }
 
-    fn complete(&self, io: &mut Completion<'_>, prior: Outcome) -> Outcome {
-        let blocks = io.data.len().saturating_sub(HEADER);
+    fn complete(&self, io: &mut Completion<'_, Vec<u64>>, prior: Outcome) -> Outcome {
+        let blocks = io.payload.len().saturating_sub(HEADER);
         let failed = prior.status == Status::Error;
         let written = if failed { 0 } else { prior.count as usize / BLOCK_SIZE };
-        if let Some(segment) = &*self.segments[io.data[0] as usize].lock() {
+        if let Some(segment) = &*self.segments[io.payload[0] as usize].lock() {
             // Before any page is clean: who finds it clean finds the segment to be synced.
             segment.write_ended();
         }
         for at in 0..blocks {
-            let word = io.data[HEADER + at];
+            let word = io.payload[HEADER + at];
             let buffer = word as u32;
             if cfg!(debug_assertions) {
-                let block = io.data[1] as BlockNo + at as BlockNo;
+                let block = io.payload[1] as BlockNo + at as BlockNo;
                 let sum = (word >> SUM_SHIFT) as u16;
                 self.shared.with_outgoing(buffer, io, |bytes| assert_unchanged(bytes, block, sum));
             }
             let done = at < written;
             let code = if done { code::VALID } else { code::UNREAD };
-            io.data[HEADER + at] |= u64::from(code) << 32;
+            io.payload[HEADER + at] |= u64::from(code) << 32;
             self.shared
                 .finish_write(buffer, if done { WriteEnd::Written } else { WriteEnd::Failed });
         }

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use trunkline_aio::{Aio, Class, File, OpenOptions, Operations, Outcome, Session, Status};
+use trunkline_aio::{Aio, Class, File, OpenOptions, Outcome, Session, Slots, Status};
 use trunkline_format::page::line_pointers;
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, PageBytes, page_checksum};
 
@@ -77,7 +77,7 @@ pub(super) fn files(
 /// Keeps a few writes in flight.
 struct Writer {
     session: Session,
-    operations: Operations,
+    operations: Slots,
     idle: Vec<usize>,
     /// What each slot carries; bytes of the write and their place.
     slots: Vec<Option<(File, u64, u32)>>,
@@ -91,7 +91,7 @@ impl Writer {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         let count = leases.len();
-        let mut operations = Operations::new(count, Vec::new());
+        let mut operations = Slots::new(count);
         for (slot, lease) in leases.into_iter().enumerate() {
             if let Some(memory) = operations.memory(slot) {
                 memory.push(lease);
@@ -128,7 +128,7 @@ impl Writer {
     }
 
     fn issue(&mut self, slot: usize, file: File, offset: u64, length: u32) -> io::Result<()> {
-        let io = self.session.acquire(Class::WriteBack).map_err(io::Error::other)?;
+        let io = self.session.acquire(Class::Eviction).map_err(io::Error::other)?;
         let operations = &mut self.operations;
         io.write(&file, offset, length, operations, slot).map_err(io::Error::other)?;
         self.slots[slot] = Some((file, offset, length));
@@ -161,11 +161,11 @@ impl Writer {
     /// Makes the files durable, some at once.
     fn sync(&mut self, files: &[File]) -> io::Result<()> {
         for files in files.chunks(WRITES) {
-            let mut syncs = Operations::new(files.len(), Vec::new());
+            let mut syncs = Slots::new(files.len());
             {
                 let mut batch = self.session.batch();
                 for (slot, file) in files.iter().enumerate() {
-                    let io = batch.acquire(Class::WriteBack).map_err(io::Error::other)?;
+                    let io = batch.acquire(Class::Eviction).map_err(io::Error::other)?;
                     io.fsync(file, &mut syncs, slot);
                 }
             }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use rustix::io::Errno;
-use trunkline_aio::{Cancelled, Io, Operations, Outcome, Session, Status};
+use trunkline_aio::{Cancelled, Io, Outcome, Session, Slots, Status};
 use trunkline_format::BLOCK_SIZE;
 
 use super::feed::{Feed, Piece};
@@ -25,7 +25,7 @@ const FRAGMENTS_MAX: u32 = 32;
 
 pub(super) struct Window<'j> {
     job: &'j Job,
-    operations: Operations,
+    operations: Slots<Vec<u64>>,
     /// What each slot carries.
     pieces: Vec<Option<Piece>>,
     /// Files that ended early, by their ids, with the least block that was missing: reads behind the
@@ -45,12 +45,12 @@ impl<'j> Window<'j> {
             return Err(JobError::Memory { blocks });
         }
         let slots = leases.len();
-        let mut operations = Operations::new(slots, job.visitor.callbacks());
+        let mut operations = Slots::with_callbacks(slots, job.visitor.callbacks());
         for (slot, lease) in leases.into_iter().enumerate() {
             if let Some(memory) = operations.memory(slot) {
                 memory.push(lease);
             }
-            if let Some(data) = operations.data(slot) {
+            if let Some(data) = operations.payload(slot) {
                 data.extend(Words::default());
             }
         }
@@ -79,7 +79,7 @@ impl<'j> Window<'j> {
         let reading = Rc::clone(&piece.reading);
         let first = reading.block_no(piece.block);
         self.job.observer.reading(&reading.entry.path, first, piece.blocks);
-        if let Some(data) = self.operations.data(slot) {
+        if let Some(data) = self.operations.payload(slot) {
             data.copy_from_slice(&self.job.visitor.words(&reading.entry, first));
         }
         let offset = u64::from(piece.block) * BLOCK_SIZE as u64;
@@ -140,7 +140,7 @@ impl<'j> Window<'j> {
     /// Shows the first `whole` blocks of a piece to the visitor.
     fn hand_over(&mut self, slot: usize, piece: &Piece, whole: u32) {
         let mut words = Words::default();
-        if let Some(data) = self.operations.data(slot) {
+        if let Some(data) = self.operations.payload(slot) {
             words.copy_from_slice(data);
         }
         let first = piece.reading.block_no(piece.block);

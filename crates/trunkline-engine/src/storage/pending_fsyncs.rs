@@ -108,12 +108,12 @@ impl fmt::Debug for PendingFsyncs {
 /// Takes note of a failed sync where it is learned: nobody else will be told of it.
 pub(crate) struct FsyncCallback(Arc<AtomicBool>);
 
-impl Callback for FsyncCallback {
+impl<P> Callback<P> for FsyncCallback {
     fn name(&self) -> &'static str {
         "segment sync"
     }
 
-    fn complete(&self, _io: &mut Completion<'_>, prior: Outcome) -> Outcome {
+    fn complete(&self, _io: &mut Completion<'_, P>, prior: Outcome) -> Outcome {
         if prior.status == Status::Error {
             self.0.store(true, Ordering::SeqCst);
         }

@@ -19,7 +19,7 @@ struct Check {
     checksums: bool,
 }
 
-impl Callback for Check {
+impl Callback<Vec<u64>> for Check {
     fn name(&self) -> &'static str {
         "check pages"
     }
@@ -28,12 +28,12 @@ impl Callback for Check {
         Weight::Heavy
     }
 
-    fn complete(&self, io: &mut Completion<'_>, prior: Outcome) -> Outcome {
+    fn complete(&self, io: &mut Completion<'_, Vec<u64>>, prior: Outcome) -> Outcome {
         let whole = prior.count as usize / BLOCK_SIZE;
         if io.operation != Operation::Readv || prior.status == Status::Error || whole == 0 {
             return prior;
         }
-        let [first, fork, low, high] = io.data else { return prior };
+        let [first, fork, low, high] = &mut io.payload[..] else { return prior };
         let options = CheckOptions { checksums: self.checksums, fork: fork_of(*fork) };
         let pages = io.memory.iter().flat_map(|lease| lease.as_chunks::<BLOCK_SIZE>().0);
         let mut bad = 0;
@@ -69,7 +69,7 @@ impl Pages {
 }
 
 impl Visitor for Pages {
-    fn callbacks(&self) -> Vec<Arc<dyn Callback>> {
+    fn callbacks(&self) -> Vec<Arc<dyn Callback<Vec<u64>>>> {
         vec![Arc::new(Check { checksums: self.checksums })]
     }
 

@@ -34,7 +34,7 @@ impl Default for WriteOptions {
         Self {
             concurrency: 16,
             combine: 16,
-            class: Class::WriteBack,
+            class: Class::Eviction,
             must: false,
             checkpoint: false,
             flush_after: 0,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Futex};
-use trunkline_aio::{Aio, Builder, Execute, Kernel, MethodKind, Request};
+use trunkline_aio::{Aio, Builder, Executor, Kernel, MethodKind, Request};
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::scan::{Observer, ReadOptions, Unobserved};
 use trunkline_engine::verify::{self, VerifyReport, verify};
@@ -102,7 +102,7 @@ impl Faulty {
     }
 }
 
-impl Execute for Faulty {
+impl Executor for Faulty {
     fn execute(&self, request: &mut Request<'_>) -> i32 {
         let number = self.reads.fetch_add(1, Ordering::SeqCst);
         let blocks = request.offset / 8192..(request.offset + u64::from(request.length)) / 8192;

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use trunkline_aio::sync::atomic::Ordering;
 use trunkline_aio::sync::{Arc, Futex, thread};
 use trunkline_aio::{
-    Aio, Builder, Class, Execute, File, Kernel, MethodKind, Operations, Request, Status,
+    Aio, Builder, Class, Executor, File, Kernel, MethodKind, Request, Slots, Status,
 };
 use trunkline_engine::storage::{
     FileSystem, KernelFiles, Layout, OpenFiles, Storage, StorageError,
@@ -228,7 +228,7 @@ struct Held {
     gate: Arc<Gate>,
 }
 
-impl Execute for Held {
+impl Executor for Held {
     fn execute(&self, request: &mut Request<'_>) -> i32 {
         self.begun.add();
         self.gate.wait(1);
@@ -256,7 +256,7 @@ fn a_file_goes_while_its_io_is_in_flight() {
         let relation = |number: u32| storage.relation(locator(16384 + number), Fork::Main);
 
         let mut session = aio.session().expect("a session");
-        let mut operations = Operations::new(1, Vec::new());
+        let mut operations = Slots::new(1);
         let lease = aio.region().lease(1).expect("a frame");
         operations.memory(0).expect("idle").push(lease);
         let located = relation(0).locate(2).expect("located");
@@ -301,7 +301,7 @@ fn reads_through_located_files() {
         let aio = instance(method);
         let storage = storage(&fake, &aio, 2, false);
         let mut session = aio.session().expect("a session");
-        let mut operations = Operations::new(1, Vec::new());
+        let mut operations = Slots::new(1);
         operations.memory(0).expect("idle").push(aio.region().lease(1).expect("a frame"));
         for (number, block) in [(16384, 0), (16385, 131_071), (16385, 131_072), (16384, 4)] {
             let located =

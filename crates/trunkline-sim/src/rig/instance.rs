@@ -101,7 +101,7 @@ impl Instance {
                 .region_bytes((sizes.buffers as usize + FRAMES_BESIDE) * BLOCK_SIZE)
                 .workers(WorkerSettings { min: 3, max: 4, ..WorkerSettings::default() })
                 .try_cached_below(0)
-                .write_at_once_max(if bench.at_once { u32::MAX } else { 0 });
+                .inline_write_max(if bench.at_once { u32::MAX } else { 0 });
             more(builder, hooks)
         })
     }

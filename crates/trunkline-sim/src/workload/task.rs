@@ -13,8 +13,8 @@ use std::future::poll_fn;
 use trunkline_aio::sync::random::Rng;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{
-    Aio, CLASSES, Callback, Cancelled, Class, Completion, Operation, Operations, Outcome, Session,
-    WaitRef, Weight,
+    Aio, CLASSES, Callback, Cancelled, Class, Completion, Operation, Outcome, Payload, Session,
+    Slots, WaitRef, Weight,
 };
 
 /// Slots of a task.
@@ -71,7 +71,7 @@ pub(super) struct Task {
     number: u32,
     rng: Rng,
     session: Option<Session>,
-    slots: Operations,
+    slots: Slots,
     issued: [Option<Issued>; SLOTS],
     tally: Tally,
 }
@@ -417,18 +417,18 @@ impl Task {
     }
 }
 
-fn some_slots(rng: &mut Rng) -> Operations {
+fn some_slots(rng: &mut Rng) -> Slots {
     let weight = if rng.below(2) == 0 { Weight::Light } else { Weight::Heavy };
-    Operations::new(SLOTS, vec![Arc::new(Bystander(weight))])
+    Slots::with_callbacks(SLOTS, vec![Arc::new(Bystander(weight))])
 }
 
 /// The smallest executor: polls a slot until it is done, asleep in between.
 ///
 /// # Errors
 /// The session was cancelled.
-pub fn poll_until_done(
+pub fn poll_until_done<P: Payload>(
     session: &mut Session,
-    slots: &mut Operations,
+    slots: &mut Slots<P>,
     slot: usize,
 ) -> Result<Outcome, Cancelled> {
     block_on(poll_fn(|context| session.poll(context, slots, slot)))

@@ -17,7 +17,7 @@ fn at_once(bench: Bench) -> bool {
 #[test]
 fn a_write_is_over_when_it_is_issued() {
     check(|bench| {
-        let rig = bench.start_with(|builder| builder.write_at_once_max(u32::MAX));
+        let rig = bench.start_with(|builder| builder.inline_write_max(u32::MAX));
         let file = rig.file("a", 8);
         let (mut session, mut slots) = (rig.session(), rig.slots(3, 2));
         let mut batch = session.batch();
@@ -36,7 +36,7 @@ fn a_write_is_over_when_it_is_issued() {
             wait_ok(&mut session, &mut slots, slot);
         }
         let counters = rig.aio.counters();
-        assert_eq!(counters.at_once, if at_once(bench) { 2 } else { 0 }, "{bench:?}");
+        assert_eq!(counters.inline_writes, if at_once(bench) { 2 } else { 0 }, "{bench:?}");
         assert!(counters.completed_by(Completer::Inline) >= 2, "{bench:?}");
         let expected: Vec<u8> = (0..4).flat_map(|block| content(0, block, 3)).collect();
         assert_eq!(rig.bytes("a")[..4 * BLOCK], expected);
@@ -48,7 +48,7 @@ fn a_write_is_over_when_it_is_issued() {
 #[test]
 fn faults_are_told_as_ever() {
     check(|bench| {
-        let rig = bench.start_with(|builder| builder.write_at_once_max(u32::MAX));
+        let rig = bench.start_with(|builder| builder.inline_write_max(u32::MAX));
         let file = rig.file("a", 4);
         let (mut session, mut slots) = (rig.session(), rig.slots(1, 2));
         for (raw, wanted) in [(-5, (Status::Error, 0)), (5000, (Status::Partial, 5000))] {
@@ -73,23 +73,23 @@ fn faults_are_told_as_ever() {
 #[test]
 fn the_others_are_handed_over() {
     check_simulated(|bench| {
-        let rig = bench.start_with(|builder| builder.write_at_once_max(BLOCK as u32));
+        let rig = bench.start_with(|builder| builder.inline_write_max(BLOCK as u32));
         let file = rig.file("a", 8);
         let direct = rig.aio.open_virtual("/sim/direct".as_ref(), 1, true);
         let (mut session, mut slots) = (rig.session(), rig.slots(1, 2));
         write(&mut session, &file, 0, 2, 1, &mut slots, 0);
         wait_ok(&mut session, &mut slots, 0);
-        let io = session.acquire(Class::WriteBack).expect("a handle");
+        let io = session.acquire(Class::Eviction).expect("a handle");
         io.write(&direct, 0, BLOCK as u32, &mut slots, 0).expect("defined");
         session.wait(&mut slots, 0).expect("not cancelled");
         for (may_block, made) in [(false, 0), (true, 2 * u64::from(at_once(bench)))] {
             session.set_may_block(may_block);
             write(&mut session, &file, 0, 1, 2, &mut slots, 0);
             wait_ok(&mut session, &mut slots, 0);
-            let io = session.acquire(Class::WriteBack).expect("a handle");
+            let io = session.acquire(Class::Eviction).expect("a handle");
             io.begin_writeback(&file, 0, 8 * BLOCK as u32, &mut slots, 0);
             wait_ok(&mut session, &mut slots, 0);
-            assert_eq!(rig.aio.counters().at_once, made, "{bench:?}");
+            assert_eq!(rig.aio.counters().inline_writes, made, "{bench:?}");
         }
     });
 }
@@ -102,17 +102,17 @@ fn a_mount_that_takes_long_is_left_to_the_method() {
         if !at_once(bench) {
             return;
         }
-        let rig = bench.start_with(|builder| builder.write_at_once_max(u32::MAX));
+        let rig = bench.start_with(|builder| builder.inline_write_max(u32::MAX));
         let (file, other) = (rig.file_on("a", 8, 1), rig.file_on("b", 8, 2));
         let (mut session, mut slots) = (rig.session(), rig.slots(1, 1));
         rig.plan.set(vec![Rule::new(Operation::Writev, 1, SLOW).times(u64::MAX)]);
         let mut made = |file, writes: u32| {
-            let before = rig.aio.counters().at_once;
+            let before = rig.aio.counters().inline_writes;
             for version in 0..writes {
                 write(&mut session, file, 0, 1, version, &mut slots, 0);
                 wait_ok(&mut session, &mut slots, 0);
             }
-            rig.aio.counters().at_once - before
+            rig.aio.counters().inline_writes - before
         };
         assert_eq!(made(&file, 20), 4, "{bench:?}: four tell");
         assert_eq!(made(&file, 200), 3, "{bench:?}: it was tried every 320 ms");
@@ -130,7 +130,7 @@ fn a_mount_that_hangs_catches_no_more_than_the_first() {
         if !at_once(bench) {
             return;
         }
-        let rig = bench.start_with(|builder| builder.write_at_once_max(u32::MAX));
+        let rig = bench.start_with(|builder| builder.inline_write_max(u32::MAX));
         let (theirs, file) = (rig.file_on("a", 8, 1), rig.file_on("b", 8, 1));
         let (mut other, mut slots) = (rig.session(), rig.slots(1, 1));
         rig.disk.hold(1);
@@ -142,7 +142,7 @@ fn a_mount_that_hangs_catches_no_more_than_the_first() {
         pause(Duration::from_millis(20));
         let (mut session, mut slots) = (rig.session(), rig.slots(2, 1));
         write(&mut session, &file, 0, 1, 1, &mut slots, 0);
-        let io = session.acquire(Class::WriteBack).expect("a handle");
+        let io = session.acquire(Class::Eviction).expect("a handle");
         io.begin_writeback(&file, 0, BLOCK as u32, &mut slots, 1);
         session.submit();
         assert!(!slots.is_done(0) && !slots.is_done(1), "{bench:?}: the mount hangs");
@@ -151,6 +151,6 @@ fn a_mount_that_hangs_catches_no_more_than_the_first() {
         rig.disk.release_all();
         caught.join().expect("well");
         rig.settle();
-        assert_eq!(rig.aio.counters().at_once, 1, "{bench:?}");
+        assert_eq!(rig.aio.counters().inline_writes, 1, "{bench:?}");
     });
 }

@@ -10,17 +10,17 @@ use trunkline_sim::BLOCK;
 /// Adds up the bytes; too much for who reaps it.
 pub(crate) struct Heavy;
 
-impl Callback for Heavy {
+impl Callback<Vec<u64>> for Heavy {
     fn name(&self) -> &'static str {
         "heavy"
     }
     fn weight(&self) -> Weight {
         Weight::Heavy
     }
-    fn complete(&self, io: &mut Completion<'_>, prior: Outcome) -> Outcome {
+    fn complete(&self, io: &mut Completion<'_, Vec<u64>>, prior: Outcome) -> Outcome {
         let sum =
             io.memory.iter().flat_map(|lease| lease.iter()).map(|&byte| u64::from(byte)).sum();
-        io.data.fill(sum);
+        io.payload.fill(sum);
         prior
     }
 }
@@ -32,11 +32,11 @@ fn every_kind_of_thread_completes_and_is_counted() {
         let rig = bench.start();
         let file = rig.file("a", 4);
         let mut session = rig.session();
-        let callbacks: Vec<Arc<dyn Callback>> =
+        let callbacks: Vec<Arc<dyn Callback<Vec<u64>>>> =
             if heavy { vec![Arc::new(Heavy)] } else { Vec::new() };
         let mut slots = rig.slots_with(1, 1, callbacks);
         if heavy {
-            slots.data(0).expect("idle").push(0);
+            slots.payload(0).expect("idle").push(0);
         }
         read(&mut session, &file, 1, 1, &mut slots, 0);
         if !wait {
@@ -45,7 +45,7 @@ fn every_kind_of_thread_completes_and_is_counted() {
         wait_ok(&mut session, &mut slots, 0);
         if heavy {
             let wanted = original(1, 1).iter().map(|&byte| u64::from(byte)).sum::<u64>();
-            assert_eq!(slots.data(0).expect("idle")[..], [wanted]);
+            assert_eq!(slots.payload(0).expect("idle")[..], [wanted]);
         }
         let counters = rig.aio.counters();
         assert_eq!(counters.completers.iter().sum::<u64>(), 1);

@@ -6,7 +6,7 @@ use crate::rig::{
 };
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{
-    Callback, Class, Completion, MethodKind, OpenOptions, Operations, Outcome, State, Weight,
+    Callback, Class, Completion, MethodKind, OpenOptions, Outcome, Slots, State, Weight,
     WorkerSettings,
 };
 use trunkline_sim::{BLOCK, content};
@@ -87,7 +87,7 @@ fn pg15_a_file_closed_without_waiting_does_not_disturb_others() {
 fn a_recycled_descriptor_does_not_get_the_io() {
     check_real(|bench| {
         // The write is to be staged when the file is closed.
-        let rig = bench.start_with(|builder| builder.write_at_once_max(0));
+        let rig = bench.start_with(|builder| builder.inline_write_max(0));
         for round in 0..10 {
             let (victim, target) = (format!("victim {round}"), format!("target {round}"));
             let file = rig.file(&target, 4);
@@ -190,7 +190,7 @@ fn the_end_of_the_instance_waits_for_its_io_and_closes_everything() {
         let rig = bench.start_with(|builder| builder.try_cached_below(0));
         let file = rig.file("a", 8);
         let mut session = rig.session();
-        let mut slots: Operations = rig.slots(8, 1);
+        let mut slots: Slots = rig.slots(8, 1);
         {
             let mut batch = session.batch();
             for slot in 0..8 {

@@ -214,10 +214,10 @@ fn the_reserves_of_log_and_foreground_hold() {
         };
         let none = |class| rig.session().try_acquire(class).is_none();
         take(Class::LookAhead, 2);
-        take(Class::WriteBack, 1);
+        take(Class::Eviction, 1);
         take(Class::Checkpoint, 1);
         take(Class::Maintenance, 1);
-        assert!(none(Class::LookAhead) && none(Class::WriteBack));
+        assert!(none(Class::LookAhead) && none(Class::Eviction));
         assert!(none(Class::Checkpoint) && none(Class::Maintenance));
         take(Class::Foreground, 3);
         assert!(none(Class::Foreground) && none(Class::LookAhead));

@@ -197,7 +197,7 @@ fn issue_and(
 /// A wait that goes on after a cancel.
 fn retry(
     session: &mut trunkline_aio::Session,
-    slots: &mut trunkline_aio::Operations,
+    slots: &mut trunkline_aio::Slots,
     slot: usize,
 ) -> Outcome {
     loop {

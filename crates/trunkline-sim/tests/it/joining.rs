@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, sched, thread};
 use trunkline_aio::{
-    Batch, Builder, Callback, Cancelled, Class, Completion, Core, Method, MethodKind, Outcome,
+    Batch, Builder, Callback, Cancelled, Class, Completion, InFlight, Method, MethodKind, Outcome,
     Session, WaitRef, Weight, WorkerSettings,
 };
 use trunkline_sim::{Gate, block_on};
@@ -319,7 +319,7 @@ fn a_session_is_notified_by_its_number() {
             let granted = Arc::new(AtomicBool::new(false));
             let mut batch = session.batch();
             let io = read(&mut batch, &file, 2, 1, &mut slots, 0);
-            let (notifiers, id) = (rig.aio.notifiers(), batch.id());
+            let (notifiers, id) = (rig.aio.notifier(), batch.id());
             let (theirs, grants) = (Arc::clone(&rig), Arc::clone(&granted));
             let other = spawn("grants", move || {
                 theirs.session().join(io).expect("not cancelled");
@@ -356,7 +356,7 @@ fn a_task_that_joins_as_the_io_ends_is_not_forgotten() {
         let file = rig.file("a", 8);
         let (mut session, mut other) = (rig.session(), rig.session());
         let mut slots = rig.slots(1, 1);
-        let (notifiers, id, issuer) = (rig.aio.notifiers(), other.id(), session.id());
+        let (notifiers, id, issuer) = (rig.aio.notifier(), other.id(), session.id());
         let (shown, followed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let (published, follows) = (Arc::clone(&shown), Arc::clone(&followed));
         let theirs = notifiers.clone();
@@ -403,7 +403,7 @@ fn a_task_that_joins_as_the_io_ends_is_not_forgotten() {
 struct Ends(Arc<AtomicBool>);
 
 impl Method for Ends {
-    fn submit(&self, _core: &Arc<Core>, _batch: &mut Batch<'_>) {}
+    fn submit(&self, _core: &Arc<InFlight>, _batch: &mut Batch<'_>) {}
     fn shut_down(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -415,7 +415,7 @@ fn notifiers_do_not_keep_an_instance_from_ending() {
     let custom = Arc::new(Ends(Arc::clone(&ended)));
     let aio = Builder::new().custom_method(custom).start().expect("starts");
     let session = aio.session().expect("a session");
-    let (notifiers, id) = (aio.notifiers(), session.id());
+    let (notifiers, id) = (aio.notifier(), session.id());
     drop(session);
     drop(aio);
     assert!(ended.load(Ordering::SeqCst));

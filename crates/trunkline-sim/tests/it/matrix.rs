@@ -217,7 +217,7 @@ fn issue(
     rig: &Rig,
     session: &mut Session,
     operation: Operation,
-    slots: &mut trunkline_aio::Operations,
+    slots: &mut trunkline_aio::Slots,
 ) -> WaitRef {
     let file = rig.file("a", 8);
     let io = session.acquire(Class::Foreground).expect("a handle");
@@ -307,7 +307,7 @@ fn inject(rig: &Rig, menu: Menu, operation: Operation, site: Site) -> Arc<Atomic
     struck
 }
 
-fn judge(rig: &Rig, cell: Cell, outcome: Outcome, slots: &mut trunkline_aio::Operations) {
+fn judge(rig: &Rig, cell: Cell, outcome: Outcome, slots: &mut trunkline_aio::Slots) {
     let (menu, operation, site, _) = cell;
     let told = (outcome.status, outcome.errno(), outcome.count);
     assert_eq!(told, menu.outcome(operation), "{cell:?}");
@@ -350,12 +350,7 @@ fn judge(rig: &Rig, cell: Cell, outcome: Outcome, slots: &mut trunkline_aio::Ope
 }
 
 /// Does the same once more; whether it went well.
-fn repeat(
-    rig: &Rig,
-    session: &mut Session,
-    cell: Cell,
-    slots: &mut trunkline_aio::Operations,
-) -> bool {
+fn repeat(rig: &Rig, session: &mut Session, cell: Cell, slots: &mut trunkline_aio::Slots) -> bool {
     issue(rig, session, cell.1, slots);
     session.wait(slots, 0).expect("not cancelled").status == Status::Ok
 }

@@ -26,7 +26,7 @@ fn fill(
     name: &str,
     device: u64,
     count: u32,
-) -> trunkline_aio::Operations {
+) -> trunkline_aio::Slots {
     let file = rig.file_on(name, count, device);
     let mut slots = rig.slots(count as usize, 1);
     let mut batch = session.batch();
@@ -37,7 +37,7 @@ fn fill(
     slots
 }
 
-fn drain(session: &mut trunkline_aio::Session, slots: &mut trunkline_aio::Operations) {
+fn drain(session: &mut trunkline_aio::Session, slots: &mut trunkline_aio::Slots) {
     while slots.pending() > 0 {
         let (slot, _) = session.wait_any(slots).expect("not cancelled");
         assert_eq!(memory(slots, slot), original(slot as u32, 1));

@@ -6,8 +6,7 @@ use crate::rig::{
 };
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{
-    Callback, Class, Completion, File, Operation, Operations, Outcome, Session, Status, WaitRef,
-    Weight,
+    Callback, Class, Completion, File, Operation, Outcome, Session, Slots, Status, WaitRef, Weight,
 };
 use trunkline_sim::{BLOCK, Fault, Rule};
 
@@ -16,7 +15,7 @@ fn cuts() -> impl Iterator<Item = u32> {
     (0..=BLOCK as u32).step_by(512).chain([1, 17, 511, 513, 4095, 4097, 8191])
 }
 
-fn cut_is_right(slots: &mut Operations, outcome: Outcome, cut: u32, context: &str) {
+fn cut_is_right(slots: &mut Slots, outcome: Outcome, cut: u32, context: &str) {
     let whole = cut as usize == BLOCK;
     let status = if whole { Status::Ok } else { Status::Partial };
     assert_eq!((outcome.status, outcome.count), (status, cut), "{context}");
@@ -85,7 +84,7 @@ fn a_read_over_the_end_of_the_file_is_cut_there() {
 }
 
 /// Slots whose memory is in pieces of one block.
-fn pieces(rig: &Rig, count: u32) -> Operations {
+fn pieces(rig: &Rig, count: u32) -> Slots {
     let mut slots = rig.slots(1, 1);
     let memory = slots.memory(0).expect("idle");
     for _ in 1..count {
@@ -232,12 +231,7 @@ fn pg25_eio_is_reported_each_time_and_gone_when_it_is_gone() {
     });
 }
 
-fn issue(
-    session: &mut Session,
-    operation: Operation,
-    file: &File,
-    slots: &mut Operations,
-) -> WaitRef {
+fn issue(session: &mut Session, operation: Operation, file: &File, slots: &mut Slots) -> WaitRef {
     let io = session.acquire(Class::Foreground).expect("a handle");
     match operation {
         Operation::Readv => io.read(file, 0, BLOCK as u32, slots, 0).expect("defined"),

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::time::Duration;
 use trunkline_aio::sync::{Arc, sched, thread};
 use trunkline_aio::{
-    Builder, Callback, Class, File, MethodKind, OpenOptions, Operations, Outcome, Session,
+    Builder, Callback, Class, File, MethodKind, OpenOptions, Outcome, Payload, Session, Slots,
     WorkerSettings,
 };
 use trunkline_sim::rig::Instance;
@@ -68,7 +68,7 @@ impl Bench {
             let builder = builder.handles(64, 4, 8).region_bytes(1 << 20).workers(workers);
             sizes(match self.cached {
                 true => builder,
-                false => builder.try_cached_below(0).write_at_once_max(0),
+                false => builder.try_cached_below(0).inline_write_max(0),
             })
         });
         Rig { instance, bench: self }
@@ -119,17 +119,17 @@ impl Rig {
     }
 
     /// Slots with memory for `blocks` blocks each, filled with a pattern that no file holds.
-    pub(crate) fn slots(&self, count: usize, blocks: u32) -> Operations {
+    pub(crate) fn slots(&self, count: usize, blocks: u32) -> Slots {
         self.slots_with(count, blocks, Vec::new())
     }
 
-    pub(crate) fn slots_with(
+    pub(crate) fn slots_with<P: Payload>(
         &self,
         count: usize,
         blocks: u32,
-        callbacks: Vec<Arc<dyn Callback>>,
-    ) -> Operations {
-        let mut slots = Operations::new(count, callbacks);
+        callbacks: Vec<Arc<dyn Callback<P>>>,
+    ) -> Slots<P> {
+        let mut slots = Slots::with_callbacks(count, callbacks);
         for slot in 0..count {
             let mut lease = self.aio.region().lease(blocks).expect("frames");
             lease.fill(0xEE);
@@ -165,12 +165,12 @@ impl Rig {
 }
 
 /// Reads `blocks` blocks at block `first` into a slot; does not wait.
-pub(crate) fn read(
+pub(crate) fn read<P: Payload>(
     session: &mut Session,
     file: &File,
     first: u32,
     blocks: u32,
-    slots: &mut Operations,
+    slots: &mut Slots<P>,
     slot: usize,
 ) -> trunkline_aio::WaitRef {
     let io = session.acquire(Class::Foreground).expect("a handle");
@@ -179,13 +179,13 @@ pub(crate) fn read(
 }
 
 /// Fills a slot with `version` of the blocks and writes them; does not wait.
-pub(crate) fn write(
+pub(crate) fn write<P: Payload>(
     session: &mut Session,
     file: &File,
     first: u32,
     blocks: u32,
     version: u32,
-    slots: &mut Operations,
+    slots: &mut Slots<P>,
     slot: usize,
 ) -> trunkline_aio::WaitRef {
     let memory = slots.memory(slot).expect("idle");
@@ -196,20 +196,24 @@ pub(crate) fn write(
         lease[..length].copy_from_slice(&bytes[..length]);
         bytes = &bytes[length..];
     }
-    let io = session.acquire(Class::WriteBack).expect("a handle");
+    let io = session.acquire(Class::Eviction).expect("a handle");
     let (offset, length) = (u64::from(first) * BLOCK as u64, blocks * BLOCK as u32);
     io.write(file, offset, length, slots, slot).expect("defined")
 }
 
 /// Waits for a slot that must end well.
-pub(crate) fn wait_ok(session: &mut Session, slots: &mut Operations, slot: usize) -> Outcome {
+pub(crate) fn wait_ok<P: Payload>(
+    session: &mut Session,
+    slots: &mut Slots<P>,
+    slot: usize,
+) -> Outcome {
     let outcome = session.wait(slots, slot).expect("not cancelled");
     assert_eq!(outcome.status, trunkline_aio::Status::Ok, "{outcome:?}");
     outcome
 }
 
 /// What a slot's memory holds.
-pub(crate) fn memory(slots: &mut Operations, slot: usize) -> Vec<u8> {
+pub(crate) fn memory<P: Payload>(slots: &mut Slots<P>, slot: usize) -> Vec<u8> {
     slots.memory(slot).expect("idle").iter().flat_map(|lease| lease.iter().copied()).collect()
 }
 

@@ -10,8 +10,8 @@ use frames::{Frames, read_frames, write_frames};
 use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{
-    Batch, Builder, Callback, Class, Completer, Completion, Core, DefineError, Execute, File, Io,
-    Kernel, Method, MethodKind, OpenOptions, Operation, Operations, Outcome, Request, Session,
+    Batch, Builder, Callback, Class, Completer, Completion, DefineError, Executor, File, InFlight,
+    Io, Kernel, Method, MethodKind, OpenOptions, Operation, Outcome, Request, Session, Slots,
     Status, Weight,
 };
 use trunkline_sim::BLOCK;
@@ -29,26 +29,26 @@ struct Sees {
     leases: AtomicU64,
 }
 
-impl Callback for Sees {
+impl Callback<Vec<u64>> for Sees {
     fn name(&self) -> &'static str {
         "sees"
     }
     fn weight(&self) -> Weight {
         if self.heavy { Weight::Heavy } else { Weight::Light }
     }
-    fn complete(&self, io: &mut Completion<'_>, prior: Outcome) -> Outcome {
+    fn complete(&self, io: &mut Completion<'_, Vec<u64>>, prior: Outcome) -> Outcome {
         self.completed.fetch_add(1, Ordering::SeqCst);
         self.io.store(io.wait_ref.to_bits(), Ordering::SeqCst);
         self.leases.store(io.memory.len() as u64, Ordering::SeqCst);
-        assert_eq!(io.data, &[17], "the callback finds its frames by the words");
+        assert_eq!(io.payload, &[17], "the callback finds its frames by the words");
         prior
     }
 }
 
 /// A slot with a word of data and no memory.
-fn bare_slot(sees: &Arc<Sees>) -> Operations {
-    let mut slots = Operations::new(1, vec![Arc::clone(sees) as Arc<dyn Callback>]);
-    slots.data(0).expect("idle").push(17);
+fn bare_slot(sees: &Arc<Sees>) -> Slots<Vec<u64>> {
+    let mut slots = Slots::with_callbacks(1, vec![Arc::clone(sees) as Arc<dyn Callback<Vec<u64>>>]);
+    slots.payload(0).expect("idle").push(17);
     slots
 }
 
@@ -120,8 +120,9 @@ fn the_memory_of_the_slot_has_no_part_in_it() {
         let file = rig.file("a", 8);
         let mut session = rig.session();
         let sees = Arc::new(Sees::default());
-        let mut slots = rig.slots_with(1, 2, vec![Arc::clone(&sees) as Arc<dyn Callback>]);
-        slots.data(0).expect("idle").push(17);
+        let mut slots =
+            rig.slots_with(1, 2, vec![Arc::clone(&sees) as Arc<dyn Callback<Vec<u64>>>]);
+        slots.payload(0).expect("idle").push(17);
         let frames = Frames::new(&rig.aio, 2, 0);
         for round in 0..3 {
             let numbers = frames.numbers(&[0, 1]);
@@ -250,7 +251,7 @@ fn more_than_one_call_can_transfer_is_refused() {
     let rig = Bench::real(MethodKind::Sync).start_with(|b| b.region_bytes(16 << 20));
     let file = rig.file("a", 1);
     let mut session = rig.session();
-    let mut slots = Operations::new(1, Vec::new());
+    let mut slots = Slots::new(1);
     let all: Vec<u32> = (0..rig.aio.region().frames()).collect();
     let endless = all.repeat(129);
     let refused = write_frames(io(&mut session), &file, 0, &endless, &mut slots, 0);
@@ -273,7 +274,7 @@ impl Pieces {
     }
 }
 
-impl Execute for Pieces {
+impl Executor for Pieces {
     fn execute(&self, request: &mut Request<'_>) -> i32 {
         self.look(request);
         Kernel.execute(request)
@@ -286,7 +287,7 @@ impl Execute for Pieces {
 struct Passes(Arc<Pieces>);
 
 impl Method for Passes {
-    fn submit(&self, core: &Arc<Core>, batch: &mut Batch<'_>) {
+    fn submit(&self, core: &Arc<InFlight>, batch: &mut Batch<'_>) {
         while let Some(mut io) = batch.take() {
             self.0.look(&mut core.request(&mut io));
             core.execute(io, Completer::Worker);
@@ -302,7 +303,7 @@ fn neighbouring_frames_are_one_piece() {
             .executor(Arc::clone(&seen) as Arc<_>)
             .custom_method(Arc::new(Passes(Arc::clone(&passed))))
             .method(method)
-            .write_at_once_max(0)
+            .inline_write_max(0)
             .start()
             .expect("starts");
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
@@ -311,7 +312,7 @@ fn neighbouring_frames_are_one_piece() {
         let options = OpenOptions { write: true, ..OpenOptions::default() };
         let file = aio.open(&path, options).expect("opens");
         let mut session = aio.session().expect("a session");
-        let mut slots = Operations::new(1, Vec::new());
+        let mut slots = Slots::new(1);
         let frames = Frames::new(&aio, 10, 0);
         for (which, wanted) in [
             (&[0, 1, 2, 3][..], &[4][..]),

@@ -57,13 +57,13 @@ fn check_row(row: &IoRow) {
 fn load(rig: &Rig, number: u32, rounds: u32) {
     let file = rig.file("a", 64);
     let mut session = rig.session();
-    let mut slots = rig.slots(4, 3);
+    let mut slots = rig.slots_with::<Vec<u64>>(4, 3, Vec::new());
     for round in 0..rounds {
         let mut batch = session.batch();
         for slot in 0..4_usize {
             let block = (round * 7 + slot as u32 * 5 + number) % 60;
             let count = block % 3 + 1;
-            let data = slots.data(slot).expect("idle");
+            let data = slots.payload(slot).expect("idle");
             data.clear();
             data.resize(count as usize, 0);
             if block % 10 == 9 {
@@ -134,8 +134,8 @@ fn each_state(bench: Bench, states: &[State]) {
         let issuer = spawn("issuer", move || {
             let file = theirs.file("a", 64);
             let mut session = theirs.session();
-            let mut slots = theirs.slots(1, 3);
-            slots.data(0).expect("idle").extend([0, 0]);
+            let mut slots = theirs.slots_with::<Vec<u64>>(1, 3, Vec::new());
+            slots.payload(0).expect("idle").extend([0, 0]);
             read(&mut session, &file, 4, 2, &mut slots, 0);
             crate::rig::wait_ok(&mut session, &mut slots, 0);
         });

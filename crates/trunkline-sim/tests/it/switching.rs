@@ -3,10 +3,10 @@
 
 use crate::rig::{Bench, REAL, Rig, SIMULATED, check_seeds, memory, original, read, wait_ok};
 use trunkline_aio::sync::Arc;
-use trunkline_aio::{Cause, Completer, Lost, MethodKind, Operations, Session, State};
+use trunkline_aio::{Cause, Completer, Feature, MethodKind, Session, Slots, State};
 use trunkline_sim::BLOCK;
 
-fn batch_of(rig: &Rig, session: &mut Session, slots: &mut Operations, first: usize, count: usize) {
+fn batch_of(rig: &Rig, session: &mut Session, slots: &mut Slots, first: usize, count: usize) {
     let file = rig.file("a", 64);
     let mut batch = session.batch();
     for slot in first..first + count {
@@ -14,7 +14,7 @@ fn batch_of(rig: &Rig, session: &mut Session, slots: &mut Operations, first: usi
     }
 }
 
-fn drain(session: &mut Session, slots: &mut Operations) {
+fn drain(session: &mut Session, slots: &mut Slots) {
     while slots.pending() > 0 {
         let (slot, outcome) = session.wait_any(slots).expect("not cancelled");
         assert_eq!(outcome.count, BLOCK as u32, "slot {slot}: {outcome:?}");
@@ -108,7 +108,7 @@ fn a_ring_that_breaks_moves_its_io_to_the_workers() {
     let status = rig.aio.method_status();
     assert_eq!((status.requested, status.used), (MethodKind::IoUring, MethodKind::Worker));
     let note = status.fallbacks.first().expect("a note");
-    assert_eq!((note.lost, note.errno), (Lost::IoUring, 1));
+    assert_eq!((note.feature, note.errno), (Feature::IoUring, 1));
     assert!(matches!(note.cause, Cause::Permission | Cause::Seccomp | Cause::Sysctl(_)), "{note}");
     assert_eq!(status.fallbacks.len(), 1, "said once");
     let counters = rig.aio.counters();

@@ -70,12 +70,12 @@ fn a_notified_session_looks_again() {
         let granted = Arc::new(AtomicBool::new(false));
         let mut batch = session.batch();
         let io = read(&mut batch, &file, 2, 1, &mut slots, 0);
-        let (notifier, theirs, grants) = (batch.notifier(), Arc::clone(&rig), Arc::clone(&granted));
+        let (theirs, grants, waiter) = (Arc::clone(&rig), Arc::clone(&granted), batch.id());
         let other = spawn("grants", move || {
             // Holds what the first one wants until that one's staged read is done.
             theirs.session().join(io).expect("not cancelled");
             grants.store(true, Ordering::SeqCst);
-            notifier.notify();
+            theirs.aio.notifier().notify(waiter);
         });
         batch.wait_for(|| granted.load(Ordering::SeqCst)).expect("not cancelled");
         drop(batch);

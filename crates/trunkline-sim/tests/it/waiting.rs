@@ -60,7 +60,7 @@ fn wait_any_returns_the_fast_one_on_real_files() {
 #[test]
 fn polling_with_a_tiny_executor_gets_every_result() {
     check(|bench| {
-        for callbacks in [vec![], vec![Arc::new(Heavy) as Arc<dyn Callback>]] {
+        for callbacks in [vec![], vec![Arc::new(Heavy) as Arc<dyn Callback<Vec<u64>>>]] {
             let rig = bench.start();
             let file = rig.file("a", 16);
             let mut session = rig.session();

@@ -99,7 +99,7 @@ fn real(method: MethodKind, cached: bool, methods: &'static [MethodKind], seed: 
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let path = |file: u32| folder.path().join(NAMES[file as usize]);
     let builder = Builder::new().handles(24, 1, 2).session_quota(12).region_bytes(2 << 20);
-    let builder = if cached { builder } else { builder.try_cached_below(0).write_at_once_max(0) };
+    let builder = if cached { builder } else { builder.try_cached_below(0).inline_write_max(0) };
     let aio = builder.method(method).start().expect("starts");
     let ledger = Arc::new(Ledger::new());
     let mut files = Vec::new();

@@ -118,7 +118,7 @@ impl Site {
         match self {
             Site::Checkpoint | Site::Copy | Site::Sync => Class::Checkpoint,
             Site::WriteBehind => Class::Maintenance,
-            _ => Class::WriteBack,
+            _ => Class::Eviction,
         }
     }
 
@@ -188,7 +188,7 @@ impl Site {
 const NO_HURRY: WriteOptions = WriteOptions {
     concurrency: 16,
     combine: 16,
-    class: Class::WriteBack,
+    class: Class::Eviction,
     must: false,
     checkpoint: false,
     flush_after: 0,

@@ -164,7 +164,7 @@ fn a_page_goes_to_the_file_that_is_there() {
         let mut backend = rig.backend();
         (0..16).for_each(|block| rig.change_in(&mut backend, 1, block, 1));
         let before = rig.row(1, 0).expect("in the pool").bufferid;
-        let held = rig.hooks.stop(State::HandedOut, |io| io.class == Class::WriteBack);
+        let held = rig.hooks.stop(State::HandedOut, |io| io.class == Class::Eviction);
         let task = rig.spawn("writer", move |rig| {
             let mut backend = rig.backend();
             let mut stream = WriteStream::new(&backend, WriteOptions::default());

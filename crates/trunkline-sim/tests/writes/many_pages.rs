@@ -3,7 +3,7 @@
 
 use crate::rig::{Setup, Task, check, check_simulated, page};
 use trunkline_aio::sync::Arc;
-use trunkline_aio::{Aio, Class, File, Operations};
+use trunkline_aio::{Aio, Class, File, Slots};
 use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
 use trunkline_engine::log::{Log, LogError, PositionLog};
 use trunkline_engine::pool::{BackendType, ExtendMethod, Pool};
@@ -53,7 +53,7 @@ impl Log for Writing {
 
     fn flush(&self, lsn: Lsn) -> Result<(), LogError> {
         let mut session = self.aio.session().expect("a session");
-        let mut operations = Operations::new(1, Vec::new());
+        let mut operations = Slots::new(1);
         let io = session.acquire(Class::Log).expect("a handle of the reserve");
         io.fsync(&self.file, &mut operations, 0);
         session.wait_any(&mut operations).expect("synced");
@@ -92,7 +92,7 @@ fn the_log_goes_on() {
         rig.wait_until("the log is durable", || log.flushes() == 1);
         rig.let_others_go();
         let mut session = rig.aio.session().expect("a session");
-        assert!(session.try_acquire(Class::WriteBack).is_none(), "all that may be is in flight");
+        assert!(session.try_acquire(Class::Eviction).is_none(), "all that may be is in flight");
         drop(session);
         writing().flush(log.append(10)).expect("durable");
         rig.disk.release(1);

@@ -1,0 +1,435 @@
+//! Result slots: where an issuer gets the results of its I/O.
+//!
+//! Handles are scarce and must be reusable as soon as their I/O completes, even if the issuer never
+//! looks at the result. So a result does not stay in the handle: the completing thread copies it
+//! into a slot that the issuer owns. A scan, a stream or a job has one set of [`Slots`]; each slot
+//! has the memory, the payload and the result of one I/O at a time.
+//!
+//! ```text
+//!   FREE --issue--> PENDING --completion--> DONE --take--> FREE
+//! ```
+//!
+//! A pending slot belongs to its I/O. Dropping the set while I/O is pending discards the results
+//! only: handles share the table of slots, so the memory is freed after the last I/O has completed.
+//!
+//! The type of the payload is known to the issuer and its callbacks, but not to handles, which are
+//! shared by all issuers. [`SlotTable`] is therefore not generic: it reaches payloads and callbacks
+//! through the private trait `Contents`. This costs one virtual call per stage or completion and no
+//! allocation.
+
+use crate::bitmap::Bitmap;
+use crate::callback::{Callback, Completion, Payload, Staging, Weight};
+use crate::file::File;
+use crate::limits::CALLBACKS_MAX;
+use crate::outcome::{Outcome, Status};
+use crate::region::Lease;
+use crate::request::Operation;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::wait::WaitRef;
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+const FREE: u32 = 0;
+const PENDING: u32 = 1;
+const DONE: u32 = 2;
+
+/// What stage and completion callbacks are told about an I/O.
+#[derive(Clone, Copy)]
+pub(crate) struct IoFacts<'a> {
+    pub(crate) wait_ref: WaitRef,
+    pub(crate) operation: Operation,
+    pub(crate) file: &'a File,
+    pub(crate) offset: u64,
+    pub(crate) length: u32,
+}
+
+/// The part of a slot set that the issuer shares with the handles of its pending I/O.
+pub(crate) struct SlotTable {
+    slots: Box<[Slot]>,
+    /// Slots in DONE; a hint, see [`SlotTable::publish`].
+    done: Bitmap,
+    heavy: bool,
+    contents: Arc<dyn Contents>,
+}
+
+struct Slot {
+    state: AtomicU32,
+    outcome: AtomicU64,
+    device_nanos: AtomicU64,
+    memory: UnsafeCell<Vec<Lease>>,
+}
+
+// SAFETY: the memory of a slot has one owner at a time. While the slot is not pending that is the
+// issuer, through &mut Slots; while it is pending, the owner of the handle (see the unsafe methods).
+unsafe impl Sync for SlotTable {}
+
+impl fmt::Debug for SlotTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SlotTable({} slots)", self.slots.len())
+    }
+}
+
+impl SlotTable {
+    /// Whether completing an I/O of this table is expensive (see [`Weight`]).
+    pub(crate) fn is_heavy(&self) -> bool {
+        self.heavy
+    }
+
+    /// Runs the stage callbacks.
+    ///
+    /// # Safety
+    /// The slot is pending, and the caller owns the handle that has its I/O.
+    pub(crate) unsafe fn stage(&self, slot: u32, io: IoFacts<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.contents.stage(slot as usize, io) }
+    }
+
+    /// Runs the completion callbacks on a raw outcome and returns the final one. With `by_frames`
+    /// the I/O did not use the memory of the slot.
+    ///
+    /// # Safety
+    /// The slot is pending, and the caller owns the handle that has its I/O.
+    pub(crate) unsafe fn complete(
+        &self,
+        slot: u32,
+        io: IoFacts<'_>,
+        by_frames: bool,
+        outcome: Outcome,
+    ) -> Outcome {
+        // SAFETY: the caller owns the pending slot.
+        let memory = unsafe { &mut *self.slots[slot as usize].memory.get() };
+        let memory = if by_frames { &mut [] } else { &mut memory[..] };
+        // SAFETY: the caller's promise.
+        unsafe { self.contents.complete(slot as usize, io, memory, outcome) }
+    }
+
+    /// Stores the result. The issuer does not see it before [`SlotTable::publish`].
+    pub(crate) fn store(&self, slot: u32, outcome: Outcome, device: Duration) {
+        let slot = &self.slots[slot as usize];
+        slot.outcome.store(outcome.pack(), Ordering::SeqCst);
+        let nanos = u64::try_from(device.as_nanos()).unwrap_or(u64::MAX);
+        slot.device_nanos.store(nanos, Ordering::SeqCst);
+    }
+
+    /// Gives the slot back to the issuer. The completing thread must not touch it afterwards.
+    pub(crate) fn publish(&self, slot: u32) {
+        // The bit comes first. As soon as the state is DONE the issuer may take the result and free
+        // the slot; a bit set after that would name a slot without a result. `first_done` therefore
+        // rechecks the state of every slot whose bit is set.
+        self.done.insert(slot);
+        let old = self.slots[slot as usize].state.swap(DONE, Ordering::SeqCst);
+        assert_eq!(old, PENDING, "a result for a slot that has no I/O");
+    }
+}
+
+/// The typed part of a slot set, as its non-generic table uses it.
+trait Contents: Send + Sync {
+    /// # Safety
+    /// The caller owns the slot's pending I/O, or is the issuer and the slot is not pending.
+    unsafe fn data_len(&self, slot: usize) -> usize;
+
+    /// # Safety
+    /// The caller owns the slot's pending I/O.
+    unsafe fn stage(&self, slot: usize, io: IoFacts<'_>);
+
+    /// # Safety
+    /// The caller owns the slot's pending I/O.
+    unsafe fn complete(
+        &self,
+        slot: usize,
+        io: IoFacts<'_>,
+        memory: &mut [Lease],
+        outcome: Outcome,
+    ) -> Outcome;
+
+    fn report(&self, level: usize, outcome: Outcome) -> Option<String>;
+}
+
+struct TypedContents<P> {
+    payloads: Box<[UnsafeCell<P>]>,
+    callbacks: Vec<Arc<dyn Callback<P>>>,
+}
+
+// SAFETY: as for SlotTable: each payload has one owner at a time. The owner may be on any thread,
+// which P: Send allows.
+unsafe impl<P: Send> Sync for TypedContents<P> {}
+
+impl<P: Payload> Contents for TypedContents<P> {
+    unsafe fn data_len(&self, slot: usize) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { &*self.payloads[slot].get() }.data_len()
+    }
+
+    unsafe fn stage(&self, slot: usize, io: IoFacts<'_>) {
+        let IoFacts { wait_ref, operation, file, offset, length } = io;
+        // SAFETY: the caller's promise.
+        let payload = unsafe { &*self.payloads[slot].get() };
+        let staging = Staging { wait_ref, operation, file, offset, length, payload };
+        for callback in self.callbacks.iter().rev() {
+            callback.stage(&staging);
+        }
+    }
+
+    unsafe fn complete(
+        &self,
+        slot: usize,
+        io: IoFacts<'_>,
+        memory: &mut [Lease],
+        mut outcome: Outcome,
+    ) -> Outcome {
+        let IoFacts { wait_ref, operation, file, offset, length } = io;
+        // SAFETY: the caller's promise.
+        let payload = unsafe { &mut *self.payloads[slot].get() };
+        let mut completion =
+            Completion { wait_ref, operation, file, offset, length, memory, payload };
+        for (level, callback) in self.callbacks.iter().enumerate().rev() {
+            let mut next = callback.complete(&mut completion, outcome);
+            // The reporter is the last callback that changed the outcome.
+            next.reporter = if next == outcome { outcome.reporter } else { level as u8 + 1 };
+            outcome = next;
+        }
+        outcome
+    }
+
+    fn report(&self, level: usize, outcome: Outcome) -> Option<String> {
+        self.callbacks.get(level).and_then(|callback| callback.report(outcome))
+    }
+}
+
+/// The non-generic part of [`Slots`], which sessions use to issue and to wait.
+pub(crate) struct SlotSet {
+    table: Arc<SlotTable>,
+    /// By slot: the I/O that was issued with it and the session that issued it, until its result is
+    /// taken.
+    issued: Vec<Option<(WaitRef, u32)>>,
+    pending: usize,
+}
+
+impl SlotSet {
+    pub(crate) fn table(&self) -> &Arc<SlotTable> {
+        &self.table
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.issued.len()
+    }
+
+    /// Slots issued and not yet taken.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending
+    }
+
+    /// I/Os that were issued and whose results have not been taken, with their issuing sessions.
+    pub(crate) fn issued(&self) -> &[Option<(WaitRef, u32)>] {
+        &self.issued
+    }
+
+    fn is_pending(&self, slot: usize) -> bool {
+        self.table.slots[slot].state.load(Ordering::SeqCst) == PENDING
+    }
+
+    pub(crate) fn is_done(&self, slot: usize) -> bool {
+        self.table.slots[slot].state.load(Ordering::SeqCst) == DONE
+    }
+
+    pub(crate) fn done_count(&self) -> usize {
+        self.table.done.count()
+    }
+
+    pub(crate) fn first_done(&self) -> Option<usize> {
+        self.table.done.find(|slot| self.is_done(slot as usize)).map(|slot| slot as usize)
+    }
+
+    pub(crate) fn memory(&mut self, slot: usize) -> Option<&mut Vec<Lease>> {
+        if self.is_pending(slot) {
+            return None;
+        }
+        // SAFETY: not pending, so no handle owns the slot; only the issuer can make it pending, and
+        // &mut self is the issuer.
+        Some(unsafe { &mut *self.table.slots[slot].memory.get() })
+    }
+
+    /// [`Payload::data_len`] of the slot.
+    pub(crate) fn data_len(&mut self, slot: usize) -> usize {
+        if self.is_pending(slot) {
+            return 0;
+        }
+        // SAFETY: as in `memory`.
+        unsafe { self.table.contents.data_len(slot) }
+    }
+
+    /// Marks a slot pending for the I/O `io` of session `session`.
+    ///
+    /// # Panics
+    /// If the slot is not free.
+    pub(crate) fn begin(&mut self, slot: usize, io: WaitRef, session: u32) {
+        let state = &self.table.slots[slot].state;
+        let begun = state.compare_exchange(FREE, PENDING, Ordering::SeqCst, Ordering::SeqCst);
+        assert!(begun.is_ok(), "slot {slot} has an I/O or a result that was not taken");
+        self.issued[slot] = Some((io, session));
+        self.pending += 1;
+    }
+
+    pub(crate) fn take(&mut self, slot: usize) -> Option<Outcome> {
+        if !self.is_done(slot) {
+            return None;
+        }
+        let cell = &self.table.slots[slot];
+        let outcome = Outcome::unpack(cell.outcome.load(Ordering::SeqCst));
+        self.table.done.remove(slot as u32);
+        cell.state.store(FREE, Ordering::SeqCst);
+        self.issued[slot] = None;
+        self.pending -= 1;
+        Some(outcome)
+    }
+}
+
+/// A set of result slots. Each slot has the memory, the payload and the result of one I/O at a
+/// time.
+///
+/// A slot is free until an I/O is issued with it, pending until that I/O is complete, and done until
+/// its result is taken. Dropping the set discards the results only: the memory of a pending slot
+/// stays with its I/O.
+///
+/// `P` is what the callbacks of the set need to know about each I/O; a set without callbacks uses
+/// the default.
+///
+/// # Panics
+/// Every function that takes a slot number, here and in [`crate::Session`], panics if the set has no
+/// such slot.
+pub struct Slots<P: Payload = ()> {
+    // Dropped before the set: the last owner of the table must also be the last owner of the
+    // callbacks, so that a completing thread can defer dropping both.
+    contents: Arc<TypedContents<P>>,
+    set: SlotSet,
+}
+
+impl<P: Payload> fmt::Debug for Slots<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Slots({}, {} pending)", self.len(), self.pending())
+    }
+}
+
+impl Slots {
+    /// A set of `count` free slots without callbacks.
+    pub fn new(count: usize) -> Self {
+        Self::with_callbacks(count, Vec::new())
+    }
+}
+
+impl<P: Payload> Slots<P> {
+    /// A set of `count` free slots whose callbacks run for every I/O; the last one runs first.
+    ///
+    /// # Panics
+    /// If there are more than four callbacks.
+    pub fn with_callbacks(count: usize, callbacks: Vec<Arc<dyn Callback<P>>>) -> Self {
+        assert!(callbacks.len() <= CALLBACKS_MAX, "at most {CALLBACKS_MAX} callbacks");
+        let slot = |_| Slot {
+            state: AtomicU32::new(FREE),
+            outcome: AtomicU64::new(0),
+            device_nanos: AtomicU64::new(0),
+            memory: UnsafeCell::default(),
+        };
+        let heavy = callbacks.iter().any(|callback| callback.weight() == Weight::Heavy);
+        let payloads = (0..count).map(|_| UnsafeCell::default()).collect();
+        let contents = Arc::new(TypedContents { payloads, callbacks });
+        let table = SlotTable {
+            slots: (0..count).map(slot).collect(),
+            done: Bitmap::new(count),
+            heavy,
+            contents: Arc::clone(&contents) as Arc<dyn Contents>,
+        };
+        let set = SlotSet { table: Arc::new(table), issued: vec![None; count], pending: 0 };
+        Self { contents, set }
+    }
+
+    pub(crate) fn set(&self) -> &SlotSet {
+        &self.set
+    }
+
+    pub(crate) fn set_mut(&mut self) -> &mut SlotSet {
+        &mut self.set
+    }
+
+    /// Number of slots.
+    pub fn len(&self) -> usize {
+        self.set.len()
+    }
+
+    /// Whether the set has no slots.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of slots that were issued and whose results have not been taken.
+    pub fn pending(&self) -> usize {
+        self.set.pending()
+    }
+
+    /// A slot that is neither issued nor waiting for its result to be taken.
+    pub fn free_slot(&self) -> Option<usize> {
+        self.set.issued.iter().position(Option::is_none)
+    }
+
+    /// The memory of a slot; `None` while its I/O is pending.
+    pub fn memory(&mut self, slot: usize) -> Option<&mut Vec<Lease>> {
+        self.set.memory(slot)
+    }
+
+    /// The payload of a slot; `None` while its I/O is pending.
+    pub fn payload(&mut self, slot: usize) -> Option<&mut P> {
+        if self.set.is_pending(slot) {
+            return None;
+        }
+        // SAFETY: not pending, so no handle owns the slot; only the issuer can make it pending, and
+        // &mut self is the issuer.
+        Some(unsafe { &mut *self.contents.payloads[slot].get() })
+    }
+
+    /// Whether the I/O of a slot is complete and its result not yet taken.
+    pub fn is_done(&self, slot: usize) -> bool {
+        self.set.is_done(slot)
+    }
+
+    /// Number of slots that are done and not yet taken.
+    pub fn done_count(&self) -> usize {
+        self.set.done_count()
+    }
+
+    /// Some slot that is done.
+    pub fn first_done(&self) -> Option<usize> {
+        self.set.first_done()
+    }
+
+    /// The reference to the I/O of a slot, until its result is taken.
+    pub fn wait_ref(&self, slot: usize) -> Option<WaitRef> {
+        self.set.issued[slot].map(|(io, _)| io)
+    }
+
+    /// Takes the result of a slot that is done, and frees the slot; `None` if it is not done.
+    pub fn take(&mut self, slot: usize) -> Option<Outcome> {
+        self.set.take(slot)
+    }
+
+    /// How long the storage took for the last I/O of the slot; zero if there was none.
+    pub fn device_time(&self, slot: usize) -> Duration {
+        Duration::from_nanos(self.set.table.slots[slot].device_nanos.load(Ordering::SeqCst))
+    }
+
+    /// Describes an outcome that is not a success: the text of the callback that decided it, or the
+    /// text of the errno.
+    pub fn describe(&self, outcome: Outcome) -> String {
+        if let Some(level) = usize::from(outcome.reporter).checked_sub(1)
+            && let Some(text) = self.contents.report(level, outcome)
+        {
+            return text;
+        }
+        match outcome.status {
+            Status::Error => std::io::Error::from_raw_os_error(outcome.detail as i32).to_string(),
+            Status::Partial => format!("only {} bytes transferred", outcome.count),
+            status => status.name().to_lowercase(),
+        }
+    }
+}
