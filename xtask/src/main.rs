@@ -1,7 +1,7 @@
 //! The developer's only entry: `cargo xtask ci | tidy | fixtures | mutants`.
 //!
-//! Whatever a CI machine runs is a subcommand here, so that it can be repeated at a desk with the same words. It has
-//! no dependencies: it must build in a second on a machine that has nothing yet.
+//! Everything that a CI machine runs is a subcommand here, so a developer can repeat it with the same words. It depends
+//! on `syn` only, because it must build in seconds on a machine that has nothing yet.
 #![forbid(unsafe_code)]
 
 mod ci;
@@ -23,6 +23,7 @@ usage: cargo xtask <command>
   ci [--fast]        everything a change must pass; --fast leaves out docs, loom and mutants
   tidy [--verbose]   the rules of STYLE.md that a machine can check
   tidy words [PATH]  list banned words below PATH, with counts for each folder
+  tidy circles [CRATE]  list circles between files, and arrows against xtask/order/
   fixtures           unpack and build the PostgreSQL clusters that tests read
   mutants [NAME...]  bring back known bugs, one at a time; a test must fail for each
 
@@ -50,6 +51,8 @@ fn dispatch(args: &[&str]) -> Result<(), Failure> {
         ["tidy"] => tidy::run(&tree::Checkout::find()?, false),
         ["tidy", "words"] => tidy::list_words(&tree::Checkout::find()?, ""),
         ["tidy", "words", folder] => tidy::list_words(&tree::Checkout::find()?, folder),
+        ["tidy", "circles"] => tidy::list_circles(&tree::Checkout::find()?, ""),
+        ["tidy", "circles", package] => tidy::list_circles(&tree::Checkout::find()?, package),
         ["tidy", "--verbose"] => tidy::run(&tree::Checkout::find()?, true),
         ["fixtures"] => fixtures::run(&tree::Checkout::find()?),
         ["mutants", names @ ..] if names.iter().all(|name| !name.starts_with('-')) => {

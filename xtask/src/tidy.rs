@@ -9,8 +9,10 @@ mod code;
 mod dependencies;
 mod documents;
 mod facade;
+mod graph;
 mod layout;
 mod modules;
+mod paths;
 mod shape;
 mod sources;
 #[cfg(test)]
@@ -140,6 +142,11 @@ const RULES: &[Rule] = &[
         check: modules::order,
     },
     Rule {
+        name: "circles",
+        because: "files that need each other can only be understood and tested as one lump",
+        check: modules::circles,
+    },
+    Rule {
         name: "architecture",
         because: "a map that names what is gone misleads more than no map",
         check: documents::architecture,
@@ -188,6 +195,12 @@ pub(crate) fn list_words(checkout: &Checkout, folder: &str) -> Result<(), Failur
         return Ok(());
     }
     Err(Failure::new(format!("tidy words: {} findings", findings.found.len())))
+}
+
+/// The subcommand: lists circles and upward arrows.
+pub(crate) fn list_circles(checkout: &Checkout, package: &str) -> Result<(), Failure> {
+    modules::list(&Sources::load(checkout)?, package);
+    Ok(())
 }
 
 fn check(sources: &Sources) -> Vec<Finding> {

@@ -1,74 +1,194 @@
-//! The order of modules inside trunkline-engine: a module knows those before it, never those after it.
-//! Crates are cut for what the compiler can enforce; this is the order it cannot.
+//! The order of modules inside a crate: no circles between files, and no arrow from a lower module to a higher one.
+//!
+//! Crates are cut for what the compiler can enforce; this is the order that it cannot. `xtask/order/CRATE.txt` lists
+//! the modules of a crate from the bottom up, one layer a line. `graph.rs` finds the arrows. Both rules look at the
+//! same graph, and `cargo xtask tidy circles` prints it for a person.
+//!
+//! ```text
+//! state  limits        a layer: its modules may name each other, but not in a circle
+//! handle               may name state and limits
+//! pool/clock           pool/clock.rs and everything below pool/clock/
+//! ```
 
 use super::Findings;
-use super::code;
+use super::graph::{Arrow, Graph};
 use super::sources::{Source, Sources};
 
-const HOME: &str = "crates/trunkline-engine/src/";
+/// The crates that must be free of circles.
+const WITHOUT_CIRCLES: &[&str] = &[];
+/// Where the orders are.
+const ORDERS: &str = "xtask/order/";
 
-/// From the bottom up. A new module takes its place here first.
-const ORDER: &[&str] = &[
-    "location",
-    "settings",
-    "datadir",
-    "storage",
-    "log",
-    "pool",
-    "read_stream",
-    "write_stream",
-    "checkpoint",
-    "scan",
-    "transactions",
-    "btree",
-    "heap",
-    "catalog",
-    "seq_scan",
-    "copy",
-    "verify",
-    "prewarm",
-    "sample",
-    "engine",
-];
+/// No two files of a crate can reach each other.
+pub(super) fn circles(sources: &Sources, findings: &mut Findings) {
+    for package in WITHOUT_CIRCLES {
+        circles_in(sources, package, findings);
+    }
+}
 
-/// No module names a higher one, and each has a place.
-pub(super) fn order(sources: &Sources, findings: &mut Findings) {
-    for source in sources.rust() {
-        let Some(rest) = source.path.strip_prefix(HOME) else { continue };
-        let module = code::name_at(rest);
-        if module == "lib" {
-            continue;
-        }
-        let Some(rank) = ORDER.iter().position(|name| *name == module) else {
-            findings.add(&source.path, 1, format!("module {module} has no place in the order"));
-            continue;
-        };
-        for (at, name) in crate_paths(source) {
-            let line = source.line_of(at);
-            if ORDER[rank + 1..].contains(&name) && !source.is_test_line(line) {
-                findings.add(&source.path, line, format!("{module} is below {name}, yet names it"));
-            }
+/// The rule for one crate: a finding for each circle, at the first arrow of a shortest way round.
+pub(super) fn circles_in(sources: &Sources, package: &str, findings: &mut Findings) {
+    let src = src_of(package);
+    let graph = Graph::read(sources, &src);
+    for circle in graph.circles() {
+        let way = way_round(&graph, circle[0]);
+        let names: Vec<&str> = way.iter().map(|arrow| graph.name(arrow.from, &src)).collect();
+        if let (Some(arrow), Some(first)) = (way.first(), names.first()) {
+            let text = format!("circle of {} files: {} → {first}", circle.len(), names.join(" → "));
+            findings.add(&graph.files[arrow.from], arrow.line, text);
         }
     }
 }
 
-/// First names of all paths that begin with `crate::`, also in `crate::{a::x, b}`.
-fn crate_paths(source: &Source) -> Vec<(usize, &str)> {
-    let mut paths = Vec::new();
-    for at in code::words(&source.code, "crate::") {
-        let rest = &source.code[at + "crate::".len()..];
-        if !rest.starts_with('{') {
-            paths.push((at, code::name_at(rest)));
-            continue;
-        }
-        let group = &rest[1..code::item_end(rest, 0).saturating_sub(1).max(1)];
-        let mut depth = 0;
-        for part in group.split_inclusive(['{', '}', ',']) {
-            if depth == 0 {
-                paths.push((at, code::name_at(part.trim_start())));
+/// Each file has a place in the order of its crate, and no arrow points up.
+pub(super) fn order(sources: &Sources, findings: &mut Findings) {
+    for (package, order) in orders(sources) {
+        let src = src_of(package);
+        let graph = Graph::read(sources, &src);
+        let ranks: Vec<Option<Rank<'_>>> =
+            (0..graph.files.len()).map(|file| order.rank(graph.name(file, &src))).collect();
+        for (file, path) in graph.files.iter().enumerate() {
+            if ranks[file].is_none() {
+                findings.add(path, 1, format!("no place in {}", order.source.path));
             }
-            depth += part.matches('{').count() as i32 - part.matches('}').count() as i32;
+        }
+        for (arrow, [low, high]) in upwards(&graph, &ranks) {
+            let text = format!("{} is below {}, yet names {}", low.entry, high.entry, arrow.path);
+            findings.add(&graph.files[arrow.from], arrow.line, text);
         }
     }
-    paths
+}
+
+/// Prints the circles and the upward arrows of one crate, or of all that have an order.
+pub(super) fn list(sources: &Sources, only: &str) {
+    let known: Vec<(&str, Order<'_>)> = orders(sources);
+    for (package, _) in sources.packages().filter(|(package, _)| package.contains(only)) {
+        let src = src_of(package);
+        let graph = Graph::read(sources, &src);
+        let circles = graph.circles();
+        for circle in &circles {
+            println!("{package}: circle of {} files", circle.len());
+            let inside =
+                |arrow: &&Arrow| circle.contains(&arrow.from) && circle.contains(&arrow.to);
+            graph.arrows.iter().filter(inside).for_each(|arrow| print(&graph, &src, arrow));
+        }
+        let order = known.iter().find(|(ordered, _)| *ordered == package);
+        let mut up = 0;
+        if let Some((_, order)) = order {
+            let ranks: Vec<Option<Rank<'_>>> =
+                (0..graph.files.len()).map(|file| order.rank(graph.name(file, &src))).collect();
+            for (file, _) in ranks.iter().enumerate().filter(|(_, rank)| rank.is_none()) {
+                println!("{package}: {} has no place in the order", graph.name(file, &src));
+            }
+            let upwards = upwards(&graph, &ranks);
+            up = upwards.len();
+            println!("{package}: {up} arrows upwards");
+            upwards.iter().for_each(|(arrow, _)| print(&graph, &src, arrow));
+        }
+        let (files, arrows) = (graph.files.len(), graph.arrows.len());
+        let counts: Vec<usize> = circles.iter().map(Vec::len).collect();
+        println!(
+            "{package}: {files} files, {arrows} arrows, circles of {counts:?}, {up} upwards\n"
+        );
+    }
+}
+
+fn print(graph: &Graph, src: &str, arrow: &Arrow) {
+    let (from, to) = (graph.name(arrow.from, src), graph.name(arrow.to, src));
+    println!("  {from} → {to}   {}:{} {}", graph.files[arrow.from], arrow.line, arrow.path);
+}
+
+impl Graph {
+    /// A file as orders name it: `pool/state`.
+    fn name<'a>(&'a self, file: usize, src: &str) -> &'a str {
+        let path = &self.files[file];
+        path.strip_prefix(src).unwrap_or(path).trim_end_matches(".rs")
+    }
+}
+
+/// The layers of one crate.
+struct Order<'a> {
+    source: &'a Source,
+    /// Entries with their layer.
+    entries: Vec<(&'a str, usize)>,
+}
+
+/// The place of a file.
+#[derive(Debug, Clone, Copy)]
+struct Rank<'a> {
+    entry: &'a str,
+    layer: usize,
+}
+
+impl<'a> Order<'a> {
+    fn read(source: &'a Source) -> Self {
+        let layers = source.text.lines().filter(|line| !line.starts_with('#')).enumerate();
+        let entries = layers
+            .flat_map(|(layer, line)| line.split_whitespace().map(move |entry| (entry, layer)))
+            .collect();
+        Self { source, entries }
+    }
+
+    /// The place of `pool/clock/hand`: that of `pool/clock`, else of `pool` if no child of `pool` has one.
+    /// `lib` is above all.
+    fn rank(&self, name: &str) -> Option<Rank<'a>> {
+        if name == "lib" {
+            return Some(Rank { entry: "lib", layer: usize::MAX });
+        }
+        let (mut prefix, mut rest) = (name, "");
+        loop {
+            if let Some(&(entry, layer)) = self.entries.iter().find(|(entry, _)| *entry == prefix) {
+                let folder = format!("{entry}/");
+                let listed = self.entries.iter().any(|(other, _)| other.starts_with(&folder));
+                return (rest.is_empty() || !listed).then_some(Rank { entry, layer });
+            }
+            (prefix, rest) = prefix.rsplit_once('/')?;
+        }
+    }
+}
+
+fn orders(sources: &Sources) -> Vec<(&str, Order<'_>)> {
+    let ordered = sources.files.iter().filter_map(|source| {
+        let package = source.path.strip_prefix(ORDERS)?.strip_suffix(".txt")?;
+        Some((package, Order::read(source)))
+    });
+    ordered.collect()
+}
+
+fn src_of(package: &str) -> String {
+    if package == "xtask" { "xtask/src/".to_owned() } else { format!("crates/{package}/src/") }
+}
+
+/// Arrows to a higher layer, with both places.
+fn upwards<'g, 'o>(
+    graph: &'g Graph,
+    ranks: &[Option<Rank<'o>>],
+) -> Vec<(&'g Arrow, [Rank<'o>; 2])> {
+    let upward = |arrow: &'g Arrow| {
+        let (from, to) = (ranks[arrow.from]?, ranks[arrow.to]?);
+        (to.layer > from.layer).then_some((arrow, [from, to]))
+    };
+    graph.arrows.iter().filter_map(upward).collect()
+}
+
+/// The arrows of a shortest way from a file back to itself.
+fn way_round(graph: &Graph, start: usize) -> Vec<&Arrow> {
+    let mut ways: Vec<Vec<&Arrow>> = vec![Vec::new()];
+    let mut seen = vec![false; graph.files.len()];
+    while !ways.is_empty() {
+        let mut longer = Vec::new();
+        for way in ways {
+            let end = way.last().map_or(start, |arrow| arrow.to);
+            for arrow in graph.arrows.iter().filter(|arrow| arrow.from == end) {
+                if arrow.to == start {
+                    return [&way[..], &[arrow]].concat();
+                }
+                if !std::mem::replace(&mut seen[arrow.to], true) {
+                    longer.push([&way[..], &[arrow]].concat());
+                }
+            }
+        }
+        ways = longer;
+    }
+    Vec::new()
 }

@@ -87,11 +87,6 @@ const BAD: &[(&str, &str, &str, usize)] = &[
         "[dependencies]\n\ntrunkline-sim = {}\n",
         3,
     ),
-    ("module-order", ENGINE, "\nuse crate::verify::Found;\n", 2),
-    ("module-order", ENGINE, "use crate::{settings::{verify, A}, prewarm::B};\n", 1),
-    ("module-order", ENGINE, "fn a() { crate::sample::b() }\n", 1),
-    ("module-order", "crates/trunkline-engine/src/datadir/walk.rs", "use crate::verify;\n", 1),
-    ("module-order", "crates/trunkline-engine/src/novel.rs", "", 1),
     ("architecture", "README.md", "", 1),
     ("readme", "README.md", "cargo xtask ci\n", 1),
     ("readme", "ARCHITECTURE.md", "", 1),
@@ -130,9 +125,6 @@ const GOOD: &[(&str, &str, &str)] = &[
         SIM_MANIFEST,
         "[dev-dependencies]\ntrunkline-format = {}\n[lints]\nclap = 1\n",
     ),
-    ("module-order", ENGINE, "use crate::settings;\nuse crate::{settings::{verify}};\n"),
-    ("module-order", ENGINE, "#[cfg(test)]\nmod tests {\n    use crate::verify;\n}\n"),
-    ("module-order", "crates/trunkline-engine/src/lib.rs", "pub use crate::verify::A;\n"),
     ("readme", "README.md", "cargo run --release -- demo\ncargo xtask ci\n"),
 ];
 
@@ -155,7 +147,14 @@ fn every_good_sample_passes() {
 #[test]
 fn every_rule_has_a_bad_sample() {
     // These need long or many files; each has a test of its own below.
-    let elsewhere = ["file-length", "function-length", "crate-attribute", "decision-length"];
+    let elsewhere = [
+        "file-length",
+        "function-length",
+        "crate-attribute",
+        "decision-length",
+        "module-order",
+        "circles",
+    ];
     for rule in RULES {
         let sampled = BAD.iter().any(|(name, ..)| *name == rule.name);
         assert!(sampled || elsewhere.contains(&rule.name), "{} has no bad sample", rule.name);
@@ -242,6 +241,95 @@ fn the_map_is_held_against_the_tree() {
         let found = tree(&good.replacen(gone, instead, 1));
         assert_eq!(found.len(), 1, "{gone} → {instead}: {found:?}");
     }
+}
+
+/// Two layers and a folder with an order of its own, below `high`.
+const ORDER: (&str, &str) =
+    ("xtask/order/x.txt", "# comment\nlow level\nmid/state\nmid/word mid\nhigh\n");
+
+/// What `module-order` says about `low.rs`, `mid.rs`, `mid/state.rs`, `high.rs` and one file more.
+fn order_broken_by(path: &str, text: &str) -> Vec<String> {
+    let path = format!("crates/x/src/{path}");
+    let mut files = vec![
+        ORDER,
+        (&path, text),
+        ("crates/x/src/lib.rs", "pub use high::High;\nmod high;\nmod low;\nmod mid;\n"),
+        ("crates/x/src/low.rs", "pub struct Low;\n"),
+        ("crates/x/src/mid.rs", "pub use state::State;\nmod state;\n"),
+        ("crates/x/src/mid/state.rs", "pub enum State { Idle }\n"),
+        ("crates/x/src/high.rs", "pub fn high() {}\npub struct High;\n"),
+    ];
+    // The given file replaces that of the same name.
+    let mut known = std::collections::BTreeSet::new();
+    files.retain(|(path, _)| known.insert(*path));
+    found("module-order", &files)
+}
+
+#[test]
+fn upward_arrows_are_found() {
+    for bad in [
+        "use crate::high::High;\n",
+        "use crate::{low, high::{self, High}};\n",
+        "use super::high::High as Other;\n",
+        "use super::high;\nfn a() { high::high() }\n",
+        "fn a() { crate::high::high() }\n",
+        "fn a() -> Vec<crate::high::High> { b!(c) }\n",
+        "fn a() { assert!(b(|| c == crate::high::high())) }\n",
+        "macro_rules! a { () => { $crate::high::high() } }\n",
+        "pub(super) use crate::high::high;\n",
+        "use crate::high::*;\nfn a() { high() }\n",
+        "use crate::mid::State;\n",
+        "use crate::High;\n",
+        "fn a() { use crate::high::High; }\n",
+        "mod inner { use super::super::high::High; }\n",
+        "impl crate::high::High {}\n",
+        "#[cfg(not(test))]\nuse crate::high::High;\n",
+    ] {
+        let found = order_broken_by("level.rs", bad);
+        assert_eq!(found.len(), 1, "{bad:?}: {found:?}");
+        assert!(found[0].contains("module-order: level is below "), "{found:?}");
+    }
+    // The name leads to the file that defines it, not to the parent that re-exports it.
+    let text = "use super::Low;\nuse crate::mid::State;\nuse crate::low::Low;\n";
+    assert_eq!(order_broken_by("mid/word.rs", text), [""; 0]);
+    let found = order_broken_by("mid/other.rs", "");
+    assert_eq!(found, ["crates/x/src/mid/other.rs:1: module-order: no place in xtask/order/x.txt"]);
+}
+
+#[test]
+fn downward_arrows_and_tests_are_allowed() {
+    for good in [
+        "use crate::low::Low;\nuse std::fmt;\nfn a() { let high = 1; b(high) }\n",
+        "#[cfg(test)]\nmod tests { use crate::high::High; }\n",
+        "#[cfg(all(test, loom))]\nfn a() { crate::high::high() }\n",
+        "struct A { #[cfg(test)] a: crate::high::High }\n",
+        "impl A { #[cfg(test)] fn a() -> crate::high::High { b() } }\n",
+        "pub(in crate::high) fn a() {}\n",
+        "/// See [`crate::high::High`].\nfn a() { b(\"crate::high::High\") }\n",
+        "use super::high;\n",
+        "fn a() { ::high::b() }\n",
+    ] {
+        assert_eq!(order_broken_by("level.rs", good), [""; 0], "{good:?}");
+    }
+    let text = "use crate::mid::State;\nuse crate::low::Low;\n";
+    assert_eq!(order_broken_by("high.rs", text), [""; 0]);
+}
+
+#[test]
+fn circles_are_found() {
+    let circle = |a: &str, b: &str| {
+        let files = [
+            ("crates/x/src/lib.rs", "pub use a::A;\nmod a;\n"),
+            ("crates/x/src/a.rs", a),
+            ("crates/x/src/a/b.rs", b),
+        ];
+        checked("circles", |sources, findings| modules::circles_in(sources, "x", findings), &files)
+    };
+    let bad = circle("mod b;\npub use b::B;\npub struct A;\n", "use super::A;\npub struct B;\n");
+    assert_eq!(bad, ["crates/x/src/a.rs:2: circles: circle of 2 files: a → a/b → a"]);
+    assert_eq!(circle("mod b;\npub struct A;\n", "use super::A;\npub struct B;\n"), [""; 0]);
+    assert_eq!(circle("mod b;\npub use b::B;\n", "use super::c::C;\npub struct B;\n").len(), 1);
+    assert_eq!(circle("mod b;\npub use b::B;\n", "use std::fmt;\npub struct B;\n"), [""; 0]);
 }
 
 #[test]

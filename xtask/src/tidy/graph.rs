@@ -1,0 +1,208 @@
+//! Which file of a crate refers to which other one, with every path resolved to the file that defines its last name.
+//!
+//! A name that a parent re-exports leads to the file that defines it, so `use super::Word` is an arrow to `state.rs`
+//! if the parent says `pub use state::Word`. The re-export itself is an arrow of the parent. A module that is only
+//! imported by its name is no arrow yet: the paths that go through that name are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::paths::{self, Module};
+use super::sources::Sources;
+
+/// The files of one crate and the arrows between them.
+pub(super) struct Graph {
+    /// Paths below the tree's root.
+    pub(super) files: Vec<String>,
+    pub(super) arrows: Vec<Arrow>,
+}
+
+/// The first reference from one file to another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Arrow {
+    /// Indices of files.
+    pub(super) from: usize,
+    pub(super) to: usize,
+    /// Counted from 1.
+    pub(super) line: usize,
+    /// The path as it is written.
+    pub(super) path: String,
+}
+
+/// The modules of a crate by path, each with its file.
+struct Crate {
+    modules: Vec<(Module, usize)>,
+    by_path: BTreeMap<Vec<String>, usize>,
+}
+
+/// What a name or path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Module(usize),
+    /// An item of that module.
+    Item(usize),
+}
+
+/// Imports that import imports are followed this far; a circle of re-exports ends here.
+const IMPORTS_MAX: u32 = 16;
+
+impl Graph {
+    /// Reads all files below `src`, which ends in a slash.
+    pub(super) fn read(sources: &Sources, src: &str) -> Self {
+        let mut files = Vec::new();
+        let mut modules = Vec::new();
+        let mut only_tests = BTreeSet::new();
+        for source in sources.rust() {
+            let Some(rest) = source.path.strip_prefix(src) else { continue };
+            let Some(parsed) = paths::parse(module_path(rest), &source.text) else { continue };
+            only_tests.extend(parsed.only_tests);
+            modules.extend(parsed.modules.into_iter().map(|module| (module, files.len())));
+            files.push(source.path.clone());
+        }
+        modules
+            .retain(|(module, _)| !only_tests.iter().any(|tests| module.path.starts_with(tests)));
+        let by_path = modules
+            .iter()
+            .enumerate()
+            .map(|(index, (module, _))| (module.path.clone(), index))
+            .collect();
+        let arrows = Crate { modules, by_path }.arrows();
+        Self { files, arrows }
+    }
+
+    /// The groups of files that can all be reached from each other, of two files and more.
+    pub(super) fn circles(&self) -> Vec<Vec<usize>> {
+        let reached: Vec<BTreeSet<usize>> =
+            (0..self.files.len()).map(|file| self.reached(file)).collect();
+        let mut circles: Vec<Vec<usize>> = Vec::new();
+        for file in 0..self.files.len() {
+            if circles.iter().any(|circle| circle.contains(&file)) {
+                continue;
+            }
+            let both =
+                |&other: &usize| reached[file].contains(&other) && reached[other].contains(&file);
+            let circle: Vec<usize> = (file..self.files.len()).filter(both).collect();
+            if circle.len() > 1 {
+                circles.push(circle);
+            }
+        }
+        circles
+    }
+
+    /// The files that can be reached from `start` along one arrow or more.
+    fn reached(&self, start: usize) -> BTreeSet<usize> {
+        let mut reached = BTreeSet::new();
+        let mut next = vec![start];
+        while let Some(file) = next.pop() {
+            for arrow in self.arrows.iter().filter(|arrow| arrow.from == file) {
+                if reached.insert(arrow.to) {
+                    next.push(arrow.to);
+                }
+            }
+        }
+        reached
+    }
+}
+
+/// `pool/state.rs` is `[pool, state]`, `lib.rs` is the root.
+fn module_path(below_src: &str) -> Vec<String> {
+    let path = below_src.trim_end_matches(".rs");
+    if path == "lib" || path == "main" {
+        return Vec::new();
+    }
+    path.split('/').map(str::to_owned).collect()
+}
+
+impl Crate {
+    /// One arrow for each pair of files, with the first line that makes it.
+    fn arrows(&self) -> Vec<Arrow> {
+        let mut first: BTreeMap<(usize, usize), Arrow> = BTreeMap::new();
+        for (index, (module, from)) in self.modules.iter().enumerate() {
+            for reference in &module.references {
+                for target in self.resolve(index, &reference.path, 0) {
+                    let Target::Item(home) = target else { continue };
+                    let (from, to, line) = (*from, self.modules[home].1, reference.line);
+                    if from != to {
+                        let arrow = Arrow { from, to, line, path: reference.path.join("::") };
+                        let known = first.entry((from, to)).or_insert_with(|| arrow.clone());
+                        *known = known.clone().min(arrow);
+                    }
+                }
+            }
+        }
+        first.into_values().collect()
+    }
+
+    /// Where a path leads that is written in `module`; nowhere when it is another crate's or a local name.
+    fn resolve(&self, module: usize, path: &[String], depth: u32) -> Vec<Target> {
+        let Some((first, mut rest)) = path.split_first() else { return Vec::new() };
+        let own = &self.modules[module].0.path;
+        let mut targets = match first.as_str() {
+            "crate" => self.module(&[]),
+            "self" => vec![Target::Module(module)],
+            "super" => {
+                let ups = path.iter().take_while(|name| *name == "super").count();
+                rest = &path[ups..];
+                match own.len().checked_sub(ups) {
+                    Some(length) => self.module(&own[..length]),
+                    None => Vec::new(),
+                }
+            }
+            name => self.look_up(module, name, depth),
+        };
+        for name in rest {
+            // A function may share a module's name; a longer path goes through the module.
+            if targets.iter().any(|target| matches!(target, Target::Module(_))) {
+                targets.retain(|target| matches!(target, Target::Module(_)));
+            }
+            targets = targets
+                .into_iter()
+                .flat_map(|target| match target {
+                    Target::Module(inner) => {
+                        let found = self.look_up(inner, name, depth);
+                        // A macro may have made it.
+                        if found.is_empty() { vec![Target::Item(inner)] } else { found }
+                    }
+                    item @ Target::Item(_) => vec![item],
+                })
+                .collect();
+        }
+        targets
+    }
+
+    /// What a name means in a module: a child, an item, an import, or a name from a glob import.
+    fn look_up(&self, module: usize, name: &str, depth: u32) -> Vec<Target> {
+        if depth > IMPORTS_MAX {
+            return Vec::new();
+        }
+        let (known, _) = &self.modules[module];
+        let mut targets = self.module(&[&known.path[..], &[name.to_owned()]].concat());
+        if known.items.contains(name) {
+            targets.push(Target::Item(module));
+        }
+        if targets.is_empty() {
+            let imports = known.imports.iter().filter(|(imported, _)| imported == name);
+            for (_, path) in imports {
+                // `use x;` of an outer crate must not find itself.
+                if path.len() > 1 || path[0] != name {
+                    targets.extend(self.resolve(module, path, depth + 1));
+                }
+            }
+        }
+        if targets.is_empty() {
+            for path in &known.globs {
+                for target in self.resolve(module, path, depth + 1) {
+                    if let Target::Module(inner) = target
+                        && inner != module
+                    {
+                        targets.extend(self.look_up(inner, name, depth + 1));
+                    }
+                }
+            }
+        }
+        targets
+    }
+
+    fn module(&self, path: &[String]) -> Vec<Target> {
+        self.by_path.get(path).map(|&index| Target::Module(index)).into_iter().collect()
+    }
+}
