@@ -5,17 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use trunkline_aio::Aio;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::catalog::{
     Catalog, CatalogError, Database, OnDamage, Place, QualifiedName, RelationInfo, Unreadable,
 };
 use trunkline_engine::datadir::DataDir;
-use trunkline_engine::pool::{Backend, BackendType, Policy, Pool};
+use trunkline_engine::pool::Backend;
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::RelationLocator;
 use trunkline_format::Oid;
@@ -62,21 +60,18 @@ pub(crate) struct Cluster {
     pub(crate) catalog: Catalog,
     pub(crate) backend: Backend,
     dir: DataDir,
-    /// Not dropped: to end it is to wait for its I/O. It goes with the process.
-    _aio: ManuallyDrop<Aio>,
 }
 
 impl Cluster {
     /// Reads it with the I/O that the settings ask for. What is damaged in it is left out, and said
     /// on standard error.
     pub(crate) fn open(dir: &DataDir, settings: &Settings) -> Result<Cluster, Failure> {
-        let aio = pooled::start(settings, BUFFERS, 0)?;
-        let pool = pooled::pool(&aio, BUFFERS)?;
-        let mut backend = backend(&pool, settings)?;
-        let storage = pooled::storage(&aio, dir, settings);
-        let catalog = Catalog::open_with(dir, &storage, &mut backend, OnDamage::Collect)?;
+        let engine = pooled::open(settings, BUFFERS)?;
+        let mut backend = engine.session()?;
+        let cluster = engine.cluster_of(dir.clone());
+        let catalog = cluster.read_catalog(&mut backend, OnDamage::Collect)?;
         warn_of(catalog.faults(), None);
-        Ok(Cluster { catalog, backend, dir: dir.clone(), _aio: aio })
+        Ok(Cluster { catalog, backend, dir: dir.clone() })
     }
 
     /// Reads it aside, for a command whose own I/O is another matter.
@@ -197,16 +192,6 @@ impl FileNames {
         }
         None
     }
-}
-
-/// A session of a pool, with the policy that the settings ask for.
-pub(crate) fn backend(pool: &Pool, settings: &Settings) -> Result<Backend, Failure> {
-    let mut backend = pool.backend(BackendType::Client).map_err(Failure::cannot_run)?;
-    backend.set_policy(Policy {
-        zero_damaged_pages: settings.zero_damaged_pages(),
-        ignore_checksum_failure: settings.ignore_checksum_failure(),
-    });
-    Ok(backend)
 }
 
 /// What names lead to, as a directory's listing knows it: by numbers.

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use trunkline_aio::sync::{Arc, thread};
-use trunkline_engine::catalog::{Catalog, CatalogError, Database, OnDamage, RelationInfo, quoted};
+use trunkline_engine::catalog::{CatalogError, Database, OnDamage, RelationInfo, quoted};
 use trunkline_engine::copy::{
     CopyError, CopyOptions, Extras, Format, Outputs, Plan, PlanError, Task, copy,
 };
@@ -161,15 +161,15 @@ pub(crate) fn run(
         return Err(Failure::usage(text).with_hint("nothing is ever written there"));
     }
     let buffers = pool.unwrap_or(BUFFERS);
-    let aio = pooled::start(settings, buffers, 0)?;
-    let pool = pooled::pool(&aio, buffers)?;
+    let engine = pooled::open(settings, buffers)?;
+    let cluster = engine.cluster_of(dir.clone());
+    let aio = engine.aio();
     let said = aio.method_status().fallbacks.len();
     let interrupt = watch::interrupt()?;
-    let mut backend = cluster::backend(&pool, settings)?;
-    let storage = pooled::storage(&aio, &dir, settings);
+    let mut backend = engine.session()?;
     let on_damage = if args.keep_going { OnDamage::Collect } else { OnDamage::Fail };
     let damaged = |error| damaged(error, &dir);
-    let catalog = Catalog::open_with(&dir, &storage, &mut backend, on_damage).map_err(damaged)?;
+    let catalog = cluster.read_catalog(&mut backend, on_damage).map_err(damaged)?;
     let database = catalog.database(&mut backend, &args.database.of(&args.table)?);
     let database = database.map_err(damaged)?;
     cluster::warn_of(catalog.faults(), None);
@@ -188,7 +188,7 @@ pub(crate) fn run(
     let watch = Arc::new(Watch::new(interrupt, global));
     let Chosen { tasks, outputs, present, exit, lock: _lock } = chosen;
     let observer = Arc::clone(&watch) as _;
-    let outcome = copy(&pool, &database, tasks, outputs, options, observer);
+    let outcome = copy(engine.pool(), &database, tasks, outputs, options, observer);
     watch.clear();
     instance::report_fallbacks(&aio.method_status().fallbacks[said..]);
     let report = outcome.map_err(|error| failure(error, args, &dir))?;

@@ -96,7 +96,7 @@ pub(crate) fn run(
         let reused = table.reused;
         let runs = run::Runs::new(&aio, &table, global, settings, &interrupt, buffers)?;
         let demo = runs.all(args.full)?;
-        let writes = write::run(&aio, &table, settings, &interrupt, runs.pool())?;
+        let writes = write::run(runs.engine(), &table, &interrupt)?;
         Ok((demo, writes, reused))
     });
     // What was there before, or is to be kept, stays.

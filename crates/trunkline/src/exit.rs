@@ -11,6 +11,7 @@ use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
+use trunkline_engine::EngineError;
 use trunkline_engine::catalog::CatalogError;
 use trunkline_engine::datadir::DataDirError;
 use trunkline_engine::heap::HeapError;
@@ -175,6 +176,17 @@ impl From<CatalogError> for Failure {
         match error.hint() {
             Some(hint) => failure.with_hint(hint),
             None => failure,
+        }
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Failure {
+        match error {
+            EngineError::DataDir(error) => error.into(),
+            EngineError::Catalog(error) => error.into(),
+            EngineError::Storage(error) => ReadError::Storage(error).into(),
+            error => Failure::cannot_run(error),
         }
     }
 }

@@ -3,9 +3,9 @@
 
 use std::mem::ManuallyDrop;
 
-use trunkline_aio::{Aio, Builder, Fallback, MethodKind, WorkerSettings};
+use trunkline_aio::{Aio, Fallback};
 use trunkline_engine::scan::ReadOptions;
-use trunkline_engine::settings::{IoMethod, Settings};
+use trunkline_engine::settings::Settings;
 
 use crate::exit::{Failure, message};
 
@@ -14,9 +14,6 @@ const MOUNTS_PLANNED: usize = 2;
 
 /// Least memory for pages: what makes the region worth a huge page.
 const REGION_BYTES_MIN: usize = 2 << 20;
-
-/// Handles that one session may hold unless `io_max_concurrency` says otherwise.
-const SESSION_QUOTA: u32 = 512;
 
 /// Starts what the settings ask for, and says on standard error where it cannot be had.
 ///
@@ -35,21 +32,8 @@ pub(crate) fn start_with(
     settings: &Settings,
     region_bytes: usize,
 ) -> Result<ManuallyDrop<Aio>, Failure> {
-    let depth = settings.effective_io_concurrency().max(settings.maintenance_io_concurrency());
-    let quota = settings.io_max_concurrency().unwrap_or(SESSION_QUOTA.max(depth + 1));
-    let handles = quota.saturating_mul(2).max(1024);
-    let workers = WorkerSettings {
-        min: settings.io_min_workers() as usize,
-        max: settings.io_max_workers() as usize,
-        idle_timeout: settings.io_worker_idle_timeout(),
-        launch_interval: settings.io_worker_launch_interval(),
-    };
-    let aio = Builder::new()
-        .method(method_kind(settings.io_method()))
-        .handles(handles, 0, 0)
-        .session_quota(quota)
-        .iovecs(settings.io_max_combine_limit() as usize)
-        .workers(workers)
+    let aio = settings
+        .io_builder()
         .region_bytes(region_bytes.max(REGION_BYTES_MIN))
         .start()
         .map_err(|error| Failure::cannot_run(format_args!("could not start I/O: {error}")))?;
@@ -62,14 +46,5 @@ pub(crate) fn report_fallbacks(fallbacks: &[Fallback]) {
     for fallback in fallbacks {
         message("warning", fallback);
         message("hint", fallback.fix());
-    }
-}
-
-/// The method's name in the I/O core.
-pub(crate) fn method_kind(method: IoMethod) -> MethodKind {
-    match method {
-        IoMethod::Sync => MethodKind::Sync,
-        IoMethod::Worker => MethodKind::Worker,
-        IoMethod::IoUring => MethodKind::IoUring,
     }
 }

@@ -12,13 +12,12 @@ use std::mem::ManuallyDrop;
 
 use serde::Serialize;
 use trunkline_aio::Aio;
-use trunkline_engine::datadir::DataDir;
+use trunkline_engine::Engine;
 use trunkline_engine::pool::{
-    BackendType, IoKey, IoObject, Pool, ReadWarning, RelationResidency, Strategy, Tally,
+    BackendType, IoKey, IoObject, ReadWarning, RelationResidency, Strategy, Tally,
 };
 use trunkline_engine::read_stream::StreamStats;
 use trunkline_engine::settings::Settings;
-use trunkline_engine::storage::{OpenFiles, Storage};
 use trunkline_format::BLOCK_SIZE;
 
 use crate::exit::{Failure, message};
@@ -62,17 +61,16 @@ pub(crate) fn start(
     instance::start_with(settings, bytes.saturating_add(BESIDE_BYTES).max(other))
 }
 
-/// A pool in the memory of an instance that [`start`] has started.
-pub(crate) fn pool(aio: &Aio, buffers: u32) -> Result<Pool, Failure> {
-    Pool::new(aio, buffers).map_err(|error| {
-        Failure::cannot_run(format_args!("could not make the buffer pool: {error}"))
-    })
+/// Starts an engine with a pool of `buffers` pages. Its I/O is not waited for when the command ends:
+/// see [`start`].
+pub(crate) fn open(settings: &Settings, buffers: u32) -> Result<Engine, Failure> {
+    let aio = start(settings, buffers, 0)?;
+    engine(&aio, settings, buffers)
 }
 
-/// The relations of a data directory.
-pub(crate) fn storage(aio: &Aio, dir: &DataDir, settings: &Settings) -> Storage {
-    let files = OpenFiles::kernel(aio, settings.max_files_per_process() as usize);
-    Storage::of_datadir(dir, &files, settings.io_direct_data())
+/// An engine on an I/O instance that [`start`] has started.
+pub(crate) fn engine(aio: &Aio, settings: &Settings, buffers: u32) -> Result<Engine, Failure> {
+    Ok(Engine::builder(settings).io(aio).buffers(buffers).open()?)
 }
 
 /// Bytes that can be had without taking them from other programs, as far as the system says.

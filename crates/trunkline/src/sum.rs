@@ -68,15 +68,16 @@ pub(crate) fn run(global: &Global, settings: &Settings, args: &SumArgs) -> Resul
         return Err(Failure::usage("a table's main fork is needed"));
     };
     let buffers = settings.shared_buffers();
-    let aio = pooled::start(settings, buffers, 0)?;
-    let pool = pooled::pool(&aio, buffers)?;
-    let relation = pooled::storage(&aio, &dir, settings).relation(target.locator, Fork::Main);
+    let engine = pooled::open(settings, buffers)?;
+    let cluster = engine.cluster_of(dir.clone());
+    let relation = cluster.storage().relation(target.locator, Fork::Main);
+    let aio = engine.aio();
     let column =
         FixedColumn { number: args.attnum.unwrap_or(args.offset / 4 + 1), offset: args.offset };
     let said = aio.method_status().fallbacks.len();
     let watch = Arc::new(Watch::new(watch::interrupt()?, global));
     let options = SumOptions::of(settings, column, args.workers);
-    let outcome = sum(&pool, &relation, options, Arc::clone(&watch) as _);
+    let outcome = sum(engine.pool(), &relation, options, Arc::clone(&watch) as _);
     watch.clear();
     instance::report_fallbacks(&aio.method_status().fallbacks[said..]);
     let report = outcome?;

@@ -10,7 +10,7 @@ use trunkline_aio::sync::Mutex;
 use trunkline_format::BlockNo;
 
 use super::{Engine, EngineError};
-use crate::catalog::{Catalog, ColumnInfo, Database, OnDamage, RelationInfo};
+use crate::catalog::{Catalog, CatalogError, ColumnInfo, Database, OnDamage, RelationInfo};
 use crate::datadir::DataDir;
 use crate::heap::{HeapScan, ScanOptions};
 use crate::pool::{Backend, Pin, ReadError};
@@ -66,13 +66,13 @@ impl Cluster {
     /// Reads the catalog anew, with a choice of what to do about damage.
     ///
     /// # Errors
-    /// [`EngineError::Catalog`]; with [`OnDamage::Collect`] not for damaged rows and pages.
+    /// [`CatalogError`]; with [`OnDamage::Collect`] not for damaged rows and pages.
     pub fn read_catalog(
         &self,
         session: &mut Backend,
         on_damage: OnDamage,
-    ) -> Result<Catalog, EngineError> {
-        Ok(Catalog::open_with(self.dir(), self.storage(), session, on_damage)?)
+    ) -> Result<Catalog, CatalogError> {
+        Catalog::open_with(self.dir(), self.storage(), session, on_damage)
     }
 
     /// The database with exactly this name.

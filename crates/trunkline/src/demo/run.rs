@@ -12,23 +12,22 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::Mutex;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_aio::{Aio, IoRow};
+use trunkline_engine::Engine;
 use trunkline_engine::pool::ReadError;
-use trunkline_engine::pool::{Pool, Tally};
+use trunkline_engine::pool::Tally;
 use trunkline_engine::prewarm::{BufferOptions, Target, into_pool};
 use trunkline_engine::sample::accounts::{Accounts, accounts_sum};
 use trunkline_engine::scan::{JobError, Observer};
 use trunkline_engine::seq_scan::{SumError, SumOptions, sum};
 use trunkline_engine::settings::{IoMethod, Settings};
-use trunkline_engine::storage::{
-    Layout, OpenFiles, Relation, RelationLocator, Storage, StorageError,
-};
+use trunkline_engine::storage::{Layout, Relation, RelationLocator, Storage, StorageError};
 use trunkline_format::{BlockNo, FixedColumn, Fork};
 
 use super::config::Config;
 use super::report::{Demo, Outcome, Row, What};
 use crate::cli::Global;
 use crate::exit::{Failure, message};
-use crate::instance::{self, method_kind};
+use crate::instance;
 use crate::interrupt::Interrupt;
 use crate::pooled;
 use crate::watch::Watch;
@@ -47,12 +46,11 @@ const SHARE_PART: u32 = 4;
 
 /// What the runs share.
 pub(super) struct Runs<'r> {
-    aio: &'r Aio,
+    engine: Engine,
     table: &'r Accounts,
     global: &'r Global,
     settings: &'r Settings,
     interrupt: &'r Interrupt,
-    pool: Pool,
     expected: i64,
     /// The cold buffered sum that has taken longest.
     slowest: Cell<Duration>,
@@ -67,30 +65,30 @@ impl<'r> Runs<'r> {
         interrupt: &'r Interrupt,
         buffers: u32,
     ) -> Result<Runs<'r>, Failure> {
-        let pool = pooled::pool(aio, buffers)?;
+        let engine = pooled::engine(aio, settings, buffers)?;
         let expected = accounts_sum(table.scale);
         let slowest = Cell::default();
-        Ok(Runs { aio, table, global, settings, interrupt, pool, expected, slowest })
+        Ok(Runs { engine, table, global, settings, interrupt, expected, slowest })
     }
 
-    /// The pool that all of them share.
-    pub(super) fn pool(&self) -> &Pool {
-        &self.pool
+    /// The engine that all of them share.
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// Runs everything; `full` without regard to time. On an interrupt it returns what there is.
     pub(super) fn all(&self, full: bool) -> Result<Demo, Failure> {
-        let pages = self.aio.region().page_kind();
-        let (buffers, expected) = (self.pool.buffers(), self.expected);
+        let pages = self.engine.aio().region().page_kind();
+        let (buffers, expected) = (self.engine.pool().buffers(), self.expected);
         let mut demo = Demo::new(self.table, self.settings, buffers, expected, pages);
-        let mut told = self.aio.method_status().fallbacks.len();
+        let mut told = self.engine.aio().method_status().fallbacks.len();
         let mut time = COLD_TIME;
         let ways = IoMethod::ALL.into_iter().flat_map(|method| [(method, false), (method, true)]);
         for ((method, direct), ways_left) in ways.zip((1..=6).rev()) {
             if self.interrupt.requested() {
                 break;
             }
-            let status = self.aio.set_method(method_kind(method));
+            let status = self.engine.aio().set_method(method.into());
             instance::report_fallbacks(status.fallbacks.get(told..).unwrap_or_default());
             told = status.fallbacks.len();
             let config = Config { asked: method, used: status.used, direct };
@@ -119,7 +117,7 @@ impl<'r> Runs<'r> {
             }
             Err(error) => return Err(error.into()),
         }
-        let fits = self.pool.buffers() >= self.table.blocks();
+        let fits = self.engine.pool().buffers() >= self.table.blocks();
         for workers in WORKERS {
             // Past the cache and with a small pool, cached is cold.
             if self.interrupt.requested() || (config.direct && !fits) {
@@ -148,8 +146,7 @@ impl<'r> Runs<'r> {
 
     fn relation(&self, direct: bool) -> Relation {
         let layout = Layout { checksums: true, tablespace_directory: String::new() };
-        let files = OpenFiles::kernel(self.aio, self.settings.max_files_per_process() as usize);
-        let storage = Storage::new(&self.table.path, layout, &files, direct);
+        let storage = Storage::new(&self.table.path, layout, self.engine.files(), direct);
         let locator = RelationLocator {
             tablespace: Accounts::TABLESPACE,
             database: Accounts::DATABASE,
@@ -168,13 +165,13 @@ impl<'r> Runs<'r> {
         self.make_cold();
         let options = SumOptions::of(self.settings, FixedColumn::ABALANCE, 0);
         // What is wrong shows in the runs that are seen.
-        let report = sum(&self.pool, relation, options, self.observer());
+        let report = sum(self.engine.pool(), relation, options, self.observer());
         report.map_or(Duration::ZERO, |report| report.elapsed)
     }
 
     /// Drops the table from the pool and from the system's cache.
     fn make_cold(&self) {
-        self.pool.evict_all();
+        self.engine.pool().evict_all();
         if let Err(error) = self.table.evict() {
             message("warning", format_args!("the cache could not be emptied: {error}"));
         }
@@ -197,7 +194,7 @@ impl<'r> Runs<'r> {
         let options = BufferOptions::of(self.settings);
         let cpu = cpu_time();
         let watching = Arc::clone(&observer) as _;
-        let report = into_pool(&self.pool, storage, None, vec![target], options, watching);
+        let report = into_pool(self.engine.pool(), storage, None, vec![target], options, watching);
         let cpu = cpu_time().saturating_sub(cpu);
         let look = observer.end();
         let report = report?;
@@ -232,11 +229,11 @@ impl<'r> Runs<'r> {
         what: What,
         workers: u32,
     ) -> Result<Duration, Failure> {
-        let before = self.pool.residency(relation).unwrap_or_default();
+        let before = self.engine.pool().residency(relation).unwrap_or_default();
         let options = SumOptions::of(self.settings, FixedColumn::ABALANCE, workers);
         let observer = self.observer();
         let cpu = cpu_time();
-        let report = sum(&self.pool, relation, options, Arc::clone(&observer) as _);
+        let report = sum(self.engine.pool(), relation, options, Arc::clone(&observer) as _);
         let cpu = cpu_time().saturating_sub(cpu);
         demo.keep_look(observer.end());
         let report = report.map_err(|error| match error {
@@ -275,7 +272,7 @@ impl<'r> Runs<'r> {
 
     fn observer(&self) -> Arc<Looking> {
         Arc::new(Looking {
-            aio: self.aio.clone(),
+            aio: self.engine.aio().clone(),
             watch: Watch::new(self.interrupt.clone(), self.global),
             total: AtomicU64::new(0),
             looked: AtomicBool::new(false),

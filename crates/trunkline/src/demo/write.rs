@@ -10,15 +10,13 @@
 //! ```
 //! The table itself is never changed: it may be kept, and whoever kills a demo finds it whole.
 
-use trunkline_aio::Aio;
-use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
-use trunkline_engine::pool::{Backend, BackendType, Pool, ReadError, WriteError};
+use trunkline_engine::Engine;
+use trunkline_engine::checkpoint::CheckpointReport;
+use trunkline_engine::pool::{Backend, ReadError, WriteError};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_engine::sample::accounts::Accounts;
-use trunkline_engine::settings::{IoMethod, Settings};
-use trunkline_engine::storage::{
-    Layout, OpenFiles, Relation, RelationLocator, Storage, StorageError,
-};
+use trunkline_engine::settings::IoMethod;
+use trunkline_engine::storage::{Layout, Relation, RelationLocator, Storage, StorageError};
 use trunkline_format::page::line_pointers;
 use trunkline_format::{BlockNo, Fork, PageBytes};
 
@@ -26,7 +24,6 @@ use super::config::Config;
 use super::run::cpu_time;
 use super::write_report::{Outcome, Row, What, Writes};
 use crate::exit::Failure;
-use crate::instance::method_kind;
 use crate::interrupt::Interrupt;
 
 /// Blocks of the copy at most: half of them are changed for each checkpoint, 256 MiB.
@@ -43,10 +40,8 @@ const BALANCE: usize = 32;
 
 /// What the runs share.
 struct Runs<'r> {
-    aio: &'r Aio,
+    engine: &'r Engine,
     table: &'r Accounts,
-    settings: &'r Settings,
-    pool: &'r Pool,
     backend: Backend,
     /// The number that each block of the copy must have.
     numbers: Vec<u32>,
@@ -55,20 +50,16 @@ struct Runs<'r> {
 
 /// Runs everything; on an interrupt it returns what there is. Leaves no file behind.
 pub(super) fn run(
-    aio: &Aio,
+    engine: &Engine,
     table: &Accounts,
-    settings: &Settings,
     interrupt: &Interrupt,
-    pool: &Pool,
 ) -> Result<Writes, Failure> {
-    pool.evict_all();
-    let mut backend = pool.backend(BackendType::Client).map_err(Failure::cannot_run)?;
-    backend.set_flush_after(settings.backend_flush_after());
+    engine.pool().evict_all();
+    let backend = engine.session()?;
     // The other half of the pool is for whoever looks ahead.
-    let blocks = table.blocks().min(BLOCKS_MAX).min(pool.buffers() / 2).max(2);
+    let blocks = table.blocks().min(BLOCKS_MAX).min(engine.pool().buffers() / 2).max(2);
     let numbers = vec![0; blocks as usize];
-    let mut runs =
-        Runs { aio, table, settings, pool, backend, numbers, writes: Writes::new(blocks) };
+    let mut runs = Runs { engine, table, backend, numbers, writes: Writes::new(blocks) };
     let done = runs.all(interrupt);
     let copy = runs.relation(COPY, false);
     let removed = runs.backend.drop_relation(&copy);
@@ -87,7 +78,7 @@ impl Runs<'_> {
             if interrupt.requested() {
                 break;
             }
-            let used = self.aio.set_method(method_kind(asked)).used;
+            let used = self.engine.aio().set_method(asked.into()).used;
             let config = Config { asked, used, direct };
             let copy = self.relation(COPY, direct);
             match self.backend.read(&copy, 0) {
@@ -101,25 +92,25 @@ impl Runs<'_> {
             for what in [What::Sequential, What::Random] {
                 self.one(config, &copy, what)?;
             }
-            self.pool.evict_relation(&copy, 0);
+            self.engine.pool().evict_relation(&copy, 0);
         }
         Ok(())
     }
 
     fn relation(&self, relfilenode: u32, direct: bool) -> Relation {
         let layout = Layout { checksums: true, tablespace_directory: String::new() };
-        let files = OpenFiles::kernel(self.aio, self.settings.max_files_per_process() as usize);
+        let files = self.engine.files();
         let path = &self.table.path;
         let storage = match relfilenode {
-            COPY => Storage::for_writing(path, layout, &files, direct),
-            _ => Storage::new(path, layout, &files, direct),
+            COPY => Storage::for_writing(path, layout, files, direct),
+            _ => Storage::new(path, layout, files, direct),
         };
         let (tablespace, database) = (Accounts::TABLESPACE, Accounts::DATABASE);
         storage.relation(RelationLocator { tablespace, database, relfilenode }, Fork::Main)
     }
 
     fn options(&self) -> StreamOptions {
-        StreamOptions::maintenance(self.settings)
+        StreamOptions::maintenance(self.engine.settings())
     }
 
     /// Copies the first blocks of the table, and makes the copy durable.
@@ -130,7 +121,7 @@ impl Runs<'_> {
         let list = BlockList::new((0..blocks).collect());
         let mut stream = ReadStream::new(&self.backend, &source, list, self.options());
         let mut bulk = self.backend.bulk_write();
-        let method = self.settings.file_extend_method();
+        let method = self.engine.settings().file_extend_method();
         let mut made = 0;
         while made < blocks {
             let count = EXTEND_BLOCKS.min(blocks - made);
@@ -187,14 +178,13 @@ impl Runs<'_> {
         self.verify(config, copy, what)
     }
 
-    fn checkpoint(&mut self) -> Result<trunkline_engine::checkpoint::CheckpointReport, Failure> {
-        let options = CheckpointOptions::of(self.settings);
-        checkpoint(self.pool, &mut self.backend, options, |_| {}).map_err(Failure::cannot_run)
+    fn checkpoint(&mut self) -> Result<CheckpointReport, Failure> {
+        self.engine.checkpoint(&mut self.backend).map_err(Failure::cannot_run)
     }
 
     /// Reads every page of the copy anew. A page whose checksum is wrong is an error of the read.
     fn verify(&mut self, config: Config, copy: &Relation, what: What) -> Result<(), Failure> {
-        self.pool.evict_relation(copy, 0);
+        self.engine.pool().evict_relation(copy, 0);
         let list = BlockList::new((0..self.numbers.len() as BlockNo).collect());
         let mut stream = ReadStream::new(&self.backend, copy, list, self.options());
         let mut wrong = 0_u64;

@@ -31,14 +31,15 @@ pub(super) fn run(
     otherwise: Exit,
 ) -> Result<Exit, Failure> {
     let buffers = settings.shared_buffers();
-    let aio = pooled::start(settings, buffers, 0)?;
-    let pool = pooled::pool(&aio, buffers)?;
-    let storage = pooled::storage(&aio, dir, settings);
+    let engine = pooled::open(settings, buffers)?;
+    let cluster = engine.cluster_of(dir.clone());
+    let aio = engine.aio();
     let said = aio.method_status().fallbacks.len();
     let watch = Arc::new(Watch::new(watch::interrupt()?, global));
     let observer = Arc::clone(&watch) as _;
     let options = BufferOptions::of(settings);
-    let outcome = into_pool(&pool, &storage, Some(dir), targets, options, observer);
+    let outcome =
+        into_pool(engine.pool(), cluster.storage(), Some(dir), targets, options, observer);
     watch.clear();
     instance::report_fallbacks(&aio.method_status().fallbacks[said..]);
     let report = outcome?;

@@ -27,14 +27,14 @@ pub(super) fn verify(
     only: Option<Vec<Only>>,
     observer: Arc<dyn Observer>,
 ) -> Result<ContentReport, Failure> {
-    let pool = pooled::pool(aio, settings.shared_buffers())?;
-    let storage = pooled::storage(aio, dir, settings);
+    let engine = pooled::engine(aio, settings, settings.shared_buffers())?;
+    let cluster = engine.cluster_of(dir.clone());
     let options = ContentOptions {
         workers: args.jobs,
         only,
         ..ContentOptions::of(settings, args.rows(), args.indexes())
     };
-    Ok(verify_contents(&pool, dir, &storage, &options, observer)?)
+    Ok(verify_contents(engine.pool(), dir, cluster.storage(), &options, observer)?)
 }
 
 /// Says that there are long values that no row names.
