@@ -28,16 +28,16 @@ use trunkline_format::types::{ByteaOutput, IntervalStyle, TextOptions, TimeZone}
 
 use crate::catalog::Database;
 use crate::heap::RowFilter;
+use crate::job::{End, IoSummary, Job, Observer};
 use crate::pool::{Policy, Pool, ReadWarning, Tally};
 use crate::read_stream::{StreamOptions, StreamStats};
-use crate::scan::{End, IoSummary, Job, Observer, ReadOptions};
 use crate::settings::Settings;
 
 pub use error::{CopyError, Finding, PlanError, ValueProblem};
 pub use escape::Format;
 pub use plan::{ColumnNames, Plan, column_names};
 pub use row::Extras;
-use work::{Copy, NoVisitor};
+use work::Copy;
 
 /// The settings of the server's session that show in the text of values.
 #[derive(Clone)]
@@ -189,14 +189,7 @@ pub fn copy(
     options: CopyOptions,
     observer: Arc<dyn Observer>,
 ) -> Result<CopyReport, CopyError> {
-    let direct = tasks.iter().flat_map(|task| &task.plans).next();
-    let direct = direct.is_some_and(|plan| plan.files.rows.storage().is_direct());
-    let read = ReadOptions {
-        direct,
-        depth: options.stream.concurrency,
-        combine_blocks: options.stream.combine,
-    };
-    let job = Job::new(pool.aio(), read, Arc::new(NoVisitor), observer);
+    let job = Job::new(pool.aio(), observer);
     let copy = Arc::new(Copy {
         pool: pool.clone(),
         database: Arc::clone(database),
@@ -208,27 +201,24 @@ pub fn copy(
         found: Mutex::default(),
     });
     let before = pool.total();
-    let conducted = Arc::clone(&copy);
-    let outline = job.run(move |job| conducted.conduct(job)).map_err(CopyError::Job)?;
+    let shared = Arc::clone(&copy);
+    let summary = job.run(move |job| shared.coordinate(job))?;
     let found = std::mem::take(&mut *copy.found.lock());
-    if let Some(error) = found.failure {
-        return Err(error);
-    }
     Ok(CopyReport {
-        end: outline.end,
+        end: summary.end,
         tasks: found.tasks,
         rows: found.rows,
         bytes: found.bytes,
-        blocks: outline.blocks,
+        blocks: summary.blocks,
         findings: found.findings,
         findings_total: found.findings_total,
         values_gone: found.values_gone,
         streams: found.streams,
         toast_streams: found.toast_streams,
         counts: pool.total().since(&before),
-        warnings: found.warnings,
-        warnings_lost: found.warnings_lost,
-        elapsed: outline.reading,
-        io: outline.io,
+        warnings: found.warnings.kept,
+        warnings_lost: found.warnings.lost,
+        elapsed: summary.working,
+        io: summary.io,
     })
 }

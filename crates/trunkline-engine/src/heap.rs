@@ -48,8 +48,9 @@ mod toast_error;
 use trunkline_aio::sync::Arc;
 use trunkline_format::HeapTuple;
 
-use crate::pool::{Backend, Strategy};
+use crate::pool::Backend;
 use crate::read_stream::{BlockRange, BlockSource, ReadStream, StreamOptions, StreamStats};
+use crate::seq_scan::scan_strategy;
 use crate::storage::{Relation, StorageError};
 use crate::transactions::{Memo, Transactions};
 use page::Judged;
@@ -121,8 +122,7 @@ impl HeapScan<BlockRange> {
         options: ScanOptions,
     ) -> Result<Self, StorageError> {
         let blocks = relation.blocks()?;
-        let bulk = blocks > backend.shared.count() / 4;
-        let strategy = if bulk { Strategy::BulkRead } else { Strategy::Normal };
+        let strategy = scan_strategy(blocks, backend.shared.count());
         let stream = StreamOptions { strategy, ..options.stream };
         let options = ScanOptions { stream, ..options };
         Ok(Self::new(backend, relation, BlockRange::new(0..blocks), transactions, options))

@@ -13,12 +13,14 @@
 //! - [`read_stream`]: block numbers in, pinned pages out, with look-ahead;
 //! - [`write_stream`]: changed pages in, combined writes in flight;
 //! - [`checkpoint`]: checkpoints, and the two threads that write before anybody has to;
-//! - [`scan`]: reading many files whole, in any order, through a small window of pages;
+//! - [`job`]: background jobs: worker threads, progress, cancellation;
+//! - [`seq_scan`]: parallel sequential scans of a table through the pool;
+//! - [`column_sum`]: the sum of a column, by a parallel sequential scan;
+//! - [`file_scan`]: raw scans of relation files, around the pool;
 //! - [`transactions`]: which transactions committed: the commit log and multixacts of a cluster;
 //! - [`btree`]: searching and walking B-tree indexes through the pool;
 //! - [`heap`]: the rows of a table through the pool, and their TOASTed values;
 //! - [`catalog`]: what a cluster holds: databases, schemas, relations, columns, types, indexes;
-//! - [`seq_scan`]: summing a column of a table through the pool, with parallel workers;
 //! - [`copy`]: rows as `COPY` prints them;
 //! - [`verify`]: checking every page of a directory;
 //! - [`prewarm`]: relations into the pool or into the operating system's cache;
@@ -59,7 +61,16 @@ pub mod write_stream;
 pub mod checkpoint;
 
 #[cfg(not(loom))]
-pub mod scan;
+pub mod job;
+
+#[cfg(not(loom))]
+pub mod seq_scan;
+
+#[cfg(not(loom))]
+pub mod column_sum;
+
+#[cfg(not(loom))]
+pub mod file_scan;
 
 #[cfg(not(loom))]
 pub mod transactions;
@@ -72,9 +83,6 @@ pub mod heap;
 
 #[cfg(not(loom))]
 pub mod catalog;
-
-#[cfg(not(loom))]
-pub mod seq_scan;
 
 #[cfg(not(loom))]
 pub mod copy;

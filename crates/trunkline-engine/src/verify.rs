@@ -13,12 +13,12 @@
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use trunkline_aio::{Builder, sync::Arc};
-//! use trunkline_engine::{datadir, scan, settings::Settings, verify};
+//! use trunkline_engine::{datadir, job, settings::Settings, verify};
 //!
 //! let options = verify::Options::of(&Settings::default());
 //! let aio = Builder::new().region_bytes(options.read.region_bytes(1)).start()?;
 //! let dir = datadir::DataDir::open("data".as_ref(), datadir::OpenOptions::default())?;
-//! let report = verify::verify(&aio, &dir, options, Arc::new(scan::Unobserved))?;
+//! let report = verify::verify(&aio, &dir, options, Arc::new(job::Unobserved))?;
 //! println!("{} blocks, {} bad", report.blocks, report.bad_checksums);
 //! # Ok(()) }
 //! ```
@@ -57,9 +57,10 @@ use trunkline_aio::Aio;
 use trunkline_aio::sync::Arc;
 
 use self::findings::Findings;
-use self::pages::Pages;
+use self::pages::PageVerifier;
 use crate::datadir::{DataDir, FileEntry};
-use crate::scan::{Job, JobError, Observer, ReadOptions};
+use crate::file_scan::{ReadOptions, read_files};
+use crate::job::{Job, JobError, Observer};
 use crate::settings::Settings;
 
 /// Findings that a report lists, unless asked otherwise.
@@ -108,18 +109,18 @@ pub fn verify_scope(
 ) -> Result<VerifyReport, JobError> {
     let findings = Arc::new(Findings::new(options.findings_listed));
     let checksums = dir.control().checksums();
-    let pages = Arc::new(Pages::new(checksums, Arc::clone(&findings)));
-    let job = Job::new(aio, options.read, pages, observer);
+    let pages = Arc::new(PageVerifier::new(checksums, Arc::clone(&findings)));
+    let job = Job::new(aio, observer);
     let (dir, all) = (dir.clone(), Arc::clone(&findings));
     let version = dir.control().data_checksum_version;
-    let outline = job.run(move |job| {
+    let summary = job.run(move |job| {
         let mut list = dir.relation_files();
         scope.narrow(&dir, &mut list);
         all.listed(list.problems);
         all.scan(&list.files);
-        job.read_all(list.files, || Ok(dir.recheck()?))
+        read_files(job, list.files, options.read, pages, || Ok(dir.recheck()?))
     })?;
-    Ok(findings.report(outline, version))
+    Ok(findings.report(summary, version))
 }
 
 /// Verifies single files, of which nothing is known but their names and whether their pages carry
@@ -135,12 +136,12 @@ pub fn verify_files(
     observer: Arc<dyn Observer>,
 ) -> Result<VerifyReport, JobError> {
     let findings = Arc::new(Findings::new(options.findings_listed));
-    let pages = Arc::new(Pages::new(checksums, Arc::clone(&findings)));
-    let job = Job::new(aio, options.read, pages, observer);
+    let pages = Arc::new(PageVerifier::new(checksums, Arc::clone(&findings)));
+    let job = Job::new(aio, observer);
     let all = Arc::clone(&findings);
-    let outline = job.run(move |job| {
+    let summary = job.run(move |job| {
         all.scan(&files);
-        job.read_all(files, || Ok(()))
+        read_files(job, files, options.read, pages, || Ok(()))
     })?;
-    Ok(findings.report(outline, u32::from(checksums)))
+    Ok(findings.report(summary, u32::from(checksums)))
 }

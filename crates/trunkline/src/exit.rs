@@ -15,10 +15,10 @@ use trunkline_engine::EngineError;
 use trunkline_engine::catalog::CatalogError;
 use trunkline_engine::datadir::DataDirError;
 use trunkline_engine::heap::HeapError;
+use trunkline_engine::job::JobError;
 use trunkline_engine::pool::ReadError;
 use trunkline_engine::prewarm::SelectError;
-use trunkline_engine::scan::JobError;
-use trunkline_engine::seq_scan::SumError;
+use trunkline_engine::seq_scan::SeqScanError;
 use trunkline_engine::settings::SettingError;
 use trunkline_engine::storage::StorageError;
 use trunkline_engine::verify::ContentError;
@@ -135,11 +135,11 @@ impl From<JobError> for Failure {
     }
 }
 
-impl From<SumError> for Failure {
-    fn from(error: SumError) -> Failure {
+impl From<SeqScanError> for Failure {
+    fn from(error: SeqScanError) -> Failure {
         match error {
-            SumError::Job(error) => error.into(),
-            SumError::Read(error) => error.into(),
+            SeqScanError::Job(error) => error.into(),
+            SeqScanError::Read(error) => error.into(),
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::mem::ManuallyDrop;
 
 use trunkline_aio::{Aio, Fallback};
-use trunkline_engine::scan::ReadOptions;
+use trunkline_engine::file_scan::ReadOptions;
 use trunkline_engine::settings::Settings;
 
 use crate::exit::{Failure, message};

@@ -10,9 +10,10 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use trunkline_aio::sync::Arc;
+use trunkline_engine::column_sum::{SumReport, sum};
+use trunkline_engine::job::End;
 use trunkline_engine::prewarm::{Choice, select};
-use trunkline_engine::scan::End;
-use trunkline_engine::seq_scan::{SumOptions, SumReport, sum};
+use trunkline_engine::seq_scan::SeqScanOptions;
 use trunkline_engine::settings::Settings;
 use trunkline_format::{FixedColumn, Fork};
 
@@ -76,13 +77,13 @@ pub(crate) fn run(global: &Global, settings: &Settings, args: &SumArgs) -> Resul
         FixedColumn { number: args.attnum.unwrap_or(args.offset / 4 + 1), offset: args.offset };
     let said = aio.method_status().fallbacks.len();
     let watch = Arc::new(Watch::new(watch::interrupt()?, global));
-    let options = SumOptions::of(settings, column, args.workers);
-    let outcome = sum(engine.pool(), &relation, options, Arc::clone(&watch) as _);
+    let options = SeqScanOptions::of(settings, args.workers);
+    let outcome = sum(engine.pool(), &relation, column, options, Arc::clone(&watch) as _);
     watch.clear();
     instance::report_fallbacks(&aio.method_status().fallbacks[said..]);
     let report = outcome?;
     dir.recheck()?;
-    pooled::report_warnings(&report.warnings, report.warnings_lost);
+    pooled::report_warnings(&report.scan.warnings, report.scan.warnings_lost);
     report_doubts(&report);
     let method = aio.method_status().used.name();
     let direct = settings.io_direct_data();
@@ -92,7 +93,7 @@ pub(crate) fn run(global: &Global, settings: &Settings, args: &SumArgs) -> Resul
         print(&text(&report, args.workers, method, direct))?;
     }
     let exit = if report.is_exact() && !trouble { Exit::Good } else { Exit::Findings };
-    Ok(watch.ended(report.end, exit))
+    Ok(watch.ended(report.scan.end, exit))
 }
 
 /// Says what is not in the sum.
@@ -124,7 +125,7 @@ fn text(report: &SumReport, workers: u32, method: &str, direct: bool) -> String 
         ("In doubt", total.in_doubt.to_string()),
         ("Workers", workers.to_string()),
         ("Buffers", {
-            let counts = &report.counts;
+            let counts = &report.scan.counts;
             format!("shared hit={} read={}", counts.hits, counts.read_blocks)
         }),
     ];
@@ -134,13 +135,13 @@ fn text(report: &SumReport, workers: u32, method: &str, direct: bool) -> String 
     let _ = writeln!(
         text,
         "{} in {:.2} s, {}, {method} {}, {}",
-        human_bytes(report.bytes()),
-        report.elapsed.as_secs_f64(),
-        rate(report.bytes_per_second()),
+        human_bytes(report.scan.bytes()),
+        report.scan.elapsed.as_secs_f64(),
+        rate(report.scan.bytes_per_second()),
         if direct { "direct" } else { "buffered" },
-        report.strategy.context(),
+        report.scan.strategy.context(),
     );
-    text.push_str(&pooled::stream_lines(&report.streams));
+    text.push_str(&pooled::stream_lines(&report.scan.streams));
     text
 }
 
@@ -177,7 +178,7 @@ impl Json {
         Json {
             schema: 1,
             command: "sum",
-            complete: report.end == End::Complete,
+            complete: report.scan.end == End::Complete,
             exact: report.is_exact(),
             sum: total.sum,
             rows: total.rows,
@@ -186,18 +187,18 @@ impl Json {
             elsewhere: total.elsewhere,
             corrupt: report.corrupt,
             workers,
-            blocks: report.blocks,
-            bytes: report.bytes(),
-            seconds: report.elapsed.as_secs_f64(),
-            bytes_per_second: report.bytes_per_second(),
+            blocks: report.scan.blocks,
+            bytes: report.scan.bytes(),
+            seconds: report.scan.elapsed.as_secs_f64(),
+            bytes_per_second: report.scan.bytes_per_second(),
             io_method: method,
             io_direct: direct,
-            context: report.strategy.context(),
-            shared_hit_blocks: report.counts.hits,
-            shared_read_blocks: report.counts.read_blocks,
-            warnings: report.warnings.len() as u64 + report.warnings_lost,
-            streams: JsonStreams::new(&report.streams),
-            io: JsonIo::new(&report.io),
+            context: report.scan.strategy.context(),
+            shared_hit_blocks: report.scan.counts.hits,
+            shared_read_blocks: report.scan.counts.read_blocks,
+            warnings: report.scan.warnings.len() as u64 + report.scan.warnings_lost,
+            streams: JsonStreams::new(&report.scan.streams),
+            io: JsonIo::new(&report.scan.io),
         }
     }
 }

@@ -20,7 +20,8 @@ use serde::Serialize;
 use trunkline_aio::Aio;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::datadir::{DataDir, OpenOptions, ProblemKind};
-use trunkline_engine::scan::{End, IoSummary, ReadOptions};
+use trunkline_engine::file_scan::ReadOptions;
+use trunkline_engine::job::{End, IoSummary};
 use trunkline_engine::settings::Settings;
 use trunkline_engine::verify::{
     ContentReport, Finding, FindingKind, Options, VerifyReport, verify_scope,

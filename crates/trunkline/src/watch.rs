@@ -4,7 +4,7 @@
 use std::io;
 
 use trunkline_aio::sync::Mutex;
-use trunkline_engine::scan::{End, Observer};
+use trunkline_engine::job::{End, Observer};
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure, message};

@@ -13,7 +13,8 @@ use std::time::Instant;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 use trunkline_aio::{Aio, MethodKind};
-use trunkline_engine::scan::{ReadOptions, Unobserved};
+use trunkline_engine::file_scan::ReadOptions;
+use trunkline_engine::job::Unobserved;
 use trunkline_engine::verify::{Options, verify_files};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 

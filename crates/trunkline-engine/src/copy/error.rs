@@ -13,8 +13,8 @@ use trunkline_format::varlena::VarlenaError;
 
 use crate::catalog::CatalogError;
 use crate::heap::{HeapError, RowError, ToastError, ToastProblem};
+use crate::job::JobError;
 use crate::pool::ReadError;
-use crate::scan::JobError;
 use crate::storage::StorageError;
 
 /// Why a table cannot be copied as it was asked for.
@@ -264,5 +264,11 @@ impl std::error::Error for CopyError {
             Self::Output { source, .. } => Some(source),
             Self::Job(error) => Some(error),
         }
+    }
+}
+
+impl From<JobError> for CopyError {
+    fn from(error: JobError) -> Self {
+        Self::Job(error)
     }
 }

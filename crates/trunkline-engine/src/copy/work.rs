@@ -19,9 +19,9 @@ use crate::heap::{
     HeapPage, HeapRow, HeapScan, PageCopies, RowError, ScanOptions, ToastBatch, ToastReader,
     has_external,
 };
-use crate::pool::{Backend, BackendType, Pool, ReadError, ReadWarning};
+use crate::job::{Job, WarningLog};
+use crate::pool::{Backend, Pool, ReadError};
 use crate::read_stream::{StreamOptions, StreamStats};
-use crate::scan::{Body, Job, JobError, Visitor};
 use crate::transactions::Transactions;
 
 /// Bytes that are handed to an output at once, at least.
@@ -30,15 +30,8 @@ const PIECE: usize = 128 << 10;
 const FETCH_MAX: u64 = 8 << 20;
 /// Pages whose values are fetched together.
 const COPIES_MAX: usize = 32;
-/// Pages between two looks at whether to stop.
-const PAGES_UNSEEN_MAX: u32 = 64;
 /// Findings that are kept; more are only counted.
 const FINDINGS_KEPT: usize = 100;
-
-/// A copy's pages are its streams' matter.
-pub(super) struct NoVisitor;
-
-impl Visitor for NoVisitor {}
 
 /// One copy, shared by its threads.
 pub(super) struct Copy {
@@ -63,9 +56,7 @@ pub(super) struct Found {
     pub(super) values_gone: u64,
     pub(super) streams: StreamStats,
     pub(super) toast_streams: StreamStats,
-    pub(super) warnings: Vec<ReadWarning>,
-    pub(super) warnings_lost: u64,
-    pub(super) failure: Option<CopyError>,
+    pub(super) warnings: WarningLog,
 }
 
 /// Why a thread does not go on.
@@ -83,50 +74,32 @@ impl From<ReadError> for Stop {
 }
 
 impl Copy {
-    pub(super) fn conduct(self: &Arc<Self>, job: &Arc<Job>) -> Result<(), JobError> {
+    pub(super) fn coordinate(self: Arc<Self>, job: &Arc<Job>) -> Result<(), CopyError> {
         let plans = self.tasks.iter().flat_map(|task| &task.plans);
         // A file that cannot be had is reported when it is its turn.
         let blocks: u64 = plans.map(|plan| u64::from(plan.files.rows.blocks().unwrap_or(0))).sum();
-        job.observer.begins(self.tasks.len(), blocks * BLOCK_SIZE as u64);
+        job.observer().begins(self.tasks.len(), blocks * BLOCK_SIZE as u64);
         let threads = (self.options.threads as usize).clamp(1, self.tasks.len().max(1));
-        let bodies = (0..threads).map(|number| -> Body {
-            let copy = Arc::clone(self);
-            let kind = match number {
-                0 => BackendType::Standalone,
-                _ => BackendType::BackgroundWorker,
-            };
-            Box::new(move |job| copy.participate(job, kind))
-        });
-        job.in_threads(bodies.collect(), || Ok(()))
+        job.run_workers(threads, || Ok(()), move |job, number| self.worker(job, number))
     }
 
-    fn participate(&self, job: &Job, kind: BackendType) -> Result<(), JobError> {
-        let backend = self.pool.backend(kind);
-        let mut backend = backend.map_err(|error| JobError::Start(io::Error::other(error)))?;
-        job.enrol(backend.session().canceller());
-        backend.set_policy(self.options.policy);
+    fn worker(&self, job: &Job, number: usize) -> Result<(), CopyError> {
+        let kind = Job::backend_type(number);
+        let mut backend = job.backend(&self.pool, kind, self.options.policy)?;
         loop {
             // Alone, orders nothing else.
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(task) = self.tasks.get(number) else { break };
+            let Some(task) = self.tasks.get(number) else { return Ok(()) };
             let ended = self.task(job, &mut backend, number, task);
-            let (mut warnings, lost) = backend.take_warnings();
             let mut found = self.found.lock();
-            found.warnings.append(&mut warnings);
-            found.warnings_lost += lost;
+            found.warnings.take_from(&mut backend);
             match ended {
                 Ok(()) => found.tasks += 1,
-                // To be cancelled is a way to end, and the caller knows.
-                Err(Stop::Cancelled) => break,
-                Err(Stop::Failed(error)) => {
-                    found.failure.get_or_insert(*error);
-                    drop(found);
-                    job.stop();
-                    break;
-                }
+                // Cancellation is not an error of the copy: the caller asked for it.
+                Err(Stop::Cancelled) => return Ok(()),
+                Err(Stop::Failed(error)) => return Err(*error),
             }
         }
-        Ok(())
     }
 
     fn task(
@@ -184,7 +157,7 @@ impl Copy {
         let toast = plan.files.toast.clone();
         let mut toast =
             toast.map(|table| ToastReader::new(backend, table, &self.transactions, stream));
-        let (mut fetch, mut unseen) = (Fetch::default(), 0);
+        let (mut fetch, mut progress) = (Fetch::default(), job.page_progress());
         let ended = loop {
             let step = match scan.next_page(backend) {
                 Ok(Some(page)) if toast.is_some() && fetch.wants(&page) => {
@@ -210,15 +183,10 @@ impl Copy {
             if step.is_err() {
                 break step;
             }
-            unseen += 1;
-            if unseen == PAGES_UNSEEN_MAX {
-                job.count(std::mem::take(&mut unseen), PAGES_UNSEEN_MAX);
-                if job.is_stopping() {
-                    break Err(Stop::Cancelled);
-                }
+            if !progress.page_done() {
+                break Err(Stop::Cancelled);
             }
         };
-        job.count(unseen, unseen);
         let mut found = self.found.lock();
         found.streams.add(&scan.stats());
         if let Some(toast) = toast {

@@ -2,16 +2,16 @@
 //!
 //! Counts are of what was looked at, whether or not it was sound.
 
-use std::fmt;
 use std::time::Duration;
 
+use thiserror::Error;
 use trunkline_aio::sync::Arc;
 use trunkline_format::BLOCK_SIZE;
 
 use super::findings::Finding;
 use super::orphans::Orphans;
 use crate::catalog::CatalogError;
-use crate::scan::{End, IoSummary, JobError};
+use crate::job::{End, IoSummary, JobError};
 
 /// Something that was not looked into, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,29 +58,13 @@ impl ContentReport {
     }
 }
 
-/// Why there is no report.
-#[derive(Debug)]
+/// Why the contents could not be verified.
+#[derive(Debug, Error)]
 pub enum ContentError {
     /// The catalog of the cluster cannot be read.
-    Catalog(CatalogError),
-    /// There are no threads or sessions for it, or a server has started meanwhile.
-    Job(JobError),
-}
-
-impl fmt::Display for ContentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Catalog(error) => error.fmt(f),
-            Self::Job(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ContentError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Catalog(error) => Some(error),
-            Self::Job(error) => Some(error),
-        }
-    }
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// No threads or sessions could be started, or a server has started on the directory.
+    #[error(transparent)]
+    Job(#[from] JobError),
 }

@@ -25,9 +25,9 @@ use super::table;
 use super::target::{Target, full_name};
 use crate::catalog::{Catalog, CatalogError, Database, OnDamage, RelationInfo};
 use crate::datadir::DataDir;
-use crate::pool::{Backend, BackendType, Pool, ReadError};
+use crate::job::{Job, JobError, Observer};
+use crate::pool::{Backend, BackendType, Policy, Pool, ReadError};
 use crate::read_stream::StreamOptions;
-use crate::scan::{Body, Job, JobError, Observer, ReadOptions, Visitor};
 use crate::settings::Settings;
 use crate::storage::Storage;
 
@@ -97,13 +97,7 @@ pub fn verify_contents(
     options: &ContentOptions,
     observer: Arc<dyn Observer>,
 ) -> Result<ContentReport, ContentError> {
-    let stream = options.checks.stream;
-    let read = ReadOptions {
-        direct: storage.is_direct(),
-        depth: stream.concurrency,
-        combine_blocks: stream.combine,
-    };
-    let job = Job::new(pool.aio(), read, Arc::new(NoVisitor), observer);
+    let job = Job::new(pool.aio(), observer);
     let (major, next) = (dir.control().version.major(), NextIds::of(dir.control()));
     let checks = Checks { major, next, ..options.checks };
     let work = Arc::new(Work {
@@ -115,13 +109,9 @@ pub fn verify_contents(
         counts: Counts::default(),
         skipped: Mutex::default(),
         orphans: Mutex::default(),
-        failure: Mutex::default(),
     });
-    let conducted = Arc::clone(&work);
-    let outline = job.run(move |job| conducted.conduct(job)).map_err(ContentError::Job)?;
-    if let Some(error) = work.failure.lock().take() {
-        return Err(ContentError::Catalog(error));
-    }
+    let shared = Arc::clone(&work);
+    let outline = job.run(move |job| shared.coordinate(job))?;
     let (findings, findings_total) = work.findings.take();
     let mut skipped = std::mem::take(&mut *work.skipped.lock());
     skipped
@@ -145,11 +135,6 @@ pub fn verify_contents(
     })
 }
 
-/// Pages are the streams' matter.
-struct NoVisitor;
-
-impl Visitor for NoVisitor {}
-
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     tables: AtomicU64,
@@ -168,7 +153,6 @@ pub(super) struct Work {
     pub(super) counts: Counts,
     pub(super) skipped: Mutex<Vec<Skipped>>,
     pub(super) orphans: Mutex<Vec<Orphans>>,
-    failure: Mutex<Option<CatalogError>>,
 }
 
 /// A table to be checked.
@@ -179,16 +163,10 @@ struct Task {
 }
 
 impl Work {
-    fn conduct(self: &Arc<Self>, job: &Arc<Job>) -> Result<(), JobError> {
+    fn coordinate(self: Arc<Self>, job: &Arc<Job>) -> Result<(), ContentError> {
         let mut backend = self.backend(job)?;
-        let open = Catalog::open_with(&self.dir, &self.storage, &mut backend, OnDamage::Collect);
-        let catalog = match open {
-            Ok(catalog) => catalog,
-            Err(error) => {
-                *self.failure.lock() = Some(error);
-                return Ok(());
-            }
-        };
+        let catalog =
+            Catalog::open_with(&self.dir, &self.storage, &mut backend, OnDamage::Collect)?;
         for fault in catalog.faults() {
             self.catalog_fault(None, fault);
         }
@@ -197,22 +175,16 @@ impl Work {
         // The largest first, so that the last to end is a small one.
         tasks.sort_by_key(|task| (std::cmp::Reverse(task.blocks), task.relation));
         let bytes = tasks.iter().map(|task| task.blocks * BLOCK_SIZE as u64).sum();
-        job.observer.begins(tasks.len(), bytes);
+        job.observer().begins(tasks.len(), bytes);
         let workers = (self.options.workers.max(1) as usize).min(tasks.len().max(1));
-        let tasks = Arc::new(Mutex::new(VecDeque::from(tasks)));
-        let bodies = (0..workers).map(|_| -> Body {
-            let (work, tasks, catalog) = (Arc::clone(self), Arc::clone(&tasks), catalog.clone());
-            Box::new(move |job| work.worker(job, &tasks, &catalog))
-        });
+        let tasks = Mutex::new(VecDeque::from(tasks));
         let dir = self.dir.clone();
-        job.in_threads(bodies.collect(), || Ok(dir.recheck()?))
+        let recheck = || Ok(dir.recheck().map_err(JobError::from)?);
+        job.run_workers(workers, recheck, move |job, _| Ok(self.worker(job, &tasks, &catalog)?))
     }
 
     fn backend(&self, job: &Job) -> Result<Backend, JobError> {
-        let backend = self.pool.backend(BackendType::Standalone);
-        let mut backend = backend.map_err(|error| JobError::Start(io::Error::other(error)))?;
-        job.enrol(backend.session().canceller());
-        Ok(backend)
+        job.backend(&self.pool, BackendType::Standalone, Policy::default())
     }
 
     /// Every table that is to be checked.

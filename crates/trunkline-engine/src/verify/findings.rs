@@ -12,7 +12,8 @@ use trunkline_format::{BlockNo, Finding as PageFinding};
 use super::VerifyReport;
 use super::problem::ContentProblem;
 use crate::datadir::{FileEntry, Problem, ProblemKind};
-use crate::scan::{Outline, Trouble};
+use crate::file_scan::ReadFailure;
+use crate::job::JobSummary;
 
 /// One thing that is wrong.
 #[derive(Debug)]
@@ -156,18 +157,18 @@ impl Findings {
         self.add(path, Some(block), FindingKind::Page(finding));
     }
 
-    pub(super) fn trouble(&self, path: &Path, trouble: Trouble) {
-        match trouble {
-            Trouble::Open(error) => {
+    pub(super) fn failure(&self, path: &Path, failure: ReadFailure) {
+        match failure {
+            ReadFailure::Open(error) => {
                 self.files.fetch_sub(1, Ordering::Relaxed);
                 self.add(path, None, FindingKind::NotOpened(error));
             }
-            Trouble::Read { block, errno } => {
+            ReadFailure::Read { block, errno } => {
                 let error = io::Error::from_raw_os_error(errno);
                 self.add(path, Some(block), FindingKind::Unreadable(error));
             }
-            Trouble::GaveUp { block } => self.add(path, Some(block), FindingKind::GaveUp),
-            Trouble::Shrank { block, found, expected } => {
+            ReadFailure::GaveUp { block } => self.add(path, Some(block), FindingKind::GaveUp),
+            ReadFailure::Shrank { block, found, expected } => {
                 self.add(path, Some(block), FindingKind::Shrank { found, expected });
             }
         }
@@ -204,21 +205,21 @@ impl Findings {
     }
 
     /// What is known now; what is found later, by a thread that was left behind, is not in it.
-    pub(super) fn report(&self, outline: Outline, checksum_version: u32) -> VerifyReport {
+    pub(super) fn report(&self, summary: JobSummary, checksum_version: u32) -> VerifyReport {
         let mut findings = std::mem::take(&mut *self.listed.lock());
         findings.sort_by(|a, b| (&a.path, a.block).cmp(&(&b.path, b.block)));
         VerifyReport {
-            end: outline.end,
+            end: summary.end,
             files: self.files.load(Ordering::Relaxed),
-            blocks: outline.blocks,
+            blocks: summary.blocks,
             checksum_version,
             bad_checksums: self.bad_checksums.load(Ordering::Relaxed),
             beyond_checksums: self.beyond_checksums.load(Ordering::Relaxed),
             other_findings: self.others.load(Ordering::Relaxed),
             findings,
             notes: std::mem::take(&mut *self.notes.lock()),
-            elapsed: outline.elapsed,
-            io: outline.io,
+            elapsed: summary.elapsed,
+            io: summary.io,
         }
     }
 }

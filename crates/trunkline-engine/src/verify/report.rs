@@ -7,7 +7,7 @@ use trunkline_format::BLOCK_SIZE;
 
 use super::Finding;
 use crate::datadir::Problem;
-use crate::scan::{End, IoSummary};
+use crate::job::{End, IoSummary, bytes_per_second};
 
 /// The result of a verification. Files, blocks and bad checksums are counted as `pg_checksums
 /// --check` counts them; new pages are among the blocks.
@@ -56,6 +56,6 @@ impl VerifyReport {
 
     /// Bytes verified per second.
     pub fn bytes_per_second(&self) -> f64 {
-        self.bytes() as f64 / self.elapsed.as_secs_f64().max(1e-9)
+        bytes_per_second(self.bytes(), self.elapsed)
     }
 }

@@ -13,7 +13,7 @@ use super::findings::{Finding, FindingKind};
 use super::orphans::Orphans;
 use super::problem::ContentProblem;
 use super::target::{IndexTarget, Target};
-use crate::scan::Job;
+use crate::job::Job;
 use crate::storage::Relation;
 use trunkline_aio::sync::atomic::Ordering;
 

@@ -26,8 +26,9 @@ use super::sink::Sink;
 use super::target::Target;
 use super::unique::Unique;
 use crate::heap::{ToastBatch, ToastReader};
-use crate::pool::{Backend, ReadError, Strategy};
+use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockRange, ReadStream, StreamOptions};
+use crate::seq_scan::scan_strategy;
 use crate::transactions::{Memo, TransactionError, Transactions};
 use trunkline_aio::sync::Arc;
 
@@ -52,8 +53,7 @@ pub(super) fn check(
             return Ok(());
         }
     };
-    let bulk = blocks > backend.shared.count() / 4;
-    let strategy = if bulk { Strategy::BulkRead } else { Strategy::Normal };
+    let strategy = scan_strategy(blocks, backend.shared.count());
     let stream = StreamOptions { strategy, sequential: true, ..checks.stream };
     let toast = target
         .toast

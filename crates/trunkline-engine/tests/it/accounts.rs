@@ -5,9 +5,9 @@ use std::io::ErrorKind;
 
 use trunkline_aio::MethodKind;
 use trunkline_aio::sync::Arc;
+use trunkline_engine::job::Unobserved;
 use trunkline_engine::sample;
 use trunkline_engine::sample::accounts::{Accounts, accounts_sum, create, remove, scale_within};
-use trunkline_engine::scan::Unobserved;
 use trunkline_engine::verify::verify_files;
 use trunkline_format::{BLOCK_SIZE, FixedColumn, PageSum, sum_int4};
 

@@ -10,8 +10,8 @@ use trunkline_engine::copy::{
     CopyOptions, CopyReport, Extras, Output, Outputs, Plan, Task, TextSettings, column_names, copy,
 };
 use trunkline_engine::datadir::{DataDir, OpenOptions};
+use trunkline_engine::job::{End, Unobserved};
 use trunkline_engine::pool::{BackendType, Pool};
-use trunkline_engine::scan::{End, Unobserved};
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::{OpenFiles, Storage};
 use trunkline_format::types::{ByteaOutput, IntervalStyle, Utc};

@@ -6,7 +6,8 @@ use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Futex};
 use trunkline_aio::{Aio, Builder, Executor, Kernel, MethodKind, Request};
 use trunkline_engine::datadir::DataDir;
-use trunkline_engine::scan::{Observer, ReadOptions, Unobserved};
+use trunkline_engine::file_scan::ReadOptions;
+use trunkline_engine::job::{Observer, Unobserved};
 use trunkline_engine::verify::{self, VerifyReport, verify};
 use trunkline_format::{HeapPageBuilder, PageBytes};
 

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, MethodKind};
 use trunkline_engine::datadir::{DataDir, OpenOptions};
+use trunkline_engine::job::{End, Unobserved};
 use trunkline_engine::pool::{Policy, Pool};
 use trunkline_engine::prewarm::{
     BufferOptions, Choice, SelectError, into_pool, prefetch, prewarm, select,
 };
 use trunkline_engine::sample;
-use trunkline_engine::scan::{End, Unobserved};
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::{OpenFiles, Storage};
 use trunkline_engine::verify::verify_files;
@@ -99,9 +99,9 @@ fn forks_and_block_numbers() {
         ("5/16385", None, Some(0), "starting block number must be between 0 and -1"),
         ("5/16384", Some(Fork::Fsm), None, "fork \"fsm\" does not exist for relation"),
         ("5/16386", None, None, "relation 5/16386 is in several tablespaces: 1663, 16400"),
-        ("base/5/16384", Some(Fork::Vm), None, "\"base/5/16384\" is of fork \"main\""),
-        ("base/5/16384", None, Some(0), "block numbers are of relations"),
-        ("", None, Some(0), "block numbers are of relations"),
+        ("base/5/16384", Some(Fork::Vm), None, "\"base/5/16384\" belongs to fork \"main\""),
+        ("base/5/16384", None, Some(0), "block numbers require the name of a relation"),
+        ("", None, Some(0), "block numbers require the name of a relation"),
     ] {
         let refused = blocks(name, fork, first, None).expect_err("refused");
         assert!(refused.starts_with(expected), "{name}: {refused}");
@@ -216,10 +216,10 @@ fn what_is_wrong_is_named_and_the_rest_goes_on() {
         assert!(found[0].starts_with("block 13: invalid page: checksum 0x"), "{found:?}");
         assert_eq!(
             found[1],
-            "block 20: file ended while it was read; 19 blocks after it are left out"
+            "block 20: file ended while it was read; 19 blocks after it are skipped"
         );
         assert!(found[2].starts_with("block 0: segment \""), "{found:?}");
-        assert!(found[2].ends_with(" wanted from it; 4 blocks after it are left out"), "{found:?}");
+        assert!(found[2].ends_with(" wanted from it; 4 blocks after it are skipped"), "{found:?}");
         for (zero_damaged_pages, ignore_checksum_failure) in [(true, false), (false, true)] {
             pool.evict_all();
             let policy = Policy { zero_damaged_pages, ignore_checksum_failure };

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, Builder};
+use trunkline_engine::column_sum::{SumReport, sum};
+use trunkline_engine::job::{End, Observer, Unobserved};
 use trunkline_engine::pool::{BackendType, Pool, ReadError, Strategy};
 use trunkline_engine::sample::accounts::{Accounts, accounts_sum, create};
-use trunkline_engine::scan::{End, Observer, Unobserved};
-use trunkline_engine::seq_scan::{SumError, SumOptions, SumReport, sum};
+use trunkline_engine::seq_scan::{SeqScanError, SeqScanOptions};
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::{Layout, OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_format::{FixedColumn, Fork};
@@ -26,12 +27,14 @@ fn relation(aio: &Aio, root: &Path, direct: bool) -> Relation {
     Storage::new(root, layout, &files, direct).relation(locator, Fork::Main)
 }
 
-fn options(workers: u32) -> SumOptions {
-    SumOptions::of(&Settings::default(), FixedColumn::ABALANCE, workers)
+const COLUMN: FixedColumn = FixedColumn::ABALANCE;
+
+fn options(workers: u32) -> SeqScanOptions {
+    SeqScanOptions::of(&Settings::default(), workers)
 }
 
-fn summed(pool: &Pool, relation: &Relation, workers: u32) -> Result<SumReport, SumError> {
-    sum(pool, relation, options(workers), Arc::new(Unobserved))
+fn summed(pool: &Pool, relation: &Relation, workers: u32) -> Result<SumReport, SeqScanError> {
+    sum(pool, relation, COLUMN, options(workers), Arc::new(Unobserved))
 }
 
 #[test]
@@ -49,14 +52,22 @@ fn the_same_by_every_way() {
                 for workers in [0, 1, 4] {
                     let report = summed(&pool, &relation, workers).expect("summed");
                     let case = format!("{method} {direct} {buffers} {workers}: {report:?}");
-                    assert_eq!((report.end, report.strategy), (End::Complete, strategy), "{case}");
+                    assert_eq!(
+                        (report.scan.end, report.scan.strategy),
+                        (End::Complete, strategy),
+                        "{case}"
+                    );
                     assert_eq!(report.total.sum, accounts_sum(1), "{case}");
-                    assert_eq!((report.total.rows, report.blocks), (100_000, blocks), "{case}");
+                    assert_eq!(
+                        (report.total.rows, report.scan.blocks),
+                        (100_000, blocks),
+                        "{case}"
+                    );
                     assert!(report.is_exact() && report.corrupt.is_none(), "{case}");
-                    assert_eq!(report.streams.pages, blocks, "{case}");
+                    assert_eq!(report.scan.streams.pages, blocks, "{case}");
                     let hits = if workers > 0 && buffers > 16 { blocks } else { 0 };
                     if buffers > 16 {
-                        assert_eq!(report.counts.hits, hits, "{case}");
+                        assert_eq!(report.scan.counts.hits, hits, "{case}");
                     }
                 }
                 let kinds: Vec<BackendType> =
@@ -84,21 +95,21 @@ fn the_first_page_that_cannot_be_had_ends_it() {
         let pool = Pool::new(&aio, 256).expect("a pool");
         for workers in [0, 3] {
             let error = summed(&pool, &relation, workers).expect_err("refused");
-            let SumError::Read(ReadError::Corrupt { block: 700, .. }) = error else {
+            let SeqScanError::Read(ReadError::Corrupt { block: 700, .. }) = error else {
                 panic!("{method}: {error}");
             };
         }
         let mut tolerant = options(2);
         tolerant.policy.ignore_checksum_failure = true;
-        let report = sum(&pool, &relation, tolerant, Arc::new(Unobserved)).expect("summed");
-        assert_eq!((report.warnings.len(), report.blocks), (1, 1640));
+        let report = sum(&pool, &relation, COLUMN, tolerant, Arc::new(Unobserved)).expect("summed");
+        assert_eq!((report.scan.warnings.len(), report.scan.blocks), (1, 1640));
         assert_eq!(pool.rows().iter().map(|row| row.pins).sum::<u32>(), 0);
     }
     fs::remove_file(&path).expect("removed");
     let relation = relation(&aio, &root, false);
     let pool = Pool::new(&aio, 256).expect("a pool");
     let error = summed(&pool, &relation, 1).expect_err("refused");
-    assert!(matches!(error, SumError::Read(ReadError::Storage(_))), "{error}");
+    assert!(matches!(error, SeqScanError::Read(ReadError::Storage(_))), "{error}");
 }
 
 #[test]
@@ -120,8 +131,8 @@ fn told_to_stop() {
         // it is to stop; not each time.
         let stopped = (0..30).any(|attempt| {
             let options = options(attempt % 3);
-            let report = sum(&pool, &relation, options, Arc::new(Stop)).expect("stopped");
-            report.end == End::Cancelled && report.blocks < 1640
+            let report = sum(&pool, &relation, COLUMN, options, Arc::new(Stop)).expect("stopped");
+            report.scan.end == End::Cancelled && report.scan.blocks < 1640
         });
         assert!(stopped, "{method}");
     }

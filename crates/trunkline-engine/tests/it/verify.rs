@@ -7,7 +7,8 @@ use trunkline_aio::MethodKind;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
 use trunkline_engine::datadir::FileEntry;
-use trunkline_engine::scan::{End, JobError, Observer, ReadOptions, Unobserved};
+use trunkline_engine::file_scan::ReadOptions;
+use trunkline_engine::job::{End, JobError, Observer, Unobserved};
 use trunkline_engine::verify::{FindingKind, Options, verify, verify_files};
 use trunkline_format::{Fork, Oid};
 

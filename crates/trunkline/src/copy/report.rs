@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use trunkline_engine::copy::CopyReport;
-use trunkline_engine::scan::End;
+use trunkline_engine::job::End;
 use trunkline_format::BLOCK_SIZE;
 
 use crate::exit::message;

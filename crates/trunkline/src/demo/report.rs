@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use trunkline_aio::{IoRow, PageKind};
+use trunkline_engine::job::IoSummary;
 use trunkline_engine::pool::{RelationResidency, Tally};
 use trunkline_engine::read_stream::StreamStats;
 use trunkline_engine::sample::accounts::Accounts;
-use trunkline_engine::scan::IoSummary;
 use trunkline_engine::settings::Settings;
 
 use super::config::{BAR_WIDTH, Config, JsonConfig, no_direct, not_on, seconds};

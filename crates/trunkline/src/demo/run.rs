@@ -13,12 +13,13 @@ use trunkline_aio::sync::Mutex;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_aio::{Aio, IoRow};
 use trunkline_engine::Engine;
+use trunkline_engine::column_sum::sum;
+use trunkline_engine::job::{JobError, Observer};
 use trunkline_engine::pool::ReadError;
 use trunkline_engine::pool::Tally;
 use trunkline_engine::prewarm::{BufferOptions, Target, into_pool};
 use trunkline_engine::sample::accounts::{Accounts, accounts_sum};
-use trunkline_engine::scan::{JobError, Observer};
-use trunkline_engine::seq_scan::{SumError, SumOptions, sum};
+use trunkline_engine::seq_scan::{SeqScanError, SeqScanOptions};
 use trunkline_engine::settings::{IoMethod, Settings};
 use trunkline_engine::storage::{Layout, Relation, RelationLocator, Storage, StorageError};
 use trunkline_format::{BlockNo, FixedColumn, Fork};
@@ -163,10 +164,11 @@ impl<'r> Runs<'r> {
             return Duration::ZERO;
         }
         self.make_cold();
-        let options = SumOptions::of(self.settings, FixedColumn::ABALANCE, 0);
+        let options = SeqScanOptions::of(self.settings, 0);
         // What is wrong shows in the runs that are seen.
-        let report = sum(self.engine.pool(), relation, options, self.observer());
-        report.map_or(Duration::ZERO, |report| report.elapsed)
+        let (pool, column) = (self.engine.pool(), FixedColumn::ABALANCE);
+        let report = sum(pool, relation, column, options, self.observer());
+        report.map_or(Duration::ZERO, |report| report.scan.elapsed)
     }
 
     /// Drops the table from the pool and from the system's cache.
@@ -230,14 +232,15 @@ impl<'r> Runs<'r> {
         workers: u32,
     ) -> Result<Duration, Failure> {
         let before = self.engine.pool().residency(relation).unwrap_or_default();
-        let options = SumOptions::of(self.settings, FixedColumn::ABALANCE, workers);
+        let options = SeqScanOptions::of(self.settings, workers);
+        let (pool, column) = (self.engine.pool(), FixedColumn::ABALANCE);
         let observer = self.observer();
         let cpu = cpu_time();
-        let report = sum(self.engine.pool(), relation, options, Arc::clone(&observer) as _);
+        let report = sum(pool, relation, column, options, Arc::clone(&observer) as _);
         let cpu = cpu_time().saturating_sub(cpu);
         demo.keep_look(observer.end());
         let report = report.map_err(|error| match error {
-            SumError::Read(ReadError::Storage(StorageError::Direct { path, file_system })) => {
+            SeqScanError::Read(ReadError::Storage(StorageError::Direct { path, file_system })) => {
                 JobError::Direct { path, file_system }.into()
             }
             error => Failure::from(error),
@@ -253,17 +256,17 @@ impl<'r> Runs<'r> {
                 self.table.rows()
             ));
         }
-        let elapsed = report.elapsed;
+        let elapsed = report.scan.elapsed;
         let row = Row {
             what,
             workers,
             seconds: elapsed.as_secs_f64(),
-            bytes: report.bytes(),
+            bytes: report.scan.bytes(),
             cpu_seconds: cpu.as_secs_f64(),
             before,
-            streams: report.streams,
-            counts: report.counts,
-            io: report.io,
+            streams: report.scan.streams,
+            counts: report.scan.counts,
+            io: report.scan.io,
             sum: Some(found),
         };
         demo.add(config, Outcome::Ran(Box::new(row)));

@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::datadir::DataDir;
+use trunkline_engine::job::End;
 use trunkline_engine::pool::RelationResidency;
 use trunkline_engine::prewarm::{BufferOptions, BufferReport, Target, into_pool};
-use trunkline_engine::scan::End;
 use trunkline_engine::settings::Settings;
 
 use super::report_failures;

@@ -9,8 +9,9 @@ use serde::Serialize;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, Residency};
 use trunkline_engine::datadir::DataDir;
+use trunkline_engine::file_scan::ReadOptions;
+use trunkline_engine::job::{End, JobError};
 use trunkline_engine::prewarm::{self, PrewarmReport, Target, prewarm};
-use trunkline_engine::scan::{End, JobError, ReadOptions};
 use trunkline_engine::settings::Settings;
 
 use super::report_failures;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use trunkline_aio::Aio;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::datadir::DataDir;
-use trunkline_engine::scan::{End, Observer};
+use trunkline_engine::job::{End, Observer};
 use trunkline_engine::settings::Settings;
 use trunkline_engine::verify::{ContentOptions, ContentReport, Only, Orphans, verify_contents};
 

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 
 use trunkline_engine::datadir::DataDir;
-use trunkline_engine::scan::End;
+use trunkline_engine::job::End;
 use trunkline_engine::settings::Settings;
 use trunkline_engine::verify::{self, Only, VerifyReport};
 use trunkline_format::Oid;

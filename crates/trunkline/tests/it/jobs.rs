@@ -176,7 +176,7 @@ fn what_cannot_be_prewarmed() {
         (vec!["prewarm", "--mode", "fast"], "invalid value"),
         (vec!["prewarm", "--fork", "nope"], "invalid fork name"),
         (vec!["prewarm", "5/16384", "--fork", "fsm"], "fork \"fsm\" does not exist"),
-        (vec!["prewarm", "--first", "0"], "block numbers are of relations"),
+        (vec!["prewarm", "--first", "0"], "block numbers require the name of a relation"),
         (
             vec!["prewarm", "5/16384", "--first", "30"],
             "starting block number must be between 0 and 29 for relation 1663/5/16384",

@@ -1,0 +1,66 @@
+//! The sum of an integer column, computed by a parallel sequential scan.
+//!
+//! It replaces `SELECT sum(column) FROM table` where there is no catalog: the caller says where the
+//! column is within a row. Rows whose visibility only the commit log knows are counted but not summed.
+
+use trunkline_aio::sync::Arc;
+use trunkline_format::{BlockNo, FixedColumn, PageBytes, PageSum, sum_int4};
+
+use crate::job::{End, Observer};
+use crate::pool::Pool;
+use crate::seq_scan::{PageConsumer, SeqScanError, SeqScanOptions, SeqScanReport, seq_scan};
+use crate::storage::Relation;
+
+/// The result of a sum.
+#[derive(Debug)]
+pub struct SumReport {
+    /// Rows and their sum.
+    pub total: PageSum,
+    /// The first invalid row, by block and line pointer, if there is one.
+    pub corrupt: Option<(BlockNo, u16)>,
+    /// The scan. If it did not reach its end, the sum is that of the pages scanned.
+    pub scan: SeqScanReport,
+}
+
+impl SumReport {
+    /// Whether the sum covers all visible rows, apart from pages with warnings.
+    pub fn is_exact(&self) -> bool {
+        self.scan.end == End::Complete && self.total.is_exact()
+    }
+}
+
+/// Sums a column over the visible rows of a table.
+///
+/// # Errors
+/// See [`SeqScanError`].
+pub fn sum(
+    pool: &Pool,
+    relation: &Relation,
+    column: FixedColumn,
+    options: SeqScanOptions,
+    observer: Arc<dyn Observer>,
+) -> Result<SumReport, SeqScanError> {
+    let consumer = move || ColumnSum { column, total: PageSum::default(), corrupt: None };
+    let (parts, scan) = seq_scan(pool, relation, options, observer, consumer)?;
+    let mut total = PageSum::default();
+    parts.iter().for_each(|part| total.add(&part.total));
+    let corrupt = parts.iter().filter_map(|part| part.corrupt).min();
+    Ok(SumReport { total, corrupt, scan })
+}
+
+/// The sum of one participant.
+struct ColumnSum {
+    column: FixedColumn,
+    total: PageSum,
+    corrupt: Option<(BlockNo, u16)>,
+}
+
+impl PageConsumer for ColumnSum {
+    #[inline]
+    fn page(&mut self, block: BlockNo, page: &PageBytes) {
+        let sum = sum_int4(page, self.column);
+        self.total.add(&sum);
+        let found = sum.corrupt.map(|item| (block, item));
+        self.corrupt = [self.corrupt, found].into_iter().flatten().min();
+    }
+}

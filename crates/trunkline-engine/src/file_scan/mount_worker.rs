@@ -1,0 +1,113 @@
+//! The worker that reads the files of one mount.
+//!
+//! A read that the page cache serves is complete as soon as it was issued. Its pages are visited before
+//! the next read is issued, which then reuses the same memory. Other reads are waited for in any order.
+
+use trunkline_aio::{Cancelled, Class, MethodKind, Session};
+use trunkline_format::BLOCK_SIZE;
+
+use super::Context;
+use super::read_queue::{NextRead, ReadQueue};
+use super::window::ReadWindow;
+use crate::datadir::FileEntry;
+use crate::job::JobError;
+
+/// The window is refilled when this fraction of it is free. That makes batches fewer and larger.
+const REFILL_FRACTION: usize = 4;
+
+/// Resources of one worker.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) slots: usize,
+    pub(super) open_files: usize,
+}
+
+/// Reads all `files`, none of which is empty.
+pub(super) fn read(
+    context: Context<'_>,
+    files: &[FileEntry],
+    limits: Limits,
+) -> Result<(), JobError> {
+    let Context { job, options, .. } = context;
+    let mut worker = MountWorker {
+        context,
+        session: job.session()?,
+        window: ReadWindow::new(context, limits.slots)?,
+        queue: ReadQueue::new(context, files, limits.open_files),
+    };
+    let sync = job.aio().method_status().used == MethodKind::Sync;
+    let ended = match sync || options.depth <= 1 {
+        true => worker.one_by_one(),
+        false => worker.many_in_flight(),
+    };
+    worker.window.finish();
+    // Cancellation is not an error of the job: the caller asked for it.
+    let _: Result<(), Cancelled> = ended;
+    Ok(())
+}
+
+struct MountWorker<'s> {
+    context: Context<'s>,
+    session: Session,
+    window: ReadWindow<'s>,
+    queue: ReadQueue<'s>,
+}
+
+impl MountWorker<'_> {
+    /// Executes the reads in this thread, one after the other. If a depth is asked for, the kernel is
+    /// advised of that many reads ahead.
+    fn one_by_one(&mut self) -> Result<(), Cancelled> {
+        let options = self.context.options;
+        let ahead = if options.depth > 1 && !options.direct { options.depth } else { 0 };
+        while !self.context.job.is_stopping() {
+            self.queue.look_ahead(ahead as usize, |run| {
+                let offset = u64::from(run.block) * BLOCK_SIZE as u64;
+                let length = u64::from(run.blocks) * BLOCK_SIZE as u64;
+                self.session.advise(&run.file.file, offset, length);
+            });
+            let NextRead::Run(run) = self.queue.next(0) else { return Ok(()) };
+            let io = self.session.acquire(Class::Maintenance)?;
+            self.window.issue(io.needed_now(), run, &mut self.queue);
+            while self.window.in_flight() > 0 {
+                self.window.wait(&mut self.session, &mut self.queue)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the window full.
+    fn many_in_flight(&mut self) -> Result<(), Cancelled> {
+        let refill = (self.window.capacity() / REFILL_FRACTION).max(1);
+        loop {
+            if self.window.in_flight() == 0 || self.window.idle() >= refill {
+                self.fill()?;
+            }
+            if self.window.in_flight() == 0 {
+                return Ok(());
+            }
+            self.window.wait(&mut self.session, &mut self.queue)?;
+            self.window.complete_finished(&mut self.queue);
+        }
+    }
+
+    /// Issues reads until the window is full or the queue has none to offer.
+    fn fill(&mut self) -> Result<(), Cancelled> {
+        let Self { context, session, window, queue } = self;
+        let mut batch = session.batch();
+        while window.idle() > 0 && !context.job.is_stopping() {
+            let NextRead::Run(run) = queue.next(window.in_flight()) else { break };
+            // With reads in flight a handle is worth no wait: the wait for a read comes next.
+            let io = if window.in_flight() == 0 {
+                batch.acquire(Class::Maintenance)?
+            } else if let Some(io) = batch.try_acquire(Class::Maintenance) {
+                io
+            } else {
+                queue.put_back(run);
+                break;
+            };
+            window.issue(io, run, queue);
+            window.complete_finished(queue);
+        }
+        Ok(())
+    }
+}

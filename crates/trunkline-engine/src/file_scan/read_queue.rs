@@ -1,0 +1,212 @@
+//! The reads of one mount, in the order in which they are issued.
+//!
+//! Retries come first: the rest of a short read, and block by block what failed as a whole. Then the
+//! files follow, each from front to back. A file is opened when its first block is due and closed after
+//! its last read, so that few files are open at a time.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
+
+use rustix::io::Errno;
+use trunkline_aio::{File, OpenOptions};
+use trunkline_format::BlockNo;
+
+use super::{Context, ReadFailure};
+use crate::datadir::FileEntry;
+
+/// Blocks of one file that may fail before the rest of it is skipped.
+const FAILED_BLOCKS_MAX: u32 = 1024;
+
+/// Attempts to open a file while the process has no free descriptor and this worker holds none.
+const OPEN_ATTEMPTS: u32 = 100;
+
+/// A file that is being read.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    pub(super) entry: FileEntry,
+    pub(super) file: File,
+    /// The block to stop at. It moves down if the file has shrunk or too many of its blocks failed.
+    pub(super) end: Cell<u32>,
+    failed: Cell<u32>,
+}
+
+impl OpenFile {
+    /// The block number within the relation, for a block of this file.
+    pub(super) fn block_no(&self, block: u32) -> BlockNo {
+        self.entry.first_block().unwrap_or_default().saturating_add(block)
+    }
+
+    /// Moves the end down to `block`. False if it was there already or before.
+    pub(super) fn truncate(&self, block: u32) -> bool {
+        let shorter = block < self.end.get();
+        self.end.set(self.end.get().min(block));
+        shorter
+    }
+
+    /// Counts a failed block. True when the limit is reached.
+    pub(super) fn count_failure(&self) -> bool {
+        self.failed.set(self.failed.get() + 1);
+        self.failed.get() == FAILED_BLOCKS_MAX
+    }
+}
+
+/// Consecutive blocks of a file, for one read.
+#[derive(Debug, Clone)]
+pub(super) struct BlockRun {
+    pub(super) file: Rc<OpenFile>,
+    /// The first block, counted within the file.
+    pub(super) block: u32,
+    pub(super) blocks: u32,
+    /// Reads in a row that returned less than one block.
+    pub(super) attempts: u32,
+    /// Whether to read each block alone.
+    pub(super) singly: bool,
+}
+
+/// The answer to a request for the next read.
+pub(super) enum NextRead {
+    Run(BlockRun),
+    /// A file must be closed first.
+    Later,
+    /// All files are read.
+    End,
+}
+
+pub(super) struct ReadQueue<'s> {
+    context: Context<'s>,
+    files: std::slice::Iter<'s, FileEntry>,
+    retries: VecDeque<BlockRun>,
+    /// Runs that the kernel was already advised of, and that are not read yet.
+    advised: VecDeque<BlockRun>,
+    /// The file at hand and its next block.
+    current: Option<(Rc<OpenFile>, u32)>,
+    /// A file that could not be opened because no descriptor was free.
+    deferred: Option<&'s FileEntry>,
+    open_files_max: usize,
+}
+
+impl<'s> ReadQueue<'s> {
+    pub(super) fn new(context: Context<'s>, files: &'s [FileEntry], open_files_max: usize) -> Self {
+        Self {
+            context,
+            files: files.iter(),
+            retries: VecDeque::new(),
+            advised: VecDeque::new(),
+            current: None,
+            deferred: None,
+            open_files_max,
+        }
+    }
+
+    /// Queues a retry.
+    pub(super) fn retry(&mut self, run: BlockRun) {
+        self.retries.push_back(run);
+    }
+
+    /// Takes back a run that was not issued.
+    pub(super) fn put_back(&mut self, run: BlockRun) {
+        self.retries.push_front(run);
+    }
+
+    /// The next run to read. `in_flight` runs hold files open.
+    pub(super) fn next(&mut self, in_flight: usize) -> NextRead {
+        let job = self.context.job;
+        while let Some(mut run) = self.retries.pop_front() {
+            if run.block >= run.file.end.get() {
+                job.count(run.blocks, 0);
+                continue;
+            }
+            if run.singly && run.blocks > 1 {
+                let (block, blocks) = (run.block + 1, run.blocks - 1);
+                self.retries.push_front(BlockRun { block, blocks, ..run.clone() });
+                run.blocks = 1;
+            }
+            return NextRead::Run(run);
+        }
+        while let Some(run) = self.advised.pop_front() {
+            if run.block < run.file.end.get() {
+                return NextRead::Run(run);
+            }
+            job.count(run.blocks, 0);
+        }
+        self.take(in_flight)
+    }
+
+    /// Takes runs off the files until `runs` of them are ready, and passes each new one to `advise`.
+    pub(super) fn look_ahead(&mut self, runs: usize, advise: impl Fn(&BlockRun)) {
+        while self.advised.len() < runs {
+            let NextRead::Run(run) = self.take(self.advised.len()) else { return };
+            advise(&run);
+            self.advised.push_back(run);
+        }
+    }
+
+    fn take(&mut self, in_flight: usize) -> NextRead {
+        let Context { job, options, visitor } = self.context;
+        loop {
+            if let Some((file, block)) = self.current.take() {
+                let left = file.end.get().saturating_sub(block);
+                if left > 0 {
+                    let blocks = left.min(options.combine_blocks);
+                    if left > blocks {
+                        self.current = Some((Rc::clone(&file), block + blocks));
+                    }
+                    let (attempts, singly) = (0, false);
+                    return NextRead::Run(BlockRun { file, block, blocks, attempts, singly });
+                }
+                job.count(file.entry.blocks().saturating_sub(block), 0);
+            }
+            let Some(entry) = self.deferred.take().or_else(|| self.files.next()) else {
+                return NextRead::End;
+            };
+            let opened = match in_flight < self.open_files_max {
+                true => self.open(entry, in_flight),
+                false => Ok(None),
+            };
+            match opened {
+                Ok(Some(file)) => {
+                    let (end, failed) = (Cell::new(entry.blocks()), Cell::new(0));
+                    let first = visitor.skipped(entry);
+                    job.count(first, 0);
+                    let file = OpenFile { entry: entry.clone(), file, end, failed };
+                    self.current = Some((Rc::new(file), first));
+                }
+                Ok(None) => {
+                    self.deferred = Some(entry);
+                    return NextRead::Later;
+                }
+                Err(error) => {
+                    job.count(entry.blocks(), 0);
+                    visitor.failed(entry, ReadFailure::Open(error));
+                }
+            }
+        }
+    }
+
+    /// Opens a file. `None` if another one must be closed first.
+    fn open(&self, entry: &FileEntry, in_flight: usize) -> io::Result<Option<File>> {
+        let Context { job, options, .. } = self.context;
+        let options =
+            OpenOptions { direct: options.direct, no_follow: true, ..OpenOptions::default() };
+        let mut attempt = 0;
+        loop {
+            match job.aio().open(&entry.path, options) {
+                Ok(file) => return Ok(Some(file)),
+                Err(error) if !is_descriptor_shortage(&error) => return Err(error),
+                Err(_) if in_flight > 0 => return Ok(None),
+                Err(error) if attempt == OPEN_ATTEMPTS || job.is_stopping() => return Err(error),
+                // Only other threads hold descriptors. Wait until one of them exits.
+                Err(_) => job.pause(),
+            }
+            attempt += 1;
+        }
+    }
+}
+
+/// Whether no descriptor is free, in the process or in the system.
+fn is_descriptor_shortage(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE))
+}

@@ -1,0 +1,55 @@
+//! Pool backends for the workers of a job.
+
+use std::io;
+
+use super::error::JobError;
+use super::workers::Job;
+use crate::pool::{Backend, BackendType, Policy, Pool, ReadWarning};
+
+impl Job {
+    /// Opens a backend whose waits end when the job stops.
+    pub(crate) fn backend(
+        &self,
+        pool: &Pool,
+        kind: BackendType,
+        policy: Policy,
+    ) -> Result<Backend, JobError> {
+        let backend = pool.backend(kind);
+        let mut backend = backend.map_err(|error| JobError::Start(io::Error::other(error)))?;
+        self.cancel_on_stop(backend.session().canceller());
+        backend.set_policy(policy);
+        Ok(backend)
+    }
+
+    /// The kind of backend of a worker. As in PostgreSQL the leader of a parallel query takes part in
+    /// it, so the first worker counts as the leader.
+    pub(crate) fn backend_type(worker: usize) -> BackendType {
+        match worker {
+            0 => BackendType::Standalone,
+            _ => BackendType::BackgroundWorker,
+        }
+    }
+}
+
+/// Warnings about damaged pages, collected from the backends of all workers.
+#[derive(Debug, Default)]
+pub(crate) struct WarningLog {
+    pub(crate) kept: Vec<ReadWarning>,
+    /// How many more there were. A backend keeps only a limited number.
+    pub(crate) lost: u64,
+}
+
+impl WarningLog {
+    /// Takes over what a backend has collected.
+    pub(crate) fn take_from(&mut self, backend: &mut Backend) {
+        let (mut kept, lost) = backend.take_warnings();
+        self.kept.append(&mut kept);
+        self.lost += lost;
+    }
+
+    /// Adds the warnings of another worker.
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        self.kept.append(&mut other.kept);
+        self.lost += other.lost;
+    }
+}

@@ -1,0 +1,74 @@
+//! How a job ended, how long it took, and what its I/O looked like.
+
+use std::time::Duration;
+
+use trunkline_aio::{Counters, Operation};
+
+/// How a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// All work was done. Blocks that cannot be read are findings and do not change that.
+    Complete,
+    /// The observer cancelled the job.
+    Cancelled,
+    /// The observer cancelled the job, but a read or another system call did not return. Its thread and
+    /// pages are left behind: do not wait for the [`Aio`](trunkline_aio::Aio) to shut down.
+    Abandoned,
+}
+
+/// The I/O during a job. It includes the I/O of other users of the same instance.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct IoSummary {
+    /// Reads.
+    pub reads: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Reads served from the page cache by the issuing session itself.
+    pub cached: u64,
+    /// Mean number of reads in flight.
+    pub in_flight: f64,
+    /// How often a thread waited for I/O.
+    pub waits: u64,
+    /// Total time of these waits.
+    pub wait_time: Duration,
+    /// Total time that reads spent in the storage.
+    pub device_time: Duration,
+    /// Reads that were executed again after EINTR or EAGAIN.
+    pub retried: u64,
+}
+
+impl IoSummary {
+    pub(super) fn between(before: &Counters, after: &Counters) -> Self {
+        let (old, new) = (before.operation(Operation::Readv), after.operation(Operation::Readv));
+        let samples = after.in_flight_samples - before.in_flight_samples;
+        let sum = after.in_flight_sum - before.in_flight_sum;
+        Self {
+            reads: new.count - old.count,
+            bytes: new.bytes - old.bytes,
+            cached: after.cached - before.cached,
+            in_flight: sum as f64 / samples.max(1) as f64,
+            waits: after.waits - before.waits,
+            wait_time: after.wait_time.saturating_sub(before.wait_time),
+            device_time: new.device_time.saturating_sub(old.device_time),
+            retried: after.retried - before.retried,
+        }
+    }
+}
+
+/// What all jobs report.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JobSummary {
+    pub(crate) end: End,
+    /// Time from start to end.
+    pub(crate) elapsed: Duration,
+    /// The part of it in which workers ran.
+    pub(crate) working: Duration,
+    /// Blocks that were read.
+    pub(crate) blocks: u64,
+    pub(crate) io: IoSummary,
+}
+
+/// A rate for reports. It is finite even for an empty table.
+pub(crate) fn bytes_per_second(bytes: u64, elapsed: Duration) -> f64 {
+    bytes as f64 / elapsed.as_secs_f64().max(1e-9)
+}

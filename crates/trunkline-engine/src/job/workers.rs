@@ -1,0 +1,301 @@
+//! The threads of one job: start, stop, join.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use trunkline_aio::sync::{Arc, Futex, Mutex, thread};
+use trunkline_aio::{Aio, Canceller, Session, clock};
+use trunkline_format::BLOCK_SIZE;
+
+use super::error::JobError;
+use super::observer::Observer;
+use super::progress::PageProgress;
+use super::summary::{End, IoSummary, JobSummary};
+
+/// How often the caller reports progress and checks for cancellation.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How often a long job checks whether a server has started on the data directory.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long a cancelled job may take to stop before it is abandoned.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// State shared by the threads of a job.
+pub(crate) struct Job {
+    aio: Aio,
+    observer: Arc<dyn Observer>,
+    /// Blocks that were read.
+    blocks_read: AtomicU64,
+    /// Bytes done, including those that could not be read.
+    bytes_done: AtomicU64,
+    stopping: AtomicBool,
+    cancellers: Mutex<Vec<Canceller>>,
+    /// Nanoseconds from the start of the workers to the end of the last one; 0 before that.
+    working: AtomicU64,
+    /// Counts exits of threads. The caller and the coordinator sleep on it.
+    exits: Futex,
+}
+
+impl Job {
+    pub(crate) fn new(aio: &Aio, observer: Arc<dyn Observer>) -> Arc<Self> {
+        Arc::new(Self {
+            aio: aio.clone(),
+            observer,
+            blocks_read: AtomicU64::new(0),
+            bytes_done: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            cancellers: Mutex::default(),
+            working: AtomicU64::new(0),
+            exits: Futex::new(0),
+        })
+    }
+
+    /// Runs `coordinate` in a thread of its own until it returns, or until the job was cancelled and
+    /// does not stop in time.
+    pub(crate) fn run<E: From<JobError> + Send + 'static>(
+        self: &Arc<Self>,
+        coordinate: impl FnOnce(&Arc<Job>) -> Result<(), E> + Send + 'static,
+    ) -> Result<JobSummary, E> {
+        let (started, before) = (clock::now(), self.aio.counters());
+        let result = Arc::new(Mutex::new(None));
+        let slot = Arc::clone(&result);
+        self.spawn("coordinator", coordinate, move |_, outcome| *slot.lock() = Some(outcome))?;
+        let mut deadline = None;
+        let outcome = loop {
+            let exits = self.exits.word().load(Ordering::SeqCst);
+            let outcome = result.lock().take();
+            let now = clock::now();
+            if outcome.is_some() || deadline.is_some_and(|deadline| now >= deadline) {
+                break outcome;
+            }
+            if deadline.is_none() && self.observer.cancelled() {
+                self.stop();
+                deadline = Some(now.after(CANCEL_TIMEOUT));
+            }
+            self.observer.progressed(self.bytes_done.load(Ordering::Relaxed));
+            self.exits.wait(exits, Some(POLL_INTERVAL));
+        };
+        let end = match outcome {
+            None => End::Abandoned,
+            Some(outcome) => {
+                outcome?;
+                if deadline.is_some() { End::Cancelled } else { End::Complete }
+            }
+        };
+        self.observer.progressed(self.bytes_done.load(Ordering::Relaxed));
+        let elapsed = clock::now().since(started);
+        let working = Duration::from_nanos(self.working.load(Ordering::Relaxed));
+        Ok(JobSummary {
+            end,
+            elapsed,
+            working: if working.is_zero() { elapsed } else { working },
+            blocks: self.blocks_read.load(Ordering::Relaxed),
+            io: IoSummary::between(&before, &self.aio.counters()),
+        })
+    }
+
+    /// Runs `work` in `workers` threads, each with its number, and waits for all of them. Calls
+    /// `recheck` now and then, and at the end. The first error of a worker stops the others.
+    pub(crate) fn run_workers<E: From<JobError> + Send + 'static>(
+        self: &Arc<Self>,
+        workers: usize,
+        recheck: impl Fn() -> Result<(), E>,
+        work: impl Fn(&Job, usize) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Result<(), E> {
+        let started = clock::now();
+        let (work, failure) = (Arc::new(work), Arc::new(Mutex::new(None)));
+        let running = Arc::new(AtomicUsize::new(workers));
+        for number in 0..workers {
+            let (work, failure) = (Arc::clone(&work), Arc::clone(&failure));
+            let running = Arc::clone(&running);
+            let exit = move |job: &Job, outcome: Result<(), E>| {
+                if let Err(error) = outcome {
+                    failure.lock().get_or_insert(error);
+                    job.stop();
+                }
+                running.fetch_sub(1, Ordering::SeqCst);
+            };
+            self.spawn("worker", move |job| work(job, number), exit)
+                .inspect_err(|_| self.stop())?;
+        }
+        let mut next = clock::now().after(RECHECK_INTERVAL);
+        loop {
+            let exits = self.exits.word().load(Ordering::SeqCst);
+            if running.load(Ordering::SeqCst) == 0 {
+                break;
+            }
+            let now = clock::now();
+            if now >= next {
+                recheck().inspect_err(|_| self.stop())?;
+                next = now.after(RECHECK_INTERVAL);
+            }
+            self.exits.wait(exits, Some(next.since(now)));
+        }
+        let nanos = u64::try_from(clock::now().since(started).as_nanos()).unwrap_or(u64::MAX);
+        self.working.fetch_add(nanos, Ordering::Relaxed);
+        if let Some(error) = failure.lock().take() {
+            return Err(error);
+        }
+        recheck()
+    }
+
+    /// Runs `body` in a thread of its own and passes its result to `exit`, in that thread. If `body`
+    /// panics, the result is [`JobError::Panicked`].
+    fn spawn<E: From<JobError> + 'static>(
+        self: &Arc<Self>,
+        name: &str,
+        body: impl FnOnce(&Arc<Job>) -> Result<(), E> + Send + 'static,
+        exit: impl FnOnce(&Job, Result<(), E>) + Send + 'static,
+    ) -> Result<(), JobError> {
+        let job = Arc::clone(self);
+        let thread = move || {
+            let mut guard = ExitGuard {
+                job: &job,
+                outcome: Some(Err(JobError::Panicked.into())),
+                exit: Some(exit),
+            };
+            let outcome = body(&job);
+            guard.outcome = Some(outcome);
+        };
+        thread::spawn(name, thread).map(drop).map_err(JobError::Start)
+    }
+
+    /// Stops the job: no more work is started and waits end. I/O that is in flight is not waited for.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        for canceller in self.cancellers.lock().iter() {
+            canceller.cancel();
+        }
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn aio(&self) -> &Aio {
+        &self.aio
+    }
+
+    pub(crate) fn observer(&self) -> &dyn Observer {
+        &*self.observer
+    }
+
+    /// Opens a session whose waits end when the job stops.
+    pub(crate) fn session(&self) -> Result<Session, JobError> {
+        let session = self.aio.session();
+        let session = session.map_err(|error| JobError::Start(io::Error::other(error)))?;
+        self.cancel_on_stop(session.canceller());
+        Ok(session)
+    }
+
+    /// Cancels a session's waits when the job stops, or at once if it is already stopping.
+    pub(super) fn cancel_on_stop(&self, canceller: Canceller) {
+        let mut cancellers = self.cancellers.lock();
+        if self.stopping.load(Ordering::SeqCst) {
+            canceller.cancel();
+        }
+        cancellers.push(canceller);
+    }
+
+    /// Counts `blocks` as done, of which `read` could be read.
+    pub(crate) fn count(&self, blocks: u32, read: u32) {
+        self.bytes_done.fetch_add(u64::from(blocks) * BLOCK_SIZE as u64, Ordering::Relaxed);
+        self.blocks_read.fetch_add(u64::from(read), Ordering::Relaxed);
+    }
+
+    /// Counts pages of one worker.
+    pub(crate) fn page_progress(&self) -> PageProgress<'_> {
+        PageProgress::new(self)
+    }
+
+    /// Waits a moment for another thread of the job to exit, and so to give up what is scarce.
+    pub(crate) fn pause(&self) {
+        let exits = self.exits.word().load(Ordering::SeqCst);
+        self.exits.wait(exits, Some(POLL_INTERVAL));
+    }
+
+    fn signal_exit(&self) {
+        self.exits.word().fetch_add(1, Ordering::SeqCst);
+        self.exits.wake(u32::MAX >> 1);
+    }
+}
+
+/// Reports the result of a thread, also while the thread unwinds from a panic.
+struct ExitGuard<'j, E, F: FnOnce(&Job, Result<(), E>)> {
+    job: &'j Job,
+    outcome: Option<Result<(), E>>,
+    exit: Option<F>,
+}
+
+impl<E, F: FnOnce(&Job, Result<(), E>)> Drop for ExitGuard<'_, E, F> {
+    fn drop(&mut self) {
+        if let (Some(exit), Some(outcome)) = (self.exit.take(), self.outcome.take()) {
+            exit(self.job, outcome);
+        }
+        // Only now: a thread that wakes up must see the result.
+        self.job.signal_exit();
+    }
+}
+
+/// Groups work by mount, so that a file system that hangs blocks only the worker of its own mount.
+pub(crate) fn by_mount<T>(
+    items: impl IntoIterator<Item = T>,
+    device: impl Fn(&T) -> u64,
+) -> Vec<Vec<T>> {
+    let mut mounts: BTreeMap<u64, Vec<T>> = BTreeMap::new();
+    for item in items {
+        mounts.entry(device(&item)).or_default().push(item);
+    }
+    mounts.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::observer::Unobserved;
+    use super::*;
+    use trunkline_aio::{Builder, MethodKind};
+
+    fn job() -> Arc<Job> {
+        let aio = Builder::new().method(MethodKind::Sync).start().expect("started");
+        Job::new(&aio, Arc::new(Unobserved))
+    }
+
+    #[test]
+    fn a_panicking_worker_fails_the_job_and_stops_the_others() {
+        let summary = job().run::<JobError>(|job| {
+            job.run_workers(
+                3,
+                || Ok(()),
+                |job, number| {
+                    assert_ne!(number, 1, "this panic is part of the test");
+                    while !job.is_stopping() {
+                        job.pause();
+                    }
+                    Ok(())
+                },
+            )
+        });
+        assert!(matches!(summary, Err(JobError::Panicked)), "{summary:?}");
+    }
+
+    #[test]
+    fn a_panicking_coordinator_fails_the_job() {
+        let summary = job().run::<JobError>(|_| panic!("this panic is part of the test"));
+        assert!(matches!(summary, Err(JobError::Panicked)), "{summary:?}");
+    }
+
+    #[test]
+    fn the_first_error_of_a_worker_is_the_error_of_the_job() {
+        let summary = job().run::<JobError>(|job| {
+            job.run_workers(
+                4,
+                || Ok(()),
+                |_, number| Err(JobError::Memory { blocks: number as u32 }),
+            )
+        });
+        assert!(matches!(summary, Err(JobError::Memory { .. })), "{summary:?}");
+    }
+}

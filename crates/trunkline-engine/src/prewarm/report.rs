@@ -1,0 +1,108 @@
+//! Results of filling the page cache, and failures of single files and blocks.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::{Aio, OpenOptions, Residency, residency};
+use trunkline_format::BLOCK_SIZE;
+
+use crate::datadir::FileEntry;
+use crate::job::{End, IoSummary, Job, JobError, Observer, bytes_per_second};
+
+/// The result of filling the operating system's page cache.
+#[derive(Debug)]
+pub struct PrewarmReport {
+    /// Whether it reached its end.
+    pub end: End,
+    /// Files to read.
+    pub files: u64,
+    /// Blocks read, or advised.
+    pub blocks: u64,
+    /// How much of the files was in the page cache before.
+    pub before: Residency,
+    /// How much was there afterwards.
+    pub after: Residency,
+    /// Files and blocks that could not be read, with the reason.
+    pub failures: Failures,
+    /// How long it took, not counting the queries of the page cache.
+    pub elapsed: Duration,
+    /// The I/O.
+    pub io: IoSummary,
+}
+
+impl PrewarmReport {
+    /// Bytes read, or advised.
+    pub fn bytes(&self) -> u64 {
+        self.blocks * BLOCK_SIZE as u64
+    }
+
+    /// Bytes per second.
+    pub fn bytes_per_second(&self) -> f64 {
+        bytes_per_second(self.bytes(), self.elapsed)
+    }
+
+    /// Runs `work` as a job and queries the page cache for `files` before and after it.
+    pub(super) fn measure(
+        aio: &Aio,
+        files: Vec<FileEntry>,
+        observer: Arc<dyn Observer>,
+        failures: &Mutex<Failures>,
+        work: impl FnOnce(&Arc<Job>, &[FileEntry]) -> Result<(), JobError> + Send + 'static,
+    ) -> Result<Self, JobError> {
+        let count = files.len() as u64;
+        let cached = Arc::new(Mutex::new([Residency::default(); 2]));
+        let measured = Arc::clone(&cached);
+        let summary = Job::new(aio, observer).run(move |job| {
+            let before = cached_part(job.aio(), &files);
+            measured.lock()[0] = before;
+            let outcome = work(job, &files);
+            let after = cached_part(job.aio(), &files);
+            measured.lock()[1] = after;
+            outcome
+        })?;
+        let [before, after] = *cached.lock();
+        Ok(Self {
+            end: summary.end,
+            files: count,
+            blocks: summary.blocks,
+            before,
+            after,
+            failures: std::mem::take(&mut *failures.lock()),
+            elapsed: summary.working,
+            io: summary.io,
+        })
+    }
+}
+
+/// How much of the files is in the page cache. A file that cannot be opened counts as not cached.
+pub fn cached_part(aio: &Aio, files: &[FileEntry]) -> Residency {
+    let options = OpenOptions { no_follow: true, ..OpenOptions::default() };
+    let mut sum = Residency::default();
+    for file in files.iter().filter(|file| file.bytes > 0) {
+        let found = aio.open(&file.path, options).and_then(|file| residency(&file));
+        sum.add(found.unwrap_or(Residency { total: file.bytes, cached: 0 }));
+    }
+    sum
+}
+
+/// Failures that are listed. All are counted.
+const FAILURES_LISTED: usize = 10_000;
+
+/// Files and blocks that could not be read.
+#[derive(Debug, Default)]
+pub struct Failures {
+    /// The first ten thousand: the file, the block and the reason.
+    pub listed: Vec<(PathBuf, String)>,
+    /// How many there were in all.
+    pub total: u64,
+}
+
+impl Failures {
+    pub(super) fn add(&mut self, path: &Path, text: String) {
+        self.total += 1;
+        if self.listed.len() < FAILURES_LISTED {
+            self.listed.push((path.to_owned(), text));
+        }
+    }
+}
