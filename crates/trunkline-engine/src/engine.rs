@@ -52,9 +52,12 @@ use trunkline_aio::Aio;
 
 use crate::checkpoint::{CheckpointError, CheckpointOptions, CheckpointReport, checkpoint};
 use crate::datadir::{DataDir, OpenOptions};
+use crate::heap::{HeapScan, ScanOptions};
 use crate::pool::{Backend, BackendType, Policy, Pool};
+use crate::read_stream::BlockRange;
 use crate::settings::Settings;
-use crate::storage::{Layout, OpenFiles, Storage};
+use crate::storage::{Layout, OpenFiles, Relation, Storage, StorageError};
+use crate::transactions::Transactions;
 
 pub use self::builder::EngineBuilder;
 pub use self::cluster::{Cluster, OpenDatabase, OpenRelation};
@@ -131,6 +134,20 @@ impl Engine {
         });
         session.set_flush_after(settings.backend_flush_after());
         Ok(session)
+    }
+
+    /// A sequential scan of a table of our own. It has no commit log, so all of its rows must be
+    /// frozen. For tables of a [`Cluster`] see [`OpenRelation::scan`].
+    ///
+    /// # Errors
+    /// [`StorageError`]: the table's length is unknown.
+    pub fn scan(
+        &self,
+        session: &Backend,
+        table: &Relation,
+    ) -> Result<HeapScan<BlockRange>, StorageError> {
+        let transactions = Arc::new(Transactions::all_frozen(table.storage()));
+        HeapScan::of_table(session, table, &transactions, ScanOptions::of(self.settings()))
     }
 
     /// Writes every page that is dirty now and syncs the files, as fast as possible.

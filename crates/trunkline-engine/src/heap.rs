@@ -51,6 +51,7 @@ use trunkline_format::HeapTuple;
 use crate::pool::Backend;
 use crate::read_stream::{BlockRange, BlockSource, ReadStream, StreamOptions, StreamStats};
 use crate::seq_scan::scan_strategy;
+use crate::settings::Settings;
 use crate::storage::{Relation, StorageError};
 use crate::transactions::{Memo, Transactions};
 use page::Judged;
@@ -88,6 +89,14 @@ pub struct ScanOptions {
     pub stream: StreamOptions,
     /// Which row versions.
     pub rows: RowFilter,
+}
+
+impl ScanOptions {
+    /// Visible rows, read in order, with read-ahead as the settings say.
+    pub fn of(settings: &Settings) -> Self {
+        let stream = StreamOptions { sequential: true, ..StreamOptions::of(settings) };
+        Self { stream, rows: RowFilter::Visible }
+    }
 }
 
 impl Default for ScanOptions {

@@ -30,7 +30,7 @@ use trunkline_format::transactions::multixact::{
     self, MEMBERS_MAX, Member, MultixactLayout, member_at, member_place, next_multi,
 };
 use trunkline_format::transactions::{Fate, Place, TransactionStatus, commit_log, precedes};
-use trunkline_format::{BLOCK_SIZE, ControlFile, PageBytes};
+use trunkline_format::{BLOCK_SIZE, ControlFile, PageBytes, PgVersion};
 
 use crate::datadir::DataDir;
 use crate::storage::Storage;
@@ -79,6 +79,19 @@ impl Transactions {
             oldest_multi: checkpoint.oldest_multi,
             next_multi: checkpoint.next_multi,
             next_member: checkpoint.next_multi_offset,
+            cache: Mutex::new(Cache::default()),
+        }
+    }
+
+    /// For relations of our own, which have no commit log: all of their rows are frozen.
+    pub fn all_frozen(storage: &Storage) -> Self {
+        Self {
+            storage: storage.clone(),
+            layout: MultixactLayout::of(PgVersion::V18),
+            oldest_xid: 0,
+            oldest_multi: 0,
+            next_multi: 0,
+            next_member: 0,
             cache: Mutex::new(Cache::default()),
         }
     }

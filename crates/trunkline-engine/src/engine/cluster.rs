@@ -15,6 +15,7 @@ use crate::datadir::DataDir;
 use crate::heap::{HeapScan, ScanOptions};
 use crate::pool::{Backend, Pin, ReadError};
 use crate::read_stream::{BlockRange, ReadStream, StreamOptions};
+use crate::settings::Settings;
 use crate::storage::{Relation, Storage, StorageError};
 
 /// A data directory opened for reading. Clones are the same cluster.
@@ -168,7 +169,8 @@ impl OpenRelation {
     /// [`StorageError`]: its length is unknown.
     pub fn stream(&self, session: &Backend) -> Result<ReadStream<BlockRange>, StorageError> {
         let blocks = BlockRange::new(0..self.blocks()?);
-        Ok(ReadStream::new(session, &self.files, blocks, self.options()))
+        let options = StreamOptions { sequential: true, ..StreamOptions::of(self.settings()) };
+        Ok(ReadStream::new(session, &self.files, blocks, options))
     }
 
     /// A sequential scan: the visible rows of every page, in order, with read-ahead as the settings
@@ -179,12 +181,11 @@ impl OpenRelation {
     pub fn scan(&self, session: &Backend) -> Result<HeapScan<BlockRange>, EngineError> {
         let catalog = &self.database.catalog;
         let rows = catalog.table_files(&self.info)?.rows;
-        let options = ScanOptions { stream: self.options(), ..ScanOptions::default() };
+        let options = ScanOptions::of(self.settings());
         Ok(HeapScan::of_table(session, &rows, catalog.transactions(), options)?)
     }
 
-    fn options(&self) -> StreamOptions {
-        let settings = self.database.cluster.engine().settings();
-        StreamOptions { sequential: true, ..StreamOptions::of(settings) }
+    fn settings(&self) -> &Settings {
+        self.database.cluster.engine().settings()
     }
 }

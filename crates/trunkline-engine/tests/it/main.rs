@@ -12,6 +12,7 @@ mod child;
 mod copy;
 mod crafted;
 mod datadir;
+mod engine;
 mod fake;
 mod files;
 mod fixtures;

@@ -1,0 +1,37 @@
+//! Changes a page in the buffer pool and makes the change durable by a checkpoint.
+//!
+//! `cargo run -p trunkline-engine --example checkpoint`
+
+mod own_table;
+
+use std::error::Error;
+use std::fs;
+
+use trunkline_engine::Engine;
+use trunkline_engine::settings::Settings;
+use trunkline_format::{BLOCK_SIZE, CheckOptions, Fork, Verdict, check_page};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let engine = Engine::open(&Settings::default())?;
+    let (table, _directory) = own_table::create(&engine, 8)?;
+    let mut session = engine.session()?;
+
+    // Read the page, lock it exclusively, change it. It is dirty from here on.
+    let pin = session.read(&table, 3)?;
+    let mut page = session.write_lock(pin.page())?;
+    page.mark_dirty();
+    page[BLOCK_SIZE - 4..].copy_from_slice(b"done");
+    drop(page);
+
+    // Writes every dirty page of the pool and syncs the files.
+    let report = engine.checkpoint(&mut session)?;
+    println!("{} page written, {} file synced", report.buffers, report.files);
+
+    // The page on disk has the change, and a checksum that agrees with it.
+    let bytes = fs::read(table.path(0))?;
+    let (pages, _) = bytes.as_chunks::<BLOCK_SIZE>();
+    let options = CheckOptions { checksums: true, fork: Fork::Main };
+    assert_eq!(check_page(&pages[3], 3, &options), Verdict::Good);
+    assert!(pages[3].ends_with(b"done"));
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! A table of our own in a temporary directory, for the examples: `(id int4, square int4)`.
+
+use std::error::Error;
+use std::fs;
+
+use tempfile::TempDir;
+use trunkline_engine::Engine;
+use trunkline_engine::storage::{DEFAULT_TABLESPACE, Layout, Relation, RelationLocator};
+use trunkline_format::heap_page::NewTuple;
+use trunkline_format::{BlockNo, Fork, HeapPageBuilder, Oid, PageBytes};
+
+/// Creates the table with `blocks` full pages, on disk and not in the pool. It is removed with the
+/// directory.
+pub(crate) fn create(
+    engine: &Engine,
+    blocks: BlockNo,
+) -> Result<(Relation, TempDir), Box<dyn Error>> {
+    let directory = tempfile::tempdir()?;
+    fs::create_dir_all(directory.path().join("base/5"))?;
+    let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
+    let storage = engine.writable_storage(directory.path(), layout);
+    let locator =
+        RelationLocator { tablespace: DEFAULT_TABLESPACE, database: Oid(5), relfilenode: 16_384 };
+    let table = storage.relation(locator, Fork::Main);
+    table.create()?;
+
+    let mut session = engine.session()?;
+    let method = engine.settings().file_extend_method();
+    for first in (0..blocks).step_by(16) {
+        // Zeroed pages at the end of the table, pinned in the pool.
+        for pin in session.extend(&table, 16.min(blocks - first), method)? {
+            let bytes = full_page(pin.page().block());
+            let mut page = session.write_lock(pin.page())?;
+            page.mark_dirty();
+            page.copy_from_slice(&bytes);
+        }
+    }
+    engine.checkpoint(&mut session)?;
+    engine.pool().evict_all();
+    Ok((table, directory))
+}
+
+/// A page of rows that are visible to everyone.
+fn full_page(block: BlockNo) -> PageBytes {
+    let mut page = HeapPageBuilder::new(block);
+    page.all_visible();
+    for id in block * 100..block * 100 + 100 {
+        let data = [id.to_le_bytes(), id.wrapping_mul(id).to_le_bytes()].concat();
+        let row = NewTuple { natts: 2, nulls: &[], var_width: false, xmin: None, data: &data };
+        assert!(page.push(&row).is_ok(), "100 rows of 8 bytes fit into a page");
+    }
+    page.finish(true)
+}
