@@ -12,7 +12,7 @@ use trunkline_engine::pool::Backend;
 use trunkline_engine::read_stream::BlockRange;
 use trunkline_engine::settings::Settings;
 use trunkline_format::Align;
-use trunkline_format::tuple::{Attribute, Walk};
+use trunkline_format::deform::{Attribute, Deformer};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let engine = Engine::open(&Settings::default())?;
@@ -37,7 +37,7 @@ fn print(
     while let Some(page) = scan.next_page(session)? {
         for row in page.rows() {
             let row = row?;
-            let mut columns = Walk::of(&row.tuple);
+            let mut columns = Deformer::of(&row.tuple);
             print!("{}", row.tid);
             for attribute in attributes {
                 match columns.next(*attribute)?.value() {

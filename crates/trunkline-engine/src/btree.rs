@@ -41,7 +41,7 @@ use crate::pool::Backend;
 use crate::storage::Relation;
 use trunkline_aio::sync::Arc;
 use trunkline_format::btree::{BtreePage, Fault, Key, KeyColumn, KeyLayout, Meta, Order};
-use trunkline_format::tuple::Attribute;
+use trunkline_format::deform::Attribute;
 use trunkline_format::{Align, BlockNo, PageBytes};
 
 /// The main fork of an index, and what its columns are. Clones are cheap.

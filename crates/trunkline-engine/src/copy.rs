@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use trunkline_aio::sync::atomic::AtomicUsize;
 use trunkline_aio::sync::{Arc, Mutex};
-use trunkline_format::types::{ByteaOutput, IntervalStyle, TextOptions, TimeZone};
+use trunkline_format::text_output::{ByteaOutput, IntervalStyle, TextOptions, TimeZone};
 
 use crate::catalog::Database;
 use crate::heap::RowFilter;

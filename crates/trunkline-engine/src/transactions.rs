@@ -26,10 +26,10 @@ use std::path::PathBuf;
 use trunkline_aio::sync::hash::Map;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Class, File, Session, Slots, Status};
-use trunkline_format::transactions::multixact::{
+use trunkline_format::transam::multixact::{
     self, MEMBERS_MAX, Member, MultixactLayout, member_at, member_place, next_multi,
 };
-use trunkline_format::transactions::{Fate, Place, TransactionStatus, commit_log, precedes};
+use trunkline_format::transam::{SlruPosition, XidStatus, XidStatusLookup, commit_log, precedes};
 use trunkline_format::{BLOCK_SIZE, ControlFile, PageBytes, PgVersion};
 
 use crate::datadir::DataDir;
@@ -102,17 +102,17 @@ impl Transactions {
     /// # Errors
     /// See [`TransactionError`]; `NotRecorded` for one that is so old that its part of the log is
     /// gone: the row that names it is damaged.
-    pub fn fate(&self, session: &mut Session, xid: u32) -> Result<Fate, TransactionError> {
+    pub fn fate(&self, session: &mut Session, xid: u32) -> Result<XidStatus, TransactionError> {
         let place = commit_log::place(xid);
         let look = |page: &PageBytes| page.get(place.byte).copied();
         match self.look(session, Kind::CommitLog, place, look)? {
-            Some(byte) => Ok(Fate::in_byte(byte.unwrap_or_default(), xid)),
+            Some(byte) => Ok(XidStatus::in_byte(byte.unwrap_or_default(), xid)),
             None if precedes(xid, self.oldest_xid) => Err(TransactionError::NotRecorded {
                 xid,
                 oldest: self.oldest_xid,
                 path: self.path(Kind::CommitLog, place.segment()),
             }),
-            None => Ok(Fate::InProgress),
+            None => Ok(XidStatus::InProgress),
         }
     }
 
@@ -211,7 +211,7 @@ impl Transactions {
         &self,
         session: &mut Session,
         kind: Kind,
-        place: Place,
+        place: SlruPosition,
         look: impl Fn(&PageBytes) -> T,
     ) -> Result<Option<T>, TransactionError> {
         let key = (kind, place.page);
@@ -229,10 +229,10 @@ impl Transactions {
         &self,
         session: &mut Session,
         kind: Kind,
-        place: Place,
+        place: SlruPosition,
     ) -> Result<Option<Box<PageBytes>>, TransactionError> {
         let path = self.path(kind, place.segment());
-        let offset = Place { byte: 0, ..place }.offset();
+        let offset = SlruPosition { byte: 0, ..place }.offset();
         let io = |source: io::Error| TransactionError::Io {
             path: path.clone(),
             offset,
@@ -304,7 +304,7 @@ const MEMO_MAX: u32 = 64;
 
 /// The answers that one scan got last: most rows of a page were written by a few transactions.
 #[derive(Debug, Default)]
-pub struct Memo(Map<u32, (u32, Fate)>);
+pub struct Memo(Map<u32, (u32, XidStatus)>);
 
 /// What a scan asks while it judges rows.
 #[derive(Debug)]
@@ -314,10 +314,10 @@ pub struct Lookup<'t> {
     memo: &'t mut Memo,
 }
 
-impl TransactionStatus for Lookup<'_> {
+impl XidStatusLookup for Lookup<'_> {
     type Error = TransactionError;
 
-    fn fate(&mut self, xid: u32) -> Result<Fate, TransactionError> {
+    fn fate(&mut self, xid: u32) -> Result<XidStatus, TransactionError> {
         if let Some(&(known, fate)) = self.memo.0.get(&(xid % MEMO_MAX))
             && known == xid
         {

@@ -32,10 +32,10 @@ pub use order::Order;
 pub use page::{BtreePage, Meta};
 
 /// More levels than any index has: a search that goes deeper runs in circles.
-pub const MOST_LEVELS: u32 = 32;
+pub const MAX_LEVELS: u32 = 32;
 
 /// As many columns as an index can have.
-pub const MOST_COLUMNS: usize = 32;
+pub const MAX_INDEX_KEYS: usize = 32;
 
 #[cfg(test)]
 mod tests;

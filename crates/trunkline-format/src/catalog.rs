@@ -11,7 +11,7 @@
 //!
 //! Most of what a reader wants stands in the fixed part of a row: columns of fixed size that are
 //! never null, which come first, so that their places are the same in every row. What follows is
-//! found by walking the row as any other ([`crate::tuple`]).
+//! found by walking the row as any other ([`crate::deform`]).
 //!
 //! [`CatalogLayout::agrees`] compares such knowledge with what the cluster says of itself: a reader
 //! that asks will not take one layout for another.

@@ -14,7 +14,8 @@
 //! other row takes a slower way that finds out what is special about it.
 
 use crate::heap_tuple::{
-    HAS_NULL, HeapTuple, LEAST_TUPLE, NATTS, Visible, XMAX_INVALID, XMIN_COMMITTED, is_all_visible,
+    HAS_NULL, HeapTuple, MIN_TUPLE_SIZE, NATTS, Visible, XMAX_INVALID, XMIN_COMMITTED,
+    is_all_visible,
 };
 use crate::ids::{BLOCK_SIZE, PageBytes};
 use crate::page::{HEADER_SIZE, LinePointer, LinePointerFlags, PageHeader};
@@ -130,7 +131,7 @@ impl PageSum {
 /// page.push_account(2, 1, -700)?;
 /// let sum = sum_int4(&page.finish(false), FixedColumn::ABALANCE);
 /// assert_eq!((sum.rows, sum.sum), (2, -200));
-/// # Ok::<(), trunkline_format::heap_page::PushError>(())
+/// # Ok::<(), trunkline_format::page_builder::PushError>(())
 /// ```
 pub fn sum_int4(page: &PageBytes, column: FixedColumn) -> PageSum {
     let fast = Fast::new(page, column);
@@ -180,14 +181,14 @@ impl Fast {
     fn value(&self, page: &PageBytes, bits: u32) -> Option<i32> {
         let LinePointer { offset, length, .. } = LinePointer::from_bits(bits);
         let (start, length) = (usize::from(offset), usize::from(length));
-        let header: &[u8; LEAST_TUPLE as usize] = page.get(start..)?.first_chunk()?;
+        let header: &[u8; MIN_TUPLE_SIZE as usize] = page.get(start..)?.first_chunk()?;
         let infomask2 = u16::from_le_bytes([header[18], header[19]]);
         let infomask = u16::from_le_bytes([header[20], header[21]]);
         let hoff = usize::from(header[22]);
         let at = hoff + usize::from(self.column.offset);
         let sound = (bits >> 15 & 3 == 1)
             & (start + length <= BLOCK_SIZE)
-            & (hoff >= usize::from(LEAST_TUPLE))
+            & (hoff >= usize::from(MIN_TUPLE_SIZE))
             & hoff.is_multiple_of(8)
             & (at + size_of::<i32>() <= length)
             & (infomask & self.mask == self.bits)
@@ -236,11 +237,11 @@ fn add_tuple(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap_page::{HeapPageBuilder, NewTuple};
     use crate::heap_tuple::heap_rows;
     use crate::page::line_pointers;
-    use crate::row::Row;
+    use crate::page_builder::{HeapPageBuilder, NewTuple};
     use crate::test_data::{XorShift, put};
+    use crate::tuple_builder::TupleBuilder;
 
     const COLUMN: FixedColumn = FixedColumn::ABALANCE;
 
@@ -291,8 +292,8 @@ mod tests {
     #[test]
     fn nulls() {
         let mut builder = HeapPageBuilder::new(0);
-        let mut row = Row::new();
-        let mut push = |row: &mut Row| {
+        let mut row = TupleBuilder::new();
+        let mut push = |row: &mut TupleBuilder| {
             builder.push(&row.tuple()).expect("room");
             row.clear();
         };

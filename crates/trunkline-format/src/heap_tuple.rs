@@ -19,9 +19,9 @@ use crate::page::{FLAG_ALL_VISIBLE, LinePointerFlags, PageHeader, line_pointers}
 /// Bytes of a tuple's header without its null bitmap.
 pub const TUPLE_HEADER_SIZE: u16 = 23;
 /// The least bytes of a tuple: its header, padded to the next multiple of 8.
-pub const LEAST_TUPLE: u16 = 24;
+pub const MIN_TUPLE_SIZE: u16 = 24;
 /// As many columns as a table can have.
-pub const MOST_ATTRIBUTES: u16 = 1600;
+pub const MAX_HEAP_ATTRIBUTES: u16 = 1600;
 
 /// In `t_infomask`: the tuple has a null bitmap.
 pub const HAS_NULL: u16 = 0x0001;
@@ -122,7 +122,7 @@ impl std::error::Error for CorruptTuple {}
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeapTuple<'a> {
     item: u16,
-    header: &'a [u8; LEAST_TUPLE as usize],
+    header: &'a [u8; MIN_TUPLE_SIZE as usize],
     nulls: &'a [u8],
     data: &'a [u8],
 }

@@ -14,11 +14,11 @@
 //! Line pointers grow up from byte 24, items down from `special`; items are named by the 1-based
 //! place of their pointer. The pages of free space and visibility maps keep their data in the hole.
 //!
-//! Nothing here judges: what is read may be damaged, and [`crate::check`] says whether it is.
+//! Nothing here judges: what is read may be damaged, and [`crate::page_check`] says whether it is.
 //! Mirrors `PageHeaderData` and `ItemIdData` of PostgreSQL's `storage/bufpage.h` and `itemid.h`.
 
-use crate::bytes::u32_at;
 use crate::ids::{Lsn, PageBytes};
+use crate::little_endian::u32_at;
 
 /// Bytes of the page header.
 pub const HEADER_SIZE: u16 = 24;

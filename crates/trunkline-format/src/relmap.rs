@@ -14,9 +14,9 @@
 //!
 //! Mirrors `RelMapFile` of PostgreSQL's `utils/cache/relmapper.c`.
 
-use crate::bytes::u32_at;
 use crate::control::PgVersion;
 use crate::ids::Oid;
+use crate::little_endian::u32_at;
 use std::fmt;
 
 /// The file's name in `global` and in a database's directory.

@@ -11,9 +11,9 @@
 //!
 //! Mirrors `FormData_pg_sequence_data` of PostgreSQL's `commands/sequence.h`.
 
-use crate::bytes::{i64_at, u8_at, u32_at};
 use crate::heap_tuple::HeapTuple;
 use crate::ids::PageBytes;
+use crate::little_endian::{i64_at, u8_at, u32_at};
 use crate::page::{LinePointerFlags, PageHeader, line_pointer};
 
 /// The first word of a sequence page's special space.
@@ -90,15 +90,15 @@ impl Sequence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap_page::HeapPageBuilder;
     use crate::ids::BLOCK_SIZE;
-    use crate::row::Row;
+    use crate::page_builder::HeapPageBuilder;
     use crate::test_data::{XorShift, put};
+    use crate::tuple_builder::TupleBuilder;
 
     /// `create sequence s increment 5 start 100`, called twice.
     fn page() -> PageBytes {
         let mut builder = HeapPageBuilder::new(0);
-        let mut row = Row::new();
+        let mut row = TupleBuilder::new();
         // So that the row does not lie in the special space.
         row.int8(0).int8(0);
         builder.push(&row.tuple()).expect("room");

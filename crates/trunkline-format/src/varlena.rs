@@ -13,9 +13,9 @@
 //!
 //! Mirrors `varatt.h` of PostgreSQL, as compiled for little-endian machines.
 
-use crate::bytes::{u8_at, u32_at};
-use crate::compress::{self, CompressError, Method};
 use crate::ids::Oid;
+use crate::little_endian::{u8_at, u32_at};
+use crate::toast_compression::{self, CompressError, Method};
 use std::fmt;
 
 /// The most bytes of a value, its four-byte header included: 1 GiB less one.
@@ -247,7 +247,7 @@ impl<'a> Compressed<'a> {
     ///
     /// [`CompressError`]; `out` is as before.
     pub fn decompress(&self, out: &mut Vec<u8>) -> Result<(), CompressError> {
-        compress::decompress(self.method, self.bytes, self.raw_size as usize, out)
+        toast_compression::decompress(self.method, self.bytes, self.raw_size as usize, out)
     }
 }
 

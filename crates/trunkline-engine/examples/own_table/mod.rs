@@ -6,7 +6,7 @@ use std::fs;
 use tempfile::TempDir;
 use trunkline_engine::Engine;
 use trunkline_engine::storage::{DEFAULT_TABLESPACE, Layout, Relation, RelationLocator};
-use trunkline_format::heap_page::NewTuple;
+use trunkline_format::page_builder::NewTuple;
 use trunkline_format::{BlockNo, Fork, HeapPageBuilder, Oid, PageBytes};
 
 /// Creates the table with `blocks` full pages, on disk and not in the pool. It is removed with the

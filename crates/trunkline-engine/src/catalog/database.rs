@@ -7,7 +7,7 @@ use trunkline_aio::sync::hash::Map;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_format::btree::{KeyColumn, KeyLayout, Order};
 use trunkline_format::catalog::{IndexRow, Persistence, RangeRow, RelationKind};
-use trunkline_format::types::{ObjectClass, TypeRow};
+use trunkline_format::text_output::{ObjectClass, TypeRow};
 use trunkline_format::{Fork, Oid};
 
 use super::Cluster;

@@ -10,9 +10,9 @@ use trunkline_format::catalog::{
     PG_CLASS, PG_DATABASE, PG_ENUM, PG_INDEX, PG_INHERITS, PG_NAMESPACE, PG_OPCLASS, PG_RANGE,
     PG_TABLESPACE, PG_TYPE, RangeRow, RoleRow, RowError, TablespaceRow, TypeRow,
 };
+use trunkline_format::deform::{Attribute, missing_value};
 use trunkline_format::relmap::RelationMap;
-use trunkline_format::tuple::{Attribute, missing_value};
-use trunkline_format::types::ObjectRow;
+use trunkline_format::text_output::ObjectRow;
 use trunkline_format::varlena::Varlena;
 
 use super::error::CatalogError;
@@ -183,11 +183,11 @@ impl Reader<'_> {
     pub(super) fn types(
         &mut self,
         locator: RelationLocator,
-    ) -> Result<Map<Oid, trunkline_format::types::TypeRow>, CatalogError> {
+    ) -> Result<Map<Oid, trunkline_format::text_output::TypeRow>, CatalogError> {
         let mut types = Map::default();
         self.scan(&PG_TYPE, locator, |fields| {
             let row = TypeRow::read(fields)?;
-            let known = trunkline_format::types::TypeRow {
+            let known = trunkline_format::text_output::TypeRow {
                 oid: row.oid,
                 name: row.name.to_vec(),
                 schema: row.schema,

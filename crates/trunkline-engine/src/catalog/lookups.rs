@@ -6,7 +6,7 @@
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::hash::Set;
 use trunkline_format::Oid;
-use trunkline_format::types::{
+use trunkline_format::text_output::{
     Base, ColumnRow, ObjectClass, ObjectRow, Type, TypeCatalog, TypeRow,
 };
 

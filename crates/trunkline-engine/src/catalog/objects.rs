@@ -8,7 +8,7 @@ use trunkline_format::Oid;
 use trunkline_format::catalog::{
     CatalogTable, PG_AUTHID, PG_COLLATION, PG_OPERATOR, PG_PROC, PG_TS_CONFIG, PG_TS_DICT,
 };
-use trunkline_format::types::{ObjectClass, ObjectRow};
+use trunkline_format::text_output::{ObjectClass, ObjectRow};
 
 /// The objects of one class.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use trunkline_format::Oid;
 use trunkline_format::catalog::{Generated, Persistence, RelationKind};
-use trunkline_format::tuple::Attribute;
+use trunkline_format::deform::Attribute;
 
 use super::name::quoted;
 use crate::storage::RelationLocator;

@@ -7,8 +7,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use trunkline_format::Tid;
-use trunkline_format::tuple::ColumnError;
-use trunkline_format::types::{UnsupportedType, ValueError};
+use trunkline_format::deform::ColumnError;
+use trunkline_format::text_output::{UnsupportedType, ValueError};
 use trunkline_format::varlena::VarlenaError;
 
 use crate::catalog::CatalogError;

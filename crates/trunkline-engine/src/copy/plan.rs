@@ -7,8 +7,8 @@
 use std::path::PathBuf;
 
 use trunkline_format::catalog::{Generated, RelationKind};
-use trunkline_format::tuple::Attribute;
-use trunkline_format::types::{Base, Type};
+use trunkline_format::deform::Attribute;
+use trunkline_format::text_output::{Base, Type};
 
 use super::error::PlanError;
 use crate::catalog::{ColumnInfo, Database, RelationInfo, TableFiles};

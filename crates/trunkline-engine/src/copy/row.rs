@@ -4,10 +4,10 @@
 //! only what has to be escaped or is compressed takes another.
 
 use trunkline_format::Tid;
+use trunkline_format::deform::{Column, ColumnError, Deformer};
 use trunkline_format::heap_tuple::HeapTuple;
-use trunkline_format::transactions::RowState;
-use trunkline_format::tuple::{Column, ColumnError, Walk};
-use trunkline_format::types::{TEXT_MAX, TextOptions, write_text};
+use trunkline_format::text_output::{TEXT_MAX, TextOptions, write_text};
+use trunkline_format::transam::RowState;
 use trunkline_format::varlena::{ToastPointer, Varlena};
 
 use super::error::ValueProblem;
@@ -90,7 +90,7 @@ impl<'a> Lines<'a> {
             }
         };
         if self.plan.in_order {
-            let mut walk = Walk::of(tuple);
+            let mut walk = Deformer::of(tuple);
             for stored in &self.plan.stored {
                 let Ok(value) = walk.next(stored.attribute) else { return };
                 if let Some(column) = stored.shown.and_then(|at| self.plan.shown.get(at)) {
@@ -110,7 +110,7 @@ impl<'a> Lines<'a> {
         tuple: &HeapTuple<'p>,
     ) -> Result<Vec<Column<'p>>, (Option<usize>, ColumnError)> {
         let mut values = vec![Column::Missing; self.plan.shown.len()];
-        let mut walk = Walk::of(tuple);
+        let mut walk = Deformer::of(tuple);
         for stored in &self.plan.stored {
             let value = walk.next(stored.attribute);
             let value = value.map_err(|error| (stored.shown, error))?;
@@ -143,7 +143,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The line of a row whose values are neither compressed nor in TOAST, as most are; `None` if it
-    /// is not such a row, or if anything is wrong with it. Goes through the row as [`Walk`] does.
+    /// is not such a row, or if anything is wrong with it. Goes through the row as [`Deformer`] does.
     #[inline]
     fn stored_plainly(&self, row: &HeapRow<'_>, out: &mut Vec<u8>) -> Option<()> {
         let (data, nulls) = (row.tuple.data(), row.tuple.nulls());
@@ -198,7 +198,7 @@ impl<'a> Lines<'a> {
         };
         let delimiter = self.format.delimiter();
         if plan.in_order {
-            let mut walk = Walk::of(&row.tuple);
+            let mut walk = Deformer::of(&row.tuple);
             for stored in &plan.stored {
                 let value = walk.next(stored.attribute);
                 let broken = |problem| Broken { column: stored.shown, problem };

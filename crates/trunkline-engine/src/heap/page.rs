@@ -12,7 +12,7 @@ use trunkline_format::page::{
     LinePointer, LinePointerFlags, PageHeader, is_new, line_pointer, line_pointers,
 };
 use trunkline_format::segment::segment_of;
-use trunkline_format::transactions::{RowState, TransactionStatus, judge};
+use trunkline_format::transam::{RowState, XidStatusLookup, row_state};
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapTuple, PageBytes, Tid};
 
 use super::RowFilter;
@@ -48,7 +48,7 @@ enum Verdict {
 
 impl Judged {
     /// Judges the rows of `page`, in place of those of the page before.
-    pub(super) fn judge<S: TransactionStatus<Error = TransactionError>>(
+    pub(super) fn judge<S: XidStatusLookup<Error = TransactionError>>(
         &mut self,
         page: &PageBytes,
         relation: &Relation,
@@ -74,7 +74,7 @@ impl Judged {
         for (item, pointer) in normal_lines(page) {
             let tuple = HeapTuple::parse(item, pointer.item(page).unwrap_or_default());
             let state = match tuple {
-                Ok(tuple) => judge(&tuple, status).map_err(RowProblem::Transaction),
+                Ok(tuple) => row_state(&tuple, status).map_err(RowProblem::Transaction),
                 Err(_) => Err(RowProblem::Outside),
             };
             let verdict = match state {

@@ -20,10 +20,10 @@
 use std::ops::Range;
 
 use trunkline_aio::sync::Arc;
+use trunkline_format::deform::{Attribute, Deformer};
 use trunkline_format::heap_tuple::is_all_visible;
 use trunkline_format::page::{LinePointerFlags, PageHeader, is_new, line_pointer};
-use trunkline_format::transactions::{RowState, judge};
-use trunkline_format::tuple::{Attribute, Walk};
+use trunkline_format::transam::{RowState, row_state};
 use trunkline_format::varlena::Varlena;
 use trunkline_format::{Align, BLOCK_SIZE, BlockNo, HeapTuple, Oid, PageBytes, Tid};
 
@@ -257,7 +257,7 @@ fn put(
     let state = match is_all_visible(page) {
         true => RowState::Live,
         false => {
-            let judged = judge(&tuple, lookup);
+            let judged = row_state(&tuple, lookup);
             judged.map_err(|error| ToastProblem::Transaction { tid, error })?
         }
     };
@@ -279,7 +279,7 @@ fn put(
 fn columns<'p>(tuple: &HeapTuple<'p>, tid: Tid) -> Result<(u32, i32, &'p [u8]), ToastProblem> {
     const INT4: Attribute = Attribute { len: 4, align: Align::Int };
     const BYTEA: Attribute = Attribute { len: -1, align: Align::Int };
-    let mut walk = Walk::of(tuple);
+    let mut walk = Deformer::of(tuple);
     let mut next = |attribute| {
         let column = walk.next(attribute);
         let column = column.map_err(|error| ToastProblem::Column { tid, error: Some(error) })?;

@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use trunkline_format::Tid;
-use trunkline_format::transactions::RowState;
+use trunkline_format::transam::RowState;
 use trunkline_format::varlena::{Compressed, ToastPointer};
 
 use super::toast::CHUNK_BYTES;

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use trunkline_aio::sync::Arc;
-use trunkline_format::tuple::ColumnError;
+use trunkline_format::deform::ColumnError;
 use trunkline_format::varlena::VarlenaError;
 use trunkline_format::{Oid, Tid};
 

@@ -12,7 +12,7 @@ use trunkline_format::heap_tuple::{
     HeapTuple, MOVED_IN, MOVED_OFF, XMAX_EXCLUSIVE_LOCK, XMAX_INVALID, XMAX_IS_MULTI,
     XMAX_LOCK_ONLY, XMIN_FROZEN,
 };
-use trunkline_format::transactions::{FIRST_NORMAL_XID, RowState, precedes};
+use trunkline_format::transam::{FIRST_NORMAL_XID, RowState, precedes};
 use trunkline_format::{ClusterState, ControlFile, Tid};
 
 use super::problem::{ContentProblem, HeaderId};

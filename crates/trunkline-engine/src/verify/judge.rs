@@ -10,7 +10,7 @@
 use trunkline_aio::sync::Arc;
 use trunkline_format::heap_tuple::{HeapTuple, is_all_visible};
 use trunkline_format::page::{LinePointerFlags, PageHeader, is_new, line_pointer, line_pointers};
-use trunkline_format::transactions::{RowState, judge};
+use trunkline_format::transam::{RowState, row_state};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes, Tid};
 
 use super::chains::Roots;
@@ -107,7 +107,7 @@ fn find_live(
         let Ok(tuple) = HeapTuple::parse(item, pointer.item(page).unwrap_or_default()) else {
             continue;
         };
-        let state = if all { Ok(RowState::Live) } else { judge(&tuple, lookup) };
+        let state = if all { Ok(RowState::Live) } else { row_state(&tuple, lookup) };
         match (state, roots.of(item)) {
             (Ok(RowState::Live), Some(root)) => live.push((root, item)),
             (Err(TransactionError::Cancelled), _) => return Err(ReadError::Cancelled),

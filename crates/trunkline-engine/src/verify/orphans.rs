@@ -16,8 +16,8 @@
 use trunkline_aio::sync::Arc;
 use trunkline_format::Tid;
 use trunkline_format::btree::BtreePage;
+use trunkline_format::deform::{Column as Stored, Deformer};
 use trunkline_format::heap_tuple::HeapTuple;
-use trunkline_format::tuple::{Column as Stored, Walk};
 use trunkline_format::varlena::Varlena;
 
 use super::judge::Judge;
@@ -63,7 +63,7 @@ impl Named {
             return;
         }
         self.incomplete |= usize::from(tuple.natts()) > target.columns.len();
-        let mut walk = Walk::of(tuple);
+        let mut walk = Deformer::of(tuple);
         for column in &target.columns {
             let stored = match walk.next(column.attribute) {
                 Ok(Stored::Value(stored)) if column.attribute.len == -1 => stored,

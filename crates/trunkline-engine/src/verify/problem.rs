@@ -6,7 +6,7 @@
 use std::fmt;
 
 use trunkline_format::btree::Fault;
-use trunkline_format::transactions::RowState;
+use trunkline_format::transam::RowState;
 use trunkline_format::{BlockNo, Tid};
 
 /// See the module.

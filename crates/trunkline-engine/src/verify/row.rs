@@ -5,9 +5,9 @@
 //!                                                           └▶ payloads ─▶ types, keys of indexes
 //! ```
 
+use trunkline_format::deform::{Column as Stored, Deformer};
 use trunkline_format::heap_tuple::HeapTuple;
-use trunkline_format::tuple::{Column as Stored, Walk};
-use trunkline_format::types::{TextOptions, ValueError, write_text};
+use trunkline_format::text_output::{TextOptions, ValueError, write_text};
 use trunkline_format::varlena::Varlena;
 use trunkline_format::{BlockNo, Tid};
 
@@ -54,7 +54,7 @@ impl TableCheck<'_> {
             let found = tuple.natts();
             self.problem(Some(block), Some(item), ContentProblem::Columns { found, expected });
         }
-        let mut walk = Walk::of(tuple);
+        let mut walk = Deformer::of(tuple);
         let mut cells = Vec::with_capacity(self.target.columns.len());
         for column in &self.target.columns {
             let error = match walk.next(column.attribute) {

@@ -9,7 +9,7 @@
 
 use trunkline_format::heap_tuple::{HeapTuple, XMAX_INVALID, XMIN_FROZEN, is_all_visible};
 use trunkline_format::page::{LinePointerFlags, PageHeader, is_new, line_pointers};
-use trunkline_format::transactions::{FIRST_NORMAL_XID, RowState, judge};
+use trunkline_format::transam::{FIRST_NORMAL_XID, RowState, row_state};
 use trunkline_format::visibility_map::VisibilityBits;
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes, Tid};
 
@@ -258,7 +258,7 @@ impl TableCheck<'_> {
                 named.take(&tuple, self.target, toast);
             }
             let mut lookup = self.transactions.lookup(backend.session(), &mut self.memo);
-            let state = match judge(&tuple, &mut lookup) {
+            let state = match row_state(&tuple, &mut lookup) {
                 Ok(state) => state,
                 Err(TransactionError::Cancelled) => return Err(ReadError::Cancelled),
                 Err(error) => {

@@ -6,8 +6,8 @@
 use trunkline_aio::sync::Arc;
 use trunkline_format::btree::{Entry, Order};
 use trunkline_format::catalog::{IndexRow, RelationKind};
-use trunkline_format::tuple::Attribute;
-use trunkline_format::types::Type;
+use trunkline_format::deform::Attribute;
+use trunkline_format::text_output::Type;
 use trunkline_format::varlena::Varlena;
 use trunkline_format::{Fork, Oid};
 

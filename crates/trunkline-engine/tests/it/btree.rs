@@ -12,7 +12,7 @@ use trunkline_engine::pool::{Backend, BackendType, Pool};
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_engine::storage::{OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_format::btree::{BtreePage, Key, KeyColumn, KeyLayout, Meta, Order};
-use trunkline_format::tuple::Attribute;
+use trunkline_format::deform::Attribute;
 use trunkline_format::{Align, BLOCK_SIZE, Fork, Oid, PageBytes, Tid};
 
 use crate::fixtures::fixtures;

@@ -13,7 +13,7 @@ use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::pool::{Backend, BackendType, Policy, Pool};
 use trunkline_engine::storage::{OpenFiles, Storage};
 use trunkline_format::catalog::{Generated, Persistence, RelationKind};
-use trunkline_format::types::{ObjectClass, TypeCatalog};
+use trunkline_format::text_output::{ObjectClass, TypeCatalog};
 use trunkline_format::{Fork, Oid};
 
 use crate::fixtures::fixtures;

@@ -14,7 +14,7 @@ use trunkline_engine::job::{End, Unobserved};
 use trunkline_engine::pool::{BackendType, Pool};
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::{OpenFiles, Storage};
-use trunkline_format::types::{ByteaOutput, IntervalStyle, Utc};
+use trunkline_format::text_output::{ByteaOutput, IntervalStyle, Utc};
 
 use crate::fixtures::fixtures;
 use crate::tables::{instance, printed};

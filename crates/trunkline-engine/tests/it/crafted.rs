@@ -2,7 +2,7 @@
 
 use trunkline_aio::sync::random::Rng;
 use trunkline_format::page::line_pointer;
-use trunkline_format::{BLOCK_SIZE, HeapPageBuilder, PageBytes, Row, page_checksum};
+use trunkline_format::{BLOCK_SIZE, HeapPageBuilder, PageBytes, TupleBuilder, page_checksum};
 
 /// A row with one `int4` column.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,7 +16,7 @@ pub(crate) struct Crafted {
 /// A page with these rows.
 pub(crate) fn page_of(block: u32, rows: &[Crafted]) -> PageBytes {
     let mut builder = HeapPageBuilder::new(block);
-    let mut row = Row::new();
+    let mut row = TupleBuilder::new();
     for crafted in rows {
         row.clear();
         builder.push(&row.int4(crafted.value).tuple()).expect("room");

@@ -8,7 +8,7 @@ use crate::jobs::METHODS;
 use crate::tables::{Cluster, in_every_way, instance, printed};
 use trunkline_engine::catalog::{Database, RelationInfo};
 use trunkline_engine::heap::{HeapScan, RowFilter, ScanOptions};
-use trunkline_format::transactions::RowState;
+use trunkline_format::transam::RowState;
 
 /// The places of the rows that a scan hands out, in its order.
 fn places(

@@ -10,9 +10,9 @@ use trunkline_engine::heap::{HeapError, HeapScan, RowFilter, ScanOptions};
 use trunkline_engine::pool::{BackendType, Pool};
 use trunkline_engine::storage::{OpenFiles, RelationLocator, Storage};
 use trunkline_engine::transactions::Transactions;
+use trunkline_format::deform::{Attribute, columns};
 use trunkline_format::page::{HEADER_SIZE, LINE_POINTER_SIZE};
 use trunkline_format::sequence::Sequence;
-use trunkline_format::tuple::{Attribute, columns};
 use trunkline_format::varlena::Varlena;
 use trunkline_format::{Align, Fork, Oid, PageBytes};
 

@@ -9,7 +9,7 @@ use trunkline_engine::catalog::{ColumnInfo, Database, RelationInfo};
 use trunkline_engine::heap::{HeapScan, ScanOptions, ToastBatch, ToastReader};
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_format::Oid;
-use trunkline_format::tuple::{Attribute, columns};
+use trunkline_format::deform::{Attribute, columns};
 use trunkline_format::varlena::Varlena;
 
 const BYTEA: Oid = Oid(17);

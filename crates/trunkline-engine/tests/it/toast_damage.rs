@@ -13,8 +13,8 @@ use trunkline_engine::pool::{BackendType, Pool};
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_engine::storage::{Layout, OpenFiles, RelationLocator, Storage};
 use trunkline_engine::transactions::Transactions;
+use trunkline_format::deform::columns;
 use trunkline_format::page::line_pointer;
-use trunkline_format::tuple::columns;
 use trunkline_format::varlena::{ToastPointer, Varlena};
 use trunkline_format::{BLOCK_SIZE, ControlFile, Fork, Oid, PageBytes, heap_rows};
 

@@ -9,8 +9,8 @@ use trunkline_engine::heap::{HeapScan, RowFilter, ScanOptions};
 use trunkline_engine::pool::{Backend, BackendType, Pool};
 use trunkline_engine::storage::{OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_engine::transactions::Transactions;
-use trunkline_format::transactions::multixact::{MemberStatus, member_place};
-use trunkline_format::transactions::{Fate, RowState, commit_log};
+use trunkline_format::transam::multixact::{MemberStatus, member_place};
+use trunkline_format::transam::{RowState, XidStatus, commit_log};
 use trunkline_format::{Fork, Oid};
 
 use crate::crafted::{Crafted, page_of};
@@ -63,7 +63,7 @@ impl Cluster {
         Self { fake, backend, storage, transactions }
     }
 
-    fn fate(&mut self, xid: u32) -> Result<Fate, String> {
+    fn fate(&mut self, xid: u32) -> Result<XidStatus, String> {
         let found = self.transactions.fate(self.backend.session(), xid);
         found.map_err(|error| self.text(&error))
     }
@@ -132,13 +132,13 @@ fn fates() {
     for method in METHODS {
         let mut cluster = Cluster::new(method);
         for (xid, fate) in [
-            (700, Fate::Committed),
-            (799, Fate::Committed),
-            (800, Fate::Aborted),
-            (900, Fate::InProgress),
+            (700, XidStatus::Committed),
+            (799, XidStatus::Committed),
+            (800, XidStatus::Aborted),
+            (900, XidStatus::InProgress),
             // Beyond the file's end, and in a file that is not there.
-            (40_000, Fate::InProgress),
-            (5_000_000, Fate::InProgress),
+            (40_000, XidStatus::InProgress),
+            (5_000_000, XidStatus::InProgress),
         ] {
             assert_eq!(cluster.fate(xid), Ok(fate), "{method} {xid}");
             assert_eq!(cluster.fate(xid), Ok(fate), "{method} {xid}, known by now");
@@ -150,9 +150,9 @@ fn fates() {
         assert_eq!(gone, Err(expected.into()));
         // Many more pages than are kept.
         for xid in (1_048_576..=2_147_000_000).step_by(1_048_576) {
-            assert_eq!(cluster.fate(xid), Ok(Fate::InProgress));
+            assert_eq!(cluster.fate(xid), Ok(XidStatus::InProgress));
         }
-        assert_eq!(cluster.fate(750), Ok(Fate::Committed));
+        assert_eq!(cluster.fate(750), Ok(XidStatus::Committed));
     }
 }
 
@@ -164,9 +164,12 @@ fn logs_of_odd_lengths() {
         fake.write("pg_xact/0FFF", &vec![0b01_01_01_01; 262_144]);
         fake.write("pg_xact/0000", &[0b10_10_10_10; 5]);
     });
-    assert_eq!(cluster.fate(u32::MAX), Ok(Fate::Committed));
+    assert_eq!(cluster.fate(u32::MAX), Ok(XidStatus::Committed));
     assert_eq!(commit_log::place(u32::MAX).segment(), 0xFFF);
-    assert_eq!((cluster.fate(19), cluster.fate(20)), (Ok(Fate::Aborted), Ok(Fate::InProgress)));
+    assert_eq!(
+        (cluster.fate(19), cluster.fate(20)),
+        (Ok(XidStatus::Aborted), Ok(XidStatus::InProgress))
+    );
 }
 
 #[test]

@@ -9,12 +9,12 @@
 //!              block = the child,             item = columns | 0x1000 if a row follows the key
 //! ```
 
-use super::MOST_COLUMNS;
+use super::MAX_INDEX_KEYS;
 use super::fault::Fault;
 use super::key::KeyColumn;
-use crate::bytes::{array, u16_at};
+use crate::deform::Deformer;
 use crate::ids::{BlockNo, Tid};
-use crate::tuple::Walk;
+use crate::little_endian::{array, u16_at};
 
 const SIZE: u16 = 0x1FFF;
 const ALTERNATIVE: u16 = 0x2000;
@@ -136,7 +136,7 @@ impl<'a> Entry<'a> {
             (end, columns) = (HEADER, Some(0));
         }
         let (nulls, start) = match info & HAS_NULLS != 0 && columns != Some(0) {
-            true => (bytes.get(HEADER..HEADER + MOST_COLUMNS / 8).ok_or(fault)?, 2 * HEADER),
+            true => (bytes.get(HEADER..HEADER + MAX_INDEX_KEYS / 8).ok_or(fault)?, 2 * HEADER),
             false => (&bytes[..0], HEADER),
         };
         let data = bytes.get(start..end).ok_or(fault)?;
@@ -214,7 +214,7 @@ impl<'a> Entry<'a> {
     /// Its columns as they are stored. `layout` has all columns of the index.
     pub fn attributes<'l>(&self, layout: &'l [KeyColumn]) -> Attributes<'a, 'l> {
         let present = self.columns(layout.len()).min(layout.len());
-        let walk = Walk::new(present as u16, self.nulls, self.data);
+        let walk = Deformer::new(present as u16, self.nulls, self.data);
         Attributes { item: self.item, walk, columns: layout[..present].iter() }
     }
 }
@@ -242,7 +242,7 @@ fn posting(item: u16, bytes: &[u8], tid: Tid) -> Result<Tids<'_>, Fault> {
 #[derive(Debug, Clone)]
 pub struct Attributes<'a, 'l> {
     item: u16,
-    walk: Walk<'a>,
+    walk: Deformer<'a>,
     columns: std::slice::Iter<'l, KeyColumn>,
 }
 

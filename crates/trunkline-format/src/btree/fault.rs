@@ -1,6 +1,6 @@
 //! What can be wrong with a page of a B-tree: numbers now, words when somebody asks.
 //!
-//! As with [`crate::check::Finding`], a fault names the line pointer, what was found and what was
+//! As with [`crate::page_check::Finding`], a fault names the line pointer, what was found and what was
 //! expected, and allocates nothing.
 
 use std::fmt;

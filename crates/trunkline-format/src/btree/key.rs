@@ -5,7 +5,7 @@
 
 use super::fault::Fault;
 use super::order::Order;
-use crate::tuple::Attribute;
+use crate::deform::Attribute;
 use crate::varlena::{Varlena, VarlenaError};
 use std::cmp::Ordering;
 

@@ -8,7 +8,7 @@
 //! ```
 //! The scale says how many digits to print and does not count: 1.0 and 1.00 are equal.
 
-use crate::bytes::{array, u16_at};
+use crate::little_endian::{array, u16_at};
 use std::cmp::Ordering;
 
 /// A numeric in an order of its own: by what it is, then by its digits.

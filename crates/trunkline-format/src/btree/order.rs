@@ -8,8 +8,8 @@
 //! `access/nbtree/nbtcompare.c`, and those beside each type in `utils/adt`.
 
 use super::numeric;
-use crate::bytes::{array, i64_at, u32_at, u64_at};
 use crate::ids::{Oid, Tid};
+use crate::little_endian::{array, i64_at, u32_at, u64_at};
 use std::cmp::Ordering;
 
 /// How two values compare.

@@ -7,9 +7,9 @@
 
 use super::entry::{Entry, Role};
 use super::fault::Fault;
-use super::{MOST_LEVELS, check};
-use crate::bytes::{u8_at, u16_at, u32_at};
+use super::{MAX_LEVELS, check};
 use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
+use crate::little_endian::{u8_at, u16_at, u32_at};
 use crate::page::{HEADER_SIZE, LINE_POINTER_SIZE, LinePointerFlags, PageHeader, line_pointer};
 
 /// Where the special space starts.
@@ -63,7 +63,7 @@ impl Meta {
             return Err(Fault::Version { found: meta.version });
         }
         let level = meta.level.max(meta.fast_level);
-        if level >= MOST_LEVELS {
+        if level >= MAX_LEVELS {
             return Err(Fault::Levels { found: level });
         }
         Ok(meta)
@@ -108,7 +108,7 @@ impl<'a> BtreePage<'a> {
         if parsed.is_deleted() {
             return Ok(parsed);
         }
-        if (flags & LEAF != 0) != (parsed.level == 0) || parsed.level >= MOST_LEVELS {
+        if (flags & LEAF != 0) != (parsed.level == 0) || parsed.level >= MAX_LEVELS {
             return Err(Fault::LeafLevel { found: parsed.level });
         }
         parsed.count = header.line_pointer_count();

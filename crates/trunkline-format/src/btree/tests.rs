@@ -4,10 +4,10 @@
 use super::entry::Role;
 use super::*;
 use crate::Align;
+use crate::deform::Attribute;
 use crate::ids::{BLOCK_SIZE, Oid, PageBytes, Tid};
 use crate::page::{LinePointer, LinePointerFlags};
 use crate::test_data::{XorShift, from_hex, header, put};
-use crate::tuple::Attribute;
 use std::cmp::Ordering;
 
 fn int4() -> KeyColumn {

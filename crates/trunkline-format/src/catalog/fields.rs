@@ -6,10 +6,10 @@
 use super::columns::NAME_SIZE;
 use super::layout::{CatalogLayout, CatalogTable};
 use crate::align::Align;
-use crate::bytes::{array, i64_at, u32_at};
+use crate::deform::{Attribute, Column, Deformer};
 use crate::heap_tuple::HeapTuple;
 use crate::ids::Oid;
-use crate::tuple::{Attribute, Column, Walk};
+use crate::little_endian::{array, i64_at, u32_at};
 use crate::varlena::Varlena;
 use std::fmt;
 
@@ -197,7 +197,7 @@ impl<'a> Fields<'a, '_> {
     /// As [`Fields::word`].
     pub fn stored(&mut self, column: &'static str) -> Result<Option<&'a [u8]>, RowError> {
         let at = self.position(column).ok_or_else(|| self.short(column))?;
-        let mut walk = Walk::of(&self.tuple);
+        let mut walk = Deformer::of(&self.tuple);
         for passed in self.layout.columns().iter().take(at) {
             let attribute = Attribute { len: passed.len, align: passed.align };
             walk.next(attribute).map_err(|_| self.short(passed.name))?;

@@ -3,8 +3,8 @@
 //! The settings of a row are one array of texts such as `TimeZone=Asia/Tokyo`.
 
 use super::fields::{Fields, RowError};
-use crate::bytes::u32_at;
 use crate::ids::Oid;
+use crate::little_endian::u32_at;
 
 /// `text` in `pg_type`.
 const TEXT_TYPE: u32 = 25;

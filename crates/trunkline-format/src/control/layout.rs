@@ -5,8 +5,8 @@
 //! initial checksum version; 17 and 18 used padding and the gap before the nonce.
 
 use super::{Checkpoint, ClusterState, ControlError, ControlFile, PgVersion};
-use crate::bytes::{array, i64_at, u8_at, u32_at, u64_at};
 use crate::ids::{Lsn, Oid};
+use crate::little_endian::{array, i64_at, u8_at, u32_at, u64_at};
 
 /// Byte offsets of the fields that moved; the others are counted from one of these, or fixed.
 #[derive(Clone, Copy, Debug)]

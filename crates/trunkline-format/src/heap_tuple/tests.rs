@@ -2,9 +2,9 @@
 //! The cases follow what a PostgreSQL 15 server shows for the same bits.
 
 use super::*;
-use crate::heap_page::HeapPageBuilder;
-use crate::row::Row;
+use crate::page_builder::HeapPageBuilder;
 use crate::test_data::put;
+use crate::tuple_builder::TupleBuilder;
 
 #[test]
 fn visibility_by_hints() {
@@ -51,7 +51,7 @@ fn visibility_by_hints() {
 #[test]
 fn fields() {
     let mut builder = HeapPageBuilder::new(0x0012_3456);
-    let mut row = Row::new();
+    let mut row = TupleBuilder::new();
     row.null().int4(7).text("x").xmin(700);
     builder.push(&row.tuple()).expect("room");
     let mut page = builder.finish(false);

@@ -2,8 +2,8 @@
 //! The examples are those of PostgreSQL 18's pages.
 
 use super::*;
-use crate::compress::tests::pglz;
 use crate::test_data::{XorShift, from_hex};
+use crate::toast_compression::tests::pglz;
 
 #[track_caller]
 fn plain(hex: &str, payload: &[u8]) {

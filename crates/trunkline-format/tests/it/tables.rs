@@ -3,7 +3,7 @@
 use std::fs;
 use trunkline_format::{
     BLOCK_SIZE, CheckOptions, FixedColumn, Fork, HeapPageBuilder, PageBytes, PageSum, PageVerdict,
-    Row, Verdict, check_page, heap_rows, page, sum_int4, verify_page,
+    TupleBuilder, Verdict, check_page, heap_rows, page, sum_int4, verify_page,
 };
 
 use crate::server::Server;
@@ -12,13 +12,13 @@ const COLUMNS: &str = "(small int2, flag bool, number int4, words text, big int8
                        padded char(5), plain text)";
 
 /// The rows of the table above, as lines of `COPY` and as we build them.
-fn rows() -> Vec<(String, Row)> {
+fn rows() -> Vec<(String, TupleBuilder)> {
     let mut rows = Vec::new();
     for length in [0, 1, 2, 3, 125, 126, 127, 128, 129, 1000, 1500, 1900] {
         for nulls in [0, 0x01, 0x08, 0x52, 0x80, 0xFF] {
             let number = length - 500;
             let words = "w".repeat(length as usize);
-            let mut row = Row::new();
+            let mut row = TupleBuilder::new();
             let mut line = Vec::new();
             for column in 0..8 {
                 if nulls >> column & 1 == 1 {
@@ -54,7 +54,7 @@ fn rows() -> Vec<(String, Row)> {
 }
 
 /// Pages as full of rows as the server makes them.
-fn pages(rows: &[(String, Row)]) -> Vec<PageBytes> {
+fn pages(rows: &[(String, TupleBuilder)]) -> Vec<PageBytes> {
     let mut pages = Vec::new();
     let mut page = HeapPageBuilder::new(0);
     for (_, row) in rows {

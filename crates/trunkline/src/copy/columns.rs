@@ -5,7 +5,7 @@
 use trunkline_engine::catalog::{Database, QualifiedName, RelationInfo};
 use trunkline_engine::copy::{ColumnNames, PlanError, column_names};
 use trunkline_format::catalog::Generated;
-use trunkline_format::types::Type;
+use trunkline_format::text_output::Type;
 
 use super::{CopyArgs, RowsArg};
 use crate::exit::{Failure, message};

@@ -14,7 +14,7 @@ use trunkline_engine::catalog::Database;
 use trunkline_engine::copy::{Plan, TextSettings};
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::pool::Backend;
-use trunkline_format::types::{Base, ByteaOutput, IntervalStyle, Utc};
+use trunkline_format::text_output::{Base, ByteaOutput, IntervalStyle, Utc};
 
 use super::config::Config;
 use super::zone::zone;

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone as Rules;
 use trunkline_aio::sync::Arc;
-use trunkline_format::types::{TimeZone, Utc};
+use trunkline_format::text_output::{TimeZone, Utc};
 
 /// Seconds in 400 years.
 const CYCLE_S: i64 = 146_097 * 86_400;

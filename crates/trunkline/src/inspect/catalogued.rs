@@ -9,7 +9,7 @@ use trunkline_engine::catalog::{Database, RelationInfo};
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::Relation;
-use trunkline_format::types::{TextOptions, Type, write_text};
+use trunkline_format::text_output::{TextOptions, Type, write_text};
 use trunkline_format::{BlockNo, Oid, PageBytes};
 
 use crate::cli::Global;
@@ -86,7 +86,7 @@ impl Catalogued {
 
     /// The name of a type.
     pub(super) fn type_name(&self, oid: Oid) -> String {
-        use trunkline_format::types::TypeCatalog;
+        use trunkline_format::text_output::TypeCatalog;
         let row = self.database.type_row(oid);
         row.map_or_else(|| oid.to_string(), |row| String::from_utf8_lossy(&row.name).into_owned())
     }

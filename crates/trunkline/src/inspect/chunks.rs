@@ -8,9 +8,9 @@ use serde::Serialize;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::settings::Settings;
 use trunkline_engine::transactions::Memo;
+use trunkline_format::deform::{Attribute, Deformer};
 use trunkline_format::page::line_pointer;
-use trunkline_format::transactions::judge;
-use trunkline_format::tuple::{Attribute, Walk};
+use trunkline_format::transam::row_state;
 use trunkline_format::varlena::Varlena;
 use trunkline_format::{Align, HeapTuple, PageBytes, Tid};
 
@@ -97,9 +97,9 @@ fn chunk(open: &mut Catalogued, page: &PageBytes, row: Tid) -> Chunk {
     let mut memo = Memo::default();
     let transactions = Arc::clone(open.cluster.catalog.transactions());
     let mut lookup = transactions.lookup(open.cluster.backend.session(), &mut memo);
-    let judged = judge(&tuple, &mut lookup);
+    let judged = row_state(&tuple, &mut lookup);
     chunk.state = judged.map_or_else(|error| error.to_string(), |state| state.to_string());
-    let mut walk = Walk::of(&tuple);
+    let mut walk = Deformer::of(&tuple);
     let int4 = Attribute { len: 4, align: Align::Int };
     let mut next = |attribute| walk.next(attribute).ok()?.value();
     next(int4);

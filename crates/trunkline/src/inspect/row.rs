@@ -7,9 +7,9 @@ use std::ffi::OsString;
 use serde::Serialize;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::catalog::ColumnInfo;
+use trunkline_format::deform::{Column, Deformer};
 use trunkline_format::page::{LinePointerFlags, PageHeader, line_pointer};
-use trunkline_format::transactions::judge;
-use trunkline_format::tuple::{Column, Walk};
+use trunkline_format::transam::row_state;
 use trunkline_format::varlena::{Compressed, Varlena};
 use trunkline_format::{HeapTuple, Tid};
 
@@ -83,7 +83,7 @@ pub(super) fn run(global: &Global, settings: &Settings, args: &TupleArgs) -> Res
                 let mut memo = Memo::default();
                 let transactions = Arc::clone(open.cluster.catalog.transactions());
                 let session = open.cluster.backend.session();
-                let judged = judge(&tuple, &mut transactions.lookup(session, &mut memo));
+                let judged = row_state(&tuple, &mut transactions.lookup(session, &mut memo));
                 report.state = judged.map_or_else(|error| error.to_string(), |it| it.to_string());
                 report.columns = report_columns(&open, &tuple, &columns);
             }
@@ -133,7 +133,7 @@ fn report_columns(
     tuple: &HeapTuple<'_>,
     columns: &[ColumnInfo],
 ) -> Vec<ReportColumn> {
-    let mut walk = Walk::of(tuple);
+    let mut walk = Deformer::of(tuple);
     let mut reported = Vec::new();
     for column in columns {
         let mut line = ReportColumn {

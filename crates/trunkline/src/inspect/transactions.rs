@@ -10,7 +10,7 @@ use trunkline_aio::sync::Arc;
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::settings::Settings;
 use trunkline_engine::transactions::Transactions;
-use trunkline_format::transactions::{FIRST_NORMAL_XID, Fate, commit_log, precedes};
+use trunkline_format::transam::{FIRST_NORMAL_XID, XidStatus, commit_log, precedes};
 
 use crate::cli::Global;
 use crate::cluster::Cluster;
@@ -92,10 +92,10 @@ pub(super) fn clog(global: &Global, settings: &Settings, args: &ClogArgs) -> Res
             }
             report.counted += 1;
             match transactions.fate(session, xid).map_err(Failure::cannot_run)? {
-                Fate::Committed => report.committed += 1,
-                Fate::Aborted => report.aborted += 1,
-                Fate::InProgress => report.in_progress += 1,
-                Fate::SubCommitted => report.sub_committed += 1,
+                XidStatus::Committed => report.committed += 1,
+                XidStatus::Aborted => report.aborted += 1,
+                XidStatus::InProgress => report.in_progress += 1,
+                XidStatus::SubCommitted => report.sub_committed += 1,
             }
         }
         return show(global, &report, |report| {
@@ -128,7 +128,7 @@ pub(super) fn clog(global: &Global, settings: &Settings, args: &ClogArgs) -> Res
             1 => "committed: the bootstrap transaction".to_owned(),
             2 => "committed: the mark of frozen rows".to_owned(),
             _ => match transactions.fate(session, xid) {
-                Ok(Fate::InProgress) if prepared.contains(&xid) => "prepared".to_owned(),
+                Ok(XidStatus::InProgress) if prepared.contains(&xid) => "prepared".to_owned(),
                 Ok(fate) => fate.to_string(),
                 Err(error) => error.to_string(),
             },

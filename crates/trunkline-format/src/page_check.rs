@@ -17,19 +17,19 @@
 //! `pg_checksums`. We follow the server.
 //!
 //! A page that no program has damaged is always `Good` or `New`, whatever its access method: where
-//! one is known for odd habits (see [`crate::kind`]) we look no further than its header.
+//! one is known for odd habits (see [`crate::page_kind`]) we look no further than its header.
 
 mod finding;
-mod items;
-mod verify;
+mod line_pointers;
+mod page_is_verified;
 
 use crate::checksum::page_checksum;
 use crate::ids::{BLOCK_SIZE, BlockNo, Fork, PageBytes};
-use crate::kind::PageKind;
 use crate::page::{FLAGS_KNOWN, HEADER_SIZE, PageHeader, is_all_zero, is_new};
+use crate::page_kind::PageKind;
 
 pub use finding::Finding;
-pub use verify::{PageVerdict, verify_page};
+pub use page_is_verified::{PageVerdict, verify_page};
 
 /// The size and version word of every sound page: 8192 and 4.
 pub(crate) const SIZE_VERSION: u16 = 0x2004;
@@ -88,7 +88,7 @@ fn check_filled(page: &PageBytes, block: BlockNo, options: &CheckOptions) -> Res
     check_header(&header)?;
     let kind = PageKind::of(page, options.fork);
     if kind.has_line_pointers(page) {
-        items::check_items(page, &header, kind)?;
+        line_pointers::check_line_pointers(page, &header, kind)?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@
 
 use super::digits;
 use super::error::ValueError;
-use crate::bytes::u16_at;
+use crate::little_endian::u16_at;
 
 const TYPE: &str = "numeric";
 /// Decimal digits in a stored digit.

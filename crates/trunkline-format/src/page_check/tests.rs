@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::checksum::page_checksum_portable;
-use crate::heap_page::{HeapPageBuilder, NewTuple};
+use crate::page_builder::{HeapPageBuilder, NewTuple};
 use crate::test_data::{XorShift, header, put};
 
 const MAIN: CheckOptions = CheckOptions { checksums: false, fork: Fork::Main };

@@ -29,7 +29,7 @@ const _: () = assert!(SLOTS_PER_PAGE == 4069);
 /// Where the map keeps what it knows of `block`: the block of the map and the slot in it.
 ///
 /// ```
-/// use trunkline_format::free_space::place;
+/// use trunkline_format::free_space_map::place;
 /// assert_eq!(place(0), (2, 0));
 /// assert_eq!(place(4069), (3, 0));
 /// ```

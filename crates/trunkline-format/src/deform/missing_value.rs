@@ -9,8 +9,8 @@
 //! ```
 //! The array's own header of four bytes stands before that, and alignment counts it.
 
-use super::{Attribute, Column, Walk};
-use crate::bytes::u32_at;
+use super::{Attribute, Column, Deformer};
+use crate::little_endian::u32_at;
 use crate::varlena::HEADER;
 
 /// Where the element begins, from the start of the array's payload.
@@ -27,5 +27,5 @@ pub fn missing_value(array: &[u8], attribute: Attribute) -> Option<&[u8]> {
     }
     // With the header before it the element is at a multiple of 8, whatever its alignment.
     const _: () = assert!((ELEMENT + HEADER).is_multiple_of(8));
-    Walk::new(1, &[], array.get(ELEMENT..)?).next(attribute).ok().and_then(Column::value)
+    Deformer::new(1, &[], array.get(ELEMENT..)?).next(attribute).ok().and_then(Column::value)
 }

@@ -24,8 +24,8 @@
 //! Mirrors the page identifiers that PostgreSQL's `access/hash.h`, `gist.h`, `spgist_private.h`,
 //! `brin_page.h` and `nbtree.h` define for this purpose.
 
-use crate::bytes::{u16_at, u64_at};
 use crate::ids::{BLOCK_SIZE, Fork, PageBytes};
+use crate::little_endian::{u16_at, u64_at};
 use crate::page::PageHeader;
 
 /// Who laid a page out.

@@ -13,16 +13,16 @@
 //!           0    4        8           12            18      22   23           hoff
 //! ```
 
-use crate::check::SIZE_VERSION;
 use crate::checksum::page_checksum;
 use crate::heap_tuple::{
-    FROZEN_XID, HAS_NULL, HAS_VAR_WIDTH, MOST_ATTRIBUTES, TUPLE_HEADER_SIZE, XMAX_INVALID,
+    FROZEN_XID, HAS_NULL, HAS_VAR_WIDTH, MAX_HEAP_ATTRIBUTES, TUPLE_HEADER_SIZE, XMAX_INVALID,
     XMIN_FROZEN,
 };
 use crate::ids::{BLOCK_SIZE, BlockNo, Lsn, PageBytes};
 use crate::page::{
     FLAG_ALL_VISIBLE, HEADER_SIZE, LINE_POINTER_SIZE, LinePointer, LinePointerFlags,
 };
+use crate::page_check::SIZE_VERSION;
 use std::fmt;
 
 /// Why a tuple is not taken.
@@ -121,7 +121,7 @@ impl HeapPageBuilder {
     ///
     /// [`PushError`]; the page is as before.
     pub fn push(&mut self, tuple: &NewTuple<'_>) -> Result<u16, PushError> {
-        if tuple.natts > MOST_ATTRIBUTES {
+        if tuple.natts > MAX_HEAP_ATTRIBUTES {
             return Err(PushError::TooManyAttributes);
         }
         let bitmap = tuple.natts.div_ceil(8);
@@ -226,9 +226,9 @@ pub fn pgbench_account(aid: i32, bid: i32, abalance: i32) -> [u8; 97] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{CheckOptions, Verdict, check_page};
     use crate::ids::Fork;
     use crate::page::PageHeader;
+    use crate::page_check::{CheckOptions, Verdict, check_page};
     use crate::test_data::XorShift;
 
     const OPTIONS: CheckOptions = CheckOptions { checksums: true, fork: Fork::Main };

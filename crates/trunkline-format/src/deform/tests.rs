@@ -2,10 +2,10 @@
 //! damaged. What [`crate::Row`] lays out is what the walk must find.
 
 use super::*;
-use crate::heap_page::HeapPageBuilder;
 use crate::heap_tuple::heap_rows;
-use crate::row::Row;
+use crate::page_builder::HeapPageBuilder;
 use crate::test_data::{XorShift, from_hex};
+use crate::tuple_builder::TupleBuilder;
 use crate::varlena::{Varlena, VarlenaError};
 
 const BOOL: Attribute = Attribute { len: 1, align: Align::Char };
@@ -18,7 +18,7 @@ const NAME: Attribute = Attribute { len: 64, align: Align::Char };
 
 /// What the walk gives for each column: the datum, `None` for null; it ends at what is missing.
 #[track_caller]
-fn walk<'a>(mut walk: Walk<'a>, attributes: &[Attribute]) -> Vec<Option<&'a [u8]>> {
+fn walk<'a>(mut walk: Deformer<'a>, attributes: &[Attribute]) -> Vec<Option<&'a [u8]>> {
     let mut values = Vec::new();
     for &attribute in attributes {
         match walk.next(attribute).expect("sound") {
@@ -32,7 +32,7 @@ fn walk<'a>(mut walk: Walk<'a>, attributes: &[Attribute]) -> Vec<Option<&'a [u8]
 
 #[test]
 fn columns_of_every_width() {
-    let mut row = Row::new();
+    let mut row = TupleBuilder::new();
     row.bool(true).int2(2).int4(3).int8(4).null().text("ab").int4(5).text([b'x'; 200]);
     row.bool(false).text_unpacked("u").int8(6);
     let mut page = HeapPageBuilder::new(0);
@@ -54,7 +54,7 @@ fn columns_of_every_width() {
         Some(b"\x14\0\0\0u"),
         Some(&[6, 0, 0, 0, 0, 0, 0, 0]),
     ];
-    assert_eq!(walk(Walk::of(&tuple), &attributes), expected);
+    assert_eq!(walk(Deformer::of(&tuple), &attributes), expected);
     let all: Vec<_> = columns(&tuple, &attributes).map(|column| column.expect("sound")).collect();
     assert_eq!(all.len(), 13);
     assert_eq!(all[11..], [Column::Missing; 2]);
@@ -63,20 +63,23 @@ fn columns_of_every_width() {
 
 #[test]
 fn strings_up_to_a_nul() {
-    let walked = walk(Walk::new(3, &[], b"ab\0\0\x07xy"), &[CSTRING, CSTRING, TEXT]);
+    let walked = walk(Deformer::new(3, &[], b"ab\0\0\x07xy"), &[CSTRING, CSTRING, TEXT]);
     assert_eq!(walked, [Some(&b"ab"[..]), Some(b""), Some(b"\x07xy")]);
 }
 
 /// Fewer columns than the table has, more than it has, and none at all.
 #[test]
 fn other_numbers_of_columns() {
-    assert_eq!(walk(Walk::new(1, &[], &[1, 0, 0, 0]), &[INT4, INT4]), [Some(&[1, 0, 0, 0][..])]);
-    assert_eq!(walk(Walk::new(2, &[0b10], &[1, 0, 0, 0]), &[INT4]), [None]);
-    assert_eq!(walk(Walk::new(0, &[], &[]), &[INT4, TEXT]), [] as [Option<&[u8]>; 0]);
+    assert_eq!(
+        walk(Deformer::new(1, &[], &[1, 0, 0, 0]), &[INT4, INT4]),
+        [Some(&[1, 0, 0, 0][..])]
+    );
+    assert_eq!(walk(Deformer::new(2, &[0b10], &[1, 0, 0, 0]), &[INT4]), [None]);
+    assert_eq!(walk(Deformer::new(0, &[], &[]), &[INT4, TEXT]), [] as [Option<&[u8]>; 0]);
     // A bitmap that ends early says nothing about the rest.
     let mut data = [0; 40];
     data[36] = 9;
-    let mut columns = Walk::new(10, &[0xFF], &data);
+    let mut columns = Deformer::new(10, &[0xFF], &data);
     for _ in 0..9 {
         columns.next(INT4).expect("sound");
     }
@@ -86,7 +89,7 @@ fn other_numbers_of_columns() {
 #[test]
 fn rows_that_end_early() {
     let error = |attributes: &[Attribute], data: &[u8]| {
-        let mut walk = Walk::new(9, &[], data);
+        let mut walk = Deformer::new(9, &[], data);
         attributes.iter().map(|&attribute| walk.next(attribute)).find_map(Result::err)
     };
     let past_end =
@@ -145,7 +148,7 @@ fn any_bytes() {
         }
         let nulls = [random.next() as u8, random.next() as u8];
         let nulls = &nulls[..random.below(3)];
-        let mut walk = Walk::new(random.below(2048) as u16, nulls, &data);
+        let mut walk = Deformer::new(random.below(2048) as u16, nulls, &data);
         for _ in 0..random.below(30) {
             let before = walk.offset();
             match walk.next(kinds[random.below(kinds.len())]) {

@@ -36,9 +36,10 @@ fn places_in_the_commit_log() {
     check(u32::MAX, 0xFFF, 262_143);
     assert_eq!(commit_log::segment_name(0xFFF), "0FFF");
     assert_eq!(commit_log::place(1_050_000).page, 32);
-    let fates = [Fate::Aborted, Fate::Committed, Fate::SubCommitted, Fate::InProgress];
+    let fates =
+        [XidStatus::Aborted, XidStatus::Committed, XidStatus::SubCommitted, XidStatus::InProgress];
     for (xid, fate) in (8..).zip(fates) {
-        assert_eq!(Fate::in_byte(0b00_11_01_10, xid), fate);
+        assert_eq!(XidStatus::in_byte(0b00_11_01_10, xid), fate);
     }
 }
 
@@ -47,16 +48,16 @@ fn places_of_multixacts() {
     let old = MultixactLayout::of(PgVersion::V18);
     let new = MultixactLayout::of(PgVersion::V19);
     assert_eq!(MultixactLayout::of(PgVersion::V15), old);
-    assert_eq!(old.offset_place(1), Place { page: 0, byte: 4 });
-    assert_eq!(new.offset_place(1), Place { page: 0, byte: 8 });
-    assert_eq!(old.offset_place(2048 * 32 + 3), Place { page: 32, byte: 12 });
-    assert_eq!(new.offset_place(2048 * 32 + 3), Place { page: 64, byte: 24 });
-    assert_eq!(old.offset_place(u32::MAX), Place { page: 0x1F_FFFF, byte: 8188 });
+    assert_eq!(old.offset_place(1), SlruPosition { page: 0, byte: 4 });
+    assert_eq!(new.offset_place(1), SlruPosition { page: 0, byte: 8 });
+    assert_eq!(old.offset_place(2048 * 32 + 3), SlruPosition { page: 32, byte: 12 });
+    assert_eq!(new.offset_place(2048 * 32 + 3), SlruPosition { page: 64, byte: 24 });
+    assert_eq!(old.offset_place(u32::MAX), SlruPosition { page: 0x1F_FFFF, byte: 8188 });
     assert_eq!((old.offsets_name(31), new.offsets_name(31)), ("001F".into(), "001F".into()));
     assert_eq!((old.members_name(31), new.members_name(31).len()), ("001F".into(), 15));
-    assert_eq!(member_place(0), Place { page: 0, byte: 0 });
-    assert_eq!(member_place(7), Place { page: 0, byte: 20 });
-    assert_eq!(member_place(1635), Place { page: 0, byte: 8160 });
+    assert_eq!(member_place(0), SlruPosition { page: 0, byte: 0 });
+    assert_eq!(member_place(7), SlruPosition { page: 0, byte: 20 });
+    assert_eq!(member_place(1635), SlruPosition { page: 0, byte: 8160 });
     assert_eq!(member_place(1636 * 32).segment(), 1);
     assert_eq!(old.count(u64::from(u32::MAX), 2), 3);
     assert_eq!(old.member(u64::from(u32::MAX), 1), 0);
@@ -90,18 +91,18 @@ fn members() {
 /// the updater is n, none for those above 1000. Counts the questions.
 struct Answers(u32);
 
-impl TransactionStatus for Answers {
+impl XidStatusLookup for Answers {
     type Error = u32;
 
-    fn fate(&mut self, xid: u32) -> Result<Fate, u32> {
+    fn fate(&mut self, xid: u32) -> Result<XidStatus, u32> {
         self.0 += 1;
         assert!(xid >= FIRST_NORMAL_XID);
         match xid {
-            100..200 => Ok(Fate::Committed),
-            200..300 => Ok(Fate::Aborted),
-            300..400 => Ok(Fate::SubCommitted),
+            100..200 => Ok(XidStatus::Committed),
+            200..300 => Ok(XidStatus::Aborted),
+            300..400 => Ok(XidStatus::SubCommitted),
             666 => Err(xid),
-            _ => Ok(Fate::InProgress),
+            _ => Ok(XidStatus::InProgress),
         }
     }
 
@@ -157,12 +158,12 @@ fn states() {
     ] {
         let bytes = header(infomask, [xmin, xmax, 0]);
         let mut answers = Answers(0);
-        let found = HeapTuple::parse(1, &bytes).map(|tuple| judge(&tuple, &mut answers));
+        let found = HeapTuple::parse(1, &bytes).map(|tuple| row_state(&tuple, &mut answers));
         let expected = (Ok(Ok(state)), questions);
         assert_eq!((found, answers.0), expected, "{infomask:#06X} {xmin} {xmax}");
     }
     let bytes = header(0, [666, 0, 0]);
-    let unknown = HeapTuple::parse(1, &bytes).map(|tuple| judge(&tuple, &mut Answers(0)));
+    let unknown = HeapTuple::parse(1, &bytes).map(|tuple| row_state(&tuple, &mut Answers(0)));
     assert_eq!(unknown, Ok(Err(666)));
 }
 
@@ -179,7 +180,7 @@ fn moved_rows() {
         (0x4900, 100, Live),
     ] {
         let bytes = header(infomask, [150, 0, xvac]);
-        let found = HeapTuple::parse(1, &bytes).map(|tuple| judge(&tuple, &mut Answers(0)));
+        let found = HeapTuple::parse(1, &bytes).map(|tuple| row_state(&tuple, &mut Answers(0)));
         assert_eq!(found, Ok(Ok(state)), "{infomask:#06X} {xvac}");
     }
 }
@@ -192,7 +193,7 @@ fn any_header() {
         let xids = [random.below(700) as u32, random.below(700) as u32, random.below(700) as u32];
         let bytes = header(random.next() as u16 & !1, xids);
         let Ok(tuple) = HeapTuple::parse(1, &bytes) else { panic!("{bytes:?}") };
-        let state = judge(&tuple, &mut Answers(0));
+        let state = row_state(&tuple, &mut Answers(0));
         match tuple.visible() {
             crate::Visible::Yes => assert_eq!(state, Ok(RowState::Live)),
             crate::Visible::No => assert!(matches!(state, Ok(RowState::Dead | RowState::Aborted))),

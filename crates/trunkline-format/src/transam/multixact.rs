@@ -9,10 +9,10 @@
 //!
 //! Mirrors PostgreSQL's `access/transam/multixact.c`.
 
-use super::Place;
-use crate::bytes::{u8_at, u32_at, u64_at};
+use super::SlruPosition;
 use crate::control::PgVersion;
 use crate::ids::BLOCK_SIZE;
+use crate::little_endian::{u8_at, u32_at, u64_at};
 
 /// The directory of the members' beginnings, below the data directory.
 pub const OFFSETS_DIRECTORY: &str = "pg_multixact/offsets";
@@ -110,13 +110,13 @@ impl MultixactLayout {
     }
 
     /// Where the number of a multixact's first member is.
-    pub fn offset_place(self, multi: u32) -> Place {
+    pub fn offset_place(self, multi: u32) -> SlruPosition {
         let per_page = (BLOCK_SIZE / self.offset_bytes()) as u32;
         let byte = (multi % per_page) as usize * self.offset_bytes();
-        Place { page: u64::from(multi / per_page), byte }
+        SlruPosition { page: u64::from(multi / per_page), byte }
     }
 
-    /// The number of a first member, in a page of the offsets at [`Place::byte`]; `None` if the page
+    /// The number of a first member, in a page of the offsets at [`SlruPosition::byte`]; `None` if the page
     /// ends early.
     pub fn offset_at(self, page: &[u8], byte: usize) -> Option<u64> {
         if self.wide { u64_at(page, byte) } else { u32_at(page, byte).map(u64::from) }
@@ -149,9 +149,9 @@ impl MultixactLayout {
 }
 
 /// Where the group of a member begins.
-pub fn member_place(member: u64) -> Place {
+pub fn member_place(member: u64) -> SlruPosition {
     let group = (member % MEMBERS_PER_PAGE / GROUP) as usize;
-    Place { page: member / MEMBERS_PER_PAGE, byte: group * GROUP_BYTES }
+    SlruPosition { page: member / MEMBERS_PER_PAGE, byte: group * GROUP_BYTES }
 }
 
 /// A member, in a page of the members whose group is at `byte`; `None` if the page ends early.

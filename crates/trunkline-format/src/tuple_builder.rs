@@ -13,27 +13,27 @@
 //! Compression and toast are not done: a server would have stored long text elsewhere, but reads it
 //! here too.
 
-use crate::heap_page::NewTuple;
-use crate::heap_tuple::MOST_ATTRIBUTES;
+use crate::heap_tuple::MAX_HEAP_ATTRIBUTES;
+use crate::page_builder::NewTuple;
 
 /// As many bytes of text as a header of one byte can announce: 127 with its own.
-const SHORT_MOST: usize = 126;
+const SHORT_VARLENA_MAX: usize = 126;
 
 /// Bytes of the null bitmap of a row with the most attributes.
-const BITMAP: usize = (MOST_ATTRIBUTES as usize).div_ceil(8);
+const BITMAP: usize = (MAX_HEAP_ATTRIBUTES as usize).div_ceil(8);
 
 /// The values of one row, in the order of the table's columns.
 ///
 /// ```
-/// use trunkline_format::{HeapPageBuilder, Row};
+/// use trunkline_format::{HeapPageBuilder, TupleBuilder};
 /// let mut page = HeapPageBuilder::new(0);
-/// let mut row = Row::new();
+/// let mut row = TupleBuilder::new();
 /// row.int4(1).text("one").null().float8(1.0);
 /// assert_eq!(page.push(&row.tuple())?, 1);
-/// # Ok::<(), trunkline_format::heap_page::PushError>(())
+/// # Ok::<(), trunkline_format::page_builder::PushError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Row {
+pub struct TupleBuilder {
     data: Vec<u8>,
     present: [u8; BITMAP],
     natts: u16,
@@ -42,13 +42,13 @@ pub struct Row {
     xmin: Option<u32>,
 }
 
-impl Default for Row {
+impl Default for TupleBuilder {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Row {
+impl TupleBuilder {
     /// A row without columns.
     pub fn new() -> Self {
         Self {
@@ -104,7 +104,7 @@ impl Row {
     /// Adds a `text`, `varchar` or `bytea`, its header as short as it can be.
     pub fn text(&mut self, value: impl AsRef<[u8]>) -> &mut Self {
         let value = value.as_ref();
-        if value.len() > SHORT_MOST {
+        if value.len() > SHORT_VARLENA_MAX {
             return self.text_unpacked(value);
         }
         self.var_width = true;
@@ -167,17 +167,17 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap_page::{HeapPageBuilder, PushError};
+    use crate::page_builder::{HeapPageBuilder, PushError};
 
     #[track_caller]
-    fn check(row: &Row, data: &[u8], nulls: &[u8]) {
+    fn check(row: &TupleBuilder, data: &[u8], nulls: &[u8]) {
         let tuple = row.tuple();
         assert_eq!((tuple.data, tuple.nulls), (data, nulls));
     }
 
     #[test]
     fn alignment_and_nulls() {
-        let mut row = Row::new();
+        let mut row = TupleBuilder::new();
         check(
             row.int2(7).null().text("ab").int8(9),
             b"\x07\0\x07ab\0\0\0\x09\0\0\0\0\0\0\0",
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn text_headers() {
-        let mut row = Row::new();
+        let mut row = TupleBuilder::new();
         assert_eq!(row.text([b'a'; 126]).tuple().data[..2], [0xFF, b'a']);
         row.clear();
         assert_eq!(
@@ -215,12 +215,12 @@ mod tests {
         check(row.bpchar("é", 3), "\u{b}é  ".as_bytes(), &[]);
         row.clear();
         let account = row.int4(1).int4(2).int4(-3).bpchar("", 84).tuple();
-        assert_eq!(account.data, crate::heap_page::pgbench_account(1, 2, -3));
+        assert_eq!(account.data, crate::page_builder::pgbench_account(1, 2, -3));
     }
 
     #[test]
     fn too_many() {
-        let mut row = Row::new();
+        let mut row = TupleBuilder::new();
         (0..1600).for_each(|_| {
             row.null();
         });

@@ -111,7 +111,9 @@ mod tests {
     use super::*;
     use crate::ids::BLOCK_SIZE;
     use crate::test_data::{XorShift, header, put};
-    use crate::{HeapPageBuilder, Verdict, check::CheckOptions, check::check_page, ids::Fork};
+    use crate::{
+        HeapPageBuilder, Verdict, ids::Fork, page_check::CheckOptions, page_check::check_page,
+    };
 
     /// Judges with and without checksums.
     fn verdicts(page: &PageBytes) -> [PageVerdict; 2] {

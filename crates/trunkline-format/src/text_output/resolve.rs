@@ -8,7 +8,7 @@ use super::catalog::{ObjectClass, TypeCatalog, TypeRow};
 use super::compound::{Bounds, Columns, Part};
 use super::error::{UnsupportedReason, UnsupportedType};
 use super::reader::Layout;
-use super::registered::Registered;
+use super::reg_types::RegType;
 use crate::ids::Oid;
 use std::sync::Arc;
 
@@ -114,7 +114,7 @@ pub enum Base {
     U32(&'static str),
     /// Xid8, oid8.
     U64(&'static str),
-    Registered(Registered),
+    RegType(RegType),
     Tid,
     Lsn,
     /// Pg_snapshot and txid_snapshot.
@@ -155,7 +155,7 @@ impl Base {
             21 => Self::Int2,
             22 => Self::Vector("int2vector"),
             23 => Self::Int4,
-            24 => Self::Registered(Registered::Proc),
+            24 => Self::RegType(RegType::Proc),
             25 | 114 | 194 | 1042 | 1043 | 1790 => Self::Text,
             26 => Self::U32("oid"),
             27 => Self::Tid,
@@ -187,11 +187,11 @@ impl Base {
             1560 => Self::Bits("bit"),
             1562 => Self::Bits("varbit"),
             1700 => Self::Numeric,
-            2202 => Self::Registered(Registered::Procedure),
-            2203 => Self::Registered(Registered::Oper),
-            2204 => Self::Registered(Registered::Operator),
-            2205 => Self::Registered(Registered::Named(Class::Relation)),
-            2206 => Self::Registered(Registered::Type),
+            2202 => Self::RegType(RegType::Procedure),
+            2203 => Self::RegType(RegType::Oper),
+            2204 => Self::RegType(RegType::Operator),
+            2205 => Self::RegType(RegType::Named(Class::Relation)),
+            2206 => Self::RegType(RegType::Type),
             2277 => Self::AnyArray,
             2950 => Self::Uuid,
             2970 | 5038 => Self::Snapshot,
@@ -200,16 +200,16 @@ impl Base {
             3402 => Self::Dependencies,
             3614 => Self::Tsvector,
             3615 => Self::Tsquery,
-            3734 => Self::Registered(Registered::Named(Class::TextSearchConfig)),
-            3769 => Self::Registered(Registered::Named(Class::TextSearchDictionary)),
+            3734 => Self::RegType(RegType::Named(Class::TextSearchConfig)),
+            3769 => Self::RegType(RegType::Named(Class::TextSearchDictionary)),
             3802 => Self::Jsonb,
             4072 => Self::Jsonpath,
-            4089 => Self::Registered(Registered::Named(Class::Schema)),
-            4096 => Self::Registered(Registered::Named(Class::Role)),
-            4191 => Self::Registered(Registered::Named(Class::Collation)),
+            4089 => Self::RegType(RegType::Named(Class::Schema)),
+            4096 => Self::RegType(RegType::Named(Class::Role)),
+            4191 => Self::RegType(RegType::Named(Class::Collation)),
             5069 => Self::U64("xid8"),
             6437 => Self::U64("oid8"),
-            6490 => Self::Registered(Registered::Named(Class::Database)),
+            6490 => Self::RegType(RegType::Named(Class::Database)),
             _ => return None,
         })
     }

@@ -23,11 +23,11 @@ mod jsonpath;
 mod network;
 mod numeric;
 mod options;
-mod plain;
 mod quote;
 mod reader;
-mod registered;
+mod reg_types;
 mod resolve;
+mod scalars;
 mod statistics;
 mod text_search;
 mod xml;
@@ -39,7 +39,7 @@ pub use catalog::{ColumnRow, ObjectClass, ObjectRow, TypeCatalog, TypeRow};
 pub use compound::TEXT_MAX;
 pub use error::{UnsupportedReason, UnsupportedType, ValueError};
 pub use options::{ByteaOutput, IntervalStyle, TextOptions, TimeZone, Utc};
-pub use registered::Registered;
+pub use reg_types::RegType;
 pub use resolve::{Base, DEPTH_MAX, PARTS_MAX, Type};
 
 use crate::ids::Oid;
@@ -139,7 +139,7 @@ fn write_rare(
 ) -> Result<(), ValueError> {
     let major = options.major;
     match base {
-        Base::Char => plain::char(u8::from_le_bytes(fixed("\"char\"", value)?), out),
+        Base::Char => scalars::char(u8::from_le_bytes(fixed("\"char\"", value)?), out),
         Base::Name => {
             let name: [u8; 64] = fixed("name", value)?;
             let end = name.iter().position(|&byte| byte == 0);
@@ -147,16 +147,16 @@ fn write_rare(
             let end = end.ok_or(ValueError::Malformed { type_name: "name", what })?;
             out.extend_from_slice(name.get(..end).unwrap_or_default());
         }
-        Base::Bytea => plain::bytea(value, options.bytea_output, out),
+        Base::Bytea => scalars::bytea(value, options.bytea_output, out),
         Base::U32(type_name) => {
             digits::unsigned(u64::from(u32::from_le_bytes(fixed(type_name, value)?)), out);
         }
         Base::U64(type_name) => {
             digits::unsigned(u64::from_le_bytes(fixed(type_name, value)?), out);
         }
-        Base::Registered(kind) => {
+        Base::RegType(kind) => {
             let oid = Oid(u32::from_le_bytes(fixed("reg*", value)?));
-            registered::registered(kind, oid, options, out);
+            reg_types::reg_type(kind, oid, options, out);
         }
         Base::Tid => {
             let [a, b, c, d, e, f] = fixed("tid", value)?;
@@ -166,7 +166,7 @@ fn write_rare(
             digits::unsigned(u64::from(u16::from_le_bytes([e, f])), out);
             out.push(b')');
         }
-        Base::Lsn => plain::lsn(u64::from_le_bytes(fixed("pg_lsn", value)?), major, out),
+        Base::Lsn => scalars::lsn(u64::from_le_bytes(fixed("pg_lsn", value)?), major, out),
         Base::Date => date_time::date(i32::from_le_bytes(fixed("date", value)?), out)?,
         Base::Time => date_time::time(i64::from_le_bytes(fixed("time", value)?), out)?,
         Base::Timetz => {
@@ -181,11 +181,11 @@ fn write_rare(
             reader.end()?;
             interval::interval(parts, options.interval_style, major, out);
         }
-        Base::Uuid => plain::uuid(&fixed("uuid", value)?, out),
+        Base::Uuid => scalars::uuid(&fixed("uuid", value)?, out),
         Base::Money => numeric::money(i64::from_le_bytes(fixed("money", value)?), out),
         Base::Macaddr => network::mac(&fixed::<6>("macaddr", value)?, out),
         Base::Macaddr8 => network::mac(&fixed::<8>("macaddr8", value)?, out),
-        Base::Aclitem => registered::aclitem(value, options, out)?,
+        Base::Aclitem => reg_types::aclitem(value, options, out)?,
         _ => return write_long(base, value, options, out),
     }
     Ok(())
@@ -202,7 +202,7 @@ fn write_long(
     match base {
         Base::Inet => network::address(value, false, out),
         Base::Cidr => network::address(value, true, out),
-        Base::Bits(type_name) => plain::bits(type_name, value, out),
+        Base::Bits(type_name) => scalars::bits(type_name, value, out),
         Base::Xml => {
             xml::xml(value, out);
             Ok(())
@@ -214,8 +214,8 @@ fn write_long(
         Base::Polygon => geometry::polygon(value, extra, out),
         Base::Tsvector => text_search::tsvector(value, out),
         Base::Tsquery => text_search::tsquery(value, out),
-        Base::Snapshot => plain::snapshot(value, out),
-        Base::Vector(type_name) => plain::vector(type_name, value, out),
+        Base::Snapshot => scalars::snapshot(value, out),
+        Base::Vector(type_name) => scalars::vector(type_name, value, out),
         Base::AnyArray => compound::array(value, None, options, out),
         Base::Ndistinct => statistics::ndistinct(value, options.major, out),
         Base::Dependencies => statistics::dependencies(value, options.major, out),

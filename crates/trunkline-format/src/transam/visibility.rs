@@ -11,14 +11,14 @@
 //! Mirrors `HeapTupleSatisfiesMVCC` and `HeapTupleSatisfiesVacuum` of PostgreSQL's
 //! `access/heap/heapam_visibility.c`, where nothing runs.
 
-use super::commit_log::Fate;
+use super::commit_log::XidStatus;
 use crate::heap_tuple::{
     BOOTSTRAP_XID, FROZEN_XID, HeapTuple, MOVED_IN, MOVED_OFF, Visible, XMAX_IS_MULTI,
     XMIN_COMMITTED, XMIN_FROZEN, XMIN_INVALID,
 };
 
 /// Who knows what became of transactions.
-pub trait TransactionStatus {
+pub trait XidStatusLookup {
     /// Why it cannot be known.
     type Error;
 
@@ -27,7 +27,7 @@ pub trait TransactionStatus {
     ///
     /// # Errors
     /// The record of it cannot be had.
-    fn fate(&mut self, xid: u32) -> Result<Fate, Self::Error>;
+    fn fate(&mut self, xid: u32) -> Result<XidStatus, Self::Error>;
 
     /// The member of a multixact that updated or deleted the row, if one did.
     ///
@@ -68,7 +68,7 @@ impl std::fmt::Display for RowState {
 ///
 /// Those of `status`.
 #[inline]
-pub fn judge<S: TransactionStatus>(
+pub fn row_state<S: XidStatusLookup>(
     tuple: &HeapTuple<'_>,
     status: &mut S,
 ) -> Result<RowState, S::Error> {
@@ -85,7 +85,7 @@ pub fn judge<S: TransactionStatus>(
 
 /// The hint bits of the insertion or of the deletion are not there.
 #[cold]
-fn judge_by_log<S: TransactionStatus>(
+fn judge_by_log<S: XidStatusLookup>(
     tuple: &HeapTuple<'_>,
     status: &mut S,
 ) -> Result<RowState, S::Error> {
@@ -96,9 +96,9 @@ fn judge_by_log<S: TransactionStatus>(
             None => fate(tuple.xmin(), status)?,
         };
         match inserted {
-            Fate::Committed => {}
-            Fate::Aborted => return Ok(RowState::Aborted),
-            Fate::InProgress | Fate::SubCommitted => return Ok(RowState::InDoubt),
+            XidStatus::Committed => {}
+            XidStatus::Aborted => return Ok(RowState::Aborted),
+            XidStatus::InProgress | XidStatus::SubCommitted => return Ok(RowState::InDoubt),
         }
     }
     // With the insertion settled the hint bits may suffice.
@@ -113,7 +113,7 @@ fn judge_by_log<S: TransactionStatus>(
         _ => status.updater(tuple.xmax())?,
     };
     let deleted = match deleter {
-        Some(xid) => fate(xid, status)? == Fate::Committed,
+        Some(xid) => fate(xid, status)? == XidStatus::Committed,
         None => false,
     };
     Ok(if deleted { RowState::Dead } else { RowState::Live })
@@ -121,24 +121,24 @@ fn judge_by_log<S: TransactionStatus>(
 
 /// What the `VACUUM FULL` of servers before 9.0 says of the insertion of a row that it moved: a row
 /// is where it was if the move did not commit, and where it went if it did.
-fn moved<S: TransactionStatus>(
+fn moved<S: XidStatusLookup>(
     tuple: &HeapTuple<'_>,
     status: &mut S,
-) -> Result<Option<Fate>, S::Error> {
+) -> Result<Option<XidStatus>, S::Error> {
     let infomask = tuple.infomask();
     if infomask & (MOVED_OFF | MOVED_IN) == 0 {
         return Ok(None);
     }
-    let committed = fate(tuple.xvac(), status)? == Fate::Committed;
+    let committed = fate(tuple.xvac(), status)? == XidStatus::Committed;
     let here = committed == (infomask & MOVED_OFF == 0);
-    Ok(Some(if here { Fate::Committed } else { Fate::Aborted }))
+    Ok(Some(if here { XidStatus::Committed } else { XidStatus::Aborted }))
 }
 
 /// The fate of any transaction: those of the server itself are not in the log.
-fn fate<S: TransactionStatus>(xid: u32, status: &mut S) -> Result<Fate, S::Error> {
+fn fate<S: XidStatusLookup>(xid: u32, status: &mut S) -> Result<XidStatus, S::Error> {
     match xid {
-        0 => Ok(Fate::InProgress),
-        BOOTSTRAP_XID | FROZEN_XID => Ok(Fate::Committed),
+        0 => Ok(XidStatus::InProgress),
+        BOOTSTRAP_XID | FROZEN_XID => Ok(XidStatus::Committed),
         _ => status.fate(xid),
     }
 }

@@ -20,7 +20,7 @@ const ARRAY_OUT: Oid = Oid(751);
 
 /// Which of the types that show a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Registered {
+pub enum RegType {
     /// `regproc`: a function's name.
     Proc,
     /// `regprocedure`: a function's name and arguments.
@@ -72,13 +72,13 @@ fn schema(row: &ObjectRow, options: &TextOptions<'_>, out: &mut Vec<u8>) {
 }
 
 /// An OID as one of the types that show names.
-pub(super) fn registered(kind: Registered, oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
+pub(super) fn reg_type(kind: RegType, oid: Oid, options: &TextOptions<'_>, out: &mut Vec<u8>) {
     use ObjectClass::{Operator, Procedure};
     let class = match kind {
-        Registered::Proc | Registered::Procedure => Procedure,
-        Registered::Oper | Registered::Operator => Operator,
-        Registered::Type => ObjectClass::Type,
-        Registered::Named(class) => class,
+        RegType::Proc | RegType::Procedure => Procedure,
+        RegType::Oper | RegType::Operator => Operator,
+        RegType::Type => ObjectClass::Type,
+        RegType::Named(class) => class,
     };
     if oid == Oid(0) {
         return out.push(if class == Operator { b'0' } else { b'-' });
@@ -87,13 +87,13 @@ pub(super) fn registered(kind: Registered, oid: Oid, options: &TextOptions<'_>, 
         return digits::unsigned(u64::from(oid.0), out);
     };
     match kind {
-        Registered::Type => format_type(oid, options, out),
-        Registered::Proc | Registered::Oper => {
+        RegType::Type => format_type(oid, options, out),
+        RegType::Proc | RegType::Oper => {
             if !is_alone(class, &row, options.catalog) {
                 schema(&row, options, out);
             }
         }
-        Registered::Procedure | Registered::Operator | Registered::Named(_) => {
+        RegType::Procedure | RegType::Operator | RegType::Named(_) => {
             if row.schema != Oid(0) && !is_visible(class, &row, options.catalog) {
                 schema(&row, options, out);
             }
@@ -104,7 +104,7 @@ pub(super) fn registered(kind: Registered, oid: Oid, options: &TextOptions<'_>, 
         Operator => out.extend_from_slice(&row.name),
         _ => identifier(&row.name, options.major, out),
     }
-    if matches!(kind, Registered::Procedure | Registered::Operator) {
+    if matches!(kind, RegType::Procedure | RegType::Operator) {
         arguments(&row, class == Operator, options, out);
     }
 }

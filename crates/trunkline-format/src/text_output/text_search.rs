@@ -10,7 +10,7 @@ use super::digits;
 use super::error::ValueError;
 use super::reader::Reader;
 use crate::align::Align;
-use crate::bytes::u16_at;
+use crate::little_endian::u16_at;
 
 /// A word in quotes.
 fn quoted(word: &[u8], out: &mut Vec<u8>) {

@@ -16,14 +16,14 @@
 //! The same walk reads index tuples and composite values, whose data is laid out alike.
 
 mod error;
-mod missing;
+mod missing_value;
 
 use crate::align::Align;
 use crate::heap_tuple::HeapTuple;
 use crate::varlena;
 
 pub use error::{ColumnError, ColumnProblem};
-pub use missing::missing_value;
+pub use missing_value::missing_value;
 
 /// What the layout of a column depends on: `attlen` and `attalign`, of `pg_attribute` and not of the
 /// type, so that dropped columns have them too.
@@ -61,19 +61,19 @@ impl<'a> Column<'a> {
 /// A place in a row, before some column.
 ///
 /// ```
-/// use trunkline_format::tuple::{Attribute, Column, Walk};
+/// use trunkline_format::deform::{Attribute, Column, Deformer};
 /// use trunkline_format::Align;
 /// let int2 = Attribute { len: 2, align: Align::Short };
 /// let text = Attribute { len: -1, align: Align::Int };
-/// let mut walk = Walk::new(3, &[0b101], b"\x07\0\x07ab");
+/// let mut walk = Deformer::new(3, &[0b101], b"\x07\0\x07ab");
 /// assert_eq!(walk.next(int2)?, Column::Value(b"\x07\0"));
 /// assert_eq!(walk.next(text)?, Column::Null);
 /// assert_eq!(walk.next(text)?, Column::Value(b"\x07ab"));
 /// assert_eq!(walk.next(int2)?, Column::Missing);
-/// # Ok::<(), trunkline_format::tuple::ColumnError>(())
+/// # Ok::<(), trunkline_format::deform::ColumnError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct Walk<'a> {
+pub struct Deformer<'a> {
     data: &'a [u8],
     /// Empty: nothing is null.
     nulls: &'a [u8],
@@ -83,7 +83,7 @@ pub struct Walk<'a> {
     offset: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Deformer<'a> {
     /// Over `natts` columns that are laid out in `data`; bit `i` of `nulls`, the lowest first, is 1
     /// if column `i` is there, and an empty bitmap means that all are.
     pub fn new(natts: u16, nulls: &'a [u8], data: &'a [u8]) -> Self {
@@ -161,7 +161,7 @@ pub fn columns<'a, 't>(
     tuple: &HeapTuple<'a>,
     attributes: &'t [Attribute],
 ) -> impl Iterator<Item = Result<Column<'a>, ColumnError>> + use<'a, 't> {
-    let mut walk = Walk::of(tuple);
+    let mut walk = Deformer::of(tuple);
     let mut broken = false;
     attributes.iter().map_while(move |&attribute| {
         if broken {

@@ -2,24 +2,25 @@
 //! Every offset and length comes from the page itself, so each is checked before it is followed.
 
 use super::Finding;
-use crate::bytes::{u8_at, u16_at};
-use crate::heap_tuple::{HAS_NULL, LEAST_TUPLE, MOST_ATTRIBUTES, NATTS, TUPLE_HEADER_SIZE};
+use crate::heap_tuple::{HAS_NULL, MAX_HEAP_ATTRIBUTES, MIN_TUPLE_SIZE, NATTS, TUPLE_HEADER_SIZE};
 use crate::ids::{BLOCK_SIZE, PageBytes};
-use crate::kind::PageKind;
+use crate::little_endian::{u8_at, u16_at};
 use crate::page::{
     HEADER_SIZE, LINE_POINTER_SIZE, LinePointer, LinePointerFlags, PageHeader, line_pointer,
     line_pointers,
 };
+use crate::page_kind::PageKind;
 
 /// The least bytes of an index entry: a tuple's address and a length.
-const LEAST_INDEX_ENTRY: u16 = 8;
+const MIN_INDEX_TUPLE_SIZE: u16 = 8;
 /// As many line pointers, each with the smallest tuple, as fit in a page.
-const MOST_TUPLES: u16 = (BLOCK_SIZE as u16 - HEADER_SIZE) / (LEAST_TUPLE + LINE_POINTER_SIZE);
+const MAX_HEAP_TUPLES_PER_PAGE: u16 =
+    (BLOCK_SIZE as u16 - HEADER_SIZE) / (MIN_TUPLE_SIZE + LINE_POINTER_SIZE);
 
-const _: () = assert!(MOST_TUPLES == 291);
+const _: () = assert!(MAX_HEAP_TUPLES_PER_PAGE == 291);
 
 /// Checks what follows a sound `header` on a page that has line pointers.
-pub(super) fn check_items(
+pub(super) fn check_line_pointers(
     page: &PageBytes,
     header: &PageHeader,
     kind: PageKind,
@@ -30,7 +31,7 @@ pub(super) fn check_items(
     }
     let heap = kind == PageKind::Heap;
     let count = header.line_pointer_count();
-    if heap && count > MOST_TUPLES {
+    if heap && count > MAX_HEAP_TUPLES_PER_PAGE {
         return Err(Finding::TooManyLinePointers { count });
     }
     let mut room = Room::new(header.special);
@@ -62,8 +63,8 @@ pub(super) fn check_items(
 
 fn least_length(kind: PageKind) -> u16 {
     match kind {
-        PageKind::Heap => LEAST_TUPLE,
-        PageKind::Btree | PageKind::Hash | PageKind::Gist => LEAST_INDEX_ENTRY,
+        PageKind::Heap => MIN_TUPLE_SIZE,
+        PageKind::Btree | PageKind::Hash | PageKind::Gist => MIN_INDEX_TUPLE_SIZE,
         _ => 1,
     }
 }
@@ -111,7 +112,7 @@ fn check_tuple(page: &PageBytes, item: u16, pointer: LinePointer) -> Result<(), 
         return Ok(());
     };
     let natts = infomask2 & NATTS;
-    if natts > MOST_ATTRIBUTES {
+    if natts > MAX_HEAP_ATTRIBUTES {
         return Err(Finding::TupleAttributes { item, natts });
     }
     let bitmap = if infomask & HAS_NULL != 0 { natts.div_ceil(8) } else { 0 };

@@ -12,7 +12,7 @@ use super::compound::bounded;
 use super::digits;
 use super::error::ValueError;
 use super::numeric::numeric;
-use crate::bytes::u32_at;
+use crate::little_endian::u32_at;
 use crate::varlena::Varlena;
 
 /// In a container's first word: how many entries.

@@ -20,8 +20,8 @@ mod visibility;
 
 use crate::ids::BLOCK_SIZE;
 
-pub use commit_log::Fate;
-pub use visibility::{RowState, TransactionStatus, judge};
+pub use commit_log::XidStatus;
+pub use visibility::{RowState, XidStatusLookup, row_state};
 
 /// The first id that an ordinary transaction can have.
 pub const FIRST_NORMAL_XID: u32 = 3;
@@ -34,14 +34,14 @@ pub const SEGMENT_BYTES: u64 = SEGMENT_PAGES * BLOCK_SIZE as u64;
 
 /// A place in the numbered files of one directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct SlruPosition {
     /// The page, counted over all files from 0.
     pub page: u64,
     /// The byte within the page, below 8192.
     pub byte: usize,
 }
 
-impl Place {
+impl SlruPosition {
     /// The number of the file.
     pub fn segment(self) -> u64 {
         self.page / SEGMENT_PAGES

@@ -8,7 +8,7 @@
 //!
 //! Mirrors PostgreSQL's `access/transam/clog.c`.
 
-use super::{Place, SEGMENT_BYTES};
+use super::{SEGMENT_BYTES, SlruPosition};
 use crate::ids::BLOCK_SIZE;
 
 /// Transactions of one byte.
@@ -24,7 +24,7 @@ pub const DIRECTORY: &str = "pg_xact";
 
 /// What became of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Fate {
+pub enum XidStatus {
     /// Not over (0). In a cluster that is stopped: prepared, or cut off by a crash.
     InProgress,
     /// Committed (1).
@@ -36,7 +36,7 @@ pub enum Fate {
     SubCommitted,
 }
 
-impl Fate {
+impl XidStatus {
     /// From the lowest two bits.
     pub fn from_bits(bits: u8) -> Self {
         match bits & 3 {
@@ -54,7 +54,7 @@ impl Fate {
 }
 
 /// As a column of results has it.
-impl std::fmt::Display for Fate {
+impl std::fmt::Display for XidStatus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Self::InProgress => "in progress",
@@ -66,9 +66,9 @@ impl std::fmt::Display for Fate {
 }
 
 /// Where the fate of a transaction is.
-pub fn place(xid: u32) -> Place {
+pub fn place(xid: u32) -> SlruPosition {
     let byte = (xid % XIDS_PER_PAGE / XIDS_PER_BYTE) as usize;
-    Place { page: u64::from(xid / XIDS_PER_PAGE), byte }
+    SlruPosition { page: u64::from(xid / XIDS_PER_PAGE), byte }
 }
 
 /// The name of a file within [`DIRECTORY`].
