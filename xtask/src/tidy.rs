@@ -108,7 +108,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "depth",
-        because: "a tree of two levels fits on one screen",
+        because: "a tree of two levels of folders fits on one screen",
         check: layout::depth,
     },
     Rule {
@@ -155,6 +155,16 @@ const RULES: &[Rule] = &[
         name: "readme",
         because: "two commands are all that a newcomer needs",
         check: documents::readme,
+    },
+    Rule {
+        name: "citations",
+        because: "a reader who follows a link must arrive",
+        check: documents::citations,
+    },
+    Rule {
+        name: "outside",
+        because: "a reader of the repository has nothing but the repository",
+        check: documents::outside,
     },
     Rule {
         name: "decision-length",

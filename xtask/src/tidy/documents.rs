@@ -1,8 +1,8 @@
-//! Rules that keep the documents true: the map names what exists, the first page has the two commands, decisions
-//! stay short.
+//! Rules that keep the documents true: the map names only what exists, the first page has the two commands, decisions
+//! stay short, every cited heading exists, and nothing cites a document that a reader of the repository cannot open.
 
 use super::Findings;
-use super::sources::Sources;
+use super::sources::{Source, Sources};
 
 const MAP: &str = "ARCHITECTURE.md";
 const FIRST_PAGE: &str = "README.md";
@@ -54,6 +54,60 @@ pub(super) fn decision_length(sources: &Sources, findings: &mut Findings) {
             findings.add(&source.path, DECISION_LINES_MAX + 1, text);
         }
     }
+}
+
+/// A document with `#` and a heading's anchor, in code and documents, leads to a heading that exists.
+pub(super) fn citations(sources: &Sources, findings: &mut Findings) {
+    for source in sources.files.iter().filter(|source| source.is_rust() || is_document(source)) {
+        for (number, line) in source.lines() {
+            for (at, _) in line.match_indices(".md#") {
+                let word = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+                let begin = line[..at].rfind(|c| !word(c)).map_or(0, |before| before + 1);
+                let document = line[begin..at + ".md".len()].trim_start_matches("./");
+                let heading = line[at + ".md#".len()..].split(|c| !word(c) || c == '.').next();
+                let heading = heading.unwrap_or_default();
+                let cited = sources.files.iter().filter(|cited| cited.path.ends_with(document));
+                if !cited.flat_map(|cited| cited.text.lines()).any(|line| slug(line) == heading) {
+                    let text = format!("{document} has no heading {heading}");
+                    findings.add(&source.path, number, text);
+                }
+            }
+        }
+    }
+}
+
+/// The anchor that a heading gets; empty for any other line.
+fn slug(line: &str) -> String {
+    let Some(title) = line.strip_prefix('#') else { return String::new() };
+    let title = title.trim_start_matches('#').trim().to_lowercase();
+    let kept = title.chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+/// No citation of notes and designs that are kept elsewhere.
+pub(super) fn outside(sources: &Sources, findings: &mut Findings) {
+    // Spelled apart: this file is checked as well.
+    let elsewhere = [
+        concat!("desi", "gn.md"),
+        concat!("desi", "gn §"),
+        concat!("fac", "ts/"),
+        concat!("(fac", "ts:"),
+        concat!("see", "ds/"),
+        concat!("hard le", "sson"),
+        concat!("our no", "tes"),
+    ];
+    for source in sources.files.iter().filter(|source| source.is_rust() || is_document(source)) {
+        for (number, line) in source.lines() {
+            for word in elsewhere.iter().filter(|word| line.contains(*word)) {
+                let text = format!("`{word}` is not in the tree: cite docs/postgres-lessons.md");
+                findings.add(&source.path, number, text);
+            }
+        }
+    }
+}
+
+fn is_document(source: &Source) -> bool {
+    source.path.ends_with(".md") || source.path.ends_with(".patch")
 }
 
 /// Words as they could stand in a path.

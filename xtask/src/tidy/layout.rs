@@ -1,11 +1,11 @@
 //! Rules about where files are and how they begin.
-//! A newcomer finds a thing by the name of its file, and learns its story from the first lines.
+//! A newcomer finds a thing by the name of its file, and learns its purpose from the first lines.
 
 use super::Findings;
 use super::sources::Sources;
 
 /// Folders and file below `src/`.
-const LEVELS_MAX: usize = 2;
+const LEVELS_MAX: usize = 3;
 
 /// Each file under `src/` begins with two lines or more of `//!`.
 pub(super) fn header(sources: &Sources, findings: &mut Findings) {
@@ -25,7 +25,7 @@ pub(super) fn no_mod_rs(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// `src/pool.rs` and `src/pool/state.rs`, nothing deeper but the tests of such a file.
+/// `src/pool.rs`, `src/pool/write.rs` and `src/pool/write/queue.rs`; nothing is deeper but the tests of such a file.
 pub(super) fn depth(sources: &Sources, findings: &mut Findings) {
     for source in sources.rust().filter(|source| !source.path.ends_with("/tests.rs")) {
         let Some(rest) = source.below_src() else { continue };
