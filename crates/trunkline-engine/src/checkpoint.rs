@@ -260,7 +260,7 @@ fn await_others<'a>(
     storages: impl Iterator<Item = &'a Storage>,
 ) -> Result<(), WriteError> {
     for storage in storages {
-        for io in storage.pending_fsyncs().fsyncs_under_way() {
+        for io in storage.pending_fsyncs().fsyncs_in_flight() {
             backend.session.join(io)?;
             storage.pending_fsyncs().fsync_ended(io);
         }
@@ -282,7 +282,7 @@ fn sync_group(
         let (locator, fork, segment) = *name;
         let covered = sync.before_sync();
         let first = segment::first_block(segment).unwrap_or_default();
-        let file = match sync.kept() {
+        let file = match sync.kept_file() {
             Some(file) => file,
             None => match storage.relation(locator, fork).locate(first) {
                 Ok(located) => located.file,

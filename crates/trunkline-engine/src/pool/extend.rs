@@ -128,14 +128,14 @@ impl Backend {
         taken: &mut [u32],
         method: ExtendMethod,
     ) -> Result<Range<BlockNo>, WriteError> {
-        let blocks = relation.give_out(taken.len() as u32)?;
+        let blocks = relation.reserve(taken.len() as u32)?;
         let count = blocks.end - blocks.start;
         let few = count <= FEW_BLOCKS;
         let tag = Tag::of(relation, 0);
         let mut made = self.insert_new_pages(relation, tag, &blocks, taken);
         let mut zeros = method == ExtendMethod::WriteZeros || few;
         if made.is_ok() && !zeros {
-            match relation.make_room(&blocks) {
+            match relation.allocate(&blocks) {
                 Err(StorageError::Io { source, .. }) if is_unsupported(&source) => zeros = true,
                 room => made = room.map_err(WriteError::from),
             }
@@ -153,7 +153,7 @@ impl Backend {
                 all_gone &= !ours || self.shared.discard_new(buffer);
             }
             if all_gone {
-                relation.take_back(&blocks);
+                relation.unreserve(&blocks);
             }
             return Err(error);
         }

@@ -1,114 +1,140 @@
-//! Why a relation's file cannot be used, by what the caller can do about it.
+//! Errors of the storage manager: why a relation's file cannot be used.
 //!
-//! Texts name the file, what was found and what was expected.
+//! The variants differ in what a caller can do: retry as another user, read through the page cache,
+//! skip a relation that lost a segment. Texts name the file, what was found and what was expected.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use trunkline_aio::file_system_name;
-use trunkline_format::{BLOCK_SIZE, BlockNo, SEGMENT_BLOCKS};
+use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// See the module.
-#[derive(Debug)]
+use crate::Location;
+
+/// Why a relation's file cannot be used.
+#[derive(Debug, thiserror::Error)]
 pub enum StorageError {
-    /// The operating system refused. Another user, mount or limit may help.
+    /// A system call failed. Another user, mount or limit may help.
+    #[error("could not {operation} \"{}\": {source}", path.display())]
     Io {
-        /// What was tried, as in "could not ... ".
+        /// What failed, as in "could not ... ".
         operation: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// The file of a segment is not there: the relation is gone, was cut off, or has lost a part.
+    /// The segment file does not exist: the relation was removed or truncated, or lost a segment.
+    #[error("{location} does not exist: the segment file is missing")]
     SegmentMissing {
-        /// Where it should be.
-        path: PathBuf,
-        /// The block that was wanted, counted over all segments.
-        block: BlockNo,
+        /// The block that was wanted.
+        location: Location,
     },
-    /// A symbolic link is where the file should be: it may lead out of the cluster.
+    /// The file is a symbolic link, which could lead out of the cluster.
+    #[error(
+        "\"{}\" is a symbolic link, expected a file of the cluster; not followed",
+        path.display()
+    )]
     Link {
         /// The link.
         path: PathBuf,
     },
-    /// The file system does not offer direct I/O. The cluster can be read through the page cache.
+    /// The file system does not support direct I/O. The cluster can be read through the page cache.
+    #[error(
+        "\"{}\" cannot be opened for direct I/O: the file system, {file_system}, does not support it",
+        path.display()
+    )]
     Direct {
         /// A file on it.
         path: PathBuf,
-        /// What kind of file system it is.
+        /// The type of the file system.
         file_system: String,
     },
-    /// Direct I/O wants coarser pieces than blocks. The cluster can be read through the page cache.
+    /// Direct I/O needs a coarser alignment than a block. The cluster can be read through the page
+    /// cache.
+    #[error(
+        "\"{}\" cannot be read by direct I/O: the file system, {file_system}, wants multiples of \
+         {alignment} bytes, expected at most {BLOCK_SIZE}",
+        path.display()
+    )]
     Alignment {
         /// A file on it.
         path: PathBuf,
-        /// What kind of file system it is.
+        /// The type of the file system.
         file_system: String,
-        /// What offsets and lengths must be multiples of there, in bytes.
+        /// The alignment of offsets and lengths in bytes.
         alignment: u32,
     },
-    /// A segment is longer than a segment can be: it was made with other sizes, or is damaged.
+    /// A segment file is larger than a segment: it was made with another segment size, or is damaged.
+    #[error(
+        "segment \"{}\" has {bytes} bytes, expected at most {most} ({} blocks of {BLOCK_SIZE})",
+        path.display(),
+        most / BLOCK_SIZE as u64
+    )]
     TooLong {
         /// The file.
         path: PathBuf,
         /// Its length in bytes.
         bytes: u64,
-        /// The most it may have, in bytes.
+        /// The largest valid length in bytes.
         most: u64,
     },
     /// The cluster was opened for reading only.
+    #[error("\"{}\" was opened for reading only; nothing in it is changed", path.display())]
     ReadOnly {
         /// Its directory.
         path: PathBuf,
     },
-    /// A relation could not be cut off or removed after its pages had been forgotten: what was changed
-    /// in them since they were last written is lost, and the file still has what they were before. It
-    /// must not be used until cutting it off, or removing it, has gone well.
+    /// Truncating or removing a relation failed after its pages had been invalidated. Their changes
+    /// since the last flush are lost, and the file holds older versions of them. The relation must
+    /// not be used until truncating or removing it has succeeded.
+    #[error(
+        "could not {operation} \"{}\": {source}; changes from block {} on are lost, the relation is \
+         damaged",
+        location.path().display(),
+        location.block().unwrap_or_default()
+    )]
     Damaged {
-        /// What was tried, as in "could not ... ".
+        /// What failed, as in "could not ... ".
         operation: &'static str,
-        /// On which file.
-        path: PathBuf,
-        /// The first block whose changes are lost, counted over all segments.
-        block: BlockNo,
-        /// The system's answer.
+        /// The first block whose changes are lost.
+        location: Location,
+        /// The error of the system call.
         source: io::Error,
     },
-    /// There is no such block.
+    /// The block is beyond the end of the relation.
+    #[error("{location} does not exist: the relation has {blocks} blocks")]
     BeyondEnd {
-        /// The file that it would be in.
-        path: PathBuf,
-        /// The block that was wanted, counted over all segments.
-        block: BlockNo,
-        /// Blocks that there are, or can be.
+        /// The block that was wanted.
+        location: Location,
+        /// Blocks of the relation, or the most it can have.
         blocks: BlockNo,
     },
 }
 
 impl StorageError {
-    /// What an error at opening means.
-    pub(super) fn opening(path: PathBuf, block: BlockNo, direct: bool, source: io::Error) -> Self {
-        match errno(&source) {
-            _ if source.kind() == io::ErrorKind::NotFound => Self::SegmentMissing { path, block },
+    /// Classifies an error of open(2).
+    pub(super) fn opening(location: Location, direct: bool, source: io::Error) -> Self {
+        let path = location.path().to_owned();
+        match Errno::from_io_error(&source) {
+            _ if source.kind() == io::ErrorKind::NotFound => Self::SegmentMissing { location },
             Some(Errno::LOOP) => Self::Link { path },
             Some(Errno::INVAL | Errno::OPNOTSUPP) if direct => Self::direct(path),
             _ => Self::Io { operation: "open file", path, source },
         }
     }
 
-    /// What an error at asking for the length means.
+    /// Classifies an error of asking for a file's length.
     pub(super) fn examining(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
-        match errno(&source) {
+        match Errno::from_io_error(&source) {
             Some(Errno::LOOP) => Self::Link { path },
             _ => Self::Io { operation: "examine file", path, source },
         }
     }
 
-    /// Direct I/O is refused.
+    /// Direct I/O is not supported.
     pub(super) fn direct(path: PathBuf) -> Self {
         Self::Direct { file_system: file_system_of(&path), path }
     }
@@ -118,37 +144,38 @@ impl StorageError {
         Self::Alignment { file_system: file_system_of(&path), path, alignment }
     }
 
-    /// Whether closing another file may help.
-    pub(super) fn is_shortage(&self) -> bool {
+    /// Whether the process or the system is out of file descriptors, so that closing another file
+    /// may help.
+    pub(super) fn is_out_of_descriptors(&self) -> bool {
         let Self::Io { source, .. } = self else { return false };
-        matches!(errno(source), Some(Errno::MFILE | Errno::NFILE))
+        matches!(Errno::from_io_error(source), Some(Errno::MFILE | Errno::NFILE))
     }
 
-    /// The file that it is about.
+    /// The file.
     pub fn path(&self) -> &Path {
         match self {
             Self::Io { path, .. }
-            | Self::SegmentMissing { path, .. }
             | Self::Link { path }
             | Self::Direct { path, .. }
             | Self::Alignment { path, .. }
             | Self::TooLong { path, .. }
-            | Self::ReadOnly { path }
-            | Self::Damaged { path, .. }
-            | Self::BeyondEnd { path, .. } => path,
+            | Self::ReadOnly { path } => path,
+            Self::SegmentMissing { location }
+            | Self::Damaged { location, .. }
+            | Self::BeyondEnd { location, .. } => location.path(),
         }
     }
 
-    /// What to do about it, without full stop.
+    /// What to do about it, without a full stop.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some("run as the user that owns the data directory")
             }
-            Self::Io { .. } if self.is_shortage() => {
+            Self::Io { .. } if self.is_out_of_descriptors() => {
                 Some("raise the limit of open files (ulimit -n)")
             }
-            Self::Damaged { .. } => Some("try again before anybody uses the relation"),
+            Self::Damaged { .. } => Some("try again before the relation is used"),
             Self::Direct { .. } | Self::Alignment { .. } => {
                 Some("read through the cache: leave io_direct empty")
             }
@@ -157,67 +184,7 @@ impl StorageError {
     }
 }
 
-fn errno(error: &io::Error) -> Option<Errno> {
-    Errno::from_io_error(error)
-}
-
-/// The file itself may not be there any more, its directory rather is.
+/// The file system of the directory: the file itself may no longer exist.
 fn file_system_of(path: &Path) -> String {
     file_system_name(path.parent().unwrap_or(path))
-}
-
-impl fmt::Display for StorageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.path().display();
-        match self {
-            Self::Io { operation, source, .. } => {
-                write!(f, "could not {operation} \"{name}\": {source}")
-            }
-            Self::SegmentMissing { block, .. } => {
-                write!(f, "segment \"{name}\" is missing, block {block} was wanted from it")
-            }
-            Self::Link { .. } => write!(
-                f,
-                "\"{name}\" is a symbolic link, expected a file of the cluster; not followed"
-            ),
-            Self::Direct { file_system, .. } => write!(
-                f,
-                "\"{name}\" cannot be opened for direct I/O: the file system, {file_system}, does \
-                 not support it"
-            ),
-            Self::Alignment { file_system, alignment, .. } => write!(
-                f,
-                "\"{name}\" cannot be read by direct I/O: the file system, {file_system}, wants \
-                 multiples of {alignment} bytes, expected at most {BLOCK_SIZE}"
-            ),
-            Self::TooLong { bytes, most, .. } => write!(
-                f,
-                "segment \"{name}\" has {bytes} bytes, expected at most {most} \
-                 ({} blocks of {BLOCK_SIZE})",
-                most / BLOCK_SIZE as u64
-            ),
-            Self::ReadOnly { .. } => {
-                write!(f, "\"{name}\" was opened for reading only; nothing in it is changed")
-            }
-            Self::Damaged { operation, block, source, .. } => write!(
-                f,
-                "could not {operation} \"{name}\": {source}; changes from block {block} on are lost, \
-                 the relation is damaged"
-            ),
-            Self::BeyondEnd { block, blocks, .. } => write!(
-                f,
-                "block {block} is beyond the end, \"{name}\": the relation has {blocks} blocks, \
-                 {SEGMENT_BLOCKS} to a segment"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for StorageError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io { source, .. } | Self::Damaged { source, .. } => Some(source),
-            _ => None,
-        }
-    }
 }

@@ -1,14 +1,19 @@
-//! Open files, never more than a limit, shared by all clusters of an instance.
+//! The table of open segment files (PostgreSQL's `fd.c`): bounded, with clock replacement.
+//!
+//! A process may open only so many files, and a cluster has more segments than that. The table keeps
+//! up to a limit of them open and closes one when it needs room.
 //!
 //! ```text
-//!   key ──▶ shard ──▶ map: key ──▶ place in the clock      [f][f ✓][ ][f]
-//!                                                             ▲ hand
+//!   key ──▶ shard ──▶ map: key ──▶ slot of the clock      [f][f ✓][ ][f]
+//!                                                            ▲ hand
 //! ```
-//! Which file has to go is decided by a clock in each shard: the hand passes over files that were
-//! used since it came by last. A file that is used once therefore goes before one that is used again
-//! and again, so that walking over thousands of small relations does not push out the large ones. A
-//! file gives up its place only here: whoever reads from it has a clone, and the descriptor is closed
-//! with the last of them. Files are opened and closed outside the locks, since both may block.
+//! Each shard has a lock and a clock: the hand skips files that were used since it last passed. A
+//! file that is used once is therefore closed before one that is used again and again, so a walk over
+//! thousands of small relations does not close the large ones. Plain LRU would close them.
+//!
+//! Closing a file here only drops the table's reference. Readers have a clone of the [`File`], and
+//! the descriptor is closed with the last clone. Files are opened and closed outside of the shard
+//! locks, because both may block.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -25,8 +30,8 @@ use super::{RelationLocator, StorageError};
 /// Shards of a large table.
 const SHARDS_MAX: usize = 16;
 
-/// Places that a shard should have at least: a clock of few places is a poor one.
-const SHARD_PLACES_MIN: usize = 32;
+/// Slots of a shard at least. A clock of few slots closes files that are in use.
+const SHARD_SLOTS_MIN: usize = 32;
 
 /// A segment file of a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +50,7 @@ impl Key {
         Self { locator, storage, segment: segment as u16, fork }
     }
 
-    /// The key in two words, the larger differences in the second.
+    /// The key in two words. The parts that differ most between keys are in the second.
     fn words(&self) -> [u64; 2] {
         let RelationLocator { tablespace, database, relfilenode } = self.locator;
         let high = u64::from(tablespace.0) << 32 | u64::from(database.0);
@@ -63,13 +68,13 @@ impl Hash for Key {
     }
 }
 
-/// See the module.
+/// The table of open segment files.
 pub(super) struct FileTable {
     shards: Box<[Mutex<Shard>]>,
     limit: usize,
-    /// Files in the table, and those about to be.
-    places: AtomicUsize,
-    /// The shard that is to give up a file next.
+    /// Open files, including those being opened.
+    count: AtomicUsize,
+    /// The shard that evicts next.
     hand: AtomicUsize,
     opens: AtomicU64,
     evictions: AtomicU64,
@@ -82,7 +87,8 @@ struct Shard {
     free: Vec<usize>,
     hand: usize,
     hits: u64,
-    /// Moves with every forgetting: a file whose opening began before must not be entered.
+    /// Incremented by every [`Shard::forget`]. A file whose opening began in an earlier epoch is not
+    /// inserted, because it may be the file of a relation that was removed.
     epoch: u64,
 }
 
@@ -93,49 +99,49 @@ struct Entry {
 }
 
 impl FileTable {
-    /// A table of at most `limit` files, at least 1. While more than `limit` threads open files at
-    /// the same time, there may be one more for each; and a file that was evicted during an I/O
-    /// stays open until that I/O is over.
+    /// A table of at most `limit` files, at least 1. The limit is exceeded by one file for each
+    /// thread beyond `limit` that opens a file at the same time. A file evicted during an I/O stays
+    /// open until that I/O completes.
     pub(super) fn new(limit: usize) -> Self {
         let limit = limit.max(1);
-        let shards = (limit / SHARD_PLACES_MIN).clamp(1, SHARDS_MAX);
+        let shards = (limit / SHARD_SLOTS_MIN).clamp(1, SHARDS_MAX);
         Self {
             shards: (0..shards).map(|_| Mutex::default()).collect(),
             limit,
-            places: AtomicUsize::new(0),
+            count: AtomicUsize::new(0),
             hand: AtomicUsize::new(0),
             opens: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
         }
     }
 
-    /// The most files that it keeps open.
+    /// The largest number of files kept open.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Files in the table now, those being opened included.
+    /// Files that are open now, including those being opened.
     pub(super) fn open(&self) -> usize {
-        self.places.load(Ordering::SeqCst)
+        self.count.load(Ordering::SeqCst)
     }
 
-    /// Times that a file was wanted and was open, since the start.
+    /// Lookups that found the file open, since the start.
     pub(super) fn hits(&self) -> u64 {
         self.shards.iter().map(|shard| shard.lock().hits).sum()
     }
 
-    /// Times that a file was opened, since the start.
+    /// Files opened since the start.
     pub(super) fn opens(&self) -> u64 {
         self.opens.load(Ordering::SeqCst)
     }
 
-    /// Files that had to go for another one, since the start.
+    /// Files evicted since the start.
     pub(super) fn evictions(&self) -> u64 {
         self.evictions.load(Ordering::SeqCst)
     }
 
-    /// The file of `key`, by `open` if it is not here. When descriptors are short, others are closed
-    /// for it, more with each attempt.
+    /// The file of `key`, opened by `open` if it is not in the table. If the process is out of
+    /// descriptors, other files are closed first, twice as many with each attempt.
     pub(super) fn get(
         &self,
         key: Key,
@@ -149,17 +155,17 @@ impl FileTable {
             }
             shard.epoch
         };
-        let place = self.take_place();
+        let slot = self.reserve_slot();
         let file = self.open_file(open)?;
         let (file, mine) = {
             let mut shard = shard.lock();
-            match shard.find_again(&key) {
-                // Somebody was faster. Ours is closed by and by, outside the lock.
+            match shard.peek(&key) {
+                // Another thread was faster. Our file is closed below, outside the lock.
                 Some(theirs) => (theirs, Some(file)),
                 None => {
                     if shard.epoch == epoch {
-                        shard.enter(key, file.clone());
-                        place.keep();
+                        shard.insert(key, file.clone());
+                        slot.keep();
                     }
                     (file, None)
                 }
@@ -169,19 +175,19 @@ impl FileTable {
         Ok(file)
     }
 
-    /// The file of `key` if it is open. Does not count as a use.
+    /// The file of `key` if it is open. Does not mark it as used.
     pub(super) fn peek(&self, key: &Key) -> Option<File> {
-        self.shard(key).lock().find_again(key)
+        self.shard(key).lock().peek(key)
     }
 
-    /// Lets go of all files of a relation, or of a whole cluster.
+    /// Removes all files of a relation, or of a whole cluster.
     pub(super) fn forget(&self, storage: u16, locator: Option<RelationLocator>) {
         let wanted = |key: &Key| {
             key.storage == storage && locator.is_none_or(|locator| locator == key.locator)
         };
         for shard in &self.shards {
             let forgotten = shard.lock().forget(wanted);
-            self.places.fetch_sub(forgotten.len(), Ordering::SeqCst);
+            self.count.fetch_sub(forgotten.len(), Ordering::SeqCst);
         }
     }
 
@@ -192,7 +198,7 @@ impl FileTable {
         let mut count = 1;
         loop {
             match open() {
-                Err(error) if error.is_shortage() && self.evict_many(count) => count *= 2,
+                Err(error) if error.is_out_of_descriptors() && self.evict_many(count) => count *= 2,
                 opened => {
                     self.opens.fetch_add(u64::from(opened.is_ok()), Ordering::SeqCst);
                     return opened;
@@ -201,28 +207,28 @@ impl FileTable {
         }
     }
 
-    /// A place for one more file, at the cost of another one if the table is full.
-    fn take_place(&self) -> Place<'_> {
-        self.places.fetch_add(1, Ordering::SeqCst);
+    /// Reserves a slot for one more file, and evicts another one if the table is full.
+    fn reserve_slot(&self) -> ReservedSlot<'_> {
+        self.count.fetch_add(1, Ordering::SeqCst);
         while self.open() > self.limit && self.evict() {}
-        Place(self)
+        ReservedSlot(self)
     }
 
-    /// Lets go of several files; false if there was none.
+    /// Evicts several files; false if there was none.
     fn evict_many(&self, count: usize) -> bool {
         (0..count).take_while(|_| self.evict()).count() > 0
     }
 
-    /// Lets go of one file, of a shard that has its share of them, if there is one.
+    /// Evicts one file, from a shard that has at least its share of them if there is one.
     fn evict(&self) -> bool {
         let share = self.limit / self.shards.len();
         for least in [share, 1] {
             for _ in 0..self.shards.len() {
                 let at = self.hand.fetch_add(1, Ordering::SeqCst) % self.shards.len();
                 let victim = self.shards[at].lock().evict(least);
-                // Closed here, after the lock.
+                // The file is closed here, after the lock is released.
                 if victim.is_some() {
-                    self.places.fetch_sub(1, Ordering::SeqCst);
+                    self.count.fetch_sub(1, Ordering::SeqCst);
                     self.evictions.fetch_add(1, Ordering::SeqCst);
                     return true;
                 }
@@ -239,7 +245,7 @@ impl FileTable {
 }
 
 impl Shard {
-    /// The file, for use.
+    /// The file, marked as used.
     fn find(&mut self, key: &Key) -> Option<File> {
         let entry = self.clock[*self.index.get(key)?].as_mut()?;
         entry.used = true;
@@ -247,12 +253,12 @@ impl Shard {
         Some(entry.file.clone())
     }
 
-    /// The file, without a trace.
-    fn find_again(&self, key: &Key) -> Option<File> {
+    /// The file, without marking it as used.
+    fn peek(&self, key: &Key) -> Option<File> {
         self.clock[*self.index.get(key)?].as_ref().map(|entry| entry.file.clone())
     }
 
-    fn enter(&mut self, key: Key, file: File) {
+    fn insert(&mut self, key: Key, file: File) {
         let entry = Some(Entry { key, file, used: false });
         let at = self.free.pop().unwrap_or(self.clock.len());
         match self.clock.get_mut(at) {
@@ -260,7 +266,7 @@ impl Shard {
             None => self.clock.push(entry),
         }
         let before = self.index.insert(key, at);
-        assert!(before.is_none(), "a file has one place");
+        assert!(before.is_none(), "a file is in the table once");
     }
 
     fn remove(&mut self, at: usize) -> Option<File> {
@@ -270,7 +276,8 @@ impl Shard {
         Some(entry.file)
     }
 
-    /// The next file that was not used since the hand came by last, if there are `least` at all.
+    /// Advances the hand to a file that was not used since it last passed, and removes that file.
+    /// Nothing if the shard has fewer than `least` files.
     fn evict(&mut self, least: usize) -> Option<File> {
         if self.index.len() < least.max(1) {
             return None;
@@ -295,18 +302,18 @@ impl Shard {
     }
 }
 
-/// A place in the table, given back unless a file has it.
-struct Place<'a>(&'a FileTable);
+/// A reserved slot, given back unless a file was inserted.
+struct ReservedSlot<'a>(&'a FileTable);
 
-impl Place<'_> {
+impl ReservedSlot<'_> {
     fn keep(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for ReservedSlot<'_> {
     fn drop(&mut self) {
-        self.0.places.fetch_sub(1, Ordering::SeqCst);
+        self.0.count.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -332,8 +339,8 @@ mod tests {
         Key::new(1, locator, Fork::Main, 0)
     }
 
-    /// Shards give up files in turn, yet no shard starves or takes all places in the long run: a
-    /// file's life would then depend on its number.
+    /// Shards evict in turn. Each keeps about its share of the files; otherwise the lifetime of a
+    /// file would depend on its number.
     #[test]
     fn shards_keep_their_shares() {
         let aio = Builder::new().start().expect("started");
@@ -367,7 +374,6 @@ mod tests {
         }
     }
 
-    /// What differs in any part is another file.
     #[test]
     fn keys_differ_in_every_part() {
         let mut keys = vec![key(1), key(2)];

@@ -1,7 +1,8 @@
-//! The operating system's files, opened through one instance of asynchronous I/O.
+//! The operating system's files, opened for one I/O instance.
 //!
-//! Nothing but plain files is opened: a symbolic link in place of a segment could lead anywhere. (A
-//! tablespace is a link too, but one of a directory, and PostgreSQL's own way.)
+//! Only regular files are opened. A symbolic link in place of a segment could lead out of the
+//! cluster. The links in `pg_tblspc` are a different matter: they link directories, and PostgreSQL
+//! creates them.
 
 use std::fmt;
 use std::fs;
@@ -13,7 +14,7 @@ use trunkline_aio::{Aio, File, OpenOptions};
 
 use super::{FileSystem, WritableFiles};
 
-/// See the module. Keeps its instance alive.
+/// The operating system's files. Keeps the I/O instance alive.
 pub struct KernelFiles {
     aio: Aio,
 }
@@ -70,14 +71,14 @@ impl WritableFiles for KernelFiles {
     fn sync_directory_of(&self, path: &Path) -> io::Result<()> {
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         match fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all() {
-            // This file system has no such call for directories; PostgreSQL does without it too.
-            Err(error) if is_absent(&error) => Ok(()),
+            // The file system cannot sync a directory. PostgreSQL ignores that too.
+            Err(error) if is_unsupported(&error) => Ok(()),
             synced => synced,
         }
     }
 }
 
-fn is_absent(error: &io::Error) -> bool {
+fn is_unsupported(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(|errno| [Errno::BADF, Errno::INVAL].contains(&errno))
 }
 
@@ -93,10 +94,10 @@ mod tests {
     use trunkline_aio::Builder;
 
     #[test]
-    fn a_directory_that_cannot_be_synced_is_no_failure() {
+    fn a_file_system_without_directory_sync_is_not_a_failure() {
         let files = KernelFiles::new(&Builder::new().start().expect("starts"));
         let bare = fs::File::open("/proc").and_then(|proc| proc.sync_all());
-        assert!(is_absent(&bare.expect_err("it has no such call")));
+        assert!(is_unsupported(&bare.expect_err("not supported")));
         files.sync_directory_of(Path::new("/proc/name")).expect("no failure");
         files.sync_directory_of(Path::new("/none/name")).expect_err("no directory");
     }

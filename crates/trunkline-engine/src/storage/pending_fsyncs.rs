@@ -1,18 +1,22 @@
-//! Which segments were written since they were last made durable.
+//! Pending fsyncs: the segments that were written since their last fsync (PostgreSQL's `sync.c`).
 //!
-//! A write is noted when it is issued and counted when it has ended, by whoever completes it. A
-//! checkpoint syncs every segment that had writes end since its last sync; a write that is still
-//! under way when the sync begins is not covered by it, so its segment stays on the list.
+//! A write is counted as in flight when it is issued and as ended when it completes. A checkpoint
+//! syncs every segment with writes that ended since its last sync. A write that is in flight when the
+//! sync begins is not covered by it, so its segment stays pending.
 //!
 //! ```text
 //!   issue: in flight + 1        end: ended + 1, in flight - 1
-//!   sync:  seen = ended; fsync; synced = seen      forget if synced = ended and none in flight
+//!   sync:  covered = ended; fsync; synced = covered      remove if synced = ended, none in flight
 //! ```
-//! Linux tells an error of writing back to whoever syncs next, by whatever descriptor, as long as the
-//! inode is in memory; only an open descriptor makes certain that it is. So the file that was written
-//! stays open until it was synced, even if the table of open files has let go of it, as far as there
-//! are descriptors to spare. It tells each open file once: of two syncs at the same time one is told, so
-//! both are over before either of them counts as a success.
+//!
+//! Two properties of Linux decide the rest (see `docs/postgres-lessons.md`):
+//!
+//! - A writeback error is reported to the next fsync of the file, through any descriptor, while the
+//!   inode is in memory. Only an open descriptor keeps it there. A segment's file therefore stays
+//!   open until it is synced, even if the table of open files evicts it, while there are descriptors
+//!   to spare.
+//! - The error is reported once per open file. Of two concurrent fsyncs, only one sees it. A
+//!   checkpoint therefore waits for every fsync in flight before it counts its own as a success.
 
 use super::RelationLocator;
 use super::file_table::{FileTable, Key};
@@ -27,74 +31,75 @@ use trunkline_format::Fork;
 /// A segment of a fork.
 pub(crate) type SegmentName = (RelationLocator, Fork, u32);
 
-/// What one segment's writes have come to.
+/// The writes of one segment since its last fsync.
 #[derive(Debug, Default)]
 pub(crate) struct PendingFsync {
     in_flight: AtomicU32,
     ended: AtomicU64,
     synced: AtomicU64,
-    file: Mutex<Kept>,
+    file: Mutex<KeptFile>,
 }
 
-/// The file of a segment that was written and not yet synced.
+/// The file of a pending segment, kept open until its fsync.
 #[derive(Debug, Default)]
-enum Kept {
-    /// There was none to spare.
+enum KeptFile {
+    /// Not kept: there was no descriptor to spare.
     #[default]
-    No,
+    None,
     Open(File),
-    /// The segment is off the list: whoever still has this must not keep a file open.
-    Over,
+    /// The segment is no longer pending. A session that still refers to this entry must not put a
+    /// file here, because nothing would close it.
+    Released,
 }
 
 impl PendingFsync {
-    /// A write has ended, well or not: what a failed one has left behind is on disk too.
+    /// Counts a write that completed. A failed write counts too: it may have changed the file.
     pub(crate) fn write_ended(&self) {
         self.ended.fetch_add(1, Ordering::SeqCst);
         self.in_flight.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Before a sync: what it will cover.
+    /// The writes that a sync issued now will cover.
     pub(crate) fn before_sync(&self) -> u64 {
         self.ended.load(Ordering::SeqCst)
     }
 
-    /// After a sync that went well.
+    /// Records a successful sync.
     pub(crate) fn synced(&self, covered: u64) {
         self.synced.fetch_max(covered, Ordering::SeqCst);
     }
 
-    /// The file that was written, if it was kept: the system tells it of every error since, a file that is
-    /// opened now only of those that nobody has been told of.
-    pub(crate) fn kept(&self) -> Option<File> {
+    /// The file that was written, if it was kept open. An fsync through it sees every error since; an
+    /// fsync through a newly opened file sees only errors that were not reported yet.
+    pub(crate) fn kept_file(&self) -> Option<File> {
         match &*self.file.lock() {
-            Kept::Open(file) => Some(file.clone()),
-            Kept::No | Kept::Over => None,
+            KeptFile::Open(file) => Some(file.clone()),
+            KeptFile::None | KeptFile::Released => None,
         }
     }
 
-    /// Lets go of the file, which the caller closes when no lock is held.
-    fn end(&self) -> Kept {
-        std::mem::replace(&mut *self.file.lock(), Kept::Over)
+    /// Gives up the file. The caller drops it, which may close it, when no lock is held.
+    fn release(&self) -> KeptFile {
+        std::mem::replace(&mut *self.file.lock(), KeptFile::Released)
     }
 
-    /// Whether everything is durable.
+    /// Whether all writes are durable.
     fn is_clean(&self) -> bool {
         self.in_flight.load(Ordering::SeqCst) == 0
             && self.ended.load(Ordering::SeqCst) == self.synced.load(Ordering::SeqCst)
     }
 }
 
-/// Files that are kept open beyond the table's limit at most, as a part of that limit.
-const KEPT_PART: usize = 4;
+/// Kept files may use this fraction of the limit of open files, in addition to it: one in four.
+const KEPT_FRACTION: usize = 4;
 
-/// See the module.
+/// The pending fsyncs of one cluster.
 pub(crate) struct PendingFsyncs {
     segments: Mutex<BTreeMap<SegmentName, Arc<PendingFsync>>>,
     failed: Arc<AtomicBool>,
-    /// PendingFsyncs, and calls to write back, that may be under way.
-    under_way: Mutex<Vec<WaitRef>>,
-    /// Of the cluster.
+    /// Fsyncs and writeback requests that may be in flight.
+    in_flight: Mutex<Vec<WaitRef>>,
+    /// The cluster's number.
     number: u16,
     files: Arc<FileTable>,
 }
@@ -105,12 +110,13 @@ impl fmt::Debug for PendingFsyncs {
     }
 }
 
-/// Takes note of a failed sync where it is learned: nobody else will be told of it.
+/// Completion callback that records a failed fsync. The kernel reports the error once, and the
+/// issuer may no longer wait for the result.
 pub(crate) struct FsyncCallback(Arc<AtomicBool>);
 
 impl<P> Callback<P> for FsyncCallback {
     fn name(&self) -> &'static str {
-        "segment sync"
+        "segment fsync"
     }
 
     fn complete(&self, _io: &mut Completion<'_, P>, prior: Outcome) -> Outcome {
@@ -122,111 +128,112 @@ impl<P> Callback<P> for FsyncCallback {
 }
 
 impl PendingFsyncs {
-    /// Of the cluster of that number, whose files are in that table.
+    /// For the cluster of that number, whose files are in that table.
     pub(super) fn new(number: u16, files: &Arc<FileTable>) -> Self {
         Self {
             segments: Mutex::default(),
             failed: Arc::default(),
-            under_way: Mutex::default(),
+            in_flight: Mutex::default(),
             number,
             files: Arc::clone(files),
         }
     }
 
-    /// For the syncs of this cluster's segments.
+    /// The callback for fsyncs and writeback requests of this cluster's segments.
     pub(crate) fn callback(&self) -> FsyncCallback {
         FsyncCallback(Arc::clone(&self.failed))
     }
 
-    /// A sync, or a call to write back, is about to be issued with that callback. The system tells an open
-    /// file of an error once: while this one is under way, it may be the one that is told.
+    /// An fsync or writeback request is about to be issued with that callback. Until it completes, an
+    /// error may be reported to it and to no other.
     pub(crate) fn fsync_begins(&self, io: WaitRef) {
-        self.under_way.lock().push(io);
+        self.in_flight.lock().push(io);
     }
 
-    /// It has ended, and what it was told is noted.
+    /// It has completed, and its error, if any, is recorded.
     pub(crate) fn fsync_ended(&self, io: WaitRef) {
-        self.under_way.lock().retain(|other| *other != io);
+        self.in_flight.lock().retain(|other| *other != io);
     }
 
-    /// Those that may be under way: who issued them may have gone, and have left that to others.
-    pub(crate) fn fsyncs_under_way(&self) -> Vec<WaitRef> {
-        self.under_way.lock().clone()
+    /// Those that may be in flight. Their issuer may be gone, so any session may have to complete
+    /// them.
+    pub(crate) fn fsyncs_in_flight(&self) -> Vec<WaitRef> {
+        self.in_flight.lock().clone()
     }
 
-    /// A sync that is no I/O of a session, of a directory, has failed.
+    /// Records a failed sync that was not issued as an I/O: that of a directory.
     pub(super) fn note_failure(&self) {
         self.failed.store(true, Ordering::SeqCst);
     }
 
-    /// Whether a sync has failed, ever: nothing that was written can be counted on any more.
+    /// Whether any fsync has failed since the start. Then no write can be assumed durable.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Ordering::SeqCst)
     }
 
-    /// A write to a segment is about to be issued; tell the answer when it has ended.
+    /// A write to a segment is about to be issued. The caller calls [`PendingFsync::write_ended`] on
+    /// the result when it completes.
     pub(crate) fn write_begins(&self, name: SegmentName) -> Arc<PendingFsync> {
         let mut segments = self.segments.lock();
         let segment = Arc::clone(segments.entry(name).or_default());
-        let may_keep = segments.len() <= (self.files.limit() / KEPT_PART).max(1);
+        let may_keep = segments.len() <= (self.files.limit() / KEPT_FRACTION).max(1);
         segment.in_flight.fetch_add(1, Ordering::SeqCst);
         drop(segments);
         let mut file = segment.file.lock();
-        if matches!(*file, Kept::No) && may_keep {
-            // It was found there a moment ago, to be written.
+        if matches!(*file, KeptFile::None) && may_keep {
+            // The caller has just opened it for the write, so it is usually in the table.
             let (locator, fork, number) = name;
             let found = self.files.peek(&Key::new(self.number, locator, fork, number));
-            *file = found.map_or(Kept::No, Kept::Open);
+            *file = found.map_or(KeptFile::None, KeptFile::Open);
         }
         drop(file);
         segment
     }
 
-    /// Lets go of the files that are kept open: descriptors are short. Whether there were any.
+    /// Closes the files that are kept open, because the process is out of descriptors. False if there
+    /// were none.
     pub(super) fn close_kept_files(&self) -> bool {
         let segments: Vec<_> = self.segments.lock().values().cloned().collect();
         let files = segments.iter().map(|segment| match &mut *segment.file.lock() {
-            // Stays without a file.
-            Kept::Over => Kept::Over,
+            KeptFile::Released => KeptFile::Released,
             kept => std::mem::take(kept),
         });
-        files.filter(|kept| matches!(kept, Kept::Open(_))).count() > 0
+        files.filter(|kept| matches!(kept, KeptFile::Open(_))).count() > 0
     }
 
-    /// Whether everything is durable; never again once a sync has failed.
+    /// Whether every write is durable; never true again after a failed fsync.
     pub(crate) fn is_durable(&self) -> bool {
         !self.has_failed() && self.segments.lock().is_empty()
     }
 
-    /// Something about a segment's file was changed in another way than by a write: it was made, cut
-    /// off or made longer.
+    /// Records a change of a segment's file other than a write: it was created, truncated or extended.
     pub(crate) fn note(&self, name: SegmentName) {
         self.write_begins(name).write_ended();
     }
 
-    /// Segments with something that may not be durable.
+    /// The pending segments.
     pub(crate) fn pending(&self) -> Vec<(SegmentName, Arc<PendingFsync>)> {
         let segments = self.segments.lock();
         segments.iter().map(|(name, segment)| (*name, Arc::clone(segment))).collect()
     }
 
-    /// Whether a segment is on the list.
+    /// Whether a segment is pending.
     pub(crate) fn contains(&self, name: &SegmentName) -> bool {
         self.segments.lock().contains_key(name)
     }
 
-    /// Forgets a segment if everything of it is durable.
+    /// Removes a segment if all of its writes are durable.
     pub(crate) fn forget_clean(&self, name: &SegmentName) {
         let mut segments = self.segments.lock();
-        // Under the lock nobody can begin a write.
+        // No write can begin while the lock is held.
         let clean = segments.get(name).is_some_and(|segment| segment.is_clean());
         let gone = if clean { segments.remove(name) } else { None };
         drop(segments);
-        // Some issuer may have the note for long after.
-        drop(gone.map(|segment| segment.end()));
+        // An issuer may keep the entry for long after this.
+        drop(gone.map(|segment| segment.release()));
     }
 
-    /// Forgets a relation's segments from one on: their files are removed or cut off.
+    /// Removes a relation's segments from `first` on, because their files are removed or truncated.
     pub(crate) fn forget(&self, locator: RelationLocator, fork: Option<Fork>, first: u32) {
         let mut gone = Vec::new();
         self.segments.lock().retain(|(other, of, number), segment| {
@@ -236,10 +243,10 @@ impl PendingFsyncs {
             }
             kept
         });
-        gone.iter().for_each(|segment| drop(segment.end()));
+        gone.iter().for_each(|segment| drop(segment.release()));
     }
 
-    /// Segments that are on the list.
+    /// The number of pending segments.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.segments.lock().len()
@@ -252,7 +259,7 @@ mod tests {
     use trunkline_format::Oid;
 
     #[test]
-    fn a_write_under_way_at_the_sync_keeps_the_segment_on_the_list() {
+    fn a_write_in_flight_during_the_fsync_keeps_the_segment_pending() {
         let syncs = PendingFsyncs::new(1, &Arc::new(FileTable::new(8)));
         let locator =
             RelationLocator { tablespace: Oid(1663), database: Oid(5), relfilenode: 16_384 };
@@ -264,7 +271,7 @@ mod tests {
         slow.write_ended();
         segment.synced(covered);
         syncs.forget_clean(&name);
-        assert_eq!(syncs.len(), 1, "what ended during the sync is not covered");
+        assert_eq!(syncs.len(), 1, "a write that ended during the fsync is not covered");
         segment.synced(segment.before_sync());
         syncs.forget_clean(&name);
         assert_eq!(syncs.len(), 0);

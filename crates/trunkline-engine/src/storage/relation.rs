@@ -1,7 +1,11 @@
-//! One fork of a relation: how long it is, and where its blocks are.
+//! One fork of a relation: its length, the location of its blocks, extension and truncation.
 //!
-//! A fork ends with its first segment that is not full, as PostgreSQL sees it: a relation that was
-//! cut off may leave later segments behind, which mean nothing.
+//! A fork ends in its first segment that is not full. PostgreSQL counts in the same way: truncation
+//! may leave later segments behind, and their contents are ignored.
+//!
+//! Extension has two steps. [`Relation::reserve`] assigns block numbers to one session under a lock;
+//! [`Relation::allocate`] then allocates the space without a lock, because that may block. Reserved
+//! blocks of different sessions therefore reach the disk in any order.
 
 use std::fmt;
 use std::io;
@@ -15,16 +19,17 @@ use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, RelationFile, SEGMENT_BLOCKS};
 
 use super::file_table::Key;
 use super::{RelationLocator, Storage, StorageError};
+use crate::Location;
 
-/// Where a block is.
+/// A block in an open segment file.
 #[derive(Debug, Clone)]
 pub struct Located {
-    /// The open segment. Keeps its descriptor open, also when the table has let go of it.
+    /// The open segment. Its descriptor stays open even if the table of open files evicts it.
     pub file: File,
-    /// Where the block begins in it, in bytes.
+    /// The offset of the block in it, in bytes.
     pub offset: u64,
-    /// Blocks from this one to the end of a full segment, 1 to [`SEGMENT_BLOCKS`]; the file may be
-    /// shorter.
+    /// Blocks from this one to the end of a full segment, 1 to [`SEGMENT_BLOCKS`]. The file may be
+    /// shorter. An I/O must not be longer.
     pub blocks_left: u32,
 }
 
@@ -41,12 +46,12 @@ impl Relation {
         Self { storage, locator, fork }
     }
 
-    /// The cluster it is of.
+    /// The cluster that contains it.
     pub fn storage(&self) -> &Storage {
         &self.storage
     }
 
-    /// The numbers that name its files.
+    /// The numbers that its file names are made of.
     pub fn locator(&self) -> RelationLocator {
         self.locator
     }
@@ -56,24 +61,24 @@ impl Relation {
         self.fork
     }
 
-    /// The file of a segment, beginning with the data directory's path.
+    /// The path of a segment file, starting with the path of the data directory.
     pub fn path(&self, segment: u32) -> PathBuf {
         let relfilenode = self.locator.relfilenode;
         let file = RelationFile { relfilenode, fork: self.fork, segment };
         self.storage.directory(&self.locator).join(file.to_string())
     }
 
-    /// Blocks of the fork now: those of the full segments, and of the first that is not full. What
-    /// follows the last whole block of a segment does not count.
+    /// The length of the fork in blocks: those of the full segments, and of the first that is not
+    /// full. A partial block at the end of a segment is not counted.
     ///
     /// # Errors
-    /// [`StorageError`]: the first segment is missing, one is too long, or the system does not tell.
+    /// [`StorageError`]: the first segment is missing, a segment is too long, or a length is unknown.
     pub fn blocks(&self) -> Result<BlockNo, StorageError> {
         let mut blocks = 0;
         for segment in 0..=LAST_SEGMENT {
             let Some(bytes) = self.segment_length(segment)? else {
                 if segment == 0 {
-                    return Err(StorageError::SegmentMissing { path: self.path(0), block: 0 });
+                    return Err(StorageError::SegmentMissing { location: self.location(0) });
                 }
                 break;
             };
@@ -90,8 +95,8 @@ impl Relation {
         Ok(blocks)
     }
 
-    /// The segments that do not end with a block, and their lengths in bytes: the last page of each was
-    /// cut off. Those that the system does not tell of are passed over.
+    /// The segments that end in a partial block, with their lengths in bytes: the last page of each
+    /// was torn off. Segments whose length is unknown are skipped.
     pub fn partial_segments(&self) -> Vec<(PathBuf, u64)> {
         let lengths = (0..=LAST_SEGMENT).map_while(|segment| {
             let bytes = self.segment_length(segment).ok()??;
@@ -100,43 +105,46 @@ impl Relation {
         lengths.filter(|(_, bytes)| bytes % BLOCK_SIZE as u64 != 0).collect()
     }
 
-    /// The segment that holds `block`, opened if it was not, and where the block is in it. Does not
-    /// look at the length of the file.
+    /// Finds `block`: its segment, opened if necessary, and its offset. The length of the file is not
+    /// checked; a read past the end returns no bytes.
     ///
     /// # Errors
-    /// [`StorageError`]: the segment is missing or cannot be opened, or no relation has such a block.
+    /// [`StorageError`]: the segment is missing or cannot be opened, or the number is out of range.
     pub fn locate(&self, block: BlockNo) -> Result<Located, StorageError> {
         let (segment, offset) = segment_of(block);
         let blocks_left = blocks_after(block);
         if blocks_left == 0 {
-            let path = self.path(segment);
-            return Err(StorageError::BeyondEnd { path, block, blocks: BlockNo::MAX });
+            let location = self.location(block);
+            return Err(StorageError::BeyondEnd { location, blocks: BlockNo::MAX });
         }
-        let open = || self.open_or_make_room(segment, block, false);
+        let open = || self.open_segment(segment, block, false);
         let file = self.storage.table().get(self.key(segment), open)?;
         Ok(Located { file, offset, blocks_left })
     }
 
-    /// Whether the segment that holds `block` is open now, so that [`Relation::locate`] need not ask
-    /// the system.
+    /// Whether the segment that contains `block` is open, so that [`Relation::locate`] makes no
+    /// system call.
     pub fn is_open(&self, block: BlockNo) -> bool {
         self.storage.table().peek(&self.key(segment_of(block).0)).is_some()
     }
 
-    /// Whether a file that was found for a block is still the one of that name, as far as the table knows:
-    /// the relation may have been removed since, and another one made under its number.
+    /// Whether `file` is still the segment file of `block`, as far as the table of open files knows.
+    /// The relation may have been removed since, and another one created under its number.
     pub(crate) fn is_current(&self, (file, block): (&File, BlockNo)) -> bool {
         let found = self.storage.table().peek(&self.key(segment_of(block).0));
         found.is_none_or(|found| found.id() == file.id())
     }
 
-    /// Makes the fork's first file, empty. A number that was removed is not to be used again before a
-    /// checkpoint has ended that began later: who writes a page looks its file up by that number first,
-    /// and may have found the old one (PostgreSQL keeps the empty file until then for the same reason).
+    /// Creates the fork's first segment file, empty.
+    ///
+    /// The relfilenode of a removed relation must not be reused before a checkpoint that began after
+    /// the removal has ended. A session that flushes a page looks up the file by number first and may
+    /// have found the old file. PostgreSQL keeps an empty file until the next checkpoint for the same
+    /// reason.
     ///
     /// # Errors
-    /// [`StorageError`]: the cluster is not for writing, the file is there already, or the system
-    /// refuses. Every later checkpoint fails if it could not write the directory.
+    /// [`StorageError`]: the cluster is read-only, the file exists, or it cannot be created. If the
+    /// directory could not be synced, every later checkpoint fails.
     pub fn create(&self) -> Result<(), StorageError> {
         let direct = self.storage.is_direct();
         let path = self.path(0);
@@ -145,17 +153,18 @@ impl Relation {
             return Err(StorageError::Io { operation: "create file", path, source });
         }
         let opened = self.storage.writer()?.open_for_writing(&path, direct, true);
-        opened.map_err(|e| StorageError::opening(path.clone(), 0, direct, e))?;
+        opened.map_err(|e| StorageError::opening(self.location(0), direct, e))?;
         self.storage.pending_fsyncs().note((self.locator, self.fork, 0));
         self.sync_directory(&path).inspect_err(|_| {
-            // Whoever tries again is to find nothing. If this fails too, he is told that there is a file.
+            // A second attempt should not find the file. If removing it fails too, that attempt
+            // reports that the file exists.
             self.storage.pending_fsyncs().forget(self.locator, Some(self.fork), 0);
             let _ = self.storage.writer().map(|writer| writer.remove(&path));
         })
     }
 
-    /// Makes a file's name durable. A failed sync is one for ever, as that of a segment: what the system
-    /// could not write it tells of once, so to try again proves nothing.
+    /// Makes a file's name durable. A failed sync is final, as for a segment: the kernel reports a
+    /// write error once, so a second sync that succeeds proves nothing.
     fn sync_directory(&self, path: &Path) -> Result<(), StorageError> {
         let synced = self.storage.writer()?.sync_directory_of(path);
         synced.map_err(|source| {
@@ -170,12 +179,12 @@ impl Relation {
         })
     }
 
-    /// Gives out the next `count` blocks of the fork, or fewer: none beyond the segment of the first.
-    /// They are there once [`Relation::make_room`] says so, or when they are written.
+    /// Reserves the next `count` blocks of the fork for the caller, or fewer: all are in one segment.
+    /// They exist on disk after [`Relation::allocate`], or when they are written.
     ///
     /// # Errors
-    /// [`StorageError`]: the cluster is not for writing, the fork cannot be looked at or is full.
-    pub(crate) fn give_out(&self, count: u32) -> Result<Range<BlockNo>, StorageError> {
+    /// [`StorageError`]: the cluster is read-only, the length is unknown, or the fork is full.
+    pub(crate) fn reserve(&self, count: u32) -> Result<Range<BlockNo>, StorageError> {
         self.storage.writer()?;
         let ends = &self.storage.0.ends;
         let known = ends.lock().get(&(self.locator, self.fork)).copied();
@@ -187,16 +196,16 @@ impl Relation {
         let end = ends.entry((self.locator, self.fork)).or_insert(end);
         let count = count.min(blocks_after(*end));
         if count == 0 {
-            let path = self.path(segment_of(*end).0);
-            return Err(StorageError::BeyondEnd { path, block: *end, blocks: BlockNo::MAX });
+            let location = self.location(*end);
+            return Err(StorageError::BeyondEnd { location, blocks: BlockNo::MAX });
         }
         let first = *end;
         *end += count;
         Ok(first..first + count)
     }
 
-    /// Takes back blocks that were given out last, if nobody has got any since.
-    pub(crate) fn take_back(&self, blocks: &Range<BlockNo>) {
+    /// Gives back reserved blocks, unless later ones were reserved since.
+    pub(crate) fn unreserve(&self, blocks: &Range<BlockNo>) {
         let mut ends = self.storage.0.ends.lock();
         if let Some(end) = ends.get_mut(&(self.locator, self.fork))
             && *end == blocks.end
@@ -205,11 +214,11 @@ impl Relation {
         }
     }
 
-    /// Makes room for blocks of one segment, as zeros, making the segment if need be. May block.
+    /// Allocates space for reserved blocks, as zeros, and creates the segment if necessary. May block.
     ///
     /// # Errors
     /// [`StorageError`]; `EOPNOTSUPP` where zeros have to be written instead.
-    pub(crate) fn make_room(&self, blocks: &Range<BlockNo>) -> Result<(), StorageError> {
+    pub(crate) fn allocate(&self, blocks: &Range<BlockNo>) -> Result<(), StorageError> {
         let (segment, offset) = segment_of(blocks.start);
         let file = self.segment_for_writing(segment, blocks.start)?;
         let length = u64::from(blocks.end - blocks.start) * BLOCK_SIZE as u64;
@@ -222,17 +231,17 @@ impl Relation {
         })
     }
 
-    /// The segment of a block that was given out, made if it is not there.
+    /// The segment of a reserved block, created if it does not exist.
     pub(crate) fn segment_for_writing(
         &self,
         segment: u32,
         block: BlockNo,
     ) -> Result<File, StorageError> {
         self.storage.writer()?;
-        let open = || self.open_or_make_room(segment, block, true);
+        let open = || self.open_segment(segment, block, true);
         let file = self.storage.table().get(self.key(segment), open)?;
-        // Perhaps it has just been made: who has its first block may have failed to. Nobody writes to it
-        // before somebody has done this.
+        // The segment may be new even if this is not its first block: the session that reserved the
+        // first block may have failed. No session writes to a new segment before this is done.
         let is_new =
             || Ok::<_, StorageError>(segment > 0 && self.segment_length(segment)? == Some(0));
         if block.is_multiple_of(SEGMENT_BLOCKS) || is_new()? {
@@ -242,15 +251,16 @@ impl Relation {
         Ok(file)
     }
 
-    /// Makes the segment before another one full, with a hole: blocks are given out in order, but
-    /// those of one session may be there, or fail to be, before those of another.
+    /// Extends the previous segment to its full size with a hole. Blocks are reserved in order, but
+    /// sessions write them, or fail to, in any order; without this a fork would seem to end in the
+    /// earlier segment.
     fn fill_up(&self, segment: u32) -> Result<(), StorageError> {
         let Some(before) = segment.checked_sub(1) else { return Ok(()) };
         let full = u64::from(SEGMENT_BLOCKS) * BLOCK_SIZE as u64;
         if self.segment_length(before)?.is_none_or(|bytes| bytes >= full) {
             return Ok(());
         }
-        let open = || self.open_or_make_room(before, before * SEGMENT_BLOCKS, false);
+        let open = || self.open_segment(before, before * SEGMENT_BLOCKS, false);
         let file = self.storage.table().get(self.key(before), open)?;
         let filled = self.storage.writer()?.truncate(&file, full);
         self.storage.pending_fsyncs().note((self.locator, self.fork, before));
@@ -261,14 +271,17 @@ impl Relation {
         })
     }
 
-    /// Opens what is needed to cut the fork off so that `blocks` are left; `None` if there is nothing
-    /// to be cut off. Changes nothing.
+    /// Opens the segments that truncation to `blocks` blocks changes; `None` if the fork is no longer
+    /// than that. Changes nothing, so that errors show before the pool invalidates any page.
     ///
     /// # Errors
-    /// [`StorageError`]: the cluster is not for writing, or a segment cannot be opened.
-    pub(crate) fn prepare_truncate(&self, blocks: BlockNo) -> Result<Option<Cut>, StorageError> {
+    /// [`StorageError`]: the cluster is read-only, or a segment cannot be opened.
+    pub(crate) fn prepare_truncate(
+        &self,
+        blocks: BlockNo,
+    ) -> Result<Option<Truncation>, StorageError> {
         self.storage.writer()?;
-        // Blocks that were given out may have pages, and be no part of the file yet.
+        // Reserved blocks may have pages in the pool before they are part of the file.
         let given = self.storage.0.ends.lock().get(&(self.locator, self.fork)).copied();
         if blocks >= self.blocks()?.max(given.unwrap_or_default()) {
             return Ok(None);
@@ -279,17 +292,17 @@ impl Relation {
             if self.segment_length(segment)?.is_none() {
                 break;
             }
-            let open = || self.open_or_make_room(segment, blocks, false);
+            let open = || self.open_segment(segment, blocks, false);
             let file = self.storage.table().get(self.key(segment), open)?;
             segments.push((segment, file, if segment == last { offset } else { 0 }));
         }
-        Ok(Some(Cut { relation: self.clone(), blocks, segments }))
+        Ok(Some(Truncation { relation: self.clone(), blocks, segments }))
     }
 
-    /// How many segments there are to be removed.
+    /// The number of segments that [`Relation::remove`] has to remove.
     ///
     /// # Errors
-    /// [`StorageError`]: the cluster is not for writing, or cannot be looked at.
+    /// [`StorageError`]: the cluster is read-only, or cannot be examined.
     pub(crate) fn prepare_remove(&self) -> Result<u32, StorageError> {
         self.storage.writer()?;
         let mut segments = 0;
@@ -299,10 +312,10 @@ impl Relation {
         Ok(segments)
     }
 
-    /// Removes the fork's files, so many. Nobody may use them any more.
+    /// Removes the fork's first `segments` files. No session may use the fork any more.
     ///
     /// # Errors
-    /// [`StorageError::Damaged`]; some segments may be gone, the last ones first.
+    /// [`StorageError::Damaged`]; some segments may already be removed, the last ones first.
     pub(crate) fn remove(&self, segments: u32) -> Result<(), StorageError> {
         let writer = self.storage.writer()?;
         self.storage.pending_fsyncs().forget(self.locator, Some(self.fork), 0);
@@ -311,28 +324,27 @@ impl Relation {
         for segment in (0..segments).rev() {
             let path = self.path(segment);
             if let Err(source) = writer.remove(&path) {
-                removed =
-                    Err(StorageError::Damaged { operation: "remove file", path, block: 0, source });
+                let location = Location::new(path).at_block(0);
+                removed = Err(StorageError::Damaged { operation: "remove file", location, source });
                 break;
             }
         }
-        // Afterwards, and also if that failed: who has opened a file meanwhile has the old one, and who
-        // opens it from now on finds it gone.
+        // Last, and also after a failure: a file that was opened while this ran is the old one, and
+        // must leave the table.
         self.storage.forget(self.locator);
         removed
     }
 
-    /// Why `block` could not be read, when a read ended before it: the file is shorter than the
-    /// caller thought, or no longer what it was.
+    /// Explains a read of `block` that returned no bytes: the file is shorter than the caller
+    /// expected, or was removed.
     pub fn missing(&self, block: BlockNo) -> StorageError {
-        let path = self.path(segment_of(block).0);
         match self.blocks() {
-            Ok(blocks) => StorageError::BeyondEnd { path, block, blocks },
+            Ok(blocks) => StorageError::BeyondEnd { location: self.location(block), blocks },
             Err(error) => error,
         }
     }
 
-    /// Length in bytes; `None` if there is no such segment. Does not open it.
+    /// The length of a segment in bytes, without opening it; `None` if it does not exist.
     fn segment_length(&self, segment: u32) -> Result<Option<u64>, StorageError> {
         let system = self.storage.system();
         if let Some(file) = self.storage.table().peek(&self.key(segment)) {
@@ -343,7 +355,7 @@ impl Relation {
         system.file_length(&path).map_err(|error| StorageError::examining(&path, error))
     }
 
-    fn open_as(&self, path: PathBuf, block: BlockNo, create: bool) -> Result<File, StorageError> {
+    fn try_open(&self, path: PathBuf, block: BlockNo, create: bool) -> Result<File, StorageError> {
         let direct = self.storage.is_direct();
         let opened = match self.storage.writer() {
             Ok(writer) => writer.open_for_writing(&path, direct, create),
@@ -355,25 +367,34 @@ impl Relation {
                 Ok(file)
             }
             Ok(file) => Ok(file),
-            Err(source) => Err(StorageError::opening(path, block, direct, source)),
+            Err(source) => {
+                Err(StorageError::opening(Location::new(path).at_block(block), direct, source))
+            }
         }
     }
 
-    /// Opens a segment; where descriptors are short, at the cost of those that are kept for a sync.
-    fn open_or_make_room(
+    /// Opens a segment. If the process is out of descriptors, closes the files that are kept open for
+    /// their fsync and tries again.
+    fn open_segment(
         &self,
         segment: u32,
         block: BlockNo,
         create: bool,
     ) -> Result<File, StorageError> {
-        match self.open_as(self.path(segment), block, create) {
+        match self.try_open(self.path(segment), block, create) {
             Err(error)
-                if error.is_shortage() && self.storage.pending_fsyncs().close_kept_files() =>
+                if error.is_out_of_descriptors()
+                    && self.storage.pending_fsyncs().close_kept_files() =>
             {
-                self.open_as(self.path(segment), block, create)
+                self.try_open(self.path(segment), block, create)
             }
             opened => opened,
         }
+    }
+
+    /// A block, for an error.
+    fn location(&self, block: BlockNo) -> Location {
+        Location::new(self.path(segment_of(block).0)).at_block(block)
     }
 
     fn key(&self, segment: u32) -> Key {
@@ -381,30 +402,29 @@ impl Relation {
     }
 }
 
-/// What a fork is to be cut off to, and the open segments that it takes.
-pub(crate) struct Cut {
+/// A prepared truncation: the new length, and the open segments that it changes.
+pub(crate) struct Truncation {
     relation: Relation,
     blocks: BlockNo,
-    /// With the length that each is to have.
+    /// Segment number, file and new length in bytes.
     segments: Vec<(u32, File, u64)>,
 }
 
-impl Cut {
-    /// Does it. Nobody may use the blocks that go any more.
+impl Truncation {
+    /// Truncates the fork. No session may use the removed blocks any more.
     ///
     /// # Errors
-    /// [`StorageError::Damaged`]; some segments may be cut off already, the last ones first.
+    /// [`StorageError::Damaged`]; some segments may already be truncated, the last ones first.
     pub(crate) fn run(self) -> Result<(), StorageError> {
         let Self { relation, blocks, segments } = self;
         let writer = relation.storage.writer()?;
         for (segment, file, length) in segments.into_iter().rev() {
             let truncated = writer.truncate(&file, length);
-            // Old pages with right checksums must not come back after a crash.
+            // Synced too: old pages with valid checksums must not come back after a crash.
             relation.storage.pending_fsyncs().note((relation.locator, relation.fork, segment));
             truncated.map_err(|source| StorageError::Damaged {
                 operation: "truncate file",
-                path: relation.path(segment),
-                block: blocks,
+                location: Location::new(relation.path(segment)).at_block(blocks),
                 source,
             })?;
         }
@@ -413,7 +433,7 @@ impl Cut {
     }
 }
 
-/// A file that was to be opened for direct I/O must be, and in blocks.
+/// Checks that a file opened for direct I/O really is, and that a block is aligned.
 fn check_direct(path: PathBuf, is_direct: bool, alignment: u32) -> Result<(), StorageError> {
     if !is_direct {
         return Err(StorageError::direct(path));
@@ -424,8 +444,8 @@ fn check_direct(path: PathBuf, is_direct: bool, alignment: u32) -> Result<(), St
     Ok(())
 }
 
-/// Whether a directory's sync may have failed for what it had to write: unless the error is an answer to
-/// opening the directory, which loses nothing.
+/// Whether a failed directory sync may have lost something. An error of opening the directory has
+/// not.
 fn is_loss(error: &io::Error) -> bool {
     let of_open = [
         Errno::ACCESS,
@@ -440,8 +460,8 @@ fn is_loss(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_none_or(|errno| !of_open.contains(&errno))
 }
 
-/// Blocks from `block` on that fit into its segment. The last segment can have one less: the last
-/// number means "no block".
+/// Blocks from `block` to the end of its segment. The last segment has one less, because the last
+/// number is `InvalidBlockNumber`.
 fn blocks_after(block: BlockNo) -> u32 {
     (SEGMENT_BLOCKS - block % SEGMENT_BLOCKS).min(BlockNo::MAX - block)
 }

@@ -156,8 +156,8 @@ fn the_last_blocks_there_can_be() {
     assert_eq!((located.offset, located.blocks_left), (0, SEGMENT_BLOCKS - 1));
     assert_eq!(
         refusal(&fake, relation.locate(u32::MAX)),
-        "block 4294967295 is beyond the end, \"DIR/base/5/16384.32767\": the relation has \
-         4294967295 blocks, 131072 to a segment"
+        "block 4294967295 of file \"DIR/base/5/16384.32767\" does not exist: the relation has \
+         4294967295 blocks"
     );
 }
 
@@ -172,19 +172,21 @@ fn missing_segments() {
     relation.locate(2 * SEGMENT_BLOCKS).expect("the third is there");
     assert_eq!(
         refusal(&fake, relation.locate(131_100)),
-        "segment \"DIR/base/5/16384.1\" is missing, block 131100 was wanted from it"
+        "block 131100 of file \"DIR/base/5/16384.1\" does not exist: the segment file is missing"
     );
     assert_eq!(relation.blocks().expect("blocks"), 131_072);
     assert_eq!(storage.files().open(), 2, "a failure takes no place");
 
     let vm = storage.relation(locator(16384), Fork::Vm);
-    let missing = "segment \"DIR/base/5/16384_vm\" is missing, block 0 was wanted from it";
+    let missing =
+        "block 0 of file \"DIR/base/5/16384_vm\" does not exist: the segment file is missing";
     assert_eq!(refusal(&fake, vm.locate(0)), missing);
     assert_eq!(refusal(&fake, vm.blocks()), missing);
     let nowhere = RelationLocator { tablespace: Oid(16500), database: Oid(6), relfilenode: 1 };
     assert_eq!(
         refusal(&fake, storage.relation(nowhere, Fork::Main).locate(0)),
-        "segment \"DIR/pg_tblspc/16500/PG_18_202506291/6/1\" is missing, block 0 was wanted from it"
+        "block 0 of file \"DIR/pg_tblspc/16500/PG_18_202506291/6/1\" does not exist: the segment \
+         file is missing"
     );
 }
 
@@ -197,8 +199,7 @@ fn why_a_block_is_missing() {
     let relation = storage.relation(locator(16384), Fork::Main);
     assert_eq!(
         text(&fake, &relation.missing(7)),
-        "block 7 is beyond the end, \"DIR/base/5/16384\": the relation has 3 blocks, 131072 to a \
-         segment"
+        "block 7 of file \"DIR/base/5/16384\" does not exist: the relation has 3 blocks"
     );
     fs::remove_file(fake.at("base/5/16384")).expect("removed");
     assert!(matches!(relation.missing(7), StorageError::SegmentMissing { .. }));
