@@ -17,6 +17,7 @@ use trunkline_format::{
     BLOCK_SIZE, BlockNo, Fork, HeapPageBuilder, Oid, PageBytes, PageHeader, SEGMENT_BLOCKS,
     page_checksum,
 };
+use trunkline_sample::push_account;
 
 /// The folder below the one that the user names.
 const FOLDER: &str = "trunkline-bench-data";
@@ -157,7 +158,9 @@ fn make(path: &Path, first: BlockNo, end: BlockNo) -> Result<()> {
     let mut writer = BufWriter::with_capacity(1 << 20, File::create(path)?);
     for block in first..end {
         let mut page = HeapPageBuilder::new(block);
-        while page.push_account(random.next() as i32, block as i32, random.next() as i32).is_ok() {}
+        while push_account(&mut page, random.next() as i32, block as i32, random.next() as i32)
+            .is_ok()
+        {}
         writer.write_all(&page.finish(true))?;
     }
     Ok(writer.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?)

@@ -15,7 +15,6 @@
 //! - [`checkpoint`]: checkpoints, and the two threads that write before anybody has to;
 //! - [`job`]: background jobs: worker threads, progress, cancellation;
 //! - [`seq_scan`]: parallel sequential scans of a table through the pool;
-//! - [`column_sum`]: the sum of a column, by a parallel sequential scan;
 //! - [`file_scan`]: raw scans of relation files, around the pool;
 //! - [`transactions`]: which transactions committed: the commit log and multixacts of a cluster;
 //! - [`btree`]: searching and walking B-tree indexes through the pool;
@@ -23,8 +22,7 @@
 //! - [`catalog`]: what a cluster holds: databases, schemas, relations, columns, types, indexes;
 //! - [`copy`]: rows as `COPY` prints them;
 //! - [`verify`]: checking every page of a directory;
-//! - [`prewarm`]: relations into the pool or into the operating system's cache;
-//! - [`sample`]: relation files with valid pages, for demonstrations.
+//! - [`prewarm`]: relations into the pool or into the operating system's cache.
 //!
 //! Nothing in this crate ever writes into a PostgreSQL data directory.
 // One file has a right to it (`pool/frame.rs`); tidy keeps it the only one.
@@ -67,9 +65,6 @@ pub mod job;
 pub mod seq_scan;
 
 #[cfg(not(loom))]
-pub mod column_sum;
-
-#[cfg(not(loom))]
 pub mod file_scan;
 
 #[cfg(not(loom))]
@@ -92,9 +87,6 @@ pub mod verify;
 
 #[cfg(not(loom))]
 pub mod prewarm;
-
-#[cfg(not(loom))]
-pub mod sample;
 
 #[cfg(not(loom))]
 pub mod engine;

@@ -251,9 +251,9 @@ pub fn is_all_visible(page: &PageBytes) -> bool {
 /// visible or not. Total over any bytes, at most 2042.
 ///
 /// ```
-/// use trunkline_format::{HeapPageBuilder, heap_rows};
+/// use trunkline_format::{HeapPageBuilder, TupleBuilder, heap_rows};
 /// let mut page = HeapPageBuilder::new(0);
-/// page.push_account(7, 1, -5)?;
+/// page.push(&TupleBuilder::new().int4(7).tuple())?;
 /// for tuple in heap_rows(&page.finish(false)) {
 ///     assert_eq!(tuple?.data()[..4], 7_i32.to_le_bytes());
 /// }

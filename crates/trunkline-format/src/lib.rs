@@ -7,8 +7,7 @@
 //!                         ├ checksum   the hash in pd_checksum
 //!                         ├ page       header and line pointers
 //!                         ├ kind       which access method laid the page out
-//!                         ├ heap_tuple   the rows, and whether they are visible
-//!                         └ heap_sum     the sum of a column
+//!                         └ heap_tuple the rows, and whether they are visible
 //!   values ── row ───── heap_page ─▶ 8192 bytes a server accepts
 //! ```
 //!
@@ -25,7 +24,6 @@ pub mod checksum;
 pub mod control;
 pub mod deform;
 pub mod free_space_map;
-pub mod heap_sum;
 pub mod heap_tuple;
 pub mod ids;
 mod little_endian;
@@ -48,7 +46,6 @@ pub mod visibility_map;
 pub use align::Align;
 pub use checksum::page_checksum;
 pub use control::{ClusterState, ControlError, ControlFile, PgVersion};
-pub use heap_sum::{FixedColumn, PageSum, sum_int4};
 pub use heap_tuple::{HeapTuple, Visible, heap_rows};
 pub use ids::{BLOCK_SIZE, BlockNo, Fork, Lsn, Oid, PageBytes, SEGMENT_BLOCKS, Tid};
 pub use page::{LinePointer, LinePointerFlags, PageHeader};

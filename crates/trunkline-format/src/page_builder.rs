@@ -66,13 +66,12 @@ pub struct NewTuple<'a> {
 /// A page that is being filled.
 ///
 /// ```
-/// use trunkline_format::{CheckOptions, Fork, HeapPageBuilder, Verdict, check_page};
+/// use trunkline_format::{CheckOptions, Fork, HeapPageBuilder, TupleBuilder, Verdict, check_page};
 /// let mut page = HeapPageBuilder::new(7);
-/// let mut aid = 1;
-/// while page.push_account(aid, 1, 0).is_ok() {
-///     aid += 1;
-/// }
-/// assert_eq!(page.len(), 61); // as many as pgbench gets into a page
+/// let mut row = TupleBuilder::new();
+/// row.int4(1).text("one");
+/// while page.push(&row.tuple()).is_ok() {}
+/// assert_eq!(page.len(), 226);
 /// let options = CheckOptions { checksums: true, fork: Fork::Main };
 /// assert_eq!(check_page(&page.finish(true), 7, &options), Verdict::Good);
 /// ```
@@ -150,16 +149,6 @@ impl HeapPageBuilder {
         Ok(item)
     }
 
-    /// Adds a frozen row of `pgbench_accounts`.
-    ///
-    /// # Errors
-    ///
-    /// [`PushError::Full`] after the 61st.
-    pub fn push_account(&mut self, aid: i32, bid: i32, abalance: i32) -> Result<u16, PushError> {
-        let data = pgbench_account(aid, bid, abalance);
-        self.push(&NewTuple { natts: 4, nulls: &[], var_width: true, xmin: None, data: &data })
-    }
-
     /// The page, with its checksum if the cluster has them.
     pub fn finish(mut self, checksums: bool) -> PageBytes {
         let header = [self.flags, self.lower(), self.upper, BLOCK_SIZE as u16, SIZE_VERSION];
@@ -209,18 +198,6 @@ impl HeapPageBuilder {
             place.copy_from_slice(bytes);
         }
     }
-}
-
-/// The attributes of a row of `pgbench_accounts`: three integers and 84 blanks.
-pub fn pgbench_account(aid: i32, bid: i32, abalance: i32) -> [u8; 97] {
-    let mut data = [b' '; 97];
-    let numbers = [aid, bid, abalance].into_iter().flat_map(i32::to_le_bytes);
-    for (place, byte) in data.iter_mut().zip(numbers) {
-        *place = byte;
-    }
-    // A one-byte varlena header: its own and 84 more bytes, shifted over the bit that says so.
-    data[12] = 85 << 1 | 1;
-    data
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! Seeded, so that a failure can be repeated.
 
 use crate::ids::{BLOCK_SIZE, PageBytes};
+use crate::tuple_builder::TupleBuilder;
 
 /// Marsaglia's xorshift64: enough to shuffle bits, and a seed repeats it.
 pub(crate) struct XorShift(pub(crate) u64);
@@ -48,4 +49,11 @@ pub(crate) fn from_hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> =
         text.chars().filter_map(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+/// A row of 121 bytes with three integers and a text, of which 61 fit into a page.
+pub(crate) fn row(number: i32) -> TupleBuilder {
+    let mut row = TupleBuilder::new();
+    row.int4(number).int4(1).int4(-number).bpchar("", 84);
+    row
 }

@@ -213,9 +213,6 @@ mod tests {
         );
         row.clear();
         check(row.bpchar("é", 3), "\u{b}é  ".as_bytes(), &[]);
-        row.clear();
-        let account = row.int4(1).int4(2).int4(-3).bpchar("", 84).tuple();
-        assert_eq!(account.data, crate::page_builder::pgbench_account(1, 2, -3));
     }
 
     #[test]

@@ -25,9 +25,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use trunkline_aio::Aio;
-use trunkline_engine::sample::accounts::{self, Accounts, SCALE_MAX};
-use trunkline_engine::sample::room;
 use trunkline_engine::settings::Settings;
+use trunkline_sample::accounts::{self, Accounts, SCALE_MAX};
+use trunkline_sample::room;
 
 use self::report::Demo;
 use self::write_report::{JsonWrites, Writes};

@@ -10,12 +10,13 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use trunkline_aio::sync::Arc;
-use trunkline_engine::column_sum::{SumReport, sum};
 use trunkline_engine::job::End;
 use trunkline_engine::prewarm::{Choice, select};
 use trunkline_engine::seq_scan::SeqScanOptions;
 use trunkline_engine::settings::Settings;
-use trunkline_format::{FixedColumn, Fork};
+use trunkline_format::Fork;
+use trunkline_sample::FixedColumn;
+use trunkline_sample::column_sum::{SumReport, sum};
 
 use crate::cli::Global;
 use crate::cluster::{DatabaseArgs, Named};

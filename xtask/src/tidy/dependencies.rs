@@ -1,7 +1,7 @@
 //! Which crate may depend on which: the arrows of the design, and the heavy crates that are kept in one place.
 //!
 //! ```text
-//! trunkline ──▶ trunkline-engine ──▶ trunkline-aio, trunkline-format
+//! trunkline ──▶ trunkline-sample ──▶ trunkline-engine ──▶ trunkline-aio, trunkline-format
 //!                     ▲
 //!               trunkline-sim, trunkline-bench
 //! ```
@@ -18,26 +18,31 @@ struct Arrows {
 }
 
 const ARROWS: &[Arrows] = &[
-    Arrows { package: "trunkline-format", normal: &[], tests: &[] },
+    Arrows { package: "trunkline-format", normal: &[], tests: &["trunkline-sample"] },
     Arrows { package: "trunkline-aio", normal: &[], tests: &["trunkline-sim"] },
     Arrows {
         package: "trunkline-engine",
         normal: &["trunkline-aio", "trunkline-format"],
-        tests: &["trunkline-sim"],
+        tests: &["trunkline-sim", "trunkline-sample"],
     },
     Arrows {
-        package: "trunkline-sim",
+        package: "trunkline-sample",
         normal: &["trunkline-aio", "trunkline-format", "trunkline-engine"],
         tests: &[],
     },
     Arrows {
+        package: "trunkline-sim",
+        normal: &["trunkline-aio", "trunkline-format", "trunkline-engine", "trunkline-sample"],
+        tests: &[],
+    },
+    Arrows {
         package: "trunkline-bench",
-        normal: &["trunkline-aio", "trunkline-format", "trunkline-engine"],
+        normal: &["trunkline-aio", "trunkline-format", "trunkline-engine", "trunkline-sample"],
         tests: &["trunkline-sim"],
     },
     Arrows {
         package: "trunkline",
-        normal: &["trunkline-aio", "trunkline-format", "trunkline-engine"],
+        normal: &["trunkline-aio", "trunkline-format", "trunkline-engine", "trunkline-sample"],
         tests: &["trunkline-sim"],
     },
     Arrows { package: "xtask", normal: &[], tests: &[] },

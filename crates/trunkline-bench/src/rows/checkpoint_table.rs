@@ -23,11 +23,11 @@ use trunkline_engine::file_scan::ReadOptions;
 use trunkline_engine::job::Unobserved;
 use trunkline_engine::pool::{Backend, BackendType, Pool};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
-use trunkline_engine::sample::accounts::{self, Accounts};
 use trunkline_engine::storage::{Layout, OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_engine::verify::{Options, verify_files};
 use trunkline_format::page::line_pointers;
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, PageBytes};
+use trunkline_sample::accounts::{self, Accounts};
 
 /// The folder below the one that the user names.
 const FOLDER: &str = "trunkline-bench-writes";

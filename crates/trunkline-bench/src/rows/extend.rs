@@ -16,9 +16,9 @@ use std::cell::RefCell;
 use std::os::unix::fs::OpenOptionsExt;
 use trunkline_aio::MethodKind;
 use trunkline_engine::pool::{Backend, ExtendMethod, WriteError};
-use trunkline_engine::sample::accounts::Accounts;
 use trunkline_engine::storage::{Relation, RelationLocator};
 use trunkline_format::{BLOCK_SIZE, Fork, PageBytes};
+use trunkline_sample::accounts::Accounts;
 
 /// The relation and the file that are made longer; the table beside them is never read.
 const RELATION: u32 = Accounts::RELATION + 1;

@@ -109,10 +109,11 @@ fn assert_unchanged(bytes: &PageBytes, block: BlockNo, sum: u16) {
 mod tests {
     use super::*;
     use trunkline_format::HeapPageBuilder;
+    use trunkline_sample::push_account;
 
     fn page(version: i32) -> PageBytes {
         let mut page = HeapPageBuilder::new(7);
-        page.push_account(1, version, 1).expect("room");
+        push_account(&mut page, 1, version, 1).expect("room");
         page.finish(true)
     }
 

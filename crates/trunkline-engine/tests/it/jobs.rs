@@ -10,6 +10,7 @@ use trunkline_engine::file_scan::ReadOptions;
 use trunkline_engine::job::{Observer, Unobserved};
 use trunkline_engine::verify::{self, VerifyReport, verify};
 use trunkline_format::{HeapPageBuilder, PageBytes};
+use trunkline_sample::push_account;
 
 pub(crate) const METHODS: [MethodKind; 3] =
     [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
@@ -39,8 +40,8 @@ pub(crate) fn lines(dir: &DataDir, report: &VerifyReport) -> Vec<String> {
 /// A good page with two rows.
 pub(crate) fn page(block: u32) -> PageBytes {
     let mut builder = HeapPageBuilder::new(block);
-    builder.push_account(block as i32, 1, 0).expect("room");
-    builder.push_account(block as i32, 2, 0).expect("room");
+    push_account(&mut builder, block as i32, 1, 0).expect("room");
+    push_account(&mut builder, block as i32, 2, 0).expect("room");
     builder.finish(true)
 }
 

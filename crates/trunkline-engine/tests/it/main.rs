@@ -5,7 +5,6 @@
 //! limits.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
-mod accounts;
 mod btree;
 mod catalog;
 mod child;
@@ -21,7 +20,6 @@ mod heap_fuzz;
 mod jobs;
 mod pool;
 mod prewarm;
-mod seq_scan;
 mod storage;
 mod storage_table;
 mod tables;

@@ -8,6 +8,7 @@ use trunkline_engine::pool::{Backend, BackendType, Pool, ReadError, Strategy};
 use trunkline_engine::read_stream::{BlockList, BlockRange, ReadStream, StreamOptions};
 use trunkline_engine::storage::{Layout, OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_format::{BLOCK_SIZE, Fork, HeapPageBuilder, Oid, SEGMENT_BLOCKS};
+use trunkline_sample::push_account;
 
 const METHODS: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
 const LOCATOR: RelationLocator =
@@ -29,7 +30,7 @@ fn write_relation(root: &Path, blocks: u32) {
     let bytes: Vec<u8> = (0..blocks)
         .flat_map(|block| {
             let mut page = HeapPageBuilder::new(block);
-            page.push_account(block as i32, 1, 2).expect("room");
+            push_account(&mut page, block as i32, 1, 2).expect("room");
             page.finish(true)
         })
         .collect();
@@ -38,7 +39,7 @@ fn write_relation(root: &Path, blocks: u32) {
 
 fn page(block: u32) -> [u8; BLOCK_SIZE] {
     let mut page = HeapPageBuilder::new(block);
-    page.push_account(block as i32, 1, 2).expect("room");
+    push_account(&mut page, block as i32, 1, 2).expect("room");
     page.finish(true)
 }
 

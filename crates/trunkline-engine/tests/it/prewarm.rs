@@ -1,24 +1,22 @@
-//! Prewarming, and the sample that demonstrations use.
+//! Prewarming: relations into the buffer pool or the page cache.
 
 use std::fs;
 use std::path::PathBuf;
 
 use trunkline_aio::sync::Arc;
-use trunkline_aio::{Aio, MethodKind};
+use trunkline_aio::Aio;
 use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::job::{End, Unobserved};
 use trunkline_engine::pool::{Policy, Pool};
 use trunkline_engine::prewarm::{
     BufferOptions, Choice, SelectError, into_pool, prefetch, prewarm, select,
 };
-use trunkline_engine::sample;
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::{OpenFiles, Storage};
-use trunkline_engine::verify::verify_files;
 use trunkline_format::Fork;
 
 use crate::fake::Fake;
-use crate::jobs::{METHODS, OPTIONS, READ, instance, pages};
+use crate::jobs::{METHODS, READ, instance, pages};
 
 fn chosen(dir: &DataDir, names: &[PathBuf]) -> Result<Vec<PathBuf>, SelectError> {
     let choice = Choice { names: names.to_vec(), ..Choice::default() };
@@ -228,47 +226,4 @@ fn what_is_wrong_is_named_and_the_rest_goes_on() {
             assert_eq!(report.warnings[0].zeroed, zero_damaged_pages);
         }
     }
-}
-
-#[test]
-fn sample_is_good_and_reused() {
-    let home = tempfile::tempdir().expect("temporary directory");
-    let directory = home.path().join("deep/sample");
-    let aio = instance(MethodKind::Worker);
-    let bytes = 40 << 20;
-    let first = sample::create(&aio, &directory, bytes, &mut |_| true).expect("made");
-    assert!(!first.reused);
-    assert_eq!((first.files.len(), first.bytes()), (6, bytes));
-    let report =
-        verify_files(&aio, first.files, true, OPTIONS, Arc::new(Unobserved)).expect("verified");
-    assert_eq!((report.blocks, report.findings_total()), (bytes / 8192, 0));
-
-    let again = sample::create(&aio, &directory, bytes, &mut |_| true).expect("found");
-    assert!(again.reused);
-    let other = sample::create(&aio, &directory, bytes / 2, &mut |_| true).expect("made");
-    assert!(!other.reused);
-    assert_eq!(other.bytes(), bytes / 2);
-    fs::File::options()
-        .write(true)
-        .open(&other.files[0].path)
-        .and_then(|file| file.set_len(8192))
-        .expect("cut");
-    assert!(!sample::create(&aio, &directory, bytes / 2, &mut |_| true).expect("made").reused);
-
-    let interrupted = sample::create(&aio, &directory, bytes, &mut |_| false);
-    assert_eq!(interrupted.expect_err("given up").kind(), std::io::ErrorKind::Interrupted);
-    assert!(!sample::create(&aio, &directory, bytes / 2, &mut |_| true).expect("made").reused);
-    sample::remove(&directory).expect("removed");
-    assert!(!directory.exists());
-}
-
-#[test]
-fn sample_keeps_off_other_peoples_files() {
-    let fake = Fake::new();
-    fake.write("base/5/16384", &pages(0..3));
-    let aio = instance(MethodKind::Sync);
-    let refused = sample::create(&aio, &fake.path, 1 << 20, &mut |_| true);
-    assert_eq!(refused.expect_err("refused").kind(), std::io::ErrorKind::AlreadyExists);
-    sample::remove(&fake.path).expect_err("refused");
-    assert_eq!(fs::read(fake.at("base/5/16384")).expect("read"), pages(0..3));
 }

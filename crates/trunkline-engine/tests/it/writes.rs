@@ -12,6 +12,7 @@ use trunkline_engine::log::{Log, PositionLog};
 use trunkline_engine::pool::{Backend, BackendType, ExtendMethod, Pool};
 use trunkline_engine::storage::{Layout, OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_format::{BLOCK_SIZE, CheckOptions, Fork, HeapPageBuilder, Oid, Verdict, check_page};
+use trunkline_sample::push_account;
 
 const METHODS: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
 const LOCATOR: RelationLocator =
@@ -30,7 +31,7 @@ fn storage(aio: &Aio, root: &Path, direct: bool) -> Storage {
 
 fn page(block: u32, version: i32) -> [u8; BLOCK_SIZE] {
     let mut page = HeapPageBuilder::new(block);
-    page.push_account(block as i32, version, 2).expect("room");
+    push_account(&mut page, block as i32, version, 2).expect("room");
     page.finish(true)
 }
 

@@ -110,7 +110,7 @@ pub fn verify_page(page: &PageBytes, block: BlockNo, checksums: bool) -> PageVer
 mod tests {
     use super::*;
     use crate::ids::BLOCK_SIZE;
-    use crate::test_data::{XorShift, header, put};
+    use crate::test_data::{XorShift, header, put, row};
     use crate::{
         HeapPageBuilder, Verdict, ids::Fork, page_check::CheckOptions, page_check::check_page,
     };
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn never_stricter_than_the_check() {
         let mut builder = HeapPageBuilder::new(3);
-        while builder.push_account(1, 1, 1).is_ok() {}
+        while builder.push(&row(1).tuple()).is_ok() {}
         let sound = builder.finish(true);
         let mut random = XorShift(0x5EED);
         for round in 0..50_000 {

@@ -4,7 +4,7 @@
 use super::*;
 use crate::checksum::page_checksum_portable;
 use crate::page_builder::{HeapPageBuilder, NewTuple};
-use crate::test_data::{XorShift, header, put};
+use crate::test_data::{XorShift, header, put, row};
 
 const MAIN: CheckOptions = CheckOptions { checksums: false, fork: Fork::Main };
 const SUMMED: CheckOptions = CheckOptions { checksums: true, fork: Fork::Main };
@@ -13,7 +13,7 @@ const SUMMED: CheckOptions = CheckOptions { checksums: true, fork: Fork::Main };
 fn accounts(tuples: i32) -> PageBytes {
     let mut builder = HeapPageBuilder::new(0);
     for aid in 1..=tuples {
-        builder.push_account(aid, 1, -aid).unwrap();
+        builder.push(&row(aid).tuple()).unwrap();
     }
     builder.finish(true)
 }

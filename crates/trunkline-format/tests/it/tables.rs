@@ -2,9 +2,10 @@
 
 use std::fs;
 use trunkline_format::{
-    BLOCK_SIZE, CheckOptions, FixedColumn, Fork, HeapPageBuilder, PageBytes, PageSum, PageVerdict,
-    TupleBuilder, Verdict, check_page, heap_rows, page, sum_int4, verify_page,
+    BLOCK_SIZE, CheckOptions, Fork, HeapPageBuilder, PageBytes, PageVerdict, TupleBuilder, Verdict,
+    check_page, heap_rows, page, verify_page,
 };
+use trunkline_sample::{FixedColumn, PageSum, push_account, sum_int4};
 
 use crate::server::Server;
 
@@ -153,7 +154,7 @@ fn accounts_of_pgbench() {
     for (block, found) in found.iter().enumerate() {
         let mut builder = HeapPageBuilder::new(block as u32);
         for aid in aids.by_ref().take(61) {
-            builder.push_account(aid, 1, 0).expect("room");
+            push_account(&mut builder, aid, 1, 0).expect("room");
         }
         assert!(timeless(&builder.finish(true)) == timeless(found), "block {block}");
     }

@@ -11,6 +11,7 @@
 
 use trunkline_engine::pool::Policy;
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, PageBytes, verify_page};
+use trunkline_sample::push_account;
 
 /// One relation of the workload; its number is its place among them.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +64,7 @@ impl Truth {
             let mut page = HeapPageBuilder::new(block);
             // No two pages have an account in common.
             let mut aid = (relation as i32 + 1) * 100_000 + block as i32 * 100;
-            while page.push_account(aid, relation as i32, block as i32).is_ok() {
+            while push_account(&mut page, aid, relation as i32, block as i32).is_ok() {
                 aid += 1;
             }
             page.finish(true)

@@ -6,6 +6,7 @@
 
 use trunkline_format::page::is_new;
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, Lsn, PageBytes, page_checksum};
+use trunkline_sample::push_account;
 
 /// Where a page begins to depend on its version alone: behind its position in the log and its
 /// checksum.
@@ -14,7 +15,7 @@ const SUBSTANCE: usize = 10;
 /// What a version of a block of a relation holds, with the position of its last change in the log.
 pub fn page(number: u32, block: BlockNo, version: u32, lsn: u64) -> PageBytes {
     let mut builder = HeapPageBuilder::new(block);
-    builder.push_account(block as i32, version as i32, number as i32).expect("room");
+    push_account(&mut builder, block as i32, version as i32, number as i32).expect("room");
     builder.lsn(Lsn(lsn));
     builder.finish(true)
 }

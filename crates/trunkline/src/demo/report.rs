@@ -10,8 +10,8 @@ use trunkline_aio::{IoRow, PageKind};
 use trunkline_engine::job::IoSummary;
 use trunkline_engine::pool::{RelationResidency, Tally};
 use trunkline_engine::read_stream::StreamStats;
-use trunkline_engine::sample::accounts::Accounts;
 use trunkline_engine::settings::Settings;
+use trunkline_sample::accounts::Accounts;
 
 use super::config::{BAR_WIDTH, Config, JsonConfig, no_direct, not_on, seconds};
 use super::handles::handles;

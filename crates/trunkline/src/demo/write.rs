@@ -14,11 +14,11 @@ use trunkline_engine::Engine;
 use trunkline_engine::checkpoint::CheckpointReport;
 use trunkline_engine::pool::{Backend, ReadError, WriteError};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
-use trunkline_engine::sample::accounts::Accounts;
 use trunkline_engine::settings::IoMethod;
 use trunkline_engine::storage::{Layout, Relation, RelationLocator, Storage, StorageError};
 use trunkline_format::page::line_pointers;
 use trunkline_format::{BlockNo, Fork, PageBytes};
+use trunkline_sample::accounts::Accounts;
 
 use super::config::Config;
 use super::run::cpu_time;
@@ -232,11 +232,12 @@ fn cannot_write(error: impl Into<WriteError>) -> Failure {
 mod tests {
     use super::*;
     use trunkline_format::HeapPageBuilder;
+    use trunkline_sample::push_account;
 
     #[test]
     fn a_page_has_the_number_it_was_given() {
         let mut builder = HeapPageBuilder::new(3);
-        builder.push_account(1, 1, 77).expect("room");
+        push_account(&mut builder, 1, 1, 77).expect("room");
         let mut page = builder.finish(true);
         assert_eq!(number_of(&page), Some(77));
         number(&mut page, 12);

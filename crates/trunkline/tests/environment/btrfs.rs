@@ -21,6 +21,7 @@ use trunkline_engine::storage::{
 use trunkline_format::{
     BLOCK_SIZE, CheckOptions, Fork, HeapPageBuilder, Oid, PageBytes, Verdict, check_page,
 };
+use trunkline_sample::push_account;
 
 use crate::looped::{Looped, run};
 use crate::need;
@@ -34,7 +35,7 @@ const IMAGE_BYTES: u64 = 256 << 20;
 
 fn page(block: u32, version: u32) -> PageBytes {
     let mut page = HeapPageBuilder::new(block);
-    page.push_account(block as i32, version as i32, 1).expect("room");
+    push_account(&mut page, block as i32, version as i32, 1).expect("room");
     page.finish(true)
 }
 

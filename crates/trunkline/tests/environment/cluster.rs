@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use trunkline_format::{BLOCK_SIZE, HeapPageBuilder};
+use trunkline_sample::push_account;
 
 /// What PostgreSQL 18 calls its directory in a tablespace.
 const TABLESPACE: &str = "PG_18_202506291";
@@ -66,7 +67,7 @@ pub(crate) fn relation(blocks: u32) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(blocks as usize * BLOCK_SIZE);
     for block in 0..blocks {
         let mut page = HeapPageBuilder::new(block);
-        page.push_account(1, 1, 0).expect("room");
+        push_account(&mut page, 1, 1, 0).expect("room");
         bytes.extend_from_slice(&page.finish(true));
     }
     bytes

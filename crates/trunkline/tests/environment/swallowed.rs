@@ -15,6 +15,7 @@ use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions, checkpoin
 use trunkline_engine::pool::{BackendType, Pool};
 use trunkline_engine::storage::{DEFAULT_TABLESPACE, Layout, OpenFiles, RelationLocator, Storage};
 use trunkline_format::{BLOCK_SIZE, Fork, HeapPageBuilder, Oid, PageBytes};
+use trunkline_sample::push_account;
 
 use crate::looped::{Looped, run};
 use crate::need;
@@ -29,7 +30,7 @@ const ROOM_BYTES: u64 = 24 << 20;
 
 fn page(block: u32, version: u32) -> PageBytes {
     let mut page = HeapPageBuilder::new(block);
-    page.push_account(block as i32, version as i32, 1).expect("room");
+    push_account(&mut page, block as i32, version as i32, 1).expect("room");
     page.finish(true)
 }
 

@@ -15,6 +15,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 use trunkline_format::HeapPageBuilder;
+use trunkline_sample::push_account;
 
 fn trunkline() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
@@ -61,8 +62,8 @@ impl Cluster {
 
 fn page(block: u32) -> Vec<u8> {
     let mut page = HeapPageBuilder::new(block);
-    page.push_account(1, 1, 0).expect("room");
-    page.push_account(2, 1, 0).expect("room");
+    push_account(&mut page, 1, 1, 0).expect("room");
+    push_account(&mut page, 2, 1, 0).expect("room");
     page.finish(true).to_vec()
 }
 

@@ -7,6 +7,7 @@ use std::error::Error;
 use std::fs;
 use std::mem::replace;
 use trunkline_format::HeapPageBuilder;
+use trunkline_sample::push_account;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
@@ -19,11 +20,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut page = HeapPageBuilder::new(block);
     for aid in 1..=rows {
         let bid = (aid - 1) / 100_000 + 1;
-        if page.push_account(aid, bid, aid % 1000).is_err() {
+        if push_account(&mut page, aid, bid, aid % 1000).is_err() {
             block += 1;
             let full = replace(&mut page, HeapPageBuilder::new(block));
             bytes.extend_from_slice(&full.finish(true));
-            page.push_account(aid, bid, aid % 1000)?;
+            push_account(&mut page, aid, bid, aid % 1000)?;
         }
     }
     bytes.extend_from_slice(&page.finish(true));

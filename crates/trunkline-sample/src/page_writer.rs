@@ -1,5 +1,7 @@
-//! Pages from a template, and their way to disk: a few writes in flight, then the files synced, some
-//! at once. The processor fills the next run of pages while the device takes the ones before.
+//! Writes the pages of sample tables with several writes in flight, then fsyncs the files.
+//!
+//! Pages are copies of a template with their own account numbers, tuple addresses and checksum. The next run of pages is
+//! filled while the device writes the runs before it.
 
 use std::io;
 use std::ops::Range;
@@ -8,6 +10,8 @@ use std::path::PathBuf;
 use trunkline_aio::{Aio, Class, File, OpenOptions, Outcome, Session, Slots, Status};
 use trunkline_format::page::line_pointers;
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, PageBytes, page_checksum};
+
+use crate::account_row::push_account;
 
 /// Blocks of one write.
 const WRITE_BLOCKS: u32 = 64;
@@ -18,34 +22,34 @@ const WRITES: usize = 8;
 /// Rows of a full page.
 pub(super) const PAGE_ROWS: u32 = 61;
 
-/// Accounts per branch, as pgbench has it.
+/// Accounts per branch, as in pgbench.
 pub(super) const BRANCH_ROWS: u32 = 100_000;
 
-/// A file that is to be written: one segment of a relation.
+/// A file to write: one segment of a relation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NewFile {
     pub(super) path: PathBuf,
-    /// The relation's block that its first block is.
+    /// The number of its first block in the relation.
     pub(super) first: BlockNo,
     pub(super) blocks: u32,
-    /// Rows of the whole relation. All pages are full of them, but perhaps its last.
+    /// Rows of the whole relation. All pages but the last are full.
     pub(super) rows: u64,
 }
 
-/// The balance of account `aid`: between -5000 and 5000, without any order, always the same.
+/// The balance of account `aid`: a fixed pseudo-random number between -5000 and 5000.
 pub(super) fn balance(aid: u32) -> i32 {
-    // Each bit of the number moves every bit of the hash (the last steps of MurmurHash3), so that
-    // a page that is left out, read twice or read as another one shows in the sum.
+    // The finalizer of MurmurHash3: each bit of the number affects every bit of the hash. A page that is skipped, read
+    // twice or taken for another one therefore changes the sum.
     let mut hash = aid;
     hash = (hash ^ hash >> 16).wrapping_mul(0x85EB_CA6B);
     hash = (hash ^ hash >> 13).wrapping_mul(0xC2B2_AE35);
     hash ^= hash >> 16;
-    // All values are about as frequent.
+    // Maps the hash to the range without bias that matters here.
     ((u64::from(hash) * 10_001) >> 32) as i32 - 5000
 }
 
-/// Writes the files and makes them durable. `progress` returns false to give up.
-pub(super) fn files(
+/// Writes the files and fsyncs them. `progress` returns false to stop.
+pub(super) fn write_files(
     aio: &Aio,
     plan: &[NewFile],
     progress: &mut dyn FnMut(u64) -> bool,
@@ -79,7 +83,7 @@ struct Writer {
     session: Session,
     operations: Slots,
     idle: Vec<usize>,
-    /// What each slot carries; bytes of the write and their place.
+    /// The write in each slot: file, offset and length.
     slots: Vec<Option<(File, u64, u32)>>,
     written: u64,
 }
@@ -135,7 +139,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits until a write is on its way, whole; its slot.
+    /// Waits until a write has completed in full, and returns its slot.
     fn complete_one(&mut self) -> io::Result<usize> {
         loop {
             let waited = self.session.wait_any(&mut self.operations);
@@ -145,7 +149,7 @@ impl Writer {
                 self.written += u64::from(length);
                 return Ok(slot);
             }
-            // A short write may end anywhere; all of it is written once more.
+            // A short write may end anywhere, so all of it is written again.
             self.issue(slot, file, offset, length)?;
         }
     }
@@ -158,7 +162,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes the files durable, some at once.
+    /// Fsyncs the files, several at a time.
     fn sync(&mut self, files: &[File]) -> io::Result<()> {
         for files in files.chunks(WRITES) {
             let mut syncs = Slots::new(files.len());
@@ -178,30 +182,30 @@ impl Writer {
     }
 }
 
-/// Whether all was done; false if only a part was.
+/// Whether the I/O transferred everything; false for a short write.
 fn is_whole(outcome: Outcome) -> io::Result<bool> {
     match outcome.status {
         Status::Error => Err(io::Error::from_raw_os_error(outcome.detail as i32)),
-        // Nothing at all would be the same the next time.
+        // A write of zero bytes would repeat for ever.
         Status::Partial if outcome.count == 0 => Err(io::ErrorKind::WriteZero.into()),
         Status::Partial => Ok(false),
         _ => Ok(true),
     }
 }
 
-/// A page, full or not, and where its tuples begin.
+/// A page of accounts and the offsets of its tuples.
 struct Template {
     page: Box<PageBytes>,
     tuples: Vec<usize>,
 }
 
 impl Template {
-    /// With `rows` accounts; as many as there is room for, if that is fewer.
+    /// A page with `rows` accounts, or as many as fit.
     fn new(rows: u32) -> Self {
         let mut builder = HeapPageBuilder::new(0);
         builder.all_visible();
         for _ in 0..rows.min(PAGE_ROWS) {
-            if builder.push_account(1, 1, 0).is_err() {
+            if push_account(&mut builder, 1, 1, 0).is_err() {
                 break;
             }
         }
@@ -210,8 +214,8 @@ impl Template {
         Self { page, tuples }
     }
 
-    /// Makes `page` the one with number `block`: tuples know their own block, and accounts are
-    /// numbered through the relation, from 1.
+    /// Fills `page` for block `block`: tuples contain their own address, and accounts are numbered through the relation,
+    /// from 1.
     fn stamp(&self, block: BlockNo, page: &mut PageBytes) {
         page.copy_from_slice(&*self.page);
         let (high, low) = ((block >> 16) as u16, block as u16);
@@ -229,7 +233,8 @@ impl Template {
     }
 }
 
-fn put(page: &mut PageBytes, at: usize, bytes: &[u8]) {
+/// Writes `bytes` into the page at offset `at`.
+pub(super) fn put(page: &mut PageBytes, at: usize, bytes: &[u8]) {
     if let Some(place) = page.get_mut(at..at + bytes.len()) {
         place.copy_from_slice(bytes);
     }
@@ -241,7 +246,7 @@ mod tests {
     use trunkline_format::{CheckOptions, Fork, Verdict, check_page};
 
     #[test]
-    fn stamped_pages_are_those_the_builder_makes() {
+    fn template_pages_equal_those_of_the_page_builder() {
         let options = CheckOptions { checksums: true, fork: Fork::Main };
         for (rows, block) in [
             (61, 0),
@@ -261,7 +266,7 @@ mod tests {
             builder.all_visible();
             for account in block * 61..block * 61 + rows {
                 let (aid, branch) = (account + 1, account / 100_000 + 1);
-                builder.push_account(aid as i32, branch as i32, balance(aid)).expect("room");
+                push_account(&mut builder, aid as i32, branch as i32, balance(aid)).expect("room");
             }
             assert!(page == builder.finish(true), "block {block}");
         }

@@ -1,17 +1,17 @@
-//! The sample of one large relation: made, read back, found again, made anew, removed.
+//! The accounts table: written, read back, found again, written anew, removed.
 
 use std::fs;
 use std::io::ErrorKind;
+use std::sync::Arc;
 
 use trunkline_aio::MethodKind;
-use trunkline_aio::sync::Arc;
 use trunkline_engine::job::Unobserved;
-use trunkline_engine::sample;
-use trunkline_engine::sample::accounts::{Accounts, accounts_sum, create, remove, scale_within};
 use trunkline_engine::verify::verify_files;
-use trunkline_format::{BLOCK_SIZE, FixedColumn, PageSum, sum_int4};
+use trunkline_format::BLOCK_SIZE;
+use trunkline_sample::accounts::{Accounts, accounts_sum, create, remove, scale_within};
+use trunkline_sample::{FixedColumn, PageSum, mixed_relations, sum_int4};
 
-use crate::jobs::{METHODS, OPTIONS, instance};
+use crate::{METHODS, OPTIONS, instance};
 
 /// The sum over the pages on disk.
 fn summed(accounts: &Accounts) -> PageSum {
@@ -37,7 +37,7 @@ fn check(accounts: &Accounts, scale: u32, reused: bool) {
 }
 
 #[test]
-fn made_and_found() {
+fn accounts_are_valid_and_reused() {
     let home = tempfile::tempdir().expect("temporary directory");
     for method in METHODS {
         let directory = home.path().join(format!("deep/{method}"));
@@ -72,7 +72,7 @@ fn made_and_found() {
 }
 
 #[test]
-fn keeps_off_other_peoples_files() {
+fn a_directory_of_others_is_refused() {
     let home = tempfile::tempdir().expect("temporary directory");
     let aio = instance(MethodKind::Worker);
     let all = |directory: &std::path::Path| {
@@ -86,16 +86,20 @@ fn keeps_off_other_peoples_files() {
     all(&foreign);
     assert_eq!(fs::read(foreign.join("base/5/16385")).expect("read"), b"theirs");
 
-    // The two kinds of samples keep off each other too: they share a file name.
+    // The two kinds of samples refuse each other's directories too, because they share a file name.
     let other = home.path().join("other");
-    let made = sample::create(&aio, &other, 1 << 20, &mut |_| true).expect("made");
+    let made = mixed_relations::create(&aio, &other, 1 << 20, &mut |_| true).expect("made");
     all(&other);
     assert!(made.files.iter().all(|file| file.path.exists()));
     let directory = home.path().join("accounts");
     create(&aio, &directory, 1, &mut |_| true).expect("made");
-    let refused = sample::create(&aio, &directory, 1 << 20, &mut |_| true).expect_err("refused");
+    let refused =
+        mixed_relations::create(&aio, &directory, 1 << 20, &mut |_| true).expect_err("refused");
     assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
-    assert_eq!(sample::remove(&directory).expect_err("refused").kind(), ErrorKind::AlreadyExists);
+    assert_eq!(
+        mixed_relations::remove(&directory).expect_err("refused").kind(),
+        ErrorKind::AlreadyExists
+    );
     fs::write(directory.join("note"), "").expect("written");
     remove(&directory).expect("removed");
     assert!(directory.join("note").exists() && !directory.join("base").exists());

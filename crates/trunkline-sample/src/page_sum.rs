@@ -1,38 +1,39 @@
-//! The sum of an integer column over a page of a table, at the speed of memory.
+//! The sum of an `int4` column over one heap page, at the speed of memory.
 //!
-//! A column has a fixed place in the data if every column before it is of fixed width and not null
-//! in the row at hand: then the value is two additions away, without a walk over the attributes.
-//! A row in which that does not hold is counted apart, for a slower reader.
+//! A column has a fixed offset in a tuple if every column before it has a fixed width and is not null. Its value is then
+//! two additions away, and no attribute has to be walked. Rows for which that is not so are counted separately, for a
+//! slower reader.
 //!
 //! ```text
 //!   line pointer ─▶ item ─▶ t_infomask: visible? nulls? ─▶ t_hoff + offset ─▶ value
 //!                   └──────────── one cache line ─────────────────────────────┘
 //! ```
 //!
-//! Nothing is believed, but what is asked of a common row is joined into one comparison that is
-//! nearly always true, so that the processor runs ahead and fetches the next rows meanwhile. Every
-//! other row takes a slower way that finds out what is special about it.
+//! No byte of the page is trusted. The checks of an ordinary row are combined into one comparison that is nearly always
+//! true, so that the processor predicts it and fetches the next rows. All other rows take a slow path, which finds out
+//! what is special about them.
 
-use crate::heap_tuple::{
-    HAS_NULL, HeapTuple, MIN_TUPLE_SIZE, NATTS, Visible, XMAX_INVALID, XMIN_COMMITTED,
-    is_all_visible,
+use trunkline_format::heap_tuple::{
+    HAS_NULL, MIN_TUPLE_SIZE, NATTS, XMAX_INVALID, XMIN_COMMITTED, is_all_visible,
 };
-use crate::ids::{BLOCK_SIZE, PageBytes};
-use crate::page::{HEADER_SIZE, LinePointer, LinePointerFlags, PageHeader};
+use trunkline_format::page::HEADER_SIZE;
+use trunkline_format::{
+    BLOCK_SIZE, HeapTuple, LinePointer, LinePointerFlags, PageBytes, PageHeader, Visible,
+};
 
-/// Where a column lies in rows whose earlier columns are not null.
+/// The place of a column in rows whose earlier columns are not null.
 ///
 /// ```
-/// # use trunkline_format::FixedColumn;
+/// # use trunkline_sample::FixedColumn;
 /// // pgbench_accounts: aid int, bid int, abalance int, filler char(84)
 /// let abalance = FixedColumn { number: 3, offset: 8 };
 /// # assert_eq!(abalance, FixedColumn::ABALANCE);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FixedColumn {
-    /// Its number in the table, from 1 (`attnum`); dropped columns count.
+    /// Its number in the table, from 1 (`attnum`). Dropped columns count.
     pub number: u16,
-    /// Where it starts, in bytes from the start of the tuple's data.
+    /// Its offset from the start of the tuple's data, in bytes.
     pub offset: u16,
 }
 
@@ -41,23 +42,23 @@ impl FixedColumn {
     pub const ABALANCE: Self = Self { number: 3, offset: 8 };
 }
 
-/// What [`fixed_int4`] reads.
+/// The result of [`fixed_int4`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FixedInt4 {
+enum FixedInt4 {
     /// The value.
     Value(i32),
     /// The column is null.
     Null,
-    /// An earlier column is null, so this one lies elsewhere; or the tuple is older than the
-    /// column, whose value is in the catalog.
+    /// The column is not at its fixed offset because an earlier column is null; or the tuple is older than the column,
+    /// whose value is in the catalog.
     Elsewhere,
     /// The tuple ends before the value does.
     Corrupt,
 }
 
-/// The `int4` at `column` of `tuple`. Total over any bytes.
+/// The `int4` at `column` of `tuple`. Accepts any bytes.
 #[inline]
-pub fn fixed_int4(tuple: &HeapTuple<'_>, column: FixedColumn) -> FixedInt4 {
+fn fixed_int4(tuple: &HeapTuple<'_>, column: FixedColumn) -> FixedInt4 {
     if tuple.natts() < column.number {
         return FixedInt4::Elsewhere;
     }
@@ -70,7 +71,7 @@ pub fn fixed_int4(tuple: &HeapTuple<'_>, column: FixedColumn) -> FixedInt4 {
     value.map_or(FixedInt4::Corrupt, |bytes| FixedInt4::Value(i32::from_le_bytes(*bytes)))
 }
 
-/// Why column `number` is not where it is in rows without nulls, if it is not.
+/// Why column `number` is not at its fixed offset; `None` if it is.
 #[cold]
 fn without_value(nulls: &[u8], number: u16) -> Option<FixedInt4> {
     let last = number.saturating_sub(1);
@@ -86,22 +87,22 @@ fn without_value(nulls: &[u8], number: u16) -> Option<FixedInt4> {
 /// The sum of a column over the visible rows of a page, or of many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PageSum {
-    /// Visible rows: what `count(*)` counts, if all else is 0.
+    /// Visible rows: the result of `count(*)` if the sum is exact.
     pub rows: u64,
-    /// Visible rows in which the column is null: no part of the sum.
+    /// Visible rows in which the column is null. They do not count in the sum.
     pub nulls: u64,
-    /// The sum of the others' values.
+    /// The sum of the other values.
     pub sum: i64,
-    /// Rows, in none of the above, whose visibility only the commit log knows.
+    /// Rows without hint bits, whose visibility is in the commit log. Not in `rows`.
     pub in_doubt: u64,
-    /// Visible rows, in `rows` but not in `sum`, whose value is [`FixedInt4::Elsewhere`].
+    /// Visible rows in which the column is not at its fixed offset: in `rows`, not in `sum`.
     pub elsewhere: u64,
-    /// The least number of a line pointer that leads to no sound tuple, in none of the above.
+    /// The first line pointer that leads to an invalid tuple. Not in `rows`.
     pub corrupt: Option<u16>,
 }
 
 impl PageSum {
-    /// Whether `rows` and `sum` are the whole truth.
+    /// Whether `rows` and `sum` cover all visible rows.
     pub fn is_exact(&self) -> bool {
         self.in_doubt == 0 && self.elsewhere == 0 && self.corrupt.is_none()
     }
@@ -110,8 +111,7 @@ impl PageSum {
         self.corrupt = Some(self.corrupt.map_or(item, |least| least.min(item)));
     }
 
-    /// Adds another page's. Of two corrupt items the first stays. Exact for as many pages as a
-    /// relation can have.
+    /// Adds the sum of another page. Keeps the first corrupt line pointer. It cannot overflow for any possible relation.
     pub fn add(&mut self, other: &Self) {
         self.rows += other.rows;
         self.nulls += other.nulls;
@@ -122,13 +122,14 @@ impl PageSum {
     }
 }
 
-/// Sums the `int4` at `column` over the visible rows of `page`, a table's. Total over any bytes.
+/// Sums the `int4` at `column` over the visible rows of a heap page. Accepts any bytes.
 ///
 /// ```
-/// use trunkline_format::{FixedColumn, HeapPageBuilder, sum_int4};
+/// use trunkline_format::HeapPageBuilder;
+/// use trunkline_sample::{FixedColumn, push_account, sum_int4};
 /// let mut page = HeapPageBuilder::new(0);
-/// page.push_account(1, 1, 500)?;
-/// page.push_account(2, 1, -700)?;
+/// push_account(&mut page, 1, 1, 500)?;
+/// push_account(&mut page, 2, 1, -700)?;
 /// let sum = sum_int4(&page.finish(false), FixedColumn::ABALANCE);
 /// assert_eq!((sum.rows, sum.sum), (2, -200));
 /// # Ok::<(), trunkline_format::page_builder::PushError>(())
@@ -136,8 +137,8 @@ impl PageSum {
 pub fn sum_int4(page: &PageBytes, column: FixedColumn) -> PageSum {
     let fast = Fast::new(page, column);
     let mut total = PageSum::default();
-    // The last first: a server fills a page downwards, so this goes through memory upwards, which
-    // costs a fifth less where the page is not in the processor's cache.
+    // Last line pointer first: a page is filled downwards, so this order reads memory upwards. It is a fifth faster
+    // when the page is not in the processor's cache.
     for (before, pointer) in pointers(page).iter().enumerate().rev() {
         let bits = u32::from_le_bytes(*pointer);
         if let Some(value) = fast.value(page, bits) {
@@ -160,11 +161,11 @@ fn pointers(page: &PageBytes) -> &[[u8; 4]] {
     all.get(..count).unwrap_or(all)
 }
 
-/// What the rows of a table at rest have in common, so that one comparison tells them.
+/// The bits that an ordinary row has in common with most others, so that one comparison recognises it.
 struct Fast {
     /// Bits of `t_infomask` to look at.
     mask: u16,
-    /// What they are in a row that is visible and has no nulls.
+    /// Their values in a row that is visible and has no nulls.
     bits: u16,
     column: FixedColumn,
 }
@@ -175,8 +176,8 @@ impl Fast {
         Self { mask: HAS_NULL | visible, bits: visible, column }
     }
 
-    /// The value, if line pointer `bits` leads to a visible, sound tuple without nulls that holds
-    /// the column; `None` says nothing. The conditions are joined without branches: all or nothing.
+    /// The value, if line pointer `bits` leads to a visible, valid tuple without nulls that contains the column.
+    /// `None` means that the slow path must decide. The conditions are combined without branches.
     #[inline(always)]
     fn value(&self, page: &PageBytes, bits: u32) -> Option<i32> {
         let LinePointer { offset, length, .. } = LinePointer::from_bits(bits);
@@ -196,12 +197,12 @@ impl Fast {
         if !sound {
             return None;
         }
-        // Inside, as was just found.
+        // In bounds: `sound` checked it.
         page.get(start + at..)?.first_chunk().map(|bytes| i32::from_le_bytes(*bytes))
     }
 }
 
-/// Adds the tuple that `pointer`, numbered `item`, leads to, whatever is special about it.
+/// The slow path: adds the tuple of line pointer `item`, and accounts for what is special about it.
 #[cold]
 fn add_tuple(
     page: &PageBytes,
@@ -237,20 +238,21 @@ fn add_tuple(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap_tuple::heap_rows;
-    use crate::page::line_pointers;
-    use crate::page_builder::{HeapPageBuilder, NewTuple};
-    use crate::test_data::{XorShift, put};
-    use crate::tuple_builder::TupleBuilder;
+    use crate::page_writer::put;
+    use crate::push_account;
+    use trunkline_aio::sync::random::Rng;
+    use trunkline_format::page::line_pointers;
+    use trunkline_format::page_builder::NewTuple;
+    use trunkline_format::{HeapPageBuilder, TupleBuilder, heap_rows};
 
     const COLUMN: FixedColumn = FixedColumn::ABALANCE;
 
-    fn accounts(random: &mut XorShift) -> (PageBytes, i64) {
+    fn accounts(random: &mut Rng) -> (PageBytes, i64) {
         let mut builder = HeapPageBuilder::new(0);
         let mut sum = 0;
         loop {
-            let balance = random.next() as i32;
-            if builder.push_account(1, 1, balance).is_err() {
+            let balance = random.next_u64() as i32;
+            if push_account(&mut builder, 1, 1, balance).is_err() {
                 return (builder.finish(false), sum);
             }
             sum += i64::from(balance);
@@ -259,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_page_of_accounts() {
-        let (mut page, sum) = accounts(&mut XorShift(0xACC0));
+        let (mut page, sum) = accounts(&mut Rng::new(0xACC0));
         let expected = PageSum { rows: 61, sum, ..PageSum::default() };
         assert_eq!(sum_int4(&page, COLUMN), expected);
         assert!(expected.is_exact());
@@ -309,21 +311,21 @@ mod tests {
 
     #[test]
     fn any_bytes() {
-        let mut random = XorShift(0xDEAD);
+        let mut random = Rng::new(0xDEAD);
         let (mut full, mut partly) = (0, 0);
         for round in 0..100_000 {
             let (mut page, _) = if round % 4 == 0 {
                 let mut page = [0; BLOCK_SIZE];
-                random.fill(&mut page);
+                page.fill_with(|| random.next_u64() as u8);
                 (page, 0)
             } else {
                 accounts(&mut random)
             };
             for _ in 0..random.below(6) {
-                page[[random.below(8192), random.below(300)][random.below(2)]] =
-                    random.next() as u8;
+                page[[random.below(8192), random.below(300)][random.below(2) as usize] as usize] =
+                    random.next_u64() as u8;
             }
-            let offset = [8, 0, 96, 65_535, random.below(200) as u16][random.below(5)];
+            let offset = [8, 0, 96, 65_535, random.below(200) as u16][random.below(5) as usize];
             let column = FixedColumn { number: random.below(7) as u16, offset };
             let found = sum_int4(&page, column);
             assert_eq!(found, slow_sum(&page, column), "round {round}");
@@ -350,7 +352,7 @@ mod tests {
     #[ignore = "a measurement"]
     #[expect(clippy::disallowed_methods, reason = "real time is what is measured")]
     fn speed() {
-        let mut random = XorShift(1);
+        let mut random = Rng::new(1);
         for (what, flags, pages) in [
             ("in cache, all visible", 4, 32),
             ("in cache, hint bits", 0, 32),

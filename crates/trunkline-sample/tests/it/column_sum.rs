@@ -1,20 +1,21 @@
-//! Sums of a column through the pool: the same whatever the method, the pool and the workers.
+//! The sum of a column through the pool: independent of the I/O method, the pool size and the number of workers.
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
-use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, Builder};
-use trunkline_engine::column_sum::{SumReport, sum};
 use trunkline_engine::job::{End, Observer, Unobserved};
 use trunkline_engine::pool::{BackendType, Pool, ReadError, Strategy};
-use trunkline_engine::sample::accounts::{Accounts, accounts_sum, create};
 use trunkline_engine::seq_scan::{SeqScanError, SeqScanOptions};
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::{Layout, OpenFiles, Relation, RelationLocator, Storage};
-use trunkline_format::{FixedColumn, Fork};
+use trunkline_format::Fork;
+use trunkline_sample::FixedColumn;
+use trunkline_sample::accounts::{Accounts, accounts_sum, create};
+use trunkline_sample::column_sum::{SumReport, sum};
 
-use crate::jobs::{METHODS, instance};
+use crate::{METHODS, instance};
 
 fn relation(aio: &Aio, root: &Path, direct: bool) -> Relation {
     let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
@@ -38,7 +39,7 @@ fn summed(pool: &Pool, relation: &Relation, workers: u32) -> Result<SumReport, S
 }
 
 #[test]
-fn the_same_by_every_way() {
+fn every_method_and_pool_size_gives_the_same_sum() {
     let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("temporary directory");
     let root = home.path().join("accounts");
     for method in METHODS {
@@ -80,7 +81,7 @@ fn the_same_by_every_way() {
 }
 
 #[test]
-fn the_first_page_that_cannot_be_had_ends_it() {
+fn the_first_unreadable_page_ends_the_scan() {
     let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("temporary directory");
     let root = home.path().join("accounts");
     let aio = instance(METHODS[1]);
@@ -113,7 +114,7 @@ fn the_first_page_that_cannot_be_had_ends_it() {
 }
 
 #[test]
-fn told_to_stop() {
+fn a_cancelled_scan_stops_early() {
     struct Stop;
     impl Observer for Stop {
         fn cancelled(&self) -> bool {
@@ -127,8 +128,8 @@ fn told_to_stop() {
         create(&aio, &root, 1, &mut |_| true).expect("made");
         let pool = Pool::new(&aio, 64).expect("a pool");
         let relation = relation(&aio, &root, false);
-        // The scan goes on in threads of its own, which may be through before anybody looks whether
-        // it is to stop; not each time.
+        // The scan runs in its own threads, which may finish before the leader first checks for cancellation. That does
+        // not happen every time.
         let stopped = (0..30).any(|attempt| {
             let options = options(attempt % 3);
             let report = sum(&pool, &relation, COLUMN, options, Arc::new(Stop)).expect("stopped");

@@ -1,4 +1,4 @@
-//! The directory of a sample: whose it is, and whether the sample in it is complete.
+//! Ownership of a sample's directory: never overwrite a directory of others, and know whether a sample is complete.
 //!
 //! ```text
 //!   empty ─ claim ─▶ MARKER.new, files ─ complete ─▶ MARKER, files ─ remove ─▶ gone
@@ -6,22 +6,22 @@
 //!                        └──────── claim anew ───────────┘
 //! ```
 //!
-//! Each kind of sample has a marker of its own and keeps off directories in which there is anything
-//! and not that marker: other people's files, above all a cluster's, and samples of other kinds.
+//! Each kind of sample has its own marker file. A directory that is not empty and lacks that marker is refused: it may
+//! contain a cluster, other files, or a sample of another kind.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Advice;
+use trunkline_engine::datadir::FileEntry;
 use trunkline_format::{BLOCK_SIZE, Fork, Oid, RelationFile};
 
-use super::write::NewFile;
-use crate::datadir::FileEntry;
+use crate::page_writer::NewFile;
 
-/// The tablespace that samples pretend to be in: `pg_default`.
+/// The tablespace of all samples: `pg_default`.
 pub(super) const TABLESPACE: Oid = Oid(1663);
-/// The database that samples pretend to be in: `postgres`.
+/// The database of all samples: `postgres`.
 pub(super) const DATABASE: Oid = Oid(5);
 
 /// A directory for one kind of sample.
@@ -36,7 +36,7 @@ impl<'a> Directory<'a> {
         Self { path, marker: path.join(marker), claim: path.join(format!("{marker}.new")) }
     }
 
-    /// Where the relation files are.
+    /// The folder of the relation files.
     pub(super) fn base(&self) -> PathBuf {
         self.path.join("base").join(DATABASE.to_string())
     }
@@ -46,21 +46,21 @@ impl<'a> Directory<'a> {
         fs::read_to_string(&self.marker).is_ok_and(|found| found == text)
     }
 
-    /// Makes the directory ours to write a sample that `text` describes.
+    /// Claims the directory for the sample that `text` describes.
     pub(super) fn claim(&self, text: &str) -> io::Result<()> {
         fs::create_dir_all(self.path)?;
         self.check_ours()?;
         let file = fs::File::create(&self.claim)?;
         io::Write::write_all(&mut &file, text.as_bytes())?;
         file.sync_all()?;
-        // An older sample is no longer one from here on.
+        // From here on an older sample is incomplete.
         unlink(&self.marker)?;
         fs::create_dir_all(self.base())
     }
 
-    /// Says that all files are written and durable.
+    /// Marks the sample as complete. All its files must be durable.
     pub(super) fn complete(&self) -> io::Result<()> {
-        // The files' names too must be on disk before the marker is.
+        // The names of the files must be durable before the marker is.
         for directory in [self.base(), self.path.join("base")] {
             fs::File::open(directory)?.sync_all()?;
         }
@@ -68,8 +68,8 @@ impl<'a> Directory<'a> {
         fs::File::open(self.path)?.sync_all()
     }
 
-    /// Removes the files that `files` finds below the base directory, the marker, and every
-    /// directory that is empty then.
+    /// Removes the files that `files` finds below the base directory, the marker, and then every
+    /// empty directory.
     pub(super) fn remove(&self, files: impl FnOnce(&Path) -> Vec<PathBuf>) -> io::Result<()> {
         self.check_ours()?;
         files(&self.base()).iter().try_for_each(|path| unlink(path))?;
@@ -85,19 +85,18 @@ impl<'a> Directory<'a> {
         Ok(())
     }
 
-    /// Makes sure that nobody else's files are in the directory: it is empty, or a sample of this
-    /// kind is in it already.
+    /// Refuses a directory with files of others: it must be empty or contain a sample of this kind.
     fn check_ours(&self) -> io::Result<()> {
         let ours = self.marker.is_file() || self.claim.is_file();
         if ours || fs::read_dir(self.path)?.next().is_none() {
             return Ok(());
         }
-        let text = format!("\"{}\" is not empty and holds no sample", self.path.display());
+        let text = format!("\"{}\" is not empty and contains no sample", self.path.display());
         Err(io::Error::new(io::ErrorKind::AlreadyExists, text))
     }
 }
 
-/// Removes a file if it is there.
+/// Removes a file if it exists.
 pub(super) fn unlink(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -105,7 +104,7 @@ pub(super) fn unlink(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The files, if they are there and whole.
+/// The entries of all files, if each has its full size.
 pub(super) fn entries(plan: &[NewFile]) -> io::Result<Vec<FileEntry>> {
     plan.iter().map(entry).collect()
 }
@@ -133,7 +132,7 @@ fn entry(new: &NewFile) -> io::Result<FileEntry> {
     })
 }
 
-/// Asks the system to forget what it has cached of the files, after it has written them.
+/// Drops the files from the page cache. Dirty pages would stay in it, so the files are fsynced first.
 pub(super) fn evict(files: &[FileEntry]) -> io::Result<()> {
     for file in files {
         let file = fs::File::open(&file.path)?;
@@ -141,4 +140,15 @@ pub(super) fn evict(files: &[FileEntry]) -> io::Result<()> {
         rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
     }
     Ok(())
+}
+
+/// Bytes that a sample in `directory` may use: half of what its file system has free.
+///
+/// # Errors
+/// As statvfs(3), for the nearest parent that exists.
+pub fn room(directory: &Path) -> io::Result<u64> {
+    let existing = directory.ancestors().find(|path| path.is_dir());
+    let existing = existing.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let stat = rustix::fs::statvfs(existing)?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize) / 2)
 }

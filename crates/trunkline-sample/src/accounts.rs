@@ -1,37 +1,36 @@
-//! A sample of one large relation: the accounts of a pgbench database, with balances that add up to
-//! a sum which is known without reading them.
+//! The accounts table of a pgbench database: one large relation, with balances whose sum is known in advance.
 //!
 //! ```text
 //!   DIR/base/5/16385        blocks 0 to 131,071 of the relation
-//!   DIR/base/5/16385.1 …    the next 131,072 each, the last one shorter
-//!   DIR/trunkline-accounts  says that it is complete, with version and scale
+//!   DIR/base/5/16385.1 …    the next 131,072 blocks each; the last segment is shorter
+//!   DIR/trunkline-accounts  marks the sample as complete, with version and scale
 //! ```
 //!
-//! As in pgbench there are 100,000 accounts per unit of scale, 61 in a page: scale 100 is 1.34 GB.
-//! Every page has its checksum, all rows are frozen and all pages marked all-visible. There is no
-//! control file and no catalog: whoever reads it brings the names along.
+//! As in pgbench there are 100,000 accounts per unit of scale and 61 in a page, so scale 100 is 1.34 GB. Every page has
+//! its checksum, all rows are frozen and all pages are marked all-visible. There is no control file and no catalog, so
+//! a reader uses the constants of [`Accounts`] to locate the relation.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use trunkline_aio::Aio;
+use trunkline_engine::datadir::FileEntry;
 use trunkline_format::{BLOCK_SIZE, Oid, RelationFile, SEGMENT_BLOCKS};
 
-use super::directory::{self, DATABASE, Directory, TABLESPACE};
-use super::write::{self, BRANCH_ROWS, NewFile, PAGE_ROWS};
-use crate::datadir::FileEntry;
+use crate::directory::{self, DATABASE, Directory, TABLESPACE};
+use crate::page_writer::{BRANCH_ROWS, NewFile, PAGE_ROWS, balance, write_files};
 
-/// The file that says that the sample is complete.
+/// The file that marks a complete sample.
 const MARKER: &str = "trunkline-accounts";
 
-/// Changes when pages or layout do, so that old samples are made anew.
+/// Changes with the layout of pages or files, so that old samples are written anew.
 const VERSION: u32 = 1;
 
 /// The relation's file number.
 const RELATION: u32 = 16_385;
 
-/// The largest scale: accounts are numbered by an `int4`.
+/// The largest scale, because accounts are numbered by an `int4`.
 pub const SCALE_MAX: u32 = i32::MAX as u32 / BRANCH_ROWS;
 
 /// The accounts on disk.
@@ -43,7 +42,7 @@ pub struct Accounts {
     pub scale: u32,
     /// The relation's segments, in order.
     pub files: Vec<FileEntry>,
-    /// Whether it was there already.
+    /// Whether the complete table was already there.
     pub reused: bool,
 }
 
@@ -70,11 +69,10 @@ impl Accounts {
         bytes(self.scale)
     }
 
-    /// Asks the system to forget what it has cached of the files, as
-    /// [`Sample::evict`](super::Sample::evict) does.
+    /// Drops the files from the page cache, after writing out their dirty pages.
     ///
     /// # Errors
-    /// A file cannot be opened, or written to disk.
+    /// A file cannot be opened or fsynced.
     pub fn evict(&self) -> io::Result<()> {
         directory::evict(&self.files)
     }
@@ -92,26 +90,25 @@ pub fn scale_within(bytes: u64) -> u32 {
     scale.clamp(1, u64::from(SCALE_MAX)) as u32
 }
 
-/// What `sum(abalance)` is at this scale. Computed from the numbers of the accounts, not from any
-/// page; some tens of milliseconds for a scale of 100.
+/// The result of `sum(abalance)` at this scale. It is computed from the account numbers and reads no page. Scale 100
+/// takes some tens of milliseconds.
 ///
 /// ```
-/// # use trunkline_engine::sample::accounts::accounts_sum;
+/// # use trunkline_sample::accounts::accounts_sum;
 /// assert_eq!(accounts_sum(1), 1_345_949);
 /// ```
 pub fn accounts_sum(scale: u32) -> i64 {
     let last = rows(scale).min(u64::from(u32::MAX)) as u32;
-    (1..=last).map(|aid| i64::from(write::balance(aid))).sum()
+    (1..=last).map(|aid| i64::from(balance(aid))).sum()
 }
 
-/// Makes the accounts in `directory`, or finds those that are there already. Tells `progress` how
-/// many bytes are written; it returns false to give up.
+/// Writes the accounts to `directory`, or finds the complete table that is there. `progress` gets the bytes written so
+/// far and returns false to stop.
 ///
 /// # Errors
-/// Whatever the file system says; [`io::ErrorKind::InvalidInput`] for a scale that is not 1 to
-/// [`SCALE_MAX`]; [`io::ErrorKind::AlreadyExists`] if the directory holds anything else;
-/// [`io::ErrorKind::Interrupted`] when told to give up. Without its marker an unfinished sample is
-/// made anew the next time.
+/// As the file system; [`io::ErrorKind::InvalidInput`] for a scale outside 1 to [`SCALE_MAX`];
+/// [`io::ErrorKind::AlreadyExists`] if the directory contains anything else; [`io::ErrorKind::Interrupted`] after
+/// `progress` returned false. An incomplete table lacks its marker and is written anew the next time.
 pub fn create(
     aio: &Aio,
     directory: &Path,
@@ -132,18 +129,17 @@ pub fn create(
         return Ok(made(files, true));
     }
     place.claim(&text)?;
-    // Of a larger scale there may be more segments.
+    // A larger scale may have left more segments.
     segments(&place.base()).iter().try_for_each(|path| directory::unlink(path))?;
-    write::files(aio, &plan, progress)?;
+    write_files(aio, &plan, progress)?;
     place.complete()?;
     Ok(made(directory::entries(&plan)?, false))
 }
 
-/// Removes the accounts in `directory`, complete or not, and the directory if nothing else is in
-/// it.
+/// Removes the accounts in `directory`, complete or not, and then the directory if it is empty.
 ///
 /// # Errors
-/// As unlink(2); [`io::ErrorKind::AlreadyExists`] if it holds something and no accounts.
+/// As unlink(2); [`io::ErrorKind::AlreadyExists`] if the directory contains something else.
 pub fn remove(directory: &Path) -> io::Result<()> {
     Directory::new(directory, MARKER).remove(segments)
 }
@@ -171,7 +167,7 @@ fn plan(base: &Path, scale: u32) -> Vec<NewFile> {
     (0..blocks.div_ceil(SEGMENT_BLOCKS)).map(segment).collect()
 }
 
-/// The relation's files that are there.
+/// The segments of the relation that exist.
 fn segments(base: &Path) -> Vec<PathBuf> {
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -186,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn segments_follow_one_another() {
+    fn the_plan_covers_all_blocks_without_gaps() {
         let name = |new: &NewFile| new.path.file_name().map(|name| name.to_owned());
         for (scale, last, left) in [(1, "16385", 1640), (79, "16385", 129_509), (80, "16385.1", 76)]
         {
@@ -209,11 +205,11 @@ mod tests {
     }
 
     #[test]
-    fn sums() {
+    fn the_sum_is_that_of_all_balances() {
         assert_eq!(accounts_sum(0), 0);
         let mut sum = 0;
         for aid in 1..=200_000 {
-            sum += i64::from(write::balance(aid));
+            sum += i64::from(balance(aid));
         }
         assert_eq!(accounts_sum(2), sum);
     }

@@ -3,13 +3,17 @@
 //! It replaces `SELECT sum(column) FROM table` where there is no catalog: the caller says where the
 //! column is within a row. Rows whose visibility only the commit log knows are counted but not summed.
 
-use trunkline_aio::sync::Arc;
-use trunkline_format::{BlockNo, FixedColumn, PageBytes, PageSum, sum_int4};
+use std::sync::Arc;
 
-use crate::job::{End, Observer};
-use crate::pool::Pool;
-use crate::seq_scan::{PageConsumer, SeqScanError, SeqScanOptions, SeqScanReport, seq_scan};
-use crate::storage::Relation;
+use trunkline_engine::job::{End, Observer};
+use trunkline_engine::pool::Pool;
+use trunkline_engine::seq_scan::{
+    PageConsumer, SeqScanError, SeqScanOptions, SeqScanReport, seq_scan,
+};
+use trunkline_engine::storage::Relation;
+use trunkline_format::{BlockNo, PageBytes};
+
+use crate::page_sum::{FixedColumn, PageSum, sum_int4};
 
 /// The result of a sum.
 #[derive(Debug)]
