@@ -6,10 +6,10 @@
 //!                              ▲ rest of a short read, blocks of a failed read ◀──┘
 //! ```
 //!
-//! Verification and prewarming of the page cache use this scan. They look at each page once, so passing
-//! the pages through the pool would only evict what others need. A worker owns a small window of leased
-//! buffers instead. It reuses the buffer that was used last, whose memory is most likely still in the
-//! CPU cache.
+//! Verification and prewarming of the page cache use this scan. They look at each page once, so
+//! passing the pages through the pool would only evict what others need. A worker owns a small
+//! window of leased buffers instead. It reuses the buffer that was used last, whose memory is most
+//! likely still in the CPU cache.
 //!
 //! Each mount has its own worker, so a file system that hangs does not stop the others.
 
@@ -28,7 +28,8 @@ use crate::datadir::FileEntry;
 use crate::job::{Job, JobError, by_mount};
 use crate::settings::Settings;
 
-/// File descriptors reserved for other uses: standard streams, rings, the data directory's own files.
+/// File descriptors reserved for other uses: standard streams, rings, the data directory's own
+/// files.
 const DESCRIPTORS_RESERVED: u64 = 20;
 
 /// How to read files.
@@ -36,7 +37,8 @@ const DESCRIPTORS_RESERVED: u64 = 20;
 pub struct ReadOptions {
     /// Whether to bypass the operating system's page cache (`O_DIRECT`).
     pub direct: bool,
-    /// Reads kept in flight on each mount. With 0, the worker executes one read after the other itself.
+    /// Reads kept in flight on each mount. With 0, the worker executes one read after the other
+    /// itself.
     pub depth: u32,
     /// Blocks combined into one read, 1 to 128.
     pub combine_blocks: u32,
@@ -57,8 +59,8 @@ impl ReadOptions {
         self.depth.max(1) as usize
     }
 
-    /// Memory that a scan of `mounts` mounts wants for its windows, in bytes. With less, fewer reads
-    /// are in flight.
+    /// Memory that a scan of `mounts` mounts wants for its windows, in bytes. With less, fewer
+    /// reads are in flight.
     pub fn region_bytes(self, mounts: usize) -> usize {
         self.slots() * self.combine_blocks as usize * BLOCK_SIZE * mounts.max(1)
     }
@@ -118,8 +120,8 @@ struct Context<'s> {
     visitor: &'s dyn BlockVisitor,
 }
 
-/// Reads all blocks of `files`, with a worker for each mount. Calls `recheck` now and then, and at the
-/// end.
+/// Reads all blocks of `files`, with a worker for each mount. Calls `recheck` now and then, and at
+/// the end.
 pub(crate) fn read_files(
     job: &Arc<Job>,
     files: Vec<FileEntry>,

@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Verification, prewarming, `COPY` and parallel sequential scans are all jobs. Any file system can
-//! hang, so neither the caller nor the coordinator does I/O that a worker could do. A worker that hangs
-//! blocks only itself, and the caller can abandon it.
+//! hang, so neither the caller nor the coordinator does I/O that a worker could do. A worker that
+//! hangs blocks only itself, and the caller can abandon it.
 //!
-//! The first worker that fails stops the others, and its error becomes the error of the job. A worker
-//! that panics counts as failed: without that the coordinator would wait for it forever.
+//! The first worker that fails stops the others, and its error becomes the error of the job. A
+//! worker that panics counts as failed: without that the coordinator would wait for it forever.
 
 mod backend;
 mod error;

@@ -1,5 +1,5 @@
-//! Prewarming: loads relations into the buffer pool or the operating system's page cache, as PostgreSQL's
-//! `pg_prewarm` does. It also reports how much was cached before and afterwards.
+//! Prewarming: loads relations into the buffer pool or the operating system's page cache, as
+//! PostgreSQL's `pg_prewarm` does. It also reports how much was cached before and afterwards.
 //!
 //! ```text
 //!   names, fork, first, last ── target ──▶ ranges of blocks of relations
@@ -8,9 +8,9 @@
 //!     prefetch  posix_fadvise ──▶ in the page cache, at some later time    (advice)
 //! ```
 //!
-//! `read` and `prefetch` always go through the page cache, even if `io_direct` is set: direct reads would
-//! leave nothing behind. All three modes use one worker per mount, so that a file system that hangs does
-//! not stop the others.
+//! `read` and `prefetch` always go through the page cache, even if `io_direct` is set: direct reads
+//! would leave nothing behind. All three modes use one worker per mount, so that a file system that
+//! hangs does not stop the others.
 
 mod advice;
 mod buffer;

@@ -6,12 +6,12 @@
 //!     the table       worker  ── read stream ──▶ ...                ──▶ consumer
 //! ```
 //!
-//! It works like PostgreSQL's parallel sequential scan. The leader scans too, and every participant takes
-//! the next chunk of blocks when it has finished one. A table larger than a quarter of the pool is read
-//! through a ring buffer, so that the scan does not evict everything else.
+//! It works like PostgreSQL's parallel sequential scan. The leader scans too, and every participant
+//! takes the next chunk of blocks when it has finished one. A table larger than a quarter of the
+//! pool is read through a ring buffer, so that the scan does not evict everything else.
 //!
-//! Each participant passes its pages to a [`PageConsumer`] of its own, and the caller combines them at
-//! the end. Streams are unordered: a participant gets whichever of its pages is available first.
+//! Each participant passes its pages to a [`PageConsumer`] of its own, and the caller combines them
+//! at the end. Streams are unordered: a participant gets whichever of its pages is available first.
 //!
 //! The first page that cannot be read ends the scan, as it ends a query.
 

@@ -1,7 +1,8 @@
 //! The sum of an integer column, computed by a parallel sequential scan.
 //!
 //! It replaces `SELECT sum(column) FROM table` where there is no catalog: the caller says where the
-//! column is within a row. Rows whose visibility only the commit log knows are counted but not summed.
+//! column is within a row. Rows whose visibility only the commit log knows are counted but not
+//! summed.
 
 use std::sync::Arc;
 

@@ -29,7 +29,7 @@ use clap::ValueEnum;
 use trunkline_aio::sync::{Arc, thread};
 use trunkline_engine::catalog::{CatalogError, Database, OnDamage, RelationInfo, quoted};
 use trunkline_engine::copy::{
-    CopyError, CopyOptions, Extras, Format, Outputs, Plan, PlanError, Task, copy,
+    CopyError, CopyOptions, CopyTask, Extras, Format, Outputs, Plan, PlanError, copy,
 };
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::heap::RowFilter;
@@ -132,7 +132,7 @@ pub(crate) struct CopyArgs {
 
 /// What there is to do, and how it ended that could not be planned.
 struct Chosen {
-    tasks: Vec<Task>,
+    tasks: Vec<CopyTask>,
     outputs: Arc<dyn Outputs>,
     /// Tables that are there already.
     present: usize,
@@ -298,7 +298,7 @@ fn choose(
         Some(path) => Arc::new(Files(vec![path.clone()])),
         None => Arc::new(Stdout),
     };
-    Ok(Chosen { tasks: vec![Task { plans }], outputs, present: 0, exit, lock: None })
+    Ok(Chosen { tasks: vec![CopyTask { plans }], outputs, present: 0, exit, lock: None })
 }
 
 /// Every table that has rows, each by itself, but for those whose files are there.
@@ -354,7 +354,7 @@ fn choose_all(
             .and_then(|names| Plan::new(database, backend, table, &names.shown));
         match planned {
             Ok(plan) => {
-                tasks.push(Task { plans: vec![plan] });
+                tasks.push(CopyTask { plans: vec![plan] });
                 paths.push(path);
             }
             // It has no rows that anybody lost.

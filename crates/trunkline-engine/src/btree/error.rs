@@ -1,88 +1,47 @@
-//! Why an index cannot be followed any further.
-//!
-//! As for the rest of the engine, an error names file and block, what was found and what was
-//! expected.
+//! Errors of searches and walks in an index.
 
-use std::fmt;
-use std::path::PathBuf;
-
+use thiserror::Error;
 use trunkline_format::BlockNo;
 use trunkline_format::btree::Fault;
 
+use crate::Location;
 use crate::pool::ReadError;
 
-/// See the module.
-#[derive(Debug)]
+/// Why a search or a walk cannot continue.
+#[derive(Debug, Error)]
 pub enum BtreeError {
-    /// A page could not be had.
-    Read(ReadError),
-    /// A page is not what it has to be.
+    /// A page could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A page is damaged.
+    #[error("{location}: {problem}")]
     Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// The block, counted over all segments.
-        block: BlockNo,
+        /// The page.
+        location: Location,
         /// What is wrong.
         problem: BtreeProblem,
     },
 }
 
 /// What is wrong with a page of an index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BtreeProblem {
-    /// Something about the page itself; or, with [`Fault::UnknownOrder`], nothing: a search wants
-    /// to compare what only the server can.
+    /// The page itself is invalid. [`Fault::UnknownOrder`] is no damage: the search would have to
+    /// compare keys in an order that only a server knows.
+    #[error("{0}")]
     Fault(Fault),
-    /// It is of another level than the page that leads to it says.
+    /// The page is on another level than its parent says.
+    #[error("level {found} found, {expected} expected")]
     Level {
         /// Its level.
         found: u32,
-        /// What it should be.
+        /// The expected level.
         expected: u32,
     },
-    /// Links to the right go round in a circle.
+    /// The links to the right form a loop.
+    #[error("links to the right do not end within {blocks} blocks")]
     Loop {
-        /// Blocks of the index, which are fewer than the steps that were made.
+        /// The number of blocks of the index. More steps were taken.
         blocks: BlockNo,
     },
-}
-
-impl fmt::Display for BtreeProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fault(fault) => fault.fmt(f),
-            Self::Level { found, expected } => {
-                write!(f, "level {found} found, {expected} expected")
-            }
-            Self::Loop { blocks } => {
-                write!(f, "links to the right do not end within {blocks} blocks")
-            }
-        }
-    }
-}
-
-impl fmt::Display for BtreeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Read(error) => error.fmt(f),
-            Self::Corrupt { path, block, problem } => {
-                write!(f, "block {block} of index file \"{}\": {problem}", path.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for BtreeError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Read(error) => Some(error),
-            Self::Corrupt { .. } => None,
-        }
-    }
-}
-
-impl From<ReadError> for BtreeError {
-    fn from(error: ReadError) -> Self {
-        Self::Read(error)
-    }
 }

@@ -1,52 +1,58 @@
-//! Why a table cannot be copied, or a row of it not.
+//! Errors of a copy, and damage that it finds.
 //!
-//! What a person asked for in vain is a [`PlanError`], and nothing was read then. What is wrong with
-//! the data is a [`Finding`] with its place; a copy may go on behind it.
+//! A [`PlanError`] is about the request, and nothing was read yet. A [`Finding`] is damage in the
+//! data, with its place. A copy can continue after it.
 
-use std::fmt;
-use std::path::PathBuf;
+use std::io;
 
-use trunkline_format::Tid;
+use thiserror::Error;
 use trunkline_format::deform::ColumnError;
 use trunkline_format::text_output::{UnsupportedType, ValueError};
 use trunkline_format::varlena::VarlenaError;
 
+use crate::Location;
 use crate::catalog::CatalogError;
 use crate::heap::{HeapError, RowError, ToastError, ToastProblem};
 use crate::job::JobError;
 use crate::pool::ReadError;
 use crate::storage::StorageError;
 
-/// Why a table cannot be copied as it was asked for.
-#[derive(Debug)]
+/// Why a table cannot be copied as requested.
+#[derive(Debug, Error)]
 pub enum PlanError {
-    /// The catalog cannot say.
-    Catalog(CatalogError),
+    /// The catalog cannot answer.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
     /// The table has no such column.
+    #[error("column \"{column}\" of relation {table} does not exist")]
     NoColumn {
         /// The table.
         table: String,
         /// The column.
         column: String,
     },
-    /// A column was asked for twice.
+    /// A column was requested twice.
+    #[error("column \"{column}\" specified more than once")]
     ColumnTwice {
         /// The column.
         column: String,
     },
-    /// The values of a column are computed when a server is asked for them, and not stored.
+    /// A server computes the values of the column when they are read. They are not stored.
+    #[error("column \"{column}\" of relation {table} is virtual: it is not stored")]
     Virtual {
         /// The table.
         table: String,
         /// The column.
         column: String,
     },
-    /// A materialized view was never filled.
+    /// A materialized view was never populated.
+    #[error("materialized view {view} has not been populated")]
     NotPopulated {
         /// The view.
         view: String,
     },
     /// The values of a column cannot be printed.
+    #[error("column \"{column}\" of relation {table} cannot be printed: {source}")]
     Type {
         /// The table.
         table: String,
@@ -58,7 +64,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// Whether the question was wrong, and not the cluster.
+    /// Whether the request is wrong, and not the cluster.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Catalog(error) => error.is_usage(),
@@ -66,7 +72,7 @@ impl PlanError {
         }
     }
 
-    /// What to do about it, without full stop.
+    /// Advice for the user, in lower case and without a full stop.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Catalog(error) => error.hint(),
@@ -74,74 +80,40 @@ impl PlanError {
                 Some("name the columns that are wanted, without this one".to_owned())
             }
             Self::NotPopulated { .. } => {
-                Some("it has rows once a server was told REFRESH MATERIALIZED VIEW".to_owned())
+                Some("run REFRESH MATERIALIZED VIEW on a server first".to_owned())
             }
             _ => None,
         }
     }
 }
 
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Catalog(error) => error.fmt(f),
-            Self::NoColumn { table, column } => {
-                write!(f, "column \"{column}\" of relation {table} does not exist")
-            }
-            Self::ColumnTwice { column } => {
-                write!(f, "column \"{column}\" specified more than once")
-            }
-            Self::Virtual { table, column } => {
-                write!(f, "column \"{column}\" of relation {table} is virtual: it is not stored")
-            }
-            Self::NotPopulated { view } => {
-                write!(f, "materialized view {view} has not been populated")
-            }
-            Self::Type { table, column, source } => {
-                write!(f, "column \"{column}\" of relation {table} cannot be printed: {source}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for PlanError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Catalog(error) => Some(error),
-            Self::Type { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
-
-impl From<CatalogError> for PlanError {
-    fn from(error: CatalogError) -> Self {
-        Self::Catalog(error)
-    }
-}
-
-/// Something that is wrong with a table's data.
-#[derive(Debug)]
+/// Damage in the data of a table.
+#[derive(Debug, Error)]
 pub enum Finding {
-    /// A page could not be had, so none of its rows.
+    /// A page is not available, so none of its rows are.
+    #[error(transparent)]
     Page(HeapError),
-    /// A row could not be had.
+    /// A row is not available.
+    #[error(transparent)]
     Row(RowError),
-    /// A value of a row could not be had.
+    /// A value of a row is not available.
+    #[error(
+        "invalid row in {location}: {}{problem}",
+        column.as_ref().map(|name| format!("column \"{name}\": ")).unwrap_or_default()
+    )]
     Value {
-        /// The file.
-        path: PathBuf,
         /// The row.
-        tid: Tid,
-        /// The column; `None` if it is none that was asked for.
+        location: Location,
+        /// The column; `None` if it was not requested.
         column: Option<String>,
         /// What is wrong.
+        #[source]
         problem: ValueProblem,
     },
 }
 
 impl Finding {
-    /// The file that could not be opened or read, if that is what is wrong.
+    /// The file that could not be opened or read, if that is the cause.
     pub fn storage(&self) -> Option<&StorageError> {
         let heap = match self {
             Self::Page(error) => error,
@@ -159,116 +131,53 @@ impl Finding {
 }
 
 /// What is wrong with a value.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum ValueProblem {
     /// It does not fit into its row.
-    Column(ColumnError),
+    #[error("{0}")]
+    Column(#[from] ColumnError),
     /// Its header or its compressed bytes are damaged.
-    Varlena(VarlenaError),
+    #[error("{0}")]
+    Varlena(#[from] VarlenaError),
     /// It cannot be fetched from TOAST.
+    #[error("{0}")]
     Toast(ToastError),
-    /// Its bytes are no value of its type.
-    Value(ValueError),
-    /// With it, the line is longer than any that a server makes: 1 GiB.
+    /// Its bytes are not a valid value of its type.
+    #[error("{0}")]
+    Value(#[from] ValueError),
+    /// With this value, the line is longer than the maximum of a server, 1 GiB.
+    #[error("a line above 1 GiB")]
     Line,
 }
 
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Page(error) => error.fmt(f),
-            Self::Row(error) => error.fmt(f),
-            Self::Value { path, tid: Tid { block, item }, column, problem } => {
-                write!(
-                    f,
-                    "invalid row in block {block}, line pointer {item} of file \"{}\": ",
-                    path.display()
-                )?;
-                if let Some(column) = column {
-                    write!(f, "column \"{column}\": ")?;
-                }
-                problem.fmt(f)
-            }
-        }
-    }
-}
-
-impl fmt::Display for ValueProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Column(error) => error.fmt(f),
-            Self::Varlena(error) => error.fmt(f),
-            Self::Toast(error) => error.fmt(f),
-            Self::Value(error) => error.fmt(f),
-            Self::Line => f.write_str("a line above 1 GiB"),
-        }
-    }
-}
-
-impl std::error::Error for Finding {}
-impl std::error::Error for ValueProblem {}
-
-impl From<ColumnError> for ValueProblem {
-    fn from(error: ColumnError) -> Self {
-        Self::Column(error)
-    }
-}
-
-impl From<VarlenaError> for ValueProblem {
-    fn from(error: VarlenaError) -> Self {
-        Self::Varlena(error)
-    }
-}
-
-impl From<ValueError> for ValueProblem {
-    fn from(error: ValueError) -> Self {
-        Self::Value(error)
-    }
-}
-
-/// Why a copy ended before its end.
-#[derive(Debug)]
+/// Why a copy failed.
+#[derive(Debug, Error)]
 pub enum CopyError {
-    /// The data is damaged, and nobody said to go on.
+    /// The data is damaged, and the copy should not continue after damage.
+    #[error("{table}: {finding}")]
     Finding {
         /// The table.
         table: String,
-        /// What was found.
+        /// The damage.
+        #[source]
         finding: Box<Finding>,
     },
     /// The output could not be written.
+    #[error("{table}: could not write: {source}")]
     Output {
         /// The table.
         table: String,
         /// Why not.
-        source: std::io::Error,
+        source: io::Error,
     },
-    /// There are no threads or sessions for it.
-    Job(JobError),
+    /// No threads or sessions could be started.
+    #[error(transparent)]
+    Job(#[from] JobError),
 }
 
-impl fmt::Display for CopyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Finding { table, finding } => write!(f, "{table}: {finding}"),
-            Self::Output { table, source } => write!(f, "{table}: could not write: {source}"),
-            Self::Job(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for CopyError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Finding { finding, .. } => Some(&**finding),
-            Self::Output { source, .. } => Some(source),
-            Self::Job(error) => Some(error),
-        }
-    }
-}
-
-impl From<JobError> for CopyError {
-    fn from(error: JobError) -> Self {
-        Self::Job(error)
+impl CopyError {
+    /// An error of the output that has the rows of `table`.
+    pub(super) fn output(table: &str, source: io::Error) -> Self {
+        Self::Output { table: table.to_owned(), source }
     }
 }

@@ -1,15 +1,16 @@
-//! The two formats of `COPY`: what stands between values, for null, and before odd characters.
+//! The formats of `COPY`: delimiters, nulls and escapes.
 //!
 //! ```text
-//!   text   1 ⇥ two\nlines ⇥ \N        tabs between, backslashes before what would be misread
-//!   csv    1 , "two, and ""more""" ,  commas between, quotes around what would be misread
+//!   text   1 ⇥ two\nlines ⇥ \N        tab as delimiter, escapes with backslash
+//!   csv    1 , "two, and ""more""" ,  comma as delimiter, special values in quotes
 //! ```
-//! Values are written into the output as they are and looked through there: most need nothing.
+//! A value is first written to the output unchanged and then searched there: most values need no
+//! escape.
 
-/// How rows become bytes.
+/// An output format of `COPY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// `FORMAT text`, which `COPY` has unless told otherwise.
+    /// `FORMAT text`, the default of `COPY`.
     #[default]
     Text,
     /// `FORMAT csv`.
@@ -17,7 +18,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// What stands between values.
+    /// The delimiter between values.
     pub(super) fn delimiter(self) -> u8 {
         match self {
             Self::Text => b'\t',
@@ -25,7 +26,7 @@ impl Format {
         }
     }
 
-    /// What stands for null.
+    /// The representation of null.
     pub(super) fn null(self) -> &'static [u8] {
         match self {
             Self::Text => b"\\N",
@@ -33,7 +34,8 @@ impl Format {
         }
     }
 
-    /// Makes what was written to `out` since `start` a value of a row; `alone`: the row has no other.
+    /// Escapes the value that was written to `out` from `start` on. `alone`: the row has no other
+    /// value.
     pub(super) fn escape(self, start: usize, alone: bool, out: &mut Vec<u8>) {
         match self {
             Self::Text => escape_text(start, out),
@@ -41,7 +43,7 @@ impl Format {
         }
     }
 
-    /// Appends `value` as a value of a row.
+    /// Appends `value` with escapes.
     #[inline]
     pub(super) fn append(self, value: &[u8], alone: bool, out: &mut Vec<u8>) {
         match self {
@@ -55,10 +57,10 @@ impl Format {
     }
 }
 
-/// Bytes that are looked at together.
+/// Bytes that are compared together (SIMD).
 const LANES: usize = 32;
 
-/// Whether the text format may have to do something about it.
+/// Whether the text format may have to escape the byte.
 #[inline]
 fn is_special(byte: u8) -> bool {
     (byte < b' ') | (byte == b'\\')
@@ -68,20 +70,20 @@ fn is_special(byte: u8) -> bool {
 #[inline]
 fn has_special(word: u64) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
-    // Exact as to whether there is a zero byte, if not as to which.
+    // Exact about whether there is a zero byte, but not about which byte it is.
     let has_zero = |word: u64| word.wrapping_sub(EACH) & !word & (EACH << 7);
     // A control character has none of the upper three bits.
     has_zero(word & (EACH * 0xE0)) | has_zero(word ^ (EACH * b'\\' as u64)) != 0
 }
 
-/// How many bytes there are before the first that is special.
+/// The number of bytes before the first special byte.
 #[inline]
 fn plain_prefix(bytes: &[u8]) -> usize {
     let (words, _) = bytes.as_chunks::<8>();
     let mut plain = 0;
     if words.len() >= 2 * LANES / 8 {
         let (chunks, _) = bytes.as_chunks::<LANES>();
-        // Without a branch for each byte, many are compared at once.
+        // Without a branch per byte the compiler vectorizes the comparison.
         let special = |chunk: &[u8; LANES]| chunk.iter().fold(false, |any, &b| any | is_special(b));
         plain = LANES * chunks.iter().take_while(|chunk| !special(chunk)).count();
     }
@@ -91,7 +93,7 @@ fn plain_prefix(bytes: &[u8]) -> usize {
     plain + rest.iter().position(|&byte| is_special(byte)).unwrap_or(rest.len())
 }
 
-/// What follows the backslash; `None` for control characters that stand for themselves.
+/// The letter after the backslash. `None` for control characters that need no escape.
 fn letter(byte: u8) -> Option<u8> {
     Some(match byte {
         8 => b'b',
@@ -114,7 +116,7 @@ fn append_text(value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The rest of a value, from its first special character on.
+/// Appends the rest of a value, which begins with a special byte.
 fn append_special(mut value: &[u8], out: &mut Vec<u8>) {
     while let Some((&byte, rest)) = value.split_first() {
         match letter(byte) {
@@ -139,7 +141,7 @@ fn escape_text(start: usize, out: &mut Vec<u8>) {
 fn quote_csv(start: usize, alone: bool, out: &mut Vec<u8>) {
     let value = out.get(start..).unwrap_or_default();
     let special = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
-    // Nothing is null, and readers of a file may take a lone \. for its end.
+    // An empty value would be read as null, and a lone \. as the end of the file.
     let misread = value.is_empty() || alone && value == b"\\.";
     if !misread && !value.iter().any(special) {
         return;

@@ -1,8 +1,8 @@
-//! What of a table is copied, and how each of its columns is printed.
+//! Copy plans: which columns of a table to copy, and how to print them.
 //!
-//! The columns are those of the table that was named, in its order. A partition or child may have
-//! them in another order, with dropped ones between: each leaf is planned by itself, its columns
-//! found by name.
+//! The columns are those of the table that the user named, in its order. A partition or child table
+//! may have them in another order and with dropped columns between them. So each table has a plan
+//! of its own that finds the columns by name.
 
 use std::path::PathBuf;
 
@@ -15,53 +15,53 @@ use crate::catalog::{ColumnInfo, Database, RelationInfo, TableFiles};
 use crate::pool::Backend;
 use crate::storage::Relation;
 
-/// How one table is copied.
+/// How to copy one table.
 #[derive(Debug)]
 pub struct Plan {
-    /// The table's name with its schema.
+    /// The name of the table with its schema.
     pub name: String,
     pub(super) files: TableFiles,
-    /// Its columns as they lie in a row, up to the last that is wanted.
+    /// The columns as stored in a row, up to the last one that is printed.
     pub(super) stored: Vec<Stored>,
-    /// The columns that are printed, in the order in which they are.
+    /// The columns to print, in the order of the output.
     pub(super) shown: Vec<Shown>,
-    /// Whether they lie in a row in the order in which they are printed.
+    /// Whether the order of the output is that of the row.
     pub(super) in_order: bool,
 }
 
-/// A column as it lies in a row.
+/// A column as stored in a row.
 #[derive(Debug)]
 pub(super) struct Stored {
     pub(super) attribute: Attribute,
-    /// Its alignment less one.
+    /// Its alignment minus one.
     pub(super) mask: usize,
-    /// Its place among those that are printed.
+    /// Its index in `shown`, if it is printed.
     pub(super) shown: Option<usize>,
 }
 
-/// A column as it is printed.
+/// A column to print.
 #[derive(Debug)]
 pub(super) struct Shown {
-    /// As the database has it: in its encoding.
+    /// The name, in the encoding of the database.
     pub(super) name: Box<[u8]>,
     pub(super) ty: Type,
     pub(super) text: TextKind,
-    /// Of variable length, with a header.
+    /// Whether values have a varlena header.
     pub(super) has_header: bool,
-    /// Its place in a row.
+    /// Its index in `stored`.
     pub(super) stored: usize,
-    /// What rows have that are older than it, as rows hold it.
+    /// The stored form of the value for rows that are older than the column.
     pub(super) missing: Option<Box<[u8]>>,
 }
 
-/// What is to be done to a value's text.
+/// How the text of a value is escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextKind {
-    /// Nothing: its type knows no character that stands for something else.
+    /// Never: the text of its type has no special characters.
     Plain,
-    /// The bytes are the text, and may hold anything.
+    /// The bytes of the value are the text, and may need escapes.
     Bytes,
-    /// The text may hold anything.
+    /// The text may need escapes.
     Other,
 }
 
@@ -95,23 +95,23 @@ impl TextKind {
     }
 }
 
-/// Columns of a table by name.
+/// The columns of a copy, by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnNames {
-    /// Those to copy, in this order.
+    /// The columns to copy, in this order.
     pub shown: Vec<Vec<u8>>,
-    /// Those of them that nobody named, and that are computed from others: `COPY` of a table leaves
-    /// them out, a query has them.
+    /// Generated columns among them that were not requested by name. `COPY` of a table skips them,
+    /// a query has them.
     pub computed: Vec<Vec<u8>>,
-    /// Those that nobody named, and that are not stored.
+    /// Columns that were not requested by name and are not stored.
     pub left_out: Vec<Vec<u8>>,
 }
 
-/// The columns to copy of `table`: those in `wanted`, or else all that are stored. A column that is
-/// computed and stored counts as stored.
+/// The columns of `table` to copy: those in `wanted`, or else all stored columns. Stored generated
+/// columns count as stored.
 ///
 /// # Errors
-/// [`PlanError`]: there is no such column, or it is not stored.
+/// [`PlanError`]: a column does not exist or is not stored.
 pub fn column_names(
     database: &Database,
     table: &RelationInfo,
@@ -149,7 +149,8 @@ pub fn column_names(
 }
 
 impl ColumnNames {
-    /// The columns that `COPY` of the table prints, which can be loaded again: none that is computed.
+    /// The columns that `COPY` of the table prints. Without generated columns, the rows can be
+    /// loaded again.
     #[must_use]
     pub fn of_table(mut self) -> Self {
         self.shown.retain(|name| !self.computed.contains(name));
@@ -160,11 +161,11 @@ impl ColumnNames {
 }
 
 impl Plan {
-    /// For the rows that are in `table` itself, and of its columns those with `names`, in that order.
-    /// Reads the names that their values may consist of.
+    /// Plans to copy the rows of `table` itself, without its children, and the columns with these
+    /// `names` in this order. Loads the catalog names that the text of their values may contain.
     ///
     /// # Errors
-    /// [`PlanError`]: it has no rows that can be read, or not these columns, or values that cannot be
+    /// [`PlanError`]: the table has no readable rows or no such column, or a type cannot be
     /// printed.
     pub fn new(
         database: &Database,
@@ -217,13 +218,13 @@ impl Plan {
         Ok(Self { name, files, stored, shown, in_order })
     }
 
-    /// Whether `test` holds for any of the types that are printed, or that those are made of.
+    /// Whether `test` is true for a type that is printed, or for a component of one.
     pub fn has_type(&self, test: &dyn Fn(Base) -> bool) -> bool {
         self.shown.iter().any(|column| column.ty.contains(test))
     }
 
-    /// The files of its rows and of their long values that do not end with a block, and their lengths in
-    /// bytes: rows may be missing. A server reads such files without a word.
+    /// Files of the table and its TOAST table with a partial block at the end, and their lengths in
+    /// bytes. Such files may lack rows. A server reads them without a warning.
     pub fn partial_files(&self) -> Vec<(PathBuf, u64)> {
         let toast = self.files.toast.iter().map(|toast| &toast.heap);
         std::iter::once(&self.files.rows)
@@ -232,7 +233,7 @@ impl Plan {
             .collect()
     }
 
-    /// The names of the columns that are printed, in the database's encoding.
+    /// The names of the printed columns, in the encoding of the database.
     pub fn columns(&self) -> impl Iterator<Item = &[u8]> {
         self.shown.iter().map(|column| &*column.name)
     }

@@ -1,7 +1,8 @@
 //! The worker that reads the files of one mount.
 //!
-//! A read that the page cache serves is complete as soon as it was issued. Its pages are visited before
-//! the next read is issued, which then reuses the same memory. Other reads are waited for in any order.
+//! A read that the page cache serves is complete as soon as it was issued. Its pages are visited
+//! before the next read is issued, which then reuses the same memory. Other reads are waited for in
+//! any order.
 
 use trunkline_aio::{Cancelled, Class, MethodKind, Session};
 use trunkline_format::BLOCK_SIZE;
@@ -54,8 +55,8 @@ struct MountWorker<'s> {
 }
 
 impl MountWorker<'_> {
-    /// Executes the reads in this thread, one after the other. If a depth is asked for, the kernel is
-    /// advised of that many reads ahead.
+    /// Executes the reads in this thread, one after the other. If a depth is asked for, the kernel
+    /// is advised of that many reads ahead.
     fn one_by_one(&mut self) -> Result<(), Cancelled> {
         let options = self.context.options;
         let ahead = if options.depth > 1 && !options.direct { options.depth } else { 0 };

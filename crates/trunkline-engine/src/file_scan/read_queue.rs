@@ -1,8 +1,8 @@
 //! The reads of one mount, in the order in which they are issued.
 //!
-//! Retries come first: the rest of a short read, and block by block what failed as a whole. Then the
-//! files follow, each from front to back. A file is opened when its first block is due and closed after
-//! its last read, so that few files are open at a time.
+//! Retries come first: the rest of a short read, and block by block what failed as a whole. Then
+//! the files follow, each from front to back. A file is opened when its first block is due and
+//! closed after its last read, so that few files are open at a time.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -134,7 +134,8 @@ impl<'s> ReadQueue<'s> {
         self.take(in_flight)
     }
 
-    /// Takes runs off the files until `runs` of them are ready, and passes each new one to `advise`.
+    /// Takes runs off the files until `runs` of them are ready, and passes each new one to
+    /// `advise`.
     pub(super) fn look_ahead(&mut self, runs: usize, advise: impl Fn(&BlockRun)) {
         while self.advised.len() < runs {
             let NextRead::Run(run) = self.take(self.advised.len()) else { return };

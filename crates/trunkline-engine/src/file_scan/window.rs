@@ -28,8 +28,8 @@ pub(super) struct ReadWindow<'s> {
     slots: Slots<ReadPayload>,
     /// The read that each slot carries.
     runs: Vec<Option<BlockRun>>,
-    /// Files that have shrunk, by their ids, with the lowest missing block. Reported at the end, since
-    /// reads behind the end of the file may complete before the read that reaches it.
+    /// Files that have shrunk, by their ids, with the lowest missing block. Reported at the end,
+    /// since reads behind the end of the file may complete before the read that reaches it.
     shrunk: BTreeMap<u64, (FileEntry, ReadFailure)>,
     /// Free slots. The slot used last is on top, since its memory is most likely in the CPU cache.
     idle: Vec<usize>,
@@ -165,8 +165,8 @@ impl<'s> ReadWindow<'s> {
         }
     }
 
-    /// The first block of a run can never be read whole. Either the file ends within it, or the block
-    /// has an error and the kernel returns the bytes before the error.
+    /// The first block of a run can never be read whole. Either the file ends within it, or the
+    /// block has an error and the kernel returns the bytes before the error.
     fn only_fragments(&mut self, run: BlockRun, queue: &mut ReadQueue<'_>) {
         let end = (u64::from(run.block) + 1) * BLOCK_SIZE as u64;
         if run.file.file.length().is_ok_and(|length| length < end) {

@@ -1,41 +1,36 @@
-//! What is damaged in a table, and where.
-//! Texts name file, block and line pointer.
+//! Errors of pages and rows of a table.
 
-use std::fmt;
-use std::path::PathBuf;
-
+use thiserror::Error;
 use trunkline_aio::Cancelled;
-use trunkline_format::{BLOCK_SIZE, BlockNo, Tid};
+use trunkline_format::BLOCK_SIZE;
 
+use crate::Location;
 use crate::pool::ReadError;
 use crate::transactions::TransactionError;
 
-/// A page whose rows cannot be had.
-#[derive(Debug)]
+/// A page whose rows are not available.
+#[derive(Debug, Error)]
 pub enum HeapError {
     /// The page cannot be read.
-    Read(ReadError),
-    /// The page is sound, but no table's: it has a special space.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The page is valid but does not belong to a table: it has a special space.
+    #[error(
+        "{location} is not a page of a table: its special space begins at {special}, expected \
+         {BLOCK_SIZE}"
+    )]
     NotATable {
-        /// The file.
-        path: PathBuf,
-        /// The block, counted over all segments.
-        block: BlockNo,
-        /// Where its special space begins.
+        /// The page.
+        location: Location,
+        /// The start of its special space.
         special: u16,
     },
 }
 
 impl HeapError {
-    /// Whether the session was cancelled, rather than something damaged.
+    /// Whether the session was cancelled. Then nothing is damaged.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Read(ReadError::Cancelled))
-    }
-}
-
-impl From<ReadError> for HeapError {
-    fn from(error: ReadError) -> Self {
-        Self::Read(error)
     }
 }
 
@@ -45,69 +40,24 @@ impl From<Cancelled> for HeapError {
     }
 }
 
-impl fmt::Display for HeapError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Read(error) => error.fmt(f),
-            Self::NotATable { path, block, special } => write!(
-                f,
-                "block {block} of file \"{}\" is no page of a table: its special space begins at \
-                 {special}, expected {BLOCK_SIZE}",
-                path.display()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for HeapError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Read(error) => Some(error),
-            Self::NotATable { .. } => None,
-        }
-    }
-}
-
-/// A row that cannot be had.
-#[derive(Debug, Clone)]
+/// A row that is not available.
+#[derive(Debug, Clone, Error)]
+#[error("invalid row in {location}: {problem}")]
 pub struct RowError {
-    /// The file.
-    pub path: PathBuf,
-    /// The block, counted over all segments, and the line pointer.
-    pub tid: Tid,
+    /// The row.
+    pub location: Location,
     /// What is wrong.
+    #[source]
     pub problem: RowProblem,
 }
 
 /// What is wrong with a row.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Error)]
 pub enum RowProblem {
-    /// Its bytes lie outside of the page, or its header leads outside of its bytes.
+    /// Its bytes extend beyond the page, or its header points beyond its bytes.
+    #[error("it does not fit into its item or page")]
     Outside,
-    /// Whether it is visible cannot be found out.
-    Transaction(TransactionError),
-}
-
-impl fmt::Display for RowError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tid { block, item } = self.tid;
-        write!(
-            f,
-            "invalid row in block {block}, line pointer {item} of file \"{}\": ",
-            self.path.display()
-        )?;
-        match &self.problem {
-            RowProblem::Outside => f.write_str("it does not fit into its item or page"),
-            RowProblem::Transaction(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for RowError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.problem {
-            RowProblem::Outside => None,
-            RowProblem::Transaction(error) => Some(error),
-        }
-    }
+    /// Its visibility cannot be determined.
+    #[error(transparent)]
+    Transaction(#[from] TransactionError),
 }

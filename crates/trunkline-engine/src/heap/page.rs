@@ -1,9 +1,11 @@
-//! One page of a scan: which of its rows are handed out, and what is wrong with others.
+//! One page of a heap scan and the visibility of its rows.
 //!
-//! All rows of a page are judged when it arrives, as servers do it: the answers then do not depend
-//! on when the consumer comes to a row, and nobody need look anything up while rows are handed out.
-//! Of a page that says that everyone sees its rows there is nothing to judge, and each is looked at
-//! once, when it is handed out: bringing it into the processor's cache is most of what it costs.
+//! All rows of a page are judged when the page is read, as PostgreSQL's `heap_prepare_pagescan`
+//! does. So the result does not depend on when the consumer asks for a row, and no commit log
+//! lookup happens while rows are returned.
+//!
+//! If the page is marked all-visible, nothing is judged and each tuple is touched only when it is
+//! returned. Loading a tuple into the CPU cache is most of its cost.
 
 use std::fmt;
 
@@ -15,16 +17,27 @@ use trunkline_format::segment::segment_of;
 use trunkline_format::transam::{RowState, XidStatusLookup, row_state};
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapTuple, PageBytes, Tid};
 
-use super::RowFilter;
 use super::error::{HeapError, RowError, RowProblem};
+use crate::Location;
 use crate::pool::{Page, ReadError};
 use crate::storage::Relation;
 use crate::transactions::TransactionError;
 
-/// The rows of a page that are handed out. Its memory serves page after page.
+/// Which row versions a scan returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RowFilter {
+    /// Live row versions: what a server's `SELECT` sees.
+    #[default]
+    Visible,
+    /// All row versions with a normal line pointer, in any state.
+    All,
+}
+
+/// The rows of a page that pass the filter. Its memory is reused for page after page.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Judged {
-    /// Every row is live: the line pointers are all there is to know, and nothing else is kept here.
+pub(super) struct PageRows {
+    /// The page is marked all-visible. Then its line pointers are enough, and nothing else is
+    /// stored.
     all_visible: bool,
     entries: Vec<Entry>,
     errors: Vec<RowError>,
@@ -33,7 +46,7 @@ pub(super) struct Judged {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     item: u16,
-    /// Where the tuple lies in the page, in bytes.
+    /// The offset of the tuple within the page.
     offset: u16,
     length: u16,
     verdict: Verdict,
@@ -42,13 +55,13 @@ struct Entry {
 #[derive(Debug, Clone, Copy)]
 enum Verdict {
     State(RowState),
-    /// Its number among the page's errors.
+    /// The index into the errors of the page.
     Error(u16),
 }
 
-impl Judged {
-    /// Judges the rows of `page`, in place of those of the page before.
-    pub(super) fn judge<S: XidStatusLookup<Error = TransactionError>>(
+impl PageRows {
+    /// Judges the rows of `page` and replaces those of the page before.
+    pub(super) fn prepare<S: XidStatusLookup<Error = TransactionError>>(
         &mut self,
         page: &PageBytes,
         relation: &Relation,
@@ -64,8 +77,8 @@ impl Judged {
         }
         let special = PageHeader::parse(page).special;
         if usize::from(special) != BLOCK_SIZE {
-            let path = relation.path(segment_of(block).0);
-            return Err(HeapError::NotATable { path, block, special });
+            let location = Location::new(relation.path(segment_of(block).0)).at_block(block);
+            return Err(HeapError::NotATable { location, special });
         }
         if is_all_visible(page) {
             self.all_visible = true;
@@ -93,7 +106,7 @@ impl Judged {
 
     #[cold]
     fn error(&mut self, error: RowError) -> Verdict {
-        // At most 2042, one for each line pointer.
+        // The cast is safe: a page has at most 2042 line pointers.
         let number = self.errors.len() as u16;
         self.errors.push(error);
         Verdict::Error(number)
@@ -102,15 +115,16 @@ impl Judged {
 
 #[cold]
 fn row_error(relation: &Relation, tid: Tid, problem: RowProblem) -> RowError {
-    RowError { path: relation.path(segment_of(tid.block).0), tid, problem }
+    let path = relation.path(segment_of(tid.block).0);
+    RowError { location: Location::new(path).at_tid(tid), problem }
 }
 
-/// A page at hand, locked for reading, until the scan is asked for the next one.
+/// The current page of a scan, with a shared content lock.
 pub struct HeapPage<'s> {
     page: Page<'s>,
     block: BlockNo,
     relation: &'s Relation,
-    judged: &'s Judged,
+    page_rows: &'s PageRows,
 }
 
 impl fmt::Debug for HeapPage<'_> {
@@ -119,12 +133,12 @@ impl fmt::Debug for HeapPage<'_> {
     }
 }
 
-/// One row version.
+/// One row version of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapRow<'p> {
-    /// Where it is (`ctid`).
+    /// Its block and line pointer (`ctid`).
     pub tid: Tid,
-    /// What it is.
+    /// Its visibility.
     pub state: RowState,
     /// Its bytes.
     pub tuple: HeapTuple<'p>,
@@ -135,52 +149,52 @@ impl<'s> HeapPage<'s> {
         page: Page<'s>,
         block: BlockNo,
         relation: &'s Relation,
-        judged: &'s Judged,
+        page_rows: &'s PageRows,
     ) -> Self {
-        Self { page, block, relation, judged }
+        Self { page, block, relation, page_rows }
     }
 
-    /// The block.
+    /// The block number.
     pub fn block(&self) -> BlockNo {
         self.block
     }
 
-    /// The page's bytes.
+    /// The bytes of the page.
     pub fn bytes(&self) -> &PageBytes {
         &self.page
     }
 
-    /// How many rows are handed out, those with errors included.
+    /// The number of rows that pass the filter, including rows with errors.
     pub fn len(&self) -> usize {
-        match self.judged.all_visible {
+        match self.page_rows.all_visible {
             true => normal_lines(&self.page).count(),
-            false => self.judged.entries.len(),
+            false => self.page_rows.entries.len(),
         }
     }
 
-    /// Whether no row is handed out.
+    /// Whether no row passes the filter.
     pub fn is_empty(&self) -> bool {
-        match self.judged.all_visible {
+        match self.page_rows.all_visible {
             true => normal_lines(&self.page).next().is_none(),
-            false => self.judged.entries.is_empty(),
+            false => self.page_rows.entries.is_empty(),
         }
     }
 
-    /// The rows that the scan's filter lets pass, in the order of their line pointers; an error in the
-    /// place of each that cannot be had, whatever the filter.
+    /// The rows that pass the filter, in the order of their line pointers. An invalid row is
+    /// returned as an error, whatever the filter.
     #[inline]
     pub fn rows(&self) -> Rows<'_> {
-        Rows::new(&self.page, self.block, self.relation, self.judged)
+        Rows::new(&self.page, self.block, self.relation, self.page_rows)
     }
 
-    /// The table.
+    /// The table that the page belongs to.
     pub(super) fn relation(&self) -> &'s Relation {
         self.relation
     }
 
-    /// What became of its rows.
-    pub(super) fn judged(&self) -> &'s Judged {
-        self.judged
+    /// The rows that pass the filter.
+    pub(super) fn page_rows(&self) -> &'s PageRows {
+        self.page_rows
     }
 }
 
@@ -190,8 +204,8 @@ pub struct Rows<'p> {
     page: &'p PageBytes,
     block: BlockNo,
     relation: &'p Relation,
-    judged: &'p Judged,
-    /// The line pointer before the next one, or the next of the rows that were judged.
+    page_rows: &'p PageRows,
+    /// The last line pointer returned, or the index of the next row that was judged.
     next: u16,
     end: u16,
 }
@@ -202,14 +216,14 @@ impl<'p> Rows<'p> {
         page: &'p PageBytes,
         block: BlockNo,
         relation: &'p Relation,
-        judged: &'p Judged,
+        page_rows: &'p PageRows,
     ) -> Self {
-        let end = match judged.all_visible {
+        let end = match page_rows.all_visible {
             true => PageHeader::parse(page).line_pointer_count(),
-            // At most 2042.
-            false => judged.entries.len() as u16,
+            // The cast is safe: a page has at most 2042 line pointers.
+            false => page_rows.entries.len() as u16,
         };
-        Self { page, block, relation, judged, next: 0, end }
+        Self { page, block, relation, page_rows, next: 0, end }
     }
 
     #[inline]
@@ -222,13 +236,13 @@ impl<'p> Rows<'p> {
                 Ok(HeapRow { state, ..row })
             }
             Verdict::Error(number) => {
-                let error = self.judged.errors.get(usize::from(number)).cloned();
+                let error = self.page_rows.errors.get(usize::from(number)).cloned();
                 Err(error.unwrap_or_else(|| self.outside(item)))
             }
         }
     }
 
-    /// The row in these bytes, which is live.
+    /// Parses a live row.
     #[inline]
     fn live(&self, item: u16, bytes: Option<&'p [u8]>) -> Result<HeapRow<'p>, RowError> {
         match HeapTuple::parse(item, bytes.unwrap_or_default()) {
@@ -253,8 +267,8 @@ impl<'p> Iterator for Rows<'p> {
     fn next(&mut self) -> Option<Self::Item> {
         while self.next < self.end {
             self.next += 1;
-            if !self.judged.all_visible {
-                let entry = self.judged.entries.get(usize::from(self.next - 1))?;
+            if !self.page_rows.all_visible {
+                let entry = self.page_rows.entries.get(usize::from(self.next - 1))?;
                 return Some(self.row(entry));
             }
             let line = line_pointer(self.page, self.next)?;
@@ -266,7 +280,7 @@ impl<'p> Iterator for Rows<'p> {
     }
 }
 
-/// The line pointers that lead to row versions.
+/// The line pointers that point to a tuple.
 #[inline]
 fn normal_lines(page: &PageBytes) -> impl Iterator<Item = (u16, LinePointer)> + '_ {
     line_pointers(page).filter(|(_, line)| line.flags == LinePointerFlags::Normal)

@@ -1,12 +1,13 @@
-//! Values to be fetched together, and then their bytes.
+//! TOAST values to fetch together, and their bytes.
 //!
 //! ```text
-//!   stored   │ value 0: chunk 0, 1, 2 │ value 1: chunk 0 │ …    each chunk goes to its place,
-//!   chunks   │ have  none  have       │ have             │      in whatever order they come
-//!   raw      │ value 1, decompressed  │ …
+//!   stored   │ value 0: chunk 0, 1, 2   │ value 1: chunk 0 │ …    chunks are copied to their places
+//!   chunks   │ found, missing, found    │ found            │      in any order
+//!   raw      │ value 1, decompressed │ …
 //! ```
-//! Memory is taken for a value only once the index has led to as many rows as it has chunks, so a
-//! damaged pointer costs none.
+//!
+//! Memory for a value is allocated only when the index has returned as many rows as the value has
+//! chunks. So a damaged TOAST pointer that claims a huge size does not allocate it.
 
 use std::ops::Range;
 
@@ -14,19 +15,19 @@ use trunkline_format::Tid;
 use trunkline_format::transam::RowState;
 use trunkline_format::varlena::{Compressed, ToastPointer};
 
-use super::toast::CHUNK_BYTES;
 use super::toast_error::{ToastError, ToastProblem};
+use super::toast_table::CHUNK_BYTES;
 
-/// A chunk of a value, of which no version was found yet.
+/// No version of the chunk was found yet.
 const NONE: u8 = 0;
 
-/// See the module. Serves one batch after the other without giving its memory back.
+/// A batch of values to fetch together. It keeps its memory when it is cleared.
 #[derive(Debug, Default)]
 pub struct ToastBatch {
     values: Vec<Value>,
     bytes: u64,
     stored: Vec<u8>,
-    /// Of each chunk, how good the best version is that was found.
+    /// The rank of the best version found of each chunk, see [`rank`].
     chunks: Vec<u8>,
     raw: Vec<u8>,
 }
@@ -34,59 +35,59 @@ pub struct ToastBatch {
 #[derive(Debug)]
 struct Value {
     pointer: ToastPointer,
-    /// Its place in `stored`.
+    /// The bytes in `stored`.
     stored: Range<usize>,
-    /// Where its chunks begin in `chunks`.
+    /// The index of the first chunk in `chunks`.
     first_chunk: usize,
     chunks: u32,
-    end: End,
+    state: FetchState,
 }
 
 #[derive(Debug)]
-enum End {
-    /// Not fetched, or on its way.
+enum FetchState {
+    /// Not fetched yet.
     Open,
     /// The value is in `stored`.
     Stored,
-    /// The value is in `raw`, there.
+    /// The value is in this range of `raw`.
     Raw(Range<usize>),
     Failed(Box<ToastError>),
 }
 
 impl ToastBatch {
-    /// An empty one.
+    /// An empty batch.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a value to be fetched; its number within the batch.
+    /// Adds a value to fetch. Returns its number within the batch.
     pub fn push(&mut self, pointer: ToastPointer) -> usize {
         self.bytes += u64::from(pointer.stored_size);
         if pointer.method.is_some() {
             self.bytes += u64::from(pointer.raw_size);
         }
-        let (stored, end) = (0..0, End::Open);
-        self.values.push(Value { pointer, stored, first_chunk: 0, chunks: 0, end });
+        let (stored, state) = (0..0, FetchState::Open);
+        self.values.push(Value { pointer, stored, first_chunk: 0, chunks: 0, state });
         self.values.len() - 1
     }
 
-    /// Values in it.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether no value is in it.
+    /// Whether the batch has no values.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// Bytes of memory that its values take, if their pointers tell the truth. Whoever fills a batch
-    /// fetches it when this is a few megabytes.
+    /// Bytes of memory that the values need according to their TOAST pointers. Callers should fetch
+    /// a batch when this reaches a few megabytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Takes all values out.
+    /// Removes all values.
     pub fn clear(&mut self) {
         self.values.clear();
         self.stored.clear();
@@ -95,18 +96,18 @@ impl ToastBatch {
         self.bytes = 0;
     }
 
-    /// The bytes of a value that was fetched, without header, decompressed; `None` if there is no such
-    /// number, or nothing was fetched since it was pushed.
+    /// The bytes of a fetched value, decompressed and without header. `None` if the batch has no
+    /// value of this number or the value was not fetched yet.
     ///
     /// # Errors
-    /// The value could not be had.
+    /// The value is not available.
     pub fn value(&self, number: usize) -> Option<Result<&[u8], &ToastError>> {
         let value = self.values.get(number)?;
-        match &value.end {
-            End::Open => None,
-            End::Stored => self.stored.get(value.stored.clone()).map(Ok),
-            End::Raw(range) => self.raw.get(range.clone()).map(Ok),
-            End::Failed(error) => Some(Err(error)),
+        match &value.state {
+            FetchState::Open => None,
+            FetchState::Stored => self.stored.get(value.stored.clone()).map(Ok),
+            FetchState::Raw(range) => self.raw.get(range.clone()).map(Ok),
+            FetchState::Failed(error) => Some(Err(error)),
         }
     }
 
@@ -115,13 +116,13 @@ impl ToastBatch {
         self.values.get(number).map(|value| value.pointer)
     }
 
-    /// Whether the value is still to be had.
+    /// Whether the value was not fetched yet and has not failed.
     pub(super) fn is_open(&self, number: usize) -> bool {
-        self.values.get(number).is_some_and(|value| matches!(value.end, End::Open))
+        self.values.get(number).is_some_and(|value| matches!(value.state, FetchState::Open))
     }
 
-    /// Makes room for a value of so many chunks, which the index has led to.
-    pub(super) fn make_room(&mut self, number: usize, chunks: u32) {
+    /// Allocates the memory of a value, once the index has returned its `chunks` rows.
+    pub(super) fn allocate(&mut self, number: usize, chunks: u32) {
         let Some(value) = self.values.get_mut(number) else { return };
         let start = self.stored.len();
         let end = start + value.pointer.stored_size as usize;
@@ -132,12 +133,12 @@ impl ToastBatch {
         self.chunks.resize(value.first_chunk + chunks as usize, NONE);
     }
 
-    /// Chunks of the value, after [`Self::make_room`].
+    /// The number of chunks of the value, after [`Self::allocate`].
     pub(super) fn chunks(&self, number: usize) -> u32 {
         self.values.get(number).map_or(0, |value| value.chunks)
     }
 
-    /// Puts a chunk, whose number is sound, to its place.
+    /// Copies a chunk to its place. Its number must be valid.
     pub(super) fn put(
         &mut self,
         number: usize,
@@ -153,13 +154,7 @@ impl ToastBatch {
             let (found, expected) = (bytes.len(), place.len());
             return Err(ToastProblem::Size { chunk, tid, found, expected });
         }
-        // A number may have been used before: the version that is the most alive counts.
-        let rank = match found.state {
-            RowState::Live => 3,
-            RowState::Dead => 2,
-            RowState::InDoubt => 1,
-            RowState::Aborted => return Ok(()),
-        };
+        let Some(rank) = rank(found.state) else { return Ok(()) };
         let Some(best) = self.chunks.get_mut(value.first_chunk + chunk as usize) else {
             return Ok(());
         };
@@ -173,20 +168,20 @@ impl ToastBatch {
         Ok(())
     }
 
-    /// The value cannot be had. What was found first stays.
+    /// Marks a value as not available. The first problem is kept.
     pub(super) fn fail(&mut self, number: usize, problem: ToastProblem) {
         if let Some(value) = self.values.get_mut(number)
-            && !matches!(value.end, End::Failed(_))
+            && !matches!(value.state, FetchState::Failed(_))
         {
             let ToastPointer { toast_relation: relation, value_id, .. } = value.pointer;
-            value.end = End::Failed(Box::new(ToastError { relation, value_id, problem }));
+            value.state = FetchState::Failed(Box::new(ToastError { relation, value_id, problem }));
         }
     }
 
-    /// All chunks that were to be had are there.
+    /// Completes a value after all its chunks that could be found were put.
     pub(super) fn finish(&mut self, number: usize) {
         let Some(value) = self.values.get(number) else { return };
-        if !matches!(value.end, End::Open) {
+        if !matches!(value.state, FetchState::Open) {
             return;
         }
         let (first, chunks) = (value.first_chunk, value.chunks);
@@ -196,7 +191,7 @@ impl ToastBatch {
             None => self.decompress(value.pointer, value.stored.clone()),
         };
         match (end, self.values.get_mut(number)) {
-            (Ok(end), Some(value)) => value.end = end,
+            (Ok(end), Some(value)) => value.state = end,
             (Err(problem), _) => self.fail(number, problem),
             (Ok(_), None) => {}
         }
@@ -206,9 +201,9 @@ impl ToastBatch {
         &mut self,
         pointer: ToastPointer,
         stored: Range<usize>,
-    ) -> Result<End, ToastProblem> {
+    ) -> Result<FetchState, ToastProblem> {
         if pointer.method.is_none() {
-            return Ok(End::Stored);
+            return Ok(FetchState::Stored);
         }
         let stored = self.stored.get(stored).unwrap_or_default();
         let value = Compressed::parse(stored).map_err(ToastProblem::Value)?;
@@ -218,11 +213,23 @@ impl ToastBatch {
         }
         let start = self.raw.len();
         value.decompress(&mut self.raw).map_err(|error| ToastProblem::Value(error.into()))?;
-        Ok(End::Raw(start..self.raw.len()))
+        Ok(FetchState::Raw(start..self.raw.len()))
     }
 }
 
-/// A chunk that was found.
+/// How far a version of a chunk takes precedence over others, since value numbers can be reused:
+/// live versions over dead ones, dead ones over those in doubt. `None` if the version does not
+/// count.
+fn rank(state: RowState) -> Option<u8> {
+    match state {
+        RowState::Live => Some(3),
+        RowState::Dead => Some(2),
+        RowState::InDoubt => Some(1),
+        RowState::Aborted => None,
+    }
+}
+
+/// A row of the TOAST table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunk<'p> {
     pub(super) tid: Tid,

@@ -1,8 +1,6 @@
-//! Why a TOASTed value cannot be had.
-//! Texts name the TOAST table, the value and, where there is one, the chunk.
+//! Errors of values in TOAST. Messages name the TOAST table, the value and, if possible, the chunk.
 
-use std::fmt;
-
+use thiserror::Error;
 use trunkline_aio::sync::Arc;
 use trunkline_format::deform::ColumnError;
 use trunkline_format::varlena::VarlenaError;
@@ -12,169 +10,127 @@ use super::error::HeapError;
 use crate::btree::BtreeError;
 use crate::transactions::TransactionError;
 
-/// See the module. Clones are cheap.
-#[derive(Debug, Clone)]
+/// A value in TOAST that is not available. Clones are cheap.
+#[derive(Debug, Clone, Error)]
+#[error("TOAST value {value_id} of TOAST table {relation}: {problem}")]
 pub struct ToastError {
-    /// The OID of the TOAST table that the pointer names.
+    /// The OID of the TOAST table, from the TOAST pointer.
     pub relation: Oid,
-    /// The value's number in it.
+    /// The value's number (`chunk_id`).
     pub value_id: u32,
     /// What is wrong.
+    #[source]
     pub problem: ToastProblem,
 }
 
-/// What is wrong with a TOASTed value.
-#[derive(Debug, Clone)]
+/// What is wrong with a value in TOAST.
+#[derive(Debug, Clone, Error)]
 pub enum ToastProblem {
-    /// The pointer is into the TOAST table of another table.
+    /// The row has a TOAST pointer, but its table has no TOAST table.
+    #[error("the table has no TOAST table")]
+    NoToastTable,
+    /// The pointer refers to the TOAST table of another table.
+    #[error("the table's TOAST table is {expected}")]
     OtherTable {
-        /// The TOAST table of the table that the row is in; 0 if it has none.
+        /// The TOAST table of the row's table.
         expected: Oid,
     },
-    /// The index cannot be followed to it.
+    /// The index could not be searched.
+    #[error(transparent)]
     Index(Arc<BtreeError>),
-    /// The index leads to more row versions than the value can have.
+    /// The index has more entries for the value than the value can have.
+    #[error("the index leads to {found} rows or more, expected {chunks} chunks")]
     TooMany {
-        /// Row versions, at least.
+        /// The number of row versions, at least.
         found: usize,
-        /// Chunks that the value has.
+        /// The number of chunks of the value.
         chunks: u32,
     },
-    /// A page with chunks of it cannot be had.
+    /// A page with chunks of the value could not be read.
+    #[error(transparent)]
     Page(Arc<HeapError>),
-    /// A chunk is not there.
+    /// A chunk is missing.
+    #[error("chunk {chunk} of {chunks} is missing")]
     Missing {
         /// Its number, from 0.
         chunk: u32,
-        /// Chunks that the value has.
+        /// The number of chunks of the value.
         chunks: u32,
     },
-    /// A chunk is there twice.
+    /// A chunk exists twice.
+    #[error("chunk {chunk} exists twice, again at {tid}")]
     Twice {
         /// Its number, from 0.
         chunk: u32,
-        /// Where it was found again.
+        /// Its second row.
         tid: Tid,
     },
-    /// A chunk has another number than any of the value's.
+    /// A chunk has a number that the value does not have.
+    #[error("chunk {chunk} found at {tid}, expected 0 to {}", chunks.saturating_sub(1))]
     Number {
         /// Its number.
         chunk: i32,
-        /// Where it is.
+        /// Its row.
         tid: Tid,
-        /// Chunks that the value has.
+        /// The number of chunks of the value.
         chunks: u32,
     },
-    /// A chunk is longer or shorter than it must be.
+    /// A chunk has the wrong length.
+    #[error("chunk {chunk} at {tid} has {found} bytes, expected {expected}")]
     Size {
         /// Its number, from 0.
         chunk: u32,
-        /// Where it is.
+        /// Its row.
         tid: Tid,
         /// Its bytes.
         found: usize,
-        /// The bytes that it should have.
+        /// The expected number of bytes.
         expected: usize,
     },
     /// The row of a chunk does not fit into its item or page.
+    #[error("the row of a chunk at {tid} does not fit into its item or page")]
     Row {
-        /// Where it is.
+        /// The row.
         tid: Tid,
     },
-    /// A column of a chunk's row is not sound.
+    /// A column of a chunk's row is invalid.
+    #[error("the row of a chunk at {tid}: {error}")]
     Column {
-        /// Where the row is.
+        /// The row.
         tid: Tid,
-        /// What is wrong with it; `None` if it is null or missing.
-        error: Option<ColumnError>,
+        /// What is wrong with the column.
+        error: ColumnError,
     },
-    /// The bytes of a chunk are themselves compressed or elsewhere.
+    /// A column of a chunk's row is null or missing.
+    #[error("the row of a chunk at {tid} has a column that is null")]
+    NullColumn {
+        /// The row.
+        tid: Tid,
+    },
+    /// The bytes of a chunk are themselves compressed or in TOAST.
+    #[error("the chunk at {tid} is itself compressed or stored elsewhere")]
     Stored {
-        /// Where the row is.
+        /// The row.
         tid: Tid,
     },
-    /// Whether a chunk's row was ever inserted cannot be found out.
+    /// The visibility of a chunk's row cannot be determined.
+    #[error("the row of a chunk at {tid}: {error}")]
     Transaction {
-        /// Where the row is.
+        /// The row.
         tid: Tid,
         /// Why not.
+        #[source]
         error: TransactionError,
     },
-    /// The chunks together are no compressed value.
+    /// The chunks together are not a valid compressed value.
+    #[error(transparent)]
     Value(VarlenaError),
-    /// They are one, but another than the pointer says.
+    /// The compressed value and the TOAST pointer disagree about the uncompressed size.
+    #[error("it has {found} bytes uncompressed, expected {expected}")]
     Mismatch {
-        /// Bytes that it says to have uncompressed.
+        /// The size in the compressed value.
         found: u32,
-        /// Bytes that the pointer says.
+        /// The size in the TOAST pointer.
         expected: u32,
     },
-}
-
-impl fmt::Display for ToastError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TOAST value {} of TOAST table {}: ", self.value_id, self.relation)?;
-        self.problem.fmt(f)
-    }
-}
-
-impl fmt::Display for ToastProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OtherTable { expected: Oid(0) } => f.write_str("the table has no TOAST table"),
-            Self::OtherTable { expected } => {
-                write!(f, "the table's TOAST table is {expected}")
-            }
-            Self::Index(error) => error.fmt(f),
-            Self::TooMany { found, chunks } => {
-                write!(f, "the index leads to {found} rows or more, expected {chunks} chunks")
-            }
-            Self::Page(error) => error.fmt(f),
-            Self::Missing { chunk, chunks } => {
-                write!(f, "chunk {chunk} of {chunks} is missing")
-            }
-            Self::Twice { chunk, tid } => write!(f, "chunk {chunk} is there twice, again at {tid}"),
-            Self::Number { chunk, tid, chunks } => {
-                write!(
-                    f,
-                    "chunk {chunk} found at {tid}, expected 0 to {}",
-                    chunks.saturating_sub(1)
-                )
-            }
-            Self::Size { chunk, tid, found, expected } => {
-                write!(f, "chunk {chunk} at {tid} has {found} bytes, expected {expected}")
-            }
-            Self::Row { tid } => {
-                write!(f, "the row of a chunk at {tid} does not fit into its item or page")
-            }
-            Self::Column { tid, error: Some(error) } => {
-                write!(f, "the row of a chunk at {tid}: {error}")
-            }
-            Self::Column { tid, error: None } => {
-                write!(f, "the row of a chunk at {tid} has a column that is null")
-            }
-            Self::Stored { tid } => {
-                write!(f, "the chunk at {tid} is itself compressed or stored elsewhere")
-            }
-            Self::Transaction { tid, error } => {
-                write!(f, "the row of a chunk at {tid}: {error}")
-            }
-            Self::Value(error) => error.fmt(f),
-            Self::Mismatch { found, expected } => {
-                write!(f, "it has {found} bytes uncompressed, expected {expected}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ToastError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.problem {
-            ToastProblem::Index(error) => Some(&**error),
-            ToastProblem::Page(error) => Some(&**error),
-            ToastProblem::Transaction { error, .. } => Some(error),
-            ToastProblem::Value(error) => Some(error),
-            _ => None,
-        }
-    }
 }

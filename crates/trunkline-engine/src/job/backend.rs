@@ -21,8 +21,8 @@ impl Job {
         Ok(backend)
     }
 
-    /// The kind of backend of a worker. As in PostgreSQL the leader of a parallel query takes part in
-    /// it, so the first worker counts as the leader.
+    /// The kind of backend of a worker. As in PostgreSQL the leader of a parallel query takes part
+    /// in it, so the first worker counts as the leader.
     pub(crate) fn backend_type(worker: usize) -> BackendType {
         match worker {
             0 => BackendType::Standalone,

@@ -1,5 +1,5 @@
-//! Errors that end a whole job. Damage in single files and pages is reported separately and does not
-//! end a job.
+//! Errors that end a whole job. Damage in single files and pages is reported separately and does
+//! not end a job.
 
 use std::io;
 use std::path::PathBuf;

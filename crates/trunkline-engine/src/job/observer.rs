@@ -4,8 +4,8 @@ use std::path::Path;
 
 use trunkline_format::BlockNo;
 
-/// Follows the progress of a job and can cancel it. The job's threads call these methods, so they must
-/// not block.
+/// Follows the progress of a job and can cancel it. The job's threads call these methods, so they
+/// must not block.
 pub trait Observer: Send + Sync {
     /// The amount of work is known. Called once.
     fn begins(&self, _files: usize, _bytes: u64) {}

@@ -5,8 +5,8 @@ use super::workers::Job;
 /// Pages between two updates of the job's shared counters.
 const PAGES_BATCHED: u32 = 64;
 
-/// Counts the pages of one worker. The shared counters are atomics that every worker updates and the
-/// caller polls, so a worker adds to them once per batch of pages and when it is done.
+/// Counts the pages of one worker. The shared counters are atomics that every worker updates and
+/// the caller polls, so a worker adds to them once per batch of pages and when it is done.
 pub(crate) struct PageProgress<'j> {
     job: &'j Job,
     unreported: u32,

@@ -11,8 +11,8 @@ pub enum End {
     Complete,
     /// The observer cancelled the job.
     Cancelled,
-    /// The observer cancelled the job, but a read or another system call did not return. Its thread and
-    /// pages are left behind: do not wait for the [`Aio`](trunkline_aio::Aio) to shut down.
+    /// The observer cancelled the job, but a read or another system call did not return. Its thread
+    /// and pages are left behind: do not wait for the [`Aio`](trunkline_aio::Aio) to shut down.
     Abandoned,
 }
 

@@ -53,8 +53,8 @@ impl Job {
         })
     }
 
-    /// Runs `coordinate` in a thread of its own until it returns, or until the job was cancelled and
-    /// does not stop in time.
+    /// Runs `coordinate` in a thread of its own until it returns, or until the job was cancelled
+    /// and does not stop in time.
     pub(crate) fn run<E: From<JobError> + Send + 'static>(
         self: &Arc<Self>,
         coordinate: impl FnOnce(&Arc<Job>) -> Result<(), E> + Send + 'static,
@@ -142,8 +142,8 @@ impl Job {
         recheck()
     }
 
-    /// Runs `body` in a thread of its own and passes its result to `exit`, in that thread. If `body`
-    /// panics, the result is [`JobError::Panicked`].
+    /// Runs `body` in a thread of its own and passes its result to `exit`, in that thread. If
+    /// `body` panics, the result is [`JobError::Panicked`].
     fn spawn<E: From<JobError> + 'static>(
         self: &Arc<Self>,
         name: &str,
@@ -163,7 +163,8 @@ impl Job {
         thread::spawn(name, thread).map(drop).map_err(JobError::Start)
     }
 
-    /// Stops the job: no more work is started and waits end. I/O that is in flight is not waited for.
+    /// Stops the job: no more work is started and waits end. I/O that is in flight is not waited
+    /// for.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         for canceller in self.cancellers.lock().iter() {

@@ -1,7 +1,8 @@
 //! `prefetch` mode: advises the kernel to read blocks into its page cache (`posix_fadvise`).
 //!
-//! The call returns as soon as the reads are queued, and no I/O handle can carry it. The report shows
-//! what was cached before the advice and right after it; the kernel may read the rest later or never.
+//! The call returns as soon as the reads are queued, and no I/O handle can carry it. The report
+//! shows what was cached before the advice and right after it; the kernel may read the rest later
+//! or never.
 
 use std::io;
 use std::num::NonZeroU64;

@@ -1,8 +1,9 @@
-//! `buffer` mode: loads blocks into the buffer pool through a maintenance stream and verifies each page.
+//! `buffer` mode: loads blocks into the buffer pool through a maintenance stream and verifies each
+//! page.
 //!
-//! Damaged pages, truncated files and missing segments are reported with file and block, and the rest is
-//! loaded. If a segment ends early or cannot be read at all, its remaining blocks are skipped instead of
-//! being tried one by one.
+//! Damaged pages, truncated files and missing segments are reported with file and block, and the
+//! rest is loaded. If a segment ends early or cannot be read at all, its remaining blocks are
+//! skipped instead of being tried one by one.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,8 +27,8 @@ use crate::storage::{Relation, Storage, StorageError};
 /// Blocks of one segment that may fail before the rest of it is skipped.
 const FAILED_BLOCKS_MAX: u32 = 1024;
 
-/// Loads the targets, which are relations of `storage`, into the pool. If `dir` is given, checks now and
-/// then whether a server has started on it.
+/// Loads the targets, which are relations of `storage`, into the pool. If `dir` is given, checks
+/// now and then whether a server has started on it.
 ///
 /// # Errors
 /// [`JobError`]: nothing could be read at all, or a server has started on the directory.
@@ -236,6 +237,9 @@ impl Loader {
 fn reason(error: &ReadError) -> String {
     match error {
         ReadError::Io { source, .. } => format!("could not be read: {source}"),
+        ReadError::Storage(StorageError::SegmentMissing { .. }) => {
+            "the segment file is missing".to_owned()
+        }
         ReadError::Short { bytes: 0, .. } => "file ended while it was read".to_owned(),
         ReadError::Short { bytes, .. } => format!("read only {bytes} of {BLOCK_SIZE} bytes"),
         ReadError::Corrupt { verdict, .. } => match verdict {

@@ -1,7 +1,7 @@
 //! `read` mode: reads blocks into the operating system's page cache.
 //!
-//! The pages themselves are not used, so the only memory needed is the read window. Checksums are not
-//! verified.
+//! The pages themselves are not used, so the only memory needed is the read window. Checksums are
+//! not verified.
 
 use std::io;
 
@@ -25,8 +25,8 @@ pub fn prewarm(
     options: ReadOptions,
     observer: Arc<dyn Observer>,
 ) -> Result<PrewarmReport, JobError> {
-    // The files are cut off at the end of each target. Targets that do not begin at block 0 all begin
-    // at the same block.
+    // The files are cut off at the end of each target. Targets that do not begin at block 0 all
+    // begin at the same block.
     let first = targets.iter().map(|target| target.first).max().unwrap_or_default();
     let files: Vec<FileEntry> = targets.iter().flat_map(Target::wanted_files).collect();
     let failures = Arc::new(Mutex::new(Failures::default()));

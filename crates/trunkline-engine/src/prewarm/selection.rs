@@ -1,8 +1,9 @@
 //! Selection of what to prewarm: resolves names given by the user to ranges of blocks.
 //!
-//! A name is that of a relation, `5/16384` or `1663/5/16384`, or of a file, `base/5/16384.1`. A relation
-//! means one of its forks, `main` by default, and can be narrowed by block numbers as in `pg_prewarm`. A
-//! file means the blocks in it. Without names everything is selected, with all forks.
+//! A name is that of a relation, `5/16384` or `1663/5/16384`, or of a file, `base/5/16384.1`. A
+//! relation means one of its forks, `main` by default, and can be narrowed by block numbers as in
+//! `pg_prewarm`. A file means the blocks in it. Without names everything is selected, with all
+//! forks.
 //!
 //! The blocks are those in the listing of the directory. If a segment in the middle is missing, the
 //! segments before and after it are still selected.

@@ -1,120 +1,86 @@
-//! Why the fate of a transaction cannot be known.
-//! Texts name the file, and the transaction or the offset.
+//! Errors of transaction status lookups. Messages name the file, and the transaction or the offset.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use thiserror::Error;
 use trunkline_aio::Cancelled;
 use trunkline_aio::sync::Arc;
 
-/// See the module. Clones are cheap: one damaged page can leave many rows undecided.
-#[derive(Debug, Clone)]
+/// Why the fate of a transaction is unknown. Clones are cheap, since one damaged page can affect
+/// many rows.
+#[derive(Debug, Clone, Error)]
 pub enum TransactionError {
     /// A file cannot be opened or read.
+    #[error("could not read \"{}\" at byte {offset}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Where, in bytes.
+        /// The offset in bytes.
         offset: u64,
-        /// The system's answer.
+        /// The system's error.
         source: Arc<io::Error>,
     },
-    /// A transaction so old that its part of the commit log was removed: no row may name it.
+    /// The transaction is so old that its part of the commit log was removed. No row may name it.
+    #[error(
+        "transaction {xid} has no record: \"{}\" is missing, the oldest transaction is {oldest}",
+        path.display()
+    )]
     NotRecorded {
         /// The transaction.
         xid: u32,
-        /// The oldest one that has a record.
+        /// The oldest transaction that the commit log covers.
         oldest: u32,
-        /// The file that it would be in.
+        /// The file that would record it.
         path: PathBuf,
     },
-    /// A multixact that cannot be.
+    /// A multixact is not valid.
+    #[error("multixact {multi} (in \"{}\"): {problem}", path.display())]
     Multixact {
-        /// Its number.
+        /// Its id.
         multi: u32,
-        /// The file that its entry is in, or would be.
+        /// The file that has its entry, or would have it.
         path: PathBuf,
         /// What is wrong with it.
         problem: MultixactProblem,
     },
-    /// The page region has no frame left for a read.
+    /// The page region has no free frame for a read.
+    #[error("no frame of the page region is free for a read")]
     Memory,
     /// The session was cancelled.
+    #[error("{}", Cancelled)]
     Cancelled,
 }
 
 /// What is wrong with a multixact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum MultixactProblem {
-    /// It was removed: no row may name it.
+    /// It was removed. No row may name it.
+    #[error("no longer exists, the oldest is {oldest}")]
     TooOld {
-        /// The oldest there is.
+        /// The oldest multixact.
         oldest: u32,
     },
-    /// It was not made yet.
+    /// It was not created yet.
+    #[error("does not exist yet, the next is {next}")]
     TooNew {
-        /// The next that will be made.
+        /// The next multixact to be created.
         next: u32,
     },
-    /// Its members begin nowhere, or are more than can be.
+    /// It has no first member, or too many members.
+    #[error("its members are from {first} up to {next}")]
     Members {
-        /// Number of its first member; 0 if that was never written.
+        /// The number of its first member; 0 if that was never written.
         first: u64,
-        /// Number of the next multixact's first member.
+        /// The number of the first member of the next multixact.
         next: u64,
     },
-    /// A member with a status that has no meaning.
+    /// A member has an unknown status.
+    #[error("a member with status {status}, expected 0 to 5")]
     Status {
-        /// The status, expected 0 to 5.
+        /// The status.
         status: u8,
     },
-}
-
-impl fmt::Display for TransactionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io { path, offset, source } => {
-                write!(f, "could not read \"{}\" at byte {offset}: {source}", path.display())
-            }
-            Self::NotRecorded { xid, oldest, path } => write!(
-                f,
-                "transaction {xid} has no record: \"{}\" is missing, the oldest transaction is \
-                 {oldest}",
-                path.display()
-            ),
-            Self::Multixact { multi, path, problem } => {
-                write!(f, "multixact {multi} (in \"{}\"): ", path.display())?;
-                problem.fmt(f)
-            }
-            Self::Memory => f.write_str("no frame of the page region is free for a read"),
-            Self::Cancelled => Cancelled.fmt(f),
-        }
-    }
-}
-
-impl fmt::Display for MultixactProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooOld { oldest } => write!(f, "does no longer exist, the oldest is {oldest}"),
-            Self::TooNew { next } => write!(f, "does not exist yet, the next is {next}"),
-            Self::Members { first, next } => {
-                write!(f, "its members are from {first} up to {next}")
-            }
-            Self::Status { status } => {
-                write!(f, "a member with status {status}, expected 0 to 5")
-            }
-        }
-    }
-}
-
-impl std::error::Error for TransactionError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io { source, .. } => Some(&**source),
-            _ => None,
-        }
-    }
 }
 
 impl From<Cancelled> for TransactionError {

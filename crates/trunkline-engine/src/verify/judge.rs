@@ -17,7 +17,7 @@ use super::chains::Roots;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockList, ReadStream, StreamOptions};
 use crate::storage::Relation;
-use crate::transactions::{Lookup, Memo, TransactionError, Transactions};
+use crate::transactions::{Lookup, TransactionError, Transactions, XidStatusCache};
 
 /// Judges rows of one table.
 pub(super) struct Judge<'j> {
@@ -26,7 +26,7 @@ pub(super) struct Judge<'j> {
     options: StreamOptions,
     /// Blocks of the table.
     blocks: BlockNo,
-    memo: Memo,
+    statuses: XidStatusCache,
     roots: Roots,
     /// Of the page at hand: the line pointers of live versions, by those that entries lead to.
     live: Vec<(u16, u16)>,
@@ -41,8 +41,8 @@ impl<'j> Judge<'j> {
         options: StreamOptions,
     ) -> Self {
         let options = StreamOptions { unordered: false, ..options };
-        let (memo, roots, live) = (Memo::default(), Roots::default(), Vec::new());
-        Self { heap, transactions, options, blocks, memo, roots, live }
+        let (statuses, roots, live) = (XidStatusCache::default(), Roots::default(), Vec::new());
+        Self { heap, transactions, options, blocks, statuses, roots, live }
     }
 
     /// Takes `rows` away, each as an entry has it and with what its owner wants to know it by, and
@@ -70,7 +70,7 @@ impl<'j> Judge<'j> {
                 Err(_) => continue,
             };
             let Some((Tid { block, .. }, _)) = group.first() else { continue };
-            let mut lookup = self.transactions.lookup(backend.session(), &mut self.memo);
+            let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
             find_live(&page, *block, &mut self.roots, &mut lookup, &mut self.live)?;
             for (row, what) in group {
                 let version = self.live.iter().find(|(root, _)| *root == row.item);

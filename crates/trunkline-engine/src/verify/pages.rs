@@ -1,8 +1,8 @@
-//! Page verification, in two steps: a completion callback marks bad pages, and the worker of the mount then
-//! checks the marked pages again to report what is wrong with them.
+//! Page verification, in two steps: a completion callback marks bad pages, and the worker of the
+//! mount then checks the marked pages again to report what is wrong with them.
 //!
-//! The callback may run in any thread, so it must neither allocate nor lock. It only sets a bit per page.
-//! Bad pages are rare, so the second check costs nothing.
+//! The callback may run in any thread, so it must neither allocate nor lock. It only sets a bit per
+//! page. Bad pages are rare, so the second check costs nothing.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Callback, Completion, Operation, Outcome, Status, Weight};

@@ -56,7 +56,9 @@ pub(super) fn check(
             let block = error.block().unwrap_or_default();
             (block, ContentProblem::Unreadable(error.to_string()))
         }
-        Err(BtreeError::Corrupt { block, problem, .. }) => (block, problem_of(problem)),
+        Err(BtreeError::Corrupt { location, problem }) => {
+            (location.block().unwrap_or_default(), problem_of(problem))
+        }
     };
     visitor.problem(block, item_of(&problem), problem);
     Ok(false)
@@ -77,7 +79,7 @@ fn check_levels(
         let mut check = Level { meta, layout: index.layout(), left: None, high: Vec::new() };
         while let Some(found) = walk.next(backend)? {
             let LevelPage { block, page, downlink } = found;
-            let at = |fault| fault_at(index, block, fault);
+            let at = |fault| index.corrupt(block, BtreeProblem::Fault(fault));
             let page = BtreePage::parse(page).map_err(at)?;
             if !leaves_only {
                 check.page(block, &page, downlink.as_ref(), visitor).map_err(at)?;
@@ -90,7 +92,7 @@ fn check_levels(
                 return Ok(false);
             }
         }
-        if let Some(&Downlink { parent, item, child, .. }) = walk.unmet()
+        if let Some(&Downlink { parent, item, child, .. }) = walk.unmatched_downlink()
             && !leaves_only
         {
             let problem = LinkProblem::WrongDownlink { parent, item, child };
@@ -112,11 +114,6 @@ fn check_levels(
 fn is_alone(page: &BtreePage<'_>) -> bool {
     let right = page.right().is_some() && !page.is_split_incomplete();
     !page.is_ignored() && page.left().is_none() && !right
-}
-
-fn fault_at(index: &Index, block: BlockNo, fault: Fault) -> BtreeError {
-    let path = index.relation().path(trunkline_format::segment::segment_of(block).0);
-    BtreeError::Corrupt { path, block, problem: BtreeProblem::Fault(fault) }
 }
 
 fn problem_of(problem: BtreeProblem) -> ContentProblem {

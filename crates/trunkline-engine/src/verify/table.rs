@@ -29,7 +29,7 @@ use crate::heap::{ToastBatch, ToastReader};
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockRange, ReadStream, StreamOptions};
 use crate::seq_scan::scan_strategy;
-use crate::transactions::{Memo, TransactionError, Transactions};
+use crate::transactions::{TransactionError, Transactions, XidStatusCache};
 use trunkline_aio::sync::Arc;
 
 /// Bytes of long values that are fetched together.
@@ -73,7 +73,7 @@ pub(super) fn check(
         map: checks.rows.then(|| VisibilityMap::of(target, sink)),
         toast,
         batch: ToastBatch::new(),
-        memo: Memo::default(),
+        statuses: XidStatusCache::default(),
         named: (checks.rows && checks.next.is_some() && target.toast.is_some())
             .then(Named::default),
         roots: Roots::default(),
@@ -116,7 +116,7 @@ pub(super) struct TableCheck<'t> {
     map: Option<VisibilityMap<'t>>,
     pub(super) toast: Option<ToastReader>,
     pub(super) batch: ToastBatch,
-    memo: Memo,
+    statuses: XidStatusCache,
     /// The long values that rows name; `None`: nobody asks for others, or what it would say is not
     /// to be trusted.
     named: Option<Named>,
@@ -257,7 +257,7 @@ impl TableCheck<'_> {
             if let (Some(named), Some(toast)) = (&mut self.named, &self.target.toast) {
                 named.take(&tuple, self.target, toast);
             }
-            let mut lookup = self.transactions.lookup(backend.session(), &mut self.memo);
+            let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
             let state = match row_state(&tuple, &mut lookup) {
                 Ok(state) => state,
                 Err(TransactionError::Cancelled) => return Err(ReadError::Cancelled),

@@ -70,7 +70,7 @@ fn walk(index: &Index, backend: &mut Backend, level: u32) -> (Vec<u32>, usize) {
             rows += page.entries().map(|entry| entry.expect("sound").rows().count()).sum::<usize>();
         }
     }
-    assert_eq!(walk.unmet(), None);
+    assert_eq!(walk.unmatched_downlink(), None);
     drop(walk);
     assert_eq!(backend.pins(), 0);
     (blocks, rows)

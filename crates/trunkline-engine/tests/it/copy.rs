@@ -7,7 +7,8 @@ use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Aio, MethodKind};
 use trunkline_engine::catalog::{Catalog, Database};
 use trunkline_engine::copy::{
-    CopyOptions, CopyReport, Extras, Output, Outputs, Plan, Task, TextSettings, column_names, copy,
+    CopyOptions, CopyReport, CopyTask, Extras, Output, Outputs, Plan, TextSettings, column_names,
+    copy,
 };
 use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::job::{End, Unobserved};
@@ -73,7 +74,7 @@ impl Cluster {
         self.catalog.database(&mut backend, name).expect("a database")
     }
 
-    fn copy(&self, database: &Arc<Database>, tasks: Vec<Task>) -> (CopyReport, Vec<Vec<u8>>) {
+    fn copy(&self, database: &Arc<Database>, tasks: Vec<CopyTask>) -> (CopyReport, Vec<Vec<u8>>) {
         let text = TextSettings {
             major: self.major,
             zone: Arc::new(Utc),
@@ -105,7 +106,7 @@ fn check(aio: &Aio, data: &Path, direct: bool, buffers: u32) {
         for (_, table, _) in &expected {
             let columns = column_names(&database, table, &[]).expect("columns").shown;
             let plan = Plan::new(&database, &mut backend, table, &columns).expect("a plan");
-            tasks.push(Task { plans: vec![plan] });
+            tasks.push(CopyTask { plans: vec![plan] });
         }
         drop(backend);
         let (report, written) = cluster.copy(&database, tasks);

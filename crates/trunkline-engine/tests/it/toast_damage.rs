@@ -210,7 +210,7 @@ fn every_kind_of_damage_has_its_error() {
             &format!("chunk 77 found at {at}, expected 0 to {}", chunks - 1),
         );
         check(&put(second.data + 4, word(u32::MAX)), "chunk -1 found at");
-        check(&put(second.data + 4, word(0)), "chunk 0 is there twice, again at");
+        check(&put(second.data + 4, word(0)), "chunk 0 exists twice, again at");
         check(
             &put(second.data + 8, word((1995 + 4) << 2)),
             &format!("chunk 1 at {at} has 1995 bytes, expected 1996"),
@@ -284,7 +284,7 @@ fn values_that_cannot_be_found() {
         index[0] = [0; BLOCK_SIZE];
         let found = fetch(&[pointer], &index);
         let error = found[0].as_ref().expect_err("no index");
-        assert!(error.contains("block 0 of index file \"DIR/base/5/2\": "), "{error}");
+        assert!(error.contains("block 0 of file \"DIR/base/5/2\": "), "{error}");
 
         let mut heap = sample.heap.clone();
         let block = sample.chunk(pointer, 0).block;

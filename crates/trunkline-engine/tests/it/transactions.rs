@@ -221,8 +221,8 @@ fn multixacts_and_their_updaters() {
         };
         let status = "a member with status 6, expected 0 to 5";
         assert_eq!(cluster.updater(15), refused(status, 15));
-        assert_eq!(cluster.updater(9), refused("does no longer exist, the oldest is 10", 9));
-        assert_eq!(cluster.updater(0), refused("does no longer exist, the oldest is 10", 0));
+        assert_eq!(cluster.updater(9), refused("no longer exists, the oldest is 10", 9));
+        assert_eq!(cluster.updater(0), refused("no longer exists, the oldest is 10", 0));
         assert_eq!(cluster.updater(20), refused("does not exist yet, the next is 20", 20));
         // Nobody wrote where the last one begins.
         let text = "its members are from 0 up to 3300";

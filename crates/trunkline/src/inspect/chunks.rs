@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use serde::Serialize;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::settings::Settings;
-use trunkline_engine::transactions::Memo;
+use trunkline_engine::transactions::XidStatusCache;
 use trunkline_format::deform::{Attribute, Deformer};
 use trunkline_format::page::line_pointer;
 use trunkline_format::transam::row_state;
@@ -94,7 +94,7 @@ fn chunk(open: &mut Catalogued, page: &PageBytes, row: Tid) -> Chunk {
         chunk.state = "no row there".into();
         return chunk;
     };
-    let mut memo = Memo::default();
+    let mut memo = XidStatusCache::default();
     let transactions = Arc::clone(open.cluster.catalog.transactions());
     let mut lookup = transactions.lookup(open.cluster.backend.session(), &mut memo);
     let judged = row_state(&tuple, &mut lookup);

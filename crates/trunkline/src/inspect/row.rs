@@ -20,7 +20,7 @@ use crate::cluster::DatabaseArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Table};
 use trunkline_engine::settings::Settings;
-use trunkline_engine::transactions::Memo;
+use trunkline_engine::transactions::XidStatusCache;
 
 /// Options of the subject.
 #[derive(Debug, clap::Args)]
@@ -80,7 +80,7 @@ pub(super) fn run(global: &Global, settings: &Settings, args: &TupleArgs) -> Res
         report.header = TupleHeader::parse(bytes);
         match HeapTuple::parse(item, bytes) {
             Ok(tuple) => {
-                let mut memo = Memo::default();
+                let mut memo = XidStatusCache::default();
                 let transactions = Arc::clone(open.cluster.catalog.transactions());
                 let session = open.cluster.backend.session();
                 let judged = row_state(&tuple, &mut transactions.lookup(session, &mut memo));

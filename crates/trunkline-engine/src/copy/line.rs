@@ -1,7 +1,8 @@
-//! Rows to lines: each column taken from its row, fetched, decompressed, printed, escaped.
+//! Prints rows as lines: deforms each row, decompresses its values, and writes and escapes their
+//! text.
 //!
-//! Nothing is copied that need not be: a value goes from its page into the output in one step, and
-//! only what has to be escaped or is compressed takes another.
+//! A value is written from its page to the output without an intermediate copy, unless it is
+//! compressed or needs an escape.
 
 use trunkline_format::Tid;
 use trunkline_format::deform::{Column, ColumnError, Deformer};
@@ -15,37 +16,37 @@ use super::escape::Format;
 use super::plan::{Plan, Shown, TextKind};
 use crate::heap::{HeapRow, ToastBatch, has_external};
 
-/// What is printed before the columns.
+/// System columns to print before the columns of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Extras {
     /// `ctid`.
     pub ctid: bool,
-    /// `xmin`, `xmax` and the state of the row version.
+    /// `xmin`, `xmax` and the visibility of the row version.
     pub state: bool,
 }
 
 /// A column that could not be printed.
-pub(super) struct Broken {
-    /// Its place among those that are printed, if it is one.
+pub(super) struct InvalidColumn {
+    /// Its index among the printed columns, if it is one of them.
     pub(super) column: Option<usize>,
     pub(super) problem: ValueProblem,
 }
 
-/// Makes lines of rows.
-pub(super) struct Lines<'a> {
+/// Prints the rows of one table.
+pub(super) struct LineWriter<'a> {
     plan: &'a Plan,
     format: Format,
     extras: Extras,
     options: TextOptions<'a>,
-    /// Whether a line is one value.
+    /// Whether a line has only one value.
     alone: bool,
-    /// Values that are being decompressed.
+    /// Buffer for decompressed values.
     room: Vec<u8>,
-    /// Values that could not be had, of rows that nobody can see any more.
+    /// Values that were no longer available, in rows that are not visible to any transaction.
     pub(super) gone: u64,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LineWriter<'a> {
     pub(super) fn new(
         plan: &'a Plan,
         format: Format,
@@ -56,7 +57,7 @@ impl<'a> Lines<'a> {
         Self { plan, format, extras, options, alone: values == 1, room: Vec::new(), gone: 0 }
     }
 
-    /// The line of names.
+    /// Prints the line of column names.
     pub(super) fn header(&self, out: &mut Vec<u8>) {
         let extras = [
             (self.extras.ctid, "ctid"),
@@ -75,8 +76,8 @@ impl<'a> Lines<'a> {
         out.push(b'\n');
     }
 
-    /// The pointers to TOAST of the columns that are printed, in the order in which
-    /// [`Lines::write`] wants their values. Stops where a column is not sound.
+    /// Collects the TOAST pointers of the printed columns in the order in which
+    /// [`LineWriter::write`] uses the values. Stops at an invalid column.
     pub(super) fn pointers(&self, tuple: &HeapTuple<'_>, batch: &mut ToastBatch) {
         if !has_external(tuple) {
             return;
@@ -104,7 +105,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The values of all columns that are printed, in the order in which they are.
+    /// The values of the printed columns, in the order of the output.
     fn gather<'p>(
         &self,
         tuple: &HeapTuple<'p>,
@@ -121,17 +122,17 @@ impl<'a> Lines<'a> {
         Ok(values)
     }
 
-    /// The line of `row`, whose values in TOAST are those of `batch` from number `fetched` on. If it
-    /// cannot be written whole, nothing is.
+    /// Prints a row. Its TOAST values are those of `batch` from number `fetched` on. If a value
+    /// cannot be printed, nothing is appended to `out`.
     pub(super) fn write(
         &mut self,
         row: &HeapRow<'_>,
         batch: &ToastBatch,
         mut fetched: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), InvalidColumn> {
         let start = out.len();
-        if self.plan.in_order && self.stored_plainly(row, out).is_some() {
+        if self.plan.in_order && self.write_plain_row(row, out).is_some() {
             return Ok(());
         }
         out.truncate(start);
@@ -142,10 +143,10 @@ impl<'a> Lines<'a> {
         written
     }
 
-    /// The line of a row whose values are neither compressed nor in TOAST, as most are; `None` if it
-    /// is not such a row, or if anything is wrong with it. Goes through the row as [`Deformer`] does.
+    /// The fast path for rows without compressed or TOAST values, which most rows are. `None` if
+    /// the row has such a value or is invalid. Reads the row in the same way as [`Deformer`].
     #[inline]
-    fn stored_plainly(&self, row: &HeapRow<'_>, out: &mut Vec<u8>) -> Option<()> {
+    fn write_plain_row(&self, row: &HeapRow<'_>, out: &mut Vec<u8>) -> Option<()> {
         let (data, nulls) = (row.tuple.data(), row.tuple.nulls());
         let natts = usize::from(row.tuple.natts());
         let mut first = self.write_extras(row, out);
@@ -159,7 +160,7 @@ impl<'a> Lines<'a> {
             let there = nulls.get(number / 8).is_none_or(|byte| byte >> (number % 8) & 1 == 1);
             if number >= natts || !there {
                 match column {
-                    // It may have a value that is kept elsewhere.
+                    // The catalog has a value for it. The slow path finds it.
                     Some(column) if number >= natts && column.missing.is_some() => return None,
                     Some(_) => out.extend_from_slice(format.null()),
                     None => {}
@@ -167,7 +168,7 @@ impl<'a> Lines<'a> {
                 continue;
             }
             let payload = match stored.attribute.len {
-                -1 => variable(data, &mut offset, stored.mask)?,
+                -1 => plain_varlena(data, &mut offset, stored.mask)?,
                 len => {
                     let start = (offset + stored.mask) & !stored.mask;
                     offset = start + usize::try_from(len).ok()?;
@@ -188,7 +189,7 @@ impl<'a> Lines<'a> {
         batch: &ToastBatch,
         fetched: &mut usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), InvalidColumn> {
         let (plan, start) = (self.plan, out.len());
         let mut first = self.write_extras(row, out);
         let mut between = |out: &mut Vec<u8>, delimiter| {
@@ -201,37 +202,37 @@ impl<'a> Lines<'a> {
             let mut walk = Deformer::of(&row.tuple);
             for stored in &plan.stored {
                 let value = walk.next(stored.attribute);
-                let broken = |problem| Broken { column: stored.shown, problem };
-                let value = value.map_err(|error| broken(error.into()))?;
+                let invalid = |problem| InvalidColumn { column: stored.shown, problem };
+                let value = value.map_err(|error| invalid(error.into()))?;
                 let Some(column) = stored.shown.and_then(|at| plan.shown.get(at)) else {
                     continue;
                 };
                 between(out, delimiter);
-                self.value_or_gone(row, column, value, batch, fetched, out).map_err(broken)?;
-                bounded(start, out).map_err(broken)?;
+                self.value_or_gone(row, column, value, batch, fetched, out).map_err(invalid)?;
+                bounded(start, out).map_err(invalid)?;
             }
         } else {
             let values = self.gather(&row.tuple);
-            let values =
-                values.map_err(|(column, error)| Broken { column, problem: error.into() })?;
+            let values = values
+                .map_err(|(column, error)| InvalidColumn { column, problem: error.into() })?;
             for (at, (column, value)) in plan.shown.iter().zip(values).enumerate() {
                 between(out, delimiter);
-                let broken = |problem| Broken { column: Some(at), problem };
-                self.value_or_gone(row, column, value, batch, fetched, out).map_err(broken)?;
-                bounded(start, out).map_err(broken)?;
+                let invalid = |problem| InvalidColumn { column: Some(at), problem };
+                self.value_or_gone(row, column, value, batch, fetched, out).map_err(invalid)?;
+                bounded(start, out).map_err(invalid)?;
             }
         }
         out.push(b'\n');
         Ok(())
     }
 
-    /// What comes before the columns; whether that was nothing.
+    /// Prints the system columns. True if there are none.
     fn write_extras(&self, row: &HeapRow<'_>, out: &mut Vec<u8>) -> bool {
         use std::io::Write as _;
         let delimiter = char::from(self.format.delimiter());
         let Extras { ctid, state } = self.extras;
         let start = out.len();
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         if ctid {
             let Tid { block, item } = row.tid;
             let mut field = Vec::with_capacity(20);
@@ -248,9 +249,9 @@ impl<'a> Lines<'a> {
         out.len() == start
     }
 
-    /// One value; a null if it cannot be had in a row that is not live. What such a row's value needs
-    /// may be gone while the row is still there: TOAST tables are vacuumed by themselves, and enum
-    /// labels may have been rolled back with it.
+    /// Prints one value. If it is not available in a row that is not live, prints null: the value
+    /// may be gone before the row. TOAST tables are vacuumed on their own, and enum labels may have
+    /// been rolled back with the row.
     #[inline]
     fn value_or_gone(
         &mut self,
@@ -273,7 +274,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// One value.
+    /// Prints one value.
     #[inline]
     fn value(
         &mut self,
@@ -316,9 +317,9 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The payload of a value with a header that is plainly stored at `offset`, which is moved behind it.
+/// The payload of a plain varlena at `offset`. Moves `offset` behind it.
 #[inline]
-fn variable<'p>(data: &'p [u8], offset: &mut usize, mask: usize) -> Option<&'p [u8]> {
+fn plain_varlena<'p>(data: &'p [u8], offset: &mut usize, mask: usize) -> Option<&'p [u8]> {
     let mut start = *offset;
     let mut head = *data.get(start)?;
     if head == 0 {
@@ -338,13 +339,13 @@ fn variable<'p>(data: &'p [u8], offset: &mut usize, mask: usize) -> Option<&'p [
     data.get(start + header..*offset)
 }
 
-/// Fails if a line is longer than any that a server makes.
+/// Fails if the line is longer than the maximum of a server.
 #[inline]
 fn bounded(start: usize, out: &[u8]) -> Result<(), ValueProblem> {
     if out.len() - start <= TEXT_MAX { Ok(()) } else { Err(ValueProblem::Line) }
 }
 
-/// Where a datum is, if it is in TOAST.
+/// The TOAST pointer, if the datum is one.
 fn external(datum: &[u8]) -> Option<ToastPointer> {
     match Varlena::parse(datum) {
         Ok(Varlena::External(pointer)) => Some(pointer),
@@ -352,7 +353,7 @@ fn external(datum: &[u8]) -> Option<ToastPointer> {
     }
 }
 
-/// A value's text, escaped if it can need that.
+/// Prints the text of a value, with escapes if its type may need them.
 #[inline]
 fn print(
     column: &Shown,

@@ -1,13 +1,14 @@
-//! All pages of a level, from left to right, read ahead of their consumer.
+//! Walks all pages of a level from left to right, with read-ahead.
 //!
 //! ```text
-//!   level above:  parents, one at a time ──▶ downlinks ──▶ stream: pages ahead ─┐
+//!   level above:  parents, one at a time ──▶ downlinks ──▶ stream: reads ahead ─┐
 //!   this level:   page ── right link ──▶ page ── right link ──▶ page  ◀─────────┘
 //! ```
-//! Links to the right are the truth; the level above only foretells them. A page that it does not
-//! know of, since its split or its deletion was not finished, is read when its turn comes. With each
-//! page comes the downlink that led to it, so that a verification can hold the two levels against
-//! each other.
+//!
+//! The right links define the order. The downlinks of the level above only predict it. If a split
+//! or a deletion was not finished, a page has no downlink, and is read when its turn comes. Each
+//! page is returned with the downlink that leads to it, so that verification can compare the two
+//! levels.
 
 use std::collections::VecDeque;
 
@@ -15,66 +16,69 @@ use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_format::btree::{BtreePage, Fault};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
 
-use super::{BtreeError, BtreeProblem, Index, Steps};
+use super::error::{BtreeError, BtreeProblem};
+use super::index::{Index, RightSteps};
 use crate::pool::{Backend, ReadError, Strategy};
 use crate::read_stream::{BlockSource, ReadStream, StreamOptions};
+use crate::seq_scan::scan_strategy;
 
-/// Downlinks known ahead of the stream, below which the next parent is read.
+/// The next parent is read when fewer downlinks than this are queued for the stream.
 const DOWNLINKS_AHEAD: usize = 1024;
 
 /// An entry of the level above.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Downlink {
-    /// The page that has it.
+    /// The parent page.
     pub parent: BlockNo,
-    /// Its line pointer there.
+    /// Its line pointer in the parent.
     pub item: u16,
-    /// The page that it leads to.
+    /// The page that it points to.
     pub child: BlockNo,
-    /// What everything in the child is above, as the bytes of a separator: the downlink's own, or
-    /// for a parent's first the high key of the parent to its left. Empty for the level's first.
+    /// The lower bound of the child's keys, as the bytes of a separator. It is the downlink's own
+    /// key, or for the first downlink of a parent the high key of the left sibling. Empty for the
+    /// first page of the level.
     pub bound: Vec<u8>,
 }
 
-/// A page of a walk.
+/// One page of a walk.
 #[derive(Debug)]
 pub struct LevelPage<'w> {
-    /// The block.
+    /// The block number.
     pub block: BlockNo,
     /// A copy of the page.
     pub page: &'w PageBytes,
-    /// The downlink that leads to it, if the level above has it next.
+    /// The downlink that points to it, if it is the next one of the level above.
     pub downlink: Option<Downlink>,
 }
 
-/// See the module.
+/// A walk along one level of an index.
 #[derive(Debug)]
 pub struct LevelWalk {
     index: Index,
     level: u32,
     next: Option<BlockNo>,
-    steps: Steps,
-    /// The page of the level above whose downlinks come next.
+    steps: RightSteps,
+    /// The next parent page to read.
     parent: Option<BlockNo>,
-    parent_steps: Steps,
-    /// The high key of the parent before.
+    parent_steps: RightSteps,
+    /// The high key of the last parent.
     parent_bound: Vec<u8>,
-    /// Downlinks whose pages have not come yet.
+    /// Downlinks whose pages were not returned yet.
     downlinks: VecDeque<Downlink>,
-    /// Blocks that the stream may read.
-    feed: Feed,
-    stream: ReadStream<Feed>,
-    /// A page that the stream has brought before its turn.
+    /// Blocks for the stream.
+    queue: BlockQueue,
+    stream: ReadStream<BlockQueue>,
+    /// A page from the stream that was not returned yet.
     ahead: Option<BlockNo>,
     ahead_page: Box<PageBytes>,
     page: Box<PageBytes>,
 }
 
-/// What the stream reads: filled by the walk, drained by the stream.
+/// The blocks that the stream reads. The walk adds them, the stream removes them.
 #[derive(Debug, Clone, Default)]
-struct Feed(Arc<Mutex<VecDeque<BlockNo>>>);
+struct BlockQueue(Arc<Mutex<VecDeque<BlockNo>>>);
 
-impl BlockSource for Feed {
+impl BlockSource for BlockQueue {
     type Data = ();
 
     fn next_block(&mut self) -> Option<(BlockNo, ())> {
@@ -83,7 +87,7 @@ impl BlockSource for Feed {
 }
 
 impl LevelWalk {
-    /// All leaves.
+    /// Walks the leaves.
     ///
     /// # Errors
     /// As [`Self::of_level`].
@@ -95,8 +99,8 @@ impl LevelWalk {
         Self::of_level(index, backend, 0, options)
     }
 
-    /// All pages of `level`; none if the tree is not as high. Of an index that would fill the pool
-    /// the pages go round in a few buffers.
+    /// Walks the pages of `level`. There are none if the tree is not that high. An index larger
+    /// than a quarter of the pool is read through a ring buffer.
     ///
     /// # Errors
     /// See [`BtreeError`].
@@ -117,41 +121,43 @@ impl LevelWalk {
             }
             first = Some(block);
         }
-        let blocks = index.relation.blocks().map_err(ReadError::from)?;
-        let bulk = blocks > backend.shared.count() / 4;
-        let strategy = if bulk { Strategy::BulkRead } else { options.strategy };
+        let blocks = index.relation().blocks().map_err(ReadError::from)?;
+        let strategy = match scan_strategy(blocks, backend.shared.count()) {
+            Strategy::Normal => options.strategy,
+            ring => ring,
+        };
         let options = StreamOptions { strategy, unordered: false, ..options };
-        let feed = Feed::default();
+        let queue = BlockQueue::default();
         Ok(Self {
             index: index.clone(),
             level,
             next: first,
-            steps: Steps::default(),
+            steps: RightSteps::default(),
             parent,
-            parent_steps: Steps::default(),
+            parent_steps: RightSteps::default(),
             parent_bound: Vec::new(),
             downlinks: VecDeque::new(),
-            stream: ReadStream::new(backend, &index.relation, feed.clone(), options),
-            feed,
+            stream: ReadStream::new(backend, index.relation(), queue.clone(), options),
+            queue,
             ahead: None,
             ahead_page: Box::new([0; BLOCK_SIZE]),
             page: Box::new([0; BLOCK_SIZE]),
         })
     }
 
-    /// The next page; `None` at the right end. Pages that are deleted or about to be come too.
+    /// The next page, including deleted and half-dead pages; `None` at the right end.
     ///
     /// # Errors
-    /// See [`BtreeError`]; the walk cannot go on.
+    /// See [`BtreeError`]. The walk cannot continue.
     pub fn next(&mut self, backend: &mut Backend) -> Result<Option<LevelPage<'_>>, BtreeError> {
         let Some(block) = self.next.take() else { return Ok(None) };
-        self.foretell(backend)?;
+        self.read_parents(backend)?;
         self.fetch(backend, block)?;
-        let fault = |fault| self.index.problem(block, BtreeProblem::Fault(fault));
+        let fault = |fault| self.index.corrupt(block, BtreeProblem::Fault(fault));
         let page = BtreePage::parse(&self.page).map_err(fault)?;
         if !page.is_deleted() && page.level() != self.level {
             let level = BtreeProblem::Level { found: page.level(), expected: self.level };
-            return Err(self.index.problem(block, level));
+            return Err(self.index.corrupt(block, level));
         }
         self.next = page.right();
         if let Some(right) = self.next {
@@ -162,20 +168,19 @@ impl LevelWalk {
         Ok(Some(LevelPage { block, page: &self.page, downlink }))
     }
 
-    /// The first downlink whose page has not come; after the last page of a sound index there is
-    /// none.
-    pub fn unmet(&self) -> Option<&Downlink> {
+    /// The first downlink whose page was not returned. A valid index has none after its last page.
+    pub fn unmatched_downlink(&self) -> Option<&Downlink> {
         self.downlinks.front()
     }
 
-    /// Reads parents until enough downlinks are known.
-    fn foretell(&mut self, backend: &mut Backend) -> Result<(), BtreeError> {
+    /// Reads parents until enough downlinks are queued.
+    fn read_parents(&mut self, backend: &mut Backend) -> Result<(), BtreeError> {
         while let Some(parent) = self.parent
-            && self.feed.0.lock().len() < DOWNLINKS_AHEAD
+            && self.queue.0.lock().len() < DOWNLINKS_AHEAD
         {
             let (level, downlinks) = (self.level + 1, &mut self.downlinks);
             let (before, parent_bound) = (downlinks.len(), &mut self.parent_bound);
-            self.parent = self.index.look_at(backend, parent, level, |page| {
+            self.parent = self.index.read_level_page(backend, parent, level, |page| {
                 if !page.is_ignored() {
                     for entry in page.entries() {
                         let entry = entry?;
@@ -197,15 +202,15 @@ impl LevelWalk {
                 self.parent_steps.count(&self.index, right)?;
             }
             let children = downlinks.iter().skip(before).map(|downlink| downlink.child);
-            self.feed.0.lock().extend(children);
+            self.queue.0.lock().extend(children);
         }
         Ok(())
     }
 
-    /// Copies `block` out: from the stream if it comes next there.
+    /// Copies the page of `block`, from the stream if it is the next one there.
     fn fetch(&mut self, backend: &mut Backend, block: BlockNo) -> Result<(), BtreeError> {
         if self.ahead.is_none() {
-            self.take_streamed(backend)?;
+            self.read_ahead(backend)?;
         }
         if self.ahead == Some(block) {
             self.ahead = None;
@@ -213,14 +218,14 @@ impl LevelWalk {
             return Ok(());
         }
         let copy = &mut self.page;
-        self.index.look(backend, block, |page| {
+        self.index.read_page(backend, block, |page| {
             **copy = *page;
             Ok(())
         })
     }
 
-    /// Copies out what the stream brings next.
-    fn take_streamed(&mut self, backend: &mut Backend) -> Result<(), BtreeError> {
+    /// Copies the next page of the stream.
+    fn read_ahead(&mut self, backend: &mut Backend) -> Result<(), BtreeError> {
         loop {
             if let Some(found) = self.stream.next(backend)? {
                 let page = backend.read_lock(found.pin).map_err(ReadError::from)?;
@@ -228,11 +233,11 @@ impl LevelWalk {
                 self.ahead = Some(found.block);
                 return Ok(());
             }
-            // It has ended for want of blocks, and now there may be some.
-            if self.feed.0.lock().is_empty() {
+            // The stream ended when it ran out of blocks. Restart it if there are new ones.
+            if self.queue.0.lock().is_empty() {
                 return Ok(());
             }
-            self.stream.reset(self.feed.clone());
+            self.stream.reset(self.queue.clone());
         }
     }
 }
@@ -243,7 +248,7 @@ fn leftmost_child(
     block: BlockNo,
     level: u32,
 ) -> Result<BlockNo, BtreeError> {
-    index.look_at(backend, block, level, |page| {
+    index.read_level_page(backend, block, level, |page| {
         let item = page.first();
         if page.count() < item {
             return Err(Fault::NoDownlink);

@@ -1,20 +1,20 @@
-//! Copies of pages whose rows wait for something: for values from TOAST, which take fewer round trips
-//! the more are fetched together.
+//! A batch of page copies whose rows wait for values from TOAST.
 //!
-//! A table of long rows has four of them in a page, and eight chunks for these in two pages of its
-//! TOAST table: waiting for these two, then for the next two, would keep one read in flight. A copy
-//! costs a microsecond, and no pin.
+//! A page with long rows has about four of them, and their chunks fill two pages of the TOAST
+//! table. To fetch the values page by page would keep one or two reads in flight. Copying several
+//! pages first lets one fetch read the chunks for all of them. A copy costs about a microsecond and
+//! holds no pin.
 
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
 
-use super::page::{HeapPage, Judged, Rows};
+use super::page::{HeapPage, PageRows, Rows};
 use crate::storage::Relation;
 
-/// See the module. Keeps its memory when it is emptied.
+/// Copies of pages. It keeps its memory when it is cleared.
 #[derive(Debug, Default)]
-pub struct PageCopies {
+pub struct PageBatch {
     copies: Vec<Copied>,
-    /// Those of them that hold a page now.
+    /// The number of copies in use.
     len: usize,
 }
 
@@ -23,53 +23,53 @@ struct Copied {
     page: Box<PageBytes>,
     block: BlockNo,
     relation: Relation,
-    judged: Judged,
+    rows: PageRows,
 }
 
-impl PageCopies {
-    /// None.
+impl PageBatch {
+    /// An empty batch.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a copy of a page and of what is known of its rows.
+    /// Adds a copy of a page and of the visibility of its rows.
     pub fn push(&mut self, page: &HeapPage<'_>) {
         if self.len == self.copies.len() {
             self.copies.push(Copied {
                 page: Box::new([0; BLOCK_SIZE]),
                 block: 0,
                 relation: page.relation().clone(),
-                judged: Judged::default(),
+                rows: PageRows::default(),
             });
         }
         if let Some(copied) = self.copies.get_mut(self.len) {
             copied.page.copy_from_slice(page.bytes());
             copied.block = page.block();
             copied.relation.clone_from(page.relation());
-            copied.judged.clone_from(page.judged());
+            copied.rows.clone_from(page.page_rows());
             self.len += 1;
         }
     }
 
-    /// Pages.
+    /// The number of pages.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the batch has no pages.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Lets go of all.
+    /// Removes all pages.
     pub fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// The rows of all pages, in the order in which these were added; as [`HeapPage::rows`].
+    /// The rows of all pages in the order in which the pages were added, as [`HeapPage::rows`].
     pub fn rows(&self) -> impl Iterator<Item = <Rows<'_> as Iterator>::Item> + '_ {
         self.copies.iter().take(self.len).flat_map(|copied| {
-            Rows::new(&copied.page, copied.block, &copied.relation, &copied.judged)
+            Rows::new(&copied.page, copied.block, &copied.relation, &copied.rows)
         })
     }
 }

@@ -1,105 +1,91 @@
-//! Values that were too long for their rows: their chunks, found by index, fetched many at a time.
+//! Fetches values from a TOAST table, many at a time.
 //!
 //! ```text
-//!   pointers ──▶ index: where the chunks of each value are     many leaves in flight, each once
-//!            ──▶ sorted by block ──▶ read stream                many pages in flight, each once
-//!            ──▶ each chunk to its place ──▶ decompress ──▶ ToastBatch::value
+//!   pointers ──▶ index: rows of the chunks of each value       many leaves in flight, each read once
+//!            ──▶ sorted by block ──▶ read stream                many pages in flight, each read once
+//!            ──▶ copy each chunk to its place ──▶ decompress ──▶ ToastBatch::value
 //! ```
-//! A value of 10,000 bytes has six chunks of 1996 bytes or less, rows of the TOAST table with the
-//! value's number, their own number, and the bytes. A batch holds the values of a page of rows, say:
-//! the stream then knows all their blocks in advance.
 //!
-//! A chunk counts if its insertion was not rolled back. Servers ask for no more either: a row that is
-//! visible holds only pointers to chunks that are there, and a row that is not, whose chunks were
-//! deleted with it, can be had for as long as they are not vacuumed away.
+//! A value of 10,000 bytes has six chunks of up to 1996 bytes. Each chunk is a row of the TOAST
+//! table with the value's number, its own number and the bytes. A batch holds, for example, the
+//! values of all rows of a page, so the read stream knows all blocks in advance.
 //!
-//! Every size is checked: those of the pointer against each other, each chunk's number and length,
-//! what the compressed bytes say and what they make. What is wrong is an error of the value concerned;
-//! the others of its batch are had all the same.
+//! Every chunk counts unless its insertion was rolled back. Servers use the same rule
+//! (`SnapshotToast`). The chunks of a visible row always exist. The chunks of a deleted row are
+//! deleted with it, but are available until they are vacuumed.
+//!
+//! All sizes are checked against each other: those in the TOAST pointer, the number and length of
+//! each chunk, and the sizes before and after decompression. An error concerns only its own value,
+//! and the other values of the batch are still fetched.
 
 use std::ops::Range;
 
 use trunkline_aio::sync::Arc;
-use trunkline_format::deform::{Attribute, Deformer};
 use trunkline_format::heap_tuple::is_all_visible;
 use trunkline_format::page::{LinePointerFlags, PageHeader, is_new, line_pointer};
+use trunkline_format::segment::segment_of;
 use trunkline_format::transam::{RowState, row_state};
-use trunkline_format::varlena::Varlena;
-use trunkline_format::{Align, BLOCK_SIZE, BlockNo, HeapTuple, Oid, PageBytes, Tid};
+use trunkline_format::{BLOCK_SIZE, BlockNo, HeapTuple, PageBytes, Tid};
 
 use super::error::HeapError;
 use super::toast_batch::{Chunk, ToastBatch};
 use super::toast_error::ToastProblem;
-use crate::btree::{BtreeError, Index};
+use super::toast_table::{CHUNK_BYTES, ToastTable, chunk_columns};
+use crate::Location;
+use crate::btree::BtreeError;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockList, ReadStream, StreamOptions, StreamStats};
-use crate::storage::Relation;
-use crate::transactions::{Lookup, Memo, TransactionError, Transactions};
+use crate::transactions::{Lookup, TransactionError, Transactions, XidStatusCache};
 
-/// Bytes of a chunk that is not the last: four of them fill a page of 8 KiB. Servers refuse a cluster
-/// with any other number in its control file.
-pub const CHUNK_BYTES: u32 = 1996;
-
-/// Row versions that the index may lead to, beyond twice the chunks of a value, before it counts as
-/// damaged: what rolled-back transactions leave behind under a number that is used again.
+/// Index entries that a value may have in addition to twice its chunks before the index counts as
+/// damaged. Rolled-back transactions leave such entries if their value number is used again.
 const VERSIONS_SPARE: usize = 1000;
-
-/// A TOAST table.
-#[derive(Debug, Clone)]
-pub struct ToastTable {
-    /// Its OID, as pointers name it.
-    pub oid: Oid,
-    /// Its rows.
-    pub heap: Relation,
-    /// Its index, by value and chunk ([`Index::of_toast`]).
-    pub index: Index,
-}
 
 /// Fetches values from one TOAST table.
 #[derive(Debug)]
 pub struct ToastReader {
     table: ToastTable,
     transactions: Arc<Transactions>,
-    memo: Memo,
+    statuses: XidStatusCache,
     stream: ReadStream<BlockList>,
-    /// Where the chunks of the batch are: the place, and the value's number.
+    /// The rows of the chunks of the batch, each with the value's number.
     wanted: Vec<(Tid, usize)>,
-    /// How the index is read.
+    /// How to read the index.
     options: StreamOptions,
 }
 
-/// A value that is looked for in the index.
-struct Searched {
+/// A value to search for in the index.
+struct SearchedValue {
     value_id: u32,
-    /// Its number within the batch.
+    /// The number of the value within the batch.
     number: usize,
     chunks: u32,
-    /// Row versions that the index leads to.
+    /// Rows found so far.
     rows: usize,
 }
 
-impl Searched {
-    /// More row versions than this are damage.
-    fn most(&self) -> usize {
+impl SearchedValue {
+    /// The most rows that the index may have for the value. More are damage.
+    fn rows_max(&self) -> usize {
         (self.chunks as usize).saturating_mul(2).saturating_add(VERSIONS_SPARE)
     }
 }
 
 impl ToastReader {
-    /// For the values of one table, by the means of `backend`, which every call is to be given.
+    /// Creates a reader for the values of one table. Every call must pass the same `backend`.
     pub fn new(
         backend: &Backend,
         table: ToastTable,
         transactions: &Arc<Transactions>,
         options: StreamOptions,
     ) -> Self {
-        // Pages are matched with what is wanted of them in the order of the list.
+        // Pages are matched with their chunks by the order of the list.
         let options = StreamOptions { unordered: false, ..options };
         let stream = ReadStream::new(backend, &table.heap, BlockList::new(Vec::new()), options);
         Self {
             table,
             transactions: Arc::clone(transactions),
-            memo: Memo::default(),
+            statuses: XidStatusCache::default(),
             stream,
             wanted: Vec::new(),
             options,
@@ -111,38 +97,38 @@ impl ToastReader {
         &self.table
     }
 
-    /// What its stream has done so far.
+    /// Statistics of the stream so far.
     pub fn stats(&self) -> StreamStats {
         self.stream.stats()
     }
 
-    /// Fetches every value of the batch that was not fetched yet. What cannot be had is an error of
-    /// that value, see [`ToastBatch::value`].
+    /// Fetches all values of the batch that were not fetched yet. A value that is not available has
+    /// an error in the batch, see [`ToastBatch::value`].
     ///
     /// # Errors
-    /// [`ReadError::Cancelled`] if the session was cancelled; then some values were not fetched.
+    /// [`ReadError::Cancelled`] if the session was cancelled. Then some values were not fetched.
     /// # Panics
-    /// If the backend is not the one that the reader was made with.
+    /// If the backend is not the one that the reader was created with.
     pub fn fetch(
         &mut self,
         backend: &mut Backend,
         batch: &mut ToastBatch,
     ) -> Result<(), ReadError> {
         self.find(backend, batch)?;
-        // By block, so that each page is had once, and by line pointer.
+        // Sorted by block and line pointer, so that each page is read once.
         self.wanted.sort_unstable();
         let read = self.read(backend, batch);
-        // Nothing of it is to stay pinned.
+        // Release all pins.
         self.stream.reset(BlockList::new(Vec::new()));
         read?;
         (0..batch.len()).for_each(|number| batch.finish(number));
         Ok(())
     }
 
-    /// Finds the chunks of all values by the index.
+    /// Searches the index for the chunks of all values.
     fn find(&mut self, backend: &mut Backend, batch: &mut ToastBatch) -> Result<(), ReadError> {
         self.wanted.clear();
-        let mut searched: Vec<Searched> = Vec::new();
+        let mut searched: Vec<SearchedValue> = Vec::new();
         for number in 0..batch.len() {
             let Some(pointer) = batch.pointer(number).filter(|_| batch.is_open(number)) else {
                 continue;
@@ -152,7 +138,7 @@ impl ToastReader {
                 continue;
             }
             let chunks = pointer.stored_size.div_ceil(CHUNK_BYTES);
-            searched.push(Searched { value_id: pointer.value_id, number, chunks, rows: 0 });
+            searched.push(SearchedValue { value_id: pointer.value_id, number, chunks, rows: 0 });
         }
         searched.sort_unstable_by_key(|value| value.value_id);
         let keys: Vec<[u8; 4]> =
@@ -167,25 +153,25 @@ impl ToastReader {
                 }
                 Err(error) => batch.fail(value.number, ToastProblem::Index(Arc::clone(error))),
             }
-            value.rows <= value.most()
+            value.rows <= value.rows_max()
         };
         self.table.index.find_many(backend, self.options, &keys, &mut found)?;
         for value in searched {
-            let Searched { number, chunks, rows, .. } = value;
-            if rows > value.most() {
+            let SearchedValue { number, chunks, rows, .. } = value;
+            if rows > value.rows_max() {
                 batch.fail(number, ToastProblem::TooMany { found: rows, chunks });
             } else if rows < chunks as usize {
-                // Which one is missing only the rows themselves would tell.
+                // Only the rows themselves could tell which chunk is missing. Report the last one.
                 batch.fail(number, ToastProblem::Missing { chunk: rows as u32, chunks });
             } else if batch.is_open(number) {
-                batch.make_room(number, chunks);
+                batch.allocate(number, chunks);
             }
         }
         self.wanted.retain(|&(_, number)| batch.is_open(number));
         Ok(())
     }
 
-    /// Reads the pages with chunks, and puts these to their places.
+    /// Reads the pages of the chunks and copies the chunks to their places.
     fn read(&mut self, backend: &mut Backend, batch: &mut ToastBatch) -> Result<(), ReadError> {
         let blocks = self.wanted.chunk_by(|(one, _), (other, _)| one.block == other.block);
         let blocks: Vec<BlockNo> =
@@ -210,12 +196,13 @@ impl ToastReader {
             let special = PageHeader::parse(&page).special;
             if !is_new(&page) && usize::from(special) != BLOCK_SIZE {
                 drop(page);
-                let path = self.table.heap.path(trunkline_format::segment::segment_of(block).0);
-                let error = Arc::new(HeapError::NotATable { path, block, special });
+                let path = self.table.heap.path(segment_of(block).0);
+                let location = Location::new(path).at_block(block);
+                let error = Arc::new(HeapError::NotATable { location, special });
                 self.fail_all(batch, group, &error);
                 continue;
             }
-            let mut lookup = self.transactions.lookup(backend.session(), &mut self.memo);
+            let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
             for &(tid, number) in self.wanted.get(group).unwrap_or_default() {
                 let put = put(&page, tid, number, &mut lookup, batch);
                 match put {
@@ -239,7 +226,7 @@ impl ToastReader {
     }
 }
 
-/// Puts the chunk at `tid`, if it is one of the value's, to its place.
+/// Copies the row at `tid` to its place if it is a chunk of the value.
 fn put(
     page: &PageBytes,
     tid: Tid,
@@ -248,7 +235,7 @@ fn put(
     batch: &mut ToastBatch,
 ) -> Result<(), ToastProblem> {
     let Some(pointer) = batch.pointer(number) else { return Ok(()) };
-    // What was vacuumed away may still be in the index.
+    // The index may still have entries for rows that were removed.
     let line = line_pointer(page, tid.item).filter(|line| line.flags == LinePointerFlags::Normal);
     let within = tid.item <= PageHeader::parse(page).line_pointer_count();
     let Some(line) = line.filter(|_| within && !is_new(page)) else { return Ok(()) };
@@ -264,8 +251,8 @@ fn put(
     if state == RowState::Aborted {
         return Ok(());
     }
-    let (value_id, chunk, bytes) = columns(&tuple, tid)?;
-    // The place was used again for another value.
+    let (value_id, chunk, bytes) = chunk_columns(&tuple, tid)?;
+    // The line pointer was reused for another value.
     if value_id != pointer.value_id {
         return Ok(());
     }
@@ -273,24 +260,4 @@ fn put(
     let sound = u32::try_from(chunk).ok().filter(|&chunk| chunk < chunks);
     let chunk = sound.ok_or(ToastProblem::Number { chunk, tid, chunks })?;
     batch.put(number, chunk, &Chunk { tid, state, bytes })
-}
-
-/// The columns of a chunk's row: the value's number, the chunk's, and its bytes.
-fn columns<'p>(tuple: &HeapTuple<'p>, tid: Tid) -> Result<(u32, i32, &'p [u8]), ToastProblem> {
-    const INT4: Attribute = Attribute { len: 4, align: Align::Int };
-    const BYTEA: Attribute = Attribute { len: -1, align: Align::Int };
-    let mut walk = Deformer::of(tuple);
-    let mut next = |attribute| {
-        let column = walk.next(attribute);
-        let column = column.map_err(|error| ToastProblem::Column { tid, error: Some(error) })?;
-        column.value().ok_or(ToastProblem::Column { tid, error: None })
-    };
-    let (value_id, chunk, bytes) = (next(INT4)?, next(INT4)?, next(BYTEA)?);
-    let word = |bytes: &[u8]| bytes.first_chunk().copied().unwrap_or_default();
-    match Varlena::parse(bytes) {
-        Ok(Varlena::Plain(bytes)) => {
-            Ok((u32::from_le_bytes(word(value_id)), i32::from_le_bytes(word(chunk)), bytes))
-        }
-        _ => Err(ToastProblem::Stored { tid }),
-    }
 }

@@ -1,11 +1,12 @@
-//! Rows of many keys at once: each page is looked at once, and those to come are known in advance.
+//! Searches for many keys together: each page is read once, and all leaves are known in advance.
 //!
 //! ```text
-//!   keys, rising ──▶ pages above the leaves: which leaf each key is on
-//!                ──▶ read stream over these leaves ──▶ rows, and now and then a leaf to the right
+//!   ascending keys ──▶ pages above the leaves: the leaf of each key
+//!                  ──▶ read stream over these leaves ──▶ rows, sometimes a leaf to the right
 //! ```
-//! A search for each key by itself would wait for one leaf after the other, and go down from the root
-//! as often as there are keys.
+//!
+//! A search for each key alone would wait for one leaf after the other and descend from the root
+//! once per key.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -14,31 +15,35 @@ use trunkline_aio::sync::Arc;
 use trunkline_format::btree::{BtreePage, Fault, Step};
 use trunkline_format::{BlockNo, Tid};
 
-use super::{BtreeError, BtreeProblem, Index, IndexScan, Steps};
+use super::error::{BtreeError, BtreeProblem};
+use super::index::{Index, RightSteps};
+use super::index_scan::IndexScan;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockList, ReadStream, StreamOptions};
 
-/// Leaves that are read one by one: for so few a stream is not worth its memory.
+/// Up to this number of leaves are read one by one: a stream is not worth its memory then.
 const LEAVES_UNSTREAMED: usize = 2;
 
-/// A leaf, and the keys that are on it.
+/// A leaf, and the range of keys on it.
 type Leaf = (BlockNo, Range<usize>);
 
-/// What becomes of a search.
-type Found<'f> = dyn FnMut(usize, Result<Tid, &Arc<BtreeError>>) -> bool + 'f;
+/// Called with the number of a key and one of its rows, or an error. Returns false if no more rows
+/// of the key are needed.
+type FoundRow<'f> = dyn FnMut(usize, Result<Tid, &Arc<BtreeError>>) -> bool + 'f;
 
-/// Where a key's rows may go on after a leaf.
-enum Onward {
-    /// On the next leaf.
-    Next(BlockNo),
-    /// Somewhere else than the page above said.
-    Anew,
+/// Where the search for a key continues after its leaf.
+enum Continuation {
+    /// On the right sibling.
+    Right(BlockNo),
+    /// From the root: the leaf was split, and the key is no longer on it.
+    Root,
 }
 
 impl Index {
-    /// The rows whose first column is equal to one of `keys`, which rise. `found` is given the number
-    /// of the key with each row, or with what is wrong with it; if it says false, the key's other rows
-    /// may be left out. Entries that the server has marked as dead are left out.
+    /// Finds the rows whose first column is equal to one of `keys`, which must be in ascending
+    /// order. Calls `found` with the number of the key and a row, or with an error for the key. If
+    /// `found` returns false, the other rows of the key may be skipped. Skips entries that the
+    /// server has marked as dead.
     ///
     /// # Errors
     /// [`ReadError::Cancelled`] if the session was cancelled.
@@ -47,12 +52,12 @@ impl Index {
         backend: &mut Backend,
         options: StreamOptions,
         keys: &[&[u8]],
-        found: &mut Found<'_>,
+        found: &mut FoundRow<'_>,
     ) -> Result<(), ReadError> {
         let leaves = self.leaves_of(backend, keys, found)?;
         if leaves.len() <= LEAVES_UNSTREAMED {
             for (block, range) in leaves {
-                let pin = backend.read(&self.relation, block);
+                let pin = backend.read(self.relation(), block);
                 let ended = match &pin {
                     Ok(pin) => {
                         let page = backend.read_lock(pin.page())?;
@@ -61,13 +66,13 @@ impl Index {
                     Err(_) => Vec::new(),
                 };
                 fail(pin.map(drop), &range, found)?;
-                self.go_on(backend, ended, keys, found)?;
+                self.continue_search(backend, ended, keys, found)?;
             }
             return Ok(());
         }
         let options = StreamOptions { unordered: false, sequential: false, ..options };
         let blocks = BlockList::new(leaves.iter().map(|&(block, _)| block).collect());
-        let mut stream = ReadStream::new(backend, &self.relation, blocks, options);
+        let mut stream = ReadStream::new(backend, self.relation(), blocks, options);
         for (block, range) in leaves {
             let ended = match stream.next(backend) {
                 Ok(Some(next)) => {
@@ -80,17 +85,17 @@ impl Index {
                     continue;
                 }
             };
-            self.go_on(backend, ended, keys, found)?;
+            self.continue_search(backend, ended, keys, found)?;
         }
         Ok(())
     }
 
-    /// The leaf of each key, neighbours on one leaf taken together.
+    /// The leaf of each key. Adjacent keys on one leaf are grouped.
     fn leaves_of(
         &self,
         backend: &mut Backend,
         keys: &[&[u8]],
-        found: &mut Found<'_>,
+        found: &mut FoundRow<'_>,
     ) -> Result<Vec<Leaf>, ReadError> {
         let mut leaves = Vec::new();
         let meta = match self.meta(backend) {
@@ -121,8 +126,8 @@ impl Index {
         Ok(leaves)
     }
 
-    /// Goes down to the page above the leaf of key `at`, and adds the leaves of all keys from there on
-    /// that this page leads to; the number of the first key that it does not.
+    /// Descends to the page above the leaf of key `at`. Adds the leaves of this and the following
+    /// keys while the page has them. Returns the number of the first key that it does not have.
     fn descend_above(
         &self,
         backend: &mut Backend,
@@ -131,13 +136,13 @@ impl Index {
         at: usize,
         leaves: &mut Vec<Leaf>,
     ) -> Result<usize, BtreeError> {
-        let mut steps = Steps::default();
+        let mut steps = RightSteps::default();
         loop {
             let mut next = at;
-            let step = self.look_at(backend, block, level, |page| {
+            let step = self.read_level_page(backend, block, level, |page| {
                 loop {
                     let Some(key) = keys.get(next) else { return Ok(None) };
-                    match self.layout.step(page, &[Some(key)]) {
+                    match self.layout().step(page, &[Some(key)]) {
                         Ok(Step::Down(child)) if level == 1 => {
                             match leaves.last_mut().filter(|leaf| leaf.0 == child) {
                                 Some((_, range)) if range.end == next => range.end = next + 1,
@@ -145,7 +150,7 @@ impl Index {
                             }
                             next += 1;
                         }
-                        // What comes later is begun anew.
+                        // The key is not below this page. Descend again for it.
                         Ok(_) | Err(_) if next > at => return Ok(None),
                         step => return step.map(Some),
                     }
@@ -153,7 +158,7 @@ impl Index {
             })?;
             block = match step {
                 None => return Ok(next),
-                // Nothing is left at the end of the level.
+                // The key is beyond the end of the level.
                 Some(Step::Here(_)) => return Ok(at + 1),
                 Some(Step::Right(right)) => {
                     steps.count(self, right)?;
@@ -161,22 +166,22 @@ impl Index {
                 }
                 Some(Step::Down(child)) => {
                     let fault = BtreeProblem::Fault(Fault::LeafLevel { found: level });
-                    level = level.checked_sub(1).ok_or_else(|| self.problem(block, fault))?;
+                    level = level.checked_sub(1).ok_or_else(|| self.corrupt(block, fault))?;
                     child
                 }
             };
         }
     }
 
-    /// Finds the rows of keys on one leaf; where those go on whose rows may not end there.
+    /// Finds the rows of the keys on one leaf. Returns the keys that may have more rows elsewhere.
     fn search_leaf(
         &self,
         block: BlockNo,
         page: Result<BtreePage<'_>, Fault>,
         range: &Range<usize>,
         keys: &[&[u8]],
-        found: &mut Found<'_>,
-    ) -> Vec<(usize, Onward)> {
+        found: &mut FoundRow<'_>,
+    ) -> Vec<(usize, Continuation)> {
         let mut ended = Vec::new();
         for number in range.clone() {
             let Some(key) = keys.get(number) else { break };
@@ -191,7 +196,7 @@ impl Index {
                 Ok(None) => {}
                 Ok(Some(onward)) => ended.push((number, onward)),
                 Err(problem) => {
-                    found(number, Err(&Arc::new(self.problem(block, problem))));
+                    found(number, Err(&Arc::new(self.corrupt(block, problem))));
                 }
             }
         }
@@ -203,13 +208,15 @@ impl Index {
         page: &BtreePage<'_>,
         key: &[u8],
         number: usize,
-        found: &mut Found<'_>,
-    ) -> Result<Option<Onward>, Fault> {
+        found: &mut FoundRow<'_>,
+    ) -> Result<Option<Continuation>, Fault> {
         let key = &[Some(key)];
-        let Step::Here(first) = self.layout.step(page, key)? else { return Ok(Some(Onward::Anew)) };
+        let Step::Here(first) = self.layout().step(page, key)? else {
+            return Ok(Some(Continuation::Root));
+        };
         for item in first..=page.count() {
             let entry = page.entry(item)?;
-            if self.layout.compare(&entry, key)? == Ordering::Greater {
+            if self.layout().compare(&entry, key)? == Ordering::Greater {
                 return Ok(None);
             }
             if !entry.is_dead() && !entry.rows().all(|row| found(number, Ok(row))) {
@@ -218,18 +225,18 @@ impl Index {
         }
         let Some(right) = page.right() else { return Ok(None) };
         match page.high_key()? {
-            Some(high) if self.layout.compare(&high, key)? == Ordering::Greater => Ok(None),
-            _ => Ok(Some(Onward::Next(right))),
+            Some(high) if self.layout().compare(&high, key)? == Ordering::Greater => Ok(None),
+            _ => Ok(Some(Continuation::Right(right))),
         }
     }
 
-    /// Follows rows beyond their leaf.
-    fn go_on(
+    /// Finds the rows of keys beyond their leaf.
+    fn continue_search(
         &self,
         backend: &mut Backend,
-        ended: Vec<(usize, Onward)>,
+        ended: Vec<(usize, Continuation)>,
         keys: &[&[u8]],
-        found: &mut Found<'_>,
+        found: &mut FoundRow<'_>,
     ) -> Result<(), ReadError> {
         for (number, onward) in ended {
             let Some(key) = keys.get(number) else { continue };
@@ -237,8 +244,8 @@ impl Index {
             let mut rows = Vec::new();
             let mut follow = || -> Result<(), BtreeError> {
                 let mut scan = match onward {
-                    Onward::Next(right) => IndexScan::from_leaf(self, right, key),
-                    Onward::Anew => self.scan(backend, key, key)?,
+                    Continuation::Right(right) => IndexScan::from_leaf(self, right, key),
+                    Continuation::Root => self.scan(backend, key, key)?,
                 };
                 loop {
                     let more = scan.next_page(backend, &mut rows)?;
@@ -255,11 +262,11 @@ impl Index {
     }
 }
 
-/// Says of keys that their page could not be had.
+/// Reports for a range of keys that their page could not be read.
 fn fail(
     page: Result<(), ReadError>,
     range: &Range<usize>,
-    found: &mut Found<'_>,
+    found: &mut FoundRow<'_>,
 ) -> Result<(), ReadError> {
     page.or_else(|error| fail_all(error.into(), range, found))
 }
@@ -267,7 +274,7 @@ fn fail(
 fn fail_all(
     error: BtreeError,
     range: &Range<usize>,
-    found: &mut Found<'_>,
+    found: &mut FoundRow<'_>,
 ) -> Result<(), ReadError> {
     if matches!(error, BtreeError::Read(ReadError::Cancelled)) {
         return Err(ReadError::Cancelled);

@@ -1,0 +1,120 @@
+//! An index, and access to its pages.
+
+use trunkline_aio::sync::Arc;
+use trunkline_format::btree::{BtreePage, Fault, KeyColumn, KeyLayout, Meta, Order};
+use trunkline_format::deform::Attribute;
+use trunkline_format::segment::segment_of;
+use trunkline_format::{Align, BlockNo, PageBytes};
+
+use super::error::{BtreeError, BtreeProblem};
+use crate::Location;
+use crate::pool::{Backend, ReadError};
+use crate::storage::Relation;
+
+/// A B-tree index: its main fork and its columns. Clones are cheap.
+#[derive(Debug, Clone)]
+pub struct Index {
+    relation: Relation,
+    layout: Arc<KeyLayout>,
+}
+
+impl Index {
+    /// An index with the columns of `layout`.
+    pub fn new(relation: Relation, layout: KeyLayout) -> Self {
+        Self { relation, layout: Arc::new(layout) }
+    }
+
+    /// The index of a TOAST table, on `chunk_id` (an `oid`) and `chunk_seq` (an `int4`).
+    pub fn of_toast(relation: Relation) -> Self {
+        let column = |order| {
+            let attribute = Attribute { len: 4, align: Align::Int };
+            KeyColumn { attribute, order, descending: false, nulls_first: false }
+        };
+        Self::new(relation, KeyLayout::new(vec![column(Order::Oid), column(Order::Int4)], 2))
+    }
+
+    /// Its files.
+    pub fn relation(&self) -> &Relation {
+        &self.relation
+    }
+
+    /// Its columns.
+    pub fn layout(&self) -> &KeyLayout {
+        &self.layout
+    }
+
+    /// Reads its metapage.
+    ///
+    /// # Errors
+    /// See [`BtreeError`].
+    pub fn meta(&self, backend: &mut Backend) -> Result<Meta, BtreeError> {
+        self.read_page(backend, 0, Meta::parse)
+    }
+
+    /// Passes a page to `read` under a shared content lock.
+    pub(super) fn read_page<T>(
+        &self,
+        backend: &mut Backend,
+        block: BlockNo,
+        read: impl FnOnce(&PageBytes) -> Result<T, Fault>,
+    ) -> Result<T, BtreeError> {
+        let pin = backend.read(&self.relation, block)?;
+        let page = backend.read_lock(pin.page()).map_err(ReadError::from)?;
+        read(&page).map_err(|fault| self.corrupt(block, BtreeProblem::Fault(fault)))
+    }
+
+    /// Passes a page of a known level to `read`.
+    pub(super) fn read_level_page<T>(
+        &self,
+        backend: &mut Backend,
+        block: BlockNo,
+        level: u32,
+        read: impl FnOnce(&BtreePage<'_>) -> Result<T, Fault>,
+    ) -> Result<T, BtreeError> {
+        let result = self.read_page(backend, block, |page| {
+            let page = BtreePage::parse(page)?;
+            // A deleted page may store something else in the place of the level.
+            if !page.is_deleted() && page.level() != level {
+                return Ok(Err(page.level()));
+            }
+            read(&page).map(Ok)
+        })?;
+        result.map_err(|found| self.corrupt(block, BtreeProblem::Level { found, expected: level }))
+    }
+
+    /// An error about a page of the index.
+    pub(crate) fn corrupt(&self, block: BlockNo, problem: BtreeProblem) -> BtreeError {
+        let location = Location::new(self.relation.path(segment_of(block).0)).at_block(block);
+        BtreeError::Corrupt { location, problem }
+    }
+}
+
+/// Counts steps along right links. An index has at most as many steps on a level as it has blocks,
+/// so more steps mean that the links form a loop.
+#[derive(Debug, Default)]
+pub(super) struct RightSteps {
+    taken: BlockNo,
+    blocks: Option<BlockNo>,
+}
+
+/// Steps that are always allowed. Most searches take fewer and need not determine the length of the
+/// index.
+const STEPS_FREE: BlockNo = 100;
+
+impl RightSteps {
+    /// Counts a step to `block`.
+    pub(super) fn count(&mut self, index: &Index, block: BlockNo) -> Result<(), BtreeError> {
+        self.taken = self.taken.saturating_add(1);
+        if self.taken <= STEPS_FREE {
+            return Ok(());
+        }
+        let blocks = match self.blocks {
+            Some(blocks) => blocks,
+            None => *self.blocks.insert(index.relation.blocks().map_err(ReadError::from)?),
+        };
+        if self.taken > blocks.max(STEPS_FREE) {
+            return Err(index.corrupt(block, BtreeProblem::Loop { blocks }));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! Index scan: descends from the root, then follows the leaves while their entries are in range.
+//!
+//! The rows of a leaf are copied out before they are returned. So while the caller fetches them
+//! from the table, through the same pool, no page of the index is pinned.
+
+use std::cmp::Ordering;
+
+use trunkline_format::btree::{Fault, Key, Step};
+use trunkline_format::{BlockNo, Tid};
+
+use super::error::{BtreeError, BtreeProblem};
+use super::index::{Index, RightSteps};
+use crate::pool::Backend;
+
+/// A scan of the entries between two keys, one leaf at a time.
+#[derive(Debug)]
+pub struct IndexScan {
+    index: Index,
+    to: Vec<Option<Vec<u8>>>,
+    /// Where the scan continues: a leaf and a line pointer.
+    next: Option<(BlockNo, u16)>,
+    steps: RightSteps,
+}
+
+impl Index {
+    /// Scans the entries between two keys, both included. A key may have fewer columns than the
+    /// index; then the other columns are ignored. Passing the same prefix as both keys finds the
+    /// entries that are equal to it.
+    ///
+    /// # Errors
+    /// See [`BtreeError`].
+    pub fn scan(
+        &self,
+        backend: &mut Backend,
+        from: &[Key<'_>],
+        to: &[Key<'_>],
+    ) -> Result<IndexScan, BtreeError> {
+        let mut steps = RightSteps::default();
+        let next = descend(self, backend, from, &mut steps)?;
+        let to = to.iter().map(|key| key.map(<[u8]>::to_vec)).collect();
+        Ok(IndexScan { index: self.clone(), to, next, steps })
+    }
+}
+
+impl IndexScan {
+    /// Scans from the first entry of a leaf up to `to`.
+    pub(super) fn from_leaf(index: &Index, leaf: BlockNo, to: &[Key<'_>]) -> Self {
+        let to = to.iter().map(|key| key.map(<[u8]>::to_vec)).collect();
+        Self { index: index.clone(), to, next: Some((leaf, 0)), steps: RightSteps::default() }
+    }
+
+    /// Appends the rows of the next leaf to `rows`, in the order of their keys. False at the end of
+    /// the scan. Skips entries that the server has marked as dead. The other entries may still
+    /// point to row versions that are not visible.
+    ///
+    /// # Errors
+    /// See [`BtreeError`]. The scan has ended then.
+    pub fn next_page(
+        &mut self,
+        backend: &mut Backend,
+        rows: &mut Vec<Tid>,
+    ) -> Result<bool, BtreeError> {
+        let Some((block, first)) = self.next.take() else { return Ok(false) };
+        let (index, to) = (&self.index, &self.to);
+        let right = index.read_level_page(backend, block, 0, |page| {
+            if !page.is_ignored() {
+                let to: Vec<Key<'_>> = to.iter().map(Option::as_deref).collect();
+                for item in first.max(page.first())..=page.count() {
+                    let entry = page.entry(item)?;
+                    if index.layout().compare(&entry, &to)? == Ordering::Greater {
+                        return Ok(None);
+                    }
+                    if !entry.is_dead() {
+                        rows.extend(entry.rows());
+                    }
+                }
+            }
+            Ok(page.right())
+        })?;
+        if let Some(right) = right {
+            self.steps.count(index, right)?;
+        }
+        // Line pointer 0 means the first entry, wherever it is.
+        self.next = right.map(|right| (right, 0));
+        Ok(self.next.is_some())
+    }
+}
+
+/// The leaf and line pointer of the first entry that is not below `from`. `None` if the index is
+/// empty.
+fn descend(
+    index: &Index,
+    backend: &mut Backend,
+    from: &[Key<'_>],
+    steps: &mut RightSteps,
+) -> Result<Option<(BlockNo, u16)>, BtreeError> {
+    let meta = index.meta(backend)?;
+    let (mut block, mut level) = (meta.fast_root, meta.fast_level);
+    if block == 0 {
+        return Ok(None);
+    }
+    loop {
+        let step =
+            index.read_level_page(backend, block, level, |page| index.layout().step(page, from))?;
+        block = match step {
+            Step::Here(item) => return Ok(Some((block, item))),
+            Step::Right(right) => {
+                steps.count(index, right)?;
+                right
+            }
+            Step::Down(child) => {
+                // Only a deleted page can lead below the leaves: its level is not checked.
+                let fault = BtreeProblem::Fault(Fault::LeafLevel { found: level });
+                level = level.checked_sub(1).ok_or_else(|| index.corrupt(block, fault))?;
+                child
+            }
+        };
+    }
+}

@@ -1,0 +1,143 @@
+//! The job of a copy: its workers take one task after the other.
+
+use trunkline_aio::sync::atomic::{AtomicUsize, Ordering};
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_format::BLOCK_SIZE;
+
+use super::error::CopyError;
+use super::line::LineWriter;
+use super::options::CopyOptions;
+use super::output::{CopyTask, LineBuffer, Outputs};
+use super::report::CopyReport;
+use super::table_copy::{Results, Stop, TableCopy};
+use crate::catalog::Database;
+use crate::job::{Job, Observer};
+use crate::pool::{Backend, Pool};
+
+/// Copies the tables of all tasks.
+///
+/// # Errors
+/// See [`CopyError`].
+pub fn copy(
+    pool: &Pool,
+    database: &Arc<Database>,
+    tasks: Vec<CopyTask>,
+    outputs: Arc<dyn Outputs>,
+    options: CopyOptions,
+    observer: Arc<dyn Observer>,
+) -> Result<CopyReport, CopyError> {
+    let job = Job::new(pool.aio(), observer);
+    let copy = Arc::new(CopyJob {
+        pool: pool.clone(),
+        database: Arc::clone(database),
+        tasks,
+        next: AtomicUsize::new(0),
+        outputs,
+        options,
+        results: Mutex::default(),
+    });
+    let before = pool.total();
+    let shared = Arc::clone(&copy);
+    let summary = job.run(move |job| shared.coordinate(job))?;
+    let results = std::mem::take(&mut *copy.results.lock());
+    Ok(CopyReport {
+        end: summary.end,
+        tasks: results.tasks,
+        rows: results.rows,
+        bytes: results.bytes,
+        blocks: summary.blocks,
+        findings: results.findings,
+        findings_total: results.findings_total,
+        values_gone: results.values_gone,
+        streams: results.streams,
+        toast_streams: results.toast_streams,
+        counts: pool.total().since(&before),
+        warnings: results.warnings.kept,
+        warnings_lost: results.warnings.lost,
+        elapsed: summary.working,
+        io: summary.io,
+    })
+}
+
+/// One copy, shared by its workers.
+struct CopyJob {
+    pool: Pool,
+    database: Arc<Database>,
+    tasks: Vec<CopyTask>,
+    /// The next task that no worker has taken yet.
+    next: AtomicUsize,
+    outputs: Arc<dyn Outputs>,
+    options: CopyOptions,
+    results: Mutex<Results>,
+}
+
+impl CopyJob {
+    fn coordinate(self: Arc<Self>, job: &Arc<Job>) -> Result<(), CopyError> {
+        let plans = self.tasks.iter().flat_map(|task| &task.plans);
+        // A file that cannot be opened is reported when its table is copied.
+        let blocks: u64 = plans.map(|plan| u64::from(plan.files.rows.blocks().unwrap_or(0))).sum();
+        job.observer().begins(self.tasks.len(), blocks * BLOCK_SIZE as u64);
+        let workers = (self.options.threads as usize).clamp(1, self.tasks.len().max(1));
+        job.run_workers(workers, || Ok(()), move |job, number| self.worker(job, number))
+    }
+
+    fn worker(&self, job: &Job, number: usize) -> Result<(), CopyError> {
+        let kind = Job::backend_type(number);
+        let mut backend = job.backend(&self.pool, kind, self.options.policy)?;
+        loop {
+            // Relaxed: the counter orders nothing else.
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(task) = self.tasks.get(number) else { return Ok(()) };
+            let ended = self.copy_task(job, &mut backend, number, task);
+            let mut results = self.results.lock();
+            results.warnings.take_from(&mut backend);
+            match ended {
+                Ok(()) => results.tasks += 1,
+                // Cancellation is not an error of the copy: the caller asked for it.
+                Err(Stop::Cancelled) => return Ok(()),
+                Err(Stop::Failed(error)) => return Err(*error),
+            }
+        }
+    }
+
+    fn copy_task(
+        &self,
+        job: &Job,
+        backend: &mut Backend,
+        number: usize,
+        task: &CopyTask,
+    ) -> Result<(), Stop> {
+        let table = task.plans.first().map_or("", |plan| &plan.name);
+        let output = self.outputs.open(number);
+        let output = output.map_err(|source| CopyError::output(table, source))?;
+        let mut lines = LineBuffer::new(output);
+        let (mut rows, mut findings) = (0, 0);
+        for (at, plan) in task.plans.iter().enumerate() {
+            let text = self.options.text.options(&self.database);
+            let writer = LineWriter::new(plan, self.options.format, self.options.extras, text);
+            if at == 0 && self.options.header {
+                writer.header(&mut lines.pending);
+            }
+            let mut copy = TableCopy {
+                plan,
+                options: &self.options,
+                transactions: self.database.transactions(),
+                results: &self.results,
+                writer,
+                lines: &mut lines,
+                rows: 0,
+                findings: 0,
+            };
+            let copied = copy.run(job, backend);
+            rows += copy.rows;
+            findings += copy.findings;
+            self.results.lock().values_gone += copy.writer.gone;
+            copied?;
+        }
+        let bytes = lines.finish(table, findings == 0)?;
+        let mut results = self.results.lock();
+        results.rows += rows;
+        results.bytes += bytes;
+        Ok(())
+    }
+}

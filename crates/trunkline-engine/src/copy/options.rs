@@ -1,0 +1,83 @@
+//! Options of a copy.
+
+use trunkline_aio::sync::Arc;
+use trunkline_format::text_output::{ByteaOutput, IntervalStyle, TextOptions, TimeZone};
+
+use super::escape::Format;
+use super::line::Extras;
+use crate::catalog::Database;
+use crate::heap::RowFilter;
+use crate::pool::Policy;
+use crate::read_stream::StreamOptions;
+use crate::settings::Settings;
+
+/// Server settings that affect the text of values.
+#[derive(Clone)]
+pub struct TextSettings {
+    /// The server's major version.
+    pub major: u32,
+    /// `TimeZone`.
+    pub zone: Arc<dyn TimeZone>,
+    /// `extra_float_digits`.
+    pub extra_float_digits: i8,
+    /// `bytea_output`.
+    pub bytea_output: ByteaOutput,
+    /// `IntervalStyle`.
+    pub interval_style: IntervalStyle,
+}
+
+impl TextSettings {
+    pub(super) fn options<'a>(&'a self, database: &'a Database) -> TextOptions<'a> {
+        TextOptions {
+            major: self.major,
+            catalog: database,
+            zone: &*self.zone,
+            extra_float_digits: self.extra_float_digits,
+            bytea_output: self.bytea_output,
+            interval_style: self.interval_style,
+        }
+    }
+}
+
+/// What to copy, and how.
+#[derive(Clone)]
+pub struct CopyOptions {
+    /// The output format.
+    pub format: Format,
+    /// Whether the first line has the names of the columns.
+    pub header: bool,
+    /// System columns to print before the columns of the table.
+    pub extras: Extras,
+    /// Which row versions to copy.
+    pub rows: RowFilter,
+    /// Settings for the text of values.
+    pub text: TextSettings,
+    /// Whether to continue after damaged pages, rows and values.
+    pub keep_going: bool,
+    /// Worker threads, at least 1. Each works on a task of its own.
+    pub threads: u32,
+    /// How each worker reads. The strategy is chosen by the size of the table.
+    pub stream: StreamOptions,
+    /// What to do with damaged pages.
+    pub policy: Policy,
+}
+
+impl CopyOptions {
+    /// Options for the visible rows as text, with one worker that reads as the settings ask for.
+    pub fn of(settings: &Settings, text: TextSettings) -> Self {
+        Self {
+            format: Format::Text,
+            header: false,
+            extras: Extras::default(),
+            rows: RowFilter::Visible,
+            text,
+            keep_going: false,
+            threads: 1,
+            stream: StreamOptions { sequential: true, ..StreamOptions::of(settings) },
+            policy: Policy {
+                zero_damaged_pages: settings.zero_damaged_pages(),
+                ignore_checksum_failure: settings.ignore_checksum_failure(),
+            },
+        }
+    }
+}

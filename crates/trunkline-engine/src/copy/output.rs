@@ -1,0 +1,80 @@
+//! Tasks of a copy, and where their rows are written.
+
+use std::io;
+
+use super::error::CopyError;
+use super::plan::Plan;
+
+/// One output, and the tables whose rows are written to it, one after the other.
+#[derive(Debug)]
+pub struct CopyTask {
+    /// The tables.
+    pub plans: Vec<Plan>,
+}
+
+/// The destination of the rows of a task. An output that is dropped without [`Output::finish`] is
+/// incomplete.
+pub trait Output {
+    /// Writes whole lines.
+    ///
+    /// # Errors
+    /// The lines cannot be written. The copy ends.
+    fn write(&mut self, lines: &[u8]) -> io::Result<()>;
+
+    /// Completes the output. `whole` is false if damaged rows were skipped.
+    ///
+    /// # Errors
+    /// The output cannot be completed. The copy ends.
+    fn finish(self: Box<Self>, whole: bool) -> io::Result<()>;
+}
+
+/// Opens the outputs of tasks.
+pub trait Outputs: Send + Sync {
+    /// Opens the output of the task with this number. Called in the thread that will write to it.
+    ///
+    /// # Errors
+    /// The output cannot be opened. The copy ends.
+    fn open(&self, task: usize) -> io::Result<Box<dyn Output>>;
+}
+
+/// Lines are passed to an output in pieces of at least this many bytes.
+const PIECE: usize = 128 << 10;
+
+/// Buffers the lines of an output.
+pub(super) struct LineBuffer {
+    output: Box<dyn Output>,
+    /// Lines that were not passed to the output yet.
+    pub(super) pending: Vec<u8>,
+    /// Bytes passed to the output.
+    pub(super) bytes: u64,
+}
+
+impl LineBuffer {
+    pub(super) fn new(output: Box<dyn Output>) -> Self {
+        Self { output, pending: Vec::with_capacity(2 * PIECE), bytes: 0 }
+    }
+
+    /// Flushes the buffer if it is full.
+    #[inline]
+    pub(super) fn flush_if_full(&mut self, plan: &Plan) -> Result<(), CopyError> {
+        if self.pending.len() < PIECE { Ok(()) } else { self.flush(&plan.name) }
+    }
+
+    /// Passes all lines to the output. `table` is for the error message.
+    pub(super) fn flush(&mut self, table: &str) -> Result<(), CopyError> {
+        let written = self.output.write(&self.pending);
+        written.map_err(|source| CopyError::output(table, source))?;
+        self.bytes += self.pending.len() as u64;
+        self.pending.clear();
+        // Do not keep the memory of a huge value for the rest of the copy.
+        self.pending.shrink_to(16 * PIECE);
+        Ok(())
+    }
+
+    /// Completes the output.
+    pub(super) fn finish(mut self, table: &str, whole: bool) -> Result<u64, CopyError> {
+        self.flush(table)?;
+        self.output.finish(whole).map_err(|source| CopyError::output(table, source))?;
+        Ok(self.bytes)
+    }
+}

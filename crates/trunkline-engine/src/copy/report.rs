@@ -1,0 +1,45 @@
+//! Results of a copy.
+
+use std::time::Duration;
+
+use super::error::Finding;
+use crate::job::{End, IoSummary};
+use crate::pool::{ReadWarning, Tally};
+use crate::read_stream::StreamStats;
+
+/// The result of a copy.
+#[derive(Debug)]
+pub struct CopyReport {
+    /// Whether it reached its end.
+    pub end: End,
+    /// Tasks whose output was completed.
+    pub tasks: usize,
+    /// Rows written.
+    pub rows: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Blocks read, without those of TOAST tables.
+    pub blocks: u64,
+    /// Damage that was skipped, with the name of the table. Only the first findings are kept.
+    pub findings: Vec<(String, Finding)>,
+    /// The number of findings.
+    pub findings_total: u64,
+    /// Values of row versions that are not live, and that were printed as nulls because they are no
+    /// longer available. This is not damage: a vacuum removes TOAST chunks before it removes the
+    /// rows that name them.
+    pub values_gone: u64,
+    /// The streams of the tables.
+    pub streams: StreamStats,
+    /// The streams of their TOAST tables.
+    pub toast_streams: StreamStats,
+    /// Changes of the pool's counters during the copy, caused by this or by other sessions.
+    pub counts: Tally,
+    /// Damaged pages that the policy let pass.
+    pub warnings: Vec<ReadWarning>,
+    /// How many more warnings there were than are kept.
+    pub warnings_lost: u64,
+    /// From the start of the workers to the end of the last one.
+    pub elapsed: Duration,
+    /// The I/O.
+    pub io: IoSummary,
+}

@@ -1,0 +1,237 @@
+//! Copies one table, page by page.
+//!
+//! A page stays locked while its rows are printed. If rows of a page have values in TOAST, the page
+//! is copied instead, and the values for several pages are fetched together.
+
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_format::segment::segment_of;
+
+use super::error::{CopyError, Finding};
+use super::line::{InvalidColumn, LineWriter};
+use super::options::CopyOptions;
+use super::output::LineBuffer;
+use super::plan::Plan;
+use crate::Location;
+use crate::heap::{
+    HeapPage, HeapRow, HeapScan, PageBatch, RowError, ScanOptions, ToastBatch, ToastReader,
+    has_external,
+};
+use crate::job::{Job, WarningLog};
+use crate::pool::{Backend, ReadError};
+use crate::read_stream::{StreamOptions, StreamStats};
+use crate::transactions::Transactions;
+
+/// The most bytes of TOAST values to fetch together, unless a single row has more.
+const FETCH_MAX: u64 = 8 << 20;
+/// The most pages to fetch values for together.
+const PAGES_MAX: usize = 32;
+/// Findings that are kept. All are counted.
+const FINDINGS_KEPT: usize = 100;
+
+/// The results of all workers.
+#[derive(Default)]
+pub(super) struct Results {
+    pub(super) tasks: usize,
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+    pub(super) findings: Vec<(String, Finding)>,
+    pub(super) findings_total: u64,
+    pub(super) values_gone: u64,
+    pub(super) streams: StreamStats,
+    pub(super) toast_streams: StreamStats,
+    pub(super) warnings: WarningLog,
+}
+
+/// Why a worker stops.
+pub(super) enum Stop {
+    /// The job was stopped.
+    Cancelled,
+    Failed(Box<CopyError>),
+}
+
+impl From<CopyError> for Stop {
+    fn from(error: CopyError) -> Self {
+        Self::Failed(Box::new(error))
+    }
+}
+
+/// The copy of one table.
+pub(super) struct TableCopy<'c> {
+    pub(super) plan: &'c Plan,
+    pub(super) options: &'c CopyOptions,
+    pub(super) transactions: &'c Arc<Transactions>,
+    pub(super) results: &'c Mutex<Results>,
+    pub(super) writer: LineWriter<'c>,
+    pub(super) lines: &'c mut LineBuffer,
+    /// Rows written.
+    pub(super) rows: u64,
+    /// Damage that was skipped.
+    pub(super) findings: u64,
+}
+
+impl TableCopy<'_> {
+    /// Copies the rows of the table.
+    pub(super) fn run(&mut self, job: &Job, backend: &mut Backend) -> Result<(), Stop> {
+        let options = ScanOptions { stream: self.options.stream, rows: self.options.rows };
+        let table = &self.plan.files.rows;
+        let mut scan = match HeapScan::of_table(backend, table, self.transactions, options) {
+            Ok(scan) => scan,
+            Err(error) => return self.finding(Finding::Page(ReadError::from(error).into())),
+        };
+        let stream = StreamOptions { sequential: false, ..self.options.stream };
+        let mut deferred = self.plan.files.toast.clone().map(|table| DeferredPages {
+            toast: ToastReader::new(backend, table, self.transactions, stream),
+            pages: PageBatch::new(),
+            batch: ToastBatch::new(),
+            firsts: Vec::new(),
+        });
+        let mut progress = job.page_progress();
+        let ended = loop {
+            let step = match (scan.next_page(backend), &mut deferred) {
+                (Ok(Some(page)), Some(deferred)) if deferred.wants(&page) => {
+                    deferred.pages.push(&page);
+                    drop(page);
+                    match deferred.pages.len() < PAGES_MAX {
+                        true => Ok(()),
+                        false => self.deferred_pages(backend, deferred),
+                    }
+                }
+                (Ok(Some(page)), _) => self.page(&page),
+                (Err(error), _) if error.is_cancelled() => Err(Stop::Cancelled),
+                (other, deferred) => {
+                    // Print what is deferred first, so that the output and the findings are in
+                    // order.
+                    let printed = match deferred {
+                        Some(deferred) => self.deferred_pages(backend, deferred),
+                        None => Ok(()),
+                    };
+                    match (printed, other) {
+                        (Ok(()), Err(error)) => self.finding(Finding::Page(error)),
+                        (Ok(()), Ok(_)) => break Ok(()),
+                        (Err(stop), _) => Err(stop),
+                    }
+                }
+            };
+            if step.is_err() {
+                break step;
+            }
+            if !progress.page_done() {
+                break Err(Stop::Cancelled);
+            }
+        };
+        let mut results = self.results.lock();
+        results.streams.add(&scan.stats());
+        if let Some(deferred) = deferred {
+            results.toast_streams.add(&deferred.toast.stats());
+        }
+        ended
+    }
+
+    /// Prints the rows of a page without values in TOAST.
+    fn page(&mut self, page: &HeapPage<'_>) -> Result<(), Stop> {
+        let nothing = ToastBatch::new();
+        for row in page.rows() {
+            self.row(row, &nothing, 0)?;
+        }
+        Ok(self.lines.flush_if_full(self.plan)?)
+    }
+
+    /// Fetches the TOAST values of the deferred pages and prints their rows.
+    fn deferred_pages(
+        &mut self,
+        backend: &mut Backend,
+        deferred: &mut DeferredPages,
+    ) -> Result<(), Stop> {
+        let DeferredPages { toast, pages, batch, firsts } = deferred;
+        // `ahead` collects TOAST pointers, `rows` follows and prints.
+        let (mut ahead, mut rows) = (pages.rows(), pages.rows());
+        loop {
+            batch.clear();
+            firsts.clear();
+            for row in ahead.by_ref() {
+                firsts.push(batch.len());
+                if let Ok(row) = row {
+                    self.writer.pointers(&row.tuple, batch);
+                }
+                if batch.bytes() >= FETCH_MAX {
+                    break;
+                }
+            }
+            if firsts.is_empty() {
+                break;
+            }
+            // The only error is cancellation. Damage is an error of its value in the batch.
+            toast.fetch(backend, batch).map_err(|_| Stop::Cancelled)?;
+            for (&first, row) in firsts.iter().zip(rows.by_ref()) {
+                self.row(row, batch, first)?;
+                self.lines.flush_if_full(self.plan)?;
+            }
+        }
+        drop((ahead, rows));
+        pages.clear();
+        Ok(())
+    }
+
+    /// Prints a row. Its TOAST values are those of `batch` from number `first` on.
+    #[inline]
+    fn row(
+        &mut self,
+        row: Result<HeapRow<'_>, RowError>,
+        batch: &ToastBatch,
+        first: usize,
+    ) -> Result<(), Stop> {
+        let row = match row {
+            Ok(row) => row,
+            Err(error) => return self.finding(Finding::Row(error)),
+        };
+        match self.writer.write(&row, batch, first, &mut self.lines.pending) {
+            Ok(()) => {
+                self.rows += 1;
+                Ok(())
+            }
+            Err(InvalidColumn { column, problem }) => {
+                let path = self.plan.files.rows.path(segment_of(row.tid.block).0);
+                let location = Location::new(path).at_tid(row.tid);
+                let column = column.and_then(|at| self.plan.shown.get(at));
+                let column =
+                    column.map(|column| String::from_utf8_lossy(&column.name).into_owned());
+                self.finding(Finding::Value { location, column, problem })
+            }
+        }
+    }
+
+    /// Records damage, or stops because of it.
+    #[cold]
+    fn finding(&mut self, finding: Finding) -> Result<(), Stop> {
+        let table = self.plan.name.clone();
+        if !self.options.keep_going {
+            // Write the rows before the damage, to show how far the copy came.
+            self.lines.flush(&table)?;
+            return Err(CopyError::Finding { table, finding: Box::new(finding) }.into());
+        }
+        self.findings += 1;
+        let mut results = self.results.lock();
+        results.findings_total += 1;
+        if results.findings.len() < FINDINGS_KEPT {
+            results.findings.push((table, finding));
+        }
+        Ok(())
+    }
+}
+
+/// Pages whose rows wait for values from TOAST.
+struct DeferredPages {
+    toast: ToastReader,
+    pages: PageBatch,
+    batch: ToastBatch,
+    /// For each row the number of its first value in the batch.
+    firsts: Vec<usize>,
+}
+
+impl DeferredPages {
+    /// Whether to defer a page: its rows have values in TOAST, or must be printed after deferred
+    /// rows.
+    fn wants(&self, page: &HeapPage<'_>) -> bool {
+        !self.pages.is_empty() || page.rows().flatten().any(|row| has_external(&row.tuple))
+    }
+}

@@ -1,0 +1,114 @@
+//! Heap scan: the rows of a table, page by page.
+
+use trunkline_aio::sync::Arc;
+
+use super::error::HeapError;
+use super::page::{HeapPage, PageRows, RowFilter};
+use crate::pool::Backend;
+use crate::read_stream::{BlockRange, BlockSource, ReadStream, StreamOptions, StreamStats};
+use crate::seq_scan::scan_strategy;
+use crate::settings::Settings;
+use crate::storage::{Relation, StorageError};
+use crate::transactions::{Transactions, XidStatusCache};
+
+/// How a scan reads, and which row versions it returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScanOptions {
+    /// How to read. [`HeapScan::of_table`] chooses the strategy.
+    pub stream: StreamOptions,
+    /// Which row versions to return.
+    pub rows: RowFilter,
+}
+
+impl ScanOptions {
+    /// Visible rows, read in order, with read-ahead as the settings say.
+    pub fn of(settings: &Settings) -> Self {
+        let stream = StreamOptions { sequential: true, ..StreamOptions::of(settings) };
+        Self { stream, rows: RowFilter::Visible }
+    }
+}
+
+impl Default for ScanOptions {
+    /// Visible rows, read in order.
+    fn default() -> Self {
+        let stream = StreamOptions { sequential: true, ..StreamOptions::default() };
+        Self { stream, rows: RowFilter::Visible }
+    }
+}
+
+/// A scan of a table, see [the module](crate::heap).
+#[derive(Debug)]
+pub struct HeapScan<S: BlockSource> {
+    stream: ReadStream<S>,
+    relation: Relation,
+    transactions: Arc<Transactions>,
+    statuses: XidStatusCache,
+    rows: RowFilter,
+    page_rows: PageRows,
+}
+
+impl HeapScan<BlockRange> {
+    /// Scans all blocks that the table has now. As in PostgreSQL, a table larger than a quarter of
+    /// the pool is read through a ring buffer.
+    ///
+    /// # Errors
+    /// The length of the table cannot be determined.
+    pub fn of_table(
+        backend: &Backend,
+        relation: &Relation,
+        transactions: &Arc<Transactions>,
+        options: ScanOptions,
+    ) -> Result<Self, StorageError> {
+        let blocks = relation.blocks()?;
+        let strategy = scan_strategy(blocks, backend.shared.count());
+        let stream = StreamOptions { strategy, ..options.stream };
+        let options = ScanOptions { stream, ..options };
+        Ok(Self::new(backend, relation, BlockRange::new(0..blocks), transactions, options))
+    }
+}
+
+impl<S: BlockSource> HeapScan<S> {
+    /// Scans the blocks that `source` returns. Every call must pass the same `backend`.
+    pub fn new(
+        backend: &Backend,
+        relation: &Relation,
+        source: S,
+        transactions: &Arc<Transactions>,
+        options: ScanOptions,
+    ) -> Self {
+        Self {
+            stream: ReadStream::new(backend, relation, source, options.stream),
+            relation: relation.clone(),
+            transactions: Arc::clone(transactions),
+            statuses: XidStatusCache::default(),
+            rows: options.rows,
+            page_rows: PageRows::default(),
+        }
+    }
+
+    /// The next page, even if none of its rows passes the filter; `None` at the end. Releases the
+    /// page before it first.
+    ///
+    /// # Errors
+    /// See [`HeapError`]: the next page could not be read. The scan can continue after it.
+    /// # Panics
+    /// If the backend is not the one that the scan was created with.
+    pub fn next_page(&mut self, backend: &mut Backend) -> Result<Option<HeapPage<'_>>, HeapError> {
+        let Some(found) = self.stream.next(backend)? else { return Ok(None) };
+        let block = found.block;
+        let page = backend.read_lock(found.pin)?;
+        let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
+        self.page_rows.prepare(&page, &self.relation, block, self.rows, &mut lookup)?;
+        Ok(Some(HeapPage::new(page, block, &self.relation, &self.page_rows)))
+    }
+
+    /// Statistics of the stream so far.
+    pub fn stats(&self) -> StreamStats {
+        self.stream.stats()
+    }
+
+    /// The table that is scanned.
+    pub fn relation(&self) -> &Relation {
+        &self.relation
+    }
+}

@@ -1,0 +1,105 @@
+//! A small page cache for SLRU files, with clock replacement.
+//!
+//! It also remembers pages whose file is missing. Otherwise every row of an old table would try to
+//! open the file again.
+
+use trunkline_aio::sync::hash::Map;
+use trunkline_format::PageBytes;
+
+use super::slru::Slru;
+
+/// Cached pages: 1 MiB, or the fates of four million transactions.
+const PAGES_MAX: usize = 128;
+
+/// A kind of file and a page number.
+pub(super) type Key = (Slru, u64);
+
+/// The cache.
+#[derive(Debug, Default)]
+pub(super) struct PageCache {
+    entries: Vec<Entry>,
+    index: Map<Key, usize>,
+    hand: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: Key,
+    /// `None` if the file is missing.
+    page: Option<Box<PageBytes>>,
+    used: bool,
+}
+
+impl PageCache {
+    /// Passes a page to `look`. Returns `None` if the page is not cached and `Some(None)` if its
+    /// file is missing.
+    pub(super) fn get<T>(
+        &mut self,
+        key: &Key,
+        look: impl Fn(&PageBytes) -> T,
+    ) -> Option<Option<T>> {
+        let entry = self.entries.get_mut(*self.index.get(key)?)?;
+        entry.used = true;
+        Some(entry.page.as_deref().map(look))
+    }
+
+    /// Adds a page. If the cache is full, the page replaces one that was not used recently.
+    pub(super) fn insert(&mut self, key: Key, page: Option<Box<PageBytes>>) {
+        let entry = Entry { key, page, used: false };
+        // Another session may have read the same page at the same time.
+        if let Some(place) = self.index.get(&key).and_then(|&at| self.entries.get_mut(at)) {
+            *place = entry;
+            return;
+        }
+        if self.entries.len() < PAGES_MAX {
+            self.index.insert(key, self.entries.len());
+            self.entries.push(entry);
+            return;
+        }
+        let at = self.victim();
+        if let Some(place) = self.entries.get_mut(at) {
+            self.index.remove(&place.key);
+            *place = entry;
+            self.index.insert(key, at);
+        }
+    }
+
+    /// The next entry that was not used since the clock hand passed it.
+    fn victim(&mut self) -> usize {
+        loop {
+            let at = self.hand % PAGES_MAX;
+            self.hand = at + 1;
+            match self.entries.get_mut(at) {
+                Some(entry) if entry.used => entry.used = false,
+                _ => return at,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trunkline_format::BLOCK_SIZE;
+
+    #[test]
+    fn pages_in_use_are_not_replaced() {
+        let mut cache = PageCache::default();
+        let first =
+            |cache: &mut PageCache, page| cache.get(&(Slru::CommitLog, page), |page| page[0]);
+        for page in 1..1000 {
+            let bytes = (page % 3 > 0).then(|| Box::new([page as u8; BLOCK_SIZE]));
+            cache.insert((Slru::CommitLog, page), bytes);
+            assert_eq!(first(&mut cache, 1), Some(Some(1)), "used all the time");
+            // Not through get(), which would mark the page as used.
+            let entry = &cache.entries[cache.index[&(Slru::CommitLog, page)]];
+            let expected = (page % 3 > 0).then_some(page as u8);
+            assert_eq!(entry.page.as_deref().map(|page| page[0]), expected);
+        }
+        assert_eq!((cache.entries.len(), cache.index.len()), (PAGES_MAX, PAGES_MAX));
+        assert_eq!(first(&mut cache, 2), None);
+        assert_eq!(cache.get(&(Slru::Members, 999), |_| ()), None);
+        cache.insert((Slru::CommitLog, 999), None);
+        assert_eq!(first(&mut cache, 999), Some(None));
+    }
+}

@@ -1,0 +1,110 @@
+//! The SLRU files of a cluster: commit log, multixact offsets and multixact members.
+
+use std::io;
+use std::path::PathBuf;
+
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Class, File, Session, Slots, Status};
+use trunkline_format::transam::multixact::{self, MultixactLayout};
+use trunkline_format::transam::{SlruPosition, commit_log};
+use trunkline_format::{BLOCK_SIZE, PageBytes};
+
+use super::error::TransactionError;
+use crate::storage::Storage;
+
+/// Attempts to read a page that the file has whole. A read may return fewer bytes.
+const READS_MAX: u32 = 8;
+
+/// One of the three kinds of SLRU files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Slru {
+    CommitLog,
+    Offsets,
+    Members,
+}
+
+/// The SLRU files of one cluster.
+#[derive(Debug)]
+pub(super) struct SlruFiles {
+    storage: Storage,
+    layout: MultixactLayout,
+}
+
+impl SlruFiles {
+    pub(super) fn new(storage: &Storage, layout: MultixactLayout) -> Self {
+        Self { storage: storage.clone(), layout }
+    }
+
+    /// Reads a page. Bytes beyond the end of the file are zero. `None` if the file does not exist.
+    pub(super) fn read(
+        &self,
+        session: &mut Session,
+        slru: Slru,
+        place: SlruPosition,
+    ) -> Result<Option<Box<PageBytes>>, TransactionError> {
+        let path = self.path(slru, place.segment());
+        let offset = SlruPosition { byte: 0, ..place }.offset();
+        let io = |source: io::Error| TransactionError::Io {
+            path: path.clone(),
+            offset,
+            source: Arc::new(source),
+        };
+        let system = self.storage.system();
+        // Never with direct I/O: servers read these files through the page cache too.
+        let file = match system.open(&path, false) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(io(error)),
+        };
+        for _ in 0..READS_MAX {
+            let length = system.length(&file).map_err(io)?.saturating_sub(offset);
+            let wanted = length.min(BLOCK_SIZE as u64) as usize;
+            let (page, found) = match read_page(session, &file, offset)? {
+                Ok(read) => read,
+                Err(error) => return Err(io(error)),
+            };
+            if found >= wanted {
+                return Ok(Some(page));
+            }
+        }
+        Err(io(io::ErrorKind::UnexpectedEof.into()))
+    }
+
+    pub(super) fn path(&self, slru: Slru, segment: u64) -> PathBuf {
+        let (directory, name) = match slru {
+            Slru::CommitLog => (commit_log::DIRECTORY, commit_log::segment_name(segment)),
+            Slru::Offsets => (multixact::OFFSETS_DIRECTORY, self.layout.offsets_name(segment)),
+            Slru::Members => (multixact::MEMBERS_DIRECTORY, self.layout.members_name(segment)),
+        };
+        self.storage.root().join(directory).join(name)
+    }
+}
+
+/// Reads one page into a leased frame. Returns it with the number of bytes read; the rest is zero.
+fn read_page(
+    session: &mut Session,
+    file: &File,
+    offset: u64,
+) -> Result<io::Result<(Box<PageBytes>, usize)>, TransactionError> {
+    let lease = session.lease(1).ok_or(TransactionError::Memory)?;
+    let mut slots = Slots::new(1);
+    if let Some(memory) = slots.memory(0) {
+        memory.push(lease);
+    }
+    let io = session.acquire(Class::Foreground)?.needed_now();
+    if let Err(error) = io.read(file, offset, BLOCK_SIZE as u32, &mut slots, 0) {
+        return Ok(Err(io::Error::other(error)));
+    }
+    let outcome = session.wait(&mut slots, 0)?;
+    if outcome.status == Status::Error {
+        return Ok(Err(io::Error::from_raw_os_error(outcome.detail as i32)));
+    }
+    let mut page = Box::new([0; BLOCK_SIZE]);
+    let found = (outcome.count as usize).min(BLOCK_SIZE);
+    if let Some(frame) = slots.memory(0).and_then(|memory| memory.first())
+        && let (Some(to), Some(from)) = (page.get_mut(..found), frame.get(..found))
+    {
+        to.copy_from_slice(from);
+    }
+    Ok(Ok((page, found)))
+}

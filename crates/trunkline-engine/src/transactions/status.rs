@@ -1,0 +1,234 @@
+//! Lookup of transaction status: the statuses of transactions and the members of multixacts.
+
+use trunkline_aio::Session;
+use trunkline_aio::sync::Mutex;
+use trunkline_aio::sync::hash::Map;
+use trunkline_format::transam::multixact::{
+    MEMBERS_MAX, Member, MultixactLayout, member_at, member_place, next_multi,
+};
+use trunkline_format::transam::{SlruPosition, XidStatus, XidStatusLookup, commit_log, precedes};
+use trunkline_format::{ControlFile, PageBytes, PgVersion};
+
+use super::error::{MultixactProblem, TransactionError};
+use super::page_cache::PageCache;
+use super::slru::{Slru, SlruFiles};
+use crate::datadir::DataDir;
+use crate::storage::Storage;
+
+/// Transaction status lookup for one cluster. All scans of the cluster share it.
+#[derive(Debug)]
+pub struct Transactions {
+    files: SlruFiles,
+    layout: MultixactLayout,
+    /// The oldest transaction that the commit log covers.
+    oldest_xid: u32,
+    oldest_multi: u32,
+    next_multi: u32,
+    /// The first member of the next multixact.
+    next_member: u64,
+    cache: Mutex<PageCache>,
+}
+
+impl Transactions {
+    /// For an open data directory whose files are in `storage`. Reads nothing yet.
+    pub fn of_datadir(dir: &DataDir, storage: &Storage) -> Self {
+        Self::new(dir.control(), storage)
+    }
+
+    /// For the cluster with this control file.
+    pub fn new(control: &ControlFile, storage: &Storage) -> Self {
+        let checkpoint = &control.checkpoint;
+        let layout = MultixactLayout::of(control.version);
+        Self {
+            files: SlruFiles::new(storage, layout),
+            layout,
+            oldest_xid: checkpoint.oldest_xid,
+            oldest_multi: checkpoint.oldest_multi,
+            next_multi: checkpoint.next_multi,
+            next_member: checkpoint.next_multi_offset,
+            cache: Mutex::new(PageCache::default()),
+        }
+    }
+
+    /// For relations of our own, which have no commit log because all their rows are frozen.
+    pub fn all_frozen(storage: &Storage) -> Self {
+        let layout = MultixactLayout::of(PgVersion::V18);
+        Self {
+            files: SlruFiles::new(storage, layout),
+            layout,
+            oldest_xid: 0,
+            oldest_multi: 0,
+            next_multi: 0,
+            next_member: 0,
+            cache: Mutex::new(PageCache::default()),
+        }
+    }
+
+    /// The fate of a normal transaction. A transaction beyond the end of the commit log counts as
+    /// in progress.
+    ///
+    /// # Errors
+    /// See [`TransactionError`]. `NotRecorded` means that the commit log was truncated past the
+    /// transaction, so the row that names it is damaged.
+    pub fn fate(&self, session: &mut Session, xid: u32) -> Result<XidStatus, TransactionError> {
+        let place = commit_log::place(xid);
+        let look = |page: &PageBytes| page.get(place.byte).copied();
+        match self.look(session, Slru::CommitLog, place, look)? {
+            Some(byte) => Ok(XidStatus::in_byte(byte.unwrap_or_default(), xid)),
+            None if precedes(xid, self.oldest_xid) => Err(TransactionError::NotRecorded {
+                xid,
+                oldest: self.oldest_xid,
+                path: self.files.path(Slru::CommitLog, place.segment()),
+            }),
+            None => Ok(XidStatus::InProgress),
+        }
+    }
+
+    /// The members of a multixact. Members without a transaction are skipped.
+    ///
+    /// # Errors
+    /// See [`TransactionError`].
+    pub fn members(
+        &self,
+        session: &mut Session,
+        multi: u32,
+    ) -> Result<Vec<Member>, TransactionError> {
+        let mut members = Vec::new();
+        self.each_member(session, multi, |member| members.push(member))?;
+        Ok(members)
+    }
+
+    /// The member of a multixact that updated or deleted the row, if there is one.
+    ///
+    /// # Errors
+    /// See [`TransactionError`].
+    pub fn updater(
+        &self,
+        session: &mut Session,
+        multi: u32,
+    ) -> Result<Option<u32>, TransactionError> {
+        let (mut updater, mut unknown) = (None, None);
+        self.each_member(session, multi, |member| match member.status {
+            Ok(status) if status.is_update() => updater = Some(member.xid),
+            Ok(_) => {}
+            Err(status) => unknown = Some(status),
+        })?;
+        match unknown {
+            Some(status) => Err(self.multixact(multi, MultixactProblem::Status { status })),
+            None => Ok(updater),
+        }
+    }
+
+    /// Combines this lookup with the session and the cache of one scan.
+    pub fn lookup<'t>(
+        &'t self,
+        session: &'t mut Session,
+        statuses: &'t mut XidStatusCache,
+    ) -> Lookup<'t> {
+        Lookup { transactions: self, session, statuses }
+    }
+
+    fn each_member(
+        &self,
+        session: &mut Session,
+        multi: u32,
+        mut each: impl FnMut(Member),
+    ) -> Result<(), TransactionError> {
+        // Multixact ids wrap around like transaction ids, but none of them is special.
+        let before = |a: u32, b: u32| (a.wrapping_sub(b) as i32) < 0;
+        if multi == 0 || before(multi, self.oldest_multi) {
+            let problem = MultixactProblem::TooOld { oldest: self.oldest_multi };
+            return Err(self.multixact(multi, problem));
+        }
+        if !before(multi, self.next_multi) {
+            let problem = MultixactProblem::TooNew { next: self.next_multi };
+            return Err(self.multixact(multi, problem));
+        }
+        let first = self.first_member(session, multi)?;
+        let next = match next_multi(multi) {
+            next if next == self.next_multi => self.next_member,
+            next => self.first_member(session, next)?,
+        };
+        let count = self.layout.count(first, next);
+        if first == 0 || next == 0 || count > MEMBERS_MAX {
+            return Err(self.multixact(multi, MultixactProblem::Members { first, next }));
+        }
+        for index in 0..count {
+            let number = self.layout.member(first, index);
+            let place = member_place(number);
+            let look = |page: &PageBytes| member_at(page, place.byte, number);
+            let found = self.look(session, Slru::Members, place, look)?.flatten();
+            if let Some(member) = found.filter(|member| member.xid != 0) {
+                each(member);
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of the first member of a multixact; 0 if it was never written.
+    fn first_member(&self, session: &mut Session, multi: u32) -> Result<u64, TransactionError> {
+        let place = self.layout.offset_place(multi);
+        let look = |page: &PageBytes| self.layout.offset_at(page, place.byte);
+        Ok(self.look(session, Slru::Offsets, place, look)?.flatten().unwrap_or_default())
+    }
+
+    fn multixact(&self, multi: u32, problem: MultixactProblem) -> TransactionError {
+        let place = self.layout.offset_place(multi);
+        let path = self.files.path(Slru::Offsets, place.segment());
+        TransactionError::Multixact { multi, path, problem }
+    }
+
+    /// Passes a page to `look`, and reads it first if it is not cached. `None` if its file is
+    /// missing.
+    fn look<T>(
+        &self,
+        session: &mut Session,
+        slru: Slru,
+        place: SlruPosition,
+        look: impl Fn(&PageBytes) -> T,
+    ) -> Result<Option<T>, TransactionError> {
+        let key = (slru, place.page);
+        if let Some(found) = self.cache.lock().get(&key, &look) {
+            return Ok(found);
+        }
+        let page = self.files.read(session, slru, place)?;
+        let found = page.as_deref().map(&look);
+        self.cache.lock().insert(key, page);
+        Ok(found)
+    }
+}
+
+/// Entries of a [`XidStatusCache`].
+const STATUSES_MAX: u32 = 64;
+
+/// The statuses that one scan looked up last. It is a direct-mapped cache: most rows of a page were
+/// written by a few transactions, so even a small cache avoids most locks on the shared pages.
+#[derive(Debug, Default)]
+pub struct XidStatusCache(Map<u32, (u32, XidStatus)>);
+
+/// Transaction status lookup for the rows of one scan.
+#[derive(Debug)]
+pub struct Lookup<'t> {
+    transactions: &'t Transactions,
+    session: &'t mut Session,
+    statuses: &'t mut XidStatusCache,
+}
+
+impl XidStatusLookup for Lookup<'_> {
+    type Error = TransactionError;
+
+    fn fate(&mut self, xid: u32) -> Result<XidStatus, TransactionError> {
+        if let Some(&(known, fate)) = self.statuses.0.get(&(xid % STATUSES_MAX))
+            && known == xid
+        {
+            return Ok(fate);
+        }
+        let fate = self.transactions.fate(self.session, xid)?;
+        self.statuses.0.insert(xid % STATUSES_MAX, (xid, fate));
+        Ok(fate)
+    }
+
+    fn updater(&mut self, multi: u32) -> Result<Option<u32>, TransactionError> {
+        self.transactions.updater(self.session, multi)
+    }
+}
