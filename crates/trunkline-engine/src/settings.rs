@@ -1,13 +1,11 @@
-//! Settings under PostgreSQL's names, units, ranges and messages.
+//! Settings (GUCs) with PostgreSQL's names, units, ranges and messages.
 //!
-//! A [`Settings`] value holds one value per row of one table ([`specs`]); that table drives
-//! parsing, `SHOW` and the command line's help, so that no name, unit or bound is written down
-//! twice. Values are strings from outside (a command line, later a configuration file or `SET`)
-//! until [`Settings::set`] has checked them; after that the typed getters hand out numbers that are
-//! in range.
+//! [`specs`] defines every setting once: that table drives parsing, `SHOW` and the help of the
+//! command line. A [`Settings`] has one value for each. [`Settings::set`] checks a string from a
+//! command line; after that the typed getters return numbers that are in range.
 //!
-//! Nothing here is global: an engine is given its `Settings` at start, so two engines in one
-//! process can differ. A setting that would have no effect is not in the table.
+//! There is no global state. An engine receives its `Settings` at start, so two engines in one
+//! process can differ. A setting that would have no effect is not defined.
 
 mod definitions;
 mod error;
@@ -21,7 +19,7 @@ pub use self::error::SettingError;
 
 use self::definitions::{ALIASES, Alias, Id, Value};
 
-/// One set of checked values, by default PostgreSQL's.
+/// A value for every setting, initially PostgreSQL's default.
 ///
 /// ```
 /// # use trunkline_engine::settings::Settings;
@@ -33,8 +31,8 @@ use self::definitions::{ALIASES, Alias, Id, Value};
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// In the order of the table. Numbers as they are, a choice as its index, a list as a bit set
-    /// of its words, on and off as 1 and 0.
+    /// In the order of the definitions. A choice is its index, a list a bit set of its words, on and
+    /// off are 1 and 0.
     values: [Value; definitions::COUNT],
 }
 
@@ -49,19 +47,19 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Checks `value` and stores it under `name`, whose case does not matter. Nothing changes on
-    /// error.
+    /// Sets `name` to `value` after checking it. The case of the name does not matter. Nothing changes
+    /// on error.
     ///
     /// # Errors
     /// [`SettingError`] with PostgreSQL's text for an unknown name, a malformed value or one out of
     /// range.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
         match definitions::find(name) {
-            Some(definitions::Found::Spec(id)) => {
+            Some(definitions::Name::Setting(id)) => {
                 let parsed = parse(id.spec(), id.spec().name, value)?;
                 self.put(id, parsed);
             }
-            Some(definitions::Found::Alias(alias)) => {
+            Some(definitions::Name::Alias(alias)) => {
                 let parsed = parse(alias.targets[0].spec(), alias.name, value)?;
                 for &id in alias.targets {
                     self.put(id, parsed);
@@ -72,8 +70,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Takes `name=value` apart as PostgreSQL's `-c` does (dashes in the name mean underscores) and
-    /// stores it.
+    /// Sets `name=value`, as PostgreSQL's option `-c` does. Dashes in the name mean underscores.
     ///
     /// # Errors
     /// As [`Settings::set`], and where there is no `=`.
@@ -84,33 +81,33 @@ impl Settings {
         }
     }
 
-    /// The value as `SHOW` prints it: in the largest unit that holds it exactly (`128kB`, `1min`).
-    /// An alias shows the last setting that it stands for (`io_workers` the upper bound).
+    /// The value as `SHOW` prints it, in the largest unit that represents it exactly (`128kB`,
+    /// `1min`). An alias shows the last setting it refers to: `io_workers` shows the upper bound.
     ///
     /// # Errors
     /// [`SettingError::Unknown`].
     pub fn show(&self, name: &str) -> Result<String, SettingError> {
         let id = match definitions::find(name) {
-            Some(definitions::Found::Spec(id)) => id,
-            Some(definitions::Found::Alias(Alias { targets: [.., last], .. })) => *last,
+            Some(definitions::Name::Setting(id)) => id,
+            Some(definitions::Name::Alias(Alias { targets: [.., last], .. })) => *last,
             _ => return Err(SettingError::Unknown { name: name.to_owned() }),
         };
         Ok(show(id.spec(), self.values[id as usize]))
     }
 
-    /// Every setting with its value as [`Settings::show`] prints it, in the order of the table.
+    /// Every setting with its value as [`Settings::show`] prints it, in the order of [`specs`].
     pub fn iter(&self) -> impl Iterator<Item = (&'static Spec, String)> + '_ {
         specs().iter().zip(self.values).map(|(spec, value)| (spec, show(spec, value)))
     }
 
-    /// The names that stand for other settings, each with the names they set.
+    /// The aliases, each with the names of the settings it sets.
     pub fn aliases() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
         ALIASES
             .iter()
             .map(|alias| (alias.name, alias.targets.iter().map(|id| id.spec().name).collect()))
     }
 
-    /// How I/O is carried out.
+    /// How I/O is executed.
     pub fn io_method(&self) -> IoMethod {
         IoMethod::from_index(self.get(Id::IoMethod))
     }
@@ -120,7 +117,7 @@ impl Settings {
         self.get(Id::IoDirect) & 1 != 0
     }
 
-    /// How many reads one stream keeps in flight, 0 to 1000; 0 means no look-ahead.
+    /// Reads that one stream keeps in flight, 0 to 1000; 0 disables read-ahead.
     pub fn effective_io_concurrency(&self) -> u32 {
         self.count(Id::EffectiveIoConcurrency)
     }
@@ -130,7 +127,7 @@ impl Settings {
         self.count(Id::MaintenanceIoConcurrency)
     }
 
-    /// Largest combined I/O in blocks, 1 to 128: the smaller of `io_combine_limit` and
+    /// The largest combined I/O in blocks, 1 to 128: the smaller of `io_combine_limit` and
     /// `io_max_combine_limit`.
     pub fn io_combine_limit(&self) -> u32 {
         self.count(Id::IoCombineLimit).min(self.io_max_combine_limit())
@@ -141,105 +138,104 @@ impl Settings {
         self.count(Id::IoMaxCombineLimit)
     }
 
-    /// I/O handles that one session may hold, 1 to 1024; `None` leaves the choice to the engine.
+    /// I/O handles that one session may hold, 1 to 1024; `None` lets the engine choose.
     pub fn io_max_concurrency(&self) -> Option<u32> {
         u32::try_from(self.get(Id::IoMaxConcurrency)).ok()
     }
 
-    /// Fewest I/O workers kept running, 1 to 256, never more than [`Settings::io_max_workers`].
+    /// Minimum number of I/O workers, 1 to 256, at most [`Settings::io_max_workers`].
     pub fn io_min_workers(&self) -> u32 {
         self.count(Id::IoMinWorkers).min(self.io_max_workers())
     }
 
-    /// Most I/O workers, 1 to 256.
+    /// Maximum number of I/O workers, 1 to 256.
     pub fn io_max_workers(&self) -> u32 {
         self.count(Id::IoMaxWorkers)
     }
 
-    /// How long a worker above the minimum stays without work.
+    /// How long a worker beyond the minimum may be idle before it exits.
     pub fn io_worker_idle_timeout(&self) -> Duration {
         Duration::from_millis(u64::from(self.count(Id::IoWorkerIdleTimeout)))
     }
 
-    /// Least time between the starts of two workers.
+    /// Minimum time between the launches of two workers.
     pub fn io_worker_launch_interval(&self) -> Duration {
         Duration::from_millis(u64::from(self.count(Id::IoWorkerLaunchInterval)))
     }
 
-    /// Pages of the shared buffer pool, 16 to 1,073,741,823.
+    /// Size of the shared buffer pool in pages, 16 to 1,073,741,823.
     pub fn shared_buffers(&self) -> u32 {
         self.count(Id::SharedBuffers)
     }
 
-    /// Most pages of a session's own buffers, 100 to 1,073,741,823.
+    /// Maximum number of local buffers of a session, 100 to 1,073,741,823.
     pub fn temp_buffers(&self) -> u32 {
         self.count(Id::TempBuffers)
     }
 
-    /// Whether a damaged page becomes a page of zeros in memory, with a warning, instead of an
-    /// error.
+    /// Whether a damaged page is replaced by zeros in memory, with a warning, instead of an error.
     pub fn zero_damaged_pages(&self) -> bool {
         self.get(Id::ZeroDamagedPages) != 0
     }
 
-    /// Whether a page with a wrong checksum and a sane header is taken as it is, with a warning.
+    /// Whether a page with a wrong checksum and a valid header is used, with a warning.
     pub fn ignore_checksum_failure(&self) -> bool {
         self.get(Id::IgnoreChecksumFailure) != 0
     }
 
-    /// Most relation files that are kept open, 64 and more.
+    /// Maximum number of relation files kept open, 64 and more.
     pub fn max_files_per_process(&self) -> u32 {
         self.count(Id::MaxFilesPerProcess)
     }
 
-    /// From the beginning of one timed checkpoint to that of the next, 30 s to a day.
+    /// Time from the start of one timed checkpoint to the start of the next, 30 s to a day.
     pub fn checkpoint_timeout(&self) -> Duration {
         Duration::from_secs(u64::from(self.count(Id::CheckpointTimeout)))
     }
 
-    /// The part of that time over which a timed checkpoint's writes are spread, 0 to 1.
+    /// The part of that time over which a timed checkpoint spreads its writes, 0 to 1.
     pub fn checkpoint_completion_target(&self) -> f64 {
         self.real(Id::CheckpointCompletionTarget)
     }
 
-    /// Pages after which the system is told to write back what a checkpoint wrote, 0 to 256; 0 never.
+    /// Pages after which writeback of a checkpoint's writes is requested, 0 to 256; 0 disables it.
     pub fn checkpoint_flush_after(&self) -> u32 {
         self.count(Id::CheckpointFlushAfter)
     }
 
-    /// Between two rounds of the background writer, 10 ms to 10 s.
+    /// Time between two rounds of the background writer, 10 ms to 10 s.
     pub fn bgwriter_delay(&self) -> Duration {
         Duration::from_millis(u64::from(self.count(Id::BgwriterDelay)))
     }
 
-    /// Pages that the background writer writes in a round at most; 0 turns it off.
+    /// Maximum number of pages that the background writer flushes per round; 0 disables it.
     pub fn bgwriter_lru_maxpages(&self) -> u32 {
         self.count(Id::BgwriterLruMaxpages)
     }
 
-    /// Clean buffers that the background writer wants ready, as a multiple of those lately needed in
-    /// a round, 0 to 10.
+    /// Clean buffers that the background writer keeps ready, as a multiple of the recent use per
+    /// round, 0 to 10.
     pub fn bgwriter_lru_multiplier(&self) -> f64 {
         self.real(Id::BgwriterLruMultiplier)
     }
 
-    /// Pages after which the system is told to write back what the background writer wrote, 0 to
-    /// 256; 0 never.
+    /// Pages after which writeback of the background writer's writes is requested, 0 to 256; 0
+    /// disables it.
     pub fn bgwriter_flush_after(&self) -> u32 {
         self.count(Id::BgwriterFlushAfter)
     }
 
-    /// Pages after which the system is told to write back what a session wrote, 0 to 256; 0 never.
+    /// Pages after which writeback of a session's writes is requested, 0 to 256; 0 disables it.
     pub fn backend_flush_after(&self) -> u32 {
         self.count(Id::BackendFlushAfter)
     }
 
-    /// How room for new blocks is made.
+    /// How space for new blocks is allocated.
     pub fn file_extend_method(&self) -> ExtendMethod {
         ExtendMethod::from_index(self.get(Id::FileExtendMethod))
     }
 
-    /// A setting that is no real number.
+    /// The value of a setting that is not a [`Kind::Real`].
     fn get(&self, id: Id) -> i32 {
         match self.values[id as usize] {
             Value::Whole(value) => value,
@@ -247,7 +243,7 @@ impl Settings {
         }
     }
 
-    /// One that is.
+    /// The value of a [`Kind::Real`].
     fn real(&self, id: Id) -> f64 {
         match self.values[id as usize] {
             Value::Real(value) => value,
@@ -255,7 +251,7 @@ impl Settings {
         }
     }
 
-    /// A setting whose lower bound is not negative.
+    /// The value of a setting that cannot be negative.
     fn count(&self, id: Id) -> u32 {
         self.get(id).unsigned_abs()
     }
@@ -265,7 +261,7 @@ impl Settings {
     }
 }
 
-/// Checks one value; `name` is the one the user wrote, which may be an alias.
+/// Parses and checks a value. `name` is the name that the user wrote, which may be an alias.
 fn parse(spec: &Spec, name: &'static str, value: &str) -> Result<Value, SettingError> {
     let invalid = |hint| SettingError::Invalid { name, value: value.to_owned(), hint };
     let whole = match spec.kind {
@@ -301,13 +297,13 @@ fn parse(spec: &Spec, name: &'static str, value: &str) -> Result<Value, SettingE
     Ok(Value::Whole(whole))
 }
 
-/// What PostgreSQL takes for on or off: a word or its beginning, whatever the case, no blanks.
+/// A Boolean value as PostgreSQL parses it: a word or a unique prefix, in any case, without blanks.
 fn boolean(value: &str) -> Option<bool> {
     let begins = |word: &str, least: usize| {
         let part = word.get(..value.len());
         value.len() >= least && part.is_some_and(|part| part.eq_ignore_ascii_case(value))
     };
-    // A bare `o` could be either.
+    // `o` alone is ambiguous.
     if value == "1" || begins("true", 1) || begins("yes", 1) || begins("on", 2) {
         Some(true)
     } else if value == "0" || begins("false", 1) || begins("no", 1) || begins("off", 2) {
@@ -317,8 +313,7 @@ fn boolean(value: &str) -> Option<bool> {
     }
 }
 
-/// A list as PostgreSQL reads one: words between commas, blanks around them, each perhaps in double
-/// quotes.
+/// A list as PostgreSQL parses it: words separated by commas, with optional blanks and double quotes.
 fn parse_list(
     name: &'static str,
     value: &str,

@@ -1,14 +1,15 @@
-//! The one table of settings: name, kind, unit, bounds, default, a line of help.
+//! The definitions of all settings (PostgreSQL's `guc_tables.c`): name, kind, unit, bounds, default,
+//! a line of help.
 //!
-//! Names, units and defaults are those of PostgreSQL 18 and 19. Where ours differs it is to allow
-//! more: up to 256 I/O workers instead of 32, since ours are threads that are woken in batches.
+//! Names, units and defaults are those of PostgreSQL 18 and 19. A bound differs only to allow more:
+//! up to 256 I/O workers instead of 32, because ours are threads and are woken in batches.
 
 use super::error::SettingError;
 
-/// What a plain number of a setting counts, and which units may follow it.
+/// The unit of a number without a unit, and the units that may follow a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// A bare count; no unit may follow.
+    /// A plain count. No unit may follow.
     None,
     /// Blocks of 8192 bytes; `B`, `kB`, `MB`, `GB`, `TB` may follow.
     Blocks,
@@ -23,48 +24,48 @@ pub enum Unit {
 pub enum Kind {
     /// A whole number within bounds, both included.
     Integer {
-        /// What it counts.
+        /// Its unit.
         unit: Unit,
         /// Smallest value.
         min: i32,
         /// Largest value.
         max: i32,
-        /// Whether -1 is accepted too and means that the engine chooses.
+        /// Whether -1 is accepted too. The engine then chooses.
         auto: bool,
     },
-    /// A number, perhaps with a fraction, within bounds, both included.
+    /// A floating-point number within bounds, both included.
     Real {
         /// Smallest value.
         min: f64,
         /// Largest value.
         max: f64,
     },
-    /// One word out of these.
+    /// One of these words.
     Choice {
         /// The words, in lower case.
         words: &'static [&'static str],
     },
-    /// On or off; also true, false, yes, no, 1, 0, and their beginnings where only one fits.
+    /// On or off; also true, false, yes, no, 1, 0, and their unique prefixes.
     Boolean,
     /// Any of these words, separated by commas.
     List {
         /// The words, in lower case.
         words: &'static [&'static str],
-        /// Words that PostgreSQL knows and that would have no effect here: refused by name.
+        /// Words that PostgreSQL accepts but that would have no effect here. They are refused by name.
         unsupported: &'static [&'static str],
     },
 }
 
-/// What a setting is set to.
+/// The value of a setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Value {
     /// A number in the setting's unit, the index of a choice, a bit set of list words, or 1 for on.
     Whole(i32),
-    /// Of a [`Kind::Real`]; never "not a number".
+    /// The value of a [`Kind::Real`]; never NaN.
     Real(f64),
 }
 
-/// One row of the table.
+/// The definition of a setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spec {
     /// PostgreSQL's name, in lower case.
@@ -72,14 +73,14 @@ pub struct Spec {
     /// Type, unit and bounds.
     pub kind: Kind,
     pub(super) default: Value,
-    /// One line of help, without full stop.
+    /// One line of help, without a full stop.
     pub short: &'static str,
 }
 
-/// `io_method`: who carries out I/O.
+/// `io_method`: how I/O is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IoMethod {
-    /// The session itself, at once.
+    /// The session executes each I/O itself, synchronously.
     Sync,
     /// A pool of worker threads.
     Worker,
@@ -91,7 +92,7 @@ impl IoMethod {
     /// All methods, in the order of their names in messages.
     pub const ALL: [IoMethod; 3] = [IoMethod::Sync, IoMethod::Worker, IoMethod::IoUring];
 
-    /// PostgreSQL's word for it.
+    /// Its name in PostgreSQL.
     pub fn name(self) -> &'static str {
         IO_METHODS[self as usize]
     }
@@ -125,18 +126,18 @@ impl std::str::FromStr for IoMethod {
     }
 }
 
-/// `file_extend_method`: how room for new blocks is made on disk.
+/// `file_extend_method`: how space for new blocks is allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ExtendMethod {
-    /// The system reserves blocks; zeros are written for few blocks, and where it cannot.
+    /// By posix_fallocate(3). Zeros are written for a few blocks, and on file systems without it.
     #[default]
     PosixFallocate,
-    /// Zeros are written.
+    /// By writing zeros.
     WriteZeros,
 }
 
 impl ExtendMethod {
-    /// PostgreSQL's word for it.
+    /// Its name in PostgreSQL.
     pub fn name(self) -> &'static str {
         EXTEND_METHODS[self as usize]
     }
@@ -149,58 +150,20 @@ impl ExtendMethod {
     }
 }
 
-/// Positions in the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Id {
-    IoMethod,
-    IoDirect,
-    EffectiveIoConcurrency,
-    MaintenanceIoConcurrency,
-    IoCombineLimit,
-    IoMaxCombineLimit,
-    IoMaxConcurrency,
-    IoMinWorkers,
-    IoMaxWorkers,
-    IoWorkerIdleTimeout,
-    IoWorkerLaunchInterval,
-    SharedBuffers,
-    TempBuffers,
-    ZeroDamagedPages,
-    IgnoreChecksumFailure,
-    MaxFilesPerProcess,
-    CheckpointTimeout,
-    CheckpointCompletionTarget,
-    CheckpointFlushAfter,
-    BgwriterDelay,
-    BgwriterLruMaxpages,
-    BgwriterLruMultiplier,
-    BgwriterFlushAfter,
-    BackendFlushAfter,
-    FileExtendMethod,
-}
-
-impl Id {
-    pub(super) fn spec(self) -> &'static Spec {
-        &SPECS[self as usize]
-    }
-}
-
-/// A second name, for one setting or several at once.
+/// Another name for a setting, or one name that sets several.
 #[derive(Debug)]
 pub(super) struct Alias {
     pub(super) name: &'static str,
     pub(super) targets: &'static [Id],
 }
 
-/// What a name stands for.
-pub(super) enum Found {
-    Spec(Id),
+/// What a name refers to.
+pub(super) enum Name {
+    Setting(Id),
     Alias(&'static Alias),
 }
 
-pub(super) const COUNT: usize = 25;
-
-/// PostgreSQL's: half of what an `i32` holds, 8 TiB.
+/// PostgreSQL's limit: half of the range of an `i32`, 8 TiB.
 const BUFFERS_MAX: i32 = i32::MAX / 2;
 
 /// PostgreSQL's `WRITEBACK_MAX_PENDING_FLUSHES`.
@@ -210,205 +173,103 @@ const IO_METHODS: &[&str] = &["sync", "worker", "io_uring"];
 
 const EXTEND_METHODS: &[&str] = &["posix_fallocate", "write_zeros"];
 
-/// In the order of [`Id`], which a test checks.
-static SPECS: [Spec; COUNT] = [
-    // Worker as in PostgreSQL: it works on every kernel, in every container and under every seccomp
-    // profile, so the default never has to fall back; io_uring is for those who ask for it.
-    Spec {
-        name: "io_method",
-        kind: Kind::Choice { words: IO_METHODS },
-        default: Value::Whole(IoMethod::Worker as i32),
-        short: "selects how I/O is carried out",
-    },
-    Spec {
-        name: "io_direct",
-        kind: Kind::List { words: &["data"], unsupported: &["wal", "wal_init"] },
-        default: Value::Whole(0),
-        short: "reads and writes these past the operating system's cache",
-    },
-    Spec {
-        name: "effective_io_concurrency",
-        kind: count(0, 1000),
-        default: Value::Whole(16),
-        short: "I/Os that one stream keeps in flight",
-    },
-    Spec {
-        name: "maintenance_io_concurrency",
-        kind: count(0, 1000),
-        default: Value::Whole(16),
-        short: "I/Os that maintenance work keeps in flight",
-    },
-    Spec {
-        name: "io_combine_limit",
-        kind: blocks(1, 128),
-        default: Value::Whole(16),
-        short: "largest size of neighbouring blocks read or written as one",
-    },
-    Spec {
-        name: "io_max_combine_limit",
-        kind: blocks(1, 128),
-        default: Value::Whole(16),
-        short: "upper bound of io_combine_limit",
-    },
-    Spec {
-        name: "io_max_concurrency",
-        kind: Kind::Integer { unit: Unit::None, min: 1, max: 1024, auto: true },
-        default: Value::Whole(-1),
-        short: "I/Os that one session may have under way, -1 to choose by itself",
-    },
-    Spec {
-        name: "io_min_workers",
-        kind: count(1, 256),
-        default: Value::Whole(2),
-        short: "fewest I/O workers that are kept",
-    },
-    Spec {
-        name: "io_max_workers",
-        kind: count(1, 256),
-        default: Value::Whole(8),
-        short: "most I/O workers",
-    },
-    Spec {
-        name: "io_worker_idle_timeout",
-        kind: milliseconds(),
-        default: Value::Whole(60_000),
-        short: "time after which an idle I/O worker ends",
-    },
-    Spec {
-        name: "io_worker_launch_interval",
-        kind: milliseconds(),
-        default: Value::Whole(100),
-        short: "least time between the starts of two I/O workers",
-    },
-    Spec {
-        name: "shared_buffers",
-        kind: blocks(16, BUFFERS_MAX),
-        default: Value::Whole(16_384),
-        short: "size of the buffer pool that all sessions share",
-    },
-    Spec {
-        name: "temp_buffers",
-        kind: blocks(100, BUFFERS_MAX),
-        default: Value::Whole(1024),
-        short: "most memory that one session uses for pages of its own",
-    },
-    Spec {
-        name: "zero_damaged_pages",
-        kind: Kind::Boolean,
-        default: Value::Whole(0),
-        short: "takes damaged pages as empty ones, in memory, and goes on",
-    },
-    Spec {
-        name: "ignore_checksum_failure",
-        kind: Kind::Boolean,
-        default: Value::Whole(0),
-        short: "takes pages whose checksum is wrong and whose header is sane",
-    },
-    Spec {
-        name: "max_files_per_process",
-        kind: count(64, i32::MAX),
-        default: Value::Whole(1000),
-        short: "most relation files that are kept open",
-    },
-    Spec {
-        name: "checkpoint_timeout",
-        kind: Kind::Integer { unit: Unit::Seconds, min: 30, max: 86_400, auto: false },
-        default: Value::Whole(300),
-        short: "time between the beginnings of two checkpoints",
-    },
-    Spec {
-        name: "checkpoint_completion_target",
-        kind: Kind::Real { min: 0.0, max: 1.0 },
-        default: Value::Real(0.9),
-        short: "part of that time over which a checkpoint's writes are spread",
-    },
-    Spec {
-        name: "checkpoint_flush_after",
-        kind: blocks(0, FLUSH_AFTER_MAX),
-        default: Value::Whole(32),
-        short: "pages after which what a checkpoint wrote is flushed to disk, 0 never",
-    },
-    Spec {
-        name: "bgwriter_delay",
-        kind: Kind::Integer { unit: Unit::Milliseconds, min: 10, max: 10_000, auto: false },
-        default: Value::Whole(200),
-        short: "time between two rounds of the background writer",
-    },
-    Spec {
-        name: "bgwriter_lru_maxpages",
-        kind: count(0, i32::MAX / 2),
-        default: Value::Whole(100),
-        short: "pages that the background writer writes in a round at most, 0 for none at all",
-    },
-    Spec {
-        name: "bgwriter_lru_multiplier",
-        kind: Kind::Real { min: 0.0, max: 10.0 },
-        default: Value::Real(2.0),
-        short: "clean buffers to have ready, as a multiple of those lately needed in a round",
-    },
-    Spec {
-        name: "bgwriter_flush_after",
-        kind: blocks(0, FLUSH_AFTER_MAX),
-        default: Value::Whole(64),
-        short: "pages after which what the background writer wrote is flushed to disk, 0 never",
-    },
-    Spec {
-        name: "backend_flush_after",
-        kind: blocks(0, FLUSH_AFTER_MAX),
-        default: Value::Whole(0),
-        short: "pages after which what a session wrote is flushed to disk, 0 never",
-    },
-    Spec {
-        name: "file_extend_method",
-        kind: Kind::Choice { words: EXTEND_METHODS },
-        default: Value::Whole(ExtendMethod::PosixFallocate as i32),
-        short: "selects how room for new blocks is made",
-    },
-];
+/// Defines [`Id`] and the table of definitions in the same order, so that an `Id` is an index.
+macro_rules! settings {
+    ($($(#[$comment:meta])* $id:ident: $name:literal, $kind:expr, $default:expr, $help:literal;)*) => {
+        /// A setting: its index in the table.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Id {
+            $($(#[$comment])* $id),*
+        }
+
+        const IDS: [Id; COUNT] = [$(Id::$id),*];
+
+        static SPECS: [Spec; COUNT] =
+            [$(Spec { name: $name, kind: $kind, default: $default, short: $help }),*];
+
+        pub(super) const COUNT: usize = [$($name),*].len();
+    };
+}
+
+settings! {
+    /// The default is `worker`, as in PostgreSQL. It works on every kernel, in every container and
+    /// under every seccomp profile, so the default never falls back to another method.
+    IoMethod: "io_method", Kind::Choice { words: IO_METHODS },
+        Value::Whole(IoMethod::Worker as i32), "selects the method for executing I/O";
+    IoDirect: "io_direct", Kind::List { words: &["data"], unsupported: &["wal", "wal_init"] },
+        Value::Whole(0), "files to open for direct I/O, past the operating system's cache";
+    EffectiveIoConcurrency: "effective_io_concurrency", count(0, 1000),
+        Value::Whole(16), "I/Os that one stream keeps in flight";
+    MaintenanceIoConcurrency: "maintenance_io_concurrency", count(0, 1000),
+        Value::Whole(16), "I/Os that one stream of maintenance work keeps in flight";
+    IoCombineLimit: "io_combine_limit", blocks(1, 128),
+        Value::Whole(16), "largest I/O that adjacent blocks are combined into";
+    IoMaxCombineLimit: "io_max_combine_limit", blocks(1, 128),
+        Value::Whole(16), "upper bound of io_combine_limit";
+    IoMaxConcurrency: "io_max_concurrency",
+        Kind::Integer { unit: Unit::None, min: 1, max: 1024, auto: true },
+        Value::Whole(-1), "I/Os that one session may have in flight; -1 chooses automatically";
+    IoMinWorkers: "io_min_workers", count(1, 256),
+        Value::Whole(2), "minimum number of I/O workers";
+    IoMaxWorkers: "io_max_workers", count(1, 256),
+        Value::Whole(8), "maximum number of I/O workers";
+    IoWorkerIdleTimeout: "io_worker_idle_timeout", milliseconds(),
+        Value::Whole(60_000), "time after which an idle I/O worker exits";
+    IoWorkerLaunchInterval: "io_worker_launch_interval", milliseconds(),
+        Value::Whole(100), "minimum time between the launches of two I/O workers";
+    SharedBuffers: "shared_buffers", blocks(16, BUFFERS_MAX),
+        Value::Whole(16_384), "size of the shared buffer pool";
+    TempBuffers: "temp_buffers", blocks(100, BUFFERS_MAX),
+        Value::Whole(1024), "maximum size of the local buffers of a session";
+    ZeroDamagedPages: "zero_damaged_pages", Kind::Boolean,
+        Value::Whole(0), "treats damaged pages as empty, in memory, and continues";
+    IgnoreChecksumFailure: "ignore_checksum_failure", Kind::Boolean,
+        Value::Whole(0), "uses pages with a wrong checksum if their header is valid";
+    MaxFilesPerProcess: "max_files_per_process", count(64, i32::MAX),
+        Value::Whole(1000), "maximum number of relation files kept open";
+    CheckpointTimeout: "checkpoint_timeout",
+        Kind::Integer { unit: Unit::Seconds, min: 30, max: 86_400, auto: false },
+        Value::Whole(300), "maximum time between the starts of two checkpoints";
+    CheckpointCompletionTarget: "checkpoint_completion_target", Kind::Real { min: 0.0, max: 1.0 },
+        Value::Real(0.9), "part of that time over which a checkpoint spreads its writes";
+    CheckpointFlushAfter: "checkpoint_flush_after", blocks(0, FLUSH_AFTER_MAX),
+        Value::Whole(32), "writeback of a checkpoint's writes starts after this much; 0 disables it";
+    BgwriterDelay: "bgwriter_delay",
+        Kind::Integer { unit: Unit::Milliseconds, min: 10, max: 10_000, auto: false },
+        Value::Whole(200), "time between two rounds of the background writer";
+    BgwriterLruMaxpages: "bgwriter_lru_maxpages", count(0, i32::MAX / 2),
+        Value::Whole(100), "pages that the background writer flushes per round; 0 disables it";
+    BgwriterLruMultiplier: "bgwriter_lru_multiplier", Kind::Real { min: 0.0, max: 10.0 },
+        Value::Real(2.0), "clean buffers to keep ready, as a multiple of recent use per round";
+    BgwriterFlushAfter: "bgwriter_flush_after", blocks(0, FLUSH_AFTER_MAX),
+        Value::Whole(64), "writeback of the background writer's writes starts after this much; 0 disables it";
+    BackendFlushAfter: "backend_flush_after", blocks(0, FLUSH_AFTER_MAX),
+        Value::Whole(0), "writeback of a session's writes starts after this much; 0 disables it";
+    FileExtendMethod: "file_extend_method", Kind::Choice { words: EXTEND_METHODS },
+        Value::Whole(ExtendMethod::PosixFallocate as i32), "selects the method for extending files";
+}
+
+impl Id {
+    pub(super) fn spec(self) -> &'static Spec {
+        &SPECS[self as usize]
+    }
+}
 
 pub(super) static ALIASES: [Alias; 2] = [
     Alias { name: "debug_io_direct", targets: &[Id::IoDirect] },
     Alias { name: "io_workers", targets: &[Id::IoMinWorkers, Id::IoMaxWorkers] },
 ];
 
-const IDS: [Id; COUNT] = [
-    Id::IoMethod,
-    Id::IoDirect,
-    Id::EffectiveIoConcurrency,
-    Id::MaintenanceIoConcurrency,
-    Id::IoCombineLimit,
-    Id::IoMaxCombineLimit,
-    Id::IoMaxConcurrency,
-    Id::IoMinWorkers,
-    Id::IoMaxWorkers,
-    Id::IoWorkerIdleTimeout,
-    Id::IoWorkerLaunchInterval,
-    Id::SharedBuffers,
-    Id::TempBuffers,
-    Id::ZeroDamagedPages,
-    Id::IgnoreChecksumFailure,
-    Id::MaxFilesPerProcess,
-    Id::CheckpointTimeout,
-    Id::CheckpointCompletionTarget,
-    Id::CheckpointFlushAfter,
-    Id::BgwriterDelay,
-    Id::BgwriterLruMaxpages,
-    Id::BgwriterLruMultiplier,
-    Id::BgwriterFlushAfter,
-    Id::BackendFlushAfter,
-    Id::FileExtendMethod,
-];
-
-/// Every setting there is, aliases apart.
+/// All settings, without aliases.
 pub fn specs() -> &'static [Spec] {
     &SPECS
 }
 
-/// Looks a name up without regard to ASCII case.
-pub(super) fn find(name: &str) -> Option<Found> {
+/// Looks up a name. ASCII case does not matter.
+pub(super) fn find(name: &str) -> Option<Name> {
     let spec = IDS.into_iter().find(|id| id.spec().name.eq_ignore_ascii_case(name));
-    spec.map(Found::Spec).or_else(|| {
-        ALIASES.iter().find(|alias| alias.name.eq_ignore_ascii_case(name)).map(Found::Alias)
+    spec.map(Name::Setting).or_else(|| {
+        ALIASES.iter().find(|alias| alias.name.eq_ignore_ascii_case(name)).map(Name::Alias)
     })
 }
 
@@ -422,21 +283,4 @@ const fn blocks(min: i32, max: i32) -> Kind {
 
 const fn milliseconds() -> Kind {
     Kind::Integer { unit: Unit::Milliseconds, min: 0, max: i32::MAX, auto: false }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_positions() {
-        for (position, id) in IDS.into_iter().enumerate() {
-            assert_eq!(id as usize, position, "{id:?}");
-        }
-        assert_eq!(Id::IoWorkerLaunchInterval.spec().name, "io_worker_launch_interval");
-        assert_eq!(Id::MaxFilesPerProcess.spec().name, "max_files_per_process");
-        assert_eq!(Id::IoMaxConcurrency.spec().name, "io_max_concurrency");
-        assert_eq!(Id::BgwriterLruMultiplier.spec().name, "bgwriter_lru_multiplier");
-        assert_eq!(Id::FileExtendMethod.spec().name, "file_extend_method");
-    }
 }

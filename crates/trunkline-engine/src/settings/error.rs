@@ -1,28 +1,28 @@
-//! What can be wrong with a setting, in PostgreSQL's words, so that its users and their searches
-//! find them.
+//! Errors of settings, with PostgreSQL's texts, so that a search for a message finds its answer.
 //!
-//! The text is the error proper; PostgreSQL's `DETAIL` and `HINT` lines come from
+//! The text is PostgreSQL's error message. Its `DETAIL` and `HINT` lines come from
 //! [`SettingError::hint`].
-
-use std::fmt;
 
 use super::definitions::Unit;
 use super::number::show_real;
 
 /// Why a setting was not changed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SettingError {
     /// No setting has this name.
+    #[error("unrecognized configuration parameter \"{name}\"")]
     Unknown {
         /// As written.
         name: String,
     },
     /// `-c name` without `=value`.
+    #[error("-c {name} requires a value")]
     NoValue {
         /// As written.
         name: String,
     },
-    /// Not a number, or not one of the units that fit.
+    /// Not a number, or followed by a unit that does not fit.
+    #[error("invalid value for parameter \"{name}\": \"{value}\"")]
     Invalid {
         /// The setting.
         name: &'static str,
@@ -32,6 +32,10 @@ pub enum SettingError {
         hint: Option<&'static str>,
     },
     /// A number outside the bounds.
+    #[error(
+        "{number}{} is outside the valid range for parameter \"{name}\" ({min} .. {max})",
+        unit_suffix(*unit)
+    )]
     OutOfRange {
         /// The setting.
         name: &'static str,
@@ -45,6 +49,12 @@ pub enum SettingError {
         max: i32,
     },
     /// A real number outside the bounds.
+    #[error(
+        "{} is outside the valid range for parameter \"{name}\" ({} .. {})",
+        show_real(*number),
+        show_real(*min),
+        show_real(*max)
+    )]
     RealOutOfRange {
         /// The setting.
         name: &'static str,
@@ -55,17 +65,20 @@ pub enum SettingError {
         /// Largest value.
         max: f64,
     },
-    /// Zero where only -1 and positive numbers mean something.
+    /// Zero where only -1 and positive numbers are valid.
+    #[error("invalid value for parameter \"{name}\": 0")]
     OnlyAutoOrPositive {
         /// The setting.
         name: &'static str,
     },
     /// Neither on nor off.
+    #[error("parameter \"{name}\" requires a Boolean value")]
     NotBoolean {
         /// The setting.
         name: &'static str,
     },
-    /// Not one of the words of a choice.
+    /// Not one of the valid words.
+    #[error("invalid value for parameter \"{name}\": \"{value}\"")]
     NotAChoice {
         /// The setting.
         name: &'static str,
@@ -74,14 +87,16 @@ pub enum SettingError {
         /// The words.
         words: &'static [&'static str],
     },
-    /// A list with an empty element, an open quote or words without a comma.
+    /// A list with an empty element, an unterminated quote or a missing comma.
+    #[error("invalid value for parameter \"{name}\": \"{value}\"")]
     ListSyntax {
         /// The setting.
         name: &'static str,
         /// As written.
         value: String,
     },
-    /// A list with a word that nobody knows.
+    /// A list with an unknown word.
+    #[error("invalid value for parameter \"{name}\": \"{value}\"")]
     NotInList {
         /// The setting.
         name: &'static str,
@@ -89,10 +104,11 @@ pub enum SettingError {
         value: String,
         /// The word.
         word: String,
-        /// The words that would do.
+        /// The valid words.
         words: &'static [&'static str],
     },
-    /// A word that PostgreSQL knows and that would have no effect here.
+    /// A word that PostgreSQL accepts but that would have no effect here.
+    #[error("\"{word}\" is not supported yet in parameter \"{name}\"")]
     NotYet {
         /// The setting.
         name: &'static str,
@@ -102,7 +118,7 @@ pub enum SettingError {
 }
 
 impl SettingError {
-    /// What PostgreSQL would print as detail or hint: what to write instead.
+    /// PostgreSQL's detail or hint: what to write instead.
     pub fn hint(&self) -> Option<String> {
         match self {
             SettingError::Invalid { hint, .. } => hint.map(str::to_owned),
@@ -132,50 +148,12 @@ impl SettingError {
     }
 }
 
-impl fmt::Display for SettingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SettingError::Unknown { name } => {
-                write!(f, "unrecognized configuration parameter \"{name}\"")
-            }
-            SettingError::NoValue { name } => write!(f, "-c {name} requires a value"),
-            SettingError::Invalid { name, value, .. }
-            | SettingError::NotAChoice { name, value, .. }
-            | SettingError::ListSyntax { name, value }
-            | SettingError::NotInList { name, value, .. } => {
-                write!(f, "invalid value for parameter \"{name}\": \"{value}\"")
-            }
-            SettingError::OnlyAutoOrPositive { name } => {
-                write!(f, "invalid value for parameter \"{name}\": 0")
-            }
-            SettingError::NotBoolean { name } => {
-                write!(f, "parameter \"{name}\" requires a Boolean value")
-            }
-            SettingError::OutOfRange { name, number, unit, min, max } => {
-                let unit = match unit {
-                    Unit::None => "",
-                    Unit::Blocks => " 8kB",
-                    Unit::Milliseconds => " ms",
-                    Unit::Seconds => " s",
-                };
-                write!(
-                    f,
-                    "{number}{unit} is outside the valid range for parameter \"{name}\" \
-                     ({min} .. {max})"
-                )
-            }
-            SettingError::RealOutOfRange { name, number, min, max } => {
-                let [number, min, max] = [number, min, max].map(|value| show_real(*value));
-                write!(
-                    f,
-                    "{number} is outside the valid range for parameter \"{name}\" ({min} .. {max})"
-                )
-            }
-            SettingError::NotYet { name, word } => {
-                write!(f, "\"{word}\" is not supported yet in parameter \"{name}\"")
-            }
-        }
+/// The unit as PostgreSQL's message about a range has it.
+fn unit_suffix(unit: Unit) -> &'static str {
+    match unit {
+        Unit::None => "",
+        Unit::Blocks => " 8kB",
+        Unit::Milliseconds => " ms",
+        Unit::Seconds => " s",
     }
 }
-
-impl std::error::Error for SettingError {}

@@ -1,9 +1,9 @@
-//! Numbers with units, read and printed as PostgreSQL does.
+//! Numbers with units, parsed and printed as PostgreSQL does (`parse_int`, `ShowGUCOption`).
 //!
-//! Reading: blanks, sign, decimal, octal (`017`) or hexadecimal (`0x1F`) digits; a `.` or an
-//! exponent makes it a fraction. Blanks may stand before the unit, whose case counts. A fraction is
-//! rounded first to the next smaller unit (so that `30.1GB` is whole megabytes) and then to the
-//! setting's own. Printing: the largest unit that holds the value exactly.
+//! Parsing accepts blanks, a sign, and decimal, octal (`017`) or hexadecimal (`0x1F`) digits; a `.` or
+//! an exponent makes it a fraction. Blanks may precede the unit, which is case-sensitive. A fraction
+//! is rounded first to the next smaller unit, so that `30.1GB` is a whole number of megabytes, and
+//! then to the setting's own unit. Printing uses the largest unit that represents the value exactly.
 
 use super::definitions::Unit;
 
@@ -63,11 +63,11 @@ pub(super) fn parse(text: &str, unit: Unit) -> Result<i32, Option<&'static str>>
     if !(f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value) {
         return Err(Some(RANGE_HINT));
     }
-    // In range and whole, so nothing is lost.
+    // In range and integral, so the cast is exact.
     Ok(value as i32)
 }
 
-/// The value of `text`, which may have a fraction and no unit; `None` for anything else.
+/// The value of `text`, a number with an optional fraction and no unit; `None` for anything else.
 pub(super) fn parse_real(text: &str) -> Option<f64> {
     let text = text.trim_ascii_start();
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -79,7 +79,7 @@ pub(super) fn parse_real(text: &str) -> Option<f64> {
     rest.trim_ascii().is_empty().then_some(sign * number)
 }
 
-/// A real number as C's `%g` prints it: six digits that count.
+/// A floating-point number as C's `%g` prints it, with six significant digits.
 pub(super) fn show_real(value: f64) -> String {
     let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
     match rounded.abs() {
@@ -88,7 +88,7 @@ pub(super) fn show_real(value: f64) -> String {
             let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
             format!("{digits}e-{:0>2}", exponent.trim_start_matches('-'))
         }
-        // A negative zero keeps its sign there too.
+        // `%g` prints the sign of a negative zero too.
         _ => format!("{rounded}"),
     }
 }
@@ -127,7 +127,7 @@ fn leading_number(text: &str) -> Option<(f64, &str)> {
     Some((sign * number, rest))
 }
 
-/// The longest decimal fraction at the start of `text`, which has no sign.
+/// Parses the longest decimal fraction at the start of `text`, without a sign.
 fn fraction(text: &str) -> Option<(f64, &str)> {
     let bytes = text.as_bytes();
     let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
@@ -146,7 +146,7 @@ fn fraction(text: &str) -> Option<(f64, &str)> {
     number.is_finite().then_some((number, &text[end..]))
 }
 
-/// `value` in the largest unit that holds it exactly; zero and negative numbers without a unit.
+/// `value` in the largest unit that represents it exactly. Zero and negative numbers have no unit.
 pub(super) fn show(value: i32, unit: Unit) -> String {
     if value > 0 {
         for (name, size) in unit.table() {

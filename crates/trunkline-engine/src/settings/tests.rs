@@ -1,10 +1,10 @@
-//! Values in, value or text out; every line of the tables was also tried on a PostgreSQL 15 server,
-//! on settings of the same unit (`checkpoint_flush_after`, `authentication_timeout` and friends),
-//! where that release has one.
+//! Setting and showing values. Every case was also run on a PostgreSQL 15 server, on a setting with
+//! the same unit (`checkpoint_flush_after`, `authentication_timeout` and others) where that release
+//! has one.
 
 use super::*;
 
-/// Sets one value and gives what `SHOW` prints, or error and hint in one line.
+/// Sets one value and compares what `SHOW` prints, or the error and hint in one line.
 fn check(name: &str, value: &str, expected: &str) {
     let mut settings = Settings::default();
     let shown = match settings.set(name, value) {
@@ -191,7 +191,7 @@ fn real_numbers() {
 }
 
 #[test]
-fn of_writing() -> Result<(), SettingError> {
+fn settings_of_the_write_path() -> Result<(), SettingError> {
     check(
         "backend_flush_after",
         "3MB",
@@ -360,7 +360,7 @@ fn io_workers_sets_both_bounds() -> Result<(), SettingError> {
 }
 
 #[test]
-fn getters_give_effective_values() -> Result<(), SettingError> {
+fn getters_return_effective_values() -> Result<(), SettingError> {
     let mut settings = Settings::default();
     settings.set("io_combine_limit", "1MB")?;
     assert_eq!(settings.io_combine_limit(), 16);
