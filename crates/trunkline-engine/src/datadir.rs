@@ -1,18 +1,21 @@
 //! A PostgreSQL data directory, opened for reading only.
 //!
-//! Opening asks three questions, in this order. Is it a data directory that we understand:
-//! `PG_VERSION` and `global/pg_control` must name a known pair of versions and sizes, else nothing
-//! further is read. Does a server run on it: `postmaster.pid` names a live process. Is it clean:
-//! only a cluster that was shut down has everything in its files; after a crash, in a snapshot or
-//! in a base backup the newest changes are in the log alone. The answers come as errors that say
-//! what a caller can do, and the last two can be overridden, which leaves [`Warning`]s behind.
+//! Reading the files of a running or crashed server gives wrong results without any error. So
+//! [`DataDir::open`] checks three things, in this order:
 //!
-//! A server may start at any moment after that. Long jobs call [`DataDir::recheck`] from time to
-//! time.
+//! 1. *The version is known.* `PG_VERSION` and `global/pg_control` must name a known pair of versions
+//!    and the expected block sizes. Otherwise nothing else is read.
+//! 2. *No server is running.* `postmaster.pid` must not name a live process.
+//! 3. *The cluster was shut down cleanly.* After a crash, in a snapshot or in a base backup, the
+//!    newest changes are only in the log.
 //!
-//! Reading small files and walking directories goes through `std::fs` here: a few calls per job,
-//! none of them on the I/O path. Relation files are only listed; their blocks are read through I/O
-//! handles.
+//! Each failure is an error that says what to do. [`OpenOptions::force_unclean`] overrides the last
+//! two and turns them into [`Warning`]s.
+//!
+//! A server may start later. Long jobs call [`DataDir::recheck`] from time to time.
+//!
+//! This module uses `std::fs`: it makes a few calls per job, none of them on the I/O path. Relation
+//! files are only listed here; their blocks are read through I/O handles.
 
 mod control;
 mod error;
@@ -33,14 +36,15 @@ pub use self::pidfile::{Process, Server};
 pub use self::problem::{Problem, ProblemKind};
 pub(crate) use self::small_file::read as read_small_file;
 
-/// How to open a directory.
+/// Options of [`DataDir::open`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Go on although a server runs or the cluster was not shut down; the reasons become warnings.
+    /// Continue even if a server is running or the cluster was not shut down cleanly. The reasons
+    /// become warnings.
     pub force_unclean: bool,
 }
 
-/// An open data directory. Holds no file open, and never writes.
+/// An open data directory. Keeps no file open and never writes.
 #[derive(Debug, Clone)]
 pub struct DataDir {
     path: PathBuf,
@@ -48,7 +52,7 @@ pub struct DataDir {
     control_bytes: Vec<u8>,
     server: Server,
     warnings: Vec<Warning>,
-    /// Tablespaces that are elsewhere than their links say.
+    /// Tablespaces that are not where their symbolic links point.
     moved: Vec<(Oid, PathBuf)>,
 }
 
@@ -56,10 +60,10 @@ impl DataDir {
     /// Opens the directory at `path`, which may be a symbolic link.
     ///
     /// # Errors
-    /// [`DataDirError`]: not readable, not a data directory, of an unknown version, damaged, or not
-    /// safe to read.
+    /// [`DataDirError`]: the directory is not readable, not a data directory, of an unknown version,
+    /// damaged, or not safe to read.
     pub fn open(path: &Path, options: OpenOptions) -> Result<DataDir, DataDirError> {
-        // Without this a missing directory would read as one without PG_VERSION.
+        // Otherwise a missing directory would be reported as one without PG_VERSION.
         fs::read_dir(path).map_err(|source| DataDirError::io("open directory", path, source))?;
         let major = control::read_major(path)?;
         let (control, control_bytes) = control::read_control(path)?;
@@ -83,13 +87,12 @@ impl DataDir {
         })
     }
 
-    /// The same directory, with tablespaces looked for elsewhere than their links say: each pair is
-    /// the directory that a link names and the one that holds the tablespace now, as for
-    /// `pg_basebackup`. A copy of a cluster has its tablespaces elsewhere, and its links may lead to
-    /// the original.
+    /// Maps tablespaces to other directories, as `pg_basebackup --tablespace-mapping` does. Each pair
+    /// is the target of a symbolic link and the directory to use instead. A copy of a cluster needs
+    /// this, because its links still point to the tablespaces of the original.
     ///
     /// # Errors
-    /// [`DataDirError::NoTablespace`] if no link names such a directory; [`DataDirError::Io`].
+    /// [`DataDirError::NoTablespace`] if no link has such a target; [`DataDirError::Io`].
     pub fn with_tablespaces(self, moves: &[(PathBuf, PathBuf)]) -> Result<DataDir, DataDirError> {
         let links = files::links(&self.path)?;
         let mut moved = self.moved;
@@ -104,13 +107,14 @@ impl DataDir {
         Ok(DataDir { moved, ..self })
     }
 
-    /// The tablespaces that are elsewhere than their links say, and where.
+    /// The tablespaces that are not where their symbolic links point, with their directories.
     pub fn moved_tablespaces(&self) -> &[(Oid, PathBuf)] {
         &self.moved
     }
 
-    /// Where the link of a tablespace leads that `path` is in, if there is nothing: the tablespace was
-    /// moved, and nobody said where to, or is not mounted. Looks at the link, which may take as long as its file system does.
+    /// The target of the tablespace link that `path` goes through, if the target does not exist: the
+    /// tablespace was moved without a mapping, or is not mounted. Follows the link, which may block on
+    /// its file system.
     pub fn dangling_link(&self, path: &Path) -> Option<PathBuf> {
         let links = self.path.join("pg_tblspc");
         let name = Path::new(path.strip_prefix(&links).ok()?.components().next()?.as_os_str());
@@ -122,46 +126,46 @@ impl DataDir {
         (!files::exists(&link)).then_some(target)
     }
 
-    /// The directory, as it was given to [`DataDir::open`].
+    /// The path that was passed to [`DataDir::open`].
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The control file as it was at opening.
+    /// The control file, as it was when the directory was opened.
     pub fn control(&self) -> &ControlFile {
         &self.control
     }
 
-    /// What the user should know before trusting results; the most serious first.
+    /// Reasons to distrust results; the most serious first.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// Looks again whether the directory is still the one that was opened. Cheap: two small files.
+    /// Checks that no server has started since the directory was opened. Reads two small files.
     ///
     /// # Errors
-    /// [`DataDirError::Changed`] when a server has started, or started and stopped, since;
-    /// [`DataDirError::Io`] when that cannot be found out.
+    /// [`DataDirError::Changed`] if a server has started, even if it has stopped again;
+    /// [`DataDirError::Io`] if a file cannot be read.
     pub fn recheck(&self) -> Result<(), DataDirError> {
         let server = Server::of(&self.path)?;
         if server.is_running() && server != self.server {
             return Err(DataDirError::Changed { path: self.path.clone(), server: Some(server) });
         }
-        // A server that was overridden at opening writes its control file as it likes.
+        // A server that was accepted by force_unclean may change its control file.
         if !self.server.is_running() && control::read_bytes(&self.path)? != self.control_bytes {
             return Err(DataDirError::Changed { path: self.path.clone(), server: None });
         }
         Ok(())
     }
 
-    /// Lists every relation file of every database and tablespace, and what is odd about them.
-    /// One directory is open at a time.
+    /// Lists every relation file of every database and tablespace, and the problems found. Only one
+    /// directory is open at a time.
     pub fn relation_files(&self) -> FileList {
         files::list(&self.path, &self.control, &self.moved)
     }
 }
 
-/// Everything that makes the directory unsafe to read, the most serious first.
+/// The reasons why the directory is not safe to read, the most serious first.
 fn unsafe_reasons(
     path: &Path,
     control: &ControlFile,
@@ -180,7 +184,7 @@ fn unsafe_reasons(
     Ok(reasons)
 }
 
-/// What does not make it unsafe, yet may explain a surprise.
+/// Facts that do not make it unsafe but may explain a surprising result.
 fn notes(path: &Path, server: &Server) -> Result<Vec<Warning>, DataDirError> {
     let mut warnings = Vec::new();
     if let Server::Stale(process) = server {

@@ -1,60 +1,47 @@
-//! The write-ahead log, as far as writing pages needs it: up to where it is durable.
+//! The interface to the write-ahead log that flushing pages needs: how far the log is durable.
 //!
-//! A page must not reach the disk before the log does that says how it came to be so. Whoever writes
-//! pages asks for the largest position among them and has the log made durable up to there, once for
-//! many pages. The log itself is still to come; what stands here is the question, and an answer for
-//! changes that are not logged.
+//! The WAL rule: a page must not reach the disk before the log records of its changes. A session that
+//! flushes pages takes the largest LSN among them and calls [`Log::flush`] once for all of them. There
+//! is no log yet. This module has the interface, an implementation for changes that are not logged,
+//! and one for tests.
 
-use std::fmt;
 use std::io;
-use trunkline_aio::sync::Arc;
+use std::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 use trunkline_format::Lsn;
 
-/// The log could not be made durable: nothing that depends on it may be written, now or later.
-#[derive(Debug)]
+/// The log could not be made durable. No page that depends on it may be written, now or later.
+#[derive(Debug, thiserror::Error)]
+#[error("could not make the log durable up to {wanted}: {source}")]
 pub struct LogError {
-    /// Up to where it was to be durable.
+    /// The LSN up to which it should have become durable.
     pub wanted: Lsn,
-    /// The system's answer.
+    /// The error of the system call.
     pub source: io::Error,
 }
 
 impl LogError {
-    /// A position that no record has: the page that names it is damaged, or of another log.
+    /// No record has this LSN: the page is damaged, or belongs to another log.
     pub(crate) fn beyond_end(wanted: Lsn) -> Self {
         Self { wanted, source: io::Error::other("the log ends before that") }
     }
 }
 
-impl fmt::Display for LogError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "could not make the log durable up to {}: {}", self.wanted, self.source)
-    }
-}
-
-impl std::error::Error for LogError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
-    }
-}
-
-/// Where the log is durable.
+/// A write-ahead log.
 pub trait Log: Send + Sync {
-    /// Everything before this position is durable. Only grows.
+    /// The LSN up to which the log is durable. Never decreases.
     fn durable(&self) -> Lsn;
 
-    /// Makes the log durable up to `lsn` at least, if it is not, and better up to its end: the next
-    /// page that is written needs a later position. May wait for storage; called without any page
-    /// locked and without staged I/O.
+    /// Makes the log durable up to `lsn`, and preferably up to its end, because the next page probably
+    /// has a later LSN. May block on storage. The caller holds no content lock and no staged I/O.
     ///
     /// # Errors
     /// The log could not be written, or it ends before `lsn`.
     fn flush(&self, lsn: Lsn) -> Result<(), LogError>;
 }
 
-/// For pages whose changes are not logged: temporary and unlogged relations, and bulk loads that
-/// are made durable as a whole.
+/// The log of changes that are not logged: temporary and unlogged relations, and bulk loads that are
+/// made durable as a whole. Always durable.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unlogged;
 
@@ -68,9 +55,8 @@ impl Log for Unlogged {
     }
 }
 
-/// A log without records: it hands out positions and remembers up to where it was asked to be
-/// durable. For embedders that log elsewhere, and for proofs that nobody writes too early. Clones are
-/// the same log.
+/// A log without records: it assigns LSNs and remembers up to where it was flushed. For embedders
+/// with a log elsewhere, and for tests that no page is written too early. Clones are the same log.
 #[derive(Debug, Clone, Default)]
 pub struct PositionLog(Arc<Positions>);
 
@@ -82,12 +68,12 @@ struct Positions {
 }
 
 impl PositionLog {
-    /// Adds a record of so many bytes; the position of its end.
+    /// Appends a record of `bytes` bytes and returns the LSN of its end.
     pub fn append(&self, bytes: u64) -> Lsn {
         Lsn(self.0.end.fetch_add(bytes, Ordering::SeqCst) + bytes)
     }
 
-    /// Times that it had to be made durable.
+    /// Calls of [`Log::flush`] that had something to do.
     pub fn flushes(&self) -> u64 {
         self.0.flushes.load(Ordering::SeqCst)
     }
@@ -100,7 +86,7 @@ impl Log for PositionLog {
 
     fn flush(&self, lsn: Lsn) -> Result<(), LogError> {
         if self.durable() < lsn {
-            // A group: everything that was appended until now.
+            // Group flush: everything appended so far.
             let end = self.0.end.load(Ordering::SeqCst);
             if end < lsn.0 {
                 return Err(LogError::beyond_end(lsn));

@@ -1,8 +1,8 @@
-//! `PG_VERSION` and `global/pg_control`: which server made the directory.
+//! `PG_VERSION` and `global/pg_control`: the version of the server that made the directory.
 //!
-//! Both must be of one known server. Anything else fails closed: a guess would read garbage without
-//! a word. A server rewrites its control file in place, so a reader may catch it half written; the
-//! checksum tells, and another look helps.
+//! Both must be of the same known version. Anything else is refused, because a guess would return
+//! garbage without an error. A server overwrites its control file in place, so a reader may see it
+//! half written. The checksum detects that, and the file is read again.
 
 use std::io;
 use std::path::Path;
@@ -15,10 +15,10 @@ use super::small_file;
 const VERSION_NAME: &str = "PG_VERSION";
 const CONTROL_NAME: &str = "global/pg_control";
 
-/// Size of the control file, of which the first few hundred bytes mean something.
+/// Size of the control file. Only the first few hundred bytes are used.
 const CONTROL_BYTES: u64 = 8192;
 
-/// Looks at a control file that changes between any two of them.
+/// Attempts to read a control file that changes between any two of them.
 const READS_MAX: usize = 10;
 
 /// The major version in `PG_VERSION`, 15 to 19.
@@ -33,8 +33,7 @@ pub(super) fn read_major(directory: &Path) -> Result<u32, DataDirError> {
     }
 }
 
-/// Reads and checks a control file by its own path, as for a look at one that lies outside of any
-/// data directory.
+/// Reads and checks a control file by its own path, for one that is not in a data directory.
 ///
 /// # Errors
 /// [`DataDirError::Io`], [`DataDirError::NotAFile`] or [`DataDirError::Control`].
@@ -45,18 +44,18 @@ pub fn read_control_file(path: &Path) -> Result<ControlFile, DataDirError> {
     }
 }
 
-/// The control file of a data directory, parsed, and the bytes it was parsed from.
+/// The control file of a data directory, parsed and as bytes.
 pub(super) fn read_control(directory: &Path) -> Result<(ControlFile, Vec<u8>), DataDirError> {
     read_parsed(&directory.join(CONTROL_NAME))?.ok_or_else(|| missing(directory, CONTROL_NAME))
 }
 
-/// The control file of a data directory as it is on disk.
+/// The bytes of the control file of a data directory.
 pub(super) fn read_bytes(directory: &Path) -> Result<Vec<u8>, DataDirError> {
     let bytes = small_file::read(&directory.join(CONTROL_NAME), CONTROL_BYTES)?;
     bytes.ok_or_else(|| missing(directory, CONTROL_NAME))
 }
 
-/// Reads until the file is sound, or wrong twice in the same way; `None` if there is none.
+/// Reads until the file is valid, or is invalid twice with the same bytes; `None` if there is none.
 fn read_parsed(path: &Path) -> Result<Option<(ControlFile, Vec<u8>)>, DataDirError> {
     let mut before: Option<Vec<u8>> = None;
     for read in 1.. {
@@ -76,7 +75,7 @@ fn missing(directory: &Path, missing: &'static str) -> DataDirError {
     DataDirError::NotADataDir { path: directory.to_owned(), missing }
 }
 
-/// Both files must be of the same server.
+/// Checks that both files are of the same major version.
 pub(super) fn check_versions(
     directory: &Path,
     version_file: u32,

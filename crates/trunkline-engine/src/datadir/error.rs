@@ -1,10 +1,8 @@
-//! Why a data directory cannot be read, by what the caller can do about it; and what to know if it
-//! is read anyway.
+//! Errors of opening a data directory, and the warnings that remain if it is read anyway.
 //!
 //! Texts name the file, what was found and what was expected. Only [`DataDirError::Unsafe`] can be
 //! overridden.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,45 +10,59 @@ use trunkline_format::{ClusterState, ControlError};
 
 use super::pidfile::{Process, Server};
 
-/// Why a directory was not opened, or not trusted any longer.
-#[derive(Debug)]
+/// Why a directory was not opened, or can no longer be trusted.
+#[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// The operating system refused. Another user, mount or disk may help.
+    /// A system call failed. Another user, mount or disk may help.
+    #[error("could not {operation} \"{}\": {source}", path.display())]
     Io {
-        /// What was tried, as in "could not ... ".
+        /// What failed, as in "could not ... ".
         operation: &'static str,
-        /// On which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// Another directory was meant: this one lacks a file that every data directory has.
+    /// Not a data directory: it lacks a file that every data directory has.
+    #[error("\"{}\" is not a data directory: it has no {missing}", path.display())]
     NotADataDir {
         /// The directory.
         path: PathBuf,
         /// The file that is missing, relative to it.
         missing: &'static str,
     },
-    /// Not a plain file where one must be: a link, a directory, a pipe.
+    /// Not a regular file but a link, directory or pipe.
+    #[error("\"{}\" is not a plain file", path.display())]
     NotAFile {
         /// The file.
         path: PathBuf,
     },
-    /// `PG_VERSION` holds no version that we read.
+    /// `PG_VERSION` does not contain a supported version.
+    #[error(
+        "\"{}\" holds \"{}\", expected a version from 15 to 19",
+        path.display(),
+        found.escape_default()
+    )]
     Version {
         /// The file.
         path: PathBuf,
         /// Its first line, shortened.
         found: String,
     },
-    /// `global/pg_control` is damaged, or of a server that we do not read.
+    /// `global/pg_control` is damaged, or of an unsupported version.
+    #[error("\"{}\": {source}", path.display())]
     Control {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         source: ControlError,
     },
-    /// `PG_VERSION` and `global/pg_control` are of different servers: a mixed copy.
+    /// `PG_VERSION` and `global/pg_control` are of different versions: parts of two clusters were mixed.
+    #[error(
+        "\"{}\" mixes two servers: PG_VERSION says {version_file}, global/pg_control is of version \
+         {control_file}",
+        path.display()
+    )]
     VersionMismatch {
         /// The directory.
         path: PathBuf,
@@ -59,49 +71,78 @@ pub enum DataDirError {
         /// Major version of the control file's layout and catalog.
         control_file: u32,
     },
-    /// A tablespace was said to be elsewhere, and there is none where it was said to have been.
+    /// A tablespace mapping names a directory that is not the target of any link.
+    #[error(
+        "\"{}\" has no tablespace whose link leads to \"{}\"",
+        path.display(),
+        target.display()
+    )]
     NoTablespace {
         /// The directory.
         path: PathBuf,
-        /// Where no link leads.
+        /// The directory that was named.
         target: PathBuf,
     },
-    /// Readable, but what is read may be wrong. `force_unclean` overrides this one.
+    /// Readable, but the results may be wrong. `force_unclean` overrides this.
+    #[error("\"{}\" is not safe to read: {}", path.display(), listed(reasons))]
     Unsafe {
         /// The directory.
         path: PathBuf,
-        /// Why, the most serious reason first; never empty.
+        /// The reasons, the most serious first; never empty.
         reasons: Vec<Unsafe>,
     },
-    /// The directory was safe when it was opened, and is not any more.
+    /// The directory was safe when it was opened, and no longer is.
+    #[error("{}", match server {
+        Some(server) => format!("a server has started on \"{}\": {server}", path.display()),
+        None => format!(
+            "a server has worked on \"{}\": global/pg_control is not as it was at the start",
+            path.display()
+        ),
+    })]
     Changed {
         /// The directory.
         path: PathBuf,
-        /// The server that runs now; `None` if only its traces were found.
+        /// The server that is running; `None` if it has already stopped.
         server: Option<Server>,
     },
 }
 
 /// Why reading a directory may give wrong results.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unsafe {
-    /// A server runs: pages change while they are read.
+    /// A server is running, so pages change while they are read.
+    #[error("a server is running ({0})")]
     Server(Server),
-    /// The cluster was not shut down: the newest changes are in the log alone.
+    /// The cluster was not shut down, so the newest changes are only in the log.
+    #[error("global/pg_control says \"{0}\", expected \"shut down\"")]
     State(ClusterState),
     /// A base backup that was never recovered.
+    #[error("backup_label is there: a base backup that was not recovered yet")]
     BackupLabel,
 }
 
-/// What the user should know although the directory was opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a user should know about a directory that was opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
-    /// A reason to refuse that was overridden.
+    /// A reason to refuse the directory that was overridden.
+    #[error("{}: {}", .0, .0.consequence())]
     Forced(Unsafe),
-    /// `postmaster.pid` was left behind by a process that is gone.
+    /// A crash left `postmaster.pid` behind.
+    #[error("postmaster.pid is stale: {0} is gone")]
     StalePidFile(Process),
-    /// A file that changes how a server would start: its name.
+    /// The name of a file that makes a server start in recovery.
+    #[error("{0} is there: a server would start in recovery")]
     Marker(&'static str),
+}
+
+impl Unsafe {
+    /// What to expect of the results.
+    fn consequence(&self) -> &'static str {
+        match self {
+            Self::Server(_) => "pages may change while they are read, expect false findings",
+            _ => "the newest changes are missing, pages may be torn",
+        }
+    }
 }
 
 impl DataDirError {
@@ -109,7 +150,7 @@ impl DataDirError {
         DataDirError::Io { operation, path: path.to_owned(), source }
     }
 
-    /// What to do about it, without full stop.
+    /// What to do about it, without a full stop.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             DataDirError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
@@ -143,96 +184,8 @@ impl DataDirError {
     }
 }
 
-impl fmt::Display for DataDirError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DataDirError::Io { operation, path, source } => {
-                write!(f, "could not {operation} \"{}\": {source}", path.display())
-            }
-            DataDirError::NotADataDir { path, missing } => {
-                write!(f, "\"{}\" is not a data directory: it has no {missing}", path.display())
-            }
-            DataDirError::NotAFile { path } => {
-                write!(f, "\"{}\" is not a plain file", path.display())
-            }
-            DataDirError::Version { path, found } => {
-                write!(
-                    f,
-                    "\"{}\" holds \"{}\", expected a version from 15 to 19",
-                    path.display(),
-                    found.escape_default()
-                )
-            }
-            DataDirError::Control { path, source } => write!(f, "\"{}\": {source}", path.display()),
-            DataDirError::VersionMismatch { path, version_file, control_file } => write!(
-                f,
-                "\"{}\" mixes two servers: PG_VERSION says {version_file}, global/pg_control is \
-                 of version {control_file}",
-                path.display()
-            ),
-            DataDirError::NoTablespace { path, target } => write!(
-                f,
-                "\"{}\" has no tablespace whose link leads to \"{}\"",
-                path.display(),
-                target.display()
-            ),
-            DataDirError::Unsafe { path, reasons } => {
-                write!(f, "\"{}\" is not safe to read: ", path.display())?;
-                for (position, reason) in reasons.iter().enumerate() {
-                    let separator = if position == 0 { "" } else { "; " };
-                    write!(f, "{separator}{reason}")?;
-                }
-                Ok(())
-            }
-            DataDirError::Changed { path, server: Some(server) } => {
-                write!(f, "a server has started on \"{}\": {server}", path.display())
-            }
-            DataDirError::Changed { path, server: None } => write!(
-                f,
-                "a server has worked on \"{}\": global/pg_control is not as it was at the start",
-                path.display()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for DataDirError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            DataDirError::Io { source, .. } => Some(source),
-            DataDirError::Control { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Unsafe {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unsafe::Server(server) => write!(f, "a server is running ({server})"),
-            Unsafe::State(state) => {
-                write!(f, "global/pg_control says \"{state}\", expected \"shut down\"")
-            }
-            Unsafe::BackupLabel => {
-                f.write_str("backup_label is there: a base backup that was not recovered yet")
-            }
-        }
-    }
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Warning::Forced(reason @ Unsafe::Server(_)) => {
-                write!(f, "{reason}: pages may change while they are read, expect false findings")
-            }
-            Warning::Forced(reason) => {
-                write!(f, "{reason}: the newest changes are missing, pages may be torn")
-            }
-            Warning::StalePidFile(process) => {
-                write!(f, "postmaster.pid is stale: {process} is gone")
-            }
-            Warning::Marker(name) => write!(f, "{name} is there: a server would start in recovery"),
-        }
-    }
+/// All reasons in one line.
+fn listed(reasons: &[Unsafe]) -> String {
+    let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+    reasons.join("; ")
 }

@@ -1,16 +1,17 @@
-//! Every relation file of a cluster.
+//! The list of all relation files of a cluster.
+//!
+//! The catalog is not consulted: verification must also find the files that no catalog names.
 //!
 //! ```text
 //!   global/1262                                 tablespace 1664, shared by all databases
 //!   base/5/16384  16384.1  16384_fsm            tablespace 1663, database 5
-//!   pg_tblspc/16766/PG_18_202506291/5/16767     a tablespace: a link, or a directory here
+//!   pg_tblspc/16766/PG_18_202506291/5/16767     a tablespace: a link, or a directory
 //! ```
 //!
-//! What is listed is what `pg_checksums` scans: the same names are left out, so that both count the
-//! same files and blocks. Files of temporary relations, which a server removes when it starts, are
-//! left out too. The order is fixed: shared relations, then databases, then tablespaces, each by
-//! number. Directories are read one after the other and closed at once, so that a few file
-//! descriptors are enough for any number of files.
+//! The list has the files that `pg_checksums` scans: the same names are skipped, so both count the
+//! same files and blocks. Files of temporary relations are skipped too, because a server removes them
+//! when it starts. The order is fixed: shared relations, then databases, then tablespaces, each by
+//! number. Directories are read one at a time and closed at once, so a few file descriptors suffice.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -34,16 +35,16 @@ const GLOBAL_TABLESPACE: Oid = Oid(1664);
 
 const SEGMENT_BYTES: u64 = SEGMENT_BLOCKS as u64 * BLOCK_SIZE as u64;
 
-/// One file with blocks of a relation in it.
+/// A segment file of a relation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEntry {
-    /// Where it is, beginning with the data directory's path.
+    /// Its path, starting with the path of the data directory.
     pub path: PathBuf,
-    /// The tablespace it is in.
+    /// The tablespace that contains it.
     pub tablespace: Oid,
     /// The database it belongs to; 0 for shared relations.
     pub database: Oid,
-    /// The relation's file number, which is not its oid.
+    /// The relation's file number, which may differ from its OID.
     pub relfilenode: u32,
     /// Which fork of the relation.
     pub fork: Fork,
@@ -51,46 +52,45 @@ pub struct FileEntry {
     pub segment: u32,
     /// Size in bytes when it was listed.
     pub bytes: u64,
-    /// The device it is on (`st_dev`): one number per mounted file system.
+    /// Its device (`st_dev`), which identifies the mounted file system.
     pub device: u64,
 }
 
 impl FileEntry {
-    /// Whole blocks in the file, no more than a segment holds.
+    /// Whole blocks in the file, at most a full segment.
     pub fn blocks(&self) -> u32 {
         let blocks = self.bytes / BLOCK_SIZE as u64;
         u32::try_from(blocks).unwrap_or(SEGMENT_BLOCKS).min(SEGMENT_BLOCKS)
     }
 
-    /// The number within the relation of the file's first block; `None` past the last number there
-    /// is.
+    /// The number of the file's first block within the relation; `None` beyond the last block number.
     pub fn first_block(&self) -> Option<BlockNo> {
         self.segment.checked_mul(SEGMENT_BLOCKS)
     }
 }
 
-/// A tablespace that somebody created, with where it is.
+/// A tablespace in `pg_tblspc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tablespace {
-    /// Its number, the name in `pg_tblspc`.
+    /// Its OID, the name in `pg_tblspc`.
     pub oid: Oid,
-    /// What the link says, or `None` for a tablespace inside the data directory.
+    /// The target of the link, or `None` for a directory in `pg_tblspc`.
     pub target: Option<PathBuf>,
 }
 
-/// All relation files, and all that is odd about them.
+/// All relation files, and the problems found while listing them.
 #[derive(Debug, Default)]
 pub struct FileList {
     /// In a fixed order: tablespace, database, file number, fork, segment.
     pub files: Vec<FileEntry>,
-    /// In the order they were met.
+    /// In the order in which they were found.
     pub problems: Vec<Problem>,
-    /// Those of `pg_tblspc`, by number.
+    /// The tablespaces in `pg_tblspc`, by OID.
     pub tablespaces: Vec<Tablespace>,
 }
 
 impl FileList {
-    /// Whole blocks in all files: what `pg_checksums` counts.
+    /// Whole blocks in all files, as `pg_checksums` counts them.
     pub fn blocks(&self) -> u64 {
         self.files.iter().map(|file| u64::from(file.blocks())).sum()
     }
@@ -124,7 +124,7 @@ pub(super) fn list(root: &Path, control: &ControlFile, moved: &[(Oid, PathBuf)])
     list
 }
 
-/// The tablespaces that are links, and where those lead.
+/// The tablespaces that are symbolic links, with their targets.
 pub(super) fn links(root: &Path) -> Result<Vec<(Oid, PathBuf)>, DataDirError> {
     let directory = root.join("pg_tblspc");
     let fail = |source| DataDirError::io("open directory", &directory, source);
@@ -141,7 +141,7 @@ pub(super) fn links(root: &Path) -> Result<Vec<(Oid, PathBuf)>, DataDirError> {
     Ok(links)
 }
 
-/// A directory of tablespaces: numbers that are links or directories.
+/// Lists `pg_tblspc`: entries named by OID that are links or directories.
 fn walk_tablespaces(
     list: &mut FileList,
     directory: &Path,
@@ -151,7 +151,7 @@ fn walk_tablespaces(
     for (oid, path) in numbered_directories(list, directory, true) {
         let target = match fs::read_link(&path) {
             Ok(target) => Some(target),
-            // Not a link: a directory, or `numbered_directories` would not have given it.
+            // Not a link but a directory: `numbered_directories` returns nothing else.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => None,
             Err(error) => {
                 list.report(&path, ProblemKind::Unreadable(error));
@@ -169,7 +169,7 @@ fn walk_tablespaces(
                 list.report(&path, ProblemKind::Unreadable(error));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && !exists(&path) => {
-                // A directory that was named instead of the link is what it is said to be.
+                // For a mapped tablespace the missing directory is the mapped one, not the target.
                 let target = target.filter(|_| path.starts_with(directory)).unwrap_or(path.clone());
                 list.report(&path, ProblemKind::Dangling { target });
             }
@@ -178,20 +178,20 @@ fn walk_tablespaces(
     }
 }
 
-/// Whether a path, links followed, leads to something; what cannot be examined is taken to be there.
+/// Whether a path exists, following links. A path that cannot be examined counts as existing.
 pub(super) fn exists(path: &Path) -> bool {
     path.try_exists().unwrap_or(true)
 }
 
-/// A directory of databases.
+/// Lists a directory of databases.
 fn walk_databases(list: &mut FileList, directory: &Path, tablespace: Oid) {
     for (database, path) in numbered_directories(list, directory, false) {
         walk_database(list, &path, tablespace, database);
     }
 }
 
-/// The entries of a directory whose names are numbers, by number. Everything else is reported, save
-/// temporary files.
+/// The entries of a directory that are named by OID, in order. Everything else except temporary files
+/// is reported.
 fn numbered_directories(list: &mut FileList, directory: &Path, links: bool) -> Vec<(Oid, PathBuf)> {
     let mut numbered = Vec::new();
     for (name, kind) in read_sorted(list, directory) {
@@ -209,7 +209,7 @@ fn numbered_directories(list: &mut FileList, directory: &Path, links: bool) -> V
     numbered
 }
 
-/// A directory of relation files.
+/// Lists a directory of relation files.
 fn walk_database(list: &mut FileList, directory: &Path, tablespace: Oid, database: Oid) {
     let start = list.files.len();
     for (name, kind) in read_sorted(list, directory) {
@@ -245,7 +245,8 @@ fn walk_database(list: &mut FileList, directory: &Path, tablespace: Oid, databas
     check_sizes(list, start);
 }
 
-/// Looks at the files of one database: whole blocks, and no gap before a segment that has any.
+/// Checks the files of one database: they have whole blocks, and no segment is missing or short before
+/// one that has blocks.
 fn check_sizes(list: &mut FileList, start: usize) {
     let mut problems = Vec::new();
     let mut report = |path: &Path, kind| problems.push(Problem { path: path.to_owned(), kind });
@@ -260,7 +261,7 @@ fn check_sizes(list: &mut FileList, start: usize) {
         let before = previous.filter(|p| (p.relfilenode, p.fork) == (file.relfilenode, file.fork));
         let next = file.segment;
         if let Some(before) = before.filter(|before| before.segment + 1 == next) {
-            // A relation that was cut off leaves later segments behind, empty.
+            // Truncation leaves later segments behind, empty.
             if file.bytes > 0 && before.bytes < SEGMENT_BYTES {
                 report(&before.path, ProblemKind::ShortSegment { bytes: before.bytes, next });
             }
@@ -275,8 +276,7 @@ fn check_sizes(list: &mut FileList, start: usize) {
     list.problems.append(&mut problems);
 }
 
-/// The entries of a directory by name; the directory is closed again. None, with a report, if it
-/// cannot be read.
+/// The entries of a directory by name. A directory that cannot be read is reported and has no entries.
 fn read_sorted(list: &mut FileList, directory: &Path) -> Vec<(OsString, fs::FileType)> {
     let entries = fs::read_dir(directory).and_then(|entries| {
         entries.map(|entry| entry.and_then(|e| Ok((e.file_name(), e.file_type()?)))).collect()
@@ -289,7 +289,7 @@ fn read_sorted(list: &mut FileList, directory: &Path) -> Vec<(OsString, fs::File
     entries
 }
 
-/// Whether one of the three top directories is there and itself; reports it if not.
+/// Checks that one of the three top directories is a directory, and reports it if not.
 fn is_directory(list: &mut FileList, path: &Path) -> bool {
     let kind = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => return true,
@@ -301,7 +301,7 @@ fn is_directory(list: &mut FileList, path: &Path) -> bool {
     false
 }
 
-/// The names that `pg_checksums` leaves out.
+/// The names that `pg_checksums` skips.
 fn is_skipped(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     [b"pgsql_tmp".as_slice(), b"pg_internal.init", b"config_exec_params"]
@@ -311,7 +311,7 @@ fn is_skipped(name: &OsStr) -> bool {
             .contains(&name)
 }
 
-/// A number as a server writes it: digits without leading zero, not 0.
+/// An OID as a server writes it: digits without a leading zero, not 0.
 fn parse_oid(name: &OsStr) -> Option<Oid> {
     let text = name.to_str()?;
     let number: u32 = text.parse().ok()?;

@@ -1,10 +1,10 @@
-//! `postmaster.pid`: whether a server runs on a directory.
+//! `postmaster.pid`: whether a server is running on a data directory.
 //!
-//! A server creates the file first and removes it last; a crash leaves it behind. So its process
-//! decides: dead means stale. A number that is in use again (after a reboot, in a container) cannot
-//! be told apart with certainty, and the file counts as a server's then, with the evidence in the
-//! message. As in PostgreSQL our own process and our parent do not count: they are surely no
-//! server.
+//! A server creates the file first and removes it last, and a crash leaves it behind. The file is
+//! stale if the process it names does not exist. A process id that is in use again, after a reboot or
+//! in a container, cannot be distinguished with certainty. It counts as a running server, and the
+//! message shows the evidence. As in PostgreSQL, our own process and our parent do not count, because
+//! neither is a server.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -21,35 +21,35 @@ use super::small_file;
 /// The file's name.
 const NAME: &str = "postmaster.pid";
 
-/// Far more than its eight lines can hold.
+/// Far more than its eight lines need.
 const BYTES_MAX: u64 = 65_536;
 
-/// What `postmaster.pid` says.
+/// What `postmaster.pid` says about a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Server {
-    /// No such file.
+    /// There is no such file.
     None,
-    /// Left behind: the process it names is gone.
+    /// The process it names does not exist: a crash left the file behind.
     Stale(Process),
     /// The process it names is alive.
     Running(Process),
-    /// It names no process: a server is just starting, or the file is damaged. Counts as running.
+    /// It names no process: a server is starting, or the file is damaged. Counts as running.
     Unclear,
 }
 
-/// A process, with what the system tells about it.
+/// A process, with what the system reports about it.
 #[derive(Debug, Clone)]
 pub struct Process {
     /// Process id.
     pub pid: u32,
-    /// The name of its program, if that can be read.
+    /// The name of its program, if it can be read.
     pub program: Option<OsString>,
-    /// Whether its working directory is the data directory, as a server's always is; `None` if
-    /// unreadable.
+    /// Whether its working directory is the data directory, as that of a server always is; `None` if
+    /// that cannot be read.
     pub at_home: Option<bool>,
 }
 
-/// By id alone: the rest is evidence for messages.
+/// Compares the id only: the other fields are evidence for messages.
 impl PartialEq for Process {
     fn eq(&self, other: &Process) -> bool {
         self.pid == other.pid
@@ -59,7 +59,7 @@ impl PartialEq for Process {
 impl Eq for Process {}
 
 impl Server {
-    /// Reads `postmaster.pid` of the directory and looks for its process.
+    /// Reads `postmaster.pid` of a directory and looks up its process.
     pub(super) fn of(directory: &Path) -> Result<Server, DataDirError> {
         match small_file::read(&directory.join(NAME), BYTES_MAX)? {
             Some(bytes) => Ok(Server::from_bytes(directory, &bytes)),
@@ -69,7 +69,7 @@ impl Server {
 
     fn from_bytes(directory: &Path, bytes: &[u8]) -> Server {
         let line = bytes.split(|&b| b == b'\n').next().unwrap_or_default();
-        // A server that was started for one session writes its id with a minus sign.
+        // A single-user server writes its id with a minus sign.
         let number =
             std::str::from_utf8(line).ok().and_then(|text| text.trim().parse::<i32>().ok());
         match number.map(i32::unsigned_abs) {
@@ -81,7 +81,7 @@ impl Server {
         }
     }
 
-    /// Whether a server must be assumed to run.
+    /// Whether a server must be assumed to be running.
     pub fn is_running(&self) -> bool {
         matches!(self, Server::Running(_) | Server::Unclear)
     }
@@ -128,7 +128,7 @@ impl fmt::Display for Process {
     }
 }
 
-/// A process of another user, which may not be signalled, is alive too.
+/// Whether a process exists. A process of another user exists even if it may not be signalled.
 fn is_alive(pid: u32) -> bool {
     match i32::try_from(pid).ok().and_then(Pid::from_raw) {
         Some(pid) => !matches!(test_kill_process(pid), Err(Errno::SRCH)),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_and_its_parent_are_no_server() {
+    fn this_process_and_its_parent_are_not_servers() {
         for pid in [std::process::id(), parent_id()] {
             let server = Server::from_bytes(Path::new("/"), format!("{pid}\n").as_bytes());
             assert!(!server.is_running(), "{server}");

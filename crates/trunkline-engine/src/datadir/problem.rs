@@ -1,5 +1,5 @@
-//! What is odd about the files of a data directory: reported by name, while the job goes on with
-//! the others.
+//! Problems with the files of a data directory. A problem is reported with the file's name, and the
+//! job continues with the other files.
 
 use std::fmt;
 use std::io;
@@ -7,65 +7,65 @@ use std::path::PathBuf;
 
 use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
 
-/// One odd file or directory.
+/// A problem with a file or directory.
 #[derive(Debug)]
 pub struct Problem {
-    /// Which one; for a missing segment, where it should be.
+    /// The file or directory; for a missing segment, its expected path.
     pub path: PathBuf,
-    /// What is odd about it.
+    /// What is wrong with it.
     pub kind: ProblemKind,
 }
 
-/// What is odd.
+/// Kinds of problems.
 #[derive(Debug)]
 pub enum ProblemKind {
-    /// The system does not let us read or examine it; nothing in it was listed.
+    /// It cannot be read or examined. Nothing in it is listed.
     Unreadable(io::Error),
-    /// A symbolic link where none belongs: it may lead out of the directory, and is not followed.
+    /// A symbolic link in place of a file or directory. It could lead out of the cluster and is not
+    /// followed.
     Symlink,
     /// A pipe, socket or device.
     NotAFile,
-    /// A link in `pg_tblspc` that leads to no tablespace of this cluster: the directory it should
-    /// hold.
+    /// A link in `pg_tblspc` whose target is not a tablespace of this cluster: it lacks a directory.
     NotATablespace {
         /// `PG_<major>_<catalog version>`.
         expected: String,
     },
-    /// A link in `pg_tblspc` that leads nowhere: the tablespace was moved, or is not mounted.
+    /// A link in `pg_tblspc` whose target does not exist: the tablespace was moved, or is not mounted.
     Dangling {
-        /// What the link says.
+        /// The target of the link.
         target: PathBuf,
     },
-    /// A size in the middle of a block. The whole blocks before are listed.
+    /// The file ends in a partial block. The whole blocks before it are listed.
     PartialBlock {
         /// Size of the file in bytes.
         bytes: u64,
     },
-    /// More than a segment holds.
+    /// The file is larger than a segment.
     TooLong {
         /// Size of the file in bytes.
         bytes: u64,
     },
-    /// A later segment exists, this one does not.
+    /// This segment does not exist, but a later one does.
     MissingSegment {
         /// The later segment's number.
         next: u32,
     },
-    /// A later segment has blocks, this one is not full.
+    /// This segment is not full, but a later one has blocks.
     ShortSegment {
         /// Size of the file in bytes.
         bytes: u64,
         /// The later segment's number.
         next: u32,
     },
-    /// It is not there, though the catalog says so.
+    /// The catalog names the file, but it does not exist.
     Missing,
-    /// Not a name that a server gives to anything here; not listed.
+    /// A name that a server does not use here. Not listed.
     UnknownName,
 }
 
 impl ProblemKind {
-    /// Whether data may be lost or unread. A file of unknown name is a curiosity only.
+    /// Whether data may be missing or unread. A file with an unknown name is only a curiosity.
     pub fn is_finding(&self) -> bool {
         !matches!(self, ProblemKind::UnknownName)
     }

@@ -1,7 +1,7 @@
-//! Small files of a data directory: read whole, bounded, and only if they are plain files.
+//! Reading small files of a data directory: whole, up to a limit, and only regular files.
 //!
-//! A data directory from elsewhere may hold anything under these names. A link could lead out of
-//! the tree, and opening a pipe would wait for a writer for ever.
+//! A data directory of unknown origin may contain anything under these names. A link could lead out
+//! of the directory, and opening a pipe would wait forever for a writer.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -29,7 +29,7 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, DataDirEr
     }
 }
 
-/// Whether anything has this name.
+/// Whether a file or anything else has this name.
 pub(super) fn exists(path: &Path) -> Result<bool, DataDirError> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),

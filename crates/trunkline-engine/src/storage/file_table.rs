@@ -1,6 +1,6 @@
 //! The table of open segment files (PostgreSQL's `fd.c`): bounded, with clock replacement.
 //!
-//! A process may open only so many files, and a cluster has more segments than that. The table keeps
+//! A process may open a limited number of files, and a large cluster has more segments. The table keeps
 //! up to a limit of them open and closes one when it needs room.
 //!
 //! ```text
