@@ -1,8 +1,10 @@
 //! The steps that every change must pass, in the order in which they are likely to fail fast.
 //!
-//! Each step prints its name, its time and, when it fails, the one line that repeats it alone. Fixtures come first,
-//! since tests that find none only say so: on a CI machine (`CI=true`) their absence is a failure, never a silence.
+//! Each step prints its name, its time and, if it fails, the one line that repeats it alone. Fixtures come first, because
+//! tests that find none are skipped: on a CI machine (`CI=true`) a missing fixture is a failure. At the end the summary
+//! lists the skipped tests with their reasons.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
@@ -15,24 +17,26 @@ use crate::{mutants, tidy};
 /// How much to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// What is worth waiting for between two edits.
+    /// The steps worth waiting for between two edits.
     Fast,
-    /// Everything.
+    /// All steps.
     Full,
 }
 
-/// One run of the list: what has passed so far.
+/// One run of all steps, with the results so far.
 struct Run<'a> {
     checkout: &'a Checkout,
     started: Instant,
     steps: u32,
     tests: u64,
+    /// Reasons that tests printed when they skipped themselves, each with the number of tests.
+    skipped: BTreeMap<String, u64>,
     notes: Vec<String>,
 }
 
 /// Runs every step; stops at the first that fails.
 pub(crate) fn run(checkout: &Checkout, depth: Depth) -> Result<(), Failure> {
-    let mut run = Run { checkout, started: Instant::now(), steps: 0, tests: 0, notes: Vec::new() };
+    let mut run = Run::new(checkout);
     let done = run.all(depth);
     match &done {
         Ok(()) => println!("ci: ok: {}", run.summary()),
@@ -41,7 +45,12 @@ pub(crate) fn run(checkout: &Checkout, depth: Depth) -> Result<(), Failure> {
     done
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn new(checkout: &'a Checkout) -> Self {
+        let (skipped, notes) = (BTreeMap::new(), Vec::new());
+        Self { checkout, started: Instant::now(), steps: 0, tests: 0, skipped, notes }
+    }
+
     fn all(&mut self, depth: Depth) -> Result<(), Failure> {
         let checkout = self.checkout;
         let made = self.step("fixtures", "cargo xtask fixtures", |run| run.fixtures())?;
@@ -54,12 +63,13 @@ impl Run<'_> {
                 checkout.cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings");
             self.command("doc", &doc)?;
         }
-        // Twice: cargo unifies features over all packages of one call, and trunkline-sim switches the scheduler on
-        // in trunkline-aio. Without it everything is tested as it ships.
-        let shipped = "test --workspace --exclude trunkline-sim";
+        // Tests run twice, because cargo unifies features over all packages of one call and trunkline-sim enables the
+        // scheduler in trunkline-aio. The first run tests everything as it ships.
+        let shipped = "test --workspace --exclude trunkline-sim -- --show-output";
         self.tests("test", &made.expose(checkout.cargo(shipped)))?;
-        let scheduled = "test -p trunkline-sim -p trunkline-aio";
+        let scheduled = "test -p trunkline-sim -p trunkline-aio -- --show-output";
         self.tests("test, scheduler", &made.expose(checkout.cargo(scheduled)))?;
+        self.examples()?;
         if depth == Depth::Full {
             self.loom()?;
             let caught =
@@ -69,7 +79,20 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Makes the fixtures, and decides whether their absence matters here.
+    /// Runs every example of the crates that are meant to be embedded. The examples are found by their files.
+    fn examples(&mut self) -> Result<(), Failure> {
+        for path in self.checkout.files()? {
+            if let Some((package, name)) = example(&path) {
+                // The profile of the tests, so that everything below the example is built already.
+                let args = format!("run -q --profile test -p {package} --example {name}");
+                let command = self.checkout.cargo(&args);
+                self.command(&format!("example {name}"), &command)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds the fixtures, and fails on a CI machine if one is missing.
     fn fixtures(&mut self) -> Result<Fixtures, Failure> {
         let made = fixtures::make(self.checkout)?;
         println!("{made}");
@@ -84,7 +107,7 @@ impl Run<'_> {
         Ok(made)
     }
 
-    /// Model checks of the small lock-free pieces: another world of atomics, hence a build of its own.
+    /// Model checks of the small lock-free pieces. They replace the atomics, so they need their own build.
     fn loom(&mut self) -> Result<(), Failure> {
         if !has_loom_tests(self.checkout)? {
             println!("== loom: skipped, no loom test yet");
@@ -104,12 +127,15 @@ impl Run<'_> {
         self.step(name, &command.to_string(), |_| command.run())
     }
 
-    /// A step that is one `cargo test`: it must run at least one test.
+    /// A step that is one `cargo test`. It must run at least one test.
     fn tests(&mut self, name: &str, command: &Invocation) -> Result<(), Failure> {
         self.step(name, &command.to_string(), |run| {
             let outcome = command.tee()?;
             let tally = Tally::read(&outcome.text);
             run.tests += tally.passed;
+            for (reason, count) in &tally.skipped {
+                *run.skipped.entry(reason.clone()).or_default() += count;
+            }
             if !outcome.success() {
                 return Err(Failure::new(format!("{} tests failed", tally.failed)));
             }
@@ -151,6 +177,9 @@ impl Run<'_> {
             line.push_str("; ");
             line.push_str(note);
         }
+        for (reason, count) in &self.skipped {
+            line.push_str(&format!("\nci: skipped {count} tests: {reason}"));
+        }
         line
     }
 }
@@ -159,7 +188,15 @@ fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// Is there a model check to run? The façade says `cfg(loom)` too, so that alone does not count.
+/// The package and name of an example to run: one file in the examples folder of an embeddable crate.
+fn example(path: &str) -> Option<(&str, &str)> {
+    let (package, file) = path.strip_prefix("crates/")?.split_once("/examples/")?;
+    let name = file.strip_suffix(".rs")?;
+    let embeddable = ["trunkline-aio", "trunkline-engine"].contains(&package);
+    (embeddable && !name.contains('/')).then_some((package, name))
+}
+
+/// Whether there is a model check to run. The façade contains `cfg(loom)` too, so that alone does not count.
 fn has_loom_tests(checkout: &Checkout) -> Result<bool, Failure> {
     for path in checkout.files()? {
         if path.starts_with("crates/trunkline-aio/src/") && path.ends_with(".rs") {
@@ -181,9 +218,7 @@ mod tests {
     fn with_run<T>(body: impl FnOnce(&mut Run<'_>) -> T) -> T {
         let root = PathBuf::from("/");
         let checkout = Checkout { target: root.clone(), root };
-        let started = Instant::now();
-        let mut run = Run { checkout: &checkout, started, steps: 0, tests: 0, notes: Vec::new() };
-        body(&mut run)
+        body(&mut Run::new(&checkout))
     }
 
     fn printing(text: &str, code: u8) -> Invocation {
@@ -197,6 +232,34 @@ mod tests {
         assert_eq!(failure.exit_code(), 1);
         let text = failure.to_string();
         assert!(text.contains("repeat it: sh -c "), "{text}");
+    }
+
+    #[test]
+    fn examples_are_files_of_embeddable_crates() {
+        let read = example("crates/trunkline-aio/examples/read.rs");
+        assert_eq!(read, Some(("trunkline-aio", "read")));
+        for path in [
+            "crates/trunkline-engine/examples/own_table/mod.rs",
+            "crates/trunkline-format/examples/check_dir.rs",
+            "crates/trunkline-aio/src/read.rs",
+            "crates/trunkline-aio/examples/README.md",
+        ] {
+            assert_eq!(example(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn skipped_tests_are_listed_with_their_reasons() {
+        with_run(|run| {
+            let text =
+                "skipped: not root\\nskipped: not root\\ntest result: ok. 2 passed; 0 failed;\\n";
+            run.tests("good", &printing(text, 0)).unwrap();
+            assert!(
+                run.summary().ends_with("\nci: skipped 2 tests: not root"),
+                "{}",
+                run.summary()
+            );
+        });
     }
 
     #[test]

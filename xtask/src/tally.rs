@@ -1,5 +1,7 @@
-//! Adds up what `cargo test` printed: how many tests ran, and whether one failed by itself.
-//! A command that exits with an error may never have reached a test; these lines tell the two apart.
+//! Reads the output of `cargo test`: how many tests passed and failed, and which ones skipped themselves.
+//! A command that fails may never have reached a test; the counts distinguish a failed test from a failed build.
+
+use std::collections::BTreeMap;
 
 /// Sums over all `test result:` lines of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -8,15 +10,22 @@ pub(crate) struct Tally {
     pub(crate) passed: u64,
     /// Tests that ran and failed.
     pub(crate) failed: u64,
+    /// Reasons of tests that skipped themselves, each with the number of tests. Cargo shows the output of a passing test
+    /// only with `--show-output`.
+    pub(crate) skipped: BTreeMap<String, u64>,
 }
 
 impl Tally {
     /// Reads the output of one `cargo test`.
     pub(crate) fn read(output: &str) -> Self {
         let mut sum = Self::default();
-        for line in output.lines().filter(|line| line.starts_with("test result:")) {
-            sum.passed += number_before(line, " passed");
-            sum.failed += number_before(line, " failed");
+        for line in output.lines() {
+            if line.starts_with("test result:") {
+                sum.passed += number_before(line, " passed");
+                sum.failed += number_before(line, " failed");
+            } else if let Some(reason) = line.strip_prefix("skipped: ") {
+                *sum.skipped.entry(reason.to_owned()).or_default() += 1;
+            }
         }
         sum
     }
@@ -36,7 +45,7 @@ mod tests {
         let output = "running 2 tests\n\
             test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out\n\
             test result: FAILED. 40 passed; 3 failed; 0 ignored; 0 measured\n";
-        assert_eq!(Tally::read(output), Tally { passed: 42, failed: 3 });
+        assert_eq!(Tally::read(output), Tally { passed: 42, failed: 3, ..Tally::default() });
     }
 
     #[test]
