@@ -5,7 +5,7 @@
 //! documentation has an example.
 
 use crate::disk::Disk;
-use crate::fault::{Fault, Plan};
+use crate::fault::{Fault, FaultPlan};
 use std::fmt;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use trunkline_aio::{Executor, File, Request};
 /// See the module.
 pub struct SimExecutor {
     disk: Arc<Disk>,
-    plan: Plan,
+    plan: FaultPlan,
     /// One look in so many finds its blocks in memory; 0 is none.
     cached_one_in: u64,
     looks: AtomicU64,
@@ -29,7 +29,7 @@ impl fmt::Debug for SimExecutor {
 
 impl SimExecutor {
     /// Executes on `disk`, with the faults of `plan`.
-    pub fn new(disk: &Arc<Disk>, plan: Plan) -> Self {
+    pub fn new(disk: &Arc<Disk>, plan: FaultPlan) -> Self {
         Self {
             disk: Arc::clone(disk),
             plan,

@@ -2,10 +2,10 @@
 //!
 //! ```
 //! use trunkline_aio::Operation;
-//! use trunkline_sim::{Fault, Plan, Rule};
+//! use trunkline_sim::{Fault, FaultPlan, Rule};
 //!
 //! // The third read fails, and so do the two after it.
-//! let plan = Plan::exact(vec![Rule::new(Operation::Readv, 3, Fault::Error(5)).times(3)]);
+//! let plan = FaultPlan::exact(vec![Rule::new(Operation::Readv, 3, Fault::Error(5)).times(3)]);
 //! let found: Vec<bool> = (0..6).map(|_| plan.next(Operation::Readv).is_some()).collect();
 //! assert_eq!(found, [false, false, true, true, true, false]);
 //! ```
@@ -100,9 +100,9 @@ struct State {
 
 /// See the module. Clones share the counts.
 #[derive(Debug, Clone)]
-pub struct Plan(Arc<Mutex<State>>);
+pub struct FaultPlan(Arc<Mutex<State>>);
 
-impl Plan {
+impl FaultPlan {
     /// Nothing goes wrong.
     pub fn none() -> Self {
         Self::exact(Vec::new())
@@ -123,7 +123,7 @@ impl Plan {
         Self(Arc::new(Mutex::new(State { calls, struck: 0, source, strikes: None })))
     }
 
-    /// From now on keeps what strikes for [`Plan::take_strike`].
+    /// From now on keeps what strikes for [`FaultPlan::take_strike`].
     #[must_use]
     pub fn keeping_strikes(self) -> Self {
         self.0.lock().strikes = Some(Map::default());
@@ -136,7 +136,7 @@ impl Plan {
         self.0.lock().strikes.as_mut()?.remove(&(file_id, offset))
     }
 
-    /// [`Plan::next`] for a request, whose fault is kept if that is wanted.
+    /// [`FaultPlan::next`] for a request, whose fault is kept if that is wanted.
     pub(crate) fn next_for(&self, request: &Request<'_>) -> Option<Fault> {
         let fault = self.next(request.operation)?;
         if let Some(strikes) = &mut self.0.lock().strikes {

@@ -1,48 +1,48 @@
-//! A simulated disk for every I/O method, and the random workloads that test them under a seed.
+//! Simulated disk with fault injection, seeded workloads, and the test matrix of the contract suites.
 //!
 //! # The fault model
 //!
-//! A [`Disk`] holds files as bytes, twice: what a read sees (volatile) and what survives a crash
-//! (durable). A write changes the volatile image only; fsync and fdatasync of a file make all of
-//! its earlier writes durable; [`Disk::crash`] keeps, of every write that was not synced, all,
-//! nothing, or some of its sectors. An operation takes effect at one moment, when it completes, and
-//! moments of different operations come in any order that the seed likes.
+//! A [`Disk`] has two images of each file: what a read sees (volatile), and what survives a crash
+//! (durable). A write changes the volatile image. An fsync or fdatasync makes all earlier writes of
+//! the file durable. [`Disk::crash`] keeps all, nothing, or some sectors of every write that was not
+//! synced. An operation takes effect at one moment, when it completes. The seed decides the order of
+//! these moments.
 //!
-//! On top of that a [`Plan`] decides, for each execution of an operation, whether something goes
-//! wrong, by a seed with rates or exactly by operation and number:
+//! A [`FaultPlan`] decides for each execution of an operation whether a fault strikes: at random by
+//! rates, or exactly by operation and number.
 //!
-//! | Fault | What happens | What the issuer is told |
+//! | Fault | What happens | What the issuer sees |
 //! |---|---|---|
 //! | short | only the first bytes are transferred | that many bytes |
-//! | EINTR, EAGAIN | nothing | nothing: the method tries again |
+//! | EINTR, EAGAIN | nothing | nothing: the method retries |
 //! | EIO, ENOSPC, any errno | nothing | the error |
 //! | end of file | nothing | 0 bytes |
 //! | lost write | nothing | success |
 //! | misdirected write | the data goes to another block | success |
 //! | torn write | every other sector of the data arrives | success |
 //! | bit rot | one bit of what is read is wrong | success |
-//! | delay | it takes long, in virtual time | success |
-//! | reorder | later I/O overtakes it | success |
+//! | delay | the I/O takes long, in virtual time | success |
+//! | reorder | a later I/O is executed first | success |
 //!
-//! What never happens: bytes outside the I/O's memory change, an I/O reports more than was asked,
-//! a synced write is lost by a crash. A mount can *hang* ([`Disk::hold`]): whatever is given to it
-//! stays there until it is released, and nothing fails.
+//! Some things never happen: no I/O changes bytes outside its memory, none reports more bytes than
+//! were asked for, and a crash loses no write that was synced. A mount can *hang* ([`Disk::hold`]): I/O
+//! to it does not complete until the mount is released, and does not fail.
 //!
-//! The disk is reached in two ways. [`SimExecutor`] stands in for the kernel below `sync`, `worker`
-//! and every inline execution. [`SimMethod`] is a fourth method beside the three: it queues, has
-//! few places, and completes out of order from a device thread of its own. Both under the
-//! deterministic scheduler of [`trunkline_aio::sync::sched`], where a seed decides everything:
+//! There are two ways to the disk. [`SimExecutor`] replaces the kernel below `sync`, `worker` and
+//! inline execution. [`SimMethod`] is a fourth I/O method. It has a queue with few places, and a device
+//! thread that completes I/O out of order. Both run under the deterministic scheduler of
+//! [`trunkline_aio::sync::sched`], where the seed decides everything:
 //!
 //! ```
 //! use trunkline_aio::sync::{Arc, sched};
 //! use trunkline_aio::{Builder, Class, MethodKind, Slots};
-//! use trunkline_sim::{Disk, Plan, SimExecutor, SimMethod};
+//! use trunkline_sim::{Disk, FaultPlan, SimExecutor, SimMethod};
 //!
 //! let report = sched::run(sched::Config::new(7), || {
 //!     let disk = Arc::new(Disk::new());
 //!     let aio = Builder::new()
-//!         .executor(Arc::new(SimExecutor::new(&disk, Plan::none())))
-//!         .custom_method(Arc::new(SimMethod::new(&disk, Plan::none(), 4)))
+//!         .executor(Arc::new(SimExecutor::new(&disk, FaultPlan::none())))
+//!         .custom_method(Arc::new(SimMethod::new(&disk, FaultPlan::none(), 4)))
 //!         .method(MethodKind::Custom)
 //!         .start();
 //!     let Ok(aio) = aio else { return };
@@ -62,26 +62,26 @@
 
 #![forbid(unsafe_code)]
 
-mod alarm;
-mod checker;
+mod block_model;
 mod disk;
 mod executor;
 mod fault;
 mod files;
-mod gate;
-mod hooks;
+pub mod matrix;
 mod method;
+mod pause;
 pub mod pool_workload;
-pub mod rig;
+mod probe;
+mod waker;
 mod workload;
 
-pub use alarm::{Alarm, block_on};
-pub use checker::{BLOCK, Known, Ledger, content};
+pub use block_model::{BLOCK, Baseline, BlockModel, content};
 pub use disk::{Disk, SECTOR_SIZES};
 pub use executor::SimExecutor;
-pub use fault::{Fault, Plan, Rates, Rule};
+pub use fault::{Fault, FaultPlan, Rates, Rule};
 pub use files::SimFiles;
-pub use gate::{Gate, pause};
-pub use hooks::{Held, Hooks};
 pub use method::SimMethod;
+pub use pause::{PausePoint, pause};
+pub use probe::{PausedIo, TestProbe};
+pub use waker::{CountingWaker, block_on};
 pub use workload::{Workload, poll_until_done, run};

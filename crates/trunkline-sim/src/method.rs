@@ -8,7 +8,7 @@
 //! It is to the core what a ring driver is, so all that is said of drivers is tested with it.
 
 use crate::disk::Disk;
-use crate::fault::{Fault, Plan};
+use crate::fault::{Fault, FaultPlan};
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub struct SimMethod {
 
 struct Device {
     disk: Arc<Disk>,
-    plan: Plan,
+    plan: FaultPlan,
     places: usize,
     state: Mutex<State>,
 }
@@ -57,7 +57,7 @@ impl fmt::Debug for SimMethod {
 
 impl SimMethod {
     /// A device before `disk` with room for `places` I/Os and the faults of `plan`.
-    pub fn new(disk: &Arc<Disk>, plan: Plan, places: usize) -> Self {
+    pub fn new(disk: &Arc<Disk>, plan: FaultPlan, places: usize) -> Self {
         let device =
             Device { disk: Arc::clone(disk), plan, places, state: Mutex::new(State::default()) };
         Self { device: Arc::new(device), thread: Mutex::new(None) }

@@ -33,10 +33,10 @@ pub use meter::{CONCERNED, Cell, Concerned, KINDS, Kind, MENU, Menu, Meter, SITE
 
 use crate::disk::Disk;
 use crate::executor::SimExecutor;
-use crate::fault::{Plan, Rates};
+use crate::fault::{FaultPlan, Rates};
 use crate::files::SimFiles;
+use crate::matrix;
 use crate::method::SimMethod;
-use crate::rig;
 use ledger::{Failure, Ledger};
 use reader::Parallel;
 use std::fmt;
@@ -141,7 +141,7 @@ struct Scene {
     workload: PoolWorkload,
     aio: Aio,
     disk: Arc<Disk>,
-    plan: Plan,
+    plan: FaultPlan,
     pools: [Pool; 2],
     relations: Vec<Relation>,
     truth: Arc<Truth>,
@@ -218,7 +218,7 @@ impl FileSystem for LabFiles {
 }
 
 fn locator(relation: usize) -> RelationLocator {
-    rig::locator(relation as u32)
+    matrix::cluster::locator(relation as u32)
 }
 
 /// A relation's file on the disk.
@@ -237,7 +237,8 @@ impl Lab {
     pub fn new() -> Self {
         let files = Arc::new(LabFiles::default());
         let open_files = OpenFiles::read_only(FILES_OPEN, Arc::clone(&files) as _);
-        let storage = Storage::new(Path::new("/sim"), rig::layout(), &open_files, false);
+        let storage =
+            Storage::new(Path::new("/sim"), matrix::cluster::layout(), &open_files, false);
         Self { truth: Arc::new(Truth::new()), storage, files }
     }
 
@@ -282,7 +283,7 @@ fn run(
         let device = 1 + relation as u64 % 2;
         disk.create(&name_of(relation), device, &truth.bytes(relation, 0, shape.blocks));
     }
-    let plan = Plan::random(workload.seed, workload.rates).keeping_strikes();
+    let plan = FaultPlan::random(workload.seed, workload.rates).keeping_strikes();
     let ledger = Arc::new(Ledger::default());
     let watch = Arc::new(Watch::new(&plan, truth, &ledger));
     let frames = (workload.buffers + workload.local_buffers) as usize;

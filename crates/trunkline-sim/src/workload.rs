@@ -1,86 +1,87 @@
-//! Random workloads: tasks with sessions that read, write and sync, and misbehave as programs do.
+//! Random workloads of the I/O core: clients that read, write and sync, and misuse the interface.
 //!
-//! Each task writes blocks of its own and reads everybody's. It collects I/O in batches, waits for
-//! one, for any, by polling, for somebody else's; gives up slots with I/O under way, cancels
-//! itself, forgets handles, ends its session and goes on with another one. The [`Ledger`] judges
-//! every byte that comes back; [`run`] judges what is left when all have ended: nothing.
+//! Each client writes its own blocks and reads those of all clients. It issues I/O alone and in batches,
+//! and waits for one I/O, for any, for another client's, or by polling. It drops slots with I/O in
+//! flight, cancels itself, leaks handles, and replaces its session. The [`BlockModel`] checks every byte
+//! that a read returns. At the end, [`run`] checks that no handle, frame or file is left.
 //! ```no_run
 //! # fn f(aio: trunkline_aio::Aio, files: Vec<trunkline_aio::File>) -> Result<(), String> {
-//! let ledger = trunkline_sim::Ledger::new().into();
+//! let model = trunkline_sim::BlockModel::new().into();
 //! let workload = trunkline_sim::Workload { seed: 7, ..Default::default() };
-//! trunkline_sim::run(&aio, files, &ledger, workload)
+//! trunkline_sim::run(&aio, files, &model, workload)
 //! # }
 //! ```
 
-mod task;
+mod client;
 
-pub use task::poll_until_done;
+pub use client::poll_until_done;
 
-use crate::checker::Ledger;
-use crate::gate::pause;
+use crate::block_model::BlockModel;
+use crate::pause::pause;
+use client::{Client, Published};
 use std::time::Duration;
-use task::{Published, Task};
 use trunkline_aio::sync::{Arc, Mutex, thread};
 use trunkline_aio::{Aio, File, MethodKind};
 
-/// What kind of run.
+/// The parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Workload {
-    /// Decides what the tasks do.
+    /// Decides what the clients do.
     pub seed: u64,
-    /// Tasks at the same time.
-    pub tasks: u32,
-    /// Steps of each task.
+    /// Clients that run at the same time.
+    pub clients: u32,
+    /// Steps of each client.
     pub steps: u32,
-    /// Blocks of each file; all hold version 0 at the start.
+    /// Blocks of each file; all have version 0 at the start.
     pub blocks: u32,
-    /// Read other tasks' blocks too: only where reads and writes of a block exclude each other.
+    /// Clients also read blocks of other clients. Only for storage on which reads and writes of a block
+    /// are atomic.
     pub share: bool,
-    /// Switch between these methods meanwhile.
+    /// Clients switch between these methods during the run.
     pub methods: &'static [MethodKind],
 }
 
 impl Default for Workload {
     fn default() -> Self {
-        Self { seed: 0, tasks: 3, steps: 12, blocks: 24, share: true, methods: &[] }
+        Self { seed: 0, clients: 3, steps: 12, blocks: 24, share: true, methods: &[] }
     }
 }
 
-/// What tasks count.
+/// Counts of I/Os.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Tally {
+struct Counts {
     issued: u64,
     taken: u64,
     abandoned: u64,
 }
 
-/// What all tasks of a run share.
+/// What all clients of a run share.
 #[derive(Debug)]
 struct Shared {
     workload: Workload,
-    ledger: Arc<Ledger>,
+    model: Arc<BlockModel>,
     files: Vec<File>,
     published: Published,
-    tally: Mutex<Tally>,
-    /// The first finding.
-    finding: Mutex<Option<String>>,
+    counts: Mutex<Counts>,
+    /// The first failure.
+    failure: Mutex<Option<String>>,
 }
 
 impl Shared {
-    fn find(&self, text: String) {
-        self.finding.lock().get_or_insert(text);
+    fn fail(&self, text: String) {
+        self.failure.lock().get_or_insert(text);
     }
 }
 
-/// Runs a workload over `files`, whose blocks hold version 0, and waits until it has left nothing
-/// behind: no handle, no frame, no file, no outcome.
+/// Runs a workload over `files`, in which every block has version 0. Then waits until every handle,
+/// frame and file is free again.
 ///
 /// # Errors
-/// What was found to be wrong first.
+/// The first failure.
 pub fn run(
     aio: &Aio,
     files: Vec<File>,
-    ledger: &Arc<Ledger>,
+    model: &Arc<BlockModel>,
     workload: Workload,
 ) -> Result<(), String> {
     let before = aio.counters();
@@ -88,26 +89,26 @@ pub fn run(
     let (open, count) = (aio.open_files(), files.len());
     let shared = Arc::new(Shared {
         workload,
-        ledger: Arc::clone(ledger),
+        model: Arc::clone(model),
         files,
         published: Published::default(),
-        tally: Mutex::default(),
-        finding: Mutex::default(),
+        counts: Mutex::default(),
+        failure: Mutex::default(),
     });
     let mut threads = Vec::new();
-    for number in 0..workload.tasks {
+    for number in 0..workload.clients {
         let (aio, shared) = (aio.clone(), Arc::clone(&shared));
-        let body = move || Task::new(aio, shared, number).run();
-        threads.push(thread::spawn(&format!("task {number}"), body).map_err(|e| e.to_string())?);
+        let body = move || Client::new(aio, shared, number).run();
+        threads.push(thread::spawn(&format!("client {number}"), body).map_err(|e| e.to_string())?);
     }
     for thread in threads {
         thread.join().map_err(|e| e.to_string())?;
     }
-    if let Some(finding) = shared.finding.lock().take() {
-        return Err(finding);
+    if let Some(failure) = shared.failure.lock().take() {
+        return Err(failure);
     }
-    let tally = *shared.tally.lock();
-    // The last user of a file may be an I/O for which nobody waits.
+    let counts = *shared.counts.lock();
+    // The last user of a file may be an I/O that was abandoned.
     drop(shared);
     settle(|| {
         aio.handles_in_use() == 0
@@ -129,19 +130,19 @@ pub fn run(
     let kinds: u64 = by_kind(&after);
     let kinds = kinds - by_kind(&before);
     let submitted = after.in_flight_samples - before.in_flight_samples;
-    if [completed, kinds, submitted] != [tally.issued; 3] {
+    if [completed, kinds, submitted] != [counts.issued; 3] {
         return Err(format!(
             "{} issued, {submitted} submitted, {completed} completed, {kinds} by kind",
-            tally.issued
+            counts.issued
         ));
     }
-    if tally.issued != tally.taken + tally.abandoned {
-        return Err(format!("outcomes: {tally:?}"));
+    if counts.issued != counts.taken + counts.abandoned {
+        return Err(format!("outcomes: {counts:?}"));
     }
     Ok(())
 }
 
-/// Waits until `done`, a second of the façade's time at most.
+/// Waits until `done`, for at most a second of the façade's time.
 fn settle(done: impl Fn() -> bool) -> Result<(), ()> {
     for _ in 0..1000 {
         if done() {

@@ -5,7 +5,7 @@
 //! rings with every change and every operation.
 
 use super::{Disk, State};
-use crate::gate::pause;
+use crate::pause::pause;
 use std::time::Duration;
 use trunkline_aio::clock;
 use trunkline_aio::sync::atomic::Ordering;

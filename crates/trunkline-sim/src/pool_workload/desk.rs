@@ -9,7 +9,7 @@ use super::meter::Kind;
 use super::reader::{Reader, failure};
 use super::truth::SHAPES;
 use super::watch::{self, Issuer};
-use crate::alarm::Alarm;
+use crate::waker::CountingWaker;
 use std::task::{Context, Poll};
 use trunkline_aio::sync::random::Rng;
 use trunkline_aio::sync::thread;
@@ -344,10 +344,10 @@ fn ask(
     let one_in = if SHAPES[relation].pool == 1 { 2 } else { 5 };
     let impatient = scene.workload.wide && rng.below(one_in) == 0;
     let mut impatience = if impatient { POLLS_IN_VAIN_MAX } else { 0 };
-    let (alarm, waker) = Alarm::new();
+    let (wakes, waker) = CountingWaker::new();
     let mut context = Context::from_waker(&waker);
     loop {
-        let seen = alarm.rung();
+        let seen = wakes.count();
         if let Poll::Ready(next) = reader.stream.poll_next(&mut context, backend) {
             return Some(next.map(|found| look(backend, rng, counts, found)));
         }
@@ -358,7 +358,7 @@ fn ask(
         }
         match impatience {
             0 => {
-                alarm.wait(seen);
+                wakes.wait_while(seen);
             }
             _ => {
                 impatience -= 1;

@@ -9,7 +9,7 @@ use super::meter::Kind;
 use super::truth::SHAPES;
 use super::watch::{self, Issuer, Watch};
 use super::{LabFiles, PoolReport, Scene, locator};
-use crate::gate::pause;
+use crate::pause::pause;
 use std::time::Duration;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::pool::{Backend, BackendType, PINS_GUARANTEED, Policy, Pool, Strategy};

@@ -9,7 +9,7 @@ use super::Scene;
 use super::desk::Counts;
 use super::meter::Kind;
 use super::watch::{self, Issuer};
-use crate::gate::pause;
+use crate::pause::pause;
 use std::time::Duration;
 use trunkline_aio::Cancelled;
 use trunkline_aio::sync::random::Rng;

@@ -14,7 +14,7 @@
 use super::ledger::{Failure, Ledger};
 use super::meter::{Cell, Concerned, Kind, Menu, Meter, Site};
 use super::truth::{Damage, SHAPES, Shown, Truth};
-use crate::fault::{Fault, Plan};
+use crate::fault::{Fault, FaultPlan};
 use std::cell::Cell as Local;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{MethodKind, Observed, Probe, State, WaitRef};
@@ -61,7 +61,7 @@ type Pools = ([Pool; 2], Vec<Relation>);
 
 /// See the module.
 pub(super) struct Watch {
-    plan: Plan,
+    plan: FaultPlan,
     truth: Arc<Truth>,
     ledger: Arc<Ledger>,
     pools: Mutex<Option<Pools>>,
@@ -70,7 +70,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(plan: &Plan, truth: &Arc<Truth>, ledger: &Arc<Ledger>) -> Self {
+    pub(super) fn new(plan: &FaultPlan, truth: &Arc<Truth>, ledger: &Arc<Ledger>) -> Self {
         Self {
             plan: plan.clone(),
             truth: Arc::clone(truth),

@@ -1,95 +1,100 @@
 //! Buffered writes that the session makes itself, since its mount takes them as quickly as a copy, and
 //! what they have in common with those that are handed over. Decision 0008.
 
-use crate::rig::{Bench, check, check_simulated, original, read, spawn, wait_ok, write};
 use std::time::Duration;
 use trunkline_aio::{Class, Completer, MethodKind, Operation, Status};
+use trunkline_sim::matrix::Environment;
+use trunkline_sim::matrix::io::{check, check_simulated, original, read, spawn, wait_ok, write};
 use trunkline_sim::{BLOCK, Fault, Rule, content, pause};
 
 /// What makes a write slow on the simulated disk.
 const SLOW: Fault = Fault::Delay(Duration::from_millis(5));
 
-fn at_once(bench: Bench) -> bool {
-    bench.method != MethodKind::Sync
+fn at_once(environment: Environment) -> bool {
+    environment.method != MethodKind::Sync
 }
 
 /// In a batch too they are over when they are issued, and leave nothing staged behind them.
 #[test]
 fn a_write_is_over_when_it_is_issued() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.inline_write_max(u32::MAX));
-        let file = rig.file("a", 8);
-        let (mut session, mut slots) = (rig.session(), rig.slots(3, 2));
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.inline_write_max(u32::MAX));
+        let file = instance.file("a", 8);
+        let (mut session, mut slots) = (instance.session(), instance.slots(3, 2));
         let mut batch = session.batch();
         let io = read(&mut batch, &file, 4, 1, &mut slots, 2);
         for (slot, first) in [(0, 0), (1, 2)] {
             write(&mut batch, &file, first, 2, 3, &mut slots, slot);
-            if at_once(bench) {
-                assert!(slots.is_done(slot), "{bench:?}: it was the session that wrote");
-                let row = rig.row(io);
+            if at_once(environment) {
+                assert!(slots.is_done(slot), "{environment:?}: it was the session that wrote");
+                let row = instance.row(io);
                 let waits = row.is_some_and(|row| row.state == "STAGED");
-                assert!(!waits, "{bench:?}: what was staged waits for a write");
+                assert!(!waits, "{environment:?}: what was staged waits for a write");
             }
         }
         drop(batch);
         for slot in 0..3 {
             wait_ok(&mut session, &mut slots, slot);
         }
-        let counters = rig.aio.counters();
-        assert_eq!(counters.inline_writes, if at_once(bench) { 2 } else { 0 }, "{bench:?}");
-        assert!(counters.completed_by(Completer::Inline) >= 2, "{bench:?}");
+        let counters = instance.aio.counters();
+        assert_eq!(
+            counters.inline_writes,
+            if at_once(environment) { 2 } else { 0 },
+            "{environment:?}"
+        );
+        assert!(counters.completed_by(Completer::Inline) >= 2, "{environment:?}");
         let expected: Vec<u8> = (0..4).flat_map(|block| content(0, block, 3)).collect();
-        assert_eq!(rig.bytes("a")[..4 * BLOCK], expected);
-        assert_eq!(rig.bytes("a")[4 * BLOCK..], original(4, 4));
+        assert_eq!(instance.bytes("a")[..4 * BLOCK], expected);
+        assert_eq!(instance.bytes("a")[4 * BLOCK..], original(4, 4));
     });
 }
 
 /// An error, a short write and an interruption are told as by any method.
 #[test]
 fn faults_are_told_as_ever() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.inline_write_max(u32::MAX));
-        let file = rig.file("a", 4);
-        let (mut session, mut slots) = (rig.session(), rig.slots(1, 2));
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.inline_write_max(u32::MAX));
+        let file = instance.file("a", 4);
+        let (mut session, mut slots) = (instance.session(), instance.slots(1, 2));
         for (raw, wanted) in [(-5, (Status::Error, 0)), (5000, (Status::Partial, 5000))] {
-            rig.hooks.change_results(move |_, _| raw);
+            instance.probe.change_results(move |_, _| raw);
             write(&mut session, &file, 0, 2, 1, &mut slots, 0);
             let outcome = session.wait(&mut slots, 0).expect("not cancelled");
-            assert_eq!((outcome.status, outcome.count), wanted, "{bench:?}");
+            assert_eq!((outcome.status, outcome.count), wanted, "{environment:?}");
         }
         let mut left = 3;
-        rig.hooks.change_results(move |_, raw| {
+        instance.probe.change_results(move |_, raw| {
             left -= 1;
             if left >= 0 { -4 } else { raw }
         });
-        let before = rig.aio.counters().retried;
+        let before = instance.aio.counters().retried;
         write(&mut session, &file, 0, 2, 2, &mut slots, 0);
         wait_ok(&mut session, &mut slots, 0);
-        assert_eq!(rig.aio.counters().retried - before, 3, "{bench:?}");
+        assert_eq!(instance.aio.counters().retried - before, 3, "{environment:?}");
     });
 }
 
 /// Long writes, reads, syncs, what is direct, what must not block: all go to the method.
 #[test]
 fn the_others_are_handed_over() {
-    check_simulated(|bench| {
-        let rig = bench.start_with(|builder| builder.inline_write_max(BLOCK as u32));
-        let file = rig.file("a", 8);
-        let direct = rig.aio.open_virtual("/sim/direct".as_ref(), 1, true);
-        let (mut session, mut slots) = (rig.session(), rig.slots(1, 2));
+    check_simulated(|environment| {
+        let instance = environment.start_with(|builder| builder.inline_write_max(BLOCK as u32));
+        let file = instance.file("a", 8);
+        let direct = instance.aio.open_virtual("/sim/direct".as_ref(), 1, true);
+        let (mut session, mut slots) = (instance.session(), instance.slots(1, 2));
         write(&mut session, &file, 0, 2, 1, &mut slots, 0);
         wait_ok(&mut session, &mut slots, 0);
         let io = session.acquire(Class::Eviction).expect("a handle");
         io.write(&direct, 0, BLOCK as u32, &mut slots, 0).expect("defined");
         session.wait(&mut slots, 0).expect("not cancelled");
-        for (may_block, made) in [(false, 0), (true, 2 * u64::from(at_once(bench)))] {
+        for (may_block, made) in [(false, 0), (true, 2 * u64::from(at_once(environment)))] {
             session.set_may_block(may_block);
             write(&mut session, &file, 0, 1, 2, &mut slots, 0);
             wait_ok(&mut session, &mut slots, 0);
             let io = session.acquire(Class::Eviction).expect("a handle");
             io.begin_writeback(&file, 0, 8 * BLOCK as u32, &mut slots, 0);
             wait_ok(&mut session, &mut slots, 0);
-            assert_eq!(rig.aio.counters().inline_writes, made, "{bench:?}");
+            assert_eq!(instance.aio.counters().inline_writes, made, "{environment:?}");
         }
     });
 }
@@ -98,59 +103,59 @@ fn the_others_are_handed_over() {
 /// and then; once it is quick again the session writes.
 #[test]
 fn a_mount_that_takes_long_is_left_to_the_method() {
-    check_simulated(|bench| {
-        if !at_once(bench) {
+    check_simulated(|environment| {
+        if !at_once(environment) {
             return;
         }
-        let rig = bench.start_with(|builder| builder.inline_write_max(u32::MAX));
-        let (file, other) = (rig.file_on("a", 8, 1), rig.file_on("b", 8, 2));
-        let (mut session, mut slots) = (rig.session(), rig.slots(1, 1));
-        rig.plan.set(vec![Rule::new(Operation::Writev, 1, SLOW).times(u64::MAX)]);
+        let instance = environment.start_with(|builder| builder.inline_write_max(u32::MAX));
+        let (file, other) = (instance.file_on("a", 8, 1), instance.file_on("b", 8, 2));
+        let (mut session, mut slots) = (instance.session(), instance.slots(1, 1));
+        instance.plan.set(vec![Rule::new(Operation::Writev, 1, SLOW).times(u64::MAX)]);
         let mut made = |file, writes: u32| {
-            let before = rig.aio.counters().inline_writes;
+            let before = instance.aio.counters().inline_writes;
             for version in 0..writes {
                 write(&mut session, file, 0, 1, version, &mut slots, 0);
                 wait_ok(&mut session, &mut slots, 0);
             }
-            rig.aio.counters().inline_writes - before
+            instance.aio.counters().inline_writes - before
         };
-        assert_eq!(made(&file, 20), 4, "{bench:?}: four tell");
-        assert_eq!(made(&file, 200), 3, "{bench:?}: it was tried every 320 ms");
-        rig.plan.set(Vec::new());
-        assert_eq!(made(&other, 20), 20, "{bench:?}: another mount is another matter");
+        assert_eq!(made(&file, 20), 4, "{environment:?}: four tell");
+        assert_eq!(made(&file, 200), 3, "{environment:?}: it was tried every 320 ms");
+        instance.plan.set(Vec::new());
+        assert_eq!(made(&other, 20), 20, "{environment:?}: another mount is another matter");
         pause(Duration::from_secs(1));
-        assert_eq!(made(&file, 40), 40, "{bench:?}: it was found quick");
+        assert_eq!(made(&file, 40), 40, "{environment:?}: it was found quick");
     });
 }
 
 /// A mount hangs: who is inside a write of his own stays there, but nobody follows him.
 #[test]
 fn a_mount_that_hangs_catches_no_more_than_the_first() {
-    check_simulated(|bench| {
-        if !at_once(bench) {
+    check_simulated(|environment| {
+        if !at_once(environment) {
             return;
         }
-        let rig = bench.start_with(|builder| builder.inline_write_max(u32::MAX));
-        let (theirs, file) = (rig.file_on("a", 8, 1), rig.file_on("b", 8, 1));
-        let (mut other, mut slots) = (rig.session(), rig.slots(1, 1));
-        rig.disk.hold(1);
+        let instance = environment.start_with(|builder| builder.inline_write_max(u32::MAX));
+        let (theirs, file) = (instance.file_on("a", 8, 1), instance.file_on("b", 8, 1));
+        let (mut other, mut slots) = (instance.session(), instance.slots(1, 1));
+        instance.disk.hold(1);
         let caught = spawn("caught", move || {
             write(&mut other, &theirs, 0, 1, 1, &mut slots, 0);
             wait_ok(&mut other, &mut slots, 0);
         });
-        rig.disk.wait_stuck(1);
+        instance.disk.wait_stuck(1);
         pause(Duration::from_millis(20));
-        let (mut session, mut slots) = (rig.session(), rig.slots(2, 1));
+        let (mut session, mut slots) = (instance.session(), instance.slots(2, 1));
         write(&mut session, &file, 0, 1, 1, &mut slots, 0);
         let io = session.acquire(Class::Eviction).expect("a handle");
         io.begin_writeback(&file, 0, BLOCK as u32, &mut slots, 1);
         session.submit();
-        assert!(!slots.is_done(0) && !slots.is_done(1), "{bench:?}: the mount hangs");
+        assert!(!slots.is_done(0) && !slots.is_done(1), "{environment:?}: the mount hangs");
         session.canceller().cancel();
-        assert!(session.wait(&mut slots, 0).is_err(), "{bench:?}: it can be cancelled");
-        rig.disk.release_all();
+        assert!(session.wait(&mut slots, 0).is_err(), "{environment:?}: it can be cancelled");
+        instance.disk.release_all();
         caught.join().expect("well");
-        rig.settle();
-        assert_eq!(rig.aio.counters().inline_writes, 1, "{bench:?}");
+        instance.settle();
+        assert_eq!(instance.aio.counters().inline_writes, 1, "{environment:?}");
     });
 }

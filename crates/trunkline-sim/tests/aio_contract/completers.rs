@@ -2,10 +2,11 @@
 //! it. Each kind of thread does, and is counted; a read that is needed now and is alone needs no
 //! other thread at all.
 
-use crate::rig::{Bench, check_free, memory, original, read, run_seed, wait_ok};
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Callback, Class, Completer, Completion, MethodKind, Outcome, Weight};
 use trunkline_sim::BLOCK;
+use trunkline_sim::matrix::Environment;
+use trunkline_sim::matrix::io::{check_asynchronous, memory, original, read, wait_ok};
 
 /// Adds up the bytes; too much for who reaps it.
 pub(crate) struct Heavy;
@@ -28,26 +29,26 @@ impl Callback<Vec<u64>> for Heavy {
 /// Each kind of thread completes, and the sum is the number of I/Os.
 #[test]
 fn every_kind_of_thread_completes_and_is_counted() {
-    let one = |bench: Bench, heavy: bool, wait: bool| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let mut session = rig.session();
+    let one = |environment: Environment, heavy: bool, wait: bool| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let mut session = instance.session();
         let callbacks: Vec<Arc<dyn Callback<Vec<u64>>>> =
             if heavy { vec![Arc::new(Heavy)] } else { Vec::new() };
-        let mut slots = rig.slots_with(1, 1, callbacks);
+        let mut slots = instance.slots_with(1, 1, callbacks);
         if heavy {
             slots.payload(0).expect("idle").push(0);
         }
         read(&mut session, &file, 1, 1, &mut slots, 0);
         if !wait {
-            rig.wait_until("complete", || slots.is_done(0));
+            instance.wait_until("complete", || slots.is_done(0));
         }
         wait_ok(&mut session, &mut slots, 0);
         if heavy {
             let wanted = original(1, 1).iter().map(|&byte| u64::from(byte)).sum::<u64>();
             assert_eq!(slots.payload(0).expect("idle")[..], [wanted]);
         }
-        let counters = rig.aio.counters();
+        let counters = instance.aio.counters();
         assert_eq!(counters.completers.iter().sum::<u64>(), 1);
         counters
     };
@@ -61,14 +62,14 @@ fn every_kind_of_thread_completes_and_is_counted() {
         trunkline_aio::sync::atomic::AtomicU64::new(0);
     use trunkline_aio::sync::atomic::Ordering;
     for seed in 0..50 {
-        run_seed(MethodKind::Custom, seed, |bench| {
-            let rig = bench.start();
-            let file = rig.file("a", 4);
-            let mut session = rig.session();
-            let mut slots = rig.slots_with(1, 1, vec![Arc::new(Heavy)]);
+        Environment::simulated(MethodKind::Custom, seed).run(|environment| {
+            let instance = environment.start();
+            let file = instance.file("a", 4);
+            let mut session = instance.session();
+            let mut slots = instance.slots_with(1, 1, vec![Arc::new(Heavy)]);
             read(&mut session, &file, 1, 1, &mut slots, 0);
             wait_ok(&mut session, &mut slots, 0);
-            let waiter = rig.aio.counters().completed_by(Completer::Waiter);
+            let waiter = instance.aio.counters().completed_by(Completer::Waiter);
             WAITED.fetch_add(waiter, Ordering::SeqCst);
         });
     }
@@ -78,11 +79,11 @@ fn every_kind_of_thread_completes_and_is_counted() {
 fn check_one(
     method: MethodKind,
     completer: Completer,
-    one: fn(Bench, bool, bool) -> trunkline_aio::Counters,
+    one: fn(Environment, bool, bool) -> trunkline_aio::Counters,
     heavy: bool,
     wait: bool,
 ) {
-    let counters = one(Bench::real(method), heavy, wait);
+    let counters = one(Environment::real(method), heavy, wait);
     assert_eq!(counters.completed_by(completer), 1, "{method}: {:?}", counters.completers);
 }
 
@@ -90,12 +91,12 @@ fn check_one(
 /// something in flight, or from a task, it goes to the method.
 #[test]
 fn a_needed_read_is_executed_by_its_issuer_when_it_is_alone() {
-    check_free(|bench| {
-        let rig = bench.start();
-        let (file, slow) = (rig.file_on("a", 4, 1), rig.file_on("slow", 4, 2));
-        rig.hold(2);
-        let mut session = rig.session();
-        let mut slots = rig.slots(2, 1);
+    check_asynchronous(|environment| {
+        let instance = environment.start();
+        let (file, slow) = (instance.file_on("a", 4, 1), instance.file_on("slow", 4, 2));
+        instance.disk.hold(2);
+        let mut session = instance.session();
+        let mut slots = instance.slots(2, 1);
         let needed = |session: &mut trunkline_aio::Session, slots: &mut _| {
             let io = session.acquire(Class::Foreground).expect("a handle").needed_now();
             io.read(&file, BLOCK as u64, BLOCK as u32, slots, 1).expect("defined");
@@ -103,16 +104,16 @@ fn a_needed_read_is_executed_by_its_issuer_when_it_is_alone() {
             assert_eq!(memory(slots, 1), original(1, 1));
         };
         needed(&mut session, &mut slots);
-        let counters = rig.aio.counters();
+        let counters = instance.aio.counters();
         assert_eq!((counters.needed_now, counters.completed_by(Completer::Inline)), (1, 1));
         session.set_may_block(false);
         needed(&mut session, &mut slots);
         session.set_may_block(true);
         read(&mut session, &slow, 0, 1, &mut slots, 0);
         needed(&mut session, &mut slots);
-        let counters = rig.aio.counters();
+        let counters = instance.aio.counters();
         assert_eq!((counters.needed_now, counters.completed_by(Completer::Inline)), (1, 1));
-        rig.disk.release(2);
+        instance.disk.release(2);
         wait_ok(&mut session, &mut slots, 0);
     });
 }

@@ -1,19 +1,18 @@
 //! Files: an I/O keeps its file open until it is complete, whatever its issuer does (PG 14, 15).
 //! And a thread that completes a stranger's I/O does not close the stranger's file.
 
-use crate::rig::{
-    Bench, Rig, check, check_real, check_seeds, memory, original, read, spawn, wait_ok, write,
-};
 use trunkline_aio::sync::Arc;
-use trunkline_aio::{
-    Callback, Class, Completion, MethodKind, OpenOptions, Outcome, Slots, State, Weight,
-    WorkerSettings,
+use trunkline_aio::{Class, MethodKind, OpenOptions, Slots, State, Weight, WorkerSettings};
+use trunkline_sim::matrix::Instance;
+use trunkline_sim::matrix::io::{
+    PassThrough, check, check_real, check_seeds, check_stoppable, memory, original, read, spawn,
+    wait_ok, write,
 };
 use trunkline_sim::{BLOCK, content};
 
-/// Descriptors of this process that lead to `name` in the rig's folder.
-fn descriptors(rig: &Rig, name: &str) -> Vec<String> {
-    let path = rig.path(name);
+/// Descriptors of this process that lead to `name` in the instance's folder.
+fn descriptors(instance: &Instance, name: &str) -> Vec<String> {
+    let path = instance.path(name);
     let entries = std::fs::read_dir("/proc/self/fd").expect("lists");
     let mut found = Vec::new();
     for entry in entries.flatten() {
@@ -28,28 +27,28 @@ fn descriptors(rig: &Rig, name: &str) -> Vec<String> {
 /// PG 14: start in a batch, close the file, end the batch, wait.
 #[test]
 fn pg14_a_file_closed_before_its_batch_ends_stays_open_for_it() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.try_cached_below(0));
-        let file = rig.file("a", 4);
-        let mut session = rig.session();
-        let mut slots = rig.slots(2, 1);
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.try_cached_below(0));
+        let file = instance.file("a", 4);
+        let mut session = instance.session();
+        let mut slots = instance.slots(2, 1);
         {
             let mut batch = session.batch();
             read(&mut batch, &file, 1, 1, &mut slots, 0);
             read(&mut batch, &file, 2, 1, &mut slots, 1);
             drop(file);
-            assert_eq!(rig.aio.open_files(), 1, "the staged I/Os keep it");
-            if !bench.is_simulated() {
-                assert_eq!(descriptors(&rig, "a").len(), 1);
+            assert_eq!(instance.aio.open_files(), 1, "the staged I/Os keep it");
+            if !environment.is_simulated() {
+                assert_eq!(descriptors(&instance, "a").len(), 1);
             }
         }
         for slot in 0..2 {
             wait_ok(&mut session, &mut slots, slot);
             assert_eq!(memory(&mut slots, slot), original(1 + slot as u32, 1));
         }
-        rig.wait_until("closed", || rig.aio.open_files() == 0);
-        if !bench.is_simulated() {
-            assert_eq!(descriptors(&rig, "a").len(), 0);
+        instance.wait_until("closed", || instance.aio.open_files() == 0);
+        if !environment.is_simulated() {
+            assert_eq!(descriptors(&instance, "a").len(), 0);
         }
     });
 }
@@ -57,12 +56,12 @@ fn pg14_a_file_closed_before_its_batch_ends_stays_open_for_it() {
 /// PG 15: the same without waiting; another session reads the blocks.
 #[test]
 fn pg15_a_file_closed_without_waiting_does_not_disturb_others() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.try_cached_below(0));
-        let file = rig.file("a", 4);
-        let other = rig.file("a", 4);
-        let mut session = rig.session();
-        let mut slots = rig.slots(1, 2);
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.try_cached_below(0));
+        let file = instance.file("a", 4);
+        let other = instance.file("a", 4);
+        let mut session = instance.session();
+        let mut slots = instance.slots(1, 2);
         let io = {
             let mut batch = session.batch();
             let io = read(&mut batch, &file, 1, 2, &mut slots, 0);
@@ -70,14 +69,14 @@ fn pg15_a_file_closed_without_waiting_does_not_disturb_others() {
             io
         };
         drop((slots, session));
-        let mut session = rig.session();
-        let mut slots = rig.slots(1, 2);
+        let mut session = instance.session();
+        let mut slots = instance.slots(1, 2);
         read(&mut session, &other, 1, 2, &mut slots, 0);
         wait_ok(&mut session, &mut slots, 0);
         assert_eq!(memory(&mut slots, 0), original(1, 2));
         session.join(io).expect("not cancelled");
         drop(other);
-        rig.wait_until("closed", || rig.aio.open_files() == 0);
+        instance.wait_until("closed", || instance.aio.open_files() == 0);
     });
 }
 
@@ -85,16 +84,16 @@ fn pg15_a_file_closed_without_waiting_does_not_disturb_others() {
 /// cannot hit that one.
 #[test]
 fn a_recycled_descriptor_does_not_get_the_io() {
-    check_real(|bench| {
+    check_real(|environment| {
         // The write is to be staged when the file is closed.
-        let rig = bench.start_with(|builder| builder.inline_write_max(0));
+        let instance = environment.start_with(|builder| builder.inline_write_max(0));
         for round in 0..10 {
             let (victim, target) = (format!("victim {round}"), format!("target {round}"));
-            let file = rig.file(&target, 4);
-            std::fs::write(rig.path(&victim), original(0, 4)).expect("writes the sample");
-            let mut session = rig.session();
-            let mut slots = rig.slots(1, 1);
-            let number = descriptors(&rig, &target);
+            let file = instance.file(&target, 4);
+            std::fs::write(instance.path(&victim), original(0, 4)).expect("writes the sample");
+            let mut session = instance.session();
+            let mut slots = instance.slots(1, 1);
+            let number = descriptors(&instance, &target);
             let mut others = Vec::new();
             {
                 let mut batch = session.batch();
@@ -102,13 +101,22 @@ fn a_recycled_descriptor_does_not_get_the_io() {
                 drop(file);
                 let options = OpenOptions { write: true, ..OpenOptions::default() };
                 for _ in 0..8 {
-                    others.push(rig.aio.open(&rig.path(&victim), options).expect("opens"));
+                    others
+                        .push(instance.aio.open(&instance.path(&victim), options).expect("opens"));
                 }
-                assert_eq!(descriptors(&rig, &target), number, "{bench:?}");
+                assert_eq!(descriptors(&instance, &target), number, "{environment:?}");
             }
             wait_ok(&mut session, &mut slots, 0);
-            assert_eq!(rig.bytes(&target)[BLOCK..2 * BLOCK], content(0, 1, 7), "{bench:?}");
-            assert_eq!(rig.bytes(&victim), original(0, 4), "{bench:?}: the wrong file was hit");
+            assert_eq!(
+                instance.bytes(&target)[BLOCK..2 * BLOCK],
+                content(0, 1, 7),
+                "{environment:?}"
+            );
+            assert_eq!(
+                instance.bytes(&victim),
+                original(0, 4),
+                "{environment:?}: the wrong file was hit"
+            );
         }
     });
 }
@@ -116,18 +124,18 @@ fn a_recycled_descriptor_does_not_get_the_io() {
 /// From submit to completion as well: the I/O is held just before its result counts.
 #[test]
 fn the_file_of_an_io_under_way_is_open_until_its_completion() {
-    check_held(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let held = rig.hooks.stop(State::CompletedIo, |_| true);
-        let mut session = rig.session();
-        let mut slots = rig.slots(1, 1);
+    check_stoppable(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let held = instance.probe.pause_at(State::CompletedIo, |_| true);
+        let mut session = instance.session();
+        let mut slots = instance.slots(1, 1);
         read(&mut session, &file, 1, 1, &mut slots, 0);
         held.wait();
         drop(file);
-        assert_eq!(rig.aio.open_files(), 1);
-        if !bench.is_simulated() {
-            assert_eq!(descriptors(&rig, "a").len(), 1);
+        assert_eq!(instance.aio.open_files(), 1);
+        if !environment.is_simulated() {
+            assert_eq!(descriptors(&instance, "a").len(), 1);
         }
         held.release();
         wait_ok(&mut session, &mut slots, 0);
@@ -135,50 +143,28 @@ fn the_file_of_an_io_under_way_is_open_until_its_completion() {
     });
 }
 
-/// Where the method's own thread is the one that is held.
-fn check_held(case: fn(Bench)) {
-    case(Bench::real(MethodKind::Worker));
-    case(Bench::real(MethodKind::IoUring));
-    check_seeds(MethodKind::Worker, 20, case);
-    check_seeds(MethodKind::Custom, 20, case);
-}
-
-struct Nothing(Weight);
-
-impl Callback for Nothing {
-    fn name(&self) -> &'static str {
-        "nothing"
-    }
-    fn weight(&self) -> Weight {
-        self.0
-    }
-    fn complete(&self, _io: &mut Completion<'_>, prior: Outcome) -> Outcome {
-        prior
-    }
-}
-
 /// Closing may block, so the device that reaps leaves it to a worker. The only worker is held in
 /// another completion here, so the file stays open until that goes on.
 #[test]
 fn a_completer_leaves_the_closing_to_a_worker() {
-    check_seeds(MethodKind::Custom, 20, |bench| {
+    check_seeds(&[MethodKind::Custom], 20, |environment| {
         let one = WorkerSettings { min: 1, max: 1, ..WorkerSettings::default() };
-        let rig = bench.start_with(|builder| builder.workers(one));
-        let (file, other) = (rig.file("a", 4), rig.file("b", 4));
-        let mut session = rig.session();
-        let mut light = rig.slots_with(1, 1, vec![Arc::new(Nothing(Weight::Light))]);
-        let mut heavy = rig.slots_with(1, 1, vec![Arc::new(Nothing(Weight::Heavy))]);
-        let held = rig.hooks.stop(State::CompletedShared, |_| true);
+        let instance = environment.start_with(|builder| builder.workers(one));
+        let (file, other) = (instance.file("a", 4), instance.file("b", 4));
+        let mut session = instance.session();
+        let mut light = instance.slots_with(1, 1, vec![Arc::new(PassThrough(Weight::Light))]);
+        let mut heavy = instance.slots_with(1, 1, vec![Arc::new(PassThrough(Weight::Heavy))]);
+        let held = instance.probe.pause_at(State::CompletedShared, |_| true);
         read(&mut session, &other, 1, 1, &mut heavy, 0);
         held.wait();
         read(&mut session, &file, 1, 1, &mut light, 0);
         drop(file);
         wait_ok(&mut session, &mut light, 0);
-        rig.quiet();
+        instance.quiesce();
         session.acquire(Class::Foreground).expect("a handle").release();
-        assert_eq!(rig.aio.open_files(), 2, "the device closed it, or the session");
+        assert_eq!(instance.aio.open_files(), 2, "the device closed it, or the session");
         held.release();
-        rig.wait_until("closed", || rig.aio.open_files() == 1);
+        instance.wait_until("closed", || instance.aio.open_files() == 1);
         wait_ok(&mut session, &mut heavy, 0);
     });
 }
@@ -186,24 +172,24 @@ fn a_completer_leaves_the_closing_to_a_worker() {
 /// A file that nobody closed is closed with the instance, after its last I/O.
 #[test]
 fn the_end_of_the_instance_waits_for_its_io_and_closes_everything() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.try_cached_below(0));
-        let file = rig.file("a", 8);
-        let mut session = rig.session();
-        let mut slots: Slots = rig.slots(8, 1);
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.try_cached_below(0));
+        let file = instance.file("a", 8);
+        let mut session = instance.session();
+        let mut slots: Slots = instance.slots(8, 1);
         {
             let mut batch = session.batch();
             for slot in 0..8 {
                 write(&mut batch, &file, slot, 1, 1, &mut slots, slot as usize);
             }
         }
-        let region = rig.aio.region().clone();
+        let region = instance.aio.region().clone();
         drop((slots, file, session));
-        let (disk, hooks) = (Arc::clone(&rig.disk), Arc::clone(&rig.hooks));
-        let last = rig.aio.clone();
-        let folder = rig.end();
+        let (disk, probe) = (Arc::clone(&instance.disk), Arc::clone(&instance.probe));
+        let last = instance.aio.clone();
+        let folder = instance.into_folder();
         drop(last);
-        assert_eq!(hooks.passed(State::CompletedLocal, State::Idle), 8);
+        assert_eq!(probe.transitions(State::CompletedLocal, State::Idle), 8);
         assert_eq!(region.free_frames(), region.frames());
         let wanted: Vec<u8> = (0..8).flat_map(|block| content(0, block, 1)).collect();
         let found = match &folder {
@@ -217,17 +203,17 @@ fn the_end_of_the_instance_waits_for_its_io_and_closes_everything() {
 /// Threads that open, read and close at the same time, with instances that come and go.
 #[test]
 fn open_files_are_counted_over_many_threads() {
-    check(|bench| {
-        let rig = Arc::new(bench.start());
-        drop(rig.file("a", 4));
+    check(|environment| {
+        let instance = Arc::new(environment.start());
+        drop(instance.file("a", 4));
         let threads: Vec<_> = (0..3)
             .map(|number| {
-                let rig = Arc::clone(&rig);
+                let instance = Arc::clone(&instance);
                 spawn("reader", move || {
-                    let mut session = rig.session();
+                    let mut session = instance.session();
                     for block in 0..4 {
-                        let file = rig.file("a", 4);
-                        let mut slots = rig.slots(1, 1);
+                        let file = instance.file("a", 4);
+                        let mut slots = instance.slots(1, 1);
                         read(&mut session, &file, (block + number) % 4, 1, &mut slots, 0);
                         drop(file);
                         wait_ok(&mut session, &mut slots, 0);
@@ -237,6 +223,6 @@ fn open_files_are_counted_over_many_threads() {
             })
             .collect();
         threads.into_iter().for_each(|thread| thread.join().expect("reads"));
-        rig.wait_until("closed", || rig.aio.open_files() == 0);
+        instance.wait_until("closed", || instance.aio.open_files() == 0);
     });
 }

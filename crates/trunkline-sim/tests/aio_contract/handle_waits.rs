@@ -2,41 +2,42 @@
 //! who were cancelled, have gone, or have found one by themselves; and who waits sleeps.
 
 use crate::completers::Heavy;
-use crate::rig::{
-    Bench, check, check_free, check_seeds, memory, original, read, run_seed, spawn, wait_ok,
-};
 use std::task::{Context, Waker};
 use std::time::Duration;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Class, MethodKind, WorkerSettings};
-use trunkline_sim::{Gate, pause};
+use trunkline_sim::matrix::Environment;
+use trunkline_sim::matrix::io::{
+    check, check_asynchronous, check_seeds, memory, original, read, spawn, wait_ok,
+};
+use trunkline_sim::{PausePoint, pause};
 
 /// Cancelled while it waits for a handle: the wake that was meant for it goes to the next.
 #[test]
 fn a_cancelled_waiter_for_a_handle_passes_the_wake_on() {
-    check_seeds(MethodKind::Sync, 100, |bench| {
-        let rig = Arc::new(bench.start_with(|builder| builder.handles(1, 0, 0)));
-        let mut holder = rig.session();
+    check_seeds(&[MethodKind::Sync], 100, |environment| {
+        let instance = Arc::new(environment.start_with(|builder| builder.handles(1, 0, 0)));
+        let mut holder = instance.session();
         let handle = holder.acquire(Class::Foreground).expect("the only one");
-        let taken = Gate::new();
-        let mut cancelled = rig.session();
+        let taken = PausePoint::new();
+        let mut cancelled = instance.session();
         let canceller = cancelled.canceller();
         let first = spawn("cancelled", move || drop(cancelled.acquire(Class::Foreground)));
-        rig.quiet();
-        let (theirs, gate) = (Arc::clone(&rig), taken.clone());
+        instance.quiesce();
+        let (theirs, gate) = (Arc::clone(&instance), taken.clone());
         let second = spawn("waiter", move || {
             let mut session = theirs.session();
             session.acquire(Class::Foreground).expect("not cancelled").release();
-            gate.open();
+            gate.release();
         });
-        rig.quiet();
+        instance.quiesce();
         // In any order, at the same time.
         let cancel = spawn("cancel", move || canceller.cancel());
         handle.release();
         cancel.join().expect("cancels");
         first.join().expect("ends");
         second.join().expect("takes the handle");
-        assert_eq!(rig.aio.handles_in_use(), 0);
+        assert_eq!(instance.aio.handles_in_use(), 0);
     });
 }
 
@@ -44,26 +45,26 @@ fn a_cancelled_waiter_for_a_handle_passes_the_wake_on() {
 /// must reach the other waiter.
 #[test]
 fn a_waiter_that_took_a_handle_by_itself_passes_its_wake_on() {
-    check_seeds(MethodKind::Sync, 300, |bench| {
-        let rig = Arc::new(bench.start_with(|builder| builder.handles(2, 0, 0)));
-        let (mut a, mut b) = (rig.session(), rig.session());
+    check_seeds(&[MethodKind::Sync], 300, |environment| {
+        let instance = Arc::new(environment.start_with(|builder| builder.handles(2, 0, 0)));
+        let (mut a, mut b) = (instance.session(), instance.session());
         let (one, two) = (a.acquire(Class::LookAhead), b.acquire(Class::LookAhead));
-        let done = Gate::new();
+        let done = PausePoint::new();
         let mut threads = Vec::new();
         // Each keeps its handle until both have one.
         for class in [Class::LookAhead, Class::Foreground] {
-            let (rig, done) = (Arc::clone(&rig), done.clone());
+            let (instance, done) = (Arc::clone(&instance), done.clone());
             threads.push(spawn(class.name(), move || {
-                let mut session = rig.session();
+                let mut session = instance.session();
                 let handle = session.acquire(class).expect("not cancelled");
-                done.pass();
+                done.wait();
                 handle.release();
             }));
         }
         let gate = done.clone();
         threads.push(spawn("opener", move || {
-            gate.wait_for(2);
-            gate.open();
+            gate.wait_for_arrivals(2);
+            gate.release();
         }));
         drop((one, two));
         threads.into_iter().for_each(|thread| thread.join().expect("ends"));
@@ -78,25 +79,24 @@ fn a_task_that_no_longer_polls_for_a_handle_swallows_no_wake() {
     enum Then {
         Ends,
         TriesAgain,
-        WaitsForIo,
+        TriesAnotherClass,
     }
-    for then in [Then::Ends, Then::TriesAgain, Then::WaitsForIo] {
+    for then in [Then::Ends, Then::TriesAgain, Then::TriesAnotherClass] {
         for seed in 0..20 {
-            let config = trunkline_aio::sync::sched::Config::new(seed);
-            let result = trunkline_aio::sync::sched::run(config, move || {
-                let bench = Bench::simulated(MethodKind::Sync, seed);
-                let rig = Arc::new(bench.start_with(|builder| builder.handles(2, 0, 0)));
-                let (mut a, mut b, mut task) = (rig.session(), rig.session(), rig.session());
+            Environment::simulated(MethodKind::Sync, seed).run(move |environment| {
+                let instance = Arc::new(environment.start_with(|builder| builder.handles(2, 0, 0)));
+                let (mut a, mut b, mut task) =
+                    (instance.session(), instance.session(), instance.session());
                 let one = a.acquire(Class::Foreground).expect("free");
                 let two = b.acquire(Class::Foreground).expect("free");
                 let mut context = Context::from_waker(Waker::noop());
                 assert!(task.poll_acquire(&mut context, Class::Log).is_pending());
-                let theirs = Arc::clone(&rig);
+                let theirs = Arc::clone(&instance);
                 let waiter = spawn("waiter", move || {
                     let mut session = theirs.session();
                     session.acquire(Class::LookAhead).expect("not cancelled").release();
                 });
-                rig.quiet();
+                instance.quiesce();
                 let keep = match then {
                     Then::Ends => {
                         drop(task);
@@ -108,7 +108,7 @@ fn a_task_that_no_longer_polls_for_a_handle_swallows_no_wake() {
                         assert!(polled.is_ready());
                         Some(polled)
                     }
-                    Then::WaitsForIo => {
+                    Then::TriesAnotherClass => {
                         assert!(task.try_acquire(Class::LookAhead).is_none());
                         None
                     }
@@ -117,7 +117,6 @@ fn a_task_that_no_longer_polls_for_a_handle_swallows_no_wake() {
                 waiter.join().expect("gets the handle that came free");
                 drop(keep);
             });
-            result.unwrap_or_else(|failure| panic!("{failure}"));
         }
     }
 }
@@ -125,21 +124,21 @@ fn a_task_that_no_longer_polls_for_a_handle_swallows_no_wake() {
 /// A completion frees a handle for somebody who has nothing to do with it.
 #[test]
 fn a_completion_wakes_a_stranger_who_waits_for_a_handle() {
-    check_free(|bench| {
-        let rig = Arc::new(bench.start_with(|builder| builder.handles(1, 0, 0)));
-        let file = rig.file("a", 4);
-        rig.hold(1);
-        let mut issuer = rig.session();
-        let mut slots = rig.slots(1, 1);
+    check_asynchronous(|environment| {
+        let instance = Arc::new(environment.start_with(|builder| builder.handles(1, 0, 0)));
+        let file = instance.file("a", 4);
+        instance.disk.hold(1);
+        let mut issuer = instance.session();
+        let mut slots = instance.slots(1, 1);
         let io = read(&mut issuer, &file, 1, 1, &mut slots, 0);
-        let theirs = Arc::clone(&rig);
+        let theirs = Arc::clone(&instance);
         let waiter = spawn("waiter", move || {
             let mut session = theirs.session();
             session.acquire(Class::Foreground).expect("not cancelled").release();
             assert!(session.is_complete(io));
         });
-        rig.quiet();
-        rig.disk.release(1);
+        instance.quiesce();
+        instance.disk.release(1);
         waiter.join().expect("gets the handle");
         wait_ok(&mut issuer, &mut slots, 0);
     });
@@ -148,20 +147,20 @@ fn a_completion_wakes_a_stranger_who_waits_for_a_handle() {
 /// Many sessions wait for a handle that does not come: they sleep, and do not wake one another.
 #[test]
 fn waiters_for_a_handle_sleep_quietly() {
-    let report = run_seed(MethodKind::Worker, 3, |bench| {
-        let rig = Arc::new(bench.start_with(|builder| builder.handles(2, 0, 0)));
-        let file = rig.file("a", 4);
-        rig.hold(1);
-        let mut issuer = rig.session();
-        let mut slots = rig.slots(1, 1);
+    let report = Environment::simulated(MethodKind::Worker, 3).run(|environment| {
+        let instance = Arc::new(environment.start_with(|builder| builder.handles(2, 0, 0)));
+        let file = instance.file("a", 4);
+        instance.disk.hold(1);
+        let mut issuer = instance.session();
+        let mut slots = instance.slots(1, 1);
         read(&mut issuer, &file, 0, 1, &mut slots, 0);
         let keep = issuer.acquire(Class::Foreground);
         let mut threads = Vec::new();
         let counts = Arc::new(Mutex::new(0));
         for _ in 0..4 {
-            let (rig, counts) = (Arc::clone(&rig), Arc::clone(&counts));
+            let (instance, counts) = (Arc::clone(&instance), Arc::clone(&counts));
             threads.push(spawn("waiter", move || {
-                let mut session = rig.session();
+                let mut session = instance.session();
                 for _ in 0..5 {
                     let handle = session.acquire(Class::Foreground).expect("not cancelled");
                     pause(Duration::from_millis(10));
@@ -175,52 +174,53 @@ fn waiters_for_a_handle_sleep_quietly() {
         drop(keep);
         pause(Duration::from_secs(1));
         assert_eq!(*counts.lock(), 4, "one handle is enough for all of them in turn");
-        rig.disk.release(1);
+        instance.disk.release(1);
         wait_ok(&mut issuer, &mut slots, 0);
         threads.into_iter().for_each(|thread| thread.join().expect("ends"));
     });
-    assert!(report.steps < 100_000, "{} switch points: they do not sleep", report.steps);
+    assert!(report.is_some_and(|report| report.steps < 100_000), "the waiters do not sleep");
 }
 
 /// Sessions at their quota wait for their own I/O, not for a handle, and wake nobody.
 #[test]
 fn waiters_at_their_quota_sleep_quietly() {
     for seed in 0..20 {
-        let report = run_seed(MethodKind::Custom, seed, |bench| {
-            let rig = Arc::new(bench.start_with(|builder| builder.session_quota(1)));
-            drop(rig.file("a", 4));
-            rig.hold(1);
+        let report = Environment::simulated(MethodKind::Custom, seed).run(|environment| {
+            let instance = Arc::new(environment.start_with(|builder| builder.session_quota(1)));
+            drop(instance.file("a", 4));
+            instance.disk.hold(1);
             let mut threads = Vec::new();
             for _ in 0..3 {
-                let rig = Arc::clone(&rig);
+                let instance = Arc::clone(&instance);
                 threads.push(spawn("at its quota", move || {
-                    let file = rig.file("a", 4);
-                    let mut session = rig.session();
-                    let mut slots = rig.slots(2, 1);
+                    let file = instance.file("a", 4);
+                    let mut session = instance.session();
+                    let mut slots = instance.slots(2, 1);
                     read(&mut session, &file, 0, 1, &mut slots, 0);
                     read(&mut session, &file, 1, 1, &mut slots, 1);
                     wait_ok(&mut session, &mut slots, 0);
                     wait_ok(&mut session, &mut slots, 1);
                 }));
             }
-            rig.disk.wait_stuck(3);
-            rig.session().acquire(Class::Foreground).expect("there are some").release();
+            instance.disk.wait_stuck(3);
+            instance.session().acquire(Class::Foreground).expect("there are some").release();
             pause(Duration::from_secs(1));
-            rig.disk.release(1);
+            instance.disk.release(1);
             threads.into_iter().for_each(|thread| thread.join().expect("ends"));
         });
-        assert!(report.steps < 100_000, "seed {seed}: {} switch points", report.steps);
+        assert!(report.is_some_and(|r| r.steps < 100_000), "seed {seed}: the waiters do not sleep");
     }
 }
 
 /// The same for a session that waits for a handle while its staged I/Os hold all of them.
 #[test]
 fn waiting_for_a_handle_submits_what_is_staged() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.handles(3, 0, 0).try_cached_below(0));
-        let file = rig.file("a", 12);
-        let mut session = rig.session();
-        let mut slots = rig.slots(12, 1);
+    check(|environment| {
+        let instance =
+            environment.start_with(|builder| builder.handles(3, 0, 0).try_cached_below(0));
+        let file = instance.file("a", 12);
+        let mut session = instance.session();
+        let mut slots = instance.slots(12, 1);
         let mut batch = session.batch();
         for slot in 0..12 {
             read(&mut batch, &file, slot, 1, &mut slots, slot as usize);
@@ -236,14 +236,14 @@ fn waiting_for_a_handle_submits_what_is_staged() {
 /// A session that waits for a handle is handed reaped I/O of its own, and completes it.
 #[test]
 fn a_waiter_for_a_handle_completes_what_it_is_handed() {
-    check_seeds(MethodKind::Custom, 100, |bench| {
-        let rig = bench.start_with(|builder| {
+    check_seeds(&[MethodKind::Custom], 100, |environment| {
+        let instance = environment.start_with(|builder| {
             let workers = WorkerSettings { min: 1, max: 1, ..WorkerSettings::default() };
             builder.handles(2, 0, 0).workers(workers)
         });
-        let file = rig.file("a", 10);
-        let mut session = rig.session();
-        let mut slots = rig.slots_with(10, 1, vec![Arc::new(Heavy)]);
+        let file = instance.file("a", 10);
+        let mut session = instance.session();
+        let mut slots = instance.slots_with(10, 1, vec![Arc::new(Heavy)]);
         for slot in 0..10 {
             read(&mut session, &file, slot, 1, &mut slots, slot as usize);
         }

@@ -1,30 +1,30 @@
 //! Handles: acquired, leaked, released, defined, in batches, under quotas (PG 1 to 7).
 //! That a session cannot acquire twice (PG 4) is a doctest of `Io` that must not compile.
 
-use crate::rig::{check, check_seeds, memory, original, read, wait_ok, write};
 use trunkline_aio::sync::thread;
 use trunkline_aio::{Class, DefineError, Leaks, MethodKind, STATES, State, WorkerSettings};
 use trunkline_sim::BLOCK;
+use trunkline_sim::matrix::io::{check, check_seeds, memory, original, read, wait_ok, write};
 
 /// PG 1: acquire and leak. The scope reports it and the session goes on.
 #[test]
 fn pg01_a_leaked_handle_is_reported_by_the_scope_and_given_back() {
-    check(|bench| {
-        let rig = bench.start();
-        let mut session = rig.session();
+    check(|environment| {
+        let instance = environment.start();
+        let mut session = instance.session();
         std::mem::forget(session.acquire(Class::Foreground));
-        assert_eq!(rig.aio.handles_in_use(), 1);
+        assert_eq!(instance.aio.handles_in_use(), 1);
         assert_eq!(session.end_scope(), Leaks { handed_out: true, ..Leaks::default() });
-        assert_eq!((rig.aio.handles_in_use(), session.in_flight()), (0, 0));
+        assert_eq!((instance.aio.handles_in_use(), session.in_flight()), (0, 0));
         assert!(!session.end_scope().any());
         // Without a scope, the next acquire notices.
         std::mem::forget(session.acquire(Class::Foreground));
         session.acquire(Class::Foreground).expect("usable").release();
-        assert_eq!((rig.aio.handles_in_use(), rig.aio.counters().leaked), (0, 2));
+        assert_eq!((instance.aio.handles_in_use(), instance.aio.counters().leaked), (0, 2));
         // Nor does a session take one with it.
         std::mem::forget(session.acquire(Class::Foreground));
         drop(session);
-        assert_eq!((rig.aio.handles_in_use(), rig.aio.counters().leaked), (0, 3));
+        assert_eq!((instance.aio.handles_in_use(), instance.aio.counters().leaked), (0, 3));
     });
 }
 
@@ -32,57 +32,57 @@ fn pg01_a_leaked_handle_is_reported_by_the_scope_and_given_back() {
 /// `Io` borrows the session. What remains is that its late drop does not harm the next one.
 #[test]
 fn pg02_a_handle_given_back_by_the_scope_stays_given_back() {
-    check(|bench| {
-        let rig = bench.start();
-        let mut session = rig.session();
+    check(|environment| {
+        let instance = environment.start();
+        let mut session = instance.session();
         std::mem::forget(session.acquire(Class::Foreground));
         assert!(session.end_scope().handed_out);
         let io = session.acquire(Class::Foreground).expect("usable");
         assert_eq!(io.wait_ref().generation(), 2);
         drop(io);
         assert!(!session.end_scope().any());
-        assert_eq!(rig.hooks.passed(State::HandedOut, State::Idle), 2);
+        assert_eq!(instance.probe.transitions(State::HandedOut, State::Idle), 2);
     });
 }
 
 /// PG 3: acquire and release in one scope is silent.
 #[test]
 fn pg03_a_released_handle_leaves_no_trace() {
-    check(|bench| {
-        let rig = bench.start();
-        let mut session = rig.session();
+    check(|environment| {
+        let instance = environment.start();
+        let mut session = instance.session();
         for _ in 0..100 {
             session.acquire(Class::Foreground).expect("a handle").release();
         }
         assert!(!session.end_scope().any());
-        assert_eq!((rig.aio.handles_in_use(), rig.aio.counters().leaked), (0, 0));
-        assert_eq!(rig.aio.counters().in_flight_samples, 0, "nothing was submitted");
+        assert_eq!((instance.aio.handles_in_use(), instance.aio.counters().leaked), (0, 0));
+        assert_eq!(instance.aio.counters().in_flight_samples, 0, "nothing was submitted");
     });
 }
 
 /// PG 5: an error after acquire; the next acquire works.
 #[test]
 fn pg05_an_error_after_acquire_gives_the_handle_back() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.iovecs(2));
-        let file = rig.file("a", 4);
-        let mut session = rig.session();
-        let mut slots = rig.slots(1, 1);
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.iovecs(2));
+        let file = instance.file("a", 4);
+        let mut session = instance.session();
+        let mut slots = instance.slots(1, 1);
         let wanted = DefineError::MemoryTooShort { memory: BLOCK, length: 2 * BLOCK as u32 };
         let io = session.acquire(Class::Foreground).expect("a handle");
         let found = io.read(&file, 0, 2 * BLOCK as u32, &mut slots, 0);
         assert_eq!(found, Err(wanted));
         let pieces = slots.memory(0).expect("idle");
-        pieces.extend((0..2).map(|_| rig.aio.region().lease(1).expect("a frame")));
+        pieces.extend((0..2).map(|_| instance.aio.region().lease(1).expect("a frame")));
         let io = session.acquire(Class::Foreground).expect("a handle");
         let found = io.read(&file, 0, 3 * BLOCK as u32, &mut slots, 0);
         assert_eq!(found, Err(DefineError::TooManyPieces { limit: 2 }));
-        let other = bench.start();
+        let other = environment.start();
         let mut foreign = other.slots(1, 1);
         let io = session.acquire(Class::Foreground).expect("a handle");
         let found = io.read(&file, 0, BLOCK as u32, &mut foreign, 0);
         assert_eq!(found, Err(DefineError::ForeignMemory));
-        assert_eq!(rig.aio.handles_in_use(), 0);
+        assert_eq!(instance.aio.handles_in_use(), 0);
         assert!(!session.end_scope().any());
         read(&mut session, &file, 1, 1, &mut slots, 0);
         wait_ok(&mut session, &mut slots, 0);
@@ -93,39 +93,39 @@ fn pg05_an_error_after_acquire_gives_the_handle_back() {
 /// PG 6: a batch is leaked; the scope submits what it holds and the session goes on.
 #[test]
 fn pg06_a_leaked_batch_is_reported_and_submitted() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.try_cached_below(0));
-        let file = rig.file("a", 4);
-        let mut session = rig.session();
-        let mut slots = rig.slots(4, 1);
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.try_cached_below(0));
+        let file = instance.file("a", 4);
+        let mut session = instance.session();
+        let mut slots = instance.slots(4, 1);
         let mut batch = session.batch();
         for slot in 0..3 {
             read(&mut batch, &file, slot, 1, &mut slots, slot as usize);
         }
         std::mem::forget(batch);
-        assert_eq!(rig.hooks.passed(State::Staged, State::Submitted), 0, "still staged");
+        assert_eq!(instance.probe.transitions(State::Staged, State::Submitted), 0, "still staged");
         assert_eq!(session.end_scope(), Leaks { staged: 3, batch: true, ..Leaks::default() });
         for slot in 0..3 {
             wait_ok(&mut session, &mut slots, slot);
         }
         assert!(!session.end_scope().any(), "the next I/O goes out at once again");
         read(&mut session, &file, 3, 1, &mut slots, 3);
-        assert_eq!(rig.hooks.passed(State::Staged, State::Submitted), 4);
+        assert_eq!(instance.probe.transitions(State::Staged, State::Submitted), 4);
         wait_ok(&mut session, &mut slots, 3);
-        assert_eq!(rig.aio.handles_in_use(), 0);
+        assert_eq!(instance.aio.handles_in_use(), 0);
     });
 }
 
 /// PG 7: batch start and end are silent; one that is open when its session waits does not hang.
 #[test]
 fn pg07_a_batch_that_ends_leaves_no_trace() {
-    check(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 2);
-        let mut session = rig.session();
+    check(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 2);
+        let mut session = instance.session();
         drop(session.batch());
         assert!(!session.end_scope().any());
-        let mut slots = rig.slots(1, 1);
+        let mut slots = instance.slots(1, 1);
         {
             let mut batch = session.batch();
             read(&mut batch, &file, 1, 1, &mut slots, 0);
@@ -138,11 +138,11 @@ fn pg07_a_batch_that_ends_leaves_no_trace() {
 
 #[test]
 fn every_edge_of_the_diagram_is_passed_and_no_other() {
-    check(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let mut session = rig.session();
-        let mut slots = rig.slots(4, 1);
+    check(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let mut session = instance.session();
+        let mut slots = instance.slots(4, 1);
         session.acquire(Class::Log).expect("a handle").release();
         read(&mut session, &file, 0, 1, &mut slots, 0);
         write(&mut session, &file, 1, 1, 1, &mut slots, 1);
@@ -151,7 +151,7 @@ fn every_edge_of_the_diagram_is_passed_and_no_other() {
         for slot in 0..4 {
             wait_ok(&mut session, &mut slots, slot);
         }
-        rig.settle();
+        instance.settle();
         let mut edges = 0;
         for from in STATES {
             for to in STATES {
@@ -161,8 +161,8 @@ fn every_edge_of_the_diagram_is_passed_and_no_other() {
                     _ if from.may_become(to) => 4,
                     _ => 0,
                 };
-                let passed = rig.hooks.passed(from, to);
-                assert_eq!(passed, wanted, "{bench:?} {} to {}", from.name(), to.name());
+                let passed = instance.probe.transitions(from, to);
+                assert_eq!(passed, wanted, "{environment:?} {} to {}", from.name(), to.name());
                 edges += u64::from(passed > 0);
             }
         }
@@ -173,17 +173,17 @@ fn every_edge_of_the_diagram_is_passed_and_no_other() {
 /// One batch of more I/Os than a session may stage, each into its own memory.
 #[test]
 fn a_batch_of_seventy_goes_out_in_parts() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.handles(128, 4, 8));
-        let file = rig.file("a", 70);
-        let mut session = rig.session();
-        let mut slots = rig.slots(70, 1);
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.handles(128, 4, 8));
+        let file = instance.file("a", 70);
+        let mut session = instance.session();
+        let mut slots = instance.slots(70, 1);
         {
             let mut batch = session.batch();
             for slot in 0..70 {
                 read(&mut batch, &file, slot, 1, &mut slots, slot as usize);
             }
-            let submitted = rig.hooks.passed(State::Staged, State::Submitted);
+            let submitted = instance.probe.transitions(State::Staged, State::Submitted);
             assert!(submitted > 70 - 32, "fewer than 32 are kept back, {submitted} went out");
         }
         for _ in 0..70 {
@@ -192,7 +192,7 @@ fn a_batch_of_seventy_goes_out_in_parts() {
             assert_eq!(memory(&mut slots, slot), original(slot as u32, 1));
         }
         assert_eq!(slots.pending(), 0);
-        let counters = rig.aio.counters();
+        let counters = instance.aio.counters();
         assert_eq!(counters.completers.iter().sum::<u64>(), 70);
         assert_eq!(counters.in_flight_samples, 70);
     });
@@ -202,9 +202,9 @@ fn a_batch_of_seventy_goes_out_in_parts() {
 /// while everybody else is stuck.
 #[test]
 fn the_reserves_of_log_and_foreground_hold() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.handles(10, 2, 3));
-        let mut sessions: Vec<_> = (0..11).map(|_| rig.session()).collect();
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.handles(10, 2, 3));
+        let mut sessions: Vec<_> = (0..11).map(|_| instance.session()).collect();
         let mut next = sessions.iter_mut();
         let mut held = Vec::new();
         let mut take = |class, wanted: usize| {
@@ -212,7 +212,7 @@ fn the_reserves_of_log_and_foreground_hold() {
                 held.push(next.next().expect("enough").try_acquire(class).expect("a handle"));
             }
         };
-        let none = |class| rig.session().try_acquire(class).is_none();
+        let none = |class| instance.session().try_acquire(class).is_none();
         take(Class::LookAhead, 2);
         take(Class::Eviction, 1);
         take(Class::Checkpoint, 1);
@@ -223,11 +223,11 @@ fn the_reserves_of_log_and_foreground_hold() {
         assert!(none(Class::Foreground) && none(Class::LookAhead));
         take(Class::Log, 2);
         assert!(none(Class::Log), "all ten are out");
-        assert_eq!(rig.aio.handles_in_use(), 10);
+        assert_eq!(instance.aio.handles_in_use(), 10);
         held.truncate(8);
         assert!(none(Class::Foreground), "the log's two are for the log alone");
         drop(held);
-        assert_eq!(rig.aio.handles_in_use(), 0);
+        assert_eq!(instance.aio.handles_in_use(), 0);
     });
 }
 
@@ -235,12 +235,12 @@ fn the_reserves_of_log_and_foreground_hold() {
 #[test]
 fn the_quota_of_a_session_holds() {
     for method in [MethodKind::Worker, MethodKind::Custom] {
-        check_seeds(method, 20, |bench| {
-            let rig = bench.start_with(|builder| builder.session_quota(3));
-            let file = rig.file("a", 8);
-            rig.hold(1);
-            let mut session = rig.session();
-            let mut slots = rig.slots(5, 1);
+        check_seeds(&[method], 20, |environment| {
+            let instance = environment.start_with(|builder| builder.session_quota(3));
+            let file = instance.file("a", 8);
+            instance.disk.hold(1);
+            let mut session = instance.session();
+            let mut slots = instance.slots(5, 1);
             for slot in 0..3 {
                 read(&mut session, &file, slot, 1, &mut slots, slot as usize);
             }
@@ -248,10 +248,10 @@ fn the_quota_of_a_session_holds() {
             let log = session.try_acquire(Class::Log).expect("exempt");
             log.read(&file, 3 * BLOCK as u64, BLOCK as u32, &mut slots, 3).expect("defined");
             assert_eq!(session.in_flight(), 4);
-            assert!(rig.session().try_acquire(Class::Foreground).is_some(), "others are free");
+            assert!(instance.session().try_acquire(Class::Foreground).is_some(), "others are free");
             // One that waits for its quota goes on when one of its own ends.
-            let disk = trunkline_aio::sync::Arc::clone(&rig.disk);
-            let opener = crate::rig::spawn("opener", move || disk.release(1));
+            let disk = trunkline_aio::sync::Arc::clone(&instance.disk);
+            let opener = trunkline_sim::matrix::io::spawn("opener", move || disk.release(1));
             read(&mut session, &file, 4, 1, &mut slots, 4);
             while slots.pending() > 0 {
                 session.wait_any(&mut slots).expect("not cancelled");
@@ -268,11 +268,11 @@ fn the_quota_of_a_session_holds() {
 /// Handles are reused for ever, and a reference to an old use is stale, not wrong.
 #[test]
 fn a_reused_handle_is_another_io() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.handles(1, 0, 0));
-        let file = rig.file("a", 4);
-        let mut session = rig.session();
-        let mut slots = rig.slots(1, 1);
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.handles(1, 0, 0));
+        let file = instance.file("a", 4);
+        let mut session = instance.session();
+        let mut slots = instance.slots(1, 1);
         let mut old = Vec::new();
         for round in 0..20 {
             old.push(read(&mut session, &file, round % 4, 1, &mut slots, 0));
@@ -290,12 +290,12 @@ fn a_reused_handle_is_another_io() {
 /// PG 28 in part: settings out of range are brought into range, and the pool follows them.
 #[test]
 fn worker_settings_are_clamped() {
-    check_seeds(MethodKind::Worker, 5, |bench| {
+    check_seeds(&[MethodKind::Worker], 5, |environment| {
         let zero = WorkerSettings { min: 0, max: 0, ..WorkerSettings::default() };
-        let rig = bench.start_with(|builder| builder.workers(zero));
-        rig.wait_until("one worker", || rig.aio.worker_count() == 1);
-        rig.aio.set_workers(WorkerSettings { min: 6, max: 3, ..WorkerSettings::default() });
-        rig.wait_until("six workers", || rig.aio.worker_count() == 6);
+        let instance = environment.start_with(|builder| builder.workers(zero));
+        instance.wait_until("one worker", || instance.aio.worker_count() == 1);
+        instance.aio.set_workers(WorkerSettings { min: 6, max: 3, ..WorkerSettings::default() });
+        instance.wait_until("six workers", || instance.aio.worker_count() == 6);
         thread::yield_now();
     });
 }

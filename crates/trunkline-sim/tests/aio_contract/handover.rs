@@ -2,12 +2,11 @@
 //! others wait for the I/O, join it, poll it, look at it, cancel, close its file, give it up.
 //! Every state with every action of a stranger and every action of the issuer.
 
-use crate::rig::{Bench, REAL, Rig, SIMULATED, check_seeds, memory, original, spawn};
 use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};
-use trunkline_aio::{
-    Callback, Cancelled, Class, Completion, Outcome, STATES, State, Status, WaitRef, Weight,
-};
+use trunkline_aio::{Cancelled, Class, Outcome, STATES, State, Status, WaitRef, Weight};
+use trunkline_sim::matrix::io::{PassThrough, check_seeds, memory, original, spawn};
+use trunkline_sim::matrix::{Environment, Instance, REAL, SIMULATED};
 use trunkline_sim::{BLOCK, poll_until_done};
 
 /// What somebody else does while the handle is in the state.
@@ -47,54 +46,40 @@ const ISSUERS: [Issuer; 6] = [
     Issuer::ReadsAgain,
 ];
 
-struct Passive(Weight);
-
-impl Callback for Passive {
-    fn name(&self) -> &'static str {
-        "passive"
-    }
-    fn weight(&self) -> Weight {
-        self.0
-    }
-    fn complete(&self, _io: &mut Completion<'_>, prior: Outcome) -> Outcome {
-        prior
-    }
-}
-
 #[test]
 fn every_state_is_handed_over_to_everybody_under_the_scheduler() {
     for method in SIMULATED {
-        check_seeds(method, 4, all_of_them);
+        check_seeds(&[method], 4, all_of_them);
     }
 }
 
 #[test]
 fn every_state_is_handed_over_to_everybody_on_real_files() {
     for method in REAL {
-        all_of_them(Bench::real(method));
+        all_of_them(Environment::real(method));
     }
 }
 
-fn all_of_them(bench: Bench) {
+fn all_of_them(environment: Environment) {
     let mut weight = Weight::Light;
     for state in STATES {
         for stranger in STRANGERS {
             for issuer in ISSUERS {
-                one(bench, state, stranger, issuer, weight);
+                one(environment, state, stranger, issuer, weight);
                 weight = if weight == Weight::Light { Weight::Heavy } else { Weight::Light };
             }
         }
     }
 }
 
-fn one(bench: Bench, state: State, stranger: Stranger, issuer: Issuer, weight: Weight) {
-    let context = format!("{bench:?} {} {stranger:?} {issuer:?} {weight:?}", state.name());
-    let rig = Arc::new(bench.start_with(|builder| builder.handles(3, 1, 0)));
-    let all = rig.aio.region().free_frames();
-    let held = rig.hooks.stop(state, |_| true);
-    let file = Arc::new(Mutex::new(Some(rig.file("a", 8))));
+fn one(environment: Environment, state: State, stranger: Stranger, issuer: Issuer, weight: Weight) {
+    let context = format!("{environment:?} {} {stranger:?} {issuer:?} {weight:?}", state.name());
+    let instance = Arc::new(environment.start_with(|builder| builder.handles(3, 1, 0)));
+    let all = instance.aio.region().free_frames();
+    let held = instance.probe.pause_at(state, |_| true);
+    let file = Arc::new(Mutex::new(Some(instance.file("a", 8))));
     let canceller = Arc::new(Mutex::new(None));
-    let (theirs, shown, text) = (Arc::clone(&rig), Arc::clone(&file), context.clone());
+    let (theirs, shown, text) = (Arc::clone(&instance), Arc::clone(&file), context.clone());
     let cancels = Arc::clone(&canceller);
     let own = spawn("issuer", move || {
         let session = theirs.session();
@@ -104,7 +89,7 @@ fn one(bench: Bench, state: State, stranger: Stranger, issuer: Issuer, weight: W
     });
     let io = held.wait();
     let started = Arc::new(AtomicBool::new(false));
-    let (theirs, begun) = (Arc::clone(&rig), Arc::clone(&started));
+    let (theirs, begun) = (Arc::clone(&instance), Arc::clone(&started));
     let other = spawn("stranger", move || {
         // A look is over before the held thread goes on; what may sleep has begun.
         if stranger == Stranger::Looks {
@@ -124,23 +109,23 @@ fn one(bench: Bench, state: State, stranger: Stranger, issuer: Issuer, weight: W
             }
         }
     });
-    rig.wait_until("the stranger", || started.load(Ordering::SeqCst));
-    if bench.is_simulated() {
-        rig.quiet();
+    instance.wait_until("the stranger", || started.load(Ordering::SeqCst));
+    if environment.is_simulated() {
+        instance.quiesce();
     }
     held.release();
     other.join().unwrap_or_else(|_| panic!("stranger: {context}"));
     own.join().unwrap_or_else(|_| panic!("issuer: {context}"));
-    rig.settle();
-    let session = rig.session();
+    instance.settle();
+    let session = instance.session();
     assert!(session.is_complete(io), "{context}");
     drop(session);
-    rig.wait_until("all frames", || rig.aio.region().free_frames() == all);
+    instance.wait_until("all frames", || instance.aio.region().free_frames() == all);
 }
 
 /// Another look may find the handle further on: the issuer, who waits, completes what is ready.
-fn look(rig: &Rig, io: WaitRef, state: State) {
-    match rig.row(io) {
+fn look(instance: &Instance, io: WaitRef, state: State) {
+    match instance.row(io) {
         Some(row) => assert!(row.state == state.name() || state == State::CompletedIo, "{row:?}"),
         None => assert!(matches!(state, State::Idle | State::CompletedIo), "{}", state.name()),
     }
@@ -148,13 +133,13 @@ fn look(rig: &Rig, io: WaitRef, state: State) {
 
 fn issue_and(
     issuer: Issuer,
-    rig: &Rig,
+    instance: &Instance,
     mut session: trunkline_aio::Session,
     file: trunkline_aio::File,
     weight: Weight,
     context: &str,
 ) {
-    let mut slots = rig.slots_with(2, 1, vec![Arc::new(Passive(weight))]);
+    let mut slots = instance.slots_with(2, 1, vec![Arc::new(PassThrough(weight))]);
     // Cancelled before it has a handle: nothing was issued, which is right as well.
     let Ok(io) = session.acquire(Class::Foreground) else { return };
     io.read(&file, 3 * BLOCK as u64, BLOCK as u32, &mut slots, 0).expect("defined");
@@ -172,11 +157,11 @@ fn issue_and(
         }
         Issuer::Leaves => {
             drop(session);
-            session = rig.session();
+            session = instance.session();
             session.wait(&mut slots, 0)
         }
         Issuer::ReadsAgain => {
-            let (again, offset) = (rig.file("a", 8), 3 * BLOCK as u64);
+            let (again, offset) = (instance.file("a", 8), 3 * BLOCK as u64);
             let mut issued = false;
             while !issued {
                 session.clear_cancel();

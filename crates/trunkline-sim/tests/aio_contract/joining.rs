@@ -1,33 +1,19 @@
 //! Sessions that wait for I/O which others issued, and for news by number: asleep and as tasks, for
 //! an I/O that is only staged, one whose handle is released unused, one whose result nobody takes.
 
-use crate::rig::{
-    Bench, REAL, Rig, check, check_real, check_seeds, memory, original, read, spawn, wait_ok,
-};
 use std::future::poll_fn;
 use std::task::{Context, Poll, Wake, Waker};
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use trunkline_aio::sync::{Arc, sched, thread};
+use trunkline_aio::sync::{Arc, thread};
 use trunkline_aio::{
     Batch, Builder, Callback, Cancelled, Class, Completion, InFlight, Method, MethodKind, Outcome,
     Session, WaitRef, Weight, WorkerSettings,
 };
-use trunkline_sim::{Gate, block_on};
-
-/// Does nothing, of either weight.
-struct Passive(Weight);
-
-impl Callback for Passive {
-    fn name(&self) -> &'static str {
-        "passive"
-    }
-    fn weight(&self) -> Weight {
-        self.0
-    }
-    fn complete(&self, _io: &mut Completion<'_>, prior: Outcome) -> Outcome {
-        prior
-    }
-}
+use trunkline_sim::matrix::io::{
+    PassThrough, check, check_real, check_seeds, memory, original, read, spawn, wait_ok,
+};
+use trunkline_sim::matrix::{Environment, Instance, REAL};
+use trunkline_sim::{PausePoint, block_on};
 
 /// Counts how often a task was woken.
 #[derive(Default)]
@@ -50,9 +36,13 @@ fn join(session: &mut Session, io: WaitRef, polls: bool) -> Result<(), Cancelled
 }
 
 /// A thread that joins an I/O, whose reference it gets as one word, and says when it is through.
-fn joins(rig: &Arc<Rig>, io: WaitRef, polls: bool) -> (Arc<AtomicBool>, thread::JoinHandle) {
+fn joins(
+    instance: &Arc<Instance>,
+    io: WaitRef,
+    polls: bool,
+) -> (Arc<AtomicBool>, thread::JoinHandle) {
     let through = Arc::new(AtomicBool::new(false));
-    let (theirs, says, word) = (Arc::clone(rig), Arc::clone(&through), io.to_bits());
+    let (theirs, says, word) = (Arc::clone(instance), Arc::clone(&through), io.to_bits());
     let handle = spawn("joins", move || {
         let io = WaitRef::from_bits(word).expect("a reference");
         let mut session = theirs.session();
@@ -65,14 +55,14 @@ fn joins(rig: &Arc<Rig>, io: WaitRef, polls: bool) -> (Arc<AtomicBool>, thread::
 
 #[test]
 fn any_number_of_strangers_join_an_io_asleep_or_as_tasks() {
-    check(|bench| {
+    check(|environment| {
         for weight in [Weight::Light, Weight::Heavy] {
-            let rig = Arc::new(bench.start());
-            let file = rig.file("a", 8);
-            let mut session = rig.session();
-            let mut slots = rig.slots_with(1, 1, vec![Arc::new(Passive(weight))]);
+            let instance = Arc::new(environment.start());
+            let file = instance.file("a", 8);
+            let mut session = instance.session();
+            let mut slots = instance.slots_with(1, 1, vec![Arc::new(PassThrough(weight))]);
             let io = read(&mut session, &file, 3, 1, &mut slots, 0);
-            let others: Vec<_> = (0..4).map(|at| joins(&rig, io, at % 2 == 0)).collect();
+            let others: Vec<_> = (0..4).map(|at| joins(&instance, io, at % 2 == 0)).collect();
             for (_, thread) in others {
                 thread.join().expect("a joiner");
             }
@@ -85,20 +75,20 @@ fn any_number_of_strangers_join_an_io_asleep_or_as_tasks() {
 /// The reference is public before the I/O is submitted: who waits from then on is woken.
 #[test]
 fn a_staged_io_wakes_its_joiners_when_it_ends() {
-    check(|bench| {
+    check(|environment| {
         for polls in WAYS {
-            let rig = Arc::new(bench.start_with(|builder| builder.try_cached_below(0)));
-            let file = rig.file("a", 8);
-            let mut session = rig.session();
-            let mut slots = rig.slots(1, 1);
+            let instance = Arc::new(environment.start_with(|builder| builder.try_cached_below(0)));
+            let file = instance.file("a", 8);
+            let mut session = instance.session();
+            let mut slots = instance.slots(1, 1);
             let mut batch = session.batch();
             let io = read(&mut batch, &file, 3, 1, &mut slots, 0);
-            let (through, thread) = joins(&rig, io, polls);
-            if bench.is_simulated() {
-                rig.quiet();
-                assert!(!through.load(Ordering::SeqCst), "{bench:?}");
+            let (through, thread) = joins(&instance, io, polls);
+            if environment.is_simulated() {
+                instance.quiesce();
+                assert!(!through.load(Ordering::SeqCst), "{environment:?}");
             }
-            assert_eq!(rig.row(io).map(|row| row.state), Some("STAGED"));
+            assert_eq!(instance.row(io).map(|row| row.state), Some("STAGED"));
             drop(batch);
             thread.join().expect("the joiner");
             wait_ok(&mut session, &mut slots, 0);
@@ -110,22 +100,22 @@ fn a_staged_io_wakes_its_joiners_when_it_ends() {
 /// I/O of the same handle begins at once.
 #[test]
 fn a_released_handle_wakes_its_joiners() {
-    check(|bench| {
+    check(|environment| {
         for polls in WAYS {
-            let rig = Arc::new(bench.start_with(|builder| builder.handles(1, 0, 0)));
-            let file = rig.file("a", 8);
-            let mut session = rig.session();
-            let mut slots = rig.slots(1, 1);
+            let instance = Arc::new(environment.start_with(|builder| builder.handles(1, 0, 0)));
+            let file = instance.file("a", 8);
+            let mut session = instance.session();
+            let mut slots = instance.slots(1, 1);
             let io = session.acquire(Class::Foreground).expect("a handle");
             let reference = io.wait_ref();
-            let (through, thread) = joins(&rig, reference, polls);
-            if bench.is_simulated() {
-                rig.quiet();
-                assert!(!through.load(Ordering::SeqCst), "{bench:?}");
+            let (through, thread) = joins(&instance, reference, polls);
+            if environment.is_simulated() {
+                instance.quiesce();
+                assert!(!through.load(Ordering::SeqCst), "{environment:?}");
             }
             io.release();
-            if bench.is_simulated() {
-                rig.quiet();
+            if environment.is_simulated() {
+                instance.quiesce();
                 assert!(through.load(Ordering::SeqCst), "before anything else happens");
             }
             let next = read(&mut session, &file, 1, 1, &mut slots, 0);
@@ -139,15 +129,15 @@ fn a_released_handle_wakes_its_joiners() {
 /// So is one whose definition failed.
 #[test]
 fn a_refused_definition_wakes_the_joiners() {
-    check(|bench| {
-        let rig = Arc::new(bench.start());
-        let file = rig.file("a", 8);
-        let mut session = rig.session();
-        let mut slots = rig.slots(1, 1);
+    check(|environment| {
+        let instance = Arc::new(environment.start());
+        let file = instance.file("a", 8);
+        let mut session = instance.session();
+        let mut slots = instance.slots(1, 1);
         let io = session.acquire(Class::Foreground).expect("a handle");
-        let (_, thread) = joins(&rig, io.wait_ref(), true);
-        if bench.is_simulated() {
-            rig.quiet();
+        let (_, thread) = joins(&instance, io.wait_ref(), true);
+        if environment.is_simulated() {
+            instance.quiesce();
         }
         io.read(&file, 0, 1 << 20, &mut slots, 0).expect_err("more than the slot's memory");
         thread.join().expect("the joiner");
@@ -157,7 +147,7 @@ fn a_refused_definition_wakes_the_joiners() {
 /// Stands in the completion of the first I/O until it is let go.
 struct Stands {
     first: AtomicBool,
-    gate: Gate,
+    gate: PausePoint,
 }
 
 impl Callback for Stands {
@@ -169,7 +159,7 @@ impl Callback for Stands {
     }
     fn complete(&self, _io: &mut Completion<'_>, prior: Outcome) -> Outcome {
         if !self.first.swap(true, Ordering::SeqCst) {
-            self.gate.pass();
+            self.gate.wait();
         }
         prior
     }
@@ -179,57 +169,57 @@ impl Callback for Stands {
 /// looks away and every helper is busy.
 #[test]
 fn a_joiner_completes_a_heavy_io_itself() {
-    let case = |bench: Bench| {
+    let case = |environment: Environment| {
         for polls in WAYS {
             let only = WorkerSettings { min: 1, max: 1, ..WorkerSettings::default() };
-            let rig = Arc::new(bench.start_with(|builder| builder.workers(only)));
-            let file = rig.file_on("a", 8, 1);
-            let mut session = rig.session();
-            let gate = Gate::default();
+            let instance = Arc::new(environment.start_with(|builder| builder.workers(only)));
+            let file = instance.file_on("a", 8, 1);
+            let mut session = instance.session();
+            let gate = PausePoint::default();
             let stands = Stands { first: AtomicBool::new(false), gate: gate.clone() };
-            let mut slots = rig.slots_with(2, 1, vec![Arc::new(stands)]);
+            let mut slots = instance.slots_with(2, 1, vec![Arc::new(stands)]);
             let first = read(&mut session, &file, 0, 1, &mut slots, 0);
-            gate.wait_for(1);
-            rig.hold(1);
+            gate.wait_for_arrivals(1);
+            instance.disk.hold(1);
             let second = read(&mut session, &file, 5, 1, &mut slots, 1);
-            let (through, thread) = joins(&rig, second, polls);
-            if bench.is_simulated() {
+            let (through, thread) = joins(&instance, second, polls);
+            if environment.is_simulated() {
                 // Asleep before the result is there.
-                rig.quiet();
-                assert!(!through.load(Ordering::SeqCst), "{bench:?}");
+                instance.quiesce();
+                assert!(!through.load(Ordering::SeqCst), "{environment:?}");
             }
-            rig.disk.release(1);
+            instance.disk.release(1);
             thread.join().expect("the joiner");
             assert!(!session.is_complete(first), "the only helper still stands");
-            gate.open();
+            gate.release();
             wait_ok(&mut session, &mut slots, 0);
             wait_ok(&mut session, &mut slots, 1);
             assert_eq!(memory(&mut slots, 1), original(5, 1));
         }
     };
-    check_seeds(MethodKind::Custom, 60, case);
-    case(Bench::real(MethodKind::IoUring));
+    check_seeds(&[MethodKind::Custom], 60, case);
+    case(Environment::real(MethodKind::IoUring));
 }
 
 /// Who is woken for a heavy I/O and does not come does not keep it from being completed.
 #[test]
 fn a_heavy_io_whose_joiner_is_gone_is_completed_by_a_helper() {
-    let case = |bench: Bench| {
-        let rig = bench.start();
-        let file = rig.file_on("a", 8, 1);
-        rig.hold(1);
-        let (mut session, mut other) = (rig.session(), rig.session());
-        let mut slots = rig.slots_with(1, 1, vec![Arc::new(Passive(Weight::Heavy))]);
+    let case = |environment: Environment| {
+        let instance = environment.start();
+        let file = instance.file_on("a", 8, 1);
+        instance.disk.hold(1);
+        let (mut session, mut other) = (instance.session(), instance.session());
+        let mut slots = instance.slots_with(1, 1, vec![Arc::new(PassThrough(Weight::Heavy))]);
         let waker = Waker::from(Arc::new(Count::default()));
         let io = read(&mut session, &file, 1, 1, &mut slots, 0);
         let polled = other.poll_join(&mut Context::from_waker(&waker), io);
-        assert!(polled.is_pending() || !bench.is_simulated(), "the mount hangs");
-        rig.disk.release(1);
-        rig.wait_until("the completion", || session.is_complete(io));
+        assert!(polled.is_pending() || !environment.is_simulated(), "the mount hangs");
+        instance.disk.release(1);
+        instance.wait_until("the completion", || session.is_complete(io));
         wait_ok(&mut session, &mut slots, 0);
     };
     for method in [MethodKind::Worker, MethodKind::Custom] {
-        check_seeds(method, 60, case);
+        check_seeds(&[method], 60, case);
     }
     check_real(case);
 }
@@ -239,15 +229,15 @@ fn a_heavy_io_whose_joiner_is_gone_is_completed_by_a_helper() {
 #[test]
 fn a_join_that_is_given_up_leaves_nothing_behind() {
     for method in [MethodKind::Worker, MethodKind::Custom] {
-        check_seeds(method, 60, |bench| {
+        check_seeds(&[method], 60, |environment| {
             for cancels in [false, true] {
-                let rig = bench.start();
-                let file = rig.file_on("a", 8, 1);
-                rig.hold(1);
-                let (mut session, mut other) = (rig.session(), rig.session());
-                let mut slots = rig.slots(1, 1);
+                let instance = environment.start();
+                let file = instance.file_on("a", 8, 1);
+                instance.disk.hold(1);
+                let (mut session, mut other) = (instance.session(), instance.session());
+                let mut slots = instance.slots(1, 1);
                 let io = read(&mut session, &file, 1, 1, &mut slots, 0);
-                rig.disk.wait_stuck(1);
+                instance.disk.wait_stuck(1);
                 let (count, late) = (Arc::new(Count::default()), Arc::new(Count::default()));
                 let (waker, late_waker) = (Waker::from(count.clone()), Waker::from(late.clone()));
                 let mut context = Context::from_waker(&waker);
@@ -260,15 +250,15 @@ fn a_join_that_is_given_up_leaves_nothing_behind() {
                 } else {
                     let id = other.id();
                     drop(other);
-                    other = rig.session();
+                    other = instance.session();
                     assert_eq!(other.id(), id);
                 }
                 let mut context = Context::from_waker(&late_waker);
                 assert_eq!(other.poll_for(&mut context, || false), Poll::Pending);
-                rig.disk.release(1);
+                instance.disk.release(1);
                 wait_ok(&mut session, &mut slots, 0);
-                rig.settle();
-                assert_eq!(late.0.load(Ordering::SeqCst), 0, "{bench:?} cancels {cancels}");
+                instance.settle();
+                assert_eq!(late.0.load(Ordering::SeqCst), 0, "{environment:?} cancels {cancels}");
             }
         });
     }
@@ -279,25 +269,25 @@ fn a_join_that_is_given_up_leaves_nothing_behind() {
 #[test]
 fn a_ready_poll_leaves_the_waker_of_a_pending_one() {
     for method in [MethodKind::Worker, MethodKind::Custom] {
-        check_seeds(method, 60, |bench| {
-            let rig = bench.start();
-            let (slow, fast) = (rig.file_on("slow", 8, 1), rig.file_on("fast", 8, 2));
-            rig.hold(1);
-            let (mut session, mut other) = (rig.session(), rig.session());
-            let (mut slots, mut others) = (rig.slots(1, 1), rig.slots(1, 1));
+        check_seeds(&[method], 60, |environment| {
+            let instance = environment.start();
+            let (slow, fast) = (instance.file_on("slow", 8, 1), instance.file_on("fast", 8, 2));
+            instance.disk.hold(1);
+            let (mut session, mut other) = (instance.session(), instance.session());
+            let (mut slots, mut others) = (instance.slots(1, 1), instance.slots(1, 1));
             let io = read(&mut session, &slow, 1, 1, &mut slots, 0);
             let own = read(&mut other, &fast, 2, 1, &mut others, 0);
-            rig.wait_until("the fast one", || session.is_complete(own));
+            instance.wait_until("the fast one", || session.is_complete(own));
             let mut polled = 0;
             block_on(poll_fn(|context| {
                 polled += 1;
                 let joined = other.poll_join(context, io);
                 if others.pending() > 0 {
-                    assert!(other.poll(context, &mut others, 0).is_ready(), "{bench:?}");
+                    assert!(other.poll(context, &mut others, 0).is_ready(), "{environment:?}");
                     assert!(other.poll_for(context, || true).is_ready());
                 }
                 // Now the task has said that it sleeps.
-                rig.disk.release(1);
+                instance.disk.release(1);
                 joined
             }))
             .expect("not cancelled");
@@ -310,17 +300,17 @@ fn a_ready_poll_leaves_the_waker_of_a_pending_one() {
 /// Whoever knows a session's number can wake it wherever it waits; what it had staged goes out.
 #[test]
 fn a_session_is_notified_by_its_number() {
-    check(|bench| {
+    check(|environment| {
         for polls in WAYS {
-            let rig = Arc::new(bench.start_with(|builder| builder.try_cached_below(0)));
-            let file = rig.file("a", 8);
-            let mut session = rig.session();
-            let mut slots = rig.slots(1, 1);
+            let instance = Arc::new(environment.start_with(|builder| builder.try_cached_below(0)));
+            let file = instance.file("a", 8);
+            let mut session = instance.session();
+            let mut slots = instance.slots(1, 1);
             let granted = Arc::new(AtomicBool::new(false));
             let mut batch = session.batch();
             let io = read(&mut batch, &file, 2, 1, &mut slots, 0);
-            let (notifiers, id) = (rig.aio.notifier(), batch.id());
-            let (theirs, grants) = (Arc::clone(&rig), Arc::clone(&granted));
+            let (notifiers, id) = (instance.aio.notifier(), batch.id());
+            let (theirs, grants) = (Arc::clone(&instance), Arc::clone(&granted));
             let other = spawn("grants", move || {
                 theirs.session().join(io).expect("not cancelled");
                 grants.store(true, Ordering::SeqCst);
@@ -351,12 +341,12 @@ fn a_session_is_notified_by_its_number() {
 /// nor of the news.
 #[test]
 fn a_task_that_joins_as_the_io_ends_is_not_forgotten() {
-    let case = |bench: Bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 8);
-        let (mut session, mut other) = (rig.session(), rig.session());
-        let mut slots = rig.slots(1, 1);
-        let (notifiers, id, issuer) = (rig.aio.notifier(), other.id(), session.id());
+    let case = |environment: Environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 8);
+        let (mut session, mut other) = (instance.session(), instance.session());
+        let mut slots = instance.slots(1, 1);
+        let (notifiers, id, issuer) = (instance.aio.notifier(), other.id(), session.id());
         let (shown, followed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let (published, follows) = (Arc::clone(&shown), Arc::clone(&followed));
         let theirs = notifiers.clone();
@@ -392,9 +382,8 @@ fn a_task_that_joins_as_the_io_ends_is_not_forgotten() {
         for seed in 0..400 {
             // With rare switches too: what is to be met is one look, and a whole completion in it.
             let switch_one_in = [3, 10, 30, 60][seed as usize % 4];
-            let config = sched::Config { switch_one_in, ..sched::Config::new(seed) };
-            let result = sched::run(config, move || case(Bench::simulated(method, seed)));
-            result.unwrap_or_else(|failure| panic!("{method}: {failure}"));
+            let environment = Environment::simulated(method, seed);
+            Environment { switch_one_in, ..environment }.run(case);
         }
     }
 }
@@ -426,11 +415,11 @@ fn notifiers_do_not_keep_an_instance_from_ending() {
 #[test]
 fn a_session_knows_the_method_in_force() {
     for method in REAL {
-        let rig = Bench::real(method).start();
-        let session = rig.session();
+        let instance = Environment::real(method).start();
+        let session = instance.session();
         assert_eq!(session.method(), method);
         for next in REAL {
-            rig.aio.set_method(next);
+            instance.aio.set_method(next);
             assert_eq!(session.method(), next);
         }
     }

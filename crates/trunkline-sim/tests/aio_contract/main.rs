@@ -5,15 +5,15 @@
 
 mod at_once;
 mod completers;
+mod coverage;
 mod files;
 mod handle_waits;
 mod handles;
 mod handover;
 mod joining;
-mod matrix;
+
 mod pool;
 mod results;
-mod rig;
 mod scheduler;
 mod shared;
 mod snapshots;

@@ -1,12 +1,13 @@
 //! The worker pool in virtual time: it grows, shrinks, follows its settings, and a mount that
 //! hangs does not take it away from the others.
 
-use crate::rig::{Bench, Rig, check_seeds, memory, original, read, spawn, wait_ok};
 use std::time::Duration;
 use trunkline_aio::clock;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::random::Rng;
 use trunkline_aio::{Completer, MethodKind, State, WorkerSettings};
+use trunkline_sim::matrix::io::{check_seeds, memory, original, read, spawn, wait_ok};
+use trunkline_sim::matrix::{Environment, Instance};
 use trunkline_sim::pause;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -15,20 +16,20 @@ fn settings(min: usize, max: usize) -> WorkerSettings {
     WorkerSettings { min, max, ..WorkerSettings::default() }
 }
 
-fn check(case: fn(Bench)) {
-    check_seeds(MethodKind::Worker, 20, case);
+fn check(case: impl FnOnce(Environment) + Clone + Send + 'static) {
+    check_seeds(&[MethodKind::Worker], 20, case);
 }
 
 /// Issues reads of one block each into all slots, in one batch.
 fn fill(
-    rig: &Rig,
+    instance: &Instance,
     session: &mut trunkline_aio::Session,
     name: &str,
     device: u64,
     count: u32,
 ) -> trunkline_aio::Slots {
-    let file = rig.file_on(name, count, device);
-    let mut slots = rig.slots(count as usize, 1);
+    let file = instance.file_on(name, count, device);
+    let mut slots = instance.slots(count as usize, 1);
     let mut batch = session.batch();
     for slot in 0..count {
         read(&mut batch, &file, slot, 1, &mut slots, slot as usize);
@@ -45,29 +46,29 @@ fn drain(session: &mut trunkline_aio::Session, slots: &mut trunkline_aio::Slots)
 }
 
 /// Reads one after the other: a mount may hold one more I/O than it has given back.
-fn prove(rig: &Rig, session: &mut trunkline_aio::Session, device: u64, reads: u32) {
+fn prove(instance: &Instance, session: &mut trunkline_aio::Session, device: u64, reads: u32) {
     for _ in 0..reads {
-        let mut slots = fill(rig, session, "proof", device, 1);
+        let mut slots = fill(instance, session, "proof", device, 1);
         drain(session, &mut slots);
     }
 }
 
 #[test]
 fn the_pool_grows_to_its_maximum_one_per_interval_and_shrinks_again() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.workers(settings(2, 5)));
-        rig.quiet();
-        assert_eq!(rig.aio.worker_count(), 2);
-        let mut session = rig.session();
-        prove(&rig, &mut session, 1, 5);
-        rig.hold(1);
-        let mut slots = fill(&rig, &mut session, "a", 1, 20);
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.workers(settings(2, 5)));
+        instance.quiesce();
+        assert_eq!(instance.aio.worker_count(), 2);
+        let mut session = instance.session();
+        prove(&instance, &mut session, 1, 5);
+        instance.disk.hold(1);
+        let mut slots = fill(&instance, &mut session, "a", 1, 20);
         let begin = clock::now();
         let mut launched = Vec::new();
         let mut known = 2;
         while known < 5 {
             pause(Duration::from_millis(5));
-            let count = rig.aio.worker_count();
+            let count = instance.aio.worker_count();
             if count > known {
                 launched.push(clock::now());
                 assert_eq!(count, known + 1, "one at a time");
@@ -80,74 +81,72 @@ fn the_pool_grows_to_its_maximum_one_per_interval_and_shrinks_again() {
             assert!(apart >= Duration::from_millis(95), "{apart:?} between two launches");
         }
         pause(10 * SECOND);
-        assert_eq!(rig.aio.worker_count(), 5, "the one mount is at its share");
-        assert_eq!(rig.aio.counters().workers_launched, 5);
-        rig.disk.release(1);
+        assert_eq!(instance.aio.worker_count(), 5, "the one mount is at its share");
+        assert_eq!(instance.aio.counters().workers_launched, 5);
+        instance.disk.release(1);
         drain(&mut session, &mut slots);
         let idle = clock::now();
-        rig.wait_until_virtual(2);
+        wait_for_workers(&instance, 2);
         let took = clock::now().since(idle);
         assert!(took > 59 * SECOND, "left after {took:?} of idleness");
         pause(600 * SECOND);
-        assert_eq!(rig.aio.worker_count(), 2, "never below the least");
+        assert_eq!(instance.aio.worker_count(), 2, "never below the least");
     });
 }
 
-impl Rig {
-    /// Waits, in virtual minutes, until there are so many workers.
-    fn wait_until_virtual(&self, workers: usize) {
-        for _ in 0..1000 {
-            if self.aio.worker_count() == workers {
-                return;
-            }
-            pause(SECOND);
+/// Waits, in virtual minutes, until there is a number of workers.
+fn wait_for_workers(instance: &Instance, workers: usize) {
+    for _ in 0..1000 {
+        if instance.aio.worker_count() == workers {
+            return;
         }
-        panic!("{} workers, {workers} wanted", self.aio.worker_count());
+        pause(SECOND);
     }
+    panic!("{} workers, {workers} wanted", instance.aio.worker_count());
 }
 
 #[test]
 fn an_idle_pool_does_not_grow() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.workers(settings(1, 8)));
-        let file = rig.file("a", 4);
-        let mut session = rig.session();
-        let mut slots = rig.slots(1, 1);
-        rig.quiet();
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.workers(settings(1, 8)));
+        let file = instance.file("a", 4);
+        let mut session = instance.session();
+        let mut slots = instance.slots(1, 1);
+        instance.quiesce();
         for _ in 0..20 {
             read(&mut session, &file, 1, 1, &mut slots, 0);
             wait_ok(&mut session, &mut slots, 0);
             pause(SECOND);
         }
-        assert_eq!(rig.aio.counters().workers_launched, 1);
+        assert_eq!(instance.aio.counters().workers_launched, 1);
     });
 }
 
 /// PG 28: sizes changed while the pool runs are reached, up and down, whatever it does.
 #[test]
 fn pg28_sizes_changed_live_are_reached() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.workers(settings(1, 1)));
-        let mut rng = Rng::new(bench.seed.unwrap_or_default());
-        let mut session = rig.session();
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.workers(settings(1, 1)));
+        let mut rng = Rng::new(environment.seed.unwrap_or_default());
+        let mut session = instance.session();
         for _ in 0..6 {
             let size = 1 + rng.below(32) as usize;
-            rig.aio.set_workers(settings(size, size));
-            let mut slots = fill(&rig, &mut session, "a", 1, 8);
+            instance.aio.set_workers(settings(size, size));
+            let mut slots = fill(&instance, &mut session, "a", 1, 8);
             drain(&mut session, &mut slots);
-            rig.wait_until_virtual(size);
+            wait_for_workers(&instance, size);
         }
     });
 }
 
 #[test]
 fn a_queue_of_one_place_overflows_to_the_issuer_and_is_counted() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.worker_queue(1));
-        let mut session = rig.session();
-        let mut slots = fill(&rig, &mut session, "a", 1, 32);
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.worker_queue(1));
+        let mut session = instance.session();
+        let mut slots = fill(&instance, &mut session, "a", 1, 32);
         drain(&mut session, &mut slots);
-        let counters = rig.aio.counters();
+        let counters = instance.aio.counters();
         assert!(counters.overflowed >= 31, "{counters:?}");
         assert_eq!(counters.overflowed, counters.completed_by(Completer::Inline));
         assert_eq!(counters.completers.iter().sum::<u64>(), 32);
@@ -157,19 +156,19 @@ fn a_queue_of_one_place_overflows_to_the_issuer_and_is_counted() {
 /// A mount that hangs holds no more workers than its share; all I/O of the other one gets done.
 #[test]
 fn a_mount_that_hangs_leaves_workers_for_the_others() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.workers(settings(2, 4)));
-        drop((rig.file_on("hung", 1, 1), rig.file_on("good", 1, 2)));
-        let mut session = rig.session();
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.workers(settings(2, 4)));
+        drop((instance.file_on("hung", 1, 1), instance.file_on("good", 1, 2)));
+        let mut session = instance.session();
         // Every other seed it hangs only after it has worked.
-        if bench.seed.unwrap_or_default() % 2 == 1 {
-            prove(&rig, &mut session, 1, 5);
+        if environment.seed.unwrap_or_default() % 2 == 1 {
+            prove(&instance, &mut session, 1, 5);
         }
-        rig.hold(1);
-        let mut hung = fill(&rig, &mut session, "hung16", 1, 16);
+        instance.disk.hold(1);
+        let mut hung = fill(&instance, &mut session, "hung16", 1, 16);
         for _ in 0..3 {
             let begin = clock::now();
-            let mut good = fill(&rig, &mut session, "good16", 2, 16);
+            let mut good = fill(&instance, &mut session, "good16", 2, 16);
             drain(&mut session, &mut good);
             let took = clock::now().since(begin);
             assert!(took < 2 * SECOND, "{took:?}");
@@ -177,7 +176,7 @@ fn a_mount_that_hangs_leaves_workers_for_the_others() {
         }
         assert_eq!(hung.pending(), 16);
         assert!((0..16).all(|slot| !hung.is_done(slot)));
-        rig.disk.release(1);
+        instance.disk.release(1);
         drain(&mut session, &mut hung);
     });
 }
@@ -185,20 +184,20 @@ fn a_mount_that_hangs_leaves_workers_for_the_others() {
 /// A mount that hung before anybody came holds one worker, though nothing else is asked for yet.
 #[test]
 fn a_mount_that_never_answered_holds_one_worker() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.workers(settings(2, 4)));
-        rig.hold(1);
-        let mut session = rig.session();
-        let mut hung = fill(&rig, &mut session, "hung", 1, 16);
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.workers(settings(2, 4)));
+        instance.disk.hold(1);
+        let mut session = instance.session();
+        let mut hung = fill(&instance, &mut session, "hung", 1, 16);
         pause(10 * SECOND);
-        assert_eq!(rig.aio.worker_count(), 2, "no growth for what cannot be begun");
+        assert_eq!(instance.aio.worker_count(), 2, "no growth for what cannot be begun");
         let begin = clock::now();
-        let mut good = fill(&rig, &mut session, "good", 2, 16);
+        let mut good = fill(&instance, &mut session, "good", 2, 16);
         drain(&mut session, &mut good);
         let took = clock::now().since(begin);
         assert!(took < Duration::from_millis(50), "{took:?}");
         assert_eq!(hung.pending(), 16);
-        rig.disk.release(1);
+        instance.disk.release(1);
         drain(&mut session, &mut hung);
     });
 }
@@ -207,27 +206,27 @@ fn a_mount_that_never_answered_holds_one_worker() {
 /// gets stuck at once: it passes the wake-up on before it executes.
 #[test]
 fn a_batch_over_a_hung_and_a_good_mount_gets_the_good_half_done() {
-    check_seeds(MethodKind::Worker, 60, |bench| {
-        let rig = bench.start_with(|builder| builder.workers(settings(3, 3)));
-        let (bad, good) = (rig.file_on("bad", 4, 1), rig.file_on("good", 4, 2));
-        let mut session = rig.session();
-        let mut slots = rig.slots(2, 1);
+    check_seeds(&[MethodKind::Worker], 60, |environment| {
+        let instance = environment.start_with(|builder| builder.workers(settings(3, 3)));
+        let (bad, good) = (instance.file_on("bad", 4, 1), instance.file_on("good", 4, 2));
+        let mut session = instance.session();
+        let mut slots = instance.slots(2, 1);
         // A history of wake-ups that found little to do: others were faster.
         for _ in 0..10 {
             read(&mut session, &good, 0, 1, &mut slots, 0);
             read(&mut session, &good, 1, 1, &mut slots, 1);
             wait_ok(&mut session, &mut slots, 0);
             wait_ok(&mut session, &mut slots, 1);
-            rig.quiet();
+            instance.quiesce();
         }
-        rig.hold(1);
+        instance.disk.hold(1);
         {
             let mut batch = session.batch();
             read(&mut batch, &bad, 1, 1, &mut slots, 0);
             read(&mut batch, &good, 2, 1, &mut slots, 1);
         }
         let begin = clock::now();
-        let disk = Arc::clone(&rig.disk);
+        let disk = Arc::clone(&instance.disk);
         let rescue = spawn("rescue", move || {
             pause(10 * SECOND);
             disk.release(1);
@@ -243,14 +242,14 @@ fn a_batch_over_a_hung_and_a_good_mount_gets_the_good_half_done() {
 /// With one worker at most, the one that hangs is replaced after a second.
 #[test]
 fn a_stuck_worker_is_replaced() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.workers(settings(1, 1)));
-        let (bad, good) = (rig.file_on("bad", 4, 1), rig.file_on("good", 4, 2));
-        rig.hold(1);
-        let mut session = rig.session();
-        let mut slots = rig.slots(4, 1);
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.workers(settings(1, 1)));
+        let (bad, good) = (instance.file_on("bad", 4, 1), instance.file_on("good", 4, 2));
+        instance.disk.hold(1);
+        let mut session = instance.session();
+        let mut slots = instance.slots(4, 1);
         read(&mut session, &bad, 0, 1, &mut slots, 0);
-        rig.disk.wait_stuck(1);
+        instance.disk.wait_stuck(1);
         let begin = clock::now();
         for slot in 1..4 {
             read(&mut session, &good, slot, 1, &mut slots, slot as usize);
@@ -260,23 +259,23 @@ fn a_stuck_worker_is_replaced() {
         }
         let took = clock::now().since(begin);
         assert!(took < 2 * SECOND, "{took:?}");
-        assert_eq!(rig.aio.worker_count(), 2, "the stuck one does not count");
-        rig.disk.release(1);
+        assert_eq!(instance.aio.worker_count(), 2, "the stuck one does not count");
+        instance.disk.release(1);
         wait_ok(&mut session, &mut slots, 0);
-        rig.wait_until_virtual(1);
+        wait_for_workers(&instance, 1);
     });
 }
 
 /// The workers end with the instance, and only after what they were given.
 #[test]
 fn the_pool_ends_with_its_instance() {
-    check(|bench| {
-        let rig = bench.start();
-        let mut session = rig.session();
-        let slots = fill(&rig, &mut session, "a", 1, 16);
-        let hooks = Arc::clone(&rig.hooks);
-        drop((slots, session, rig));
-        assert_eq!(hooks.passed(State::CompletedLocal, State::Idle), 16);
+    check(|environment| {
+        let instance = environment.start();
+        let mut session = instance.session();
+        let slots = fill(&instance, &mut session, "a", 1, 16);
+        let probe = Arc::clone(&instance.probe);
+        drop((slots, session, instance));
+        assert_eq!(probe.transitions(State::CompletedLocal, State::Idle), 16);
         // The run ends only if every task ends, or it would be a deadlock.
     });
 }

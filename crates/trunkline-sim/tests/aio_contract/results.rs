@@ -1,13 +1,14 @@
 //! Results: short, failed, interrupted and repeated I/O, injected as the storage would report it
 //! (PG 21 to 27). What a result no longer covers is overwritten, so nothing is good by accident.
 
-use crate::rig::{
-    Bench, Rig, check, check_real, check_simulated, memory, original, read, wait_ok, write,
-};
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{
     Callback, Class, Completion, File, Operation, Outcome, Session, Slots, Status, WaitRef, Weight,
 };
+use trunkline_sim::matrix::io::{
+    check, check_real, check_simulated, memory, original, read, wait_ok, write,
+};
+use trunkline_sim::matrix::{Environment, Instance};
 use trunkline_sim::{BLOCK, Fault, Rule};
 
 /// Lengths at which a read of one block is cut: every 512 bytes, and odd ones.
@@ -29,16 +30,16 @@ fn cut_is_right(slots: &mut Slots, outcome: Outcome, cut: u32, context: &str) {
 
 #[test]
 fn a_read_cut_at_every_length_is_partial_and_says_how_much() {
-    check(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let mut session = rig.session();
+    check(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let mut session = instance.session();
         for cut in cuts() {
-            let mut slots = rig.slots(1, 1);
-            rig.hooks.change_results(move |_, raw| if raw > 0 { cut as i32 } else { raw });
+            let mut slots = instance.slots(1, 1);
+            instance.probe.change_results(move |_, raw| if raw > 0 { cut as i32 } else { raw });
             read(&mut session, &file, 2, 1, &mut slots, 0);
             let outcome = session.wait(&mut slots, 0).expect("not cancelled");
-            cut_is_right(&mut slots, outcome, cut, &format!("{bench:?} cut at {cut}"));
+            cut_is_right(&mut slots, outcome, cut, &format!("{environment:?} cut at {cut}"));
         }
     });
 }
@@ -46,16 +47,16 @@ fn a_read_cut_at_every_length_is_partial_and_says_how_much() {
 /// The same where the disk itself transfers less.
 #[test]
 fn a_disk_that_reads_short_at_every_length_is_believed() {
-    check_simulated(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let mut session = rig.session();
+    check_simulated(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let mut session = instance.session();
         for cut in cuts() {
-            let mut slots = rig.slots(1, 1);
-            rig.plan.set(vec![Rule::new(Operation::Readv, 1, Fault::Short(cut))]);
+            let mut slots = instance.slots(1, 1);
+            instance.plan.set(vec![Rule::new(Operation::Readv, 1, Fault::Short(cut))]);
             read(&mut session, &file, 2, 1, &mut slots, 0);
             let outcome = session.wait(&mut slots, 0).expect("not cancelled");
-            cut_is_right(&mut slots, outcome, cut, &format!("{bench:?} cut at {cut}"));
+            cut_is_right(&mut slots, outcome, cut, &format!("{environment:?} cut at {cut}"));
         }
     });
 }
@@ -63,32 +64,32 @@ fn a_disk_that_reads_short_at_every_length_is_believed() {
 /// The end of the file is found where it is, by every method on real files.
 #[test]
 fn a_read_over_the_end_of_the_file_is_cut_there() {
-    check_real(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let mut session = rig.session();
+    check_real(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let mut session = instance.session();
         for end in [0, 1, 512, 8191, 8192, 8193, 20_000] {
-            let path = rig.path("a");
+            let path = instance.path("a");
             let handle = std::fs::File::options().write(true).open(path).expect("opens");
             handle.set_len(end).expect("truncates");
-            let mut slots = rig.slots(1, 3);
+            let mut slots = instance.slots(1, 3);
             read(&mut session, &file, 0, 3, &mut slots, 0);
             let outcome = session.wait(&mut slots, 0).expect("not cancelled");
-            assert_eq!(u64::from(outcome.count), end, "{bench:?}");
+            assert_eq!(u64::from(outcome.count), end, "{environment:?}");
             assert_eq!(outcome.is_end_of_file(), end == 0);
             read(&mut session, &file, 40, 1, &mut slots, 0);
             let outcome = session.wait(&mut slots, 0).expect("not cancelled");
-            assert!(outcome.is_end_of_file(), "{bench:?}: far behind the end");
+            assert!(outcome.is_end_of_file(), "{environment:?}: far behind the end");
         }
     });
 }
 
 /// Slots whose memory is in pieces of one block.
-fn pieces(rig: &Rig, count: u32) -> Slots {
-    let mut slots = rig.slots(1, 1);
+fn pieces(instance: &Instance, count: u32) -> Slots {
+    let mut slots = instance.slots(1, 1);
     let memory = slots.memory(0).expect("idle");
     for _ in 1..count {
-        let mut lease = rig.aio.region().lease(1).expect("a frame");
+        let mut lease = instance.aio.region().lease(1).expect("a frame");
         lease.fill(0xEE);
         memory.push(lease);
     }
@@ -98,24 +99,28 @@ fn pieces(rig: &Rig, count: u32) -> Slots {
 /// PG 23: a read of several blocks is cut after one, two, three; the issuer reads the rest.
 #[test]
 fn pg23_a_combined_read_cut_at_every_block_is_continued_by_the_issuer() {
-    check(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 8);
-        let mut session = rig.session();
+    check(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 8);
+        let mut session = instance.session();
         for blocks in 0..=4_u32 {
             for odd in [0, 100] {
                 let cut = (blocks * BLOCK as u32 + odd).min(4 * BLOCK as u32);
-                let mut slots = pieces(&rig, 4);
-                rig.hooks.change_results(move |_, raw| raw.min(cut as i32));
+                let mut slots = pieces(&instance, 4);
+                instance.probe.change_results(move |_, raw| raw.min(cut as i32));
                 read(&mut session, &file, 1, 4, &mut slots, 0);
                 let outcome = session.wait(&mut slots, 0).expect("not cancelled");
                 assert_eq!(outcome.count, cut);
                 let found = memory(&mut slots, 0);
-                assert_eq!(found[..cut as usize], original(1, 4)[..cut as usize], "{bench:?}");
-                rig.hooks.keep_results();
+                assert_eq!(
+                    found[..cut as usize],
+                    original(1, 4)[..cut as usize],
+                    "{environment:?}"
+                );
+                instance.probe.keep_results();
                 let whole = cut / BLOCK as u32;
                 if whole < 4 {
-                    let mut rest = pieces(&rig, 4 - whole);
+                    let mut rest = pieces(&instance, 4 - whole);
                     read(&mut session, &file, 1 + whole, 4 - whole, &mut rest, 0);
                     wait_ok(&mut session, &mut rest, 0);
                     assert_eq!(memory(&mut rest, 0), original(1 + whole, 4 - whole));
@@ -128,11 +133,11 @@ fn pg23_a_combined_read_cut_at_every_block_is_continued_by_the_issuer() {
 /// PG 21: an injected result equal to the full length is no short read.
 #[test]
 fn pg21_a_result_equal_to_the_full_length_is_ok() {
-    check(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let (mut session, mut slots) = (rig.session(), rig.slots(1, 3));
-        rig.hooks.change_results(|io, _| io.length as i32);
+    check(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let (mut session, mut slots) = (instance.session(), instance.slots(1, 3));
+        instance.probe.change_results(|io, _| io.length as i32);
         read(&mut session, &file, 0, 3, &mut slots, 0);
         wait_ok(&mut session, &mut slots, 0);
         assert_eq!(memory(&mut slots, 0), original(0, 3));
@@ -142,11 +147,11 @@ fn pg21_a_result_equal_to_the_full_length_is_ok() {
 /// PG 22: 17 bytes of one block.
 #[test]
 fn pg22_seventeen_bytes_of_a_block_are_named() {
-    check(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let (mut session, mut slots) = (rig.session(), rig.slots(1, 1));
-        rig.hooks.change_results(|_, _| 17);
+    check(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let (mut session, mut slots) = (instance.session(), instance.slots(1, 1));
+        instance.probe.change_results(|_, _| 17);
         read(&mut session, &file, 0, 1, &mut slots, 0);
         let outcome = session.wait(&mut slots, 0).expect("not cancelled");
         assert_eq!((outcome.status, outcome.count), (Status::Partial, 17));
@@ -187,20 +192,20 @@ impl Callback for Verify {
 /// PG 24: a read that was cut still finds the bad page when the rest is read; light and heavy.
 #[test]
 fn pg24_a_bad_block_behind_a_cut_is_found_in_the_second_read() {
-    check(|bench| {
+    check(|environment| {
         for weight in [Weight::Light, Weight::Heavy] {
-            let rig = bench.start();
-            let file = rig.file("a", 8);
-            let mut session = rig.session();
-            let mut slots = rig.slots(1, 4);
+            let instance = environment.start();
+            let file = instance.file("a", 8);
+            let mut session = instance.session();
+            let mut slots = instance.slots(1, 4);
             write(&mut session, &file, 3, 1, 1, &mut slots, 0);
             wait_ok(&mut session, &mut slots, 0);
-            let mut slots = rig.slots_with(1, 4, vec![Arc::new(Verify(weight))]);
-            rig.hooks.change_results(|_, raw| raw.min(2 * BLOCK as i32));
+            let mut slots = instance.slots_with(1, 4, vec![Arc::new(Verify(weight))]);
+            instance.probe.change_results(|_, raw| raw.min(2 * BLOCK as i32));
             read(&mut session, &file, 0, 4, &mut slots, 0);
             let outcome = session.wait(&mut slots, 0).expect("not cancelled");
             assert_eq!((outcome.status, outcome.count), (Status::Partial, 2 * BLOCK as u32));
-            rig.hooks.keep_results();
+            instance.probe.keep_results();
             read(&mut session, &file, 2, 2, &mut slots, 0);
             let outcome = session.wait(&mut slots, 0).expect("not cancelled");
             assert_eq!((outcome.status, outcome.reporter, outcome.detail), (Status::Error, 1, 3));
@@ -213,21 +218,24 @@ fn pg24_a_bad_block_behind_a_cut_is_found_in_the_second_read() {
 /// PG 25: EIO, EIO again, then it recovers; the same for every operation.
 #[test]
 fn pg25_eio_is_reported_each_time_and_gone_when_it_is_gone() {
-    check(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let mut session = rig.session();
+    check(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let mut session = instance.session();
         for operation in trunkline_aio::OPERATIONS {
-            let mut slots = rig.slots(1, 1);
+            let mut slots = instance.slots(1, 1);
             for round in 0..4 {
-                rig.hooks.change_results(move |_, raw| if round < 2 { -5 } else { raw });
+                instance.probe.change_results(move |_, raw| if round < 2 { -5 } else { raw });
                 issue(&mut session, operation, &file, &mut slots);
                 let outcome = session.wait(&mut slots, 0).expect("not cancelled");
                 let wanted = (round < 2).then_some(5);
-                assert_eq!(outcome.errno(), wanted, "{bench:?} {operation:?} round {round}");
+                assert_eq!(outcome.errno(), wanted, "{environment:?} {operation:?} round {round}");
             }
         }
-        assert_eq!(rig.aio.counters().by_kind.iter().flatten().map(|c| c.errors).sum::<u64>(), 10);
+        assert_eq!(
+            instance.aio.counters().by_kind.iter().flatten().map(|c| c.errors).sum::<u64>(),
+            10
+        );
     });
 }
 
@@ -245,11 +253,11 @@ fn issue(session: &mut Session, operation: Operation, file: &File, slots: &mut S
 /// PG 26: EROFS with its text.
 #[test]
 fn pg26_an_errno_is_reported_with_its_text() {
-    check(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let (mut session, mut slots) = (rig.session(), rig.slots(1, 1));
-        rig.hooks.change_results(|_, _| -30);
+    check(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let (mut session, mut slots) = (instance.session(), instance.slots(1, 1));
+        instance.probe.change_results(|_, _| -30);
         read(&mut session, &file, 0, 1, &mut slots, 0);
         let outcome = session.wait(&mut slots, 0).expect("not cancelled");
         assert!(slots.describe(outcome).contains("Read-only file system"), "{outcome:?}");
@@ -259,13 +267,13 @@ fn pg26_an_errno_is_reported_with_its_text() {
 /// PG 27: a worker cannot use the file; the issuer is told, the pool lives on.
 #[test]
 fn pg27_a_failure_in_a_worker_leaves_the_pool_alive() {
-    check(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let (mut session, mut slots) = (rig.session(), rig.slots(1, 1));
+    check(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let (mut session, mut slots) = (instance.session(), instance.slots(1, 1));
         for round in 0..20 {
             let fails = round % 2 == 0;
-            rig.hooks.change_results(move |_, raw| if fails { -2 } else { raw });
+            instance.probe.change_results(move |_, raw| if fails { -2 } else { raw });
             read(&mut session, &file, 1, 1, &mut slots, 0);
             let outcome = session.wait(&mut slots, 0).expect("not cancelled");
             assert_eq!(outcome.errno(), fails.then_some(2));
@@ -275,8 +283,8 @@ fn pg27_a_failure_in_a_worker_leaves_the_pool_alive() {
                 assert_eq!(memory(&mut slots, 0), original(1, 1));
             }
         }
-        if bench.method != trunkline_aio::MethodKind::Sync {
-            rig.wait_until("the least number of workers", || rig.aio.worker_count() >= 2);
+        if environment.method != trunkline_aio::MethodKind::Sync {
+            instance.wait_until("the least number of workers", || instance.aio.worker_count() >= 2);
         }
     });
 }
@@ -284,24 +292,28 @@ fn pg27_a_failure_in_a_worker_leaves_the_pool_alive() {
 /// EINTR and EAGAIN are the method's business; the issuer sees none of it.
 #[test]
 fn interrupted_io_is_repeated_by_the_method() {
-    check(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let (mut session, mut slots) = (rig.session(), rig.slots(1, 1));
+    check(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let (mut session, mut slots) = (instance.session(), instance.slots(1, 1));
         for operation in trunkline_aio::OPERATIONS {
             for errno in [4, 11] {
                 let mut left = 3;
-                let before = rig.aio.counters().retried;
-                rig.hooks.change_results(move |_, raw| {
+                let before = instance.aio.counters().retried;
+                instance.probe.change_results(move |_, raw| {
                     left -= 1;
                     if left >= 0 { -errno } else { raw }
                 });
                 issue(&mut session, operation, &file, &mut slots);
                 wait_ok(&mut session, &mut slots, 0);
-                assert_eq!(rig.aio.counters().retried - before, 3, "{bench:?} {operation:?}");
+                assert_eq!(
+                    instance.aio.counters().retried - before,
+                    3,
+                    "{environment:?} {operation:?}"
+                );
             }
         }
-        rig.hooks.keep_results();
+        instance.probe.keep_results();
         read(&mut session, &file, 1, 1, &mut slots, 0);
         wait_ok(&mut session, &mut slots, 0);
         assert_eq!(memory(&mut slots, 0), original(1, 1));
@@ -311,31 +323,31 @@ fn interrupted_io_is_repeated_by_the_method() {
 /// A file that says EAGAIN for ever does not hang its issuer.
 #[test]
 fn eagain_for_good_becomes_an_error() {
-    let case = |bench: Bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let (mut session, mut slots) = (rig.session(), rig.slots(1, 1));
-        rig.hooks.change_results(|_, _| -11);
+    let case = |environment: Environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let (mut session, mut slots) = (instance.session(), instance.slots(1, 1));
+        instance.probe.change_results(|_, _| -11);
         read(&mut session, &file, 0, 1, &mut slots, 0);
         let outcome = session.wait(&mut slots, 0).expect("not cancelled");
         assert_eq!(outcome.errno(), Some(11));
-        let retried = rig.aio.counters().retried;
+        let retried = instance.aio.counters().retried;
         assert!((1000..=1001).contains(&retried), "{retried}");
     };
     check_real(case);
-    for method in crate::rig::SIMULATED {
-        crate::rig::check_seeds(method, 2, case);
+    for method in trunkline_sim::matrix::SIMULATED {
+        trunkline_sim::matrix::io::check_seeds(&[method], 2, case);
     }
 }
 
 /// Many results that come at once, each of another length, reach each its own I/O.
 #[test]
 fn results_that_come_together_are_not_mixed_up() {
-    check(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 32);
-        let (mut session, mut slots) = (rig.session(), rig.slots(16, 6));
-        for _ in 0..if bench.is_simulated() { 1 } else { 50 } {
+    check(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 32);
+        let (mut session, mut slots) = (instance.session(), instance.slots(16, 6));
+        for _ in 0..if environment.is_simulated() { 1 } else { 50 } {
             {
                 let mut batch = session.batch();
                 for slot in 0..16 {
@@ -345,9 +357,9 @@ fn results_that_come_together_are_not_mixed_up() {
             for slot in 0..16 {
                 let outcome = wait_ok(&mut session, &mut slots, slot);
                 let blocks = slot as u32 % 6 + 1;
-                assert_eq!(outcome.count, blocks * BLOCK as u32, "{bench:?} slot {slot}");
+                assert_eq!(outcome.count, blocks * BLOCK as u32, "{environment:?} slot {slot}");
                 let found = &memory(&mut slots, slot)[..outcome.count as usize];
-                assert!(found == original(slot as u32, blocks), "{bench:?} slot {slot}");
+                assert!(found == original(slot as u32, blocks), "{environment:?} slot {slot}");
             }
         }
     });

@@ -1,21 +1,22 @@
 //! The scheduler that the suite stands on: it repeats itself, and it finds what it is there to
 //! find. A test tool that cannot fail proves nothing.
 
-use crate::rig::{SIMULATED, memory, original, read, run_seed, spawn, wait_ok};
 use std::time::Duration;
 use trunkline_aio::clock;
 use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
 use trunkline_aio::sync::{Arc, Futex, FutexWait, Mutex, channel, random, sched, thread};
+use trunkline_sim::matrix::io::{memory, original, read, spawn, wait_ok};
+use trunkline_sim::matrix::{Environment, SIMULATED};
 use trunkline_sim::pause;
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let once = |method, seed| {
-        run_seed(method, seed, |bench| {
-            let rig = bench.start();
-            let file = rig.file("a", 16);
-            let mut session = rig.session();
-            let mut slots = rig.slots(16, 1);
+        let report = Environment::simulated(method, seed).run(|environment| {
+            let instance = environment.start();
+            let file = instance.file("a", 16);
+            let mut session = instance.session();
+            let mut slots = instance.slots(16, 1);
             for slot in 0..16 {
                 read(&mut session, &file, slot, 1, &mut slots, slot as usize);
             }
@@ -23,7 +24,8 @@ fn the_same_seed_gives_the_same_run() {
                 wait_ok(&mut session, &mut slots, slot);
                 assert_eq!(memory(&mut slots, slot), original(slot as u32, 1));
             }
-        })
+        });
+        report.expect("a simulated run")
     };
     for method in SIMULATED {
         let mut prints = Vec::new();

@@ -5,7 +5,6 @@
 #[path = "../../../trunkline-aio/tests/it/frames.rs"]
 mod frames;
 
-use crate::rig::{Bench, REAL, Rig, SIMULATED, check, check_seeds, original, wait_ok};
 use frames::{Frames, read_frames, write_frames};
 use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};
@@ -15,6 +14,8 @@ use trunkline_aio::{
     Status, Weight,
 };
 use trunkline_sim::BLOCK;
+use trunkline_sim::matrix::io::{check, check_seeds, memory, original, read, wait_ok};
+use trunkline_sim::matrix::{Environment, Instance, REAL, SIMULATED};
 
 /// Orders of frames: neighbours, scattered, backwards, and runs between gaps.
 const ORDERS: [&[usize]; 5] =
@@ -58,27 +59,27 @@ fn io(session: &mut Session) -> Io<'_> {
 
 #[test]
 fn a_read_fills_frames_in_the_order_they_are_given() {
-    check(|bench| {
+    check(|environment| {
         for heavy in [false, true] {
-            let rig = bench.start();
-            let file = rig.file("a", 16);
-            let mut session = rig.session();
+            let instance = environment.start();
+            let file = instance.file("a", 16);
+            let mut session = instance.session();
             let sees = Arc::new(Sees { heavy, ..Sees::default() });
             let mut slots = bare_slot(&sees);
             for which in ORDERS {
-                let frames = Frames::new(&rig.aio, 10, 0xEE);
+                let frames = Frames::new(&instance.aio, 10, 0xEE);
                 let numbers = frames.numbers(which);
                 let offset = 5 * BLOCK as u64;
                 let issued = read_frames(io(&mut session), &file, offset, &numbers, &mut slots, 0);
                 let issued = issued.expect("defined");
                 let outcome = wait_ok(&mut session, &mut slots, 0);
-                assert_eq!(outcome.count as usize, which.len() * BLOCK, "{bench:?}");
-                assert!(frames.bytes(which) == original(5, which.len() as u32), "{bench:?}");
+                assert_eq!(outcome.count as usize, which.len() * BLOCK, "{environment:?}");
+                assert!(frames.bytes(which) == original(5, which.len() as u32), "{environment:?}");
                 let rest: Vec<usize> = (0..10).filter(|at| !which.contains(at)).collect();
-                assert!(frames.bytes(&rest).iter().all(|&byte| byte == 0xEE), "{bench:?}");
+                assert!(frames.bytes(&rest).iter().all(|&byte| byte == 0xEE), "{environment:?}");
                 assert_eq!(sees.io.load(Ordering::SeqCst), issued.to_bits());
                 assert_eq!(sees.leases.load(Ordering::SeqCst), 0);
-                rig.settle();
+                instance.settle();
             }
             assert_eq!(sees.completed.load(Ordering::SeqCst), ORDERS.len() as u32);
         }
@@ -87,14 +88,14 @@ fn a_read_fills_frames_in_the_order_they_are_given() {
 
 #[test]
 fn a_write_takes_frames_in_the_order_they_are_given_and_leaves_them_readable() {
-    check(|bench| {
+    check(|environment| {
         for which in ORDERS {
-            let rig = bench.start();
-            let file = rig.file("a", 12);
-            let mut session = rig.session();
+            let instance = environment.start();
+            let file = instance.file("a", 12);
+            let mut session = instance.session();
             let sees = Arc::new(Sees::default());
             let mut slots = bare_slot(&sees);
-            let frames = Frames::new(&rig.aio, 10, 0);
+            let frames = Frames::new(&instance.aio, 10, 0);
             (0..10).for_each(|at| frames.put(at, &[at as u8 + 1; BLOCK]));
             let numbers = frames.numbers(which);
             let offset = 2 * BLOCK as u64;
@@ -105,8 +106,8 @@ fn a_write_takes_frames_in_the_order_they_are_given_and_leaves_them_readable() {
             wait_ok(&mut session, &mut slots, 0);
             wanted.splice(0..0, original(0, 2));
             wanted.extend(original(2 + which.len() as u32, 10 - which.len() as u32));
-            assert!(rig.bytes("a") == wanted, "{bench:?} {which:?}");
-            rig.settle();
+            assert!(instance.bytes("a") == wanted, "{environment:?} {which:?}");
+            instance.settle();
         }
     });
 }
@@ -115,30 +116,30 @@ fn a_write_takes_frames_in_the_order_they_are_given_and_leaves_them_readable() {
 /// and a sync, which has neither.
 #[test]
 fn the_memory_of_the_slot_has_no_part_in_it() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.handles(1, 0, 0));
-        let file = rig.file("a", 8);
-        let mut session = rig.session();
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.handles(1, 0, 0));
+        let file = instance.file("a", 8);
+        let mut session = instance.session();
         let sees = Arc::new(Sees::default());
         let mut slots =
-            rig.slots_with(1, 2, vec![Arc::clone(&sees) as Arc<dyn Callback<Vec<u64>>>]);
+            instance.slots_with(1, 2, vec![Arc::clone(&sees) as Arc<dyn Callback<Vec<u64>>>]);
         slots.payload(0).expect("idle").push(17);
-        let frames = Frames::new(&rig.aio, 2, 0);
+        let frames = Frames::new(&instance.aio, 2, 0);
         for round in 0..3 {
             let numbers = frames.numbers(&[0, 1]);
             read_frames(io(&mut session), &file, 0, &numbers, &mut slots, 0).expect("defined");
             wait_ok(&mut session, &mut slots, 0);
             assert_eq!(sees.leases.load(Ordering::SeqCst), 0);
             if round == 0 {
-                assert!(crate::rig::memory(&mut slots, 0).iter().all(|&byte| byte == 0xEE));
+                assert!(memory(&mut slots, 0).iter().all(|&byte| byte == 0xEE));
             }
             match round {
-                0 => drop(crate::rig::read(&mut session, &file, 3, 2, &mut slots, 0)),
-                _ => drop(io(&mut session).fsync(&file, &mut slots, 0)),
+                0 => _ = read(&mut session, &file, 3, 2, &mut slots, 0),
+                _ => _ = io(&mut session).fsync(&file, &mut slots, 0),
             }
             wait_ok(&mut session, &mut slots, 0);
-            assert_eq!(sees.leases.load(Ordering::SeqCst), 1, "{bench:?}");
-            assert!(crate::rig::memory(&mut slots, 0) == original(3, 2));
+            assert_eq!(sees.leases.load(Ordering::SeqCst), 1, "{environment:?}");
+            assert!(memory(&mut slots, 0) == original(3, 2));
             assert!(frames.bytes(&[0, 1]) == original(0, 2));
         }
     });
@@ -146,13 +147,13 @@ fn the_memory_of_the_slot_has_no_part_in_it() {
 
 #[test]
 fn partial_results_errors_and_the_end_of_the_file_are_reported() {
-    check(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 6);
-        let mut session = rig.session();
+    check(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 6);
+        let mut session = instance.session();
         let sees = Arc::new(Sees::default());
         let mut slots = bare_slot(&sees);
-        let frames = Frames::new(&rig.aio, 8, 0x11);
+        let frames = Frames::new(&instance.aio, 8, 0x11);
         let which = [5, 0, 1, 3];
         let numbers = frames.numbers(&which);
         let mut once = |offset: u32, writes: bool| {
@@ -165,34 +166,34 @@ fn partial_results_errors_and_the_end_of_the_file_are_reported() {
             session.wait(&mut slots, 0).expect("not cancelled")
         };
         for cut in [0, 1, 17, BLOCK, BLOCK + 1, 3 * BLOCK, 4 * BLOCK - 1] {
-            rig.hooks.change_results(move |_, raw| raw.min(cut as i32));
+            instance.probe.change_results(move |_, raw| raw.min(cut as i32));
             let outcome = once(0, false);
             assert_eq!((outcome.status, outcome.count), (Status::Partial, cut as u32));
             let found = frames.bytes(&which);
-            assert!(found[..cut] == original(0, 4)[..cut], "{bench:?} {cut}");
-            assert!(found[cut..].iter().all(|&byte| byte == 0xA5), "{bench:?} {cut}");
+            assert!(found[..cut] == original(0, 4)[..cut], "{environment:?} {cut}");
+            assert!(found[cut..].iter().all(|&byte| byte == 0xA5), "{environment:?} {cut}");
             let outcome = once(0, true);
             assert_eq!((outcome.status, outcome.count), (Status::Partial, cut as u32));
             assert!(frames.bytes(&which) == found, "a write leaves its memory as it is");
             // What the storage took, whatever it said, put right again.
-            rig.hooks.keep_results();
+            instance.probe.keep_results();
             which.iter().enumerate().for_each(|(at, &f)| frames.put(f, &original(at as u32, 1)));
             assert_eq!(once(0, true).status, Status::Ok);
         }
         for writes in [false, true] {
-            rig.hooks.change_results(|_, _| -5);
-            assert_eq!(once(0, writes).errno(), Some(5), "{bench:?}");
+            instance.probe.change_results(|_, _| -5);
+            assert_eq!(once(0, writes).errno(), Some(5), "{environment:?}");
             let mut left = 3;
-            rig.hooks.change_results(move |_, raw| {
+            instance.probe.change_results(move |_, raw| {
                 left -= 1;
                 if left >= 0 { -4 } else { raw }
             });
             assert_eq!(once(0, writes).status, Status::Ok, "interrupted is not seen");
-            rig.hooks.keep_results();
+            instance.probe.keep_results();
         }
         let outcome = once(4, false);
         assert_eq!((outcome.status, outcome.count), (Status::Partial, 2 * BLOCK as u32));
-        assert!(frames.bytes(&which[..2]) == original(4, 2), "{bench:?}");
+        assert!(frames.bytes(&which[..2]) == original(4, 2), "{environment:?}");
         assert_eq!(once(6, false).count, 0, "behind the end");
     });
 }
@@ -200,14 +201,15 @@ fn partial_results_errors_and_the_end_of_the_file_are_reported() {
 /// What is wrong is refused before anything is issued, and the session and its slot go on.
 #[test]
 fn wrong_frames_are_refused_and_the_handle_is_given_back() {
-    check(|bench| {
-        let rig = bench.start_with(|b| b.handles(1, 0, 0).iovecs(3).region_bytes(80 * BLOCK));
-        let file = rig.file("a", 16);
-        let mut session = rig.session();
+    check(|environment| {
+        let instance =
+            environment.start_with(|b| b.handles(1, 0, 0).iovecs(3).region_bytes(80 * BLOCK));
+        let file = instance.file("a", 16);
+        let mut session = instance.session();
         let sees = Arc::new(Sees::default());
         let mut slots = bare_slot(&sees);
-        let frames = Frames::new(&rig.aio, 12, 0);
-        let count = rig.aio.region().frames();
+        let frames = Frames::new(&instance.aio, 12, 0);
+        let count = instance.aio.region().frames();
         let scattered = frames.numbers(&[1, 3, 5, 7]);
         for (numbers, offset, wanted) in [
             (vec![0, count], 0, DefineError::NoSuchFrame { frame: count, frames: count }),
@@ -224,7 +226,7 @@ fn wrong_frames_are_refused_and_the_handle_is_given_back() {
                     false => read_frames(io, &file, offset, &numbers, &mut slots, 0),
                     true => write_frames(io, &file, offset, &numbers, &mut slots, 0),
                 };
-                assert_eq!(refused, Err(wanted.clone()), "{bench:?}");
+                assert_eq!(refused, Err(wanted.clone()), "{environment:?}");
                 assert_eq!((session.in_flight(), slots.pending()), (0, 0));
             }
         }
@@ -234,7 +236,7 @@ fn wrong_frames_are_refused_and_the_handle_is_given_back() {
         let numbers = frames.numbers(&which);
         read_frames(io(&mut session), &file, 0, &numbers, &mut slots, 0).expect("defined");
         wait_ok(&mut session, &mut slots, 0);
-        assert!(frames.bytes(&which) == original(0, 12), "{bench:?}");
+        assert!(frames.bytes(&which) == original(0, 12), "{environment:?}");
         // None at all are an I/O of nothing, as with a length of 0.
         read_frames(io(&mut session), &file, 0, &[], &mut slots, 0).expect("defined");
         assert_eq!(wait_ok(&mut session, &mut slots, 0).count, 0);
@@ -248,11 +250,11 @@ fn wanted_text(count: u32) -> String {
 /// The length is bounded by what one system call transfers, however few pieces there are.
 #[test]
 fn more_than_one_call_can_transfer_is_refused() {
-    let rig = Bench::real(MethodKind::Sync).start_with(|b| b.region_bytes(16 << 20));
-    let file = rig.file("a", 1);
-    let mut session = rig.session();
+    let instance = Environment::real(MethodKind::Sync).start_with(|b| b.region_bytes(16 << 20));
+    let file = instance.file("a", 1);
+    let mut session = instance.session();
     let mut slots = Slots::new(1);
-    let all: Vec<u32> = (0..rig.aio.region().frames()).collect();
+    let all: Vec<u32> = (0..instance.aio.region().frames()).collect();
     let endless = all.repeat(129);
     let refused = write_frames(io(&mut session), &file, 0, &endless, &mut slots, 0);
     assert_eq!(refused, Err(DefineError::TooLong { limit: 0x7FFF_E000 }));
@@ -341,13 +343,13 @@ fn neighbouring_frames_are_one_piece() {
 /// Frames live as long as their owner says, not as the slots: the issuer gives the slots up.
 #[test]
 fn an_issuer_that_goes_away_leaves_the_io_to_the_owner_of_the_frames() {
-    let case = |bench: Bench| {
-        let rig: Rig = bench.start();
-        let file = rig.file("a", 8);
-        let frames = Frames::new(&rig.aio, 4, 0);
-        let mut joiner = rig.session();
+    let case = |environment: Environment| {
+        let instance: Instance = environment.start();
+        let file = instance.file("a", 8);
+        let frames = Frames::new(&instance.aio, 4, 0);
+        let mut joiner = instance.session();
         let issued = {
-            let mut session = rig.session();
+            let mut session = instance.session();
             let sees = Arc::new(Sees::default());
             let mut slots = bare_slot(&sees);
             let numbers = frames.numbers(&[3, 0, 2, 1]);
@@ -355,10 +357,10 @@ fn an_issuer_that_goes_away_leaves_the_io_to_the_owner_of_the_frames() {
         };
         drop(file);
         joiner.join(issued).expect("not cancelled");
-        assert!(frames.bytes(&[3, 0, 2, 1]) == original(0, 4), "{bench:?}");
+        assert!(frames.bytes(&[3, 0, 2, 1]) == original(0, 4), "{environment:?}");
     };
     for method in SIMULATED {
-        check_seeds(method, 60, case);
+        check_seeds(&[method], 60, case);
     }
-    REAL.into_iter().for_each(|method| case(Bench::real(method)));
+    REAL.into_iter().for_each(|method| case(Environment::real(method)));
 }

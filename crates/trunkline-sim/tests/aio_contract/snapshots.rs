@@ -1,10 +1,11 @@
 //! The snapshot of all handles, taken without a lock while everything moves: no row that cannot
 //! be, and nulls exactly where `pg_aios` has them.
 
-use crate::rig::{Bench, Rig, check, check_seeds, read, spawn};
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, IoRow, MethodKind, STATES, State};
 use trunkline_sim::BLOCK;
+use trunkline_sim::matrix::io::{check, check_seeds, read, spawn};
+use trunkline_sim::matrix::{Environment, Instance};
 
 fn state_of(row: &IoRow) -> State {
     let state = STATES.into_iter().find(|state| state.name() == row.state);
@@ -54,10 +55,10 @@ fn check_row(row: &IoRow) {
     assert_eq!(row.result, Some(wanted), "{row:?}");
 }
 
-fn load(rig: &Rig, number: u32, rounds: u32) {
-    let file = rig.file("a", 64);
-    let mut session = rig.session();
-    let mut slots = rig.slots_with::<Vec<u64>>(4, 3, Vec::new());
+fn load(instance: &Instance, number: u32, rounds: u32) {
+    let file = instance.file("a", 64);
+    let mut session = instance.session();
+    let mut slots = instance.slots_with::<Vec<u64>>(4, 3, Vec::new());
     for round in 0..rounds {
         let mut batch = session.batch();
         for slot in 0..4_usize {
@@ -84,30 +85,30 @@ fn load(rig: &Rig, number: u32, rounds: u32) {
     }
 }
 
-fn under_load(bench: Bench) {
-    let (tasks, rounds) = if bench.is_simulated() { (2, 3) } else { (3, 300) };
-    let rig = Arc::new(bench.start());
-    rig.hooks.change_results(|io, raw| match io.offset / BLOCK as u64 % 7 {
+fn under_load(environment: Environment) {
+    let (tasks, rounds) = if environment.is_simulated() { (2, 3) } else { (3, 300) };
+    let instance = Arc::new(environment.start());
+    instance.probe.change_results(|io, raw| match io.offset / BLOCK as u64 % 7 {
         1 => -5,
         2 if raw > 100 => 100,
         _ => raw,
     });
-    rig.hooks.start_watching();
-    let theirs = Arc::clone(&rig);
+    instance.probe.start_observing();
+    let theirs = Arc::clone(&instance);
     let watcher = spawn("watcher", move || {
-        theirs.hooks.watch(|| theirs.aio.snapshot().iter().for_each(check_row));
+        theirs.probe.observe(|| theirs.aio.snapshot().iter().for_each(check_row));
     });
     let threads: Vec<_> = (0..tasks)
         .map(|number| {
-            let rig = Arc::clone(&rig);
-            spawn("load", move || load(&rig, number, rounds))
+            let instance = Arc::clone(&instance);
+            spawn("load", move || load(&instance, number, rounds))
         })
         .collect();
     threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
-    rig.hooks.stop_watching();
+    instance.probe.stop_observing();
     watcher.join().expect("no impossible row");
-    rig.settle();
-    assert!(rig.aio.snapshot().is_empty());
+    instance.settle();
+    assert!(instance.aio.snapshot().is_empty());
 }
 
 #[test]
@@ -119,42 +120,42 @@ fn a_snapshot_under_load_never_shows_an_impossible_row() {
 #[test]
 fn a_snapshot_shows_a_handle_in_each_of_its_states() {
     for method in [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom] {
-        check_seeds(method, 3, |bench| each_state(bench, &STATES[1..]));
+        check_seeds(&[method], 3, |environment| each_state(environment, &STATES[1..]));
     }
-    for method in crate::rig::REAL {
-        each_state(Bench::real(method), &STATES[1..]);
+    for method in trunkline_sim::matrix::REAL {
+        each_state(Environment::real(method), &STATES[1..]);
     }
 }
 
-fn each_state(bench: Bench, states: &[State]) {
-    let rig = Arc::new(bench.start());
+fn each_state(environment: Environment, states: &[State]) {
+    let instance = Arc::new(environment.start());
     for &state in states {
-        let held = rig.hooks.stop(state, |_| true);
-        let theirs = Arc::clone(&rig);
+        let held = instance.probe.pause_at(state, |_| true);
+        let theirs = Arc::clone(&instance);
         let issuer = spawn("issuer", move || {
             let file = theirs.file("a", 64);
             let mut session = theirs.session();
             let mut slots = theirs.slots_with::<Vec<u64>>(1, 3, Vec::new());
             slots.payload(0).expect("idle").extend([0, 0]);
             read(&mut session, &file, 4, 2, &mut slots, 0);
-            crate::rig::wait_ok(&mut session, &mut slots, 0);
+            trunkline_sim::matrix::io::wait_ok(&mut session, &mut slots, 0);
         });
         let io = held.wait();
         // In COMPLETED_IO the issuer, who waits, may have completed it by itself.
-        match rig.row(io) {
+        match instance.row(io) {
             Some(row) => {
                 check_row(&row);
                 let passed = state == State::CompletedIo && state_of(&row) > state;
-                assert!(state_of(&row) == state || passed, "{bench:?} {row:?}");
+                assert!(state_of(&row) == state || passed, "{environment:?} {row:?}");
                 if state > State::HandedOut {
                     let description = row.target_desc.as_deref().expect("a description");
                     assert!(description.starts_with("blocks 4..5 in file \""), "{description}");
                 }
             }
-            None => assert_eq!(state, State::CompletedIo, "{bench:?}"),
+            None => assert_eq!(state, State::CompletedIo, "{environment:?}"),
         }
         held.release();
         issuer.join().expect("ends");
-        rig.settle();
+        instance.settle();
     }
 }

@@ -1,13 +1,20 @@
 //! The method changes while I/O is under way, and a ring that breaks at run time.
 //! An I/O stays with the method it was given to; what no kernel has accepted moves to the workers.
 
-use crate::rig::{Bench, REAL, Rig, SIMULATED, check_seeds, memory, original, read, wait_ok};
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Cause, Completer, Feature, MethodKind, Session, Slots, State};
 use trunkline_sim::BLOCK;
+use trunkline_sim::matrix::io::{check_seeds, memory, original, read, wait_ok};
+use trunkline_sim::matrix::{Environment, Instance, REAL, SIMULATED};
 
-fn batch_of(rig: &Rig, session: &mut Session, slots: &mut Slots, first: usize, count: usize) {
-    let file = rig.file("a", 64);
+fn batch_of(
+    instance: &Instance,
+    session: &mut Session,
+    slots: &mut Slots,
+    first: usize,
+    count: usize,
+) {
+    let file = instance.file("a", 64);
     let mut batch = session.batch();
     for slot in first..first + count {
         read(&mut batch, &file, slot as u32, 1, slots, slot);
@@ -26,28 +33,28 @@ fn drain(session: &mut Session, slots: &mut Slots) {
 #[test]
 fn io_under_way_stays_with_its_method_when_another_takes_over() {
     for from in [MethodKind::Worker, MethodKind::Custom] {
-        check_seeds(from, 10, |bench| {
+        check_seeds(&[from], 10, |environment| {
             for to in SIMULATED {
-                let rig = bench.start();
-                let mut session = rig.session();
-                let mut slots = rig.slots(8, 1);
-                drop(rig.file("a", 64));
+                let instance = environment.start();
+                let mut session = instance.session();
+                let mut slots = instance.slots(8, 1);
+                drop(instance.file("a", 64));
                 // A mount that has never answered would be asked for one thing at a time.
-                batch_of(&rig, &mut session, &mut slots, 0, 4);
+                batch_of(&instance, &mut session, &mut slots, 0, 4);
                 drain(&mut session, &mut slots);
-                rig.hold(1);
-                batch_of(&rig, &mut session, &mut slots, 0, 4);
-                rig.disk.wait_stuck(2);
-                let status = rig.aio.set_method(to);
+                instance.disk.hold(1);
+                batch_of(&instance, &mut session, &mut slots, 0, 4);
+                instance.disk.wait_stuck(2);
+                let status = instance.aio.set_method(to);
                 assert_eq!((status.requested, status.used), (to, to));
-                let good = rig.file_on("good", 8, 2);
+                let good = instance.file_on("good", 8, 2);
                 read(&mut session, &good, 5, 1, &mut slots, 5);
                 wait_ok(&mut session, &mut slots, 5);
                 assert_eq!(memory(&mut slots, 5), original(5, 1), "the new one serves at once");
                 let methods: Vec<_> =
-                    rig.aio.snapshot().into_iter().filter_map(|row| row.method).collect();
-                assert_eq!(methods, [bench.method.name(); 4], "{bench:?} to {to}");
-                rig.disk.release(1);
+                    instance.aio.snapshot().into_iter().filter_map(|row| row.method).collect();
+                assert_eq!(methods, [environment.method.name(); 4], "{environment:?} to {to}");
+                instance.disk.release(1);
                 drain(&mut session, &mut slots);
             }
         });
@@ -57,22 +64,22 @@ fn io_under_way_stays_with_its_method_when_another_takes_over() {
 #[test]
 fn real_methods_take_turns_without_a_pause() {
     for from in REAL {
-        let rig = Bench::real(from).start();
-        let mut session = rig.session();
-        let mut slots = rig.slots(30, 1);
+        let instance = Environment::real(from).start();
+        let mut session = instance.session();
+        let mut slots = instance.slots(30, 1);
         for round in 0..20 {
             for (at, to) in REAL.into_iter().enumerate() {
-                let status = rig.aio.set_method(to);
+                let status = instance.aio.set_method(to);
                 assert_eq!(status.used, to, "{status:?}");
-                batch_of(&rig, &mut session, &mut slots, at * 10, 10);
+                batch_of(&instance, &mut session, &mut slots, at * 10, 10);
                 if round % 3 == 0 {
                     drain(&mut session, &mut slots);
                 }
             }
             drain(&mut session, &mut slots);
         }
-        assert_eq!(rig.aio.counters().completers.iter().sum::<u64>(), 600);
-        assert_eq!(rig.aio.handles_in_use(), 0);
+        assert_eq!(instance.aio.counters().completers.iter().sum::<u64>(), 600);
+        assert_eq!(instance.aio.handles_in_use(), 0);
     }
 }
 
@@ -80,14 +87,14 @@ fn real_methods_take_turns_without_a_pause() {
 #[test]
 fn only_sync_advises() {
     for method in SIMULATED {
-        check_seeds(method, 3, |bench| {
-            let rig = bench.start();
-            let file = rig.file("a", 8);
-            let session = rig.session();
-            let sync = bench.method == MethodKind::Sync;
+        check_seeds(&[method], 3, |environment| {
+            let instance = environment.start();
+            let file = instance.file("a", 8);
+            let session = instance.session();
+            let sync = environment.method == MethodKind::Sync;
             assert_eq!(session.advise(&file, 0, 65536), sync);
             assert_eq!(
-                (rig.executor.advised(), rig.aio.counters().advised),
+                (instance.executor.advised(), instance.aio.counters().advised),
                 (u64::from(sync), u64::from(sync))
             );
         });
@@ -97,30 +104,30 @@ fn only_sync_advises() {
 /// The ring refuses service before anything was accepted: all goes to the workers, and it is said.
 #[test]
 fn a_ring_that_breaks_moves_its_io_to_the_workers() {
-    let rig = Bench::real(MethodKind::IoUring).start();
-    let mut session = rig.session();
-    let mut slots = rig.slots(32, 1);
+    let instance = Environment::real(MethodKind::IoUring).start();
+    let mut session = instance.session();
+    let mut slots = instance.slots(32, 1);
     // Asleep in the kernel: a driver that has not got there would find out without any I/O.
-    rig.wait_until("the ring is entered", || rig.hooks.ring_entries() > 0);
-    rig.hooks.break_rings(1);
-    batch_of(&rig, &mut session, &mut slots, 0, 32);
+    instance.wait_until("the ring is entered", || instance.probe.ring_entries() > 0);
+    instance.probe.break_rings(1);
+    batch_of(&instance, &mut session, &mut slots, 0, 32);
     drain(&mut session, &mut slots);
-    let status = rig.aio.method_status();
+    let status = instance.aio.method_status();
     assert_eq!((status.requested, status.used), (MethodKind::IoUring, MethodKind::Worker));
     let note = status.fallbacks.first().expect("a note");
     assert_eq!((note.feature, note.errno), (Feature::IoUring, 1));
     assert!(matches!(note.cause, Cause::Permission | Cause::Seccomp | Cause::Sysctl(_)), "{note}");
     assert_eq!(status.fallbacks.len(), 1, "said once");
-    let counters = rig.aio.counters();
+    let counters = instance.aio.counters();
     assert_eq!(counters.moved, 32);
     // And it can be had again.
-    rig.hooks.break_rings(0);
-    let status = rig.aio.set_method(MethodKind::IoUring);
+    instance.probe.break_rings(0);
+    let status = instance.aio.set_method(MethodKind::IoUring);
     assert_eq!(status.used, MethodKind::IoUring, "{status:?}");
-    let before = rig.aio.counters().completed_by(Completer::Reaper);
-    batch_of(&rig, &mut session, &mut slots, 0, 32);
+    let before = instance.aio.counters().completed_by(Completer::Reaper);
+    batch_of(&instance, &mut session, &mut slots, 0, 32);
     drain(&mut session, &mut slots);
-    assert_eq!(rig.aio.counters().completed_by(Completer::Reaper) - before, 32);
+    assert_eq!(instance.aio.counters().completed_by(Completer::Reaper) - before, 32);
 }
 
 /// The ring breaks with accepted I/O in flight: that is reaped, since it can still write memory,
@@ -128,11 +135,11 @@ fn a_ring_that_breaks_moves_its_io_to_the_workers() {
 #[test]
 fn a_ring_that_breaks_under_load_still_reaps_what_it_accepted() {
     for round in 0..20 {
-        let rig = Bench::real(MethodKind::IoUring)
+        let instance = Environment::real(MethodKind::IoUring)
             .start_with(|builder| builder.region_bytes(64 << 20).handles(128, 4, 8));
-        let file = rig.file("big", 512);
-        let mut session = rig.session();
-        let mut slots = rig.slots(24, 128);
+        let file = instance.file("big", 512);
+        let mut session = instance.session();
+        let mut slots = instance.slots(24, 128);
         {
             let mut batch = session.batch();
             for slot in 0..12 {
@@ -140,9 +147,9 @@ fn a_ring_that_breaks_under_load_still_reaps_what_it_accepted() {
             }
         }
         if round % 2 == 0 {
-            rig.wait_until("the ring is entered", || rig.hooks.ring_entries() > 1);
+            instance.wait_until("the ring is entered", || instance.probe.ring_entries() > 1);
         }
-        rig.hooks.break_rings(1);
+        instance.probe.break_rings(1);
         for slot in 12..24 {
             read(&mut session, &file, slot % 4 * 128, 128, &mut slots, slot as usize);
         }
@@ -151,37 +158,37 @@ fn a_ring_that_breaks_under_load_still_reaps_what_it_accepted() {
             let first = slot as u32 % 4 * 128;
             assert!(memory(&mut slots, slot) == original(first, 128), "round {round} slot {slot}");
         }
-        assert_eq!(rig.aio.method_status().used, MethodKind::Worker);
-        assert_eq!(rig.aio.counters().completers.iter().sum::<u64>(), 24);
+        assert_eq!(instance.aio.method_status().used, MethodKind::Worker);
+        assert_eq!(instance.aio.counters().completers.iter().sum::<u64>(), 24);
     }
 }
 
 /// A new ring is asked for while the broken one still waits for something it accepted.
 #[test]
 fn a_broken_ring_can_be_replaced_while_it_still_reaps() {
-    let rig = Arc::new(
-        Bench::real(MethodKind::IoUring).start_with(|builder| builder.region_bytes(4 << 20)),
+    let instance = Arc::new(
+        Environment::real(MethodKind::IoUring).start_with(|builder| builder.region_bytes(4 << 20)),
     );
-    let file = rig.file("a", 64);
-    let mut session = rig.session();
-    let mut slots = rig.slots(2, 1);
+    let file = instance.file("a", 64);
+    let mut session = instance.session();
+    let mut slots = instance.slots(2, 1);
     // The driver is held with the first completion in its hands, while its ring is broken.
-    let held = rig.hooks.stop(State::CompletedIo, |_| true);
+    let held = instance.probe.pause_at(State::CompletedIo, |_| true);
     read(&mut session, &file, 0, 1, &mut slots, 0);
     held.wait();
-    rig.hooks.break_rings(1);
+    instance.probe.break_rings(1);
     read(&mut session, &file, 1, 1, &mut slots, 1);
-    let theirs = Arc::clone(&rig);
-    let again = crate::rig::spawn("again", move || {
+    let theirs = Arc::clone(&instance);
+    let again = trunkline_sim::matrix::io::spawn("again", move || {
         theirs
             .wait_until("the break is known", || !theirs.aio.method_status().fallbacks.is_empty());
-        theirs.hooks.break_rings(0);
+        theirs.probe.break_rings(0);
         let status = theirs.aio.set_method(MethodKind::IoUring);
         assert_eq!(status.used, MethodKind::IoUring, "{status:?}");
     });
     held.release();
     drain(&mut session, &mut slots);
     again.join().expect("replaces the ring");
-    batch_of(&rig, &mut session, &mut slots, 0, 2);
+    batch_of(&instance, &mut session, &mut slots, 0, 2);
     drain(&mut session, &mut slots);
 }

@@ -1,7 +1,6 @@
 //! Sessions that are driven by tasks: polled for any I/O and for a handle, woken from outside; and
 //! what callbacks may own.
 
-use crate::rig::{check, check_seeds, memory, original, read, spawn, wait_ok};
 use std::future::poll_fn;
 use std::task::Poll;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -9,17 +8,20 @@ use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{
     Aio, Callback, Cancelled, Class, Completion, MethodKind, Outcome, State, Status, Weight,
 };
+use trunkline_sim::matrix::io::{
+    PassThrough, check, check_seeds, memory, original, read, spawn, wait_ok,
+};
 use trunkline_sim::{BLOCK, block_on};
 
 /// A task with more to read than it has handles: it polls for handles and for any result.
 #[test]
 fn a_task_polls_for_handles_and_for_any_result() {
-    check(|bench| {
-        let rig = bench.start_with(|builder| builder.handles(4, 0, 0).session_quota(3));
-        let file = rig.file("a", 20);
-        let mut session = rig.session();
+    check(|environment| {
+        let instance = environment.start_with(|builder| builder.handles(4, 0, 0).session_quota(3));
+        let file = instance.file("a", 20);
+        let mut session = instance.session();
         session.set_may_block(false);
-        let mut slots = rig.slots(8, 1);
+        let mut slots = instance.slots(8, 1);
         let mut wanted = [None; 8];
         let (mut next, mut got) = (0, 0);
         block_on(poll_fn(|context| {
@@ -62,15 +64,15 @@ fn a_task_polls_for_handles_and_for_any_result() {
 /// Somebody else's news wakes a session as its I/O does, and what it had staged goes out first.
 #[test]
 fn a_notified_session_looks_again() {
-    check(|bench| {
-        let rig = Arc::new(bench.start_with(|builder| builder.try_cached_below(0)));
-        let file = rig.file("a", 4);
-        let mut session = rig.session();
-        let mut slots = rig.slots(1, 1);
+    check(|environment| {
+        let instance = Arc::new(environment.start_with(|builder| builder.try_cached_below(0)));
+        let file = instance.file("a", 4);
+        let mut session = instance.session();
+        let mut slots = instance.slots(1, 1);
         let granted = Arc::new(AtomicBool::new(false));
         let mut batch = session.batch();
         let io = read(&mut batch, &file, 2, 1, &mut slots, 0);
-        let (theirs, grants, waiter) = (Arc::clone(&rig), Arc::clone(&granted), batch.id());
+        let (theirs, grants, waiter) = (Arc::clone(&instance), Arc::clone(&granted), batch.id());
         let other = spawn("grants", move || {
             // Holds what the first one wants until that one's staged read is done.
             theirs.session().join(io).expect("not cancelled");
@@ -90,17 +92,17 @@ fn a_notified_session_looks_again() {
 /// is lost when I/O of another set of the same session ends in between.
 #[test]
 fn waiting_for_some_returns_when_so_many_are_there() {
-    check(|bench| {
+    check(|environment| {
         for heavy in [false, true] {
-            let rig = bench.start();
-            let file = rig.file("a", 16);
-            let mut session = rig.session();
+            let instance = environment.start();
+            let file = instance.file("a", 16);
+            let mut session = instance.session();
             let callbacks = || -> Vec<Arc<dyn Callback>> {
                 let weight = if heavy { Weight::Heavy } else { Weight::Light };
-                vec![Arc::new(Plain(weight))]
+                vec![Arc::new(PassThrough(weight))]
             };
             let (mut slots, mut others) =
-                (rig.slots_with(8, 1, callbacks()), rig.slots_with(4, 1, callbacks()));
+                (instance.slots_with(8, 1, callbacks()), instance.slots_with(4, 1, callbacks()));
             {
                 let mut batch = session.batch();
                 for slot in 0..8 {
@@ -112,7 +114,11 @@ fn waiting_for_some_returns_when_so_many_are_there() {
             }
             for count in [3, 5, 8, 100] {
                 session.wait_some(&slots, count).expect("not cancelled");
-                assert!(slots.done_count() >= count.min(8), "{bench:?}: {}", slots.done_count());
+                assert!(
+                    slots.done_count() >= count.min(8),
+                    "{environment:?}: {}",
+                    slots.done_count()
+                );
             }
             session.wait_some(&others, 4).expect("not cancelled");
             for slot in 0..8 {
@@ -133,12 +139,12 @@ fn waiting_for_some_returns_when_so_many_are_there() {
 #[test]
 fn a_cancelled_wait_for_some_does_not_delay_the_next_wait() {
     for method in [MethodKind::Worker, MethodKind::Custom] {
-        check_seeds(method, 30, |bench| {
-            let rig = bench.start();
-            let (slow, fast) = (rig.file_on("slow", 8, 1), rig.file_on("fast", 8, 2));
-            rig.hold(1);
-            let mut session = rig.session();
-            let mut slots = rig.slots(4, 1);
+        check_seeds(&[method], 30, |environment| {
+            let instance = environment.start();
+            let (slow, fast) = (instance.file_on("slow", 8, 1), instance.file_on("fast", 8, 2));
+            instance.disk.hold(1);
+            let mut session = instance.session();
+            let mut slots = instance.slots(4, 1);
             for slot in 0..2 {
                 read(&mut session, &slow, slot, 1, &mut slots, slot as usize);
             }
@@ -155,24 +161,10 @@ fn a_cancelled_wait_for_some_does_not_delay_the_next_wait() {
             assert_eq!(session.wait_any(&mut slots).expect("not cancelled").0, 2);
             read(&mut session, &fast, 3, 1, &mut slots, 3);
             assert_eq!(session.wait_any(&mut slots).expect("not cancelled").0, 3);
-            rig.disk.release(1);
+            instance.disk.release(1);
             session.wait_some(&slots, 2).expect("not cancelled");
             assert_eq!(slots.done_count(), 2);
         });
-    }
-}
-
-struct Plain(Weight);
-
-impl Callback for Plain {
-    fn name(&self) -> &'static str {
-        "plain"
-    }
-    fn weight(&self) -> Weight {
-        self.0
-    }
-    fn complete(&self, _io: &mut Completion<'_>, prior: Outcome) -> Outcome {
-        prior
     }
 }
 
@@ -207,20 +199,20 @@ impl Callback for Owner {
 /// their callbacks: they are the embedder's code.
 #[test]
 fn callbacks_of_dropped_slots_are_dropped_by_a_worker() {
-    check_seeds(MethodKind::Custom, 30, |bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
+    check_seeds(&[MethodKind::Custom], 30, |environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
         let dropped_by = Arc::new(Mutex::new(None));
         let owner = Owner { dropped_by: Arc::clone(&dropped_by), aio: None };
-        let mut session = rig.session();
-        let mut slots = rig.slots_with(1, 1, vec![Arc::new(owner)]);
-        rig.hold(1);
+        let mut session = instance.session();
+        let mut slots = instance.slots_with(1, 1, vec![Arc::new(owner)]);
+        instance.disk.hold(1);
         read(&mut session, &file, 1, 1, &mut slots, 0);
-        rig.disk.wait_stuck(1);
+        instance.disk.wait_stuck(1);
         drop(slots);
         assert_eq!(*dropped_by.lock(), None, "the I/O still has them");
-        rig.disk.release(1);
-        rig.wait_until("dropped", || dropped_by.lock().is_some());
+        instance.disk.release(1);
+        instance.wait_until("dropped", || dropped_by.lock().is_some());
         let name = dropped_by.lock().clone().expect("dropped");
         assert!(name.starts_with("aio worker"), "dropped by {name}");
     });
@@ -231,23 +223,23 @@ fn callbacks_of_dropped_slots_are_dropped_by_a_worker() {
 #[test]
 fn an_instance_may_end_in_the_hands_of_its_own_worker() {
     for method in [MethodKind::Worker, MethodKind::Custom] {
-        check_seeds(method, 30, |bench| {
-            let rig = bench.start();
-            let file = rig.file("a", 4);
+        check_seeds(&[method], 30, |environment| {
+            let instance = environment.start();
+            let file = instance.file("a", 4);
             let dropped_by = Arc::new(Mutex::new(None));
-            let aio = Some(rig.aio.clone());
+            let aio = Some(instance.aio.clone());
             let owner = Owner { dropped_by: Arc::clone(&dropped_by), aio };
-            let mut session = rig.session();
-            let mut slots = rig.slots_with(1, 1, vec![Arc::new(owner)]);
-            rig.hold(1);
+            let mut session = instance.session();
+            let mut slots = instance.slots_with(1, 1, vec![Arc::new(owner)]);
+            instance.disk.hold(1);
             read(&mut session, &file, 1, 1, &mut slots, 0);
-            rig.disk.wait_stuck(1);
-            let hooks = Arc::clone(&rig.hooks);
-            // The rig lets the mount go on as it goes.
-            drop((slots, session, file, rig));
+            instance.disk.wait_stuck(1);
+            let probe = Arc::clone(&instance.probe);
+            // The instance lets the mount go on as it goes.
+            drop((slots, session, file, instance));
             // If the instance did not end, its tasks would be a deadlock of the run.
             trunkline_sim::pause(std::time::Duration::from_secs(1));
-            assert_eq!(hooks.passed(State::CompletedLocal, State::Idle), 1);
+            assert_eq!(probe.transitions(State::CompletedLocal, State::Idle), 1);
             assert!(dropped_by.lock().is_some());
         });
     }
@@ -259,29 +251,28 @@ fn an_instance_may_end_in_the_hands_of_its_own_worker() {
 fn a_batch_wakes_one_worker() {
     static OTHERS: AtomicU32 = AtomicU32::new(0);
     for seed in 0..40 {
-        let config = trunkline_aio::sync::sched::Config {
+        let environment = trunkline_sim::matrix::Environment {
             switch_one_in: u32::MAX,
-            ..trunkline_aio::sync::sched::Config::new(seed)
+            ..trunkline_sim::matrix::Environment::simulated(MethodKind::Worker, seed)
         };
-        let result = trunkline_aio::sync::sched::run(config, move || {
-            let bench = crate::rig::Bench::simulated(MethodKind::Worker, seed);
+        environment.run(move |environment| {
             let workers = trunkline_aio::WorkerSettings {
                 min: 4,
                 ..trunkline_aio::WorkerSettings::default()
             };
-            let rig = bench.start_with(|builder| builder.workers(workers));
-            rig.wait_until("four workers", || rig.aio.worker_count() == 4);
-            rig.quiet();
-            let file = rig.file("a", 16);
+            let instance = environment.start_with(|builder| builder.workers(workers));
+            instance.wait_until("four workers", || instance.aio.worker_count() == 4);
+            instance.quiesce();
+            let file = instance.file("a", 16);
             let first = Arc::new(Mutex::new(None));
             let executed = Arc::clone(&first);
-            rig.hooks.change_results(move |_, raw| {
+            instance.probe.change_results(move |_, raw| {
                 let name = std::thread::current().name().unwrap_or_default().to_owned();
                 executed.lock().get_or_insert(name);
                 raw
             });
-            let mut session = rig.session();
-            let mut slots = rig.slots(16, 1);
+            let mut session = instance.session();
+            let mut slots = instance.slots(16, 1);
             {
                 let mut batch = session.batch();
                 for slot in 0..16 {
@@ -294,7 +285,6 @@ fn a_batch_wakes_one_worker() {
             let lowest = first.lock().as_deref() == Some("aio worker 0");
             OTHERS.fetch_add(u32::from(!lowest), Ordering::SeqCst);
         });
-        result.unwrap_or_else(|failure| panic!("{failure}"));
     }
     assert_eq!(OTHERS.load(Ordering::SeqCst), 0, "others were awake as well");
 }

@@ -1,29 +1,24 @@
 //! Those who issued and went away: slots, sessions, threads with I/O in flight (PG 11, 12).
 //! Someone always completes, and nothing that the storage may still use is free before.
 
-use crate::rig::{Bench, check, check_seeds, memory, original, read, spawn, wait_ok, write};
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Class, MethodKind, State};
+use trunkline_sim::matrix::Environment;
+use trunkline_sim::matrix::io::{
+    check, check_stoppable, memory, original, read, spawn, wait_ok, write,
+};
 use trunkline_sim::{BLOCK, content};
-
-/// Where the method's own thread is the one that is held.
-fn check_held(case: fn(Bench)) {
-    case(Bench::real(MethodKind::Worker));
-    case(Bench::real(MethodKind::IoUring));
-    check_seeds(MethodKind::Worker, 20, case);
-    check_seeds(MethodKind::Custom, 20, case);
-}
 
 /// PG 11: A starts a read and does not wait; B joins it, and reads the block itself.
 #[test]
 fn pg11_a_read_whose_issuer_does_not_wait_is_complete_for_others() {
-    check(|bench| {
-        let rig = Arc::new(bench.start());
-        let file = rig.file("a", 4);
-        let mut a = rig.session();
-        let mut slots = rig.slots(1, 1);
+    check(|environment| {
+        let instance = Arc::new(environment.start());
+        let file = instance.file("a", 4);
+        let mut a = instance.session();
+        let mut slots = instance.slots(1, 1);
         let io = read(&mut a, &file, 2, 1, &mut slots, 0);
-        let theirs = Arc::clone(&rig);
+        let theirs = Arc::clone(&instance);
         let b = spawn("b", move || {
             let mut b = theirs.session();
             b.join(io).expect("not cancelled");
@@ -43,11 +38,11 @@ fn pg11_a_read_whose_issuer_does_not_wait_is_complete_for_others() {
 /// PG 12: A starts a read and disconnects; B is fine.
 #[test]
 fn pg12_a_read_whose_issuer_disconnects_is_complete_for_others() {
-    check(|bench| {
-        let rig = Arc::new(bench.start());
-        let file = rig.file("a", 4);
+    check(|environment| {
+        let instance = Arc::new(environment.start());
+        let file = instance.file("a", 4);
         let shown = Arc::new(Mutex::new(None));
-        let (theirs, seen, theirs_file) = (Arc::clone(&rig), Arc::clone(&shown), file.clone());
+        let (theirs, seen, theirs_file) = (Arc::clone(&instance), Arc::clone(&shown), file.clone());
         let a = spawn("a", move || {
             let mut a = theirs.session();
             let mut slots = theirs.slots(1, 1);
@@ -55,16 +50,16 @@ fn pg12_a_read_whose_issuer_disconnects_is_complete_for_others() {
         });
         a.join().expect("a issues and ends");
         let io = shown.lock().expect("issued");
-        let mut b = rig.session();
+        let mut b = instance.session();
         b.join(io).expect("not cancelled");
-        let mut slots = rig.slots(1, 1);
+        let mut slots = instance.slots(1, 1);
         read(&mut b, &file, 2, 1, &mut slots, 0);
         wait_ok(&mut b, &mut slots, 0);
         assert_eq!(memory(&mut slots, 0), original(2, 1));
         drop(slots);
-        rig.settle();
-        rig.wait_until("all frames", || {
-            rig.aio.region().free_frames() == rig.aio.region().frames()
+        instance.settle();
+        instance.wait_until("all frames", || {
+            instance.aio.region().free_frames() == instance.aio.region().frames()
         });
     });
 }
@@ -72,16 +67,17 @@ fn pg12_a_read_whose_issuer_disconnects_is_complete_for_others() {
 /// The session and its thread are gone, its slots are not: whoever has them gets the result.
 #[test]
 fn a_thread_that_ends_right_after_submit_loses_nothing() {
-    check(|bench| {
-        let rig = Arc::new(bench.start());
-        let file = rig.file("a", 32);
+    check(|environment| {
+        let instance = Arc::new(environment.start());
+        let file = instance.file("a", 32);
         let handed = Arc::new(Mutex::new(Vec::new()));
         let threads: Vec<_> = (0..4)
             .map(|number| {
-                let (rig, handed, file) = (Arc::clone(&rig), Arc::clone(&handed), file.clone());
+                let (instance, handed, file) =
+                    (Arc::clone(&instance), Arc::clone(&handed), file.clone());
                 spawn("short-lived", move || {
-                    let mut session = rig.session();
-                    let mut slots = rig.slots(4, 2);
+                    let mut session = instance.session();
+                    let mut slots = instance.slots(4, 2);
                     {
                         let mut batch = session.batch();
                         for slot in 0..4 {
@@ -94,16 +90,20 @@ fn a_thread_that_ends_right_after_submit_loses_nothing() {
             })
             .collect();
         threads.into_iter().for_each(|thread| thread.join().expect("issues"));
-        let mut session = rig.session();
+        let mut session = instance.session();
         for (number, mut slots) in std::mem::take(&mut *handed.lock()) {
             for slot in 0..4 {
                 let outcome = wait_ok(&mut session, &mut slots, slot as usize);
-                assert_eq!(outcome.count, 2 * BLOCK as u32, "{bench:?}");
+                assert_eq!(outcome.count, 2 * BLOCK as u32, "{environment:?}");
                 let first = number * 8 + slot * 2;
-                assert_eq!(memory(&mut slots, slot as usize), original(first, 2), "{bench:?}");
+                assert_eq!(
+                    memory(&mut slots, slot as usize),
+                    original(first, 2),
+                    "{environment:?}"
+                );
             }
         }
-        assert_eq!(rig.aio.handles_in_use(), 0);
+        assert_eq!(instance.aio.handles_in_use(), 0);
     });
 }
 
@@ -111,11 +111,11 @@ fn a_thread_that_ends_right_after_submit_loses_nothing() {
 /// only threads that never end submit.
 #[test]
 fn exiting_threads_leave_their_large_reads_running_under_io_uring() {
-    let bench = Bench::real(MethodKind::IoUring);
-    let rig = Arc::new(bench.start_with(|builder| builder.region_bytes(16 << 20)));
-    let file = rig.file("a", 128);
+    let environment = Environment::real(MethodKind::IoUring);
+    let instance = Arc::new(environment.start_with(|builder| builder.region_bytes(16 << 20)));
+    let file = instance.file("a", 128);
     for _ in 0..10 {
-        let (theirs, file) = (Arc::clone(&rig), file.clone());
+        let (theirs, file) = (Arc::clone(&instance), file.clone());
         let handed = Arc::new(Mutex::new(None));
         let back = Arc::clone(&handed);
         let thread = spawn("short-lived", move || {
@@ -131,7 +131,7 @@ fn exiting_threads_leave_their_large_reads_running_under_io_uring() {
         });
         thread.join().expect("issues");
         let mut slots = handed.lock().take().expect("handed over");
-        let mut session = rig.session();
+        let mut session = instance.session();
         for slot in 0..12 {
             wait_ok(&mut session, &mut slots, slot);
             assert_eq!(memory(&mut slots, slot), original(0, 128));
@@ -143,45 +143,45 @@ fn exiting_threads_leave_their_large_reads_running_under_io_uring() {
 /// completion.
 #[test]
 fn frames_of_dropped_slots_come_back_after_completion_and_not_before() {
-    check_held(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let all = rig.aio.region().free_frames();
-        let mut session = rig.session();
-        let mut slots = rig.slots(2, 2);
-        let held = rig.hooks.stop(State::CompletedIo, |_| true);
+    check_stoppable(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let all = instance.aio.region().free_frames();
+        let mut session = instance.session();
+        let mut slots = instance.slots(2, 2);
+        let held = instance.probe.pause_at(State::CompletedIo, |_| true);
         let io = read(&mut session, &file, 0, 2, &mut slots, 0);
         held.wait();
         drop(slots);
-        assert_eq!(rig.aio.region().free_frames(), all - 4, "the I/O still owns its slots");
+        assert_eq!(instance.aio.region().free_frames(), all - 4, "the I/O still owns its slots");
         held.release();
         session.join(io).expect("not cancelled");
-        rig.wait_until("all frames", || rig.aio.region().free_frames() == all);
+        instance.wait_until("all frames", || instance.aio.region().free_frames() == all);
     });
 }
 
 /// A write goes on without its issuer, from the memory that it was given.
 #[test]
 fn a_write_goes_on_without_its_session_and_its_slots() {
-    check_held(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let held = rig.hooks.stop(State::CompletedIo, |_| true);
+    check_stoppable(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let held = instance.probe.pause_at(State::CompletedIo, |_| true);
         let io = {
-            let mut session = rig.session();
-            let mut slots = rig.slots(1, 2);
+            let mut session = instance.session();
+            let mut slots = instance.slots(1, 2);
             write(&mut session, &file, 1, 2, 9, &mut slots, 0)
         };
         held.wait();
-        let mut session = rig.session();
+        let mut session = instance.session();
         assert_eq!(session.in_flight(), 0, "the I/O of another one is not charged to it");
-        let mut slots = rig.slots(1, 1);
+        let mut slots = instance.slots(1, 1);
         slots.memory(0).expect("idle")[0].fill(0x33);
         held.release();
         session.join(io).expect("not cancelled");
-        rig.settle();
+        instance.settle();
         let wanted: Vec<u8> = (1..3).flat_map(|block| content(0, block, 9)).collect();
-        assert_eq!(rig.bytes("a")[BLOCK..3 * BLOCK], wanted);
+        assert_eq!(instance.bytes("a")[BLOCK..3 * BLOCK], wanted);
         assert_eq!(session.in_flight(), 0);
     });
 }
@@ -189,10 +189,10 @@ fn a_write_goes_on_without_its_session_and_its_slots() {
 /// A thread that panics with I/O staged and in flight.
 #[test]
 fn a_panic_with_io_in_flight_leaves_nothing_behind() {
-    check(|bench| {
-        let rig = Arc::new(bench.start());
-        let file = rig.file("a", 8);
-        let theirs = Arc::clone(&rig);
+    check(|environment| {
+        let instance = Arc::new(environment.start());
+        let file = instance.file("a", 8);
+        let theirs = Arc::clone(&instance);
         let thread = spawn("panics", move || {
             let body = std::panic::AssertUnwindSafe(|| {
                 let mut session = theirs.session();
@@ -207,30 +207,30 @@ fn a_panic_with_io_in_flight_leaves_nothing_behind() {
             assert!(std::panic::catch_unwind(body).is_err());
         });
         thread.join().expect("caught");
-        rig.settle();
-        rig.wait_until("all frames", || {
-            rig.aio.region().free_frames() == rig.aio.region().frames()
+        instance.settle();
+        instance.wait_until("all frames", || {
+            instance.aio.region().free_frames() == instance.aio.region().frames()
         });
-        assert_eq!(rig.aio.counters().completers.iter().sum::<u64>(), 2);
+        assert_eq!(instance.aio.counters().completers.iter().sum::<u64>(), 2);
     });
 }
 
 /// Nobody waits and every session sleeps on something else; completion does not need them.
 #[test]
 fn io_is_complete_though_nobody_ever_waits() {
-    check(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 16);
-        let mut session = rig.session();
-        let mut slots = rig.slots(16, 1);
+    check(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 16);
+        let mut session = instance.session();
+        let mut slots = instance.slots(16, 1);
         {
             let mut batch = session.batch();
             for slot in 0..16 {
                 read(&mut batch, &file, slot, 1, &mut slots, slot as usize);
             }
         }
-        rig.wait_until("all complete", || rig.aio.handles_in_use() == 0);
-        rig.wait_until("all published", || (0..16).all(|slot| slots.is_done(slot)));
+        instance.wait_until("all complete", || instance.aio.handles_in_use() == 0);
+        instance.wait_until("all published", || (0..16).all(|slot| slots.is_done(slot)));
         assert_eq!(session.waits().0, 0, "the session never slept");
     });
 }

@@ -2,22 +2,23 @@
 //! submitted what it has staged, and a result is found once.
 
 use crate::completers::Heavy;
-use crate::rig::{
-    Bench, SIMULATED, check, check_free, check_seeds, memory, original, read, spawn, wait_ok,
-};
 use std::time::Duration;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Callback, Cancelled, MethodKind, State, Status};
-use trunkline_sim::{Gate, pause, poll_until_done};
+use trunkline_sim::matrix::io::{
+    check, check_asynchronous, check_seeds, memory, original, read, spawn, wait_ok,
+};
+use trunkline_sim::matrix::{Environment, SIMULATED};
+use trunkline_sim::{PausePoint, pause, poll_until_done};
 
 #[test]
 fn wait_any_returns_the_fast_one_although_an_older_one_hangs() {
-    check_free(|bench| {
-        let rig = bench.start();
-        let (slow, fast) = (rig.file_on("slow", 4, 1), rig.file_on("fast", 4, 2));
-        rig.hold(1);
-        let mut session = rig.session();
-        let mut slots = rig.slots(4, 1);
+    check_asynchronous(|environment| {
+        let instance = environment.start();
+        let (slow, fast) = (instance.file_on("slow", 4, 1), instance.file_on("fast", 4, 2));
+        instance.disk.hold(1);
+        let mut session = instance.session();
+        let mut slots = instance.slots(4, 1);
         read(&mut session, &slow, 0, 1, &mut slots, 0);
         for slot in 1..4 {
             read(&mut session, &fast, slot, 1, &mut slots, slot as usize);
@@ -32,7 +33,7 @@ fn wait_any_returns_the_fast_one_although_an_older_one_hangs() {
         seen.sort_unstable();
         assert_eq!(seen, [1, 2, 3]);
         assert!(!slots.is_done(0));
-        rig.disk.release(1);
+        instance.disk.release(1);
         assert_eq!(session.wait_any(&mut slots).expect("not cancelled").0, 0);
     });
 }
@@ -40,13 +41,13 @@ fn wait_any_returns_the_fast_one_although_an_older_one_hangs() {
 /// The same on real files: the older one is held in its worker.
 #[test]
 fn wait_any_returns_the_fast_one_on_real_files() {
-    let bench = Bench::real(MethodKind::Worker);
-    let rig = bench.start();
-    let file = rig.file("a", 4);
-    let held = rig.hooks.stop(State::CompletedIo, |io| io.offset == 0);
-    let mut session = rig.session();
-    let mut slots = rig.slots_with(2, 1, vec![Arc::new(Heavy)]);
-    rig.wait_until("two workers", || rig.aio.worker_count() == 2);
+    let environment = Environment::real(MethodKind::Worker);
+    let instance = environment.start();
+    let file = instance.file("a", 4);
+    let held = instance.probe.pause_at(State::CompletedIo, |io| io.offset == 0);
+    let mut session = instance.session();
+    let mut slots = instance.slots_with(2, 1, vec![Arc::new(Heavy)]);
+    instance.wait_until("two workers", || instance.aio.worker_count() == 2);
     read(&mut session, &file, 0, 1, &mut slots, 0);
     held.wait();
     read(&mut session, &file, 1, 1, &mut slots, 1);
@@ -59,13 +60,13 @@ fn wait_any_returns_the_fast_one_on_real_files() {
 
 #[test]
 fn polling_with_a_tiny_executor_gets_every_result() {
-    check(|bench| {
+    check(|environment| {
         for callbacks in [vec![], vec![Arc::new(Heavy) as Arc<dyn Callback<Vec<u64>>>]] {
-            let rig = bench.start();
-            let file = rig.file("a", 16);
-            let mut session = rig.session();
+            let instance = environment.start();
+            let file = instance.file("a", 16);
+            let mut session = instance.session();
             session.set_may_block(false);
-            let mut slots = rig.slots_with(8, 1, callbacks);
+            let mut slots = instance.slots_with(8, 1, callbacks);
             for slot in 0..8 {
                 read(&mut session, &file, slot, 1, &mut slots, slot as usize);
             }
@@ -82,19 +83,19 @@ fn polling_with_a_tiny_executor_gets_every_result() {
 /// The task that polls has another session than the one that issued.
 #[test]
 fn polling_for_another_sessions_io_is_woken() {
-    check_free(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        rig.hold(1);
-        let mut issuer = rig.session();
-        let mut slots = rig.slots(1, 1);
+    check_asynchronous(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        instance.disk.hold(1);
+        let mut issuer = instance.session();
+        let mut slots = instance.slots(1, 1);
         read(&mut issuer, &file, 2, 1, &mut slots, 0);
-        let disk = Arc::clone(&rig.disk);
+        let disk = Arc::clone(&instance.disk);
         let opener = spawn("opener", move || {
             pause(Duration::from_millis(1));
             disk.release(1);
         });
-        let mut poller = rig.session();
+        let mut poller = instance.session();
         poll_until_done(&mut poller, &mut slots, 0).expect("not cancelled");
         assert_eq!(memory(&mut slots, 0), original(2, 1));
         opener.join().expect("opens");
@@ -103,12 +104,12 @@ fn polling_for_another_sessions_io_is_woken() {
 
 #[test]
 fn a_cancelled_wait_ends_and_the_io_goes_on() {
-    check_free(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        rig.hold(1);
-        let mut session = rig.session();
-        let mut slots = rig.slots(2, 1);
+    check_asynchronous(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        instance.disk.hold(1);
+        let mut session = instance.session();
+        let mut slots = instance.slots(2, 1);
         read(&mut session, &file, 1, 1, &mut slots, 0);
         read(&mut session, &file, 2, 1, &mut slots, 1);
         let canceller = session.canceller();
@@ -120,7 +121,7 @@ fn a_cancelled_wait_ends_and_the_io_goes_on() {
         assert_eq!(poll_until_done(&mut session, &mut slots, 0), Err(Cancelled));
         cancel.join().expect("cancels");
         session.clear_cancel();
-        rig.disk.release(1);
+        instance.disk.release(1);
         for slot in 0..2 {
             wait_ok(&mut session, &mut slots, slot);
             assert_eq!(memory(&mut slots, slot), original(1 + slot as u32, 1));
@@ -132,34 +133,34 @@ fn a_cancelled_wait_ends_and_the_io_goes_on() {
 /// coming between that one's own cancel and its look.
 #[test]
 fn a_stale_canceller_cancels_nobody() {
-    check_free(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let old = rig.session().canceller();
-        rig.hold(1);
-        let mut session = rig.session();
-        let mut slots = rig.slots(1, 1);
+    check_asynchronous(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let old = instance.session().canceller();
+        instance.disk.hold(1);
+        let mut session = instance.session();
+        let mut slots = instance.slots(1, 1);
         read(&mut session, &file, 1, 1, &mut slots, 0);
         old.cancel();
-        rig.disk.release(1);
+        instance.disk.release(1);
         wait_ok(&mut session, &mut slots, 0);
         session.canceller().cancel();
         old.cancel();
-        rig.hold(1);
+        instance.disk.hold(1);
         read(&mut session, &file, 1, 1, &mut slots, 0);
         assert_eq!(session.wait(&mut slots, 0), Err(Cancelled), "its own cancel was lost");
-        rig.disk.release(1);
+        instance.disk.release(1);
     });
 }
 
 /// A result that is taken by its slot, in the moment it comes, is not found again by wait_any.
 #[test]
 fn a_result_taken_by_its_slot_is_not_found_again() {
-    check_free(|bench| {
-        let rig = bench.start();
-        let file = rig.file("a", 4);
-        let mut session = rig.session();
-        let mut slots = rig.slots(2, 1);
+    check_asynchronous(|environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let mut session = instance.session();
+        let mut slots = instance.slots(2, 1);
         for _ in 0..10 {
             read(&mut session, &file, 0, 1, &mut slots, 0);
             read(&mut session, &file, 1, 1, &mut slots, 1);
@@ -177,18 +178,19 @@ fn a_result_taken_by_its_slot_is_not_found_again() {
 #[test]
 fn waiting_submits_what_is_staged() {
     for method in SIMULATED {
-        check_seeds(method, 30, |bench| {
-            let rig = Arc::new(bench.start());
-            let file = rig.file("a", 4);
+        check_seeds(&[method], 30, |environment| {
+            let instance = Arc::new(environment.start());
+            let file = instance.file("a", 4);
             let shown: Arc<Mutex<Vec<trunkline_aio::WaitRef>>> = Arc::default();
-            let both = Gate::new();
+            let both = PausePoint::new();
             let mut threads = Vec::new();
             for number in 0..2_usize {
-                let (rig, shown, both) = (Arc::clone(&rig), Arc::clone(&shown), both.clone());
+                let (instance, shown, both) =
+                    (Arc::clone(&instance), Arc::clone(&shown), both.clone());
                 let file = file.clone();
                 threads.push(spawn("stages and joins", move || {
-                    let mut session = rig.session();
-                    let mut slots = rig.slots(1, 1);
+                    let mut session = instance.session();
+                    let mut slots = instance.slots(1, 1);
                     let mut batch = session.batch();
                     let io = read(&mut batch, &file, number as u32, 1, &mut slots, 0);
                     let staged = {
@@ -197,9 +199,9 @@ fn waiting_submits_what_is_staged() {
                         shown.len()
                     };
                     if staged == 2 {
-                        both.open();
+                        both.release();
                     }
-                    both.pass();
+                    both.wait();
                     let other = shown.lock().iter().copied().find(|&other| other != io);
                     batch.join(other.expect("both have staged")).expect("not cancelled");
                     drop(batch);

@@ -1,10 +1,12 @@
 //! Random workloads over every method: all bytes right, every outcome once, nothing left behind.
 //! On the simulated disk with faults under seeds; on real files with real threads.
 
-use crate::rig::{Bench, REAL, SIMULATED, run_seed};
 use trunkline_aio::sync::{Arc, random};
 use trunkline_aio::{Builder, File, MethodKind, OpenOptions};
-use trunkline_sim::{BLOCK, Ledger, Plan, Rates, SimExecutor, SimMethod, Workload, content, run};
+use trunkline_sim::matrix::{Environment, REAL, SIMULATED};
+use trunkline_sim::{
+    BLOCK, BlockModel, FaultPlan, Rates, SimExecutor, SimMethod, Workload, content, run,
+};
 
 const BLOCKS: u32 = 24;
 const NAMES: [&str; 2] = ["first", "second"];
@@ -21,9 +23,13 @@ fn original(file: u32) -> Vec<u8> {
 }
 
 /// A finding of one run, if there is one.
-fn simulated(bench: Bench, rates: Rates, methods: &'static [MethodKind]) -> Option<String> {
+fn simulated(
+    environment: Environment,
+    rates: Rates,
+    methods: &'static [MethodKind],
+) -> Option<String> {
     let seed = random::seed();
-    let plan = Plan::random(seed, rates);
+    let plan = FaultPlan::random(seed, rates);
     let disk = Arc::new(trunkline_sim::Disk::new());
     // Few of everything, so that every kind of want happens.
     let aio = Builder::new()
@@ -33,7 +39,7 @@ fn simulated(bench: Bench, rates: Rates, methods: &'static [MethodKind]) -> Opti
         .worker_queue(5)
         .executor(Arc::new(SimExecutor::new(&disk, plan.clone()).with_cache(3)))
         .custom_method(Arc::new(SimMethod::new(&disk, plan, 4)))
-        .method(bench.method)
+        .method(environment.method)
         .start()
         .expect("starts");
     let open = |file: u32| -> File {
@@ -41,12 +47,12 @@ fn simulated(bench: Bench, rates: Rates, methods: &'static [MethodKind]) -> Opti
         disk.open(&aio, name, 1 + u64::from(file), &original(file))
     };
     let files = vec![open(0), open(1)];
-    let ledger = Arc::new(Ledger::new());
+    let model = Arc::new(BlockModel::new());
     let workload = Workload { seed, blocks: BLOCKS, methods, ..Workload::default() };
-    if let Err(finding) = run(&aio, files, &ledger, workload) {
+    if let Err(finding) = run(&aio, files, &model, workload) {
         return Some(finding);
     }
-    let bad = ledger.judge_all(2, |file| disk.content(NAMES[file as usize]));
+    let bad = model.find_bad_block(2, |file| disk.content(NAMES[file as usize]));
     bad.map(|(file, block)| format!("at the end: file {file} block {block}"))
 }
 
@@ -54,7 +60,8 @@ fn simulated(bench: Bench, rates: Rates, methods: &'static [MethodKind]) -> Opti
 fn random_workloads_with_loud_faults_leave_nothing_behind() {
     for method in SIMULATED {
         for seed in 0..SEEDS {
-            run_seed(method, seed, |bench| assert_eq!(simulated(bench, LOUD, &[]), None));
+            Environment::simulated(method, seed)
+                .run(|environment| assert_eq!(simulated(environment, LOUD, &[]), None));
         }
     }
 }
@@ -63,8 +70,8 @@ fn random_workloads_with_loud_faults_leave_nothing_behind() {
 fn random_workloads_survive_live_switches_in_all_directions() {
     for method in SIMULATED {
         for seed in 0..SEEDS / 2 {
-            run_seed(method, 1000 + seed, |bench| {
-                assert_eq!(simulated(bench, LOUD, &SIMULATED), None);
+            Environment::simulated(method, 1000 + seed).run(|environment| {
+                assert_eq!(simulated(environment, LOUD, &SIMULATED), None);
             });
         }
     }
@@ -76,8 +83,8 @@ fn the_checker_finds_silent_faults() {
     use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
     static FOUND: AtomicU64 = AtomicU64::new(0);
     for seed in 0..30 {
-        run_seed(MethodKind::Custom, seed, |bench| {
-            let found = simulated(bench, SILENT, &[]).is_some();
+        Environment::simulated(MethodKind::Custom, seed).run(|environment| {
+            let found = simulated(environment, SILENT, &[]).is_some();
             FOUND.fetch_add(u64::from(found), Ordering::SeqCst);
         });
     }
@@ -101,7 +108,7 @@ fn real(method: MethodKind, cached: bool, methods: &'static [MethodKind], seed: 
     let builder = Builder::new().handles(24, 1, 2).session_quota(12).region_bytes(2 << 20);
     let builder = if cached { builder } else { builder.try_cached_below(0).inline_write_max(0) };
     let aio = builder.method(method).start().expect("starts");
-    let ledger = Arc::new(Ledger::new());
+    let model = Arc::new(BlockModel::new());
     let mut files = Vec::new();
     for file in 0..2 {
         std::fs::write(path(file), original(file)).expect("writes the sample");
@@ -110,7 +117,7 @@ fn real(method: MethodKind, cached: bool, methods: &'static [MethodKind], seed: 
     }
     let workload = Workload {
         seed,
-        tasks: 4,
+        clients: 4,
         steps: 150,
         blocks: BLOCKS,
         // Reads and writes of a page by different threads at once are not atomic on every file
@@ -118,9 +125,9 @@ fn real(method: MethodKind, cached: bool, methods: &'static [MethodKind], seed: 
         share: false,
         methods,
     };
-    let found = run(&aio, files, &ledger, workload);
+    let found = run(&aio, files, &model, workload);
     assert_eq!(found, Ok(()), "{method}, cached {cached}, seed {seed}");
-    let bad = ledger.judge_all(2, |file| std::fs::read(path(file)).expect("reads"));
+    let bad = model.find_bad_block(2, |file| std::fs::read(path(file)).expect("reads"));
     assert_eq!(bad, None, "{method}, cached {cached}, seed {seed}");
     assert_eq!(content(0, 0, 0).len(), BLOCK);
 }

@@ -2,12 +2,13 @@
 //! middle, errors of the storage at every place of a read. Whoever needs the block is told; nothing
 //! stays pinned.
 
-use crate::pages::page;
-use crate::rig::{Setup, check, check_simulated};
 use trunkline_engine::pool::ReadError;
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_engine::storage::StorageError;
 use trunkline_format::{BLOCK_SIZE, BlockNo, SEGMENT_BLOCKS};
+use trunkline_sim::matrix::Needs;
+use trunkline_sim::matrix::cluster::{check, check_simulated};
+use trunkline_sim::matrix::page;
 
 const ALL: [BlockNo; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
@@ -23,17 +24,17 @@ fn every_kind() -> impl Iterator<Item = StreamOptions> {
 /// that were not are errors that name them, in their turn.
 #[test]
 fn a_relation_is_cut_off_while_a_stream_looks_ahead() {
-    check(Setup { seeds: 3, ..Setup::both() }, |rig| {
+    check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
         for options in every_kind() {
-            rig.set_blocks(0, 10);
-            (0..16).for_each(|block| rig.put(0, block, &page(0, block)));
-            rig.pool.evict_all();
-            let mut backend = rig.backend();
-            let mut stream = rig.stream(&backend, &ALL, options);
+            cluster.set_blocks(0, 10);
+            (0..16).for_each(|block| cluster.put(0, block, &page(0, block, 0, 0)));
+            cluster.pool.evict_all();
+            let mut backend = cluster.backend();
+            let mut stream = cluster.stream(&backend, &ALL, options);
             let (mut good, mut bad) = (Vec::new(), Vec::new());
             for turn in 0.. {
                 if turn == 3 {
-                    rig.set_blocks(0, 8);
+                    cluster.set_blocks(0, 8);
                 }
                 match stream.next(&mut backend) {
                     Ok(None) => break,
@@ -64,18 +65,18 @@ fn a_relation_is_cut_off_while_a_stream_looks_ahead() {
 /// The file ends within a block: the blocks before it come, of that one a part, of the next nothing.
 #[test]
 fn pg_22_a_file_that_ends_within_a_block() {
-    check(Setup { seeds: 3, ..Setup::both() }, |rig| {
-        rig.create(2, 3);
-        let mut bytes: Vec<u8> = (0..3).flat_map(|block| page(2, block)).collect();
+    check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
+        cluster.create(2, 3);
+        let mut bytes: Vec<u8> = (0..3).flat_map(|block| page(2, block, 0, 0)).collect();
         bytes.truncate(2 * BLOCK_SIZE + 100);
-        rig.write_segment(2, 0, &bytes);
+        cluster.write_segment(2, 0, &bytes);
         for options in every_kind() {
-            rig.pool.evict_all();
-            let mut backend = rig.backend();
+            cluster.pool.evict_all();
+            let mut backend = cluster.backend();
             let source = trunkline_engine::read_stream::BlockRange::new(0..4);
             let mut stream = trunkline_engine::read_stream::ReadStream::new(
                 &backend,
-                &rig.relation(2),
+                &cluster.relation(2),
                 source,
                 options,
             );
@@ -102,15 +103,15 @@ fn pg_22_a_file_that_ends_within_a_block() {
 /// the case needs: what is not read need not be there.)
 #[test]
 fn a_segment_is_missing_in_the_middle() {
-    check(Setup { seeds: 3, ..Setup::both() }, |rig| {
+    check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
         let third = 2 * SEGMENT_BLOCKS;
-        let bytes: Vec<u8> = (third..third + 3).flat_map(|block| page(0, block)).collect();
-        rig.write_segment(0, 2, &bytes);
+        let bytes: Vec<u8> = (third..third + 3).flat_map(|block| page(0, block, 0, 0)).collect();
+        cluster.write_segment(0, 2, &bytes);
         let list = [14, 15, SEGMENT_BLOCKS, SEGMENT_BLOCKS + 1, third, third + 1, third + 2, 3];
         for options in every_kind() {
-            rig.pool.evict_all();
-            let mut backend = rig.backend();
-            let mut stream = rig.stream(&backend, &list, options);
+            cluster.pool.evict_all();
+            let mut backend = cluster.backend();
+            let mut stream = cluster.stream(&backend, &list, options);
             let (mut good, mut missing) = (Vec::new(), 0);
             loop {
                 match stream.next(&mut backend) {
@@ -131,7 +132,7 @@ fn a_segment_is_missing_in_the_middle() {
             good.sort_unstable();
             assert_eq!((good, missing), (vec![3, 14, 15, third, third + 1, third + 2], 2));
             drop(stream);
-            let error = backend.read(&rig.relation(0), SEGMENT_BLOCKS).map(drop);
+            let error = backend.read(&cluster.relation(0), SEGMENT_BLOCKS).map(drop);
             assert!(error.is_err());
             assert_eq!(backend.pins(), 0);
         }
@@ -141,14 +142,14 @@ fn a_segment_is_missing_in_the_middle() {
 /// A read never crosses from one segment into the next.
 #[test]
 fn segments_end_reads() {
-    check_simulated(Setup { seeds: 2, ..Setup::both() }, |rig| {
+    check_simulated(Needs { seeds: 2, ..Needs::one_session() }, |cluster| {
         // A file of 1 GiB would be too much to simulate; the end of one is enough.
-        rig.hooks.record();
-        let mut backend = rig.backend();
+        cluster.probe.record();
+        let mut backend = cluster.backend();
         let list = [SEGMENT_BLOCKS - 2, SEGMENT_BLOCKS - 1, SEGMENT_BLOCKS, SEGMENT_BLOCKS + 1];
-        rig.write_segment(0, 1, &[page(0, list[2]), page(0, list[3])].concat());
+        cluster.write_segment(0, 1, &[page(0, list[2], 0, 0), page(0, list[3], 0, 0)].concat());
         let options = StreamOptions { full: true, ..StreamOptions::default() };
-        let mut stream = rig.stream(&backend, &list, options);
+        let mut stream = cluster.stream(&backend, &list, options);
         for block in list {
             match stream.next(&mut backend) {
                 Ok(found) => assert_eq!(found.expect("a page").block, block),
@@ -160,7 +161,7 @@ fn segments_end_reads() {
         }
         drop(stream);
         // What ended short was tried once more, block by block.
-        let reads = rig.reads();
+        let reads = cluster.reads();
         assert_eq!(reads[0], (SEGMENT_BLOCKS - 2, 2));
         assert!(reads.contains(&(0, 2)), "the second segment's offsets begin anew: {reads:?}");
     });
@@ -170,15 +171,15 @@ fn segments_end_reads() {
 /// the system's text, whatever else was in the same read.
 #[test]
 fn pg_25_and_26_errors_of_the_storage_hit_their_block_only() {
-    check(Setup { seeds: 3, ..Setup::both() }, |rig| {
+    check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
         for (errno, text) in [(5, "Input/output error"), (30, "Read-only file system")] {
             for options in every_kind() {
-                rig.pool.evict_all();
-                rig.fail(5, errno);
-                let mut backend = rig.backend();
+                cluster.pool.evict_all();
+                cluster.fail(5, errno);
+                let mut backend = cluster.backend();
                 for _ in 0..2 {
-                    let mut stream = rig.stream(&backend, &ALL, options);
-                    let seen = rig.drain(&mut backend, &mut stream);
+                    let mut stream = cluster.stream(&backend, &ALL, options);
+                    let seen = cluster.drain(&mut backend, &mut stream);
                     let errors: Vec<_> = seen.iter().filter_map(|it| it.as_ref().err()).collect();
                     assert_eq!((seen.len(), errors.len()), (16, 1), "{seen:?}, {options:?}");
                     assert!(errors[0].starts_with("could not read block 5 in file"), "{errors:?}");
@@ -188,8 +189,8 @@ fn pg_25_and_26_errors_of_the_storage_hit_their_block_only() {
                     }
                 }
                 // It works again once the storage does.
-                rig.hooks.keep_results();
-                rig.read_ok(&mut backend, 5);
+                cluster.probe.keep_results();
+                cluster.read_ok(&mut backend, 5);
                 assert_eq!(backend.pins(), 0);
             }
         }
@@ -199,20 +200,20 @@ fn pg_25_and_26_errors_of_the_storage_hit_their_block_only() {
 /// Reads that are cut short go on where they ended, to the last block, and see what is bad there.
 #[test]
 fn pg_23_and_24_short_reads_are_continued() {
-    check(Setup { seeds: 3, ..Setup::both() }, |rig| {
+    check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
         for keep in [1, 2] {
             for options in every_kind() {
-                rig.pool.evict_all();
-                rig.damage(6, crate::pages::Damage::Checksum);
-                rig.hooks.change_results(move |_, raw| raw.min(keep * BLOCK_SIZE as i32));
-                let mut backend = rig.backend();
-                let mut stream = rig.stream(&backend, &ALL, options);
-                let seen = rig.drain(&mut backend, &mut stream);
+                cluster.pool.evict_all();
+                cluster.damage(6, trunkline_sim::matrix::Damage::Checksum);
+                cluster.probe.change_results(move |_, raw| raw.min(keep * BLOCK_SIZE as i32));
+                let mut backend = cluster.backend();
+                let mut stream = cluster.stream(&backend, &ALL, options);
+                let seen = cluster.drain(&mut backend, &mut stream);
                 let good = seen.iter().filter(|found| found.is_ok()).count();
                 assert_eq!((seen.len(), good), (16, 15), "{seen:?}, {options:?}");
                 let wanted = "invalid page in block 6";
                 assert!(seen.iter().any(|it| it.as_ref().is_err_and(|it| it.starts_with(wanted))));
-                rig.hooks.keep_results();
+                cluster.probe.keep_results();
             }
         }
     });
@@ -221,30 +222,31 @@ fn pg_23_and_24_short_reads_are_continued() {
 /// Blocks that no relation has, and a relation that is not there.
 #[test]
 fn blocks_and_relations_that_are_not_there() {
-    check(Setup::both(), |rig| {
-        let mut backend = rig.backend();
-        let error = backend.read(&rig.relation(0), 16).map(drop).expect_err("past the end");
+    check(Needs::one_session(), |cluster| {
+        let mut backend = cluster.backend();
+        let error = backend.read(&cluster.relation(0), 16).map(drop).expect_err("past the end");
         assert!(matches!(error, ReadError::Short { block: 16, bytes: 0, .. }), "{error}");
         for block in [SEGMENT_BLOCKS, BlockNo::MAX - 1, BlockNo::MAX] {
-            let error = backend.read(&rig.relation(0), block).map(drop).expect_err("no such block");
+            let error =
+                backend.read(&cluster.relation(0), block).map(drop).expect_err("no such block");
             assert!(matches!(error, ReadError::Storage(_)), "{error}");
             assert!(error.to_string().contains("16384"), "{error}");
         }
-        assert!(backend.read(&rig.relation(7), 0).is_err());
+        assert!(backend.read(&cluster.relation(7), 0).is_err());
         assert_eq!(backend.pins(), 0);
-        rig.read_ok(&mut backend, 15);
+        cluster.read_ok(&mut backend, 15);
     });
 }
 
 /// The source names the last block number there can be, and what would follow it.
 #[test]
 fn a_stream_may_be_asked_for_any_number() {
-    check(Setup::both(), |rig| {
+    check(Needs::one_session(), |cluster| {
         for options in every_kind() {
-            let mut backend = rig.backend();
+            let mut backend = cluster.backend();
             let list = [BlockNo::MAX - 1, BlockNo::MAX, 0, 1];
-            let mut stream = rig.stream(&backend, &list, options);
-            let seen = rig.drain(&mut backend, &mut stream);
+            let mut stream = cluster.stream(&backend, &list, options);
+            let seen = cluster.drain(&mut backend, &mut stream);
             assert_eq!(seen.iter().filter(|found| found.is_ok()).count(), 2, "{seen:?}");
             assert_eq!(seen.len(), 4);
         }

@@ -2,13 +2,14 @@
 //!
 //! PG 19 reads a template database through a copy of its files, which nothing here does.
 
-use crate::pages::Damage;
-use crate::rig::{Rig, Setup, check};
 use trunkline_aio::State;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::pool::{Backend, Policy, ReadError};
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_format::BlockNo;
+use trunkline_sim::matrix::Damage;
+use trunkline_sim::matrix::cluster::check;
+use trunkline_sim::matrix::{Cluster, Needs};
 
 const STRICT: Policy = Policy { zero_damaged_pages: false, ignore_checksum_failure: false };
 const ZERO: Policy = Policy { zero_damaged_pages: true, ..STRICT };
@@ -27,12 +28,12 @@ enum Got {
 }
 
 fn read_all(
-    rig: &Arc<Rig>,
+    cluster: &Arc<Cluster>,
     backend: &mut Backend,
     blocks: &[BlockNo],
     options: StreamOptions,
 ) -> Vec<(BlockNo, Got)> {
-    let mut stream = rig.stream(backend, blocks, options);
+    let mut stream = cluster.stream(backend, blocks, options);
     let mut got = Vec::new();
     loop {
         match stream.next(backend) {
@@ -40,7 +41,7 @@ fn read_all(
             Ok(Some(found)) => {
                 let page = backend.read_lock(found.pin).expect("locks");
                 let zeroed = page.iter().all(|&byte| byte == 0);
-                let right = *page == crate::pages::page(0, found.block);
+                let right = *page == trunkline_sim::matrix::page(0, found.block, 0, 0);
                 got.push((
                     found.block,
                     match (zeroed, right) {
@@ -84,35 +85,35 @@ fn check_error(error: &ReadError) -> BlockNo {
 
 #[test]
 fn pg_8_a_bad_header_is_an_error_with_block_and_file() {
-    check(Setup::both(), |rig| {
-        rig.damage(3, Damage::Header);
-        let mut backend = rig.backend();
-        let error = backend.read(&rig.relation(0), 3).map(drop).expect_err("it is bad");
+    check(Needs::one_session(), |cluster| {
+        cluster.damage(3, Damage::Header);
+        let mut backend = cluster.backend();
+        let error = backend.read(&cluster.relation(0), 3).map(drop).expect_err("it is bad");
         assert_eq!(check_error(&error), 3);
         assert_eq!(backend.pins(), 0);
         for unordered in [false, true] {
             for full in [false, true] {
                 let options = StreamOptions { unordered, full, ..StreamOptions::default() };
-                let got = read_all(rig, &mut backend, &[1, 2, 3, 4, 5], options);
+                let got = read_all(cluster, &mut backend, &[1, 2, 3, 4, 5], options);
                 let mut wanted = [1, 2, 3, 4, 5].map(|block| (block, Got::Page));
                 wanted[2].1 = Got::Error;
                 assert_eq!(got, wanted);
-                rig.pool.evict_all();
+                cluster.pool.evict_all();
             }
         }
         assert_eq!(backend.pins(), 0);
-        rig.repair(3);
-        rig.read_ok(&mut backend, 3);
+        cluster.repair(3);
+        cluster.read_ok(&mut backend, 3);
     });
 }
 
 #[test]
 fn pg_17_zeroing() {
-    check(Setup::both(), |rig| {
-        rig.damage(2, Damage::Header);
-        let mut backend = rig.backend();
+    check(Needs::one_session(), |cluster| {
+        cluster.damage(2, Damage::Header);
+        let mut backend = cluster.backend();
         backend.set_policy(ZERO);
-        let pin = backend.read(&rig.relation(0), 2).expect("zeroed");
+        let pin = backend.read(&cluster.relation(0), 2).expect("zeroed");
         assert!(backend.read_lock(pin.page()).expect("locks").iter().all(|&byte| byte == 0));
         drop(pin);
         let (warnings, _) = backend.take_warnings();
@@ -121,44 +122,44 @@ fn pg_17_zeroing() {
         assert!(warnings[0].to_string().ends_with("zeroed") || warnings[0].verdict.is_some());
         // It is in the pool as zeros now, for everybody; after repair and eviction it is sound.
         backend.set_policy(STRICT);
-        backend.read(&rig.relation(0), 2).expect("a hit");
-        rig.repair(2);
-        rig.pool.evict_all();
-        rig.read_ok(&mut backend, 2);
+        backend.read(&cluster.relation(0), 2).expect("a hit");
+        cluster.repair(2);
+        cluster.pool.evict_all();
+        cluster.read_ok(&mut backend, 2);
         assert_eq!(backend.take_warnings().0.len(), 0);
         // A second bad block is reported by its own number; two in one read of four, both.
-        rig.damage(5, Damage::Both);
-        rig.damage(7, Damage::Header);
+        cluster.damage(5, Damage::Both);
+        cluster.damage(7, Damage::Header);
         let options = StreamOptions { full: true, combine: 4, ..StreamOptions::default() };
-        rig.hooks.record();
+        cluster.probe.record();
         for (policy, bad) in [(STRICT, Got::Error), (ZERO, Got::Zeroed), (LAX, Got::Zeroed)] {
-            rig.pool.evict_all();
+            cluster.pool.evict_all();
             backend.set_policy(policy);
-            let got = read_all(rig, &mut backend, &[4, 5, 6, 7], options);
+            let got = read_all(cluster, &mut backend, &[4, 5, 6, 7], options);
             assert_eq!(got, [(4, Got::Page), (5, bad), (6, Got::Page), (7, bad)], "{policy:?}");
         }
-        assert_eq!(rig.reads(), [(4, 4); 3], "one read each");
+        assert_eq!(cluster.reads(), [(4, 4); 3], "one read each");
     });
 }
 
 /// Session B completes A's zeroing I/O, or joins it: the page is zeros for both, the warning A's.
 #[test]
 fn pg_17_only_the_issuer_is_warned() {
-    check(Setup::default(), |rig| {
-        rig.damage(2, Damage::Header);
-        let held = rig.hold(2);
-        let issuer = rig.spawn("issuer", |rig| {
-            let mut backend = rig.task_backend();
+    check(Needs::default(), |cluster| {
+        cluster.damage(2, Damage::Header);
+        let held = cluster.hold(2);
+        let issuer = cluster.spawn("issuer", |cluster| {
+            let mut backend = cluster.async_backend();
             backend.set_policy(ZERO);
-            backend.read(&rig.relation(0), 2).map(drop).expect("zeroed");
+            backend.read(&cluster.relation(0), 2).map(drop).expect("zeroed");
             backend.take_warnings().0.len()
         });
         held.wait();
         let joiners: Vec<_> = (0..3)
             .map(|_| {
-                rig.spawn("joiner", |rig| {
-                    let mut backend = rig.backend();
-                    let pin = backend.read(&rig.relation(0), 2).expect("zeroed by the issuer");
+                cluster.spawn("joiner", |cluster| {
+                    let mut backend = cluster.backend();
+                    let pin = backend.read(&cluster.relation(0), 2).expect("zeroed by the issuer");
                     let page = backend.read_lock(pin.page()).expect("locks");
                     assert!(page.iter().all(|&byte| byte == 0));
                     drop(page);
@@ -166,7 +167,7 @@ fn pg_17_only_the_issuer_is_warned() {
                 })
             })
             .collect();
-        rig.wait_pins(2, 5);
+        cluster.wait_pins(2, 5);
         held.release();
         assert_eq!(issuer.join(), 1);
         joiners.into_iter().for_each(|joiner| assert_eq!(joiner.join(), 0));
@@ -177,17 +178,17 @@ fn pg_17_only_the_issuer_is_warned() {
 /// issuer's policy, not by its own.
 #[test]
 fn pg_17_the_completer_judges_by_the_issuers_policy() {
-    check(Setup::default(), |rig| {
+    check(Needs::default(), |cluster| {
         for (issuer, completer, zeroed) in [(ZERO, STRICT, true), (STRICT, ZERO, false)] {
-            rig.pool.evict_all();
-            rig.damage(2, Damage::Both);
-            let mut first = rig.task_backend();
+            cluster.pool.evict_all();
+            cluster.damage(2, Damage::Both);
+            let mut first = cluster.async_backend();
             first.set_policy(issuer);
-            let mut started = rig.start_read(&mut first, &[2]);
-            let mut second = rig.backend();
+            let mut started = cluster.start_read(&mut first, &[2]);
+            let mut second = cluster.backend();
             second.set_policy(completer);
             // A joiner whose own policy is another one gets what is there, or reads for itself.
-            let pin = second.read(&rig.relation(0), 2).expect("one of the two zeroes");
+            let pin = second.read(&cluster.relation(0), 2).expect("one of the two zeroes");
             let page = second.read_lock(pin.page()).expect("locks");
             assert!(page.iter().all(|&byte| byte == 0));
             drop(page);
@@ -207,24 +208,24 @@ fn pg_17_the_completer_judges_by_the_issuers_policy() {
 /// A checksum failure is an error and is counted for its relation.
 #[test]
 fn pg_18_checksum_failures_are_counted_per_relation() {
-    check(Setup::both(), |rig| {
-        rig.create(1, 4);
-        rig.damage(3, Damage::Checksum);
-        rig.damage(4, Damage::Both);
-        rig.damage(5, Damage::Header);
-        let mut backend = rig.backend();
-        rig.read_ok(&mut backend, 1);
-        backend.read(&rig.relation(1), 1).map(drop).expect("reads");
+    check(Needs::one_session(), |cluster| {
+        cluster.create(1, 4);
+        cluster.damage(3, Damage::Checksum);
+        cluster.damage(4, Damage::Both);
+        cluster.damage(5, Damage::Header);
+        let mut backend = cluster.backend();
+        cluster.read_ok(&mut backend, 1);
+        backend.read(&cluster.relation(1), 1).map(drop).expect("reads");
         for block in [3, 4, 5] {
-            let error = backend.read(&rig.relation(0), block).map(drop).expect_err("it is bad");
+            let error = backend.read(&cluster.relation(0), block).map(drop).expect_err("it is bad");
             assert_eq!(check_error(&error), block);
         }
         let options = StreamOptions { full: true, ..StreamOptions::default() };
-        read_all(rig, &mut backend, &[2, 3, 4, 5, 6], options);
+        read_all(cluster, &mut backend, &[2, 3, 4, 5, 6], options);
         drop(backend);
-        let counts = rig.pool.counts();
+        let counts = cluster.pool.counts();
         let failures = |number: u32| -> u64 {
-            let locator = rig.relation(number).locator();
+            let locator = cluster.relation(number).locator();
             let rows = counts.iter().filter(|(key, _)| key.relation == locator);
             rows.map(|(_, tally)| tally.checksum_failures).sum()
         };
@@ -235,11 +236,11 @@ fn pg_18_checksum_failures_are_counted_per_relation() {
 #[test]
 fn pg_20_ignoring_checksums() {
     use Got::{AsIs, Error, Page, Zeroed};
-    check(Setup::both(), |rig| {
-        rig.damage(4, Damage::Checksum);
-        rig.damage(6, Damage::Header);
-        rig.damage(7, Damage::Both);
-        let mut backend = rig.backend();
+    check(Needs::one_session(), |cluster| {
+        cluster.damage(4, Damage::Checksum);
+        cluster.damage(6, Damage::Header);
+        cluster.damage(7, Damage::Both);
+        let mut backend = cluster.backend();
         for (policy, wanted) in [
             (STRICT, [Error, Page, Error, Error]),
             (IGNORE, [AsIs, Page, Error, Error]),
@@ -249,11 +250,11 @@ fn pg_20_ignoring_checksums() {
             for (full, unordered, combine) in
                 [(true, false, 16), (false, false, 16), (true, true, 2), (true, false, 1)]
             {
-                rig.pool.evict_all();
+                cluster.pool.evict_all();
                 backend.set_policy(policy);
                 let options =
                     StreamOptions { full, unordered, combine, ..StreamOptions::default() };
-                let got = read_all(rig, &mut backend, &[4, 5, 6, 7], options);
+                let got = read_all(cluster, &mut backend, &[4, 5, 6, 7], options);
                 let wanted = [4, 5, 6, 7].into_iter().zip(wanted).collect::<Vec<_>>();
                 assert_eq!(got, wanted, "{policy:?}, {options:?}");
             }
@@ -264,12 +265,12 @@ fn pg_20_ignoring_checksums() {
 /// More bad pages in one read than there is room for verdicts: every block is reported all the same.
 #[test]
 fn pg_20_every_page_of_a_large_read_may_be_bad() {
-    check(Setup { buffers: 256, blocks: 128, seeds: 1, ..Setup::both() }, |rig| {
-        (0..128).for_each(|block| rig.damage(block, Damage::Both));
-        let mut backend = rig.backend();
+    check(Needs { buffers: 256, blocks: 128, seeds: 1, ..Needs::one_session() }, |cluster| {
+        (0..128).for_each(|block| cluster.damage(block, Damage::Both));
+        let mut backend = cluster.backend();
         let options = StreamOptions { full: true, combine: 128, ..StreamOptions::default() };
         let blocks: Vec<BlockNo> = (0..128).collect();
-        let mut stream = rig.stream(&backend, &blocks, options);
+        let mut stream = cluster.stream(&backend, &blocks, options);
         for block in 0..128 {
             let error = stream.next(&mut backend).map(drop).expect_err("it is bad");
             assert_eq!(error.block(), Some(block), "{error}");
@@ -283,14 +284,14 @@ fn pg_20_every_page_of_a_large_read_may_be_bad() {
 /// A page fails in one session while three others wait for it: each gets its own error.
 #[test]
 fn a_bad_page_that_four_wait_for_is_an_error_for_each() {
-    check(Setup::default(), |rig| {
-        rig.damage(2, Damage::Checksum);
-        let held = rig.hold(2);
+    check(Needs::default(), |cluster| {
+        cluster.damage(2, Damage::Checksum);
+        let held = cluster.hold(2);
         let readers: Vec<_> = (0..4)
             .map(|at| {
-                let reader = rig.spawn("reader", |rig| {
-                    let mut backend = rig.backend();
-                    let error = backend.read(&rig.relation(0), 2).map(drop).expect_err("bad");
+                let reader = cluster.spawn("reader", |cluster| {
+                    let mut backend = cluster.backend();
+                    let error = backend.read(&cluster.relation(0), 2).map(drop).expect_err("bad");
                     assert_eq!((check_error(&error), backend.pins()), (2, 0));
                     assert_eq!(backend.take_warnings().0.len(), 0);
                 });
@@ -300,10 +301,13 @@ fn a_bad_page_that_four_wait_for_is_an_error_for_each() {
                 reader
             })
             .collect();
-        rig.wait_pins(2, 5);
+        cluster.wait_pins(2, 5);
         held.release();
         readers.into_iter().for_each(|reader| reader.join());
-        assert_eq!(rig.pins(2), 0);
-        assert!(rig.hooks.passed(State::CompletedLocal, State::Idle) >= 4, "each has read");
+        assert_eq!(cluster.pins(2), 0);
+        assert!(
+            cluster.probe.transitions(State::CompletedLocal, State::Idle) >= 4,
+            "each has read"
+        );
     });
 }

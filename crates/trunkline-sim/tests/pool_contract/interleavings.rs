@@ -2,27 +2,28 @@
 //! look-up and the file, between the buffers and the claim, between the claim and the storage,
 //! between the result and the verdict.
 
-use crate::rig::{Rig, Setup, check, check_simulated};
 use trunkline_aio::State;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::random::Rng;
 use trunkline_engine::pool::Evicted;
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_format::BlockNo;
-use trunkline_sim::rig::Task;
+use trunkline_sim::matrix::TestThread;
+use trunkline_sim::matrix::cluster::{check, check_simulated};
+use trunkline_sim::matrix::{Cluster, Needs};
 
-fn reader(rig: &Arc<Rig>, block: BlockNo) -> Task<()> {
-    rig.spawn("reader", move |rig| rig.read_ok(&mut rig.backend(), block))
+fn reader(cluster: &Arc<Cluster>, block: BlockNo) -> TestThread<()> {
+    cluster.spawn("reader", move |cluster| cluster.read_ok(&mut cluster.backend(), block))
 }
 
 /// Reads blocks as one read if nobody comes in between; the session.
-fn run_reader(rig: &Arc<Rig>, blocks: &'static [BlockNo]) -> Task<u32> {
-    rig.spawn("run reader", move |rig| {
-        let mut backend = rig.backend();
+fn run_reader(cluster: &Arc<Cluster>, blocks: &'static [BlockNo]) -> TestThread<u32> {
+    cluster.spawn("run reader", move |cluster| {
+        let mut backend = cluster.backend();
         let options = StreamOptions { full: true, ..StreamOptions::default() };
-        let mut stream = rig.stream(&backend, blocks, options);
+        let mut stream = cluster.stream(&backend, blocks, options);
         let wanted: Vec<_> = blocks.iter().map(|&block| Ok(block)).collect();
-        assert_eq!(rig.drain(&mut backend, &mut stream), wanted);
+        assert_eq!(cluster.drain(&mut backend, &mut stream), wanted);
         backend.session_id()
     })
 }
@@ -30,39 +31,39 @@ fn run_reader(rig: &Arc<Rig>, blocks: &'static [BlockNo]) -> Task<u32> {
 /// Both have seen that the page is not there, and both have a buffer for it. The faster one reads.
 #[test]
 fn two_insert_the_same_page() {
-    check(Setup::default(), |rig| {
-        rig.hooks.record();
-        let step = rig.hooks.stop(State::HandedOut, |_| true);
-        let slow = reader(rig, 3);
+    check(Needs::default(), |cluster| {
+        cluster.probe.record();
+        let step = cluster.probe.pause_at(State::HandedOut, |_| true);
+        let slow = reader(cluster, 3);
         step.wait();
-        reader(rig, 3).join();
+        reader(cluster, 3).join();
         step.release();
         slow.join();
-        assert_eq!(rig.reads(), [(3, 1)]);
-        let total = rig.pool.total();
+        assert_eq!(cluster.reads(), [(3, 1)]);
+        let total = cluster.pool.total();
         assert_eq!((total.hits, total.joins), (1, 0));
-        assert_eq!(rig.pool.rows().len(), 1);
+        assert_eq!(cluster.pool.rows().len(), 1);
     });
 }
 
 /// The same, but the faster one's read is still under way: the slower one joins it.
 #[test]
 fn two_insert_the_same_page_and_one_joins() {
-    check(Setup::default(), |rig| {
-        rig.hooks.record();
-        let step = rig.hooks.stop(State::HandedOut, |_| true);
-        let slow = reader(rig, 3);
+    check(Needs::default(), |cluster| {
+        cluster.probe.record();
+        let step = cluster.probe.pause_at(State::HandedOut, |_| true);
+        let slow = reader(cluster, 3);
         step.wait();
-        let held = rig.hold(3);
-        let fast = reader(rig, 3);
+        let held = cluster.hold(3);
+        let fast = reader(cluster, 3);
         held.wait();
         step.release();
-        rig.wait_pins(3, 3);
+        cluster.wait_pins(3, 3);
         held.release();
         slow.join();
         fast.join();
-        assert_eq!(rig.reads(), [(3, 1)]);
-        assert_eq!(rig.pool.total().joins, 1);
+        assert_eq!(cluster.reads(), [(3, 1)]);
+        assert_eq!(cluster.pool.total().joins, 1);
     });
 }
 
@@ -72,16 +73,16 @@ fn two_insert_the_same_page_and_one_joins() {
 fn a_claim_stops_at_a_page_that_somebody_else_was_faster_with() {
     type Case = (BlockNo, &'static [(BlockNo, u32)]);
     const CASES: [Case; 3] = [(2, &[(3, 2)]), (3, &[(2, 1), (4, 1)]), (4, &[(2, 2)])];
-    check(Setup::default(), |rig| {
+    check(Needs::default(), |cluster| {
         for (taken, reads) in CASES {
-            rig.pool.evict_all();
-            rig.hooks.record();
-            let step = rig.hooks.stop(State::HandedOut, |_| true);
-            let slow = run_reader(rig, &[2, 3, 4]);
+            cluster.pool.evict_all();
+            cluster.probe.record();
+            let step = cluster.probe.pause_at(State::HandedOut, |_| true);
+            let slow = run_reader(cluster, &[2, 3, 4]);
             step.wait();
-            reader(rig, taken).join();
+            reader(cluster, taken).join();
             step.release();
-            assert_eq!(rig.reads_of(slow.join()), reads, "block {taken} was taken");
+            assert_eq!(cluster.reads_of(slow.join()), reads, "block {taken} was taken");
         }
     });
 }
@@ -90,12 +91,12 @@ fn a_claim_stops_at_a_page_that_somebody_else_was_faster_with() {
 /// nothing is lost: it is read after all.
 #[test]
 fn a_page_is_evicted_between_the_look_and_the_claim() {
-    check(Setup::default(), |rig| {
-        rig.read_ok(&mut rig.backend(), 3);
-        let step = rig.hooks.stop(State::HandedOut, |_| true);
-        let slow = run_reader(rig, &[2, 3, 4]);
+    check(Needs::default(), |cluster| {
+        cluster.read_ok(&mut cluster.backend(), 3);
+        let step = cluster.probe.pause_at(State::HandedOut, |_| true);
+        let slow = run_reader(cluster, &[2, 3, 4]);
         step.wait();
-        assert_eq!(rig.pool.evict_all(), Evicted { evicted: 1, skipped: 0 });
+        assert_eq!(cluster.pool.evict_all(), Evicted { evicted: 1, skipped: 0 });
         step.release();
         slow.join();
     });
@@ -105,19 +106,19 @@ fn a_page_is_evicted_between_the_look_and_the_claim() {
 /// claim of who has just pinned it.
 #[test]
 fn a_page_that_failed_is_claimed_by_two() {
-    check(Setup::default(), |rig| {
-        rig.fail(3, 5);
-        assert!(rig.backend().read(&rig.relation(0), 3).is_err());
-        rig.hooks.keep_results();
-        rig.hooks.record();
-        let step = rig.hooks.stop(State::HandedOut, |_| true);
-        let slow = reader(rig, 3);
+    check(Needs::default(), |cluster| {
+        cluster.fail(3, 5);
+        assert!(cluster.backend().read(&cluster.relation(0), 3).is_err());
+        cluster.probe.keep_results();
+        cluster.probe.record();
+        let step = cluster.probe.pause_at(State::HandedOut, |_| true);
+        let slow = reader(cluster, 3);
         step.wait();
-        assert_eq!(rig.pool.evict_all(), Evicted { evicted: 0, skipped: 1 }, "it is pinned");
-        reader(rig, 3).join();
+        assert_eq!(cluster.pool.evict_all(), Evicted { evicted: 0, skipped: 1 }, "it is pinned");
+        reader(cluster, 3).join();
         step.release();
         slow.join();
-        assert_eq!(rig.reads(), [(3, 1)]);
+        assert_eq!(cluster.reads(), [(3, 1)]);
     });
 }
 
@@ -125,21 +126,21 @@ fn a_page_that_failed_is_claimed_by_two() {
 /// and goes, and comes again.
 #[test]
 fn the_page_comes_and_goes_behind_a_look_up() {
-    check(Setup::default(), |rig| {
+    check(Needs::default(), |cluster| {
         for stays in [false, true] {
-            rig.pool.evict_all();
-            rig.storage.forget(rig.relation(0).locator());
-            rig.hooks.record();
-            let gate = rig.system.hold_open();
-            let slow = reader(rig, 3);
-            gate.wait_for(1);
-            reader(rig, 3).join();
+            cluster.pool.evict_all();
+            cluster.storage.forget(cluster.relation(0).locator());
+            cluster.probe.record();
+            let gate = cluster.files.hold_open();
+            let slow = reader(cluster, 3);
+            gate.wait_for_arrivals(1);
+            reader(cluster, 3).join();
             if !stays {
-                assert_eq!(rig.pool.evict_relation(&rig.relation(0), 0).evicted, 1);
+                assert_eq!(cluster.pool.evict_relation(&cluster.relation(0), 0).evicted, 1);
             }
-            gate.open();
+            gate.release();
             slow.join();
-            assert_eq!(rig.reads().len(), if stays { 1 } else { 2 });
+            assert_eq!(cluster.reads().len(), if stays { 1 } else { 2 });
         }
     });
 }
@@ -148,7 +149,7 @@ fn the_page_comes_and_goes_behind_a_look_up() {
 /// it or finds it, who wants to forget the relation waits.
 #[test]
 fn eviction_leaves_a_page_alone_while_it_is_read() {
-    check(Setup { seeds: 4, ..Setup::default() }, |rig| {
+    check(Needs { seeds: 4, ..Needs::default() }, |cluster| {
         for state in [
             State::Defined,
             State::Staged,
@@ -157,19 +158,19 @@ fn eviction_leaves_a_page_alone_while_it_is_read() {
             State::CompletedShared,
             State::CompletedLocal,
         ] {
-            rig.pool.evict_all();
-            let held = rig.hooks.stop(state, |io| io.offset == 3 * 8192);
-            let first = reader(rig, 3);
+            cluster.pool.evict_all();
+            let held = cluster.probe.pause_at(state, |io| io.offset == 3 * 8192);
+            let first = reader(cluster, 3);
             held.wait();
-            let row = rig.pool.rows().into_iter().find(|row| row.block == 3).expect("a buffer");
-            assert!(!rig.pool.evict(row.bufferid));
-            assert_eq!(rig.pool.evict_all(), Evicted { evicted: 0, skipped: 1 }, "{state:?}");
+            let row = cluster.pool.rows().into_iter().find(|row| row.block == 3).expect("a buffer");
+            assert!(!cluster.pool.evict(row.bufferid));
+            assert_eq!(cluster.pool.evict_all(), Evicted { evicted: 0, skipped: 1 }, "{state:?}");
             assert_eq!(row.valid, state >= State::CompletedShared, "{state:?}");
-            let second = reader(rig, 3);
-            let dropper = rig.spawn("dropper", |rig| {
-                rig.backend().invalidate(&rig.relation(0), 0).expect("not cancelled");
+            let second = reader(cluster, 3);
+            let dropper = cluster.spawn("dropper", |cluster| {
+                cluster.backend().invalidate(&cluster.relation(0), 0).expect("not cancelled");
             });
-            rig.let_others_go();
+            cluster.let_others_run();
             held.release();
             first.join();
             second.join();
@@ -181,16 +182,16 @@ fn eviction_leaves_a_page_alone_while_it_is_read() {
 /// The I/O is in COMPLETED_IO and its reaper stands still: whoever waits completes it.
 #[test]
 fn a_joiner_completes_what_its_issuer_does_not() {
-    check(Setup::default(), |rig| {
-        let mut backend = rig.task_backend();
-        let held = rig.hooks.stop(State::CompletedIo, |io| io.offset == 3 * 8192);
-        let starter = rig.spawn("starter", |rig| {
-            let mut backend = rig.task_backend();
-            let stream = rig.start_read(&mut backend, &[3]);
+    check(Needs::default(), |cluster| {
+        let mut backend = cluster.async_backend();
+        let held = cluster.probe.pause_at(State::CompletedIo, |io| io.offset == 3 * 8192);
+        let starter = cluster.spawn("starter", |cluster| {
+            let mut backend = cluster.async_backend();
+            let stream = cluster.start_read(&mut backend, &[3]);
             drop((stream, backend));
         });
         held.wait();
-        rig.read_ok(&mut backend, 3);
+        cluster.read_ok(&mut backend, 3);
         held.release();
         starter.join();
     });
@@ -200,24 +201,25 @@ fn a_joiner_completes_what_its_issuer_does_not() {
 /// the look-up races with eviction at every switch point, and never gives a wrong page.
 #[test]
 fn look_ups_and_evictions_under_many_seeds() {
-    check(Setup { buffers: 24, blocks: 32, seeds: 24, ..Setup::default() }, |rig| {
-        let seed = rig.bench.seed.unwrap_or(1);
+    check(Needs { buffers: 24, blocks: 32, seeds: 24, ..Needs::default() }, |cluster| {
+        let seed = cluster.environment.seed.unwrap_or(1);
         let readers: Vec<_> = (0..5)
             .map(|number| {
-                rig.spawn("reader", move |rig| {
+                cluster.spawn("reader", move |cluster| {
                     let mut random = Rng::new(seed * 16 + number);
-                    let mut backend = rig.backend();
+                    let mut backend = cluster.backend();
                     for _ in 0..25 {
                         // Few of them often, all of them now and then.
                         let range = if random.below(3) == 0 { 32 } else { 4 };
-                        rig.read_ok(&mut backend, random.below(range) as BlockNo);
+                        cluster.read_ok(&mut backend, random.below(range) as BlockNo);
                     }
                 })
             })
             .collect();
-        let evictor =
-            rig.spawn("evictor", |rig| (0..30).map(|_| rig.pool.evict_all().evicted).sum::<u32>());
-        readers.into_iter().for_each(Task::join);
+        let evictor = cluster.spawn("evictor", |cluster| {
+            (0..30).map(|_| cluster.pool.evict_all().evicted).sum::<u32>()
+        });
+        readers.into_iter().for_each(TestThread::join);
         evictor.join();
     });
 }
@@ -225,31 +227,31 @@ fn look_ups_and_evictions_under_many_seeds() {
 /// The same with forgetting, which waits for pins, and with streams of both orders.
 #[test]
 fn streams_and_forgetting_under_many_seeds() {
-    check_simulated(Setup { buffers: 16, blocks: 32, seeds: 20, ..Setup::default() }, |rig| {
+    check_simulated(Needs { buffers: 16, blocks: 32, seeds: 20, ..Needs::default() }, |cluster| {
         let tasks: Vec<_> = (0..4)
             .map(|number: u32| {
-                rig.spawn("scanner", move |rig| {
-                    let mut backend = rig.backend();
+                cluster.spawn("scanner", move |cluster| {
+                    let mut backend = cluster.backend();
                     let list: Vec<BlockNo> = (0..32).map(|at| (at * 5 + number) % 32).collect();
                     let unordered = number.is_multiple_of(2);
                     let options = StreamOptions { unordered, ..StreamOptions::default() };
-                    let mut stream = rig.stream(&backend, &list, options);
-                    let seen = rig.drain(&mut backend, &mut stream);
+                    let mut stream = cluster.stream(&backend, &list, options);
+                    let seen = cluster.drain(&mut backend, &mut stream);
                     assert!(seen.len() == 32 && seen.iter().all(Result::is_ok), "{seen:?}");
                 })
             })
             .collect();
         let droppers: Vec<_> = (0..2)
             .map(|_| {
-                rig.spawn("dropper", |rig| {
-                    let mut backend = rig.backend();
+                cluster.spawn("dropper", |cluster| {
+                    let mut backend = cluster.backend();
                     for first in [0, 8, 16] {
-                        backend.invalidate(&rig.relation(0), first).expect("not cancelled");
+                        backend.invalidate(&cluster.relation(0), first).expect("not cancelled");
                     }
                 })
             })
             .collect();
-        tasks.into_iter().for_each(Task::join);
-        droppers.into_iter().for_each(Task::join);
+        tasks.into_iter().for_each(TestThread::join);
+        droppers.into_iter().for_each(TestThread::join);
     });
 }

@@ -1,7 +1,6 @@
 //! What PostgreSQL learned the hard way, pinned down: lessons 11, 12, 13, 15, 16, 31 and 32 of our
 //! notes. Lesson 25 is with the locks.
 
-use crate::rig::{Pools, Rig, Setup, check, check_real, check_simulated};
 use std::task::{Context, Waker};
 use std::time::Duration;
 use trunkline_aio::sync::Arc;
@@ -10,7 +9,9 @@ use trunkline_aio::{MethodKind, Operation, clock};
 use trunkline_engine::pool::{PINS_GUARANTEED, Strategy};
 use trunkline_engine::read_stream::{StreamOptions, StreamStats};
 use trunkline_format::BlockNo;
-use trunkline_sim::{Fault, Held, Rule};
+use trunkline_sim::matrix::cluster::{check, check_real, check_simulated};
+use trunkline_sim::matrix::{Cluster, Needs, Pools};
+use trunkline_sim::{Fault, PausedIo, Rule};
 
 /// A device that lets everybody wait.
 const SLOW: Fault = Fault::Delay(Duration::from_micros(500));
@@ -23,21 +24,21 @@ fn full(combine: u32) -> StreamOptions {
 /// be pinned beside it.
 #[test]
 fn lesson_11_a_local_pool_is_not_a_streams_alone() {
-    let setup = Setup { pools: Pools::Local, blocks: 128, seeds: 3, ..Setup::default() };
-    check(setup, |rig| {
+    let needs = Needs { pools: Pools::Local, blocks: 128, seeds: 3, ..Needs::default() };
+    check(needs, |cluster| {
         let list: Vec<BlockNo> = (0..128).collect();
         for options in [full(16), full(1), full(128), StreamOptions::default()] {
-            rig.pool.evict_all();
-            let mut backend = rig.backend();
+            cluster.pool.evict_all();
+            let mut backend = cluster.backend();
             let options = StreamOptions { concurrency: 64, ..options };
-            let mut stream = rig.stream(&backend, &list, options);
+            let mut stream = cluster.stream(&backend, &list, options);
             assert_eq!(stream.stats().capacity, 16);
             for turn in 0..128 {
                 assert!(stream.next(&mut backend).expect("reads").is_some());
                 assert!(stream.pinned() <= 16, "{} of 64 ahead", stream.pinned());
                 if turn == 40 {
                     let pins: Vec<_> = (64..64 + 40)
-                        .map(|block| backend.read(&rig.relation(0), block).expect("a pin"))
+                        .map(|block| backend.read(&cluster.relation(0), block).expect("a pin"))
                         .collect();
                     drop(pins);
                 }
@@ -49,29 +50,29 @@ fn lesson_11_a_local_pool_is_not_a_streams_alone() {
 /// A stream that looks ahead as far as it can leaves enough for others to be admitted.
 #[test]
 fn lesson_12_looking_ahead_leaves_room_for_others() {
-    check(Setup { blocks: 128, ..Setup::default() }, |rig| {
+    check(Needs { blocks: 128, ..Needs::default() }, |cluster| {
         let list: Vec<BlockNo> = (0..64).collect();
-        let mut backend = rig.backend();
-        let mut stream = rig.stream(&backend, &list, full(16));
+        let mut backend = cluster.backend();
+        let mut stream = cluster.stream(&backend, &list, full(16));
         // Until it looks as far ahead as it may.
         for _ in 0..24 {
             assert!(stream.next(&mut backend).expect("reads").is_some());
         }
-        assert!(rig.pool.permits() <= 64 - 2 * PINS_GUARANTEED, "{}", rig.pool.permits());
-        let others = (64 - rig.pool.permits()) / PINS_GUARANTEED;
-        let mut backends: Vec<_> = (0..others).map(|_| rig.backend()).collect();
+        assert!(cluster.pool.permits() <= 64 - 2 * PINS_GUARANTEED, "{}", cluster.pool.permits());
+        let others = (64 - cluster.pool.permits()) / PINS_GUARANTEED;
+        let mut backends: Vec<_> = (0..others).map(|_| cluster.backend()).collect();
         let mut pins = Vec::new();
         for other in &mut backends {
             for step in 0..PINS_GUARANTEED {
-                pins.push(other.read(&rig.relation(0), 100 + step).expect("guaranteed"));
+                pins.push(other.read(&cluster.relation(0), 100 + step).expect("guaranteed"));
             }
         }
         // One more has to wait, and is served as soon as there is room.
-        let last = rig.spawn("last", |rig| rig.read_ok(&mut rig.backend(), 110));
-        rig.let_others_go();
+        let last = cluster.spawn("last", |cluster| cluster.read_ok(&mut cluster.backend(), 110));
+        cluster.let_others_run();
         drop(pins);
         last.join();
-        let rest = rig.drain(&mut backend, &mut stream);
+        let rest = cluster.drain(&mut backend, &mut stream);
         assert_eq!(rest.len(), 64 - 24);
     });
 }
@@ -80,8 +81,8 @@ fn lesson_12_looking_ahead_leaves_room_for_others() {
 /// a read is not found later in the wrong place. Each page is the one that was asked for.
 #[test]
 fn lesson_13_no_page_is_carried_over_to_the_wrong_block() {
-    check(Setup { buffers: 24, blocks: 64, seeds: 6, ..Setup::both() }, |rig| {
-        let mut random = Rng::new(rig.bench.seed.unwrap_or(77));
+    check(Needs { buffers: 24, blocks: 64, seeds: 6, ..Needs::one_session() }, |cluster| {
+        let mut random = Rng::new(cluster.environment.seed.unwrap_or(77));
         for round in 0..6 {
             let mut list = Vec::new();
             while list.len() < 150 {
@@ -96,9 +97,9 @@ fn lesson_13_no_page_is_carried_over_to_the_wrong_block() {
                 concurrency: 1 + random.below(8) as u32,
                 ..full(combine)
             };
-            let mut backend = rig.backend();
-            let mut stream = rig.stream(&backend, &list, options);
-            let mut seen = rig.drain(&mut backend, &mut stream);
+            let mut backend = cluster.backend();
+            let mut stream = cluster.stream(&backend, &list, options);
+            let mut seen = cluster.drain(&mut backend, &mut stream);
             let mut wanted: Vec<Result<BlockNo, String>> = list.into_iter().map(Ok).collect();
             if options.unordered {
                 seen.sort();
@@ -110,10 +111,10 @@ fn lesson_13_no_page_is_carried_over_to_the_wrong_block() {
 }
 
 /// i, i+1, i+2, i+3 for each i: every block comes four times, within the look-ahead of its read.
-fn overlapping(rig: &Arc<Rig>, count: BlockNo) -> StreamStats {
+fn overlapping(cluster: &Arc<Cluster>, count: BlockNo) -> StreamStats {
     let list: Vec<BlockNo> = (1..=count).flat_map(|i| i..i + 4).collect();
-    let mut backend = rig.backend();
-    let mut stream = rig.stream(&backend, &list, StreamOptions::default());
+    let mut backend = cluster.backend();
+    let mut stream = cluster.stream(&backend, &list, StreamOptions::default());
     for &block in &list {
         let found = stream.next(&mut backend).expect("reads").expect("a page");
         assert_eq!(found.block, block);
@@ -123,7 +124,7 @@ fn overlapping(rig: &Arc<Rig>, count: BlockNo) -> StreamStats {
     assert!(stream.next(&mut backend).expect("the end").is_none());
     let stats = stream.stats();
     drop((stream, backend));
-    let total = rig.pool.total();
+    let total = cluster.pool.total();
     let blocks = u64::from(count) + 3;
     assert_eq!((total.read_blocks, total.hits), (blocks, u64::from(count) * 4 - blocks));
     assert_eq!((stats.io_blocks, stats.pages), (blocks, u64::from(count) * 4));
@@ -132,16 +133,16 @@ fn overlapping(rig: &Arc<Rig>, count: BlockNo) -> StreamStats {
 
 #[test]
 fn lesson_15_a_block_that_comes_again_while_it_is_read_is_joined() {
-    let setup = Setup { buffers: 1024, blocks: 10_004, ..Setup::default() };
-    check_real(setup, |rig| _ = overlapping(rig, 10_000));
-    check_real(Setup { pools: Pools::Local, direct: true, ..setup }, |rig| {
-        overlapping(rig, 10_000);
+    let needs = Needs { buffers: 1024, blocks: 10_004, ..Needs::default() };
+    check_real(needs, |cluster| _ = overlapping(cluster, 10_000));
+    check_real(Needs { pools: Pools::Local, direct: true, ..needs }, |cluster| {
+        overlapping(cluster, 10_000);
     });
-    let setup = Setup { buffers: 256, blocks: 404, seeds: 3, ..Setup::both() };
-    check_simulated(setup, |rig| {
-        rig.plan.set(vec![Rule::new(Operation::Readv, 1, SLOW).times(u64::MAX)]);
-        let stats = overlapping(rig, 400);
-        if rig.is_asynchronous() {
+    let needs = Needs { buffers: 256, blocks: 404, seeds: 3, ..Needs::one_session() };
+    check_simulated(needs, |cluster| {
+        cluster.plan.set(vec![Rule::new(Operation::Readv, 1, SLOW).times(u64::MAX)]);
+        let stats = overlapping(cluster, 400);
+        if cluster.is_asynchronous() {
             assert!(stats.in_flight_mean() > 2.0, "one at a time: {stats:?}");
         }
     });
@@ -150,17 +151,17 @@ fn lesson_15_a_block_that_comes_again_while_it_is_read_is_joined() {
 /// Every other page is in the pool: the stream looks ahead all the same.
 #[test]
 fn lesson_16_hits_in_between_do_not_end_the_look_ahead() {
-    let setup = Setup { buffers: 512, blocks: 256, seeds: 3, ..Setup::both() };
-    check_simulated(setup, |rig| {
-        let mut backend = rig.backend();
-        rig.plan.set(vec![Rule::new(Operation::Readv, 1, SLOW).times(u64::MAX)]);
-        (0..256).step_by(2).for_each(|block| rig.read_ok(&mut backend, block));
+    let needs = Needs { buffers: 512, blocks: 256, seeds: 3, ..Needs::one_session() };
+    check_simulated(needs, |cluster| {
+        let mut backend = cluster.backend();
+        cluster.plan.set(vec![Rule::new(Operation::Readv, 1, SLOW).times(u64::MAX)]);
+        (0..256).step_by(2).for_each(|block| cluster.read_ok(&mut backend, block));
         let list: Vec<BlockNo> = (0..256).collect();
-        let mut stream = rig.stream(&backend, &list, StreamOptions::default());
-        assert_eq!(rig.drain(&mut backend, &mut stream).len(), 256);
+        let mut stream = cluster.stream(&backend, &list, StreamOptions::default());
+        assert_eq!(cluster.drain(&mut backend, &mut stream).len(), 256);
         let stats = stream.stats();
         assert_eq!((stats.ios, stats.io_blocks), (128, 128));
-        if rig.is_asynchronous() {
+        if cluster.is_asynchronous() {
             assert!(stats.distance_max >= 16, "{stats:?}");
             assert!(stats.in_flight_mean() > 3.0, "{stats:?}");
         } else {
@@ -172,21 +173,21 @@ fn lesson_16_hits_in_between_do_not_end_the_look_ahead() {
 /// Who stops after one page has read one block; who finds everything never looks ahead.
 #[test]
 fn lesson_16_limit_1_reads_one_block() {
-    check(Setup { seeds: 3, ..Setup::both() }, |rig| {
+    check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
         for strategy in [Strategy::Normal, Strategy::BulkRead, Strategy::Vacuum] {
             for unordered in [false, true] {
-                rig.pool.evict_all();
-                rig.hooks.record();
-                let mut backend = rig.backend();
+                cluster.pool.evict_all();
+                cluster.probe.record();
+                let mut backend = cluster.backend();
                 let options = StreamOptions { strategy, unordered, ..StreamOptions::default() };
                 let list: Vec<BlockNo> = (0..16).collect();
-                let mut stream = rig.stream(&backend, &list, options);
+                let mut stream = cluster.stream(&backend, &list, options);
                 let found = stream.next(&mut backend).expect("reads").expect("a page");
                 assert_eq!(found.block, 0);
                 drop(stream);
-                assert_eq!(rig.reads(), [(0, 1)]);
-                list.iter().for_each(|&block| rig.read_ok(&mut backend, block));
-                let mut stream = rig.stream(&backend, &list, options);
+                assert_eq!(cluster.reads(), [(0, 1)]);
+                list.iter().for_each(|&block| cluster.read_ok(&mut backend, block));
+                let mut stream = cluster.stream(&backend, &list, options);
                 for _ in 0..16 {
                     assert!(stream.next(&mut backend).expect("reads").is_some());
                     assert!(stream.pinned() <= 1, "looks ahead over hits");
@@ -200,77 +201,77 @@ fn lesson_16_limit_1_reads_one_block() {
 /// Every buffer is pinned, by reads that nobody waits for: the search for one ends, and says so.
 #[test]
 fn lesson_31_the_sweep_ends_when_everything_is_pinned() {
-    check(Setup { buffers: 16, blocks: 32, ..Setup::both() }, |rig| {
-        if !rig.is_asynchronous() {
+    check(Needs { buffers: 16, blocks: 32, ..Needs::one_session() }, |cluster| {
+        if !cluster.is_asynchronous() {
             return;
         }
-        let held = rig.fill_with_reads();
-        let mut backend = rig.task_backend();
+        let held = cluster.fill_with_reads();
+        let mut backend = cluster.async_backend();
         let mut context = Context::from_waker(Waker::noop());
         for strategy in [Strategy::Normal, Strategy::BulkRead] {
             let options = StreamOptions { strategy, ..full(16) };
-            let mut stream = rig.stream(&backend, &[20, 21, 22, 23], options);
-            let (rounds, _) = rig.pool.clock_position();
+            let mut stream = cluster.stream(&backend, &[20, 21, 22, 23], options);
+            let (rounds, _) = cluster.pool.clock_position();
             for _ in 0..3 {
                 assert!(stream.poll_next(&mut context, &mut backend).is_pending());
             }
-            let (after, _) = rig.pool.clock_position();
+            let (after, _) = cluster.pool.clock_position();
             assert!(after - rounds <= 12, "{} rounds for nothing", after - rounds);
         }
-        assert_eq!(rig.pool.evict_all().evicted, 0);
-        held.iter().for_each(Held::release);
-        rig.settle();
-        rig.read_ok(&mut backend, 20);
+        assert_eq!(cluster.pool.evict_all().evicted, 0);
+        held.iter().for_each(PausedIo::release);
+        cluster.settle();
+        cluster.read_ok(&mut backend, 20);
     });
 }
 
 /// Lets the mount prove that it works: a new one gets one worker only.
-fn prove(rig: &Arc<Rig>) {
-    let mut backend = rig.task_backend();
-    (40..56).for_each(|block| rig.read_ok(&mut backend, block));
+fn prove(cluster: &Arc<Cluster>) {
+    let mut backend = cluster.async_backend();
+    (40..56).for_each(|block| cluster.read_ok(&mut backend, block));
 }
 
 /// One read is slow: an unordered stream hands out everything else meanwhile.
 #[test]
 fn lesson_32_an_unordered_stream_does_not_wait_for_the_slowest() {
-    let setup = Setup { blocks: 64, ..Setup::both() };
-    check_simulated(setup, |rig| {
-        if !rig.is_asynchronous() {
+    let needs = Needs { blocks: 64, ..Needs::one_session() };
+    check_simulated(needs, |cluster| {
+        if !cluster.is_asynchronous() {
             return;
         }
-        prove(rig);
+        prove(cluster);
         let slow = Fault::Delay(Duration::from_secs(10));
-        rig.plan.set(vec![Rule::new(Operation::Readv, 1, slow)]);
-        let mut backend = rig.task_backend();
+        cluster.plan.set(vec![Rule::new(Operation::Readv, 1, slow)]);
+        let mut backend = cluster.async_backend();
         // No neighbours: each is a read of its own.
         let list: Vec<BlockNo> = (0..12).map(|at| at * 2).collect();
         let options = StreamOptions { unordered: true, ..full(4) };
-        let mut stream = rig.stream(&backend, &list, options);
+        let mut stream = cluster.stream(&backend, &list, options);
         let begin = clock::now();
         for _ in 1..12 {
             assert!(stream.next(&mut backend).expect("reads").is_some());
         }
         let waited = clock::now().since(begin);
         assert!(waited < Duration::from_secs(5), "{waited:?} for the fast ones");
-        assert_eq!(rig.drain(&mut backend, &mut stream).len(), 1);
+        assert_eq!(cluster.drain(&mut backend, &mut stream).len(), 1);
     });
     // A worker can be held by itself; a ring's driver cannot.
-    check_real(setup, |rig| {
-        if rig.bench.method != MethodKind::Worker {
+    check_real(needs, |cluster| {
+        if cluster.environment.method != MethodKind::Worker {
             return;
         }
-        prove(rig);
-        let held = rig.hold(0);
-        let mut backend = rig.task_backend();
+        prove(cluster);
+        let held = cluster.hold(0);
+        let mut backend = cluster.async_backend();
         let options = StreamOptions { unordered: true, concurrency: 8, ..full(8) };
         let list: Vec<BlockNo> = (0..8).map(|at| at * 2).collect();
-        let mut stream = rig.stream(&backend, &list, options);
+        let mut stream = cluster.stream(&backend, &list, options);
         for _ in 1..8 {
             let found = stream.next(&mut backend).expect("reads").expect("a page");
             assert_ne!(found.block, 0);
         }
         held.release();
-        assert_eq!(rig.drain(&mut backend, &mut stream), [Ok(0)]);
+        assert_eq!(cluster.drain(&mut backend, &mut stream), [Ok(0)]);
     });
 }
 
@@ -278,24 +279,24 @@ fn lesson_32_an_unordered_stream_does_not_wait_for_the_slowest() {
 /// started meanwhile.
 #[test]
 fn lesson_32_an_ordered_stream_starts_later_reads_behind_a_slow_one() {
-    check(Setup::both(), |rig| {
-        if !rig.is_asynchronous() {
+    check(Needs::one_session(), |cluster| {
+        if !cluster.is_asynchronous() {
             return;
         }
-        rig.hooks.record();
-        let held = rig.hold(0);
-        let mut backend = rig.task_backend();
+        cluster.probe.record();
+        let held = cluster.hold(0);
+        let mut backend = cluster.async_backend();
         let list: Vec<BlockNo> = (0..16).collect();
         let options = StreamOptions { full: true, combine: 2, ..StreamOptions::default() };
-        let mut stream = rig.stream(&backend, &list, options);
-        let reader = rig.spawn("reader", move |rig| {
-            let seen = rig.drain(&mut backend, &mut stream);
+        let mut stream = cluster.stream(&backend, &list, options);
+        let reader = cluster.spawn("reader", move |cluster| {
+            let seen = cluster.drain(&mut backend, &mut stream);
             assert_eq!(seen, (0..16).map(Ok).collect::<Vec<_>>());
             let stats = stream.stats();
             (stats.ios, stats.in_flight_sum)
         });
         held.wait();
-        rig.let_others_go();
+        cluster.let_others_run();
         assert!(!reader.is_done());
         held.release();
         let (ios, in_flight) = reader.join();

@@ -1,14 +1,15 @@
 //! Content locks: who waits for whom in the three modes, and that whoever gives a page back wakes
 //! who wants it for himself.
 
-use crate::rig::{Rig, Setup, check, check_simulated};
 use trunkline_aio::State;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use trunkline_engine::pool::Strategy;
 use trunkline_engine::read_stream::StreamOptions;
-use trunkline_sim::Gate;
-use trunkline_sim::rig::Task;
+use trunkline_sim::PausePoint;
+use trunkline_sim::matrix::TestThread;
+use trunkline_sim::matrix::cluster::{check, check_simulated};
+use trunkline_sim::matrix::{Cluster, Needs};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -31,24 +32,24 @@ impl Mode {
 }
 
 /// Holds block 3 in a mode until the gate opens.
-fn hold(rig: &Arc<Rig>, mode: Mode, gate: &Gate) -> Task<()> {
+fn hold(cluster: &Arc<Cluster>, mode: Mode, gate: &PausePoint) -> TestThread<()> {
     let gate = gate.clone();
-    rig.spawn("holder", move |rig| with_lock(rig, mode, || gate.pass()))
+    cluster.spawn("holder", move |cluster| with_lock(cluster, mode, || gate.wait()))
 }
 
-fn with_lock(rig: &Arc<Rig>, mode: Mode, body: impl FnOnce()) {
-    let mut backend = rig.backend();
-    let pin = backend.read(&rig.relation(0), 3).expect("reads");
+fn with_lock(cluster: &Arc<Cluster>, mode: Mode, body: impl FnOnce()) {
+    let mut backend = cluster.backend();
+    let pin = backend.read(&cluster.relation(0), 3).expect("reads");
     match mode {
         Mode::Read => {
             let page = backend.read_lock(pin.page()).expect("locks");
             body();
-            rig.check_page(&page, 3);
+            cluster.check_page(&page, 3);
         }
         Mode::Stable => {
             let page = backend.stable_lock(pin.page()).expect("locks");
             body();
-            rig.check_page(&page, 3);
+            cluster.check_page(&page, 3);
         }
         Mode::Write => {
             let mut page = backend.write_lock(pin.page()).expect("locks");
@@ -63,28 +64,28 @@ fn with_lock(rig: &Arc<Rig>, mode: Mode, body: impl FnOnce()) {
 /// Every pair of modes: what goes together is had at once, what does not waits and is woken.
 #[test]
 fn modes_exclude_each_other_as_they_should() {
-    check(Setup { seeds: 4, ..Setup::default() }, |rig| {
+    check(Needs { seeds: 4, ..Needs::default() }, |cluster| {
         for first in MODES {
             for second in MODES {
-                let gate = Gate::new();
-                let holder = hold(rig, first, &gate);
-                gate.wait_for(1);
+                let gate = PausePoint::new();
+                let holder = hold(cluster, first, &gate);
+                gate.wait_for_arrivals(1);
                 let got = Arc::new(AtomicBool::new(false));
                 let theirs = Arc::clone(&got);
-                let waiter = rig.spawn("waiter", move |rig| {
-                    with_lock(rig, second, || theirs.store(true, Ordering::SeqCst));
+                let waiter = cluster.spawn("waiter", move |cluster| {
+                    with_lock(cluster, second, || theirs.store(true, Ordering::SeqCst));
                 });
                 if first.goes_with(second) {
                     waiter.join();
                     assert!(got.load(Ordering::SeqCst));
                 } else {
-                    rig.wait_pins(3, 2);
-                    rig.let_others_go();
+                    cluster.wait_pins(3, 2);
+                    cluster.let_others_run();
                     assert!(!got.load(Ordering::SeqCst), "{first:?} and {second:?} at once");
-                    gate.open();
+                    gate.release();
                     waiter.join();
                 }
-                gate.open();
+                gate.release();
                 holder.join();
             }
         }
@@ -94,15 +95,15 @@ fn modes_exclude_each_other_as_they_should() {
 /// Many threads and all modes: a change is never seen half done.
 #[test]
 fn nobody_sees_a_change_in_the_making() {
-    check(Setup { seeds: 12, ..Setup::default() }, |rig| {
+    check(Needs { seeds: 12, ..Needs::default() }, |cluster| {
         let writers = Arc::new(AtomicU32::new(0));
         let tasks: Vec<_> = (0..6)
             .map(|at| {
                 let writers = Arc::clone(&writers);
-                rig.spawn("locker", move |rig| {
+                cluster.spawn("locker", move |cluster| {
                     for round in 0..4 {
                         let mode = MODES[(at + round) % 3];
-                        with_lock(rig, mode, || {
+                        with_lock(cluster, mode, || {
                             let alone = u32::from(mode == Mode::Write);
                             let before = writers.fetch_add(alone, Ordering::SeqCst);
                             assert_eq!(before, 0, "{mode:?} beside a writer");
@@ -112,7 +113,7 @@ fn nobody_sees_a_change_in_the_making() {
                 })
             })
             .collect();
-        tasks.into_iter().for_each(Task::join);
+        tasks.into_iter().for_each(TestThread::join);
     });
 }
 
@@ -120,28 +121,28 @@ fn nobody_sees_a_change_in_the_making() {
 /// a stream's page, a stream that is dropped, pages that a stream lets go of.
 #[test]
 fn a_cleanup_lock_waits_for_pins_of_every_kind() {
-    check(Setup::default(), |rig| {
+    check(Needs::default(), |cluster| {
         for kind in 0..4 {
-            rig.pool.evict_all();
-            let mut other = rig.backend();
+            cluster.pool.evict_all();
+            let mut other = cluster.backend();
             let mut pin = None;
             let options = StreamOptions {
                 full: true,
                 strategy: Strategy::Normal,
                 ..StreamOptions::default()
             };
-            let mut stream = rig.stream(&other, &[3, 4, 5], options);
+            let mut stream = cluster.stream(&other, &[3, 4, 5], options);
             match kind {
-                0 => pin = Some(other.read(&rig.relation(0), 3).expect("reads")),
+                0 => pin = Some(other.read(&cluster.relation(0), 3).expect("reads")),
                 _ => drop(stream.next(&mut other).expect("reads")),
             }
-            let cleaner = rig.spawn("cleaner", |rig| {
-                let mut backend = rig.backend();
-                let pin = backend.read(&rig.relation(0), 3).expect("reads");
+            let cleaner = cluster.spawn("cleaner", |cluster| {
+                let mut backend = cluster.backend();
+                let pin = backend.read(&cluster.relation(0), 3).expect("reads");
                 drop(backend.cleanup_lock(pin.page()).expect("locks"));
             });
-            rig.wait_pins(3, 2);
-            rig.let_others_go();
+            cluster.wait_pins(3, 2);
+            cluster.let_others_run();
             assert!(!cleaner.is_done());
             match kind {
                 0 => drop(pin),
@@ -159,28 +160,28 @@ fn a_cleanup_lock_waits_for_pins_of_every_kind() {
 /// another one waits for the page to be free of pins.
 #[test]
 fn lesson_25_the_end_of_an_io_wakes_who_waits_for_the_last_pin() {
-    check(Setup { seeds: 20, ..Setup::default() }, |rig| {
-        rig.fail(3, 5);
-        assert!(rig.backend().read(&rig.relation(0), 3).is_err());
-        rig.hooks.keep_results();
-        let step = rig.hooks.stop(State::HandedOut, |_| true);
-        let held = rig.hold(3);
-        let starter = rig.spawn("starter", |rig| {
-            let mut backend = rig.backend();
-            drop(rig.start_read(&mut backend, &[3]));
+    check(Needs { seeds: 20, ..Needs::default() }, |cluster| {
+        cluster.fail(3, 5);
+        assert!(cluster.backend().read(&cluster.relation(0), 3).is_err());
+        cluster.probe.keep_results();
+        let step = cluster.probe.pause_at(State::HandedOut, |_| true);
+        let held = cluster.hold(3);
+        let starter = cluster.spawn("starter", |cluster| {
+            let mut backend = cluster.backend();
+            drop(cluster.start_read(&mut backend, &[3]));
         });
         step.wait();
-        assert_eq!(rig.pins(3), 1, "the starter's: no I/O yet");
-        let dropper = rig.spawn("dropper", |rig| {
-            rig.backend().invalidate(&rig.relation(0), 0).expect("not cancelled");
+        assert_eq!(cluster.pins(3), 1, "the starter's: no I/O yet");
+        let dropper = cluster.spawn("dropper", |cluster| {
+            cluster.backend().invalidate(&cluster.relation(0), 0).expect("not cancelled");
         });
-        rig.let_others_go();
+        cluster.let_others_run();
         step.release();
         held.wait();
-        if rig.is_asynchronous() {
+        if cluster.is_asynchronous() {
             starter.join();
-            rig.wait_pins(3, 1);
-            rig.let_others_go();
+            cluster.wait_pins(3, 1);
+            cluster.let_others_run();
             assert!(!dropper.is_done(), "the I/O has the page");
             held.release();
         } else {
@@ -195,22 +196,23 @@ fn lesson_25_the_end_of_an_io_wakes_who_waits_for_the_last_pin() {
 /// gives it back in the moment in which it completes its I/O on the neighbouring block.
 #[test]
 fn lesson_25_pins_given_back_at_every_step_of_an_io_wake_the_cleaner() {
-    check(Setup { seeds: 3, ..Setup::default() }, |rig| {
+    check(Needs { seeds: 3, ..Needs::default() }, |cluster| {
         for state in
             [State::Submitted, State::CompletedIo, State::CompletedShared, State::CompletedLocal]
         {
-            rig.pool.evict_all();
-            let mut other = rig.backend();
-            let pin = other.read(&rig.relation(0), 3).expect("reads");
-            let cleaner = rig.spawn("cleaner", |rig| {
-                let mut backend = rig.backend();
-                let pin = backend.read(&rig.relation(0), 3).expect("reads");
+            cluster.pool.evict_all();
+            let mut other = cluster.backend();
+            let pin = other.read(&cluster.relation(0), 3).expect("reads");
+            let cleaner = cluster.spawn("cleaner", |cluster| {
+                let mut backend = cluster.backend();
+                let pin = backend.read(&cluster.relation(0), 3).expect("reads");
                 drop(backend.cleanup_lock(pin.page()).expect("locks"));
             });
-            rig.wait_pins(3, 2);
-            rig.let_others_go();
-            let held = rig.hooks.stop(state, |io| io.offset == 4 * 8192);
-            let reader = rig.spawn("reader", |rig| rig.read_ok(&mut rig.backend(), 4));
+            cluster.wait_pins(3, 2);
+            cluster.let_others_run();
+            let held = cluster.probe.pause_at(state, |io| io.offset == 4 * 8192);
+            let reader =
+                cluster.spawn("reader", |cluster| cluster.read_ok(&mut cluster.backend(), 4));
             held.wait();
             assert!(!cleaner.is_done());
             drop(pin);
@@ -224,9 +226,9 @@ fn lesson_25_pins_given_back_at_every_step_of_an_io_wake_the_cleaner() {
 /// A lock cannot be had on a page that another one is cleaning, nor be waited for in vain.
 #[test]
 fn try_locks_answer_at_once() {
-    check_simulated(Setup { seeds: 2, ..Setup::both() }, |rig| {
-        let mut backend = rig.backend();
-        let pin = backend.read(&rig.relation(0), 3).expect("reads");
+    check_simulated(Needs { seeds: 2, ..Needs::one_session() }, |cluster| {
+        let mut backend = cluster.backend();
+        let pin = backend.read(&cluster.relation(0), 3).expect("reads");
         let page = pin.page();
         let read = page.try_read().expect("free");
         assert!(page.try_read().is_some() && page.try_write().is_none());

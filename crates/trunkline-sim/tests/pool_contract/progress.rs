@@ -1,13 +1,14 @@
 //! Sixteen buffers and thirty-two sessions: every kind of stream comes to its end, with pages read by
 //! themselves beside the stream's, and nobody is ever refused a pin that is guaranteed.
 
-use crate::rig::{Rig, Setup, check_real, check_simulated};
 use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};
 use trunkline_aio::sync::Arc;
 use trunkline_engine::pool::{Backend, PINS_GUARANTEED, Strategy};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_format::BlockNo;
+use trunkline_sim::matrix::cluster::{check_real, check_simulated};
+use trunkline_sim::matrix::{Cluster, Needs};
 
 const BLOCKS: u32 = 24;
 const SESSIONS: u32 = 32;
@@ -24,21 +25,21 @@ enum Kind {
 const KINDS: [Kind; 3] = [Kind::Ordered, Kind::Unordered, Kind::Polled];
 
 /// Drives one future to its end in this thread.
-fn block_on<T>(rig: &Rig, future: impl Future<Output = T>) -> T {
-    let (alarm, waker) = trunkline_sim::Alarm::new();
+fn block_on<T>(cluster: &Cluster, future: impl Future<Output = T>) -> T {
+    let (wakes, waker) = trunkline_sim::CountingWaker::new();
     let mut future = std::pin::pin!(future);
     loop {
-        let rung = alarm.rung();
+        let before = wakes.count();
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(value) => return value,
-            Poll::Pending => rig.wait_until("a wake-up", || alarm.rung() > rung),
+            Poll::Pending => cluster.wait_until("a wake-up", || wakes.count() > before),
         }
     }
 }
 
 /// The next block, with its page pinned until the next call.
 fn next(
-    rig: &Rig,
+    cluster: &Cluster,
     kind: Kind,
     stream: &mut ReadStream<BlockList>,
     backend: &mut Backend,
@@ -48,7 +49,7 @@ fn next(
             stream.next(backend).map(|it| it.map(|it| (it.block, it.pin.buffer())))
         }
         Kind::Polled => block_on(
-            rig,
+            cluster,
             poll_fn(|context| {
                 let polled = stream.poll_next(context, backend);
                 polled.map(|it| it.map(|it| it.map(|it| (it.block, it.pin.buffer()))))
@@ -59,8 +60,9 @@ fn next(
 }
 
 /// Reads a table through a stream; beside every fifth page as many others as are guaranteed.
-fn scan(rig: &Arc<Rig>, kind: Kind, options: StreamOptions, number: u32) {
-    let mut backend = if kind == Kind::Polled { rig.task_backend() } else { rig.backend() };
+fn scan(cluster: &Arc<Cluster>, kind: Kind, options: StreamOptions, number: u32) {
+    let mut backend =
+        if kind == Kind::Polled { cluster.async_backend() } else { cluster.backend() };
     let list: Vec<BlockNo> = (0..BLOCKS)
         .map(|at| match number % 3 {
             0 => at,
@@ -68,21 +70,21 @@ fn scan(rig: &Arc<Rig>, kind: Kind, options: StreamOptions, number: u32) {
             _ => at * 7 % BLOCKS,
         })
         .collect();
-    let mut stream = rig.stream(&backend, &list, options);
+    let mut stream = cluster.stream(&backend, &list, options);
     let mut seen = Vec::new();
-    while let Some(block) = next(rig, kind, &mut stream, &mut backend) {
+    while let Some(block) = next(cluster, kind, &mut stream, &mut backend) {
         if seen.len().is_multiple_of(5) {
             let others: Vec<_> = (1..PINS_GUARANTEED)
                 .map(|step| {
                     let wanted = (block + step * 5) % BLOCKS;
-                    backend.read(&rig.relation(0), wanted).unwrap_or_else(|error| {
+                    backend.read(&cluster.relation(0), wanted).unwrap_or_else(|error| {
                         panic!("{kind:?}, {options:?}, {step} beside the stream's: {error}")
                     })
                 })
                 .collect();
             for pin in &others {
                 let page = backend.read_lock(pin.page()).expect("locks");
-                rig.check_page(&page, pin.page().block());
+                cluster.check_page(&page, pin.page().block());
             }
         }
         seen.push(block);
@@ -109,24 +111,24 @@ fn options(kind: Kind, strategy: Strategy, number: u32) -> StreamOptions {
     }
 }
 
-fn run_all(rig: &Arc<Rig>, sessions: u32, kind_of: impl Fn(u32) -> (Kind, Strategy)) {
+fn run_all(cluster: &Arc<Cluster>, sessions: u32, kind_of: impl Fn(u32) -> (Kind, Strategy)) {
     let scans: Vec<_> = (0..sessions)
         .map(|number| {
             let (kind, strategy) = kind_of(number);
             let options = options(kind, strategy, number / 9);
-            rig.spawn("scan", move |rig| scan(rig, kind, options, number))
+            cluster.spawn("scan", move |cluster| scan(cluster, kind, options, number))
         })
         .collect();
-    scans.into_iter().for_each(trunkline_sim::rig::Task::join);
-    assert!(rig.pool.permits() <= 16);
+    scans.into_iter().for_each(trunkline_sim::matrix::TestThread::join);
+    assert!(cluster.pool.permits() <= 16);
 }
 
 #[test]
 fn every_kind_by_itself_on_real_files() {
-    check_real(Setup { buffers: 16, blocks: BLOCKS, ..Setup::default() }, |rig| {
+    check_real(Needs { buffers: 16, blocks: BLOCKS, ..Needs::default() }, |cluster| {
         for kind in KINDS {
             for strategy in STRATEGIES {
-                run_all(rig, SESSIONS, |_| (kind, strategy));
+                run_all(cluster, SESSIONS, |_| (kind, strategy));
             }
         }
     });
@@ -134,20 +136,23 @@ fn every_kind_by_itself_on_real_files() {
 
 #[test]
 fn every_kind_at_once_on_real_files() {
-    check_real(Setup { buffers: 16, blocks: BLOCKS, direct: true, ..Setup::default() }, |rig| {
-        for _ in 0..4 {
-            run_all(rig, SESSIONS, |number| {
-                (KINDS[number as usize % 3], STRATEGIES[number as usize / 3 % 3])
-            });
-        }
-    });
+    check_real(
+        Needs { buffers: 16, blocks: BLOCKS, direct: true, ..Needs::default() },
+        |cluster| {
+            for _ in 0..4 {
+                run_all(cluster, SESSIONS, |number| {
+                    (KINDS[number as usize % 3], STRATEGIES[number as usize / 3 % 3])
+                });
+            }
+        },
+    );
 }
 
 #[test]
 fn every_kind_at_once_under_seeds() {
-    let setup = Setup { buffers: 16, blocks: BLOCKS, seeds: 1, ..Setup::default() };
-    check_simulated(setup, |rig| {
-        run_all(rig, SESSIONS, |number| {
+    let needs = Needs { buffers: 16, blocks: BLOCKS, seeds: 1, ..Needs::default() };
+    check_simulated(needs, |cluster| {
+        run_all(cluster, SESSIONS, |number| {
             (KINDS[number as usize % 3], STRATEGIES[number as usize / 3 % 3])
         });
     });
@@ -156,11 +161,11 @@ fn every_kind_at_once_under_seeds() {
 /// Fewer sessions, more seeds: still more than there are places for.
 #[test]
 fn every_kind_by_itself_under_seeds() {
-    let setup = Setup { buffers: 16, blocks: BLOCKS, seeds: 2, ..Setup::default() };
-    check_simulated(setup, |rig| {
+    let needs = Needs { buffers: 16, blocks: BLOCKS, seeds: 2, ..Needs::default() };
+    check_simulated(needs, |cluster| {
         for kind in KINDS {
             for strategy in STRATEGIES {
-                run_all(rig, 6, |_| (kind, strategy));
+                run_all(cluster, 6, |_| (kind, strategy));
             }
         }
     });
@@ -170,10 +175,10 @@ fn every_kind_by_itself_under_seeds() {
 /// all other permits given out.
 #[test]
 fn pages_at_hand_come_before_pages_ahead() {
-    let setup = Setup { buffers: 16, blocks: 64, seeds: 4, ..Setup::default() };
-    let case: fn(&Arc<Rig>) = |rig| {
-        let mut others: Vec<_> = (0..3).map(|_| rig.backend()).collect();
-        let relation = rig.relation(0);
+    let needs = Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::default() };
+    let case: fn(&Arc<Cluster>) = |cluster| {
+        let mut others: Vec<_> = (0..3).map(|_| cluster.backend()).collect();
+        let relation = cluster.relation(0);
         let mut pins = Vec::new();
         for other in &mut others {
             pins.push(other.read(&relation, 9).expect("reads"));
@@ -181,7 +186,7 @@ fn pages_at_hand_come_before_pages_ahead() {
         let list = [0, 5, 9, 20, 9, 30, 31, 9, 40, 50, 9, 60];
         for unordered in [false, true] {
             for (concurrency, combine, full) in [(16, 16, true), (16, 1, true), (16, 16, false)] {
-                let mut backend = rig.backend();
+                let mut backend = cluster.backend();
                 let options = StreamOptions {
                     unordered,
                     concurrency,
@@ -189,7 +194,7 @@ fn pages_at_hand_come_before_pages_ahead() {
                     full,
                     ..StreamOptions::default()
                 };
-                let mut stream = rig.stream(&backend, &list, options);
+                let mut stream = cluster.stream(&backend, &list, options);
                 let mut pages = 0;
                 while let Some(found) = stream.next(&mut backend).expect("reads") {
                     assert!(found.pin.try_read().is_some());
@@ -205,17 +210,17 @@ fn pages_at_hand_come_before_pages_ahead() {
         }
         drop(pins);
     };
-    check_simulated(setup, case);
-    check_real(setup, case);
+    check_simulated(needs, case);
+    check_real(needs, case);
 }
 
 /// A session that wants more than its guarantee is told so, and nothing else.
 #[test]
 fn beyond_the_guarantee_the_answer_is_an_error_not_a_wait() {
-    let setup = Setup { buffers: 16, ..Setup::default() };
-    check_simulated(setup, |rig| {
-        let relation = rig.relation(0);
-        let mut backends: Vec<_> = (0..4).map(|_| rig.backend()).collect();
+    let needs = Needs { buffers: 16, ..Needs::default() };
+    check_simulated(needs, |cluster| {
+        let relation = cluster.relation(0);
+        let mut backends: Vec<_> = (0..4).map(|_| cluster.backend()).collect();
         let mut pins = Vec::new();
         for backend in &mut backends {
             for block in 0..PINS_GUARANTEED {
@@ -225,7 +230,7 @@ fn beyond_the_guarantee_the_answer_is_an_error_not_a_wait() {
         for backend in &mut backends {
             let error = backend.read(&relation, 9).map(drop).expect_err("a fifth");
             assert!(error.to_string().contains("holds 4 pages"), "{error}");
-            let mut stream = rig.stream(backend, &[9], StreamOptions::default());
+            let mut stream = cluster.stream(backend, &[9], StreamOptions::default());
             assert!(stream.next(backend).is_err());
             let mut context = Context::from_waker(Waker::noop());
             assert!(matches!(stream.poll_next(&mut context, backend), Poll::Ready(Err(_))));
@@ -233,7 +238,7 @@ fn beyond_the_guarantee_the_answer_is_an_error_not_a_wait() {
         // One that is alone may have all of them.
         drop(pins);
         drop(backends);
-        let mut backend = rig.backend();
+        let mut backend = cluster.backend();
         let pins: Vec<_> =
             (0..16).map(|block| backend.read(&relation, block).expect("nobody else")).collect();
         assert_eq!((backend.pins(), pins.len()), (16, 16));

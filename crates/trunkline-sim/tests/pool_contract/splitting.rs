@@ -3,10 +3,11 @@
 //! A stream that skips the slow start gathers the blocks and starts them as PostgreSQL's low-level
 //! read does; what it asked the storage for is what the probe saw.
 
-use crate::rig::{Rig, Setup, check};
 use trunkline_aio::sync::Arc;
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_format::BlockNo;
+use trunkline_sim::matrix::cluster::check;
+use trunkline_sim::matrix::{Cluster, Needs};
 
 /// One line: what is in the pool, what is asked for, how many blocks make a read at most, and the
 /// reads that this must lead to.
@@ -34,25 +35,25 @@ const LINES: &[Line] = &[
     Line { present: &[], wanted: &[3, 2, 1], combine: 16, reads: &[(3, 1), (2, 1), (1, 1)] },
 ];
 
-fn read_line(rig: &Arc<Rig>, line: &Line) {
-    rig.pool.evict_all();
-    let mut backend = rig.backend();
-    line.present.iter().for_each(|&block| rig.read_ok(&mut backend, block));
+fn read_line(cluster: &Arc<Cluster>, line: &Line) {
+    cluster.pool.evict_all();
+    let mut backend = cluster.backend();
+    line.present.iter().for_each(|&block| cluster.read_ok(&mut backend, block));
     backend.show_counts();
-    let before = rig.pool.total();
-    rig.hooks.record();
+    let before = cluster.pool.total();
+    cluster.probe.record();
     let options = StreamOptions { combine: line.combine, full: true, ..StreamOptions::default() };
-    let mut stream = rig.stream(&backend, line.wanted, options);
-    let seen = rig.drain(&mut backend, &mut stream);
+    let mut stream = cluster.stream(&backend, line.wanted, options);
+    let seen = cluster.drain(&mut backend, &mut stream);
     let wanted: Vec<_> = line.wanted.iter().map(|&block| Ok(block)).collect();
     assert_eq!(seen, wanted);
-    assert_eq!(rig.reads(), line.reads, "{:?} of {:?}", line.wanted, line.present);
+    assert_eq!(cluster.reads(), line.reads, "{:?} of {:?}", line.wanted, line.present);
     let stats = stream.stats();
     let blocks: u32 = line.reads.iter().map(|read| read.1).sum();
     assert_eq!((stats.ios, stats.io_blocks), (line.reads.len() as u64, u64::from(blocks)));
     assert_eq!(stats.pages, line.wanted.len() as u64);
     drop(stream);
-    let total = rig.pool.total();
+    let total = cluster.pool.total();
     assert_eq!(total.reads - before.reads, line.reads.len() as u64);
     assert_eq!(total.read_blocks - before.read_blocks, u64::from(blocks));
     assert_eq!(total.hits - before.hits, line.wanted.len() as u64 - u64::from(blocks));
@@ -60,23 +61,23 @@ fn read_line(rig: &Arc<Rig>, line: &Line) {
 
 #[test]
 fn pg_30_hits_and_limits_split_reads() {
-    check(Setup::both(), |rig| LINES.iter().for_each(|line| read_line(rig, line)));
+    check(Needs::one_session(), |cluster| LINES.iter().for_each(|line| read_line(cluster, line)));
 }
 
 /// Under a bulk read's ring and under vacuum's, the splits are the same.
 #[test]
 fn pg_30_a_ring_splits_no_differently() {
     use trunkline_engine::pool::Strategy;
-    check(Setup { buffers: 128, ..Setup::both() }, |rig| {
+    check(Needs { buffers: 128, ..Needs::one_session() }, |cluster| {
         for strategy in [Strategy::BulkRead, Strategy::Vacuum] {
-            rig.pool.evict_all();
-            let mut backend = rig.backend();
-            rig.read_ok(&mut backend, 2);
-            rig.hooks.record();
+            cluster.pool.evict_all();
+            let mut backend = cluster.backend();
+            cluster.read_ok(&mut backend, 2);
+            cluster.probe.record();
             let options = StreamOptions { full: true, strategy, ..StreamOptions::default() };
-            let mut stream = rig.stream(&backend, &[0, 1, 2, 3, 4, 5], options);
-            assert_eq!(rig.drain(&mut backend, &mut stream).len(), 6);
-            assert_eq!(rig.reads(), [(0, 2), (3, 3)]);
+            let mut stream = cluster.stream(&backend, &[0, 1, 2, 3, 4, 5], options);
+            assert_eq!(cluster.drain(&mut backend, &mut stream).len(), 6);
+            assert_eq!(cluster.reads(), [(0, 2), (3, 3)]);
         }
     });
 }
@@ -88,16 +89,16 @@ fn pg_31_an_own_read_under_way_splits_a_read() {
     type Case = (BlockNo, &'static [(BlockNo, u32)]);
     const CASES: [Case; 3] =
         [(4, &[(4, 1), (5, 2)]), (5, &[(5, 1), (4, 1), (6, 1)]), (6, &[(6, 1), (4, 2)])];
-    check(Setup::both(), |rig| {
+    check(Needs::one_session(), |cluster| {
         for (under_way, reads) in CASES {
-            rig.pool.evict_all();
-            rig.hooks.record();
-            let mut backend = rig.backend();
-            let mut first = rig.start_read(&mut backend, &[under_way]);
+            cluster.pool.evict_all();
+            cluster.probe.record();
+            let mut backend = cluster.backend();
+            let mut first = cluster.start_read(&mut backend, &[under_way]);
             let options = StreamOptions { full: true, ..StreamOptions::default() };
-            let mut second = rig.stream(&backend, &[4, 5, 6], options);
-            assert_eq!(rig.drain(&mut backend, &mut second), [Ok(4), Ok(5), Ok(6)]);
-            assert_eq!(rig.reads(), reads, "block {under_way} under way");
+            let mut second = cluster.stream(&backend, &[4, 5, 6], options);
+            assert_eq!(cluster.drain(&mut backend, &mut second), [Ok(4), Ok(5), Ok(6)]);
+            assert_eq!(cluster.reads(), reads, "block {under_way} under way");
             first.let_go();
             assert_eq!(backend.pins(), 0);
         }
@@ -108,42 +109,43 @@ fn pg_31_an_own_read_under_way_splits_a_read() {
 /// itself; if it succeeds it is a hit. What follows is a read of its own either way.
 #[test]
 fn pg_32_another_sessions_read_splits_a_read() {
-    check(Setup::default(), |rig| {
+    check(Needs::default(), |cluster| {
         for fails in [false, true] {
-            rig.pool.evict_all();
-            rig.hooks.record();
-            let held = rig.hold(5);
-            let other = rig
-                .spawn("other", |rig| rig.backend().read(&rig.relation(0), 5).map(drop).is_err());
+            cluster.pool.evict_all();
+            cluster.probe.record();
+            let held = cluster.hold(5);
+            let other = cluster.spawn("other", |cluster| {
+                cluster.backend().read(&cluster.relation(0), 5).map(drop).is_err()
+            });
             held.wait();
-            let reader = rig.spawn("reader", |rig| {
-                let mut backend = rig.backend();
+            let reader = cluster.spawn("reader", |cluster| {
+                let mut backend = cluster.backend();
                 let options = StreamOptions { full: true, ..StreamOptions::default() };
-                let mut stream = rig.stream(&backend, &[4, 5, 6, 7], options);
-                let seen = rig.drain(&mut backend, &mut stream);
+                let mut stream = cluster.stream(&backend, &[4, 5, 6, 7], options);
+                let seen = cluster.drain(&mut backend, &mut stream);
                 assert_eq!(seen, [Ok(4), Ok(5), Ok(6), Ok(7)]);
                 backend.session_id()
             });
             // The other's, its I/O's, ours.
-            rig.wait_pins(5, 3);
+            cluster.wait_pins(5, 3);
             if fails {
                 let mut times = 0;
-                rig.hooks.change_results(move |io, raw| {
+                cluster.probe.change_results(move |io, raw| {
                     times += u32::from(io.offset == 5 * 8192);
                     if io.offset == 5 * 8192 && times == 1 { -5 } else { raw }
                 });
             }
             held.release();
             assert_eq!(other.join(), fails);
-            let mut reads = rig.reads_of(reader.join());
+            let mut reads = cluster.reads_of(reader.join());
             reads.sort_unstable();
             match fails {
                 // Nothing was read ahead: what the stream still needs it reads at once.
-                true if !rig.is_asynchronous() => assert_eq!(reads, [(4, 1), (5, 3)]),
+                true if !cluster.is_asynchronous() => assert_eq!(reads, [(4, 1), (5, 3)]),
                 true => assert_eq!(reads, [(4, 1), (5, 1), (6, 2)]),
                 false => assert_eq!(reads, [(4, 1), (6, 2)]),
             }
-            rig.hooks.keep_results();
+            cluster.probe.keep_results();
         }
     });
 }
@@ -152,19 +154,20 @@ fn pg_32_another_sessions_read_splits_a_read() {
 /// as a wait.
 #[test]
 fn pg_33_another_sessions_read_is_joined() {
-    check(Setup::default(), |rig| {
-        let held = rig.hold(2);
-        let other = rig.spawn("other", |rig| rig.read_ok(&mut rig.backend(), 2));
+    check(Needs::default(), |cluster| {
+        let held = cluster.hold(2);
+        let other = cluster.spawn("other", |cluster| cluster.read_ok(&mut cluster.backend(), 2));
         held.wait();
-        let mut backend = rig.task_backend();
-        let mut stream = rig.start_read(&mut backend, &[2]);
-        let row = rig.pool.rows().into_iter().find(|row| row.block == 2).expect("it has a buffer");
+        let mut backend = cluster.async_backend();
+        let mut stream = cluster.start_read(&mut backend, &[2]);
+        let row =
+            cluster.pool.rows().into_iter().find(|row| row.block == 2).expect("it has a buffer");
         assert!(!row.valid && row.pins == 3 && row.io.is_some(), "{row:?}");
         held.release();
         other.join();
-        assert_eq!(rig.drain(&mut backend, &mut stream), [Ok(2)]);
+        assert_eq!(cluster.drain(&mut backend, &mut stream), [Ok(2)]);
         drop((stream, backend));
-        let total = rig.pool.total();
+        let total = cluster.pool.total();
         assert_eq!((total.reads, total.hits, total.joins), (1, 1, 1));
     });
 }

@@ -1,28 +1,29 @@
 //! Streams that meet blocks again, and other sessions' reads: PG 34 to 37.
 
-use crate::rig::{Setup, check};
 use std::task::{Context, Waker};
 use trunkline_engine::read_stream::StreamOptions;
 use trunkline_format::BlockNo;
+use trunkline_sim::matrix::Needs;
+use trunkline_sim::matrix::cluster::check;
 
 const UP_AND_DOWN: [BlockNo; 13] = [0, 1, 2, 3, 4, 5, 6, 5, 4, 3, 2, 1, 0];
 
 /// Blocks that come again, uncached, cached, and half cached, with every combination of options.
 #[test]
 fn pg_34_repeats() {
-    check(Setup { seeds: 3, ..Setup::both() }, |rig| {
+    check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
         let lists: [&[BlockNo]; 3] = [&[0, 2, 2, 4, 4], &UP_AND_DOWN, &[7; 20]];
         for list in lists {
             for (full, unordered) in [(false, false), (true, false), (false, true), (true, true)] {
                 for (concurrency, combine) in [(0, 16), (1, 4), (16, 16)] {
-                    rig.pool.evict_all();
-                    rig.hooks.record();
+                    cluster.pool.evict_all();
+                    cluster.probe.record();
                     let mut wanted: Vec<_> = list.iter().map(|&block| Ok(block)).collect();
                     if unordered {
                         wanted.sort();
                     }
                     for _ in 0..2 {
-                        let mut backend = rig.backend();
+                        let mut backend = cluster.backend();
                         let options = StreamOptions {
                             full,
                             unordered,
@@ -30,8 +31,8 @@ fn pg_34_repeats() {
                             combine,
                             ..StreamOptions::default()
                         };
-                        let mut stream = rig.stream(&backend, list, options);
-                        let mut seen = rig.drain(&mut backend, &mut stream);
+                        let mut stream = cluster.stream(&backend, list, options);
+                        let mut seen = cluster.drain(&mut backend, &mut stream);
                         if unordered {
                             seen.sort();
                         }
@@ -41,7 +42,7 @@ fn pg_34_repeats() {
                     let mut blocks = list.to_vec();
                     blocks.sort_unstable();
                     blocks.dedup();
-                    let read: u32 = rig.reads().iter().map(|read| read.1).sum();
+                    let read: u32 = cluster.reads().iter().map(|read| read.1).sum();
                     assert_eq!(read as usize, blocks.len());
                 }
             }
@@ -53,28 +54,29 @@ fn pg_34_repeats() {
 /// waits for 5. Then it hands out all in order.
 #[test]
 fn pg_35_a_stream_goes_on_past_another_sessions_read() {
-    check(Setup::default(), |rig| {
-        rig.hooks.record();
-        let held = rig.hold(5);
-        let other = rig.spawn("other", |rig| rig.read_ok(&mut rig.backend(), 5));
+    check(Needs::default(), |cluster| {
+        cluster.probe.record();
+        let held = cluster.hold(5);
+        let other = cluster.spawn("other", |cluster| cluster.read_ok(&mut cluster.backend(), 5));
         held.wait();
-        let mut backend = rig.task_backend();
+        let mut backend = cluster.async_backend();
         let options = StreamOptions { full: true, combine: 4, ..StreamOptions::default() };
-        let mut stream = rig.stream(&backend, &[1, 5, 7], options);
+        let mut stream = cluster.stream(&backend, &[1, 5, 7], options);
         let session = backend.session_id();
-        let reader = rig.spawn("reader", move |rig| {
-            let seen = rig.drain(&mut backend, &mut stream);
+        let reader = cluster.spawn("reader", move |cluster| {
+            let seen = cluster.drain(&mut backend, &mut stream);
             assert_eq!(seen, [Ok(1), Ok(5), Ok(7)]);
         });
-        if rig.is_asynchronous() {
-            rig.wait_until("block 7 is started", || rig.reads_of(session).contains(&(7, 1)));
+        if cluster.is_asynchronous() {
+            cluster
+                .wait_until("block 7 is started", || cluster.reads_of(session).contains(&(7, 1)));
         }
-        rig.let_others_go();
+        cluster.let_others_run();
         assert!(!reader.is_done());
         held.release();
         other.join();
         reader.join();
-        assert_eq!(rig.reads_of(session), [(1, 1), (7, 1)], "5 was the other's");
+        assert_eq!(cluster.reads_of(session), [(1, 1), (7, 1)], "5 was the other's");
     });
 }
 
@@ -82,27 +84,27 @@ fn pg_35_a_stream_goes_on_past_another_sessions_read() {
 /// the error is the other's alone.
 #[test]
 fn pg_36_a_stream_reads_itself_what_another_session_could_not() {
-    check(Setup::default(), |rig| {
-        rig.hooks.record();
-        let held = rig.hold(5);
-        let other = rig.spawn("other", |rig| {
-            let mut backend = rig.backend();
-            let error = backend.read(&rig.relation(0), 5).map(drop).expect_err("it fails");
+    check(Needs::default(), |cluster| {
+        cluster.probe.record();
+        let held = cluster.hold(5);
+        let other = cluster.spawn("other", |cluster| {
+            let mut backend = cluster.backend();
+            let error = backend.read(&cluster.relation(0), 5).map(drop).expect_err("it fails");
             assert_eq!(backend.pins(), 0);
             error.to_string()
         });
         held.wait();
-        let mut backend = rig.task_backend();
+        let mut backend = cluster.async_backend();
         let options = StreamOptions { full: true, combine: 4, ..StreamOptions::default() };
-        let mut stream = rig.stream(&backend, &[1, 5, 7], options);
+        let mut stream = cluster.stream(&backend, &[1, 5, 7], options);
         let session = backend.session_id();
-        let reader = rig.spawn("reader", move |rig| {
-            let seen = rig.drain(&mut backend, &mut stream);
+        let reader = cluster.spawn("reader", move |cluster| {
+            let seen = cluster.drain(&mut backend, &mut stream);
             assert_eq!(seen, [Ok(1), Ok(5), Ok(7)]);
         });
-        rig.wait_pins(5, 3);
+        cluster.wait_pins(5, 3);
         let mut times = 0;
-        rig.hooks.change_results(move |io, raw| {
+        cluster.probe.change_results(move |io, raw| {
             let mine = io.offset == 5 * 8192;
             times += u32::from(mine);
             if mine && times == 1 { -5 } else { raw }
@@ -111,8 +113,8 @@ fn pg_36_a_stream_reads_itself_what_another_session_could_not() {
         let error = other.join();
         assert!(error.contains("block 5"), "{error}");
         reader.join();
-        rig.hooks.keep_results();
-        let mut reads = rig.reads_of(session);
+        cluster.probe.keep_results();
+        let mut reads = cluster.reads_of(session);
         reads.sort_unstable();
         assert_eq!(reads, [(1, 1), (5, 1), (7, 1)]);
     });
@@ -121,29 +123,29 @@ fn pg_36_a_stream_reads_itself_what_another_session_could_not() {
 /// Two blocks of the stream are within one read of three by another session.
 #[test]
 fn pg_37_two_blocks_within_one_foreign_read() {
-    check(Setup::default(), |rig| {
-        rig.hooks.record();
-        let held = rig.hold(3);
-        let other = rig.spawn("other", |rig| {
-            let mut backend = rig.backend();
+    check(Needs::default(), |cluster| {
+        cluster.probe.record();
+        let held = cluster.hold(3);
+        let other = cluster.spawn("other", |cluster| {
+            let mut backend = cluster.backend();
             let options = StreamOptions { full: true, combine: 3, ..StreamOptions::default() };
-            let mut stream = rig.stream(&backend, &[2, 3, 4], options);
-            assert_eq!(rig.drain(&mut backend, &mut stream), [Ok(2), Ok(3), Ok(4)]);
+            let mut stream = cluster.stream(&backend, &[2, 3, 4], options);
+            assert_eq!(cluster.drain(&mut backend, &mut stream), [Ok(2), Ok(3), Ok(4)]);
         });
         held.wait();
-        let mut backend = rig.task_backend();
+        let mut backend = cluster.async_backend();
         let options = StreamOptions { full: true, ..StreamOptions::default() };
-        let mut stream = rig.stream(&backend, &[2, 4, 6], options);
+        let mut stream = cluster.stream(&backend, &[2, 4, 6], options);
         let session = backend.session_id();
-        let reader = rig.spawn("reader", move |rig| {
-            assert_eq!(rig.drain(&mut backend, &mut stream), [Ok(2), Ok(4), Ok(6)]);
+        let reader = cluster.spawn("reader", move |cluster| {
+            assert_eq!(cluster.drain(&mut backend, &mut stream), [Ok(2), Ok(4), Ok(6)]);
         });
-        rig.wait_pins(2, 3);
+        cluster.wait_pins(2, 3);
         held.release();
         other.join();
         reader.join();
-        assert_eq!(rig.reads_of(session), [(6, 1)]);
-        let first: Vec<_> = rig.reads().into_iter().filter(|read| read.0 != 6).collect();
+        assert_eq!(cluster.reads_of(session), [(6, 1)]);
+        let first: Vec<_> = cluster.reads().into_iter().filter(|read| read.0 != 6).collect();
         assert_eq!(first, [(2, 3)]);
     });
 }
@@ -151,14 +153,14 @@ fn pg_37_two_blocks_within_one_foreign_read() {
 /// A stream's own second stream holds up nothing: both are polled in turn and deliver in order.
 #[test]
 fn two_polled_streams_share_one_session() {
-    check(Setup::both(), |rig| {
-        let mut backend = rig.task_backend();
+    check(Needs::one_session(), |cluster| {
+        let mut backend = cluster.async_backend();
         let options = StreamOptions { full: true, combine: 2, ..StreamOptions::default() };
         let lists: [&[BlockNo]; 2] = [&[0, 1, 2, 3, 4, 5, 6, 7], &[7, 6, 5, 4, 3, 2, 1, 0]];
-        let mut streams = lists.map(|list| rig.stream(&backend, list, options));
+        let mut streams = lists.map(|list| cluster.stream(&backend, list, options));
         let mut seen = [Vec::new(), Vec::new()];
         let mut context = Context::from_waker(Waker::noop());
-        rig.wait_until("both streams end", || {
+        cluster.wait_until("both streams end", || {
             let mut ended = 0;
             for (stream, seen) in streams.iter_mut().zip(&mut seen) {
                 if let std::task::Poll::Ready(found) = stream.poll_next(&mut context, &mut backend)

@@ -1,11 +1,12 @@
 //! Consumers that let go, go on, or go away while reads are under way, and a method that changes
 //! meanwhile.
 
-use crate::rig::{Setup, check};
 use trunkline_aio::MethodKind;
 use trunkline_engine::pool::{Evicted, Strategy};
 use trunkline_engine::read_stream::{BlockList, StreamOptions};
 use trunkline_format::BlockNo;
+use trunkline_sim::matrix::Needs;
+use trunkline_sim::matrix::cluster::check;
 
 const ALL: [BlockNo; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
@@ -22,15 +23,15 @@ fn every_kind() -> impl Iterator<Item = StreamOptions> {
 /// then, and all pages come all the same, each once.
 #[test]
 fn letting_go_after_every_page() {
-    check(Setup { seeds: 3, ..Setup::both() }, |rig| {
+    check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
         for options in every_kind() {
-            rig.pool.evict_all();
-            let mut backend = rig.backend();
-            let mut stream = rig.stream(&backend, &ALL, options);
+            cluster.pool.evict_all();
+            let mut backend = cluster.backend();
+            let mut stream = cluster.stream(&backend, &ALL, options);
             let mut seen = Vec::new();
             while let Some(found) = stream.next(&mut backend).expect("reads") {
                 let page = found.pin.try_read().expect("nobody changes it");
-                rig.check_page(&page, found.block);
+                cluster.check_page(&page, found.block);
                 seen.push(found.block);
                 drop(page);
                 stream.let_go();
@@ -42,7 +43,7 @@ fn letting_go_after_every_page() {
             assert_eq!(seen, ALL);
             drop(stream);
             drop(backend);
-            rig.settle();
+            cluster.settle();
         }
     });
 }
@@ -50,20 +51,20 @@ fn letting_go_after_every_page() {
 /// What is let go of while it is read is found again, not read again.
 #[test]
 fn what_is_let_go_of_is_not_read_twice() {
-    check(Setup::both(), |rig| {
-        rig.hooks.record();
-        let mut backend = rig.backend();
-        let mut stream = rig.start_read(&mut backend, &ALL);
+    check(Needs::one_session(), |cluster| {
+        cluster.probe.record();
+        let mut backend = cluster.backend();
+        let mut stream = cluster.start_read(&mut backend, &ALL);
         stream.let_go();
-        let mut seen = rig.drain(&mut backend, &mut stream);
-        if !rig.is_asynchronous() {
+        let mut seen = cluster.drain(&mut backend, &mut stream);
+        if !cluster.is_asynchronous() {
             // Under `sync` the first page came at once, and was let go of as the page at hand.
             seen.insert(0, Ok(0));
         }
         let wanted: Vec<Result<BlockNo, String>> = ALL.map(Ok).to_vec();
         // A read may be so fast that the page was at hand.
         assert!(seen == wanted || seen == wanted[1..], "{seen:?}");
-        let blocks: u32 = rig.reads().iter().map(|read| read.1).sum();
+        let blocks: u32 = cluster.reads().iter().map(|read| read.1).sum();
         assert_eq!(blocks, 16);
     });
 }
@@ -71,13 +72,13 @@ fn what_is_let_go_of_is_not_read_twice() {
 /// Streams, backends and whole sessions are dropped in every order with reads in every state.
 #[test]
 fn dropping_in_every_order() {
-    check(Setup { seeds: 3, ..Setup::both() }, |rig| {
+    check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
         for options in every_kind() {
             for taken in [0, 1, 3] {
                 for backend_first in [false, true] {
-                    rig.pool.evict_all();
-                    let mut backend = rig.task_backend();
-                    let mut stream = rig.stream(&backend, &ALL, options);
+                    cluster.pool.evict_all();
+                    let mut backend = cluster.async_backend();
+                    let mut stream = cluster.stream(&backend, &ALL, options);
                     for _ in 0..taken {
                         let _ = stream.next(&mut backend).expect("reads");
                     }
@@ -89,8 +90,8 @@ fn dropping_in_every_order() {
                         assert_eq!(backend.pins(), 0);
                         drop(backend);
                     }
-                    rig.settle();
-                    assert!(rig.pool.rows().iter().all(|row| row.pins == 0));
+                    cluster.settle();
+                    assert!(cluster.pool.rows().iter().all(|row| row.pins == 0));
                 }
             }
         }
@@ -100,11 +101,11 @@ fn dropping_in_every_order() {
 /// A stream starts anew while its reads are under way: nothing of the old blocks comes.
 #[test]
 fn a_reset_forgets_what_was_read_ahead() {
-    check(Setup { seeds: 3, ..Setup::both() }, |rig| {
+    check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
         for options in every_kind() {
-            rig.pool.evict_all();
-            let mut backend = rig.backend();
-            let mut stream = rig.stream(&backend, &[0, 1, 2, 3, 4, 5, 6, 7], options);
+            cluster.pool.evict_all();
+            let mut backend = cluster.backend();
+            let mut stream = cluster.stream(&backend, &[0, 1, 2, 3, 4, 5, 6, 7], options);
             let _ = stream.next(&mut backend).expect("reads");
             for _ in 0..3 {
                 stream.reset(BlockList::new(vec![12, 2, 13, 3]));
@@ -112,14 +113,14 @@ fn a_reset_forgets_what_was_read_ahead() {
                 let _ = stream.next(&mut backend).expect("reads");
             }
             stream.reset(BlockList::new(vec![5, 14]));
-            let mut seen = rig.drain(&mut backend, &mut stream);
+            let mut seen = cluster.drain(&mut backend, &mut stream);
             seen.sort();
             assert_eq!(seen, [Ok(14), Ok(5)].into_iter().rev().collect::<Vec<_>>());
             // At its end it can begin once more.
             stream.reset(BlockList::new(vec![1]));
-            assert_eq!(rig.drain(&mut backend, &mut stream), [Ok(1)]);
+            assert_eq!(cluster.drain(&mut backend, &mut stream), [Ok(1)]);
             stream.reset(BlockList::new(Vec::new()));
-            assert_eq!(rig.drain(&mut backend, &mut stream), []);
+            assert_eq!(cluster.drain(&mut backend, &mut stream), []);
         }
     });
 }
@@ -127,22 +128,22 @@ fn a_reset_forgets_what_was_read_ahead() {
 /// The method changes after every page.
 #[test]
 fn the_method_changes_under_a_stream() {
-    check(Setup { seeds: 3, ..Setup::both() }, |rig| {
-        let fast = if rig.is_simulated() { MethodKind::Custom } else { MethodKind::IoUring };
+    check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
+        let fast = if cluster.is_simulated() { MethodKind::Custom } else { MethodKind::IoUring };
         let methods = [MethodKind::Sync, MethodKind::Worker, fast, MethodKind::Sync, fast];
         for options in every_kind() {
             for full in [false, true] {
-                rig.pool.evict_all();
-                let mut backend = rig.task_backend();
+                cluster.pool.evict_all();
+                let mut backend = cluster.async_backend();
                 let options = StreamOptions { full, ..options };
                 // Jumps, so that `sync` gives advice that another method must make good.
                 let list: Vec<BlockNo> = (0..32).map(|at| at * 7 % 16).collect();
-                let mut stream = rig.stream(&backend, &list, options);
+                let mut stream = cluster.stream(&backend, &list, options);
                 let mut seen = Vec::new();
                 for turn in 0.. {
-                    rig.aio.set_method(methods[turn % methods.len()]);
+                    cluster.aio.set_method(methods[turn % methods.len()]);
                     let Some(found) = stream.next(&mut backend).expect("reads") else { break };
-                    rig.check_page(&found.pin.try_read().expect("free"), found.block);
+                    cluster.check_page(&found.pin.try_read().expect("free"), found.block);
                     seen.push(found.block);
                 }
                 let mut wanted = list;
@@ -153,29 +154,29 @@ fn the_method_changes_under_a_stream() {
                 assert_eq!(seen, wanted);
             }
         }
-        rig.aio.set_method(rig.bench.method);
+        cluster.aio.set_method(cluster.environment.method);
     });
 }
 
 /// Evicting while a stream has pages at hand, ahead and under way takes only what nobody has.
 #[test]
 fn evicting_under_a_stream() {
-    check(Setup::both(), |rig| {
-        let mut backend = rig.backend();
+    check(Needs::one_session(), |cluster| {
+        let mut backend = cluster.backend();
         let options = StreamOptions { full: true, combine: 4, ..StreamOptions::default() };
-        let mut stream = rig.stream(&backend, &ALL, options);
+        let mut stream = cluster.stream(&backend, &ALL, options);
         for _ in 0..16 {
             let block = stream.next(&mut backend).expect("reads").expect("a page").block;
-            rig.pool.evict_all();
-            let Evicted { skipped, .. } = rig.pool.evict_relation(&rig.relation(0), 0);
+            cluster.pool.evict_all();
+            let Evicted { skipped, .. } = cluster.pool.evict_relation(&cluster.relation(0), 0);
             // The page at hand, and what is pinned ahead.
             assert!(skipped > stream.pinned(), "{skipped} skipped");
-            assert!(rig.pool.contains(&rig.relation(0), block));
-            assert_eq!(rig.pool.evict_relation(&rig.relation(0), 16), Evicted::default());
+            assert!(cluster.pool.contains(&cluster.relation(0), block));
+            assert_eq!(cluster.pool.evict_relation(&cluster.relation(0), 16), Evicted::default());
         }
         assert!(stream.next(&mut backend).expect("the end").is_none());
-        rig.settle();
-        rig.pool.evict_all();
-        assert_eq!(rig.pool.rows().len(), 0);
+        cluster.settle();
+        cluster.pool.evict_all();
+        assert_eq!(cluster.pool.rows().len(), 0);
     });
 }

@@ -4,7 +4,6 @@
 //! there.
 
 use crate::reopened;
-use crate::rig::{Rig, Setup, check_simulated, is_sound, is_version};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +11,8 @@ use trunkline_aio::sync::random::Rng;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_engine::pool::ExtendMethod;
 use trunkline_format::{BLOCK_SIZE, page};
+use trunkline_sim::matrix::cluster::check_simulated;
+use trunkline_sim::matrix::{Cluster, Needs, Pools, is_sound, is_version};
 use trunkline_sim::pause;
 
 /// What may be found of each block.
@@ -29,20 +30,20 @@ struct Known {
 struct Ledger(Mutex<BTreeMap<u32, Known>>);
 
 impl Ledger {
-    fn change(&self, rig: &Rig, backend: &mut trunkline_engine::pool::Backend, block: u32) {
+    fn change(&self, cluster: &Cluster, backend: &mut trunkline_engine::pool::Backend, block: u32) {
         let version = {
             let mut known = self.0.lock();
             let known = known.entry(block).or_default();
             known.begun += 1;
             known.begun
         };
-        rig.change(backend, block, version);
+        cluster.change(backend, block, version);
         self.0.lock().entry(block).or_default().made = version;
     }
 
-    fn checkpoint(&self, rig: &Rig, backend: &mut trunkline_engine::pool::Backend) {
+    fn checkpoint(&self, cluster: &Cluster, backend: &mut trunkline_engine::pool::Backend) {
         let before = self.0.lock().clone();
-        rig.checkpoint(backend).expect("a checkpoint");
+        cluster.checkpoint(backend).expect("a checkpoint");
         let mut known = self.0.lock();
         for (block, Known { made, .. }) in before {
             let known = known.entry(block).or_default();
@@ -52,17 +53,17 @@ impl Ledger {
 }
 
 /// Crashes now, and judges what is left. How many pages are torn, and how many behind.
-fn judge(rig: &Rig, ledger: &Ledger, seed: u64) -> (u32, u32) {
+fn judge(cluster: &Cluster, ledger: &Ledger, seed: u64) -> (u32, u32) {
     let before = ledger.0.lock().clone();
-    let left = Arc::new(rig.disk.after_crash(seed));
+    let left = Arc::new(cluster.disk.after_crash(seed));
     let after = ledger.0.lock().clone();
-    let bytes = left.content(rig.relation(0).path(0).to_str().expect("a name"));
+    let bytes = left.content(cluster.relation(0).path(0).to_str().expect("a name"));
     if seed.is_multiple_of(20) {
         let known = after.iter().map(|(&block, known)| {
             let durable = before.get(&block).map_or(0, |known| known.durable);
             (block, durable..=known.begun)
         });
-        reopened::judge(rig, &left, &known.collect());
+        reopened::judge(cluster, &left, &known.collect());
     }
     let (mut torn, mut behind) = (0, 0);
     for (&block, known) in &after {
@@ -86,82 +87,82 @@ fn judge(rig: &Rig, ledger: &Ledger, seed: u64) -> (u32, u32) {
 }
 
 /// Changes pages until it is told to stop; makes the relation longer now and then.
-fn session(rig: &Rig, ledger: &Ledger, number: u32, stop: &AtomicBool) {
-    let mut backend = rig.backend();
-    let mut random = Rng::new(rig.bench.seed.unwrap_or(0) * 10 + u64::from(number));
+fn session(cluster: &Cluster, ledger: &Ledger, number: u32, stop: &AtomicBool) {
+    let mut backend = cluster.backend();
+    let mut random = Rng::new(cluster.environment.seed.unwrap_or(0) * 10 + u64::from(number));
     while !stop.load(Ordering::SeqCst) {
         // Every block is one session's.
         let block = random.below(8) as u32 * 4 + number;
-        ledger.change(rig, &mut backend, block);
+        ledger.change(cluster, &mut backend, block);
         if random.below(10) == 0 {
             let method = match random.below(2) {
                 0 => ExtendMethod::WriteZeros,
                 _ => ExtendMethod::PosixFallocate,
             };
-            let made = backend.extend(&rig.relation(0), 1 + random.below(12) as u32, method);
+            let made = backend.extend(&cluster.relation(0), 1 + random.below(12) as u32, method);
             let blocks: Vec<u32> =
                 made.expect("room").iter().map(|pin| pin.page().block()).collect();
-            blocks.into_iter().for_each(|block| ledger.change(rig, &mut backend, block));
+            blocks.into_iter().for_each(|block| ledger.change(cluster, &mut backend, block));
         }
         pause(Duration::from_micros(random.below(60)));
     }
 }
 
-fn run(rig: &Arc<Rig>) {
+fn run(cluster: &Arc<Cluster>) {
     let (ledger, stop) = (Arc::new(Ledger::default()), Arc::new(AtomicBool::new(false)));
     let tasks: Vec<_> = (0..4)
         .map(|number| {
             let (ledger, stop) = (Arc::clone(&ledger), Arc::clone(&stop));
-            rig.spawn("session", move |rig| session(rig, &ledger, number, &stop))
+            cluster.spawn("session", move |cluster| session(cluster, &ledger, number, &stop))
         })
         .collect();
     let (ledger_too, stop_too) = (Arc::clone(&ledger), Arc::clone(&stop));
-    let checkpoints = rig.spawn("checkpoints", move |rig| {
-        let mut backend = rig.backend();
+    let checkpoints = cluster.spawn("checkpoints", move |cluster| {
+        let mut backend = cluster.backend();
         while !stop_too.load(Ordering::SeqCst) {
             pause(Duration::from_micros(300));
-            ledger_too.checkpoint(rig, &mut backend);
+            ledger_too.checkpoint(cluster, &mut backend);
         }
     });
-    let mut random = Rng::new(rig.bench.seed.unwrap_or(0));
+    let mut random = Rng::new(cluster.environment.seed.unwrap_or(0));
     let mut behind = 0;
     for crash in 0..12 {
         pause(Duration::from_micros(50 + random.below(400)));
-        (0..4).for_each(|seed| behind += judge(rig, &ledger, crash * 10 + seed).1);
+        (0..4).for_each(|seed| behind += judge(cluster, &ledger, crash * 10 + seed).1);
     }
     stop.store(true, Ordering::SeqCst);
-    tasks.into_iter().for_each(crate::rig::Task::join);
+    tasks.into_iter().for_each(trunkline_sim::matrix::TestThread::join);
     checkpoints.join();
     assert!(behind > 0, "the crashes undid something");
-    ledger.checkpoint(rig, &mut rig.backend());
-    let undone = judge(rig, &ledger, 99);
+    ledger.checkpoint(cluster, &mut cluster.backend());
+    let undone = judge(cluster, &ledger, 99);
     assert_eq!(undone, (0, 0), "everything is there after the last checkpoint");
 }
 
 #[test]
 fn with_evictions_in_a_small_pool() {
-    check_simulated(Setup { buffers: 16, seeds: 6, ..Setup::default() }, run);
+    check_simulated(Needs { buffers: 16, seeds: 6, ..Needs::writable() }, run);
 }
 
 #[test]
 fn with_checkpoints_in_a_large_pool() {
-    check_simulated(Setup { buffers: 256, seeds: 6, ..Setup::default() }, run);
+    check_simulated(Needs { buffers: 256, seeds: 6, ..Needs::writable() }, run);
 }
 
 /// What a failed sync has lost stays lost, and no checkpoint says otherwise.
 #[test]
 fn after_a_sync_that_lost_its_pages() {
-    check_simulated(Setup { seeds: 4, local: true, ..Setup::default() }, |rig| {
-        let mut backend = rig.backend();
-        (0..16).for_each(|block| rig.change(&mut backend, block, 1));
-        rig.checkpoint(&mut backend).expect("a checkpoint");
-        (0..16).for_each(|block| rig.change(&mut backend, block, 2));
-        rig.disk.lose_syncs(1);
-        rig.checkpoint(&mut backend).expect_err("a failed sync");
+    check_simulated(Needs { seeds: 4, pools: Pools::Both, ..Needs::writable() }, |cluster| {
+        let mut backend = cluster.backend();
+        (0..16).for_each(|block| cluster.change(&mut backend, block, 1));
+        cluster.checkpoint(&mut backend).expect("a checkpoint");
+        (0..16).for_each(|block| cluster.change(&mut backend, block, 2));
+        cluster.disk.lose_syncs(1);
+        cluster.checkpoint(&mut backend).expect_err("a failed sync");
         for seed in 0..4 {
-            rig.checkpoint(&mut backend).expect_err("for ever");
-            let left = rig.disk.after_crash(seed);
-            let bytes = left.content(rig.relation(0).path(0).to_str().expect("a name"));
+            cluster.checkpoint(&mut backend).expect_err("for ever");
+            let left = cluster.disk.after_crash(seed);
+            let bytes = left.content(cluster.relation(0).path(0).to_str().expect("a name"));
             for (found, block) in bytes.chunks(BLOCK_SIZE).zip(0..16) {
                 assert!(is_version(found, 0, block, 1), "block {block}: lost for good");
             }
@@ -172,18 +173,18 @@ fn after_a_sync_that_lost_its_pages() {
 /// What a checkpoint has seen cut off or made longer is so after a crash.
 #[test]
 fn lengths_are_durable_after_a_checkpoint() {
-    check_simulated(Setup { seeds: 4, local: true, ..Setup::default() }, |rig| {
-        let mut backend = rig.backend();
-        let length = |rig: &Rig, seed| {
-            let left = rig.disk.after_crash(seed);
-            left.content(rig.relation(0).path(0).to_str().expect("a name")).len() / BLOCK_SIZE
+    check_simulated(Needs { seeds: 4, pools: Pools::Both, ..Needs::writable() }, |cluster| {
+        let mut backend = cluster.backend();
+        let length = |cluster: &Cluster, seed| {
+            let left = cluster.disk.after_crash(seed);
+            left.content(cluster.relation(0).path(0).to_str().expect("a name")).len() / BLOCK_SIZE
         };
-        let made = backend.extend(&rig.relation(0), 20, ExtendMethod::PosixFallocate);
+        let made = backend.extend(&cluster.relation(0), 20, ExtendMethod::PosixFallocate);
         let end = 32 + made.expect("room").len();
-        rig.checkpoint(&mut backend).expect("a checkpoint");
-        (0..8).for_each(|seed| assert_eq!(length(rig, seed), end, "made longer"));
-        backend.truncate(&rig.relation(0), 10).expect("cut off");
-        rig.checkpoint(&mut backend).expect("a checkpoint");
-        (0..8).for_each(|seed| assert_eq!(length(rig, seed), 10, "cut off"));
+        cluster.checkpoint(&mut backend).expect("a checkpoint");
+        (0..8).for_each(|seed| assert_eq!(length(cluster, seed), end, "made longer"));
+        backend.truncate(&cluster.relation(0), 10).expect("cut off");
+        cluster.checkpoint(&mut backend).expect("a checkpoint");
+        (0..8).for_each(|seed| assert_eq!(length(cluster, seed), 10, "cut off"));
     });
 }

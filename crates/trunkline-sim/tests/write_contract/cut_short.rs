@@ -2,43 +2,48 @@
 //! finds that there is some. Nothing is lost, nothing stays claimed or locked, and what was not written
 //! is as dirty as before, for the next one.
 
-use crate::rig::{Rig, Setup, check, check_simulated};
 use trunkline_aio::{MethodKind, Operation};
 use trunkline_engine::pool::{Backend, WriteError};
 use trunkline_engine::write_stream::{WriteOptions, WriteStats, WriteStream};
-use trunkline_sim::Gate;
+use trunkline_sim::PausePoint;
+use trunkline_sim::matrix::cluster::{check, check_simulated};
+use trunkline_sim::matrix::{Cluster, Needs};
 
 /// Whether a session that waits for a write can be cancelled while the write is held: it is not inside.
-fn is_cancellable(rig: &Rig) -> bool {
-    rig.is_asynchronous() && !rig.bench.at_once
+fn is_cancellable(cluster: &Cluster) -> bool {
+    cluster.is_asynchronous() && !cluster.environment.writes_inline()
 }
 
 /// Gives a stream the pages of relation 0.
-fn gather(rig: &Rig, stream: &mut WriteStream, backend: &mut Backend) -> Result<(), WriteError> {
-    let relation = rig.relation(0);
-    let mut rows = rig.pool.rows();
+fn gather(
+    cluster: &Cluster,
+    stream: &mut WriteStream,
+    backend: &mut Backend,
+) -> Result<(), WriteError> {
+    let relation = cluster.relation(0);
+    let mut rows = cluster.pool.rows();
     rows.retain(|row| row.relation == relation.locator());
     rows.sort_unstable_by_key(|row| row.block);
     rows.iter().try_for_each(|row| stream.write(backend, &relation, row.block, row.bufferid - 1))
 }
 
 fn write_all(
-    rig: &Rig,
+    cluster: &Cluster,
     stream: &mut WriteStream,
     backend: &mut Backend,
 ) -> Result<WriteStats, WriteError> {
-    gather(rig, stream, backend)?;
+    gather(cluster, stream, backend)?;
     stream.finish(backend)
 }
 
 /// Every page is dirty or on disk, and locked by nobody but its I/O, if there is one.
-fn assert_nothing_lost(rig: &Rig, blocks: u32, version: u32) {
-    let mut backend = rig.backend();
+fn assert_nothing_lost(cluster: &Cluster, blocks: u32, version: u32) {
+    let mut backend = cluster.backend();
     for block in 0..blocks {
-        let under_io = rig.is_under_io(block);
-        let safe = rig.is_dirty(0, block) || rig.is_on_disk(block, version);
+        let under_io = cluster.is_under_io(block);
+        let safe = cluster.is_dirty(0, block) || cluster.is_on_disk(block, version);
         assert!(safe, "block {block} is neither dirty nor on disk");
-        let pin = backend.read(&rig.relation(0), block).expect("a hit");
+        let pin = backend.read(&cluster.relation(0), block).expect("a hit");
         let free = pin.page().try_write().is_some();
         assert!(free || under_io, "block {block} is locked");
     }
@@ -46,37 +51,37 @@ fn assert_nothing_lost(rig: &Rig, blocks: u32, version: u32) {
 
 #[test]
 fn a_stream_cancelled_while_it_gathers() {
-    check(Setup { blocks: 32, seeds: 3, ..Setup::default() }, |rig| {
+    check(Needs { blocks: 32, seeds: 3, ..Needs::writable() }, |cluster| {
         for (must, version) in [(false, 1), (true, 2)] {
-            let mut backend = rig.backend();
-            (0..32).for_each(|block| rig.change(&mut backend, block, version));
-            let held = rig.hold_write(3);
+            let mut backend = cluster.backend();
+            (0..32).for_each(|block| cluster.change(&mut backend, block, version));
+            let held = cluster.hold_write(3);
             let canceller = backend.session().canceller();
-            let task = rig.spawn("stream", move |rig| {
+            let task = cluster.spawn("stream", move |cluster| {
                 let options =
                     WriteOptions { concurrency: 2, combine: 2, must, ..WriteOptions::default() };
                 let mut stream = WriteStream::new(&backend, options);
-                write_all(rig, &mut stream, &mut backend).map(drop)
+                write_all(cluster, &mut stream, &mut backend).map(drop)
             });
             held.wait();
             canceller.cancel();
-            if is_cancellable(rig) {
-                rig.wait_until("cancelled", || task.is_done());
-                let under_io = (0..32).filter(|&block| rig.is_under_io(block)).count();
+            if is_cancellable(cluster) {
+                cluster.wait_until("cancelled", || task.is_done());
+                let under_io = (0..32).filter(|&block| cluster.is_under_io(block)).count();
                 assert!((1..=4).contains(&under_io), "{under_io}: what is in flight");
-                assert_nothing_lost(rig, 32, version);
+                assert_nothing_lost(cluster, 32, version);
                 // Others change what is not being written.
-                rig.change(&mut rig.backend(), 20, version);
+                cluster.change(&mut cluster.backend(), 20, version);
             }
             held.release();
             let ended = task.join();
-            assert!(ended.is_err() || !is_cancellable(rig), "{ended:?}");
-            rig.wait_until("nothing in flight", || rig.aio.handles_in_use() == 0);
-            assert!((0..32).all(|block| !rig.is_under_io(block)));
-            assert_nothing_lost(rig, 32, version);
-            assert!((0..32).any(|block| rig.is_dirty(0, block)) || !is_cancellable(rig));
-            rig.checkpoint(&mut rig.backend()).expect("writes the rest");
-            assert!((0..32).all(|block| rig.is_on_disk(block, version)));
+            assert!(ended.is_err() || !is_cancellable(cluster), "{ended:?}");
+            cluster.wait_until("nothing in flight", || cluster.aio.handles_in_use() == 0);
+            assert!((0..32).all(|block| !cluster.is_under_io(block)));
+            assert_nothing_lost(cluster, 32, version);
+            assert!((0..32).any(|block| cluster.is_dirty(0, block)) || !is_cancellable(cluster));
+            cluster.checkpoint(&mut cluster.backend()).expect("writes the rest");
+            assert!((0..32).all(|block| cluster.is_on_disk(block, version)));
         }
     });
 }
@@ -84,132 +89,133 @@ fn a_stream_cancelled_while_it_gathers() {
 /// It waits for somebody who changes a page, is cancelled, and goes on later: with that page too.
 #[test]
 fn a_stream_goes_on_where_it_was_cancelled() {
-    check(Setup { blocks: 8, seeds: 4, ..Setup::default() }, |rig| {
-        let mut backend = rig.backend();
-        (0..8).for_each(|block| rig.change(&mut backend, block, 1));
-        let (locked, let_go) = (Gate::new(), Gate::new());
+    check(Needs { blocks: 8, seeds: 4, ..Needs::writable() }, |cluster| {
+        let mut backend = cluster.backend();
+        (0..8).for_each(|block| cluster.change(&mut backend, block, 1));
+        let (locked, let_go) = (PausePoint::new(), PausePoint::new());
         let (told, gate) = (locked.clone(), let_go.clone());
-        let holder = rig.spawn("holder", move |rig| {
-            let mut backend = rig.backend();
-            let relation = rig.relation(0);
+        let holder = cluster.spawn("holder", move |cluster| {
+            let mut backend = cluster.backend();
+            let relation = cluster.relation(0);
             let pins = [2, 3, 6].map(|block| backend.read(&relation, block).expect("reads"));
             let pages = [&pins[0], &pins[1], &pins[2]]
                 .map(|pin| backend.write_lock(pin.page()).expect("locks"));
-            told.open();
-            gate.pass();
+            told.release();
+            gate.wait();
             drop(pages);
         });
-        locked.pass();
+        locked.wait();
         let canceller = backend.session().canceller();
-        let (cancelled, again) = (Gate::new(), Gate::new());
+        let (cancelled, again) = (PausePoint::new(), PausePoint::new());
         let (told, gate) = (cancelled.clone(), again.clone());
-        let writer = rig.spawn("stream", move |rig| {
+        let writer = cluster.spawn("stream", move |cluster| {
             let options = WriteOptions { must: true, ..WriteOptions::default() };
             let mut stream = WriteStream::new(&backend, options);
-            let ended = write_all(rig, &mut stream, &mut backend);
+            let ended = write_all(cluster, &mut stream, &mut backend);
             assert!(matches!(ended, Err(WriteError::Cancelled)), "{ended:?}");
-            told.open();
-            gate.pass();
+            told.release();
+            gate.wait();
             backend.session().clear_cancel();
             stream.finish(&mut backend).expect("written")
         });
-        rig.wait_until("the others are written", || {
-            [0, 1, 4, 5, 7].into_iter().all(|block| rig.is_on_disk(block, 1))
+        cluster.wait_until("the others are written", || {
+            [0, 1, 4, 5, 7].into_iter().all(|block| cluster.is_on_disk(block, 1))
         });
-        rig.let_others_go();
-        assert!(!cancelled.is_open(), "it waits");
+        cluster.let_others_run();
+        assert!(!cancelled.is_released(), "it waits");
         canceller.cancel();
-        cancelled.pass();
-        assert!([2, 3, 6].into_iter().all(|block| rig.is_dirty(0, block)));
-        let_go.open();
+        cancelled.wait();
+        assert!([2, 3, 6].into_iter().all(|block| cluster.is_dirty(0, block)));
+        let_go.release();
         holder.join();
-        again.open();
+        again.release();
         let stats = writer.join();
         assert_eq!((stats.blocks, stats.copies), (8, 0), "{stats:?}");
-        assert!((0..8).all(|block| rig.is_on_disk(block, 1)));
+        assert!((0..8).all(|block| cluster.is_on_disk(block, 1)));
     });
 }
 
 /// The same while the copy of a page that somebody reads is being written: that one is waited for.
 #[test]
 fn a_stream_cancelled_while_it_writes_a_copy() {
-    check(Setup { blocks: 8, seeds: 4, ..Setup::default() }, |rig| {
-        if !is_cancellable(rig) {
+    check(Needs { blocks: 8, seeds: 4, ..Needs::writable() }, |cluster| {
+        if !is_cancellable(cluster) {
             return;
         }
-        let mut backend = rig.backend();
-        (0..8).for_each(|block| rig.change(&mut backend, block, 1));
-        let mut reader = rig.backend();
-        let relation = rig.relation(0);
+        let mut backend = cluster.backend();
+        (0..8).for_each(|block| cluster.change(&mut backend, block, 1));
+        let mut reader = cluster.backend();
+        let relation = cluster.relation(0);
         let pins = [2, 5].map(|block| reader.read(&relation, block).expect("reads"));
         // Against the writer's exclusive lock, which it takes for a moment.
         let pages = [&pins[0], &pins[1]].map(|pin| reader.read_lock(pin.page()).expect("locks"));
-        let held = rig.hold_write(2);
+        let held = cluster.hold_write(2);
         let canceller = backend.session().canceller();
-        let (cancelled, again) = (Gate::new(), Gate::new());
+        let (cancelled, again) = (PausePoint::new(), PausePoint::new());
         let (told, gate) = (cancelled.clone(), again.clone());
-        let writer = rig.spawn("stream", move |rig| {
+        let writer = cluster.spawn("stream", move |cluster| {
             let options = WriteOptions { must: true, ..WriteOptions::default() };
             let mut stream = WriteStream::new(&backend, options);
-            let ended = write_all(rig, &mut stream, &mut backend);
+            let ended = write_all(cluster, &mut stream, &mut backend);
             assert!(matches!(ended, Err(WriteError::Cancelled)), "{ended:?}");
-            told.open();
-            gate.pass();
+            told.release();
+            gate.wait();
             backend.session().clear_cancel();
             stream.finish(&mut backend).expect("written")
         });
         held.wait();
         canceller.cancel();
-        cancelled.pass();
-        assert!(rig.is_dirty(0, 5), "it has not come to that one");
-        again.open();
-        rig.let_others_go();
+        cancelled.wait();
+        assert!(cluster.is_dirty(0, 5), "it has not come to that one");
+        again.release();
+        cluster.let_others_run();
         assert!(!writer.is_done(), "the copy is still being written");
         held.release();
         let stats = writer.join();
         assert_eq!((stats.blocks, stats.copies), (8, 2), "{stats:?}");
         drop(pages);
-        assert!((0..8).all(|block| rig.is_on_disk(block, 1)));
+        assert!((0..8).all(|block| cluster.is_on_disk(block, 1)));
     });
 }
 
 /// The first write that ends makes room; the other victims are left alone, to be used or written.
 #[test]
 fn room_is_made_by_as_few_writes_as_may_be() {
-    check(Setup { buffers: 16, blocks: 64, seeds: 4, ..Setup::default() }, |rig| {
-        let mut backend = rig.backend();
+    check(Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {
+        let mut backend = cluster.backend();
         let dirty: Vec<u32> = (0..16).map(|at| at * 2).collect();
         for (turn, version) in [(0, 1), (1, 2), (2, 3)] {
-            rig.checkpoint(&mut backend).expect("a checkpoint");
-            dirty.iter().for_each(|&block| rig.change(&mut backend, block, version));
-            let dirty_now = |block: &&u32| rig.is_dirty(0, **block);
+            cluster.checkpoint(&mut backend).expect("a checkpoint");
+            dirty.iter().for_each(|&block| cluster.change(&mut backend, block, version));
+            let dirty_now = |block: &&u32| cluster.is_dirty(0, **block);
             if dirty.iter().filter(dirty_now).count() < 16 {
                 // A page of the turn before was still there, and one of these had to go for it.
-                rig.pool.evict_all();
-                dirty.iter().for_each(|&block| rig.change(&mut backend, block, version));
+                cluster.pool.evict_all();
+                dirty.iter().for_each(|&block| cluster.change(&mut backend, block, version));
             }
             assert_eq!(dirty.iter().filter(dirty_now).count(), 16, "nothing else is there");
-            rig.hooks.record();
-            rig.assert_reads(&mut backend, 33 + 2 * turn, 0);
-            let recorded = rig.hooks.recorded();
+            cluster.probe.record();
+            cluster.assert_reads(&mut backend, 33 + 2 * turn, 0);
+            let recorded = cluster.probe.recorded();
             let writes = recorded.iter().filter(|io| io.operation == Operation::Writev).count();
-            let at_once = rig.bench.at_once && rig.bench.method != MethodKind::Sync;
+            let at_once = cluster.environment.writes_inline()
+                && cluster.environment.method != MethodKind::Sync;
             match at_once {
                 true => assert_eq!(writes, 1, "the first has ended before the second begins"),
                 false => assert!((1..=8).contains(&writes), "{writes} at once"),
             }
-            rig.wait_until("nothing in flight", || rig.aio.handles_in_use() == 0);
-            let rows = rig.pool.rows();
+            cluster.wait_until("nothing in flight", || cluster.aio.handles_in_use() == 0);
+            let rows = cluster.pool.rows();
             assert!(rows.iter().all(|row| row.io.is_none() && row.pins == 0), "{rows:?}");
             let left = dirty.iter().filter(dirty_now).count();
             assert_eq!(left, 16 - writes, "what was not written is as dirty as before");
             for &block in dirty.iter().filter(dirty_now) {
-                let pin = backend.read(&rig.relation(0), block).expect("a hit");
+                let pin = backend.read(&cluster.relation(0), block).expect("a hit");
                 assert!(pin.page().try_write().is_some(), "block {block} is locked");
             }
         }
-        rig.checkpoint(&mut backend).expect("a checkpoint");
-        assert!(dirty.iter().all(|&block| rig.is_on_disk(block, 3)));
+        cluster.checkpoint(&mut backend).expect("a checkpoint");
+        assert!(dirty.iter().all(|&block| cluster.is_on_disk(block, 3)));
     });
 }
 
@@ -217,23 +223,24 @@ fn room_is_made_by_as_few_writes_as_may_be() {
 /// page but that one can be used at once.
 #[test]
 fn a_write_that_hangs_keeps_nothing_but_its_pages() {
-    check_simulated(Setup { buffers: 16, blocks: 64, seeds: 6, ..Setup::default() }, |rig| {
-        if !is_cancellable(rig) || rig.bench.method == MethodKind::Custom {
+    check_simulated(Needs { buffers: 16, blocks: 64, seeds: 6, ..Needs::writable() }, |cluster| {
+        if !is_cancellable(cluster) || cluster.environment.method == MethodKind::Custom {
             return;
         }
-        let mut backend = rig.backend();
+        let mut backend = cluster.backend();
         let dirty: Vec<u32> = (0..16).map(|at| at * 2).collect();
-        dirty.iter().for_each(|&block| rig.change(&mut backend, block, 1));
-        let held = rig.hold_write(4);
-        let reader = rig.spawn("reader", |rig| rig.assert_reads(&mut rig.backend(), 41, 0));
-        rig.wait_until("room", || reader.is_done());
-        rig.wait_until("one is left", || rig.aio.handles_in_use() == 1);
-        let rows = rig.pool.rows();
+        dirty.iter().for_each(|&block| cluster.change(&mut backend, block, 1));
+        let held = cluster.hold_write(4);
+        let reader =
+            cluster.spawn("reader", |cluster| cluster.assert_reads(&mut cluster.backend(), 41, 0));
+        cluster.wait_until("room", || reader.is_done());
+        cluster.wait_until("one is left", || cluster.aio.handles_in_use() == 1);
+        let rows = cluster.pool.rows();
         let claimed: Vec<u32> =
             rows.iter().filter(|row| row.io.is_some()).map(|row| row.block).collect();
         assert_eq!(claimed, [4]);
         for row in rows.iter().filter(|row| row.dirty && row.block != 4) {
-            let pin = backend.read(&rig.relation(0), row.block).expect("a hit");
+            let pin = backend.read(&cluster.relation(0), row.block).expect("a hit");
             assert!(pin.page().try_write().is_some(), "block {} is locked", row.block);
         }
         held.release();

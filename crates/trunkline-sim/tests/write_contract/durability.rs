@@ -2,7 +2,6 @@
 //! somebody else's that fails meanwhile, a file that was removed when its write was about to start, a
 //! name that nobody has synced.
 
-use crate::rig::{Rig, Setup, check, check_simulated, is_version, page, run_on};
 use std::time::Duration;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, MethodKind, Observed, Operation, State};
@@ -10,7 +9,9 @@ use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions, checkpoin
 use trunkline_engine::pool::{Backend, BackendType, ExtendMethod, Pool};
 use trunkline_engine::write_stream::{WriteOptions, WriteStream};
 use trunkline_format::BLOCK_SIZE;
-use trunkline_sim::rig::Bench;
+use trunkline_sim::matrix::Environment;
+use trunkline_sim::matrix::cluster::{check, check_in, check_simulated};
+use trunkline_sim::matrix::{Cluster, Needs, Pools, is_version, page};
 use trunkline_sim::{Disk, Fault};
 
 fn syncs(io: &Observed) -> bool {
@@ -18,20 +19,20 @@ fn syncs(io: &Observed) -> bool {
 }
 
 /// Whether a result that is held keeps other I/Os from ending: it is a ring driver's, or a device's.
-fn holds_all(rig: &Rig) -> bool {
-    matches!(rig.bench.method, MethodKind::Custom | MethodKind::IoUring)
+fn holds_all(cluster: &Cluster) -> bool {
+    matches!(cluster.environment.method, MethodKind::Custom | MethodKind::IoUring)
 }
 
 /// Writes a block of relation 0 as the background writer does: nothing is synced.
-fn write(rig: &Rig, backend: &mut Backend, block: u32) {
+fn write(cluster: &Cluster, backend: &mut Backend, block: u32) {
     let mut stream = WriteStream::new(backend, WriteOptions::default());
-    let row = rig.row(0, block).expect("in the pool");
-    stream.write(backend, &rig.relation(0), block, row.bufferid - 1).expect("gathered");
+    let row = cluster.row(0, block).expect("in the pool");
+    stream.write(backend, &cluster.relation(0), block, row.bufferid - 1).expect("gathered");
     assert_eq!(stream.finish(backend).expect("written").blocks, 1);
 }
 
-fn page_on(rig: &Rig, disk: &Disk, number: u32, block: u32) -> Vec<u8> {
-    let bytes = disk.content(rig.relation(number).path(0).to_str().expect("a name"));
+fn page_on(cluster: &Cluster, disk: &Disk, number: u32, block: u32) -> Vec<u8> {
+    let bytes = disk.content(cluster.relation(number).path(0).to_str().expect("a name"));
     let at = block as usize * BLOCK_SIZE;
     bytes.get(at..at + BLOCK_SIZE).map(<[u8]>::to_vec).unwrap_or_default()
 }
@@ -39,26 +40,26 @@ fn page_on(rig: &Rig, disk: &Disk, number: u32, block: u32) -> Vec<u8> {
 /// The sync under way may not have seen it, so the next one is to.
 #[test]
 fn what_ends_during_a_sync_waits_for_the_next() {
-    check(Setup { blocks: 16, seeds: 4, ..Setup::default() }, |rig| {
-        if holds_all(rig) {
+    check(Needs { blocks: 16, seeds: 4, ..Needs::writable() }, |cluster| {
+        if holds_all(cluster) {
             return;
         }
-        let mut backend = rig.backend();
-        rig.change(&mut backend, 1, 1);
-        let held = rig.hooks.hold_result(syncs);
-        let task = rig.spawn("checkpoint", |rig| {
-            rig.checkpoint(&mut rig.backend()).expect("a checkpoint").files
+        let mut backend = cluster.backend();
+        cluster.change(&mut backend, 1, 1);
+        let held = cluster.probe.hold_result(syncs);
+        let task = cluster.spawn("checkpoint", |cluster| {
+            cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint").files
         });
         held.wait();
-        rig.change(&mut backend, 2, 2);
-        write(rig, &mut backend, 2);
+        cluster.change(&mut backend, 2, 2);
+        write(cluster, &mut backend, 2);
         held.release();
         assert_eq!(task.join(), 1);
-        let next = rig.checkpoint(&mut backend).expect("a checkpoint");
+        let next = cluster.checkpoint(&mut backend).expect("a checkpoint");
         assert_eq!((next.buffers, next.files), (0, 1), "written, and not yet durable");
-        if rig.is_simulated() {
-            let left = rig.disk.after_crash(3);
-            assert!(is_version(&page_on(rig, &left, 0, 2), 0, 2, 2));
+        if cluster.is_simulated() {
+            let left = cluster.disk.after_crash(3);
+            assert!(is_version(&page_on(cluster, &left, 0, 2), 0, 2, 2));
         }
     });
 }
@@ -67,26 +68,27 @@ fn what_ends_during_a_sync_waits_for_the_next() {
 /// that moment nothing is left to be synced.
 #[test]
 fn a_page_is_clean_when_its_write_is_counted() {
-    let setup = Setup { buffers: 16, blocks: 4, ..Setup::default() };
+    let needs = Needs { buffers: 16, blocks: 4, ..Needs::writable() };
     for seed in 0..1200 {
         let method = [MethodKind::Worker, MethodKind::Custom][seed as usize % 2];
         let switch_one_in = [150, 200, 250, 300][seed as usize / 2 % 4];
-        let bench = Bench { switch_one_in, ..Bench::simulated(method, seed, false) };
-        run_on(bench, setup, |rig| {
-            let mut backend = rig.backend();
-            rig.change(&mut backend, 1, 1);
-            let held = rig.hold_write(1);
-            let writer = rig.spawn("writer", |rig| write(rig, &mut rig.backend(), 1));
+        let environment = Environment { switch_one_in, ..Environment::simulated(method, seed) };
+        check_in(environment, needs, |cluster| {
+            let mut backend = cluster.backend();
+            cluster.change(&mut backend, 1, 1);
+            let held = cluster.hold_write(1);
+            let writer =
+                cluster.spawn("writer", |cluster| write(cluster, &mut cluster.backend(), 1));
             held.wait();
-            let pin = backend.read(&rig.relation(0), 1).expect("a hit");
+            let pin = backend.read(&cluster.relation(0), 1).expect("a hit");
             held.release();
             while pin.page().try_write().is_none() {}
             let options =
                 CheckpointOptions { concurrency: 1, combine: 1, ..CheckpointOptions::default() };
-            let report = rig.checkpoint_with(&mut backend, options).expect("a checkpoint");
+            let report = cluster.checkpoint_with(&mut backend, options).expect("a checkpoint");
             assert_eq!((report.buffers, report.files), (0, 1));
             writer.join();
-            let next = rig.checkpoint(&mut backend).expect("a checkpoint");
+            let next = cluster.checkpoint(&mut backend).expect("a checkpoint");
             assert_eq!((next.buffers, next.files), (0, 0), "its write was counted after that");
         });
     }
@@ -96,27 +98,28 @@ fn a_page_is_clean_when_its_write_is_counted() {
 /// have told it of what was ours.
 #[test]
 fn somebody_elses_sync_fails_meanwhile() {
-    check(Setup { blocks: 16, seeds: 4, ..Setup::default() }, |rig| {
-        if holds_all(rig) {
+    check(Needs { blocks: 16, seeds: 4, ..Needs::writable() }, |cluster| {
+        if holds_all(cluster) {
             return;
         }
-        let log = Arc::new(rig.log.clone());
-        let other = Pool::with_log(&rig.aio, 32, log).expect("a pool");
+        let log = Arc::new(cluster.log.clone());
+        let other = Pool::with_log(&cluster.aio, 32, log).expect("a pool");
         let mut theirs = other.backend(BackendType::Client).expect("a session");
-        let mut mine = rig.backend();
-        rig.change(&mut mine, 0, 1);
+        let mut mine = cluster.backend();
+        cluster.change(&mut mine, 0, 1);
         // A mount that has never answered a worker is asked for one thing at a time.
-        rig.checkpoint(&mut mine).expect("a checkpoint");
-        rig.change(&mut mine, 1, 1);
-        rig.change(&mut theirs, 8, 1);
-        let held = rig.hooks.hold_result(syncs);
-        let task = rig.spawn("checkpoint", move |rig| rig.checkpoint(&mut mine).map(drop));
+        cluster.checkpoint(&mut mine).expect("a checkpoint");
+        cluster.change(&mut mine, 1, 1);
+        cluster.change(&mut theirs, 8, 1);
+        let held = cluster.probe.hold_result(syncs);
+        let task =
+            cluster.spawn("checkpoint", move |cluster| cluster.checkpoint(&mut mine).map(drop));
         held.wait();
-        rig.trouble(Operation::Fsync, Fault::Error(libc::EIO), 1);
+        cluster.inject(Operation::Fsync, Fault::Error(libc::EIO), 1);
         let options = CheckpointOptions::default();
         let failed = checkpoint(&other, &mut theirs, options, |_| {}).expect_err("a failed sync");
         assert!(matches!(failed, CheckpointError::Sync { path: Some(_), .. }), "{failed}");
-        rig.no_trouble();
+        cluster.clear_faults();
         held.release();
         let ours = task.join().expect_err("it cannot know what was lost");
         assert!(matches!(ours, CheckpointError::Sync { path: None, .. }), "{ours}");
@@ -126,31 +129,32 @@ fn somebody_elses_sync_fails_meanwhile() {
 /// The same, but nobody has learned yet that it has failed: ours, which went well, is to wait for that.
 #[test]
 fn somebody_elses_sync_has_failed_in_silence() {
-    check_simulated(Setup { blocks: 16, seeds: 4, ..Setup::default() }, |rig| {
-        if holds_all(rig) {
+    check_simulated(Needs { blocks: 16, seeds: 4, ..Needs::writable() }, |cluster| {
+        if holds_all(cluster) {
             return;
         }
-        let log = Arc::new(rig.log.clone());
-        let other = Pool::with_log(&rig.aio, 32, log).expect("a pool");
+        let log = Arc::new(cluster.log.clone());
+        let other = Pool::with_log(&cluster.aio, 32, log).expect("a pool");
         let mut theirs = other.backend(BackendType::Client).expect("a session");
-        let mut mine = rig.backend();
-        rig.change(&mut mine, 0, 1);
-        rig.checkpoint(&mut mine).expect("a checkpoint");
-        rig.change(&mut mine, 1, 1);
-        rig.change(&mut theirs, 8, 1);
-        rig.trouble(Operation::Fsync, Fault::Error(libc::EIO), 1);
-        let held = rig.hooks.hold_result(syncs);
+        let mut mine = cluster.backend();
+        cluster.change(&mut mine, 0, 1);
+        cluster.checkpoint(&mut mine).expect("a checkpoint");
+        cluster.change(&mut mine, 1, 1);
+        cluster.change(&mut theirs, 8, 1);
+        cluster.inject(Operation::Fsync, Fault::Error(libc::EIO), 1);
+        let held = cluster.probe.hold_result(syncs);
         let options = CheckpointOptions::default();
-        let failing =
-            rig.spawn("other", move |_| checkpoint(&other, &mut theirs, options, |_| {}).map(drop));
+        let failing = cluster
+            .spawn("other", move |_| checkpoint(&other, &mut theirs, options, |_| {}).map(drop));
         held.wait();
-        let task = rig.spawn("checkpoint", move |rig| rig.checkpoint(&mut mine).map(drop));
-        rig.let_others_go();
+        let task =
+            cluster.spawn("checkpoint", move |cluster| cluster.checkpoint(&mut mine).map(drop));
+        cluster.let_others_run();
         assert!(!task.is_done(), "it cannot know yet");
         held.release();
         failing.join().expect_err("a failed sync");
         task.join().expect_err("it cannot know what was lost");
-        rig.no_trouble();
+        cluster.clear_faults();
     });
 }
 
@@ -159,33 +163,33 @@ fn somebody_elses_sync_has_failed_in_silence() {
 /// claims only what it has marked, and the new page is not.)
 #[test]
 fn a_page_goes_to_the_file_that_is_there() {
-    check(Setup { buffers: 16, blocks: 0, seeds: 4, ..Setup::default() }, |rig| {
-        rig.create(1, 16);
-        let mut backend = rig.backend();
-        (0..16).for_each(|block| rig.change_in(&mut backend, 1, block, 1));
-        let before = rig.row(1, 0).expect("in the pool").bufferid;
-        let held = rig.hooks.stop(State::HandedOut, |io| io.class == Class::Eviction);
-        let task = rig.spawn("writer", move |rig| {
-            let mut backend = rig.backend();
+    check(Needs { buffers: 16, blocks: 0, seeds: 4, ..Needs::writable() }, |cluster| {
+        cluster.create(1, 16);
+        let mut backend = cluster.backend();
+        (0..16).for_each(|block| cluster.change_in(&mut backend, 1, block, 1));
+        let before = cluster.row(1, 0).expect("in the pool").bufferid;
+        let held = cluster.probe.pause_at(State::HandedOut, |io| io.class == Class::Eviction);
+        let task = cluster.spawn("writer", move |cluster| {
+            let mut backend = cluster.backend();
             let mut stream = WriteStream::new(&backend, WriteOptions::default());
-            let gathered = stream.write(&mut backend, &rig.relation(1), 0, before - 1);
+            let gathered = stream.write(&mut backend, &cluster.relation(1), 0, before - 1);
             gathered.and_then(|()| stream.finish(&mut backend)).expect("nothing has failed");
         });
         held.wait();
-        backend.drop_relation(&rig.relation(1)).expect("dropped");
-        rig.create(1, 16);
+        backend.drop_relation(&cluster.relation(1)).expect("dropped");
+        cluster.create(1, 16);
         for block in 0..16 {
-            let pin = backend.read(&rig.relation(1), block).expect("reads");
+            let pin = backend.read(&cluster.relation(1), block).expect("reads");
             let mut bytes = backend.write_lock(pin.page()).expect("locks");
             // Of no position in the log, which would have to be made durable first.
             bytes.copy_from_slice(&page(1, block, 2, 0));
             bytes.mark_dirty();
         }
-        assert_eq!(rig.row(1, 0).expect("in the pool").bufferid, before, "the case is set up");
+        assert_eq!(cluster.row(1, 0).expect("in the pool").bufferid, before, "the case is set up");
         held.release();
         task.join();
-        rig.checkpoint(&mut backend).expect("a checkpoint");
-        let found = rig.on_disk(1);
+        cluster.checkpoint(&mut backend).expect("a checkpoint");
+        let found = cluster.on_disk(1);
         for (page, block) in found.chunks(BLOCK_SIZE).zip(0..) {
             assert!(is_version(page, 1, block, 2), "block {block} is in a file that is gone");
         }
@@ -195,18 +199,18 @@ fn a_page_goes_to_the_file_that_is_there() {
 /// A relation that was made is there after a crash, by its name.
 #[test]
 fn names_are_durable() {
-    check_simulated(Setup { seeds: 2, local: true, ..Setup::default() }, |rig| {
-        let (relation, mut backend) = (rig.relation(1), rig.backend());
+    check_simulated(Needs { seeds: 2, pools: Pools::Both, ..Needs::writable() }, |cluster| {
+        let (relation, mut backend) = (cluster.relation(1), cluster.backend());
         relation.create().expect("made");
         let pins = backend.extend(&relation, 4, ExtendMethod::PosixFallocate).expect("room");
-        pins.iter().for_each(|pin| rig.change_pinned(&mut backend, 1, pin, 1));
+        pins.iter().for_each(|pin| cluster.change_pinned(&mut backend, 1, pin, 1));
         let blocks = pins.len() as u32;
         drop(pins);
-        rig.checkpoint(&mut backend).expect("a checkpoint");
+        cluster.checkpoint(&mut backend).expect("a checkpoint");
         for seed in 0..16 {
-            let left = rig.disk.after_crash(seed);
+            let left = cluster.disk.after_crash(seed);
             let sound = |block| {
-                let page = page_on(rig, &left, 1, block);
+                let page = page_on(cluster, &left, 1, block);
                 !page.is_empty() && is_version(&page, 1, block, 1)
             };
             assert!((0..blocks).all(sound), "seed {seed}");
@@ -218,35 +222,35 @@ fn names_are_durable() {
 #[test]
 fn segments_are_synced_in_parallel() {
     const FILES: u32 = 5;
-    check_simulated(Setup { blocks: 4, seeds: 4, ..Setup::default() }, |rig| {
-        if !rig.is_asynchronous() {
+    check_simulated(Needs { blocks: 4, seeds: 4, ..Needs::writable() }, |cluster| {
+        if !cluster.is_asynchronous() {
             return;
         }
-        let mut backend = rig.backend();
+        let mut backend = cluster.backend();
         for number in 0..FILES {
-            rig.create(number, 4);
-            rig.change_in(&mut backend, number, 2, 1);
+            cluster.create(number, 4);
+            cluster.change_in(&mut backend, number, 2, 1);
         }
-        let first = rig.hooks.stop(State::Defined, syncs);
-        let task = rig.spawn("checkpoint", |rig| {
-            rig.checkpoint(&mut rig.backend()).expect("a checkpoint").files
+        let first = cluster.probe.pause_at(State::Defined, syncs);
+        let task = cluster.spawn("checkpoint", |cluster| {
+            cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint").files
         });
         first.wait();
         // None of them comes to its end from now on.
-        rig.hooks.record();
-        rig.disk.hold(1);
+        cluster.probe.record();
+        cluster.disk.hold(1);
         first.release();
         let under_way = || {
-            let recorded = rig.hooks.recorded();
+            let recorded = cluster.probe.recorded();
             let mut files: Vec<u64> =
                 recorded.iter().filter(|io| syncs(io)).map(|io| io.file_id).collect();
             files.sort_unstable();
             files.dedup();
             files.len()
         };
-        rig.wait_until("all of them", || under_way() == FILES as usize);
-        assert_eq!(rig.aio.handles_in_use(), FILES);
-        rig.disk.release(1);
+        cluster.wait_until("all of them", || under_way() == FILES as usize);
+        assert_eq!(cluster.aio.handles_in_use(), FILES);
+        cluster.disk.release(1);
         assert_eq!(task.join(), u64::from(FILES));
     });
 }
@@ -254,14 +258,14 @@ fn segments_are_synced_in_parallel() {
 /// The times of syncs are theirs: one that is quick is not said to have taken as long as one beside it.
 #[test]
 fn a_quick_sync_is_told_as_quick() {
-    check_simulated(Setup { blocks: 4, seeds: 4, ..Setup::default() }, |rig| {
-        let mut backend = rig.backend();
-        rig.create(1, 4);
-        rig.change_in(&mut backend, 0, 2, 1);
-        rig.change_in(&mut backend, 1, 2, 1);
+    check_simulated(Needs { blocks: 4, seeds: 4, ..Needs::writable() }, |cluster| {
+        let mut backend = cluster.backend();
+        cluster.create(1, 4);
+        cluster.change_in(&mut backend, 0, 2, 1);
+        cluster.change_in(&mut backend, 1, 2, 1);
         let long = Duration::from_millis(300);
-        rig.trouble(Operation::Fsync, Fault::Delay(long), 1);
-        let report = rig.checkpoint(&mut backend).expect("a checkpoint");
+        cluster.inject(Operation::Fsync, Fault::Delay(long), 1);
+        let report = cluster.checkpoint(&mut backend).expect("a checkpoint");
         assert_eq!(report.files, 2);
         assert!(report.longest_sync >= long, "{report:?}");
         assert!(report.average_sync < report.longest_sync.mul_f64(0.6), "{report:?}");
@@ -272,30 +276,31 @@ fn a_quick_sync_is_told_as_quick() {
 /// is lost. The session that does the checkpoint may be cancelled meanwhile.
 #[test]
 fn syncs_in_every_state() {
-    check(Setup { blocks: 16, seeds: 1, ..Setup::default() }, |rig| {
+    check(Needs { blocks: 16, seeds: 1, ..Needs::writable() }, |cluster| {
         let states = [State::Defined, State::Staged, State::Submitted, State::CompletedIo];
         let cases = states.into_iter().flat_map(|state| [false, true].map(|cut| (state, cut)));
         for ((state, cancelled), version) in cases.zip(1..) {
-            let mut backend = rig.backend();
-            (0..16).for_each(|block| rig.change(&mut backend, block, version));
-            let held = rig.hooks.stop(state, syncs);
+            let mut backend = cluster.backend();
+            (0..16).for_each(|block| cluster.change(&mut backend, block, version));
+            let held = cluster.probe.pause_at(state, syncs);
             let canceller = backend.session().canceller();
-            let task = rig.spawn("checkpoint", move |rig| rig.checkpoint(&mut backend).map(drop));
+            let task = cluster
+                .spawn("checkpoint", move |cluster| cluster.checkpoint(&mut backend).map(drop));
             held.wait();
             if cancelled {
                 canceller.cancel();
             }
-            let mut other = rig.backend();
-            rig.change(&mut other, 1, version + 100);
+            let mut other = cluster.backend();
+            cluster.change(&mut other, 1, version + 100);
             held.release();
             let ended = task.join();
             assert!(ended.is_ok() || cancelled, "{state:?}: {ended:?}");
-            rig.settle();
-            rig.checkpoint(&mut other).expect("a checkpoint");
-            assert!(rig.is_on_disk(1, version + 100));
-            if rig.is_simulated() {
-                let left = rig.disk.after_crash(3);
-                assert!(is_version(&page_on(rig, &left, 0, 1), 0, 1, version + 100));
+            cluster.settle();
+            cluster.checkpoint(&mut other).expect("a checkpoint");
+            assert!(cluster.is_on_disk(1, version + 100));
+            if cluster.is_simulated() {
+                let left = cluster.disk.after_crash(3);
+                assert!(is_version(&page_on(cluster, &left, 0, 1), 0, 1, version + 100));
             }
         }
     });
@@ -304,13 +309,13 @@ fn syncs_in_every_state() {
 /// What the system does now and then to a sync, and what it never tells of.
 #[test]
 fn syncs_hide_what_is_no_error() {
-    check(Setup { blocks: 16, seeds: 2, ..Setup::default() }, |rig| {
+    check(Needs { blocks: 16, seeds: 2, ..Needs::writable() }, |cluster| {
         for (fault, version) in HIDDEN.into_iter().zip(1..) {
-            let mut backend = rig.backend();
-            (0..16).for_each(|block| rig.change(&mut backend, block, version));
-            rig.trouble(Operation::Fsync, fault, 2);
-            let ended = rig.checkpoint(&mut backend).map(drop);
-            rig.no_trouble();
+            let mut backend = cluster.backend();
+            (0..16).for_each(|block| cluster.change(&mut backend, block, version));
+            cluster.inject(Operation::Fsync, fault, 2);
+            let ended = cluster.checkpoint(&mut backend).map(drop);
+            cluster.clear_faults();
             ended.unwrap_or_else(|error| panic!("{fault:?}: {error}"));
         }
     });

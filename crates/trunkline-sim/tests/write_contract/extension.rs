@@ -1,81 +1,80 @@
 //! Making relations longer: two sessions never get the same block, segments end where they end, and
 //! what there was no room for is given back.
 
-use crate::rig::{
-    Call, Rig, Setup, Task, check, check_real, check_simulated, is_sound, is_version,
-};
 use std::fs;
 use std::os::unix::fs::FileExt;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::pool::{Backend, ExtendMethod, WriteError};
 use trunkline_engine::storage::StorageError;
 use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
-use trunkline_sim::Gate;
+use trunkline_sim::PausePoint;
+use trunkline_sim::matrix::cluster::{check, check_real, check_simulated};
+use trunkline_sim::matrix::{Cluster, FileCall, Needs, Pools, TestThread, is_sound, is_version};
 
 const METHODS: [ExtendMethod; 2] = [ExtendMethod::PosixFallocate, ExtendMethod::WriteZeros];
 
 /// Extends, writes a version into each new page; the new blocks.
 fn extend(
-    rig: &Rig,
+    cluster: &Cluster,
     backend: &mut Backend,
     number: u32,
     count: u32,
     method: ExtendMethod,
 ) -> Vec<u32> {
-    let pins = backend.extend(&rig.relation(number), count, method).expect("room");
+    let pins = backend.extend(&cluster.relation(number), count, method).expect("room");
     for pin in &pins {
         let page = backend.read_lock(pin.page()).expect("locks");
         assert!(page.iter().all(|&byte| byte == 0), "a new page is zeros");
     }
-    pins.iter().for_each(|pin| rig.change_pinned(backend, number, pin, 3));
+    pins.iter().for_each(|pin| cluster.change_pinned(backend, number, pin, 3));
     pins.iter().map(|pin| pin.page().block()).collect()
 }
 
 #[test]
 fn two_sessions_never_get_the_same_block() {
-    check(Setup { buffers: 64, seeds: 3, ..Setup::default() }, |rig| {
+    check(Needs { buffers: 64, seeds: 3, ..Needs::writable() }, |cluster| {
         let tasks: Vec<_> = (0..6_u32)
             .map(|session| {
-                rig.spawn("session", move |rig| {
-                    let mut backend = rig.backend();
+                cluster.spawn("session", move |cluster| {
+                    let mut backend = cluster.backend();
                     let mut blocks = Vec::new();
                     for step in 0..6 {
                         let method = METHODS[(session + step) as usize % 2];
                         let count = 1 + (session * 5 + step * 3) % 14;
-                        blocks.extend(extend(rig, &mut backend, 0, count, method));
+                        blocks.extend(extend(cluster, &mut backend, 0, count, method));
                     }
                     blocks
                 })
             })
             .collect();
-        let mut blocks: Vec<u32> = tasks.into_iter().flat_map(Task::join).collect();
+        let mut blocks: Vec<u32> = tasks.into_iter().flat_map(TestThread::join).collect();
         blocks.sort_unstable();
         let end = 32 + blocks.len() as u32;
         assert_eq!(blocks, (32..end).collect::<Vec<_>>());
-        rig.checkpoint(&mut rig.backend()).expect("a checkpoint");
-        assert_eq!(rig.relation(0).blocks().expect("looks"), end);
-        assert!((32..end).all(|block| rig.is_on_disk(block, 3)));
+        cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint");
+        assert_eq!(cluster.relation(0).blocks().expect("looks"), end);
+        assert!((32..end).all(|block| cluster.is_on_disk(block, 3)));
     });
 }
 
 #[test]
 fn across_the_end_of_a_segment() {
     for direct in [false, true] {
-        check_real(Setup { direct, local: true, ..Setup::default() }, |rig| {
+        check_real(Needs { direct, pools: Pools::Both, ..Needs::writable() }, |cluster| {
             for (method, number) in METHODS.into_iter().zip(3..) {
-                let relation = rig.relation(number);
-                rig.create(number, 1);
+                let relation = cluster.relation(number);
+                cluster.create(number, 1);
                 let file = fs::OpenOptions::new().write(true).open(relation.path(0));
                 let length = u64::from(SEGMENT_BLOCKS - 12) * BLOCK_SIZE as u64;
                 file.and_then(|file| file.set_len(length)).expect("made longer");
-                let mut backend = rig.backend();
+                let mut backend = cluster.backend();
                 let mut blocks = Vec::new();
                 while blocks.len() < 40 {
-                    blocks.extend(extend(rig, &mut backend, number, 16, method));
+                    blocks.extend(extend(cluster, &mut backend, number, 16, method));
                 }
                 let first = SEGMENT_BLOCKS - 12;
                 assert_eq!(blocks, (first..first + blocks.len() as u32).collect::<Vec<_>>());
-                rig.checkpoint(&mut backend).expect("a checkpoint");
+                cluster.checkpoint(&mut backend).expect("a checkpoint");
                 for &block in &blocks {
                     let segment =
                         fs::File::open(relation.path(block / SEGMENT_BLOCKS)).expect("there");
@@ -89,11 +88,11 @@ fn across_the_end_of_a_segment() {
                 // Back over the boundary, and once more across it.
                 backend.truncate(&relation, SEGMENT_BLOCKS - 2).expect("cut off");
                 assert_eq!(relation.blocks().expect("looks"), SEGMENT_BLOCKS - 2);
-                let again = extend(rig, &mut backend, number, 12, method);
+                let again = extend(cluster, &mut backend, number, 12, method);
                 assert_eq!(again[..2], [SEGMENT_BLOCKS - 2, SEGMENT_BLOCKS - 1]);
-                let again = extend(rig, &mut backend, number, 12, method);
+                let again = extend(cluster, &mut backend, number, 12, method);
                 assert!(again.contains(&(SEGMENT_BLOCKS + 1)));
-                rig.checkpoint(&mut backend).expect("a checkpoint");
+                cluster.checkpoint(&mut backend).expect("a checkpoint");
                 backend.drop_relation(&relation).expect("dropped");
                 assert!(!relation.path(0).exists() && !relation.path(1).exists());
             }
@@ -103,18 +102,18 @@ fn across_the_end_of_a_segment() {
 
 #[test]
 fn no_room_in_the_midst() {
-    check_simulated(Setup { local: true, ..Setup::default() }, |rig| {
-        let mut backend = rig.backend();
+    check_simulated(Needs { pools: Pools::Both, ..Needs::writable() }, |cluster| {
+        let mut backend = cluster.backend();
         for (method, count) in [
             (ExtendMethod::WriteZeros, 6),
             (ExtendMethod::WriteZeros, 20),
             (ExtendMethod::PosixFallocate, 6),
             (ExtendMethod::PosixFallocate, 20),
         ] {
-            let before = rig.relation(0).blocks().expect("looks");
+            let before = cluster.relation(0).blocks().expect("looks");
             for room in [0, 1, BLOCK_SIZE, 2 * BLOCK_SIZE + 700] {
-                rig.disk.limit_space(Some(rig.disk.used() + room as u64));
-                let error = backend.extend(&rig.relation(0), count, method).map(drop);
+                cluster.disk.limit_space(Some(cluster.disk.used() + room as u64));
+                let error = backend.extend(&cluster.relation(0), count, method).map(drop);
                 let error = error.expect_err("no room");
                 let (WriteError::Io { source, .. }
                 | WriteError::Storage(StorageError::Io { source, .. })) = &error
@@ -123,15 +122,15 @@ fn no_room_in_the_midst() {
                 };
                 assert_eq!(source.raw_os_error(), Some(libc::ENOSPC), "{error}");
                 assert_eq!(backend.pins(), 0);
-                let left = rig.relation(0).blocks().expect("looks");
+                let left = cluster.relation(0).blocks().expect("looks");
                 assert!(left <= before + 3, "{left} blocks");
-                rig.disk.limit_space(None);
-                rig.checkpoint(&mut backend).expect("nothing of it is left to be written");
+                cluster.disk.limit_space(None);
+                cluster.checkpoint(&mut backend).expect("nothing of it is left to be written");
             }
-            let blocks = extend(rig, &mut backend, 0, count, method);
+            let blocks = extend(cluster, &mut backend, 0, count, method);
             assert_eq!(blocks[0], before, "the same blocks are given out again");
-            rig.checkpoint(&mut backend).expect("a checkpoint");
-            assert!(blocks.iter().all(|&block| rig.is_on_disk(block, 3)));
+            cluster.checkpoint(&mut backend).expect("a checkpoint");
+            assert!(blocks.iter().all(|&block| cluster.is_on_disk(block, 3)));
         }
     });
 }
@@ -139,16 +138,17 @@ fn no_room_in_the_midst() {
 /// Where the system cannot reserve blocks, zeros are written.
 #[test]
 fn a_file_system_that_cannot_allocate() {
-    check(Setup { local: true, seeds: 3, ..Setup::default() }, |rig| {
-        rig.files.refuse(Call::Allocate, libc::EOPNOTSUPP);
-        let mut backend = rig.backend();
-        let blocks = extend(rig, &mut backend, 0, 14, ExtendMethod::PosixFallocate);
-        assert!(rig.on_disk(0).len() >= (32 + blocks.len()) * BLOCK_SIZE);
-        rig.files.refuse(Call::Allocate, libc::EIO);
-        let error = backend.extend(&rig.relation(0), 14, ExtendMethod::PosixFallocate).map(drop);
+    check(Needs { pools: Pools::Both, seeds: 3, ..Needs::writable() }, |cluster| {
+        cluster.files.fail(FileCall::Allocate, libc::EOPNOTSUPP);
+        let mut backend = cluster.backend();
+        let blocks = extend(cluster, &mut backend, 0, 14, ExtendMethod::PosixFallocate);
+        assert!(cluster.on_disk(0).len() >= (32 + blocks.len()) * BLOCK_SIZE);
+        cluster.files.fail(FileCall::Allocate, libc::EIO);
+        let error =
+            backend.extend(&cluster.relation(0), 14, ExtendMethod::PosixFallocate).map(drop);
         assert!(matches!(error, Err(WriteError::Storage(StorageError::Io { .. }))), "{error:?}");
-        rig.files.refuse_nothing();
-        let more = extend(rig, &mut backend, 0, 14, ExtendMethod::PosixFallocate);
+        cluster.files.clear_fault();
+        let more = extend(cluster, &mut backend, 0, 14, ExtendMethod::PosixFallocate);
         assert_eq!(more[0], 32 + blocks.len() as u32);
     });
 }
@@ -157,34 +157,34 @@ fn a_file_system_that_cannot_allocate() {
 /// else before that write has ended, and nobody falls over them.
 #[test]
 fn cancelled_in_the_midst() {
-    check(Setup { ..Setup::default() }, |rig: &Arc<Rig>| {
-        if !rig.is_asynchronous() {
+    check(Needs { ..Needs::writable() }, |cluster: &Arc<Cluster>| {
+        if !cluster.is_asynchronous() {
             return;
         }
-        let held = rig.hold_write(32);
-        let mut backend = rig.backend();
+        let held = cluster.hold_write(32);
+        let mut backend = cluster.backend();
         backend.session().set_may_block(false);
         let canceller = backend.session().canceller();
-        let task = rig.spawn("cancelled", move |rig| {
-            let made = backend.extend(&rig.relation(0), 4, ExtendMethod::WriteZeros);
+        let task = cluster.spawn("cancelled", move |cluster| {
+            let made = backend.extend(&cluster.relation(0), 4, ExtendMethod::WriteZeros);
             made.map(drop)
         });
         held.wait();
         canceller.cancel();
-        rig.wait_until("cancelled, with its write under way", || task.is_done());
-        let other = rig.spawn("other", |rig| {
-            let mut backend = rig.backend();
-            extend(rig, &mut backend, 0, 4, ExtendMethod::PosixFallocate)
+        cluster.wait_until("cancelled, with its write under way", || task.is_done());
+        let other = cluster.spawn("other", |cluster| {
+            let mut backend = cluster.backend();
+            extend(cluster, &mut backend, 0, 4, ExtendMethod::PosixFallocate)
         });
-        rig.let_others_go();
+        cluster.let_others_run();
         held.release();
         task.join().expect_err("cancelled");
         let blocks = other.join();
-        let mut backend = rig.backend();
-        let more = extend(rig, &mut backend, 0, 4, ExtendMethod::WriteZeros);
+        let mut backend = cluster.backend();
+        let more = extend(cluster, &mut backend, 0, 4, ExtendMethod::WriteZeros);
         assert!(more.iter().all(|block| !blocks.contains(block)), "{more:?}, {blocks:?}");
-        rig.checkpoint(&mut backend).expect("a checkpoint");
-        assert!(blocks.iter().chain(&more).all(|&block| rig.is_on_disk(block, 3)));
+        cluster.checkpoint(&mut backend).expect("a checkpoint");
+        assert!(blocks.iter().chain(&more).all(|&block| cluster.is_on_disk(block, 3)));
     });
 }
 
@@ -192,34 +192,34 @@ fn cancelled_in_the_midst() {
 /// before the zeros of its extender are written: its record is durable first.
 #[test]
 fn what_became_of_zeros_is_written_after_its_log() {
-    check_simulated(Setup { seeds: 2, ..Setup::default() }, |rig| {
-        let theirs = Arc::clone(rig);
-        rig.files.before_allocation(move || theirs.change(&mut theirs.backend(), 33, 7));
-        rig.files.refuse(Call::Allocate, libc::EOPNOTSUPP);
-        let mut backend = rig.backend();
-        let made = backend.extend(&rig.relation(0), 12, ExtendMethod::PosixFallocate);
+    check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
+        let theirs = Arc::clone(cluster);
+        cluster.files.before_allocation(move || theirs.change(&mut theirs.backend(), 33, 7));
+        cluster.files.fail(FileCall::Allocate, libc::EOPNOTSUPP);
+        let mut backend = cluster.backend();
+        let made = backend.extend(&cluster.relation(0), 12, ExtendMethod::PosixFallocate);
         assert_eq!(made.expect("room").len(), 12);
-        rig.files.refuse_nothing();
-        assert_eq!(rig.watch.wrong(), Vec::<String>::new());
-        assert!(rig.is_on_disk(33, 7));
+        cluster.files.clear_fault();
+        assert_eq!(cluster.writes.violations(), Vec::<String>::new());
+        assert!(cluster.is_on_disk(33, 7));
     });
 }
 
 /// The same page is not thrown away when the extension fails.
 #[test]
 fn a_failed_extension_keeps_what_others_wrote() {
-    check_simulated(Setup { seeds: 2, ..Setup::default() }, |rig| {
-        let theirs = Arc::clone(rig);
-        rig.files.before_allocation(move || theirs.change(&mut theirs.backend(), 33, 7));
-        rig.files.refuse(Call::Allocate, libc::ENOSPC);
-        let mut backend = rig.backend();
-        let made = backend.extend(&rig.relation(0), 12, ExtendMethod::PosixFallocate);
+    check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
+        let theirs = Arc::clone(cluster);
+        cluster.files.before_allocation(move || theirs.change(&mut theirs.backend(), 33, 7));
+        cluster.files.fail(FileCall::Allocate, libc::ENOSPC);
+        let mut backend = cluster.backend();
+        let made = backend.extend(&cluster.relation(0), 12, ExtendMethod::PosixFallocate);
         made.map(drop).expect_err("no room");
-        rig.files.refuse_nothing();
-        assert!(rig.is_dirty(0, 33), "what a session has put into block 33");
-        rig.assert_reads(&mut backend, 33, 7);
-        assert!(!rig.pool.contains(&rig.relation(0), 34), "nobody wants that one");
-        let more = extend(rig, &mut backend, 0, 2, ExtendMethod::WriteZeros);
+        cluster.files.clear_fault();
+        assert!(cluster.is_dirty(0, 33), "what a session has put into block 33");
+        cluster.assert_reads(&mut backend, 33, 7);
+        assert!(!cluster.pool.contains(&cluster.relation(0), 34), "nobody wants that one");
+        let more = extend(cluster, &mut backend, 0, 2, ExtendMethod::WriteZeros);
         assert_eq!(more, [44, 45], "a block that has content is not given out again");
     });
 }
@@ -227,37 +227,37 @@ fn a_failed_extension_keeps_what_others_wrote() {
 /// An extender whose new page somebody reads sleeps, and can be cancelled.
 #[test]
 fn an_extender_waits_for_a_reader() {
-    check_simulated(Setup { seeds: 2, ..Setup::default() }, |rig: &Arc<Rig>| {
-        let (locked, let_go) = (Gate::new(), Gate::new());
-        let allocates = Gate::new();
+    check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster: &Arc<Cluster>| {
+        let (locked, let_go) = (PausePoint::new(), PausePoint::new());
+        let allocates = PausePoint::new();
         let (asked, told, gate) = (allocates.clone(), locked.clone(), let_go.clone());
-        let reader = rig.spawn("reader", move |rig| {
-            asked.pass();
-            let mut backend = rig.backend();
-            let pin = backend.read(&rig.relation(0), 33).expect("reads");
+        let reader = cluster.spawn("reader", move |cluster| {
+            asked.wait();
+            let mut backend = cluster.backend();
+            let pin = backend.read(&cluster.relation(0), 33).expect("reads");
             let page = backend.read_lock(pin.page()).expect("locks");
-            told.open();
-            gate.pass();
+            told.release();
+            gate.wait();
             drop(page);
         });
-        let theirs = Arc::clone(rig);
-        rig.files.before_allocation(move || {
-            allocates.open();
-            theirs.wait_until("a reader has it", || locked.is_open());
+        let theirs = Arc::clone(cluster);
+        cluster.files.before_allocation(move || {
+            allocates.release();
+            theirs.wait_until("a reader has it", || locked.is_released());
         });
-        rig.files.refuse(Call::Allocate, libc::EOPNOTSUPP);
-        let mut backend = rig.backend();
+        cluster.files.fail(FileCall::Allocate, libc::EOPNOTSUPP);
+        let mut backend = cluster.backend();
         let canceller = backend.session().canceller();
-        let task = rig.spawn("extender", move |rig| {
-            backend.extend(&rig.relation(0), 12, ExtendMethod::PosixFallocate).map(drop)
+        let task = cluster.spawn("extender", move |cluster| {
+            backend.extend(&cluster.relation(0), 12, ExtendMethod::PosixFallocate).map(drop)
         });
-        rig.let_others_go();
+        cluster.let_others_run();
         assert!(!task.is_done());
         canceller.cancel();
-        rig.wait_until("cancelled", || task.is_done());
-        let_go.open();
+        cluster.wait_until("cancelled", || task.is_done());
+        let_go.release();
         task.join().expect_err("cancelled");
         reader.join();
-        rig.files.refuse_nothing();
+        cluster.files.clear_fault();
     });
 }

@@ -1,6 +1,5 @@
 //! A checkpoint that fails is counted and told as such, with all that it has written until then.
 
-use crate::rig::{Rig, Setup, check, check_real};
 use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +8,8 @@ use trunkline_engine::checkpoint::{
     CheckpointerSettings,
 };
 use trunkline_sim::Fault;
+use trunkline_sim::matrix::cluster::{check, check_real};
+use trunkline_sim::matrix::{Cluster, Needs};
 
 static STARTING: AtomicU64 = AtomicU64::new(0);
 static COMPLETE: AtomicU64 = AtomicU64::new(0);
@@ -29,9 +30,9 @@ fn told() -> [u64; 3] {
     [&STARTING, &COMPLETE, &FAILED].map(|count| count.swap(0, Ordering::SeqCst))
 }
 
-fn change_sixteen(rig: &Arc<Rig>, version: u32) {
-    let mut backend = rig.backend();
-    (0..16).for_each(|block| rig.change(&mut backend, block, version));
+fn change_sixteen(cluster: &Arc<Cluster>, version: u32) {
+    let mut backend = cluster.backend();
+    (0..16).for_each(|block| cluster.change(&mut backend, block, version));
 }
 
 /// Requested, done, failed; and the pages.
@@ -42,44 +43,44 @@ fn numbers(counts: CheckpointerCounts) -> ([u64; 3], u64) {
 
 #[test]
 fn they_are_counted_with_what_they_wrote() {
-    check(Setup { blocks: 16, seeds: 3, ..Setup::default() }, |rig| {
+    check(Needs { blocks: 16, seeds: 3, ..Needs::writable() }, |cluster| {
         let options = CheckpointOptions { combine: 4, ..CheckpointOptions::default() };
         let settings =
             CheckpointerSettings { options, log: Some(tell), ..CheckpointerSettings::default() };
         told();
-        change_sixteen(rig, 1);
-        let checkpointer = Checkpointer::start(&rig.pool, settings).expect("starts");
+        change_sixteen(cluster, 1);
+        let checkpointer = Checkpointer::start(&cluster.pool, settings).expect("starts");
 
         // One of four writes fails, the others do not.
-        rig.trouble(Operation::Writev, Fault::Error(libc::EIO), 1);
+        cluster.inject(Operation::Writev, Fault::Error(libc::EIO), 1);
         checkpointer.request().expect_err("a failed write");
         assert_eq!(numbers(checkpointer.counts()), ([1, 0, 1], 12));
         assert_eq!(told(), [1, 0, 1]);
-        let dirty = (0..16).filter(|&block| rig.is_dirty(0, block)).count();
+        let dirty = (0..16).filter(|&block| cluster.is_dirty(0, block)).count();
         assert_eq!(dirty, 4, "what it has not written");
         let counts = checkpointer.counts();
         assert!(counts.write_time.is_zero() && counts.sync_time.is_zero(), "{counts:?}");
 
-        rig.no_trouble();
+        cluster.clear_faults();
         assert_eq!(checkpointer.request().expect("a checkpoint").buffers, 4);
         assert_eq!(numbers(checkpointer.counts()), ([2, 1, 1], 16));
         assert_eq!(told(), [1, 1, 0]);
 
         // Everything is written, and cannot be made durable.
-        change_sixteen(rig, 2);
-        rig.trouble(Operation::Fsync, Fault::Error(libc::EIO), 1);
+        change_sixteen(cluster, 2);
+        cluster.inject(Operation::Fsync, Fault::Error(libc::EIO), 1);
         checkpointer.request().expect_err("a failed sync");
         assert_eq!(numbers(checkpointer.counts()), ([3, 1, 2], 32));
         assert_eq!(told(), [1, 0, 1]);
 
         // Refused from now on, with nothing written; which names no file.
-        rig.no_trouble();
-        change_sixteen(rig, 3);
+        cluster.clear_faults();
+        change_sixteen(cluster, 3);
         checkpointer.request().expect_err("refused");
         assert_eq!(numbers(checkpointer.counts()), ([4, 1, 3], 32));
         assert_eq!(told(), [1, 0, 0]);
-        // So that the rig knows that there will be no checkpoint any more.
-        rig.checkpoint(&mut rig.backend()).expect_err("refused");
+        // So that the cluster knows that there will be no checkpoint any more.
+        cluster.checkpoint(&mut cluster.backend()).expect_err("refused");
         drop(checkpointer);
         told();
     });
@@ -88,17 +89,17 @@ fn they_are_counted_with_what_they_wrote() {
 /// The thread ends before its last checkpoint does: the one before that, which went well, is no answer.
 #[test]
 fn a_last_one_without_an_end_is_told_as_such() {
-    check_real(Setup { blocks: 16, ..Setup::default() }, |rig| {
+    check_real(Needs { blocks: 16, ..Needs::writable() }, |cluster| {
         let log: fn(CheckpointEvent<'_>) = |event| {
             let last = matches!(event, CheckpointEvent::Starting(Cause::Shutdown));
             assert!(!last, "as a bug would");
         };
         let settings = CheckpointerSettings { log: Some(log), ..CheckpointerSettings::default() };
-        let checkpointer = Checkpointer::start(&rig.pool, settings).expect("starts");
-        change_sixteen(rig, 1);
+        let checkpointer = Checkpointer::start(&cluster.pool, settings).expect("starts");
+        change_sixteen(cluster, 1);
         assert_eq!(checkpointer.request().expect("a checkpoint").buffers, 16);
-        change_sixteen(rig, 2);
+        change_sixteen(cluster, 2);
         checkpointer.shut_down().expect_err("nothing was written");
-        assert!(rig.is_dirty(0, 3));
+        assert!(cluster.is_dirty(0, 3));
     });
 }

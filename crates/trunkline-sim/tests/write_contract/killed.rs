@@ -5,7 +5,6 @@
 //! The child is this binary again, told by an argument what to do. It says which version every page
 //! had when a checkpoint began that has ended, line by line, until it is killed.
 
-use crate::rig::{REAL, is_sound, is_version, relation};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,7 +16,9 @@ use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
 use trunkline_engine::pool::{BackendType, Pool};
 use trunkline_engine::storage::KernelFiles;
 use trunkline_format::BLOCK_SIZE;
-use trunkline_sim::rig::pages;
+use trunkline_sim::matrix::cluster::relation;
+use trunkline_sim::matrix::pages;
+use trunkline_sim::matrix::{REAL, is_sound, is_version};
 
 const MARK: &str = "killed-child:";
 const BLOCKS: u32 = 96;
@@ -28,7 +29,8 @@ const BUFFERS: u32 = 64;
 fn change_until_killed(method: &str, direct: bool, root: &Path) {
     let method = REAL.into_iter().find(|kind| kind.to_string() == method).expect("a method");
     let aio = Builder::new().method(method).region_bytes(8 << 20).start().expect("starts");
-    let storage = trunkline_sim::rig::storage(root, Arc::new(KernelFiles::new(&aio)), direct);
+    let storage =
+        trunkline_sim::matrix::cluster::storage(root, Arc::new(KernelFiles::new(&aio)), direct);
     let pool = Pool::new(&aio, BUFFERS).expect("a pool");
     let made = Arc::new(AtomicU32::new(0));
     let (theirs, pool_too, relation) = (Arc::clone(&made), pool.clone(), relation(&storage, 0));
@@ -40,7 +42,7 @@ fn change_until_killed(method: &str, direct: bool, root: &Path) {
                 let pin = backend.read(&relation, block).expect("reads");
                 let mut bytes = backend.write_lock(pin.page()).expect("locks");
                 bytes.mark_dirty();
-                bytes.copy_from_slice(&crate::rig::page(0, block, version, 0));
+                bytes.copy_from_slice(&trunkline_sim::matrix::page(0, block, version, 0));
             }
             theirs.store(version, Ordering::SeqCst);
         }

@@ -1,7 +1,6 @@
-//! No page reaches the disk before its log: the rig looks at every write of every case. Here the cases
+//! No page reaches the disk before its log: the cluster looks at every write of every case. Here the cases
 //! that are about nothing else: many pages share a flush, and a log that fails keeps pages back.
 
-use crate::rig::{Setup, check, page};
 use std::io;
 use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
@@ -10,6 +9,8 @@ use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions, checkpoin
 use trunkline_engine::log::{Log, LogError, PositionLog};
 use trunkline_engine::pool::{BackendType, Pool, ReadError, WriteError};
 use trunkline_format::Lsn;
+use trunkline_sim::matrix::cluster::check;
+use trunkline_sim::matrix::{Needs, page};
 
 /// A log that fails when it is told to.
 #[derive(Default)]
@@ -33,36 +34,36 @@ impl Log for Fragile {
 
 #[test]
 fn pages_of_a_checkpoint_share_a_flush() {
-    check(Setup { blocks: 48, ..Setup::default() }, |rig| {
-        let mut backend = rig.backend();
+    check(Needs { blocks: 48, ..Needs::writable() }, |cluster| {
+        let mut backend = cluster.backend();
         for version in 1..4 {
-            (0..48).for_each(|block| rig.change(&mut backend, block, version));
-            let before = rig.log.flushes();
-            let report = rig.checkpoint(&mut backend).expect("a checkpoint");
-            assert_eq!(rig.log.flushes() - before, 1, "{report}");
+            (0..48).for_each(|block| cluster.change(&mut backend, block, version));
+            let before = cluster.log.flushes();
+            let report = cluster.checkpoint(&mut backend).expect("a checkpoint");
+            assert_eq!(cluster.log.flushes() - before, 1, "{report}");
             assert_eq!(report.buffers, 48);
         }
-        assert!(rig.watch.seen() >= 3 * 48);
+        assert!(cluster.writes.pages_checked() >= 3 * 48);
     });
 }
 
 #[test]
 fn pages_of_an_eviction_share_a_flush() {
-    check(Setup { buffers: 16, blocks: 48, ..Setup::default() }, |rig| {
-        let mut backend = rig.backend();
-        (0..16).for_each(|block| rig.change(&mut backend, block, 1));
-        (16..48).for_each(|block| rig.assert_reads(&mut backend, block, 0));
-        assert!((1..=2).contains(&rig.log.flushes()), "{}", rig.log.flushes());
+    check(Needs { buffers: 16, blocks: 48, ..Needs::writable() }, |cluster| {
+        let mut backend = cluster.backend();
+        (0..16).for_each(|block| cluster.change(&mut backend, block, 1));
+        (16..48).for_each(|block| cluster.assert_reads(&mut backend, block, 0));
+        assert!((1..=2).contains(&cluster.log.flushes()), "{}", cluster.log.flushes());
     });
 }
 
 #[test]
 fn a_log_that_fails_keeps_the_pages_back() {
-    check(Setup { handles: 64, ..Setup::default() }, |rig| {
+    check(Needs { handles: 64, ..Needs::writable() }, |cluster| {
         let log = Arc::new(Fragile::default());
-        let pool = Pool::with_log(&rig.aio, 16, Arc::clone(&log) as _).expect("a pool");
+        let pool = Pool::with_log(&cluster.aio, 16, Arc::clone(&log) as _).expect("a pool");
         let mut backend = pool.backend(BackendType::Client).expect("a session");
-        let relation = rig.relation(0);
+        let relation = cluster.relation(0);
         for block in 0..16 {
             let pin = backend.read(&relation, block).expect("reads");
             let mut bytes = backend.write_lock(pin.page()).expect("locks");
@@ -70,7 +71,7 @@ fn a_log_that_fails_keeps_the_pages_back() {
             bytes.copy_from_slice(&page(0, block, 1, log.log.append(10).0));
         }
         log.broken.store(true, Ordering::SeqCst);
-        rig.hooks.record();
+        cluster.probe.record();
         let options = CheckpointOptions::default();
         let error = checkpoint(&pool, &mut backend, options, |_| {}).expect_err("no log");
         assert!(matches!(error, CheckpointError::Write(WriteError::Log(_))), "{error}");
@@ -80,16 +81,16 @@ fn a_log_that_fails_keeps_the_pages_back() {
             if matches!(**error, WriteError::Log(_))),
             "{error}"
         );
-        let written = rig.hooks.recorded();
+        let written = cluster.probe.recorded();
         assert!(written.iter().all(|io| io.operation != Operation::Writev), "nothing was written");
         assert!(pool.rows().iter().all(|row| row.dirty && row.pins == 0));
         log.broken.store(false, Ordering::SeqCst);
-        // The rig's own probe looks at the rig's own log.
-        rig.watch.look_away();
+        // The cluster's own probe looks at the cluster's own log.
+        cluster.writes.detach();
         drop(backend.read(&relation, 20).expect("a buffer"));
         checkpoint(&pool, &mut backend, options, |_| {}).expect("a checkpoint");
-        rig.watch.look_at(&rig.files);
-        assert!((0..16).all(|block| rig.is_on_disk(block, 1)));
+        cluster.writes.attach(&cluster.files);
+        assert!((0..16).all(|block| cluster.is_on_disk(block, 1)));
         assert!(pool.rows().iter().all(|row| !row.dirty && row.pins == 0));
     });
 }
@@ -112,11 +113,11 @@ impl Log for Careless {
 /// makes room, and no endless loop.
 #[test]
 fn a_log_that_ends_early() {
-    check(Setup { handles: 64, seeds: 2, ..Setup::default() }, |rig| {
+    check(Needs { handles: 64, seeds: 2, ..Needs::writable() }, |cluster| {
         let log = Arc::new(Careless::default());
-        let pool = Pool::with_log(&rig.aio, 16, Arc::clone(&log) as _).expect("a pool");
+        let pool = Pool::with_log(&cluster.aio, 16, Arc::clone(&log) as _).expect("a pool");
         let mut backend = pool.backend(BackendType::Client).expect("a session");
-        let relation = rig.relation(0);
+        let relation = cluster.relation(0);
         for block in 0..16 {
             let pin = backend.read(&relation, block).expect("reads");
             let mut bytes = backend.write_lock(pin.page()).expect("locks");
@@ -129,11 +130,11 @@ fn a_log_that_ends_early() {
         let error = backend.read(&relation, 20).map(drop).expect_err("no buffer");
         assert!(error.to_string().contains("the log ends before that"), "{error}");
         assert!(pool.rows().iter().all(|row| row.dirty && row.pins == 0));
-        rig.watch.look_away();
+        cluster.writes.detach();
         log.0.append(10);
         log.0.flush(Lsn(10)).expect("durable now");
         checkpoint(&pool, &mut backend, options, |_| {}).expect("a checkpoint");
-        rig.watch.look_at(&rig.files);
-        assert!((0..16).all(|block| rig.is_on_disk(block, 1)));
+        cluster.writes.attach(&cluster.files);
+        assert!((0..16).all(|block| cluster.is_on_disk(block, 1)));
     });
 }

@@ -4,51 +4,58 @@
 //! A checkpoint beside others waits for write-back by the very file that it syncs in the end, so it may
 //! be told there and not by its sync (ext4 on a device without room does just that).
 
-use crate::rig::{Rig, Setup, check, check_simulated, is_version};
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, Observed, Operation};
 use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions};
 use trunkline_engine::pool::Backend;
 use trunkline_format::BLOCK_SIZE;
 use trunkline_sim::Fault;
+use trunkline_sim::matrix::cluster::{check, check_simulated};
+use trunkline_sim::matrix::{Cluster, Needs, Pools, is_version};
 
-const SETUP: Setup =
-    Setup { local: true, buffers: 64, blocks: 32, handles: 64, seeds: 4, direct: false };
+const NEEDS: Needs = Needs {
+    pools: Pools::Both,
+    buffers: 64,
+    blocks: 32,
+    handles: 64,
+    seeds: 4,
+    ..Needs::writable()
+};
 
-fn change_all(rig: &Rig, backend: &mut Backend, version: u32) {
-    (0..32).for_each(|block| rig.change(backend, block, version));
+fn change_all(cluster: &Cluster, backend: &mut Backend, version: u32) {
+    (0..32).for_each(|block| cluster.change(backend, block, version));
 }
 
-fn checkpoint(rig: &Rig, backend: &mut Backend) -> Result<(), CheckpointError> {
+fn checkpoint(cluster: &Cluster, backend: &mut Backend) -> Result<(), CheckpointError> {
     let options = CheckpointOptions { combine: 2, flush_after: 4, ..CheckpointOptions::default() };
-    rig.checkpoint_with(backend, options).map(drop)
+    cluster.checkpoint_with(backend, options).map(drop)
 }
 
-fn assert_refused_for_ever(rig: &Rig, backend: &mut Backend) {
+fn assert_refused_for_ever(cluster: &Cluster, backend: &mut Backend) {
     for _ in 0..2 {
-        let again = checkpoint(rig, backend).expect_err("for ever");
+        let again = checkpoint(cluster, backend).expect_err("for ever");
         assert!(matches!(again, CheckpointError::Sync { path: None, .. }), "{again}");
     }
 }
 
 /// Alone, where the sync is told, and beside somebody who has an I/O under way.
-fn a_checkpoint_learns_of_it(rig: &Arc<Rig>, beside_others: bool) {
-    let mut backend = rig.backend();
-    change_all(rig, &mut backend, 1);
-    checkpoint(rig, &mut backend).expect("a checkpoint");
-    change_all(rig, &mut backend, 2);
-    let mut other = rig.aio.session().expect("a session");
+fn a_checkpoint_learns_of_it(cluster: &Arc<Cluster>, beside_others: bool) {
+    let mut backend = cluster.backend();
+    change_all(cluster, &mut backend, 1);
+    checkpoint(cluster, &mut backend).expect("a checkpoint");
+    change_all(cluster, &mut backend, 2);
+    let mut other = cluster.aio.session().expect("a session");
     let held = beside_others.then(|| other.acquire(Class::Foreground).expect("a handle"));
-    rig.disk.lose_writebacks(1);
-    let error = checkpoint(rig, &mut backend).expect_err("pages are lost");
+    cluster.disk.lose_writebacks(1);
+    let error = checkpoint(cluster, &mut backend).expect_err("pages are lost");
     let CheckpointError::Sync { path: Some(path), source: Some(source) } = &error else {
         panic!("{error}");
     };
-    assert_eq!((path, source.raw_os_error()), (&rig.relation(0).path(0), Some(libc::EIO)));
+    assert_eq!((path, source.raw_os_error()), (&cluster.relation(0).path(0), Some(libc::EIO)));
     drop(held);
-    assert_refused_for_ever(rig, &mut backend);
-    let left = rig.disk.after_crash(3);
-    let bytes = left.content(rig.relation(0).path(0).to_str().expect("a name"));
+    assert_refused_for_ever(cluster, &mut backend);
+    let left = cluster.disk.after_crash(3);
+    let bytes = left.content(cluster.relation(0).path(0).to_str().expect("a name"));
     let old =
         bytes.chunks(BLOCK_SIZE).zip(0..).filter(|(page, block)| is_version(page, 0, *block, 1));
     assert!(old.count() > 0, "something was lost");
@@ -56,33 +63,33 @@ fn a_checkpoint_learns_of_it(rig: &Arc<Rig>, beside_others: bool) {
 
 #[test]
 fn a_checkpoint_alone_is_told() {
-    check_simulated(SETUP, |rig| a_checkpoint_learns_of_it(rig, false));
+    check_simulated(NEEDS, |cluster| a_checkpoint_learns_of_it(cluster, false));
 }
 
 #[test]
 fn a_checkpoint_beside_others_is_told() {
-    check_simulated(SETUP, |rig| a_checkpoint_learns_of_it(rig, true));
+    check_simulated(NEEDS, |cluster| a_checkpoint_learns_of_it(cluster, true));
 }
 
 /// Other checkpoints are refused also if he who was told has nobody to tell it to: a session that made
 /// room.
 #[test]
 fn whoever_is_told_the_next_checkpoint_fails() {
-    let setup = Setup { buffers: 16, blocks: 64, seeds: 2, ..SETUP };
-    check(setup, |rig| {
-        rig.trouble(Operation::BeginWriteback, Fault::Error(libc::ENOSPC), 1);
+    let needs = Needs { buffers: 16, blocks: 64, seeds: 2, ..NEEDS };
+    check(needs, |cluster| {
+        cluster.inject(Operation::BeginWriteback, Fault::Error(libc::ENOSPC), 1);
         let tells = |io: &Observed| io.operation == Operation::BeginWriteback;
-        rig.hooks.record();
-        let mut backend = rig.backend();
+        cluster.probe.record();
+        let mut backend = cluster.backend();
         backend.set_flush_after(2);
-        (0..64).for_each(|block| rig.change(&mut backend, block, 1));
-        rig.settle();
-        rig.no_trouble();
-        assert!(rig.hooks.recorded().iter().any(tells), "the system was told");
-        let refused = rig.checkpoint(&mut backend).expect_err("pages are lost");
+        (0..64).for_each(|block| cluster.change(&mut backend, block, 1));
+        cluster.settle();
+        cluster.clear_faults();
+        assert!(cluster.probe.recorded().iter().any(tells), "the system was told");
+        let refused = cluster.checkpoint(&mut backend).expect_err("pages are lost");
         assert!(matches!(refused, CheckpointError::Sync { .. }), "{refused}");
-        assert_refused_for_ever(rig, &mut backend);
+        assert_refused_for_ever(cluster, &mut backend);
         // Pages can be read all the same, as far as they were not lost.
-        (0..64).for_each(|block| rig.assert_reads(&mut backend, block, 1));
+        (0..64).for_each(|block| cluster.assert_reads(&mut backend, block, 1));
     });
 }

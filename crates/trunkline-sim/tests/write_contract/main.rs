@@ -1,14 +1,10 @@
 //! The suite of page writes, over `sync`, `worker`, `io_uring` and a simulated disk under seeds:
 //! write-back, checkpoints, extension, removal, crashes, and what each does when storage fails.
 //!
-//! Beside what a case asserts, the rig looks at every write of every case: the pages that reached the
+//! Beside what a case asserts, the cluster looks at every write of every case: the pages that reached the
 //! disk have the right checksum, and the log was durable up to them when they were submitted.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
-
-mod files;
-mod probe;
-mod rig;
 
 mod background;
 mod bulk;
@@ -32,4 +28,4 @@ mod reopened;
 mod segments;
 mod stability;
 mod syncs;
-mod write_behind;
+mod writeback;

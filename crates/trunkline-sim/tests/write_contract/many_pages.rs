@@ -1,41 +1,42 @@
 //! Many pages at once where there is room for few: sessions that extend by more pages than they are
 //! guaranteed, and a log that must go on while page writes have every handle that they may have.
 
-use crate::rig::{Setup, Task, check, check_simulated, page};
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, Class, File, Slots};
 use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
 use trunkline_engine::log::{Log, LogError, PositionLog};
 use trunkline_engine::pool::{BackendType, ExtendMethod, Pool};
 use trunkline_format::Lsn;
+use trunkline_sim::matrix::cluster::{check, check_simulated};
+use trunkline_sim::matrix::{Needs, TestThread, page};
 
 /// Sixteen buffers, eight sessions, each extends by 32 pages at once and changes what it got.
 #[test]
 fn by_all_sessions_in_a_tiny_pool() {
-    check(Setup { buffers: 16, blocks: 16, seeds: 2, ..Setup::default() }, |rig| {
+    check(Needs { buffers: 16, blocks: 16, seeds: 2, ..Needs::writable() }, |cluster| {
         let extend = |session: u32| {
-            rig.spawn("session", move |rig| {
-                let (mut backend, mut blocks) = (rig.backend(), Vec::new());
+            cluster.spawn("session", move |cluster| {
+                let (mut backend, mut blocks) = (cluster.backend(), Vec::new());
                 for step in 0..6 {
                     let methods = [ExtendMethod::PosixFallocate, ExtendMethod::WriteZeros];
                     let method = methods[((session + step) % 2) as usize];
-                    let pins = backend.extend(&rig.relation(0), 32, method);
+                    let pins = backend.extend(&cluster.relation(0), 32, method);
                     let pins = pins.unwrap_or_else(|error| panic!("{error}"));
-                    pins.iter().for_each(|pin| rig.change_pinned(&mut backend, 0, pin, 3));
+                    pins.iter().for_each(|pin| cluster.change_pinned(&mut backend, 0, pin, 3));
                     blocks.extend(pins.iter().map(|pin| pin.page().block()));
                 }
                 blocks
             })
         };
         let tasks: Vec<_> = (0..8).map(extend).collect();
-        let mut backend = rig.backend();
+        let mut backend = cluster.backend();
         while tasks.iter().any(|task| !task.is_done()) {
-            rig.checkpoint(&mut backend).expect("a checkpoint");
-            rig.let_others_go();
+            cluster.checkpoint(&mut backend).expect("a checkpoint");
+            cluster.let_others_run();
         }
-        let blocks: Vec<u32> = tasks.into_iter().flat_map(Task::join).collect();
-        rig.checkpoint(&mut backend).expect("a checkpoint");
-        assert!(blocks.iter().all(|&block| rig.is_on_disk(block, 3)));
+        let blocks: Vec<u32> = tasks.into_iter().flat_map(TestThread::join).collect();
+        cluster.checkpoint(&mut backend).expect("a checkpoint");
+        assert!(blocks.iter().all(|&block| cluster.is_on_disk(block, 3)));
     });
 }
 
@@ -64,38 +65,38 @@ impl Log for Writing {
 /// Every handle that page writes can have is at a mount that hangs: the log goes on, by its reserve.
 #[test]
 fn the_log_goes_on() {
-    check_simulated(Setup { handles: 12, seeds: 2, ..Setup::default() }, |rig| {
-        if !rig.is_asynchronous() || rig.bench.at_once {
+    check_simulated(Needs { handles: 12, seeds: 2, ..Needs::writable() }, |cluster| {
+        if !cluster.is_asynchronous() || cluster.environment.writes_inline() {
             return;
         }
-        // Its log is not the rig's.
-        rig.watch.look_away();
-        rig.disk.create("/other/log", 7, &[0; 8192]);
-        let open = || rig.disk.open_existing(&rig.aio, "/other/log", false).expect("there");
+        // Its log is not the cluster's.
+        cluster.writes.detach();
+        cluster.disk.create("/other/log", 7, &[0; 8192]);
+        let open = || cluster.disk.open_existing(&cluster.aio, "/other/log", false).expect("there");
         let log = PositionLog::default();
-        let writing = || Writing { log: log.clone(), aio: rig.aio.clone(), file: open() };
-        let pool = Pool::with_log(&rig.aio, 64, Arc::new(writing())).expect("a pool");
+        let writing = || Writing { log: log.clone(), aio: cluster.aio.clone(), file: open() };
+        let pool = Pool::with_log(&cluster.aio, 64, Arc::new(writing())).expect("a pool");
         let mut backend = pool.backend(BackendType::Client).expect("a session");
         for block in 0..32 {
-            let pin = backend.read(&rig.relation(0), block).expect("reads");
+            let pin = backend.read(&cluster.relation(0), block).expect("reads");
             let mut bytes = backend.write_lock(pin.page()).expect("locks");
             bytes.mark_dirty();
             bytes.copy_from_slice(&page(0, block, 1, log.append(10).0));
         }
-        rig.disk.hold(1);
+        cluster.disk.hold(1);
         let theirs = pool.clone();
-        let task = rig.spawn("checkpoint", move |_| {
+        let task = cluster.spawn("checkpoint", move |_| {
             let mut backend = theirs.backend(BackendType::Client).expect("a session");
             let options = CheckpointOptions { combine: 1, ..CheckpointOptions::default() };
             checkpoint(&theirs, &mut backend, options, |_| {}).map(drop).expect("a checkpoint");
         });
-        rig.wait_until("the log is durable", || log.flushes() == 1);
-        rig.let_others_go();
-        let mut session = rig.aio.session().expect("a session");
+        cluster.wait_until("the log is durable", || log.flushes() == 1);
+        cluster.let_others_run();
+        let mut session = cluster.aio.session().expect("a session");
         assert!(session.try_acquire(Class::Eviction).is_none(), "all that may be is in flight");
         drop(session);
         writing().flush(log.append(10)).expect("durable");
-        rig.disk.release(1);
+        cluster.disk.release(1);
         task.join();
         drop((backend, pool));
     });

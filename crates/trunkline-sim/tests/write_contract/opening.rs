@@ -1,111 +1,115 @@
 //! A file that takes long to be opened, since its mount hangs, keeps nobody's pages locked but its own:
 //! what was claimed before is submitted first.
 
-use crate::rig::{Rig, Setup, check_simulated};
 use trunkline_aio::sync::Arc;
 use trunkline_engine::pool::ExtendMethod;
-use trunkline_sim::Gate;
+use trunkline_sim::PausePoint;
+use trunkline_sim::matrix::cluster::check_simulated;
+use trunkline_sim::matrix::{Cluster, Needs};
 
 /// The file of relation 1 is to be opened anew, as happens with more files than the table may have open,
 /// and that takes until the second gate is opened. The first says when it has begun.
-fn close_and_hold(rig: &Rig) -> (Gate, Gate) {
-    rig.storage.forget(rig.relation(1).locator());
-    let (opening, go) = (Gate::new(), Gate::new());
+fn close_and_hold(cluster: &Cluster) -> (PausePoint, PausePoint) {
+    cluster.storage.forget(cluster.relation(1).locator());
+    let (opening, go) = (PausePoint::new(), PausePoint::new());
     let (told, gate) = (opening.clone(), go.clone());
-    rig.files.before_open(move || {
-        told.open();
-        gate.pass();
+    cluster.files.before_open(move || {
+        told.release();
+        gate.wait();
     });
     (opening, go)
 }
 
 /// `work` writes pages of relation 0, then of 1, whose file is not open: meanwhile `block` of the former
 /// can be changed.
-fn assert_free_meanwhile(rig: &Arc<Rig>, block: u32, work: fn(&Arc<Rig>)) {
-    let (opening, go) = close_and_hold(rig);
-    let worker = rig.spawn("worker", work);
-    rig.wait_until("it opens the second file", || opening.is_open());
-    let writer = rig.spawn("writer", move |rig| rig.change(&mut rig.backend(), block, 2));
-    rig.let_others_go();
-    rig.let_others_go();
+fn assert_free_meanwhile(cluster: &Arc<Cluster>, block: u32, work: fn(&Arc<Cluster>)) {
+    let (opening, go) = close_and_hold(cluster);
+    let worker = cluster.spawn("worker", work);
+    cluster.wait_until("it opens the second file", || opening.is_released());
+    let writer =
+        cluster.spawn("writer", move |cluster| cluster.change(&mut cluster.backend(), block, 2));
+    cluster.let_others_run();
+    cluster.let_others_run();
     let free = writer.is_done();
-    go.open();
+    go.release();
     writer.join();
     worker.join();
     assert!(free, "block {block} is locked by a write that nobody has submitted");
 }
 
 /// Where sessions write at once, nothing is ever staged.
-fn stages(rig: &Rig) -> bool {
-    rig.is_asynchronous() && !rig.bench.at_once
+fn stages(cluster: &Cluster) -> bool {
+    cluster.is_asynchronous() && !cluster.environment.writes_inline()
 }
 
 #[test]
 fn by_a_checkpoint() {
-    check_simulated(Setup { seeds: 4, ..Setup::default() }, |rig| {
-        if !stages(rig) {
+    check_simulated(Needs { seeds: 4, ..Needs::writable() }, |cluster| {
+        if !stages(cluster) {
             return;
         }
-        rig.create(1, 4);
-        let mut backend = rig.backend();
-        rig.change(&mut backend, 3, 1);
-        rig.change_in(&mut backend, 1, 2, 1);
-        assert_free_meanwhile(rig, 3, |rig| {
-            rig.checkpoint(&mut rig.backend()).map(drop).expect("a checkpoint");
+        cluster.create(1, 4);
+        let mut backend = cluster.backend();
+        cluster.change(&mut backend, 3, 1);
+        cluster.change_in(&mut backend, 1, 2, 1);
+        assert_free_meanwhile(cluster, 3, |cluster| {
+            cluster.checkpoint(&mut cluster.backend()).map(drop).expect("a checkpoint");
         });
     });
 }
 
 #[test]
 fn by_a_session_that_makes_room() {
-    check_simulated(Setup { buffers: 16, seeds: 4, ..Setup::default() }, |rig| {
-        if !stages(rig) {
+    check_simulated(Needs { buffers: 16, seeds: 4, ..Needs::writable() }, |cluster| {
+        if !stages(cluster) {
             return;
         }
-        rig.create(1, 16);
-        let mut backend = rig.backend();
-        (0..8).for_each(|block| rig.change(&mut backend, block, 1));
-        (0..8).for_each(|block| rig.change_in(&mut backend, 1, block, 1));
-        assert_free_meanwhile(rig, 3, |rig| rig.assert_reads(&mut rig.backend(), 20, 0));
+        cluster.create(1, 16);
+        let mut backend = cluster.backend();
+        (0..8).for_each(|block| cluster.change(&mut backend, block, 1));
+        (0..8).for_each(|block| cluster.change_in(&mut backend, 1, block, 1));
+        assert_free_meanwhile(cluster, 3, |cluster| {
+            cluster.assert_reads(&mut cluster.backend(), 20, 0)
+        });
     });
 }
 
 /// A load goes round in a ring with pages of two relations.
 #[test]
 fn by_a_load() {
-    let setup = Setup { buffers: 256, blocks: 0, seeds: 4, ..Setup::default() };
-    check_simulated(setup, |rig| {
-        if !stages(rig) {
+    let needs = Needs { buffers: 256, blocks: 0, seeds: 4, ..Needs::writable() };
+    check_simulated(needs, |cluster| {
+        if !stages(cluster) {
             return;
         }
-        rig.create(1, 0);
-        let mut backend = rig.backend();
+        cluster.create(1, 0);
+        let mut backend = cluster.backend();
         let mut bulk = backend.bulk_write();
         for number in [0, 1] {
-            let relation = rig.relation(number);
+            let relation = cluster.relation(number);
             let method = ExtendMethod::PosixFallocate;
             let pins = backend.extend_in_bulk(&mut bulk, &relation, 12, method).expect("room");
-            pins.iter().for_each(|pin| rig.change_pinned(&mut backend, number, pin, 1));
+            pins.iter().for_each(|pin| cluster.change_pinned(&mut backend, number, pin, 1));
         }
-        let (opening, go) = close_and_hold(rig);
-        let loader = rig.spawn("load", move |rig| {
+        let (opening, go) = close_and_hold(cluster);
+        let loader = cluster.spawn("load", move |cluster| {
             for _ in 0..4 {
-                let (relation, method) = (rig.relation(2), ExtendMethod::PosixFallocate);
+                let (relation, method) = (cluster.relation(2), ExtendMethod::PosixFallocate);
                 let pins = backend.extend_in_bulk(&mut bulk, &relation, 8, method).expect("room");
-                pins.iter().for_each(|pin| rig.change_pinned(&mut backend, 2, pin, 1));
+                pins.iter().for_each(|pin| cluster.change_pinned(&mut backend, 2, pin, 1));
             }
             bulk.finish(&mut backend).expect("writes");
         });
-        rig.create(2, 0);
-        rig.wait_until("it opens the second file", || opening.is_open());
-        let writer = rig.spawn("writer", |rig| {
-            let mut backend = rig.backend();
-            (0..12).for_each(|block| rig.change(&mut backend, block, 2));
+        cluster.create(2, 0);
+        cluster.wait_until("it opens the second file", || opening.is_released());
+        let writer = cluster.spawn("writer", |cluster| {
+            let mut backend = cluster.backend();
+            (0..12).for_each(|block| cluster.change(&mut backend, block, 2));
         });
-        rig.let_others_go();
-        rig.let_others_go();
+        cluster.let_others_run();
+        cluster.let_others_run();
         let free = writer.is_done();
-        go.open();
+        go.release();
         writer.join();
         loader.join();
         assert!(free, "pages are locked by a write that nobody has submitted");

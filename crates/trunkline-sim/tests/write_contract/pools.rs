@@ -1,15 +1,16 @@
 //! Two pools over one cluster, each with pages of its own: what one makes durable the other need not,
 //! and what one loses the other has lost too.
 
-use crate::rig::{Rig, Setup, check, is_version};
 use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::checkpoint::{CheckpointError, CheckpointOptions, checkpoint};
 use trunkline_engine::pool::{Backend, BackendType, ExtendMethod, Pool};
 use trunkline_sim::Fault;
+use trunkline_sim::matrix::cluster::check;
+use trunkline_sim::matrix::{Cluster, Needs, is_version};
 
-fn second(rig: &Rig) -> Pool {
-    Pool::with_log(&rig.aio, 32, Arc::new(rig.log.clone())).expect("a pool")
+fn second(cluster: &Cluster) -> Pool {
+    Pool::with_log(&cluster.aio, 32, Arc::new(cluster.log.clone())).expect("a pool")
 }
 
 fn write_all(pool: &Pool) -> Result<u64, CheckpointError> {
@@ -18,50 +19,50 @@ fn write_all(pool: &Pool) -> Result<u64, CheckpointError> {
     Ok(report.buffers)
 }
 
-fn extend(rig: &Rig, backend: &mut Backend, step: u32) -> Vec<u32> {
+fn extend(cluster: &Cluster, backend: &mut Backend, step: u32) -> Vec<u32> {
     let method = [ExtendMethod::WriteZeros, ExtendMethod::PosixFallocate][step as usize % 2];
-    let pins = backend.extend(&rig.relation(0), 1 + step % 12, method).expect("room");
-    pins.iter().for_each(|pin| rig.change_pinned(backend, 0, pin, 4));
+    let pins = backend.extend(&cluster.relation(0), 1 + step % 12, method).expect("room");
+    pins.iter().for_each(|pin| cluster.change_pinned(backend, 0, pin, 4));
     pins.iter().map(|pin| pin.page().block()).collect()
 }
 
 #[test]
 fn each_writes_its_own_pages() {
-    check(Setup { blocks: 32, seeds: 4, ..Setup::default() }, |rig| {
-        let other = second(rig);
+    check(Needs { blocks: 32, seeds: 4, ..Needs::writable() }, |cluster| {
+        let other = second(cluster);
         let theirs = other.clone();
         // Even blocks are one pool's, odd ones the other's; both make the relation longer.
-        let task = rig.spawn("other", move |rig| {
+        let task = cluster.spawn("other", move |cluster| {
             let mut backend = theirs.backend(BackendType::Client).expect("a session");
             let mut made = Vec::new();
             for step in 0..12 {
-                rig.change(&mut backend, 1 + step * 2, 4);
-                made.extend(extend(rig, &mut backend, step));
+                cluster.change(&mut backend, 1 + step * 2, 4);
+                made.extend(extend(cluster, &mut backend, step));
                 if step % 4 == 3 {
                     write_all(&theirs).expect("a checkpoint");
                 }
             }
             made
         });
-        let (mut backend, mut made) = (rig.backend(), Vec::new());
+        let (mut backend, mut made) = (cluster.backend(), Vec::new());
         for step in 0..12 {
-            rig.change(&mut backend, step * 2, 4);
-            made.extend(extend(rig, &mut backend, step + 1));
+            cluster.change(&mut backend, step * 2, 4);
+            made.extend(extend(cluster, &mut backend, step + 1));
             if step % 3 == 2 {
-                rig.checkpoint(&mut rig.backend()).expect("a checkpoint");
+                cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint");
             }
         }
         made.extend(task.join());
         write_all(&other).expect("a checkpoint");
-        rig.checkpoint(&mut backend).expect("a checkpoint");
+        cluster.checkpoint(&mut backend).expect("a checkpoint");
         made.sort_unstable();
         let end = 32 + made.len() as u32;
         assert_eq!(made, (32..end).collect::<Vec<_>>(), "no block twice");
-        assert!((0..24).chain(made).all(|block| rig.is_on_disk(block, 4)));
+        assert!((0..24).chain(made).all(|block| cluster.is_on_disk(block, 4)));
         assert_eq!(write_all(&other).expect("a checkpoint"), 0);
-        if rig.is_simulated() {
-            let left = rig.disk.after_crash(7);
-            let bytes = left.content(rig.relation(0).path(0).to_str().expect("a name"));
+        if cluster.is_simulated() {
+            let left = cluster.disk.after_crash(7);
+            let bytes = left.content(cluster.relation(0).path(0).to_str().expect("a name"));
             let all = (0..24).chain(32..end);
             let version = |block: u32| &bytes[block as usize * 8192..][..8192];
             all.for_each(|block| assert!(is_version(version(block), 0, block, 4), "{block}"));
@@ -73,17 +74,17 @@ fn each_writes_its_own_pages() {
 /// The system tells of what it has lost once; whoever hears it, no pool may say that all is well.
 #[test]
 fn a_failed_sync_is_every_pools() {
-    check(Setup { seeds: 3, ..Setup::default() }, |rig| {
-        let other = second(rig);
+    check(Needs { seeds: 3, ..Needs::writable() }, |cluster| {
+        let other = second(cluster);
         let mut theirs = other.backend(BackendType::Client).expect("a session");
-        let mut mine = rig.backend();
-        (0..8).for_each(|block| rig.change(&mut mine, block, 1));
-        (8..16).for_each(|block| rig.change(&mut theirs, block, 1));
-        rig.trouble(Operation::Fsync, Fault::Error(libc::EIO), 1);
+        let mut mine = cluster.backend();
+        (0..8).for_each(|block| cluster.change(&mut mine, block, 1));
+        (8..16).for_each(|block| cluster.change(&mut theirs, block, 1));
+        cluster.inject(Operation::Fsync, Fault::Error(libc::EIO), 1);
         let first = write_all(&other).expect_err("a failed sync");
         assert!(matches!(first, CheckpointError::Sync { path: Some(_), .. }), "{first}");
-        rig.no_trouble();
-        let second = rig.checkpoint(&mut mine).expect_err("the other pool's");
+        cluster.clear_faults();
+        let second = cluster.checkpoint(&mut mine).expect_err("the other pool's");
         assert!(matches!(second, CheckpointError::Sync { path: None, .. }), "{second}");
         assert!(write_all(&other).is_err(), "for ever");
     });

@@ -1,20 +1,21 @@
 //! Sixteen and thirty-two buffers, all of them with something to write, and sessions that change pages
 //! all the time: everybody goes on, nobody is refused a pin that is guaranteed, and nothing is lost.
 
-use crate::rig::{Rig, Setup, Task, check, check_simulated};
 use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::checkpoint::CheckpointOptions;
 use trunkline_engine::pool::PINS_GUARANTEED;
+use trunkline_sim::matrix::cluster::{check, check_simulated};
+use trunkline_sim::matrix::{Cluster, Needs, Pools, TestThread};
 
 const SESSIONS: u32 = 8;
 const BLOCKS: u32 = 48;
 
 /// Changes the blocks of one session again and again; beside each it has as many pages pinned as it is
 /// guaranteed.
-fn work(rig: &Arc<Rig>, session: u32, steps: u32) {
-    let mut backend = rig.backend();
-    let relation = rig.relation(0);
+fn work(cluster: &Arc<Cluster>, session: u32, steps: u32) {
+    let mut backend = cluster.backend();
+    let relation = cluster.relation(0);
     for step in 0..steps {
         let own = session + SESSIONS * (step % (BLOCKS / SESSIONS));
         let pin = backend.read(&relation, own).unwrap_or_else(|error| panic!("{error}"));
@@ -24,7 +25,7 @@ fn work(rig: &Arc<Rig>, session: u32, steps: u32) {
                 backend.read(&relation, block).unwrap_or_else(|error| panic!("{error}"))
             })
             .collect();
-        rig.change_pinned(&mut backend, 0, &pin, step + 1);
+        cluster.change_pinned(&mut backend, 0, &pin, step + 1);
         drop((others, pin));
     }
 }
@@ -35,57 +36,58 @@ fn last_version(block: u32, steps: u32) -> u32 {
     (0..steps).rev().find(|step| step % turns == turn).map_or(0, |step| step + 1)
 }
 
-fn run(rig: &Arc<Rig>, sessions: u32) {
-    let steps = if rig.is_simulated() { 12 } else { 120 };
-    if rig.bench.local {
-        (0..SESSIONS).for_each(|session| work(rig, session, steps));
+fn run(cluster: &Arc<Cluster>, sessions: u32) {
+    let steps = if cluster.is_simulated() { 12 } else { 120 };
+    if cluster.environment.local_pool {
+        (0..SESSIONS).for_each(|session| work(cluster, session, steps));
     } else {
-        let work = |session| rig.spawn("session", move |rig| work(rig, session, steps));
+        let work = |session| cluster.spawn("session", move |cluster| work(cluster, session, steps));
         let tasks: Vec<_> = (0..sessions).map(work).collect();
-        tasks.into_iter().for_each(Task::join);
+        tasks.into_iter().for_each(TestThread::join);
     }
-    assert!(rig.pool.permits() <= rig.pool.buffers());
-    rig.checkpoint(&mut rig.backend()).expect("a checkpoint");
+    assert!(cluster.pool.permits() <= cluster.pool.buffers());
+    cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint");
     for block in 0..BLOCKS {
-        assert!(rig.is_on_disk(block, last_version(block, steps)), "block {block}");
+        assert!(cluster.is_on_disk(block, last_version(block, steps)), "block {block}");
     }
 }
 
 #[test]
 fn sixteen_buffers() {
-    let setup = Setup { buffers: 16, blocks: BLOCKS, local: true, seeds: 2, ..Setup::default() };
-    check(setup, |rig| run(rig, SESSIONS));
+    let needs =
+        Needs { buffers: 16, blocks: BLOCKS, pools: Pools::Both, seeds: 2, ..Needs::writable() };
+    check(needs, |cluster| run(cluster, SESSIONS));
 }
 
 #[test]
 fn thirty_two_buffers_and_few_handles() {
-    let setup = Setup {
+    let needs = Needs {
         buffers: 32,
         blocks: BLOCKS,
-        local: true,
+        pools: Pools::Both,
         seeds: 2,
         handles: 8,
-        ..Setup::default()
+        ..Needs::writable()
     };
-    check(setup, |rig| run(rig, SESSIONS));
+    check(needs, |cluster| run(cluster, SESSIONS));
 }
 
 /// Checkpoints one after the other meanwhile, and the background writer.
 #[test]
 fn with_checkpoints_and_the_background_writer() {
     use trunkline_engine::checkpoint::{BackgroundWriter, BackgroundWriterSettings};
-    let setup = Setup { buffers: 16, blocks: BLOCKS, seeds: 2, ..Setup::default() };
-    check(setup, |rig| {
+    let needs = Needs { buffers: 16, blocks: BLOCKS, seeds: 2, ..Needs::writable() };
+    check(needs, |cluster| {
         let settings = BackgroundWriterSettings {
             delay: std::time::Duration::from_millis(1),
             ..BackgroundWriterSettings::default()
         };
-        let writer = BackgroundWriter::start(&rig.pool, settings).expect("starts");
-        let worker = rig.spawn("all", |rig| run(rig, SESSIONS));
-        let mut backend = rig.backend();
+        let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
+        let worker = cluster.spawn("all", |cluster| run(cluster, SESSIONS));
+        let mut backend = cluster.backend();
         while !worker.is_done() {
-            rig.checkpoint(&mut backend).expect("a checkpoint");
-            rig.let_others_go();
+            cluster.checkpoint(&mut backend).expect("a checkpoint");
+            cluster.let_others_run();
         }
         worker.join();
         drop(writer);
@@ -96,27 +98,28 @@ fn with_checkpoints_and_the_background_writer() {
 /// on when somebody lets go of a clean one.
 #[test]
 fn a_buffer_comes_free_while_there_is_no_handle() {
-    let setup = Setup { buffers: 16, blocks: 64, handles: 8, ..Setup::default() };
-    check_simulated(setup, |rig| {
+    let needs = Needs { buffers: 16, blocks: 64, handles: 8, ..Needs::writable() };
+    check_simulated(needs, |cluster| {
         // A session that writes by itself is where its write is, if the mount hangs from then on.
-        if !rig.is_asynchronous() || rig.bench.at_once {
+        if !cluster.is_asynchronous() || cluster.environment.writes_inline() {
             return;
         }
-        let mut backend = rig.backend();
-        let clean = backend.read(&rig.relation(0), 0).expect("reads");
-        (1..16).for_each(|block| rig.change(&mut backend, block, 1));
-        let held: Vec<_> = (1..16).map(|block| rig.hold_write(block)).collect();
-        let checkpoint = rig.spawn("checkpoint", |rig| {
+        let mut backend = cluster.backend();
+        let clean = backend.read(&cluster.relation(0), 0).expect("reads");
+        (1..16).for_each(|block| cluster.change(&mut backend, block, 1));
+        let held: Vec<_> = (1..16).map(|block| cluster.hold_write(block)).collect();
+        let checkpoint = cluster.spawn("checkpoint", |cluster| {
             let options = CheckpointOptions { combine: 1, ..CheckpointOptions::default() };
-            rig.checkpoint_with(&mut rig.backend(), options).expect("a checkpoint");
+            cluster.checkpoint_with(&mut cluster.backend(), options).expect("a checkpoint");
         });
-        rig.wait_until("writes under way", || (1..16).any(|block| rig.is_under_io(block)));
-        rig.let_others_go();
-        let reader = rig.spawn("reader", |rig| rig.assert_reads(&mut rig.backend(), 20, 0));
-        rig.let_others_go();
+        cluster.wait_until("writes under way", || (1..16).any(|block| cluster.is_under_io(block)));
+        cluster.let_others_run();
+        let reader =
+            cluster.spawn("reader", |cluster| cluster.assert_reads(&mut cluster.backend(), 20, 0));
+        cluster.let_others_run();
         assert!(!reader.is_done(), "there is no buffer");
         drop(clean);
-        rig.wait_until("a page that is read meanwhile", || reader.is_done());
+        cluster.wait_until("a page that is read meanwhile", || reader.is_done());
         assert!(!checkpoint.is_done());
         drop(held);
         reader.join();
@@ -128,19 +131,20 @@ fn a_buffer_comes_free_while_there_is_no_handle() {
 /// nothing is written.
 #[test]
 fn a_clean_page_goes_before_anything_is_written() {
-    let setup = Setup { buffers: 16, blocks: 64, local: true, seeds: 3, ..Setup::default() };
-    check(setup, |rig| {
-        let mut backend = rig.backend();
-        (1..16).for_each(|block| rig.change(&mut backend, block, 1));
-        (0..6).for_each(|_| rig.assert_reads(&mut backend, 0, 0));
-        rig.hooks.record();
+    let needs =
+        Needs { buffers: 16, blocks: 64, pools: Pools::Both, seeds: 3, ..Needs::writable() };
+    check(needs, |cluster| {
+        let mut backend = cluster.backend();
+        (1..16).for_each(|block| cluster.change(&mut backend, block, 1));
+        (0..6).for_each(|_| cluster.assert_reads(&mut backend, 0, 0));
+        cluster.probe.record();
         for block in 20..40 {
-            rig.assert_reads(&mut backend, block, 0);
+            cluster.assert_reads(&mut backend, block, 0);
         }
-        let written = rig.hooks.recorded();
+        let written = cluster.probe.recorded();
         let written = written.iter().filter(|io| io.operation == Operation::Writev).count();
         assert_eq!(written, 0);
-        assert!((1..16).all(|block| rig.is_dirty(0, block)));
+        assert!((1..16).all(|block| cluster.is_dirty(0, block)));
     });
 }
 
@@ -148,21 +152,21 @@ fn a_clean_page_goes_before_anything_is_written() {
 /// what a session has written to make room.
 #[test]
 fn writes_are_counted_by_who_made_them() {
-    let setup = Setup { buffers: 64, blocks: 256, seeds: 2, ..Setup::default() };
-    check(setup, |rig| {
-        rig.create(1, 64);
-        let mut backend = rig.backend();
+    let needs = Needs { buffers: 64, blocks: 256, seeds: 2, ..Needs::writable() };
+    check(needs, |cluster| {
+        cluster.create(1, 64);
+        let mut backend = cluster.backend();
         backend.set_flush_after(4);
-        (0..64).for_each(|block| rig.change_in(&mut backend, 1, block, 1));
-        (0..256).for_each(|block| rig.change(&mut backend, block, 1));
-        rig.wait_until("no write under way", || rig.aio.handles_in_use() == 0);
+        (0..64).for_each(|block| cluster.change_in(&mut backend, 1, block, 1));
+        (0..256).for_each(|block| cluster.change(&mut backend, block, 1));
+        cluster.wait_until("no write under way", || cluster.aio.handles_in_use() == 0);
         drop(backend);
-        let before = rig.checkpoint(&mut rig.backend()).expect("a checkpoint").buffers;
+        let before = cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint").buffers;
         let mut written = [0; 2];
         let mut told = 0;
-        for (key, tally) in rig.pool.counts() {
+        for (key, tally) in cluster.pool.counts() {
             assert_eq!(tally.writes > 0, tally.written_blocks > 0, "{key:?}");
-            let number = key.relation.relfilenode - rig.relation(0).locator().relfilenode;
+            let number = key.relation.relfilenode - cluster.relation(0).locator().relfilenode;
             written[number as usize] += tally.written_blocks;
             told += tally.writebacks;
         }

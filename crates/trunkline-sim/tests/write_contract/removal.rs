@@ -1,90 +1,93 @@
 //! Relations that go, or are cut off, while their pages are being written or read: nothing hangs,
 //! nothing comes back, and nobody fails for want of a file that is gone.
 
-use crate::rig::{Rig, Setup, check, check_simulated, is_version};
 use std::path::Path;
 use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
 use trunkline_format::BLOCK_SIZE;
+use trunkline_sim::matrix::cluster::{check, check_simulated};
+use trunkline_sim::matrix::{Cluster, Needs, Pools, is_version};
 
-fn change_sixteen(rig: &Arc<Rig>, number: u32, version: u32) {
-    let mut backend = rig.backend();
-    (0..16).for_each(|block| rig.change_in(&mut backend, number, block, version));
+fn change_sixteen(cluster: &Arc<Cluster>, number: u32, version: u32) {
+    let mut backend = cluster.backend();
+    (0..16).for_each(|block| cluster.change_in(&mut backend, number, block, version));
 }
 
-fn pages_of(rig: &Arc<Rig>, number: u32) -> usize {
-    let locator = rig.relation(number).locator();
-    rig.pool.rows().iter().filter(|row| row.relation == locator).count()
+fn pages_of(cluster: &Arc<Cluster>, number: u32) -> usize {
+    let locator = cluster.relation(number).locator();
+    cluster.pool.rows().iter().filter(|row| row.relation == locator).count()
 }
 
 #[test]
 fn dropped_while_a_checkpoint_writes_it() {
-    check(Setup::default(), |rig| {
-        rig.create(1, 16);
-        change_sixteen(rig, 1, 1);
-        change_sixteen(rig, 0, 1);
-        let (held, last) = (rig.hold_write(3), rig.hold_write(3));
-        let writer = rig.spawn("checkpoint", |rig| {
-            rig.checkpoint(&mut rig.backend()).map(drop).map_err(|error| error.to_string())
+    check(Needs::writable(), |cluster| {
+        cluster.create(1, 16);
+        change_sixteen(cluster, 1, 1);
+        change_sixteen(cluster, 0, 1);
+        let (held, last) = (cluster.hold_write(3), cluster.hold_write(3));
+        let writer = cluster.spawn("checkpoint", |cluster| {
+            cluster.checkpoint(&mut cluster.backend()).map(drop).map_err(|error| error.to_string())
         });
         held.wait();
-        let dropper = rig.spawn("drop", |rig| rig.backend().drop_relation(&rig.relation(1)));
-        rig.let_others_go();
+        let dropper =
+            cluster.spawn("drop", |cluster| cluster.backend().drop_relation(&cluster.relation(1)));
+        cluster.let_others_run();
         drop((held, last));
         dropper.join().expect("dropped");
         assert_eq!(writer.join(), Ok(()));
-        assert!(!rig.exists(1), "its file is gone");
-        assert_eq!(pages_of(rig, 1), 0);
-        assert!((0..16).all(|block| rig.is_on_disk(block, 1)));
+        assert!(!cluster.exists(1), "its file is gone");
+        assert_eq!(pages_of(cluster, 1), 0);
+        assert!((0..16).all(|block| cluster.is_on_disk(block, 1)));
     });
 }
 
 /// The checkpoint has noted its pages, and comes to them when they are gone.
 #[test]
 fn dropped_before_the_checkpoint_comes_to_it() {
-    check(Setup::default(), |rig| {
-        rig.create(1, 16);
-        change_sixteen(rig, 0, 1);
-        change_sixteen(rig, 1, 1);
-        let mut other = rig.backend();
-        let mut backend = rig.backend();
+    check(Needs::writable(), |cluster| {
+        cluster.create(1, 16);
+        change_sixteen(cluster, 0, 1);
+        change_sixteen(cluster, 1, 1);
+        let mut other = cluster.backend();
+        let mut backend = cluster.backend();
         let options = CheckpointOptions { combine: 4, ..CheckpointOptions::default() };
         let mut pages = 0;
-        let report = checkpoint(&rig.pool, &mut backend, options, |_| {
+        let report = checkpoint(&cluster.pool, &mut backend, options, |_| {
             pages += 1;
             if pages == 6 {
-                other.drop_relation(&rig.relation(1)).expect("dropped");
+                other.drop_relation(&cluster.relation(1)).expect("dropped");
             }
         });
         let report = report.expect("the other pages are written");
         assert!((16..=20).contains(&report.buffers), "{report}");
-        assert!(!rig.exists(1));
-        assert!((0..16).all(|block| rig.is_on_disk(block, 1)));
+        assert!(!cluster.exists(1));
+        assert!((0..16).all(|block| cluster.is_on_disk(block, 1)));
     });
 }
 
 #[test]
 fn cut_off_while_it_is_written() {
-    check(Setup { local: false, ..Setup::default() }, |rig| {
-        change_sixteen(rig, 0, 1);
-        let held = rig.hold_write(12);
-        let writer = rig.spawn("checkpoint", |rig| {
-            rig.checkpoint(&mut rig.backend()).map(drop).map_err(|error| error.to_string())
+    check(Needs { pools: Pools::Shared, ..Needs::writable() }, |cluster| {
+        change_sixteen(cluster, 0, 1);
+        let held = cluster.hold_write(12);
+        let writer = cluster.spawn("checkpoint", |cluster| {
+            cluster.checkpoint(&mut cluster.backend()).map(drop).map_err(|error| error.to_string())
         });
         held.wait();
-        let cutter = rig.spawn("truncate", |rig| rig.backend().truncate(&rig.relation(0), 8));
-        rig.let_others_go();
+        let cutter = cluster
+            .spawn("truncate", |cluster| cluster.backend().truncate(&cluster.relation(0), 8));
+        cluster.let_others_run();
         assert!(!cutter.is_done(), "a page is still being written");
         held.release();
         cutter.join().expect("cut off");
         assert_eq!(writer.join(), Ok(()));
-        assert_eq!(rig.on_disk(0).len(), 8 * BLOCK_SIZE, "nothing came back");
-        rig.checkpoint(&mut rig.backend()).expect("a checkpoint");
-        assert_eq!(rig.on_disk(0).len(), 8 * BLOCK_SIZE, "nothing came back");
-        assert!((0..8).all(|block| rig.is_on_disk(block, 1)));
-        assert_eq!(rig.relation(0).blocks().expect("looks"), 8);
-        assert!(rig.backend().read(&rig.relation(0), 8).is_err());
+        assert_eq!(cluster.on_disk(0).len(), 8 * BLOCK_SIZE, "nothing came back");
+        cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint");
+        assert_eq!(cluster.on_disk(0).len(), 8 * BLOCK_SIZE, "nothing came back");
+        assert!((0..8).all(|block| cluster.is_on_disk(block, 1)));
+        assert_eq!(cluster.relation(0).blocks().expect("looks"), 8);
+        assert!(cluster.backend().read(&cluster.relation(0), 8).is_err());
     });
 }
 
@@ -92,14 +95,15 @@ fn cut_off_while_it_is_written() {
 /// the same, or old pages come back after a crash.
 #[test]
 fn what_is_cut_off_stays_so() {
-    check(Setup { seeds: 2, ..Setup::default() }, |rig| {
-        let mut backend = rig.backend();
-        backend.truncate(&rig.relation(0), 8).expect("cut off");
-        let report = rig.checkpoint(&mut backend).expect("a checkpoint");
+    check(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
+        let mut backend = cluster.backend();
+        backend.truncate(&cluster.relation(0), 8).expect("cut off");
+        let report = cluster.checkpoint(&mut backend).expect("a checkpoint");
         assert_eq!((report.buffers, report.files), (0, 1));
-        if rig.is_simulated() {
-            let name = rig.relation(0).path(0);
-            let length = |seed| rig.disk.after_crash(seed).length(name.to_str().expect("a name"));
+        if cluster.is_simulated() {
+            let name = cluster.relation(0).path(0);
+            let length =
+                |seed| cluster.disk.after_crash(seed).length(name.to_str().expect("a name"));
             assert!((0..8).all(|seed| length(seed) == Some(8 * BLOCK_SIZE as u64)));
         }
     });
@@ -107,48 +111,49 @@ fn what_is_cut_off_stays_so() {
 
 #[test]
 fn cut_off_while_it_is_read() {
-    check(Setup::default(), |rig| {
-        let held = rig.hooks.hold_result(|io| io.operation == Operation::Readv);
-        let reader = rig.spawn("read", |rig| {
-            let mut backend = rig.backend();
-            let pin = backend.read(&rig.relation(0), 12).expect("was there when it was read");
+    check(Needs::writable(), |cluster| {
+        let held = cluster.probe.hold_result(|io| io.operation == Operation::Readv);
+        let reader = cluster.spawn("read", |cluster| {
+            let mut backend = cluster.backend();
+            let pin = backend.read(&cluster.relation(0), 12).expect("was there when it was read");
             let page = backend.read_lock(pin.page()).expect("locks");
             assert!(is_version(&*page, 0, 12, 0));
         });
         held.wait();
-        let cutter = rig.spawn("truncate", |rig| rig.backend().truncate(&rig.relation(0), 8));
-        rig.let_others_go();
+        let cutter = cluster
+            .spawn("truncate", |cluster| cluster.backend().truncate(&cluster.relation(0), 8));
+        cluster.let_others_run();
         assert!(!cutter.is_done(), "a page is still being read");
         held.release();
         reader.join();
         cutter.join().expect("cut off");
-        assert!(!rig.pool.contains(&rig.relation(0), 12));
-        assert_eq!(rig.on_disk(0).len(), 8 * BLOCK_SIZE);
+        assert!(!cluster.pool.contains(&cluster.relation(0), 12));
+        assert_eq!(cluster.on_disk(0).len(), 8 * BLOCK_SIZE);
     });
 }
 
 /// The write under way fails; nobody needs the page any more.
 #[test]
 fn dropped_while_a_write_of_it_fails() {
-    check(Setup::default(), |rig| {
-        rig.create(1, 16);
-        change_sixteen(rig, 1, 1);
-        let held = rig.hold_write(3);
-        rig.hooks.change_results(
-            |io, raw| {
-                if io.operation == Operation::Writev { -libc::EIO } else { raw }
-            },
-        );
-        let writer = rig.spawn("checkpoint", |rig| rig.checkpoint(&mut rig.backend()).map(drop));
+    check(Needs::writable(), |cluster| {
+        cluster.create(1, 16);
+        change_sixteen(cluster, 1, 1);
+        let held = cluster.hold_write(3);
+        cluster.probe.change_results(|io, raw| {
+            if io.operation == Operation::Writev { -libc::EIO } else { raw }
+        });
+        let writer = cluster
+            .spawn("checkpoint", |cluster| cluster.checkpoint(&mut cluster.backend()).map(drop));
         held.wait();
-        let dropper = rig.spawn("drop", |rig| rig.backend().drop_relation(&rig.relation(1)));
-        rig.let_others_go();
+        let dropper =
+            cluster.spawn("drop", |cluster| cluster.backend().drop_relation(&cluster.relation(1)));
+        cluster.let_others_run();
         held.release();
         dropper.join().expect("dropped");
         writer.join().expect_err("the write failed all the same");
-        rig.no_trouble();
-        assert_eq!(pages_of(rig, 1), 0);
-        let report = rig.checkpoint(&mut rig.backend()).expect("nothing is left of it");
+        cluster.clear_faults();
+        assert_eq!(pages_of(cluster, 1), 0);
+        let report = cluster.checkpoint(&mut cluster.backend()).expect("nothing is left of it");
         assert_eq!((report.buffers, report.files), (0, 0));
     });
 }
@@ -156,94 +161,99 @@ fn dropped_while_a_write_of_it_fails() {
 /// Its pages were written by whoever needed their buffers, and not synced: nobody syncs them now.
 #[test]
 fn dropped_with_writes_that_were_not_synced() {
-    check(Setup { buffers: 16, blocks: 32, ..Setup::default() }, |rig| {
-        rig.create(1, 16);
-        change_sixteen(rig, 1, 1);
-        let mut backend = rig.backend();
+    check(Needs { buffers: 16, blocks: 32, ..Needs::writable() }, |cluster| {
+        cluster.create(1, 16);
+        change_sixteen(cluster, 1, 1);
+        let mut backend = cluster.backend();
         for block in 0..32 {
-            rig.assert_reads(&mut backend, block, 0);
+            cluster.assert_reads(&mut backend, block, 0);
         }
-        backend.drop_relation(&rig.relation(1)).expect("dropped");
-        let report = rig.checkpoint(&mut backend).expect("a checkpoint");
+        backend.drop_relation(&cluster.relation(1)).expect("dropped");
+        let report = cluster.checkpoint(&mut backend).expect("a checkpoint");
         assert_eq!((report.buffers, report.files), (0, 0));
         // A relation of the same name is another one.
-        rig.create(1, 4);
-        rig.change_in(&mut backend, 1, 3, 7);
-        let report = rig.checkpoint(&mut backend).expect("a checkpoint");
+        cluster.create(1, 4);
+        cluster.change_in(&mut backend, 1, 3, 7);
+        let report = cluster.checkpoint(&mut backend).expect("a checkpoint");
         assert_eq!((report.buffers, report.files), (1, 1));
-        assert!(is_version(&rig.on_disk(1)[3 * BLOCK_SIZE..], 1, 3, 7));
+        assert!(is_version(&cluster.on_disk(1)[3 * BLOCK_SIZE..], 1, 3, 7));
     });
 }
 
 /// Sessions change a relation until it is gone, checkpoints run all the while.
 #[test]
 fn dropped_while_everybody_uses_others() {
-    check(Setup { buffers: 32, blocks: 32, seeds: 3, ..Setup::default() }, |rig| {
-        (1..5).for_each(|number| rig.create(number, 8));
+    check(Needs { buffers: 32, blocks: 32, seeds: 3, ..Needs::writable() }, |cluster| {
+        (1..5).for_each(|number| cluster.create(number, 8));
         let tasks: Vec<_> = (1..5)
             .map(|number| {
-                rig.spawn("session", move |rig| {
-                    let mut backend = rig.backend();
+                cluster.spawn("session", move |cluster| {
+                    let mut backend = cluster.backend();
                     for version in 1..4 {
-                        (0..8).for_each(|at| rig.change_in(&mut backend, number, at, version));
-                        (0..8)
-                            .for_each(|at| rig.assert_reads(&mut backend, number * 8 - 8 + at, 0));
+                        (0..8).for_each(|at| cluster.change_in(&mut backend, number, at, version));
+                        (0..8).for_each(|at| {
+                            cluster.assert_reads(&mut backend, number * 8 - 8 + at, 0)
+                        });
                     }
                     match number % 2 {
-                        0 => backend.drop_relation(&rig.relation(number)).expect("dropped"),
-                        _ => backend.truncate(&rig.relation(number), 2).expect("cut off"),
+                        0 => backend.drop_relation(&cluster.relation(number)).expect("dropped"),
+                        _ => backend.truncate(&cluster.relation(number), 2).expect("cut off"),
                     }
                 })
             })
             .collect();
-        let mut backend = rig.backend();
+        let mut backend = cluster.backend();
         while tasks.iter().any(|task| !task.is_done()) {
-            rig.checkpoint(&mut backend).expect("a checkpoint");
-            rig.let_others_go();
+            cluster.checkpoint(&mut backend).expect("a checkpoint");
+            cluster.let_others_run();
         }
-        tasks.into_iter().for_each(crate::rig::Task::join);
-        rig.checkpoint(&mut backend).expect("a checkpoint");
-        assert!(!rig.exists(2) && !rig.exists(4));
-        assert_eq!(rig.on_disk(1).len(), 2 * BLOCK_SIZE);
-        assert_eq!(rig.on_disk(3).len(), 2 * BLOCK_SIZE);
+        tasks.into_iter().for_each(trunkline_sim::matrix::TestThread::join);
+        cluster.checkpoint(&mut backend).expect("a checkpoint");
+        assert!(!cluster.exists(2) && !cluster.exists(4));
+        assert_eq!(cluster.on_disk(1).len(), 2 * BLOCK_SIZE);
+        assert_eq!(cluster.on_disk(3).len(), 2 * BLOCK_SIZE);
     });
 }
 
 /// A session that has made room sits idle: what is dropped goes from the disk all the same.
 #[test]
 fn an_idle_session_keeps_no_dropped_file() {
-    check_simulated(Setup { buffers: 16, blocks: 64, seeds: 4, ..Setup::default() }, |rig| {
-        let mut idle = rig.backend();
-        (0..64).for_each(|block| rig.change(&mut idle, block, 1));
-        let mut other = rig.backend();
-        rig.checkpoint(&mut other).expect("a checkpoint");
-        other.drop_relation(&rig.relation(0)).expect("dropped");
-        rig.wait_until("its file is closed", || rig.aio.open_files() == 0);
+    check_simulated(Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {
+        let mut idle = cluster.backend();
+        (0..64).for_each(|block| cluster.change(&mut idle, block, 1));
+        let mut other = cluster.backend();
+        cluster.checkpoint(&mut other).expect("a checkpoint");
+        other.drop_relation(&cluster.relation(0)).expect("dropped");
+        cluster.wait_until("its file is closed", || cluster.aio.open_files() == 0);
         drop(idle);
-        rig.create(0, 64);
+        cluster.create(0, 64);
     });
 }
 
 /// A cluster that is closed goes as well.
 #[test]
 fn an_idle_session_keeps_no_closed_cluster() {
-    check_simulated(Setup { buffers: 16, blocks: 64, seeds: 4, ..Setup::default() }, |rig| {
-        let other = crate::rig::storage(Path::new("/sim/b"), &rig.files, false);
+    check_simulated(Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {
+        let other = trunkline_sim::matrix::cluster::storage(
+            Path::new("/sim/b"),
+            Arc::clone(&cluster.files) as _,
+            false,
+        );
         let table = other.files().clone();
-        let relation = crate::rig::relation(&other, 0);
-        let bytes = trunkline_sim::rig::pages(0, 64);
-        rig.disk.create(relation.path(0).to_str().expect("a name"), 1, &bytes);
-        let mut idle = rig.backend();
+        let relation = trunkline_sim::matrix::cluster::relation(&other, 0);
+        let bytes = trunkline_sim::matrix::pages(0, 64);
+        cluster.disk.create(relation.path(0).to_str().expect("a name"), 1, &bytes);
+        let mut idle = cluster.backend();
         for block in 0..64 {
             let pin = idle.read(&relation, block).expect("reads");
-            rig.change_pinned(&mut idle, 0, &pin, 1);
+            cluster.change_pinned(&mut idle, 0, &pin, 1);
         }
         drop((relation, other));
-        let mut backend = rig.backend();
-        rig.checkpoint(&mut backend).expect("a checkpoint");
-        rig.pool.evict_all();
+        let mut backend = cluster.backend();
+        cluster.checkpoint(&mut backend).expect("a checkpoint");
+        cluster.pool.evict_all();
         // It is let go of when the next checkpoint asks whose pages there are.
-        rig.checkpoint(&mut backend).expect("a checkpoint");
+        cluster.checkpoint(&mut backend).expect("a checkpoint");
         assert_eq!(table.open(), 0, "the cluster is still there");
         drop(idle);
     });

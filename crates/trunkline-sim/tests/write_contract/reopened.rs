@@ -1,7 +1,6 @@
 //! What a crash has left, under a second engine: it reads every page as one of the versions that there
 //! may be, or its checksum says that it is torn; then it writes all of them anew, and crashes too.
 
-use crate::rig::{Rig, is_sound, is_version, page};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -11,24 +10,29 @@ use trunkline_engine::checkpoint::{CheckpointOptions, checkpoint};
 use trunkline_engine::pool::{BackendType, Policy, Pool, ReadError};
 use trunkline_engine::storage::StorageError;
 use trunkline_format::{BLOCK_SIZE, page as format_page};
-use trunkline_sim::{Disk, Plan, SimExecutor, SimFiles, SimMethod};
+use trunkline_sim::matrix::{Cluster, is_sound, is_version, page};
+use trunkline_sim::{Disk, FaultPlan, SimExecutor, SimFiles, SimMethod};
 
 /// The version that the second engine gives every page.
 const ANEW: u32 = 1_000_000;
 
 /// Opens relation 0 on the disk that is left; `known` are the versions that each block may have.
-pub(crate) fn judge(rig: &Rig, left: &Arc<Disk>, known: &BTreeMap<u32, RangeInclusive<u32>>) {
-    let plan = Plan::none();
+pub(crate) fn judge(
+    cluster: &Cluster,
+    left: &Arc<Disk>,
+    known: &BTreeMap<u32, RangeInclusive<u32>>,
+) {
+    let plan = FaultPlan::none();
     let aio = Builder::new()
         .region_bytes(64 * BLOCK_SIZE)
         .executor(Arc::new(SimExecutor::new(left, plan.clone())))
         .custom_method(Arc::new(SimMethod::new(left, plan, 4)))
-        .method(rig.bench.method)
+        .method(cluster.environment.method)
         .start()
         .expect("starts");
     let system = Arc::new(SimFiles::new(&aio, left));
-    let storage = trunkline_sim::rig::storage(Path::new("/sim"), system, false);
-    let relation = crate::rig::relation(&storage, 0);
+    let storage = trunkline_sim::matrix::cluster::storage(Path::new("/sim"), system, false);
+    let relation = trunkline_sim::matrix::cluster::relation(&storage, 0);
     let pool = Pool::new(&aio, 16).expect("a pool");
     let mut backend = pool.backend(BackendType::Client).expect("a session");
     let blocks = relation.blocks().expect("looks");

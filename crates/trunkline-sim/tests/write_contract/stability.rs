@@ -1,26 +1,27 @@
 //! A page does not change while it is being written, and everybody may read it meanwhile; who writes
 //! pages never waits for one while it keeps others from being used.
 
-use crate::rig::{Rig, Setup, Task, check, is_version};
 use trunkline_aio::sync::Arc;
 use trunkline_format::PageBytes;
-use trunkline_sim::Gate;
+use trunkline_sim::PausePoint;
+use trunkline_sim::matrix::cluster::check;
+use trunkline_sim::matrix::{Cluster, Needs, TestThread, is_version};
 
-fn start_checkpoint(rig: &Arc<Rig>) -> Task<()> {
-    rig.spawn("checkpoint", |rig| {
-        rig.checkpoint(&mut rig.backend()).expect("a checkpoint");
+fn start_checkpoint(cluster: &Arc<Cluster>) -> TestThread<()> {
+    cluster.spawn("checkpoint", |cluster| {
+        cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint");
     })
 }
 
 #[test]
 fn readers_come_in_and_writers_wait() {
-    check(Setup::default(), |rig| {
-        let mut backend = rig.backend();
-        (0..8).for_each(|block| rig.change(&mut backend, block, 1));
-        let held = rig.hold_write(3);
-        let checkpoint = start_checkpoint(rig);
+    check(Needs::writable(), |cluster| {
+        let mut backend = cluster.backend();
+        (0..8).for_each(|block| cluster.change(&mut backend, block, 1));
+        let held = cluster.hold_write(3);
+        let checkpoint = start_checkpoint(cluster);
         held.wait();
-        let pin = backend.read(&rig.relation(0), 3).expect("a hit");
+        let pin = backend.read(&cluster.relation(0), 3).expect("a hit");
         {
             let page = backend.read_lock(pin.page()).expect("readers come in");
             assert!(is_version(&*page, 0, 3, 1));
@@ -28,51 +29,53 @@ fn readers_come_in_and_writers_wait() {
         }
         assert!(pin.page().try_write().is_none(), "it does not change");
         assert!(pin.page().try_read_stable().is_none(), "the write has that");
-        let writer = rig.spawn("writer", |rig| rig.change(&mut rig.backend(), 3, 2));
-        rig.let_others_go();
+        let writer =
+            cluster.spawn("writer", |cluster| cluster.change(&mut cluster.backend(), 3, 2));
+        cluster.let_others_run();
         assert!(!writer.is_done() && pin.page().try_read().is_some());
         held.release();
         writer.join();
         checkpoint.join();
-        assert!(rig.is_on_disk(3, 1), "as it was when the write began");
-        assert!(rig.is_dirty(0, 3), "and is to be written again");
-        rig.assert_reads(&mut backend, 3, 2);
+        assert!(cluster.is_on_disk(3, 1), "as it was when the write began");
+        assert!(cluster.is_dirty(0, 3), "and is to be written again");
+        cluster.assert_reads(&mut backend, 3, 2);
     });
 }
 
 #[test]
 fn a_cleanup_lock_waits_for_the_pin_of_the_write() {
-    check(Setup::default(), |rig| {
-        rig.change(&mut rig.backend(), 3, 1);
-        let held = rig.hold_write(3);
-        let checkpoint = start_checkpoint(rig);
+    check(Needs::writable(), |cluster| {
+        cluster.change(&mut cluster.backend(), 3, 1);
+        let held = cluster.hold_write(3);
+        let checkpoint = start_checkpoint(cluster);
         held.wait();
-        let cleaner = rig.spawn("cleaner", |rig| {
-            let mut backend = rig.backend();
-            let pin = backend.read(&rig.relation(0), 3).expect("a hit");
+        let cleaner = cluster.spawn("cleaner", |cluster| {
+            let mut backend = cluster.backend();
+            let pin = backend.read(&cluster.relation(0), 3).expect("a hit");
             assert!(backend.cleanup_lock(pin.page()).is_ok());
         });
-        rig.let_others_go();
+        cluster.let_others_run();
         assert!(!cleaner.is_done());
         held.release();
         cleaner.join();
         checkpoint.join();
-        assert!(rig.is_on_disk(3, 1));
+        assert!(cluster.is_on_disk(3, 1));
     });
 }
 
-/// The rig judges the checksum of every page that reaches the disk.
+/// The cluster judges the checksum of every page that reaches the disk.
 #[test]
 fn pages_that_change_all_the_time_are_written_whole() {
-    check(Setup { blocks: 24, seeds: 8, ..Setup::default() }, |rig| {
+    check(Needs { blocks: 24, seeds: 8, ..Needs::writable() }, |cluster| {
         let tasks: Vec<_> = (0..4)
             .map(|session| {
-                rig.spawn("session", move |rig| {
-                    let mut backend = rig.backend();
+                cluster.spawn("session", move |cluster| {
+                    let mut backend = cluster.backend();
                     for step in 0..60 {
                         // Everybody changes every page, everybody reads the next one.
-                        rig.change_in(&mut backend, 0, (step * 5 + session) % 24, step);
-                        let pin = backend.read(&rig.relation(0), (step + 1) % 24).expect("reads");
+                        cluster.change_in(&mut backend, 0, (step * 5 + session) % 24, step);
+                        let pin =
+                            backend.read(&cluster.relation(0), (step + 1) % 24).expect("reads");
                         let page = backend.read_lock(pin.page()).expect("locks");
                         assert!((0..60).any(|version| is_version(
                             &*page,
@@ -84,12 +87,12 @@ fn pages_that_change_all_the_time_are_written_whole() {
                 })
             })
             .collect();
-        let mut backend = rig.backend();
+        let mut backend = cluster.backend();
         while tasks.iter().any(|task| !task.is_done()) {
-            rig.checkpoint(&mut backend).expect("a checkpoint");
+            cluster.checkpoint(&mut backend).expect("a checkpoint");
         }
-        tasks.into_iter().for_each(Task::join);
-        assert!(rig.watch.seen() > 0);
+        tasks.into_iter().for_each(TestThread::join);
+        assert!(cluster.writes.pages_checked() > 0);
     });
 }
 
@@ -101,9 +104,9 @@ fn change_hint(bytes: &mut PageBytes) {
 
 #[test]
 fn hints_wait_for_nobody_and_nobody_is_disturbed_by_them() {
-    check(Setup::default(), |rig| {
-        let mut backend = rig.backend();
-        let pin = backend.read(&rig.relation(0), 3).expect("reads");
+    check(Needs::writable(), |cluster| {
+        let mut backend = cluster.backend();
+        let pin = backend.read(&cluster.relation(0), 3).expect("reads");
         let mut page = pin.page().try_read().expect("locks");
         assert!(page.try_set_hints(change_hint), "alone");
         let other = pin.page().try_read().expect("a reader again");
@@ -116,9 +119,9 @@ fn hints_wait_for_nobody_and_nobody_is_disturbed_by_them() {
         }));
         assert!(refused.is_err() && pin.page().try_read().is_some(), "a reader's lock again");
         drop(page);
-        assert!(rig.is_dirty(0, 3));
-        let held = rig.hold_write(3);
-        let checkpoint = start_checkpoint(rig);
+        assert!(cluster.is_dirty(0, 3));
+        let held = cluster.hold_write(3);
+        let checkpoint = start_checkpoint(cluster);
         held.wait();
         let mut page = pin.page().try_read().expect("readers come in");
         let mut stable = before;
@@ -128,31 +131,31 @@ fn hints_wait_for_nobody_and_nobody_is_disturbed_by_them() {
         drop(page);
         held.release();
         checkpoint.join();
-        assert!(!rig.is_dirty(0, 3), "a hint that was refused makes nothing dirty");
+        assert!(!cluster.is_dirty(0, 3), "a hint that was refused makes nothing dirty");
         let mut page = pin.page().try_read().expect("locks");
         assert!(page.try_set_hints(change_hint), "the write is over");
         drop(page);
-        rig.checkpoint(&mut backend).expect("a checkpoint");
-        assert!(rig.is_on_disk(3, 0), "the hint is as it was at first");
+        cluster.checkpoint(&mut backend).expect("a checkpoint");
+        assert!(cluster.is_on_disk(3, 0), "the hint is as it was at first");
     });
 }
 
-/// Readers set hint bits all the while, writers change, checkpoints write; the rig judges the checksum
+/// Readers set hint bits all the while, writers change, checkpoints write; the cluster judges the checksum
 /// of every page that reaches the disk, the engine that of every page whose write has ended.
 #[test]
 fn pages_whose_hints_change_all_the_time_are_written_whole() {
     for direct in [false, true] {
-        check(Setup { blocks: 12, seeds: 8, direct, ..Setup::default() }, |rig| {
+        check(Needs { blocks: 12, seeds: 8, direct, ..Needs::writable() }, |cluster| {
             let tasks: Vec<_> = (0..4)
                 .map(|session| {
-                    rig.spawn("session", move |rig| {
-                        let (mut backend, mut set) = (rig.backend(), 0);
+                    cluster.spawn("session", move |cluster| {
+                        let (mut backend, mut set) = (cluster.backend(), 0);
                         for step in 0..80 {
                             let block = (step * 5 + session) % 12;
                             if step % 8 == 0 {
-                                rig.change_in(&mut backend, 0, block, step);
+                                cluster.change_in(&mut backend, 0, block, step);
                             }
-                            let pin = backend.read(&rig.relation(0), block).expect("reads");
+                            let pin = backend.read(&cluster.relation(0), block).expect("reads");
                             let mut page = backend.read_lock(pin.page()).expect("locks");
                             set += u32::from(page.try_set_hints(change_hint));
                         }
@@ -160,16 +163,16 @@ fn pages_whose_hints_change_all_the_time_are_written_whole() {
                     })
                 })
                 .collect();
-            let mut backend = rig.backend();
+            let mut backend = cluster.backend();
             loop {
-                let over = tasks.iter().all(Task::is_done);
-                rig.checkpoint(&mut backend).expect("a checkpoint");
+                let over = tasks.iter().all(TestThread::is_done);
+                cluster.checkpoint(&mut backend).expect("a checkpoint");
                 if over {
                     break;
                 }
             }
-            let set: u32 = tasks.into_iter().map(Task::join).sum();
-            assert!(set > 0 && rig.watch.seen() > 0);
+            let set: u32 = tasks.into_iter().map(TestThread::join).sum();
+            assert!(set > 0 && cluster.writes.pages_checked() > 0);
         });
     }
 }
@@ -178,45 +181,45 @@ fn pages_whose_hints_change_all_the_time_are_written_whole() {
 /// must have been submitted before anybody waits for D.
 #[test]
 fn whoever_holds_the_next_page_may_want_the_last() {
-    check(Setup { seeds: 20, ..Setup::default() }, |rig| {
-        let mut backend = rig.backend();
-        (0..8).for_each(|block| rig.change(&mut backend, block, 1));
-        let (has_d, go) = (Gate::new(), Gate::new());
+    check(Needs { seeds: 20, ..Needs::writable() }, |cluster| {
+        let mut backend = cluster.backend();
+        (0..8).for_each(|block| cluster.change(&mut backend, block, 1));
+        let (has_d, go) = (PausePoint::new(), PausePoint::new());
         let (theirs, then) = (has_d.clone(), go.clone());
-        let holder = rig.spawn("holder", move |rig| {
-            let mut backend = rig.backend();
-            let a = backend.read(&rig.relation(0), 0).expect("a hit");
-            let d = backend.read(&rig.relation(0), 3).expect("a hit");
+        let holder = cluster.spawn("holder", move |cluster| {
+            let mut backend = cluster.backend();
+            let a = backend.read(&cluster.relation(0), 0).expect("a hit");
+            let d = backend.read(&cluster.relation(0), 3).expect("a hit");
             let held = backend.write_lock(d.page()).expect("locks");
-            theirs.open();
-            then.pass();
+            theirs.release();
+            then.wait();
             drop(backend.write_lock(a.page()).expect("locks"));
             drop(held);
         });
-        rig.wait_until("D is held", || has_d.is_open());
-        let held = rig.hold_write(0);
-        let checkpoint = start_checkpoint(rig);
-        rig.wait_until("A is being written", || rig.is_under_io(0));
-        go.open();
-        rig.let_others_go();
+        cluster.wait_until("D is held", || has_d.is_released());
+        let held = cluster.hold_write(0);
+        let checkpoint = start_checkpoint(cluster);
+        cluster.wait_until("A is being written", || cluster.is_under_io(0));
+        go.release();
+        cluster.let_others_run();
         held.release();
         holder.join();
         checkpoint.join();
-        assert!((0..8).all(|block| rig.is_on_disk(block, 1)));
+        assert!((0..8).all(|block| cluster.is_on_disk(block, 1)));
     });
 }
 
 /// Somebody reads the page all the while: it is written all the same.
 #[test]
 fn a_page_that_is_read_for_ever_is_written() {
-    check(Setup::default(), |rig| {
-        let mut backend = rig.backend();
-        (0..4).for_each(|block| rig.change(&mut backend, block, 1));
-        let pin = backend.read(&rig.relation(0), 2).expect("a hit");
+    check(Needs::writable(), |cluster| {
+        let mut backend = cluster.backend();
+        (0..4).for_each(|block| cluster.change(&mut backend, block, 1));
+        let pin = backend.read(&cluster.relation(0), 2).expect("a hit");
         let page = pin.page().try_read().expect("locks");
-        let report = rig.checkpoint(&mut rig.backend()).expect("a checkpoint");
+        let report = cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint");
         assert_eq!(report.buffers, 4);
-        assert!((0..4).all(|block| rig.is_on_disk(block, 1)));
+        assert!((0..4).all(|block| cluster.is_on_disk(block, 1)));
         drop(page);
     });
 }

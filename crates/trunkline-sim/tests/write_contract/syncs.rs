@@ -1,13 +1,14 @@
 //! A sync at the end of a checkpoint goes through the very file that was written: the system may tell an
 //! error of writing back to nobody else, whatever has become of the name and of the table of open files.
 
-use crate::rig::{Rig, Setup, check};
 use std::fs;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Observed, Operation};
 use trunkline_engine::checkpoint::CheckpointError;
 use trunkline_engine::pool::Backend;
 use trunkline_engine::write_stream::{WriteOptions, WriteStream};
+use trunkline_sim::matrix::cluster::check;
+use trunkline_sim::matrix::{Cluster, Needs, Pools};
 
 /// What has become of a file between its writes and its sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,15 +23,21 @@ enum Since {
 
 const ALL: [Since; 3] = [Since::Closed, Since::Replaced, Since::Reopened];
 
-const SETUP: Setup =
-    Setup { local: true, buffers: 64, blocks: 16, handles: 64, seeds: 2, direct: false };
+const NEEDS: Needs = Needs {
+    pools: Pools::Both,
+    buffers: 64,
+    blocks: 16,
+    handles: 64,
+    seeds: 2,
+    ..Needs::writable()
+};
 
 /// Changes the pages of relation 0 and writes them, as the background writer does: nothing is synced.
-fn write_unsynced(rig: &Rig, backend: &mut Backend, version: u32) {
-    (0..16).for_each(|block| rig.change(backend, block, version));
+fn write_unsynced(cluster: &Cluster, backend: &mut Backend, version: u32) {
+    (0..16).for_each(|block| cluster.change(backend, block, version));
     let mut stream = WriteStream::new(backend, WriteOptions::default());
-    let relation = rig.relation(0);
-    let mut rows = rig.pool.rows();
+    let relation = cluster.relation(0);
+    let mut rows = cluster.pool.rows();
     rows.retain(|row| row.relation == relation.locator());
     rows.sort_unstable_by_key(|row| row.block);
     for row in rows {
@@ -40,50 +47,50 @@ fn write_unsynced(rig: &Rig, backend: &mut Backend, version: u32) {
 }
 
 /// Opens other files until the table has no room for that of relation 0.
-fn push_out(rig: &Rig, backend: &mut Backend) {
-    let relation = rig.relation(0);
+fn push_out(cluster: &Cluster, backend: &mut Backend) {
+    let relation = cluster.relation(0);
     for number in (10..30).cycle() {
         if !relation.is_open(0) {
             return;
         }
-        rig.relation(number).locate(0).expect("opens it");
-        rig.pool.evict_relation(&rig.relation(number), 0);
-        drop(backend.read(&rig.relation(number), 0).expect("reads"));
+        cluster.relation(number).locate(0).expect("opens it");
+        cluster.pool.evict_relation(&cluster.relation(number), 0);
+        drop(backend.read(&cluster.relation(number), 0).expect("reads"));
     }
 }
 
 /// Replaces the file of relation 0 past the engine.
-fn replace(rig: &Rig) {
-    let path = rig.relation(0).path(0);
-    if rig.is_simulated() {
-        rig.disk.remove(path.to_str().expect("a name"));
+fn replace(cluster: &Cluster) {
+    let path = cluster.relation(0).path(0);
+    if cluster.is_simulated() {
+        cluster.disk.remove(path.to_str().expect("a name"));
     } else {
         fs::rename(&path, path.with_extension("gone")).expect("renamed");
     }
-    rig.create(0, 16);
+    cluster.create(0, 16);
 }
 
 /// The file that was written, after all that; its syncs are recorded from now on.
-fn prepare(rig: &Rig, backend: &mut Backend, since: Since, version: u32) -> u64 {
-    rig.hooks.record();
-    write_unsynced(rig, backend, version);
-    let written = files(rig, Operation::Writev);
+fn prepare(cluster: &Cluster, backend: &mut Backend, since: Since, version: u32) -> u64 {
+    cluster.probe.record();
+    write_unsynced(cluster, backend, version);
+    let written = files(cluster, Operation::Writev);
     assert_eq!(written.len(), 1, "one segment");
-    push_out(rig, backend);
+    push_out(cluster, backend);
     if since != Since::Closed {
-        replace(rig);
+        replace(cluster);
     }
     if since == Since::Reopened {
-        let now = rig.relation(0).locate(0).expect("opens it").file.id();
+        let now = cluster.relation(0).locate(0).expect("opens it").file.id();
         assert_ne!(now, written[0]);
     }
-    rig.hooks.record();
+    cluster.probe.record();
     written[0]
 }
 
-/// Files that met an operation since the rig began to record, each once.
-fn files(rig: &Rig, operation: Operation) -> Vec<u64> {
-    let recorded = rig.hooks.recorded().into_iter().filter(|io| io.operation == operation);
+/// Files that met an operation since the cluster began to record, each once.
+fn files(cluster: &Cluster, operation: Operation) -> Vec<u64> {
+    let recorded = cluster.probe.recorded().into_iter().filter(|io| io.operation == operation);
     let mut files: Vec<u64> = recorded.map(|io: Observed| io.file_id).collect();
     files.sort_unstable();
     files.dedup();
@@ -92,48 +99,48 @@ fn files(rig: &Rig, operation: Operation) -> Vec<u64> {
 
 #[test]
 fn what_was_written_is_synced() {
-    check(SETUP, |rig: &Arc<Rig>| {
-        (10..30).for_each(|number| rig.create(number, 1));
-        let mut backend = rig.backend();
+    check(NEEDS, |cluster: &Arc<Cluster>| {
+        (10..30).for_each(|number| cluster.create(number, 1));
+        let mut backend = cluster.backend();
         for (since, version) in ALL.into_iter().zip(1..) {
-            let written = prepare(rig, &mut backend, since, version);
-            let report = rig.checkpoint(&mut backend).expect("a checkpoint");
+            let written = prepare(cluster, &mut backend, since, version);
+            let report = cluster.checkpoint(&mut backend).expect("a checkpoint");
             assert_eq!((report.buffers, report.files), (0, 1), "{since:?}: {report:?}");
-            assert_eq!(files(rig, Operation::Fsync), [written], "{since:?}");
+            assert_eq!(files(cluster, Operation::Fsync), [written], "{since:?}");
         }
     });
 }
 
-fn an_error_is_not_missed(rig: &Arc<Rig>, since: Since) {
-    (10..30).for_each(|number| rig.create(number, 1));
-    let mut backend = rig.backend();
-    let written = prepare(rig, &mut backend, since, 1);
+fn an_error_is_not_missed(cluster: &Arc<Cluster>, since: Since) {
+    (10..30).for_each(|number| cluster.create(number, 1));
+    let mut backend = cluster.backend();
+    let written = prepare(cluster, &mut backend, since, 1);
     // The system could not write back; it tells who had the file open then.
-    rig.hooks.change_results(move |io, raw| {
+    cluster.probe.change_results(move |io, raw| {
         let told = io.operation == Operation::Fsync && io.file_id == written;
         if told { -libc::EIO } else { raw }
     });
-    let error = rig.checkpoint(&mut backend).expect_err("pages are lost");
+    let error = cluster.checkpoint(&mut backend).expect_err("pages are lost");
     let CheckpointError::Sync { path: Some(path), .. } = &error else {
         panic!("{since:?}: {error}");
     };
     assert!(path.ends_with("base/5/16384"), "{error}");
-    rig.no_trouble();
-    let again = rig.checkpoint(&mut backend).expect_err("for ever");
+    cluster.clear_faults();
+    let again = cluster.checkpoint(&mut backend).expect_err("for ever");
     assert!(matches!(again, CheckpointError::Sync { path: None, .. }), "{again}");
 }
 
 #[test]
 fn an_error_is_not_missed_when_the_file_was_closed() {
-    check(SETUP, |rig| an_error_is_not_missed(rig, Since::Closed));
+    check(NEEDS, |cluster| an_error_is_not_missed(cluster, Since::Closed));
 }
 
 #[test]
 fn an_error_is_not_missed_when_the_file_was_replaced() {
-    check(SETUP, |rig| an_error_is_not_missed(rig, Since::Replaced));
+    check(NEEDS, |cluster| an_error_is_not_missed(cluster, Since::Replaced));
 }
 
 #[test]
 fn an_error_is_not_missed_when_another_file_was_opened() {
-    check(SETUP, |rig| an_error_is_not_missed(rig, Since::Reopened));
+    check(NEEDS, |cluster| an_error_is_not_missed(cluster, Since::Reopened));
 }

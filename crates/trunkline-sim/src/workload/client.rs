@@ -1,71 +1,57 @@
-//! One task of a random workload: what it does next, and what it expects of every outcome.
+//! One client of a random workload: what it does next, and what it expects of every outcome.
 //!
 //! ```text
-//!   step: issue a batch | issue one | wait one | wait any | poll | join another's | give up slots
-//!         | cancel itself | forget a handle | another session | switch the method
+//!   step: issue a batch | issue one | wait one | wait any | poll | join another's I/O
+//!         | give up slots | cancel itself | leak a handle | new session | switch the method
 //! ```
-//! A step that finds its slots full waits for one first, so a task always gets on.
+//! A client with all slots in use waits for one first, so it always makes progress.
 
-use super::{Shared, Tally};
-use crate::alarm::block_on;
-use crate::checker::{BLOCK, Known, content};
+use super::{Counts, Shared};
+use crate::block_model::{BLOCK, Baseline, content};
+use crate::matrix::io::PassThrough;
+use crate::waker::block_on;
 use std::future::poll_fn;
 use trunkline_aio::sync::random::Rng;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{
-    Aio, CLASSES, Callback, Cancelled, Class, Completion, Operation, Outcome, Payload, Session,
-    Slots, WaitRef, Weight,
+    Aio, CLASSES, Cancelled, Class, Operation, Outcome, Payload, Session, Slots, WaitRef, Weight,
 };
 
-/// Slots of a task.
+/// Slots of a client.
 const SLOTS: usize = 8;
-/// Blocks of one I/O at most.
+/// The most blocks of one I/O.
 const COMBINED_MAX: u32 = 4;
 
-/// References to I/Os that a task shows to the others.
+/// Wait references that clients publish for the others.
 #[derive(Debug, Default)]
 pub(super) struct Published(Mutex<Vec<WaitRef>>);
 
 impl Published {
-    fn show(&self, io: WaitRef) {
-        let mut shown = self.0.lock();
-        shown.push(io);
-        let excess = shown.len().saturating_sub(8);
-        shown.drain(..excess);
+    fn publish(&self, io: WaitRef) {
+        let mut published = self.0.lock();
+        published.push(io);
+        let excess = published.len().saturating_sub(8);
+        published.drain(..excess);
     }
 
     fn some(&self, rng: &mut Rng) -> Option<WaitRef> {
-        let shown = self.0.lock();
-        shown.get(rng.below(shown.len() as u64) as usize).copied()
+        let published = self.0.lock();
+        published.get(rng.below(published.len() as u64) as usize).copied()
     }
 }
 
-/// What a slot was issued for.
+/// The I/O of a slot.
 #[derive(Debug, Clone)]
 struct Issued {
     operation: Operation,
     file: usize,
     first: u32,
-    known: Vec<Known>,
+    baselines: Vec<Baseline>,
     session: u32,
 }
 
-/// A callback that changes nothing; heavy ones go another way to completion than light ones.
-struct Bystander(Weight);
-
-impl Callback for Bystander {
-    fn name(&self) -> &'static str {
-        "bystander"
-    }
-    fn weight(&self) -> Weight {
-        self.0
-    }
-    fn complete(&self, _io: &mut Completion<'_>, prior: Outcome) -> Outcome {
-        prior
-    }
-}
-
-pub(super) struct Task {
+/// A client. It has one session at a time.
+pub(super) struct Client {
     aio: Aio,
     shared: Arc<Shared>,
     number: u32,
@@ -73,10 +59,10 @@ pub(super) struct Task {
     session: Option<Session>,
     slots: Slots,
     issued: [Option<Issued>; SLOTS],
-    tally: Tally,
+    counts: Counts,
 }
 
-impl Task {
+impl Client {
     pub(super) fn new(aio: Aio, shared: Arc<Shared>, number: u32) -> Self {
         let seed = shared.workload.seed.wrapping_mul(1_000_003).wrapping_add(u64::from(number));
         let mut rng = Rng::new(seed);
@@ -89,7 +75,7 @@ impl Task {
             session: None,
             slots,
             issued: Default::default(),
-            tally: Tally::default(),
+            counts: Counts::default(),
         }
     }
 
@@ -100,10 +86,10 @@ impl Task {
         while self.slots.pending() > 0 {
             self.wait_any();
         }
-        let mut total = self.shared.tally.lock();
-        total.issued += self.tally.issued;
-        total.taken += self.tally.taken;
-        total.abandoned += self.tally.abandoned;
+        let mut total = self.shared.counts.lock();
+        total.issued += self.counts.issued;
+        total.taken += self.counts.taken;
+        total.abandoned += self.counts.abandoned;
     }
 
     fn step(&mut self) {
@@ -119,12 +105,12 @@ impl Task {
             11 => self.join_another(),
             12 => self.give_up(),
             13 => self.cancel(),
-            14 => self.forget(),
+            14 => self.leak(),
             _ => self.change(),
         }
     }
 
-    /// The task's session, a new one if it has none.
+    /// The client's session; a new one if it has none.
     fn session(&mut self) -> Option<&mut Session> {
         if self.session.is_none() {
             self.session = self.aio.session().ok();
@@ -163,7 +149,7 @@ impl Task {
         let Some(slot) = self.slots.free_slot() else { return };
         let class = CLASSES[self.rng.below(CLASSES.len() as u64) as usize];
         let file = self.rng.below(self.shared.files.len() as u64) as usize;
-        // A full table is no reason to sleep every time.
+        // When no handle is free, some clients wait and some do not.
         let id = session.id();
         let io = match self.rng.below(4) {
             0 => session.try_acquire(class),
@@ -173,11 +159,11 @@ impl Task {
         if needed {
             io = io.needed_now();
         }
-        self.shared.published.show(io.wait_ref());
+        self.shared.published.publish(io.wait_ref());
         let Some(plan) = self.plan(file, slot, id) else { return };
         let target = self.shared.files[file].clone();
         let offset = u64::from(plan.first) * BLOCK as u64;
-        let length = (plan.known.len() * BLOCK) as u32;
+        let length = (plan.baselines.len() * BLOCK) as u32;
         let defined = match plan.operation {
             Operation::Readv => io.read(&target, offset, length, &mut self.slots, slot).is_ok(),
             Operation::Writev => io.write(&target, offset, length, &mut self.slots, slot).is_ok(),
@@ -195,11 +181,11 @@ impl Task {
             }
         };
         assert!(defined, "the slot has memory for {plan:?}");
-        self.tally.issued += 1;
+        self.counts.issued += 1;
         self.issued[slot] = Some(plan);
     }
 
-    /// Chooses what to do with the slot and puts memory into it; `None` if there is no memory.
+    /// Chooses an I/O for the slot and puts memory into it; `None` if there is none.
     fn plan(&mut self, file: usize, slot: usize, session: u32) -> Option<Issued> {
         let operation = match self.rng.below(9) {
             0..=3 => Operation::Readv,
@@ -209,50 +195,50 @@ impl Task {
             _ => Operation::BeginWriteback,
         };
         if !matches!(operation, Operation::Readv | Operation::Writev) {
-            return Some(Issued { operation, file, first: 0, known: Vec::new(), session });
+            return Some(Issued { operation, file, first: 0, baselines: Vec::new(), session });
         }
         let (first, count) = self.blocks(operation, file)?;
         let region = self.aio.region().clone();
-        // Of one piece, or of as many pieces as there are blocks.
+        // One piece, or a piece for each block.
         let pieces = if self.rng.below(2) == 0 { 1 } else { count };
         let memory = self.slots.memory(slot)?;
         memory.clear();
         for _ in 0..pieces {
             memory.push(region.lease(count / pieces)?);
         }
-        let (id, ledger) = (file as u32, &self.shared.ledger);
-        let known = (first..first + count).map(|block| ledger.known(id, block)).collect();
+        let (id, model) = (file as u32, &self.shared.model);
+        let baselines = (first..first + count).map(|block| model.baseline(id, block)).collect();
         if operation == Operation::Writev {
             let versions: Vec<u32> =
-                (first..first + count).filter_map(|block| ledger.begin(id, block)).collect();
+                (first..first + count).filter_map(|block| model.begin(id, block)).collect();
             let mut bytes = (first..).zip(versions).flat_map(|(block, v)| content(id, block, v));
             for lease in memory.iter_mut() {
                 lease.iter_mut().zip(&mut bytes).for_each(|(to, from)| *to = from);
             }
         }
-        Some(Issued { operation, file, first, known, session })
+        Some(Issued { operation, file, first, baselines, session })
     }
 
-    /// Blocks that this task may touch now: of its own if it writes.
+    /// Blocks that this client may use now. It writes only its own blocks.
     fn blocks(&mut self, operation: Operation, file: usize) -> Option<(u32, u32)> {
         let workload = self.shared.workload;
-        let per_task = workload.blocks / workload.tasks;
+        let per_client = workload.blocks / workload.clients;
         let write = operation == Operation::Writev;
         let whose = match write || !workload.share {
             true => self.number,
-            false => self.rng.below(u64::from(workload.tasks)) as u32,
+            false => self.rng.below(u64::from(workload.clients)) as u32,
         };
-        let at = self.rng.below(u64::from(per_task)) as u32;
-        let count = 1 + self.rng.below(u64::from(COMBINED_MAX.min(per_task - at))) as u32;
-        let first = whose * per_task + at;
-        // A write goes nowhere where another one of this task is under way, or was abandoned.
+        let at = self.rng.below(u64::from(per_client)) as u32;
+        let count = 1 + self.rng.below(u64::from(COMBINED_MAX.min(per_client - at))) as u32;
+        let first = whose * per_client + at;
+        // No write where another write of this client is in flight, or was abandoned.
         let busy = self.issued.iter().flatten().any(|other| {
             let touches =
-                other.first < first + count && first < other.first + other.known.len() as u32;
+                other.first < first + count && first < other.first + other.baselines.len() as u32;
             other.file == file && touches && (write || other.operation == Operation::Writev)
         });
         let abandoned =
-            (first..first + count).any(|block| self.shared.ledger.is_abandoned(file as u32, block));
+            (first..first + count).any(|block| self.shared.model.is_abandoned(file as u32, block));
         (!busy && !(abandoned && (write || !workload.share))).then_some((first, count))
     }
 
@@ -271,7 +257,7 @@ impl Task {
         let Some(mut session) = self.session.take() else { return };
         let outcome = session.wait(&mut self.slots, slot);
         self.session = Some(session);
-        self.took(slot, outcome);
+        self.finish(slot, outcome);
     }
 
     fn wait_any(&mut self) {
@@ -281,13 +267,13 @@ impl Task {
         let Some(session) = self.session() else { return };
         session.clear_cancel();
         let Some(mut session) = self.session.take() else { return };
-        // After a change of sessions the I/Os are another session's, and only waited for one by one.
+        // I/Os that were issued by an earlier session can only be waited for one by one.
         let mine = self.issued.iter().flatten().all(|issued| issued.session == session.id());
         let result = if mine {
             let some = self.rng.below(4) as usize;
             match session.wait_some(&self.slots, some) {
                 Ok(()) if self.slots.done_count() < some.min(self.slots.pending()) => {
-                    self.shared.find(format!("{some} were wanted, {:?} came", self.slots));
+                    self.shared.fail(format!("waited for {some}: {:?}", self.slots));
                 }
                 _ => {}
             }
@@ -298,8 +284,8 @@ impl Task {
         };
         self.session = Some(session);
         match result {
-            Ok((slot, outcome)) => self.took(slot, Ok(outcome)),
-            Err(Cancelled) => self.shared.find("cancelled without a cancel".into()),
+            Ok((slot, outcome)) => self.finish(slot, Ok(outcome)),
+            Err(Cancelled) => self.shared.fail("cancelled without a cancel".into()),
         }
     }
 
@@ -310,7 +296,7 @@ impl Task {
         let Some(mut session) = self.session.take() else { return };
         let outcome = poll_until_done(&mut session, &mut self.slots, slot);
         self.session = Some(session);
-        self.took(slot, outcome);
+        self.finish(slot, outcome);
     }
 
     fn join_another(&mut self) {
@@ -318,19 +304,19 @@ impl Task {
         let Some(session) = self.session() else { return };
         session.clear_cancel();
         if session.join(io).is_err() || !session.is_complete(io) {
-            self.shared.find(format!("{io:?} joined, and not complete"));
+            self.shared.fail(format!("{io:?} was joined and is not complete"));
         }
     }
 
-    /// Drops the slots with all that is under way.
+    /// Drops the slots with all I/O in flight.
     fn give_up(&mut self) {
         for issued in self.issued.iter_mut().filter_map(Option::take) {
             if issued.operation == Operation::Writev {
-                for block in issued.first..issued.first + issued.known.len() as u32 {
-                    self.shared.ledger.abandoned(issued.file as u32, block);
+                for block in issued.first..issued.first + issued.baselines.len() as u32 {
+                    self.shared.model.abandoned(issued.file as u32, block);
                 }
             }
-            self.tally.abandoned += 1;
+            self.counts.abandoned += 1;
         }
         self.slots = some_slots(&mut self.rng);
     }
@@ -344,12 +330,12 @@ impl Task {
         session.clear_cancel();
         self.session = Some(session);
         if outcome.is_ok() {
-            self.took(slot, outcome);
+            self.finish(slot, outcome);
         }
     }
 
-    /// Forgets a handle: by a leak that Rust cannot prevent.
-    fn forget(&mut self) {
+    /// Leaks a handle, which Rust cannot prevent.
+    fn leak(&mut self) {
         let Some(session) = self.session() else { return };
         session.clear_cancel();
         std::mem::forget(session.acquire(Class::LookAhead));
@@ -357,11 +343,11 @@ impl Task {
             && let Some(session) = self.session()
             && !session.end_scope().handed_out
         {
-            self.shared.find("a forgotten handle was not noticed".into());
+            self.shared.fail("a leaked handle was not noticed".into());
         }
     }
 
-    /// Goes on with another session, or under another method.
+    /// Continues with another session, or under another method.
     fn change(&mut self) {
         let methods = self.shared.workload.methods;
         if methods.is_empty() || self.rng.below(2) == 0 {
@@ -372,46 +358,47 @@ impl Task {
         }
     }
 
-    fn took(&mut self, slot: usize, outcome: Result<Outcome, Cancelled>) {
+    fn finish(&mut self, slot: usize, outcome: Result<Outcome, Cancelled>) {
         let Ok(outcome) = outcome else {
-            self.shared.find("cancelled without a cancel".into());
+            self.shared.fail("cancelled without a cancel".into());
             return;
         };
-        self.tally.taken += 1;
+        self.counts.taken += 1;
         let Some(issued) = self.issued[slot].take() else {
-            self.shared.find(format!("an outcome of slot {slot}, which was not issued"));
+            self.shared.fail(format!("an outcome of slot {slot}, which has no I/O"));
             return;
         };
-        let (file, whole) = (issued.file as u32, (issued.known.len() * BLOCK) as u32);
-        let ledger = &self.shared.ledger;
+        let (file, whole) = (issued.file as u32, (issued.baselines.len() * BLOCK) as u32);
+        let model = &self.shared.model;
         match issued.operation {
             Operation::Writev => {
-                for block in issued.first..issued.first + issued.known.len() as u32 {
+                for block in issued.first..issued.first + issued.baselines.len() as u32 {
                     match outcome.count == whole {
-                        true => ledger.done(file, block),
-                        false => ledger.failed(file, block),
+                        true => model.done(file, block),
+                        false => model.failed(file, block),
                     }
                 }
             }
-            Operation::Readv => self.judge(&issued, slot, outcome),
+            Operation::Readv => self.check_read(&issued, slot, outcome),
             Operation::Fsync | Operation::Fdatasync | Operation::BeginWriteback => {}
         }
     }
 
-    fn judge(&mut self, issued: &Issued, slot: usize, outcome: Outcome) {
+    fn check_read(&mut self, issued: &Issued, slot: usize, outcome: Outcome) {
         let memory = self.slots.memory(slot).map(std::mem::take).unwrap_or_default();
         let mut bytes: Vec<u8> = memory.iter().flat_map(|lease| lease.iter().copied()).collect();
         bytes.truncate(outcome.count as usize);
-        for ((block, known), found) in (issued.first..).zip(&issued.known).zip(bytes.chunks(BLOCK))
+        for ((block, baseline), found) in
+            (issued.first..).zip(&issued.baselines).zip(bytes.chunks(BLOCK))
         {
-            if !self.shared.ledger.judge_since(*known, issued.file as u32, block, found) {
+            if !self.shared.model.allows_since(*baseline, issued.file as u32, block, found) {
                 let text = format!(
-                    "file {} block {block}: {:?} known {known:?}, read by {}",
+                    "file {} block {block}: {:?}, {baseline:?}, read by client {}",
                     issued.file,
                     &found[..found.len().min(16)],
                     self.number
                 );
-                self.shared.find(text);
+                self.shared.fail(text);
             }
         }
     }
@@ -419,10 +406,10 @@ impl Task {
 
 fn some_slots(rng: &mut Rng) -> Slots {
     let weight = if rng.below(2) == 0 { Weight::Light } else { Weight::Heavy };
-    Slots::with_callbacks(SLOTS, vec![Arc::new(Bystander(weight))])
+    Slots::with_callbacks(SLOTS, vec![Arc::new(PassThrough(weight))])
 }
 
-/// The smallest executor: polls a slot until it is done, asleep in between.
+/// Polls a slot until it is done, and sleeps in between.
 ///
 /// # Errors
 /// The session was cancelled.

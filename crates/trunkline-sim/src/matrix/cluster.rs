@@ -1,0 +1,406 @@
+//! A cluster for cases of the buffer pool: relations by number, a pool, and the storage below them.
+//!
+//! Relation `n` is file `16384 + n` of database 5. A page contains its own relation, block and version,
+//! so a page in the wrong place is noticed. What a case does to segments here bypasses the engine and is
+//! durable immediately, as if another system had done it.
+
+use super::instance::Instance;
+use super::{
+    Case, Environment, FaultyFiles, InlineIo, Matrix, REAL, SIMULATED, TestThread, WriteChecker,
+    pages, spawn,
+};
+use crate::disk::Disk;
+use crate::fault::FaultPlan;
+use crate::probe::TestProbe;
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::sync::atomic::AtomicBool;
+use trunkline_aio::{Aio, MethodKind, Observed, WorkerSettings};
+use trunkline_engine::log::PositionLog;
+use trunkline_engine::pool::{Backend, BackendType, BufferRow, Pool};
+use trunkline_engine::storage::{
+    DEFAULT_TABLESPACE, FileSystem, Layout, OpenFiles, Relation, RelationLocator, Storage,
+    WritableFiles,
+};
+use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Oid, SEGMENT_BLOCKS};
+
+/// The device that holds the relations.
+const DEVICE: u64 = 1;
+
+/// The file of relation 0.
+const FIRST_FILE: u32 = 16_384;
+
+/// How many files a cluster keeps open.
+const FILES_OPEN: usize = 16;
+
+/// Pages of the I/O region beside those of the pool.
+const FRAMES_BESIDE: usize = 128;
+
+/// Which pools a case runs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pools {
+    /// A shared pool: the case has several sessions.
+    Shared,
+    /// A local pool, with its one session.
+    Local,
+    /// Both, one after the other.
+    Both,
+}
+
+/// What a case of the pool needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Needs {
+    /// Which pools it runs in.
+    pub pools: Pools,
+    /// Buffers of the pool.
+    pub buffers: u32,
+    /// Blocks of relation 0, which exists from the start.
+    pub blocks: u32,
+    /// Handles of the instance; a few of them are reserved.
+    pub handles: u32,
+    /// Seeds for each method and pool.
+    pub seeds: u64,
+    /// Direct I/O.
+    pub direct: bool,
+    /// The cluster may be changed.
+    pub writable: bool,
+}
+
+impl Default for Needs {
+    /// A shared pool over a cluster that is only read.
+    fn default() -> Self {
+        let pools = Pools::Shared;
+        let (buffers, blocks, handles, seeds) = (64, 16, 64, 8);
+        Self { pools, buffers, blocks, handles, seeds, direct: false, writable: false }
+    }
+}
+
+impl Needs {
+    /// For a case with one session, over a cluster that is only read.
+    pub fn one_session() -> Self {
+        Self { pools: Pools::Both, seeds: 6, ..Self::default() }
+    }
+
+    /// A shared pool over a cluster that may be changed.
+    pub const fn writable() -> Self {
+        let (buffers, blocks, handles, seeds) = (64, 32, 64, 6);
+        Self {
+            pools: Pools::Shared,
+            buffers,
+            blocks,
+            handles,
+            seeds,
+            direct: false,
+            writable: true,
+        }
+    }
+
+    /// The pools of the case, and for writes the settings that decide which thread executes them.
+    fn expand(self, matrix: Matrix) -> Matrix {
+        let matrix = matrix.vary(|environment| match self.pools {
+            Pools::Shared => vec![environment],
+            Pools::Local => vec![Environment { local_pool: true, ..environment }],
+            Pools::Both => environment.with_both_pools().to_vec(),
+        });
+        if !self.writable {
+            return matrix;
+        }
+        let inline = |environment| Environment { inline: InlineIo::Writes, ..environment };
+        matrix.vary(|environment| match (environment.seed, environment.method) {
+            (Some(seed), _) if seed % 2 == 1 => vec![inline(environment)],
+            (None, MethodKind::IoUring) => vec![environment, inline(environment)],
+            _ => vec![environment],
+        })
+    }
+
+    fn simulated(self) -> Matrix {
+        self.expand(Matrix::simulated(&SIMULATED, self.seeds))
+    }
+
+    fn real(self) -> Matrix {
+        self.expand(Matrix::real(&REAL))
+    }
+}
+
+/// A case with a cluster of its own.
+#[derive(Clone, Copy)]
+struct ClusterCase {
+    needs: Needs,
+    body: fn(&Arc<Cluster>),
+}
+
+impl Case for ClusterCase {
+    fn run(self, environment: Environment) {
+        run_in(environment, self.needs, self.body);
+    }
+}
+
+/// Runs a case everywhere.
+pub fn check(needs: Needs, body: fn(&Arc<Cluster>)) {
+    needs.simulated().and(needs.real()).run(ClusterCase { needs, body });
+}
+
+/// Runs a case on the simulated disk only.
+pub fn check_simulated(needs: Needs, body: fn(&Arc<Cluster>)) {
+    needs.simulated().run(ClusterCase { needs, body });
+}
+
+/// Runs a case on real files only.
+pub fn check_real(needs: Needs, body: fn(&Arc<Cluster>)) {
+    needs.real().run(ClusterCase { needs, body });
+}
+
+/// Runs a case in one environment.
+pub fn check_in(
+    environment: Environment,
+    needs: Needs,
+    body: impl FnOnce(&Arc<Cluster>) + Send + 'static,
+) {
+    environment.run(move |environment| run_in(environment, needs, body));
+}
+
+fn run_in(environment: Environment, needs: Needs, body: impl FnOnce(&Arc<Cluster>)) {
+    let cluster = Arc::new(Cluster::start(environment, needs));
+    body(&cluster);
+    Cluster::finish_last(cluster);
+}
+
+/// A cluster with a pool.
+#[derive(Debug)]
+pub struct Cluster {
+    /// Where it runs.
+    pub environment: Environment,
+    /// The I/O instance.
+    pub aio: Aio,
+    /// The probe of the instance.
+    pub probe: Arc<TestProbe>,
+    /// The simulated disk; unused with real files.
+    pub disk: Arc<Disk>,
+    /// The faults of the simulated disk.
+    pub plan: FaultPlan,
+    /// The pool.
+    pub pool: Pool,
+    /// The relations.
+    pub storage: Storage,
+    /// The file system below the relations.
+    pub files: Arc<FaultyFiles>,
+    /// The write-ahead log of a shared pool that may be changed.
+    pub log: PositionLog,
+    /// Checks every page write.
+    pub writes: Arc<WriteChecker>,
+    /// An fsync has failed, so every later checkpoint fails.
+    pub(super) sync_failed: AtomicBool,
+    pub(super) instance: Instance,
+    writable: bool,
+}
+
+impl Cluster {
+    fn start(environment: Environment, needs: Needs) -> Self {
+        let (log, mut checker) = (PositionLog::default(), None);
+        let instance = Instance::start(environment, |builder, probe| {
+            let checker = checker.insert(Arc::new(WriteChecker::new(probe, &log)));
+            let builder = builder
+                .handles(needs.handles, 2, 4)
+                .region_bytes((needs.buffers as usize + FRAMES_BESIDE) * BLOCK_SIZE)
+                .workers(WorkerSettings { min: 3, max: 4, ..WorkerSettings::default() })
+                .probe(Arc::clone(checker) as Arc<_>);
+            environment.configure(builder)
+        });
+        let writes = checker.expect("made with the instance");
+        let files = Arc::new(FaultyFiles::new(&instance));
+        let storage = match needs.writable {
+            true => {
+                writes.attach(&files);
+                storage(instance.root(), Arc::clone(&files) as _, needs.direct)
+            }
+            false => {
+                let files =
+                    OpenFiles::read_only(FILES_OPEN, Arc::clone(&files) as Arc<dyn FileSystem>);
+                Storage::new(instance.root(), layout(), &files, needs.direct)
+            }
+        };
+        let pool = match (environment.local_pool, needs.writable) {
+            (true, _) => Pool::local(&instance.aio, needs.buffers),
+            (false, false) => Pool::new(&instance.aio, needs.buffers),
+            (false, true) => Pool::with_log(&instance.aio, needs.buffers, Arc::new(log.clone())),
+        };
+        let cluster = Self {
+            environment,
+            aio: instance.aio.clone(),
+            probe: Arc::clone(&instance.probe),
+            disk: Arc::clone(&instance.disk),
+            plan: instance.plan.clone(),
+            pool: pool.expect("a pool"),
+            storage,
+            files,
+            log,
+            writes,
+            sync_failed: AtomicBool::new(false),
+            instance,
+            writable: needs.writable,
+        };
+        cluster.create(0, needs.blocks);
+        cluster
+    }
+
+    /// Under the scheduler, on the simulated disk.
+    pub fn is_simulated(&self) -> bool {
+        self.environment.is_simulated()
+    }
+
+    /// Whether threads other than the session's execute I/O.
+    pub fn is_asynchronous(&self) -> bool {
+        self.environment.is_asynchronous()
+    }
+
+    pub(super) fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// See [`Instance::wait_until`].
+    pub fn wait_until(&self, what: &str, done: impl FnMut() -> bool) {
+        self.instance.wait_until(what, done);
+    }
+
+    /// See [`Instance::let_others_run`].
+    pub fn let_others_run(&self) {
+        self.instance.let_others_run();
+    }
+
+    /// See [`Instance::settle`].
+    pub fn settle(&self) {
+        self.instance.settle();
+    }
+
+    /// Starts a thread of the façade. Joining it passes its panic on to the case.
+    pub fn spawn<T: Send + 'static>(
+        self: &Arc<Self>,
+        name: &str,
+        body: impl FnOnce(&Arc<Self>) -> T + Send + 'static,
+    ) -> TestThread<T> {
+        spawn(name, self, body)
+    }
+
+    /// A session.
+    ///
+    /// # Panics
+    /// If there is no room for one.
+    pub fn backend(&self) -> Backend {
+        self.pool.backend(BackendType::Client).expect("a session")
+    }
+
+    /// A session that does not execute reads itself, except under `sync`.
+    pub fn async_backend(&self) -> Backend {
+        let mut backend = self.backend();
+        backend.session().set_may_block(false);
+        backend
+    }
+
+    /// A relation by its number.
+    pub fn relation(&self, number: u32) -> Relation {
+        relation(&self.storage, number)
+    }
+
+    /// The pool's row of a block of a relation.
+    pub fn row(&self, number: u32, block: BlockNo) -> Option<BufferRow> {
+        let locator = locator(number);
+        self.pool.rows().into_iter().find(|row| row.relation == locator && row.block == block)
+    }
+
+    /// Makes a relation with every block in version 0.
+    ///
+    /// # Panics
+    /// If a file cannot be written; so do the other functions that bypass the engine.
+    pub fn create(&self, number: u32, blocks: u32) {
+        self.write_segment(number, 0, &pages(number, blocks));
+    }
+
+    /// Makes a segment of a relation.
+    ///
+    /// # Panics
+    /// See [`Cluster::create`].
+    pub fn write_segment(&self, number: u32, segment: u32, bytes: &[u8]) {
+        let path = self.relation(number).path(segment);
+        if self.is_simulated() {
+            return self.disk.create(name(&path), DEVICE, bytes);
+        }
+        fs::create_dir_all(path.parent().expect("a directory")).expect("creates it");
+        fs::write(&path, bytes).expect("writes");
+    }
+
+    /// Sets the length of a relation's first segment.
+    ///
+    /// # Panics
+    /// See [`Cluster::create`].
+    pub fn set_blocks(&self, number: u32, blocks: u32) {
+        let (path, length) = (self.relation(number).path(0), blocks as usize * BLOCK_SIZE);
+        if self.is_simulated() {
+            return self.disk.set_length(name(&path), length);
+        }
+        let file = fs::OpenOptions::new().write(true).open(path).expect("opens");
+        file.set_len(length as u64).expect("truncates");
+    }
+
+    /// Replaces a block of a relation's first segment.
+    ///
+    /// # Panics
+    /// See [`Cluster::create`].
+    pub fn put(&self, number: u32, block: BlockNo, page: &[u8]) {
+        assert!(block < SEGMENT_BLOCKS);
+        let (path, offset) = (self.relation(number).path(0), block as usize * BLOCK_SIZE);
+        if self.is_simulated() {
+            return self.disk.overwrite(name(&path), offset, page);
+        }
+        let file = fs::OpenOptions::new().write(true).open(path).expect("opens");
+        file.write_all_at(page, offset as u64).expect("writes");
+    }
+
+    /// The bytes of a relation's first segment; empty if the segment does not exist.
+    pub fn on_disk(&self, number: u32) -> Vec<u8> {
+        let path = self.relation(number).path(0);
+        match self.is_simulated() {
+            true => self.disk.content(name(&path)),
+            false => fs::read(&path).unwrap_or_default(),
+        }
+    }
+}
+
+/// The name of a path on the simulated disk.
+fn name(path: &Path) -> &str {
+    path.to_str().expect("a name")
+}
+
+/// The layout of the clusters.
+pub fn layout() -> Layout {
+    Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() }
+}
+
+/// The relations of a cluster that may be changed.
+pub fn storage(root: &Path, files: Arc<dyn WritableFiles>, direct: bool) -> Storage {
+    Storage::for_writing(root, layout(), &OpenFiles::writable(FILES_OPEN, files), direct)
+}
+
+/// The locator of a relation by its number.
+pub fn locator(number: u32) -> RelationLocator {
+    let relfilenode = FIRST_FILE + number;
+    RelationLocator { tablespace: DEFAULT_TABLESPACE, database: Oid(5), relfilenode }
+}
+
+/// A relation by its number.
+pub fn relation(storage: &Storage, number: u32) -> Relation {
+    storage.relation(locator(number), Fork::Main)
+}
+
+/// First block and number of blocks of an I/O.
+pub(super) fn extent(io: &Observed) -> (BlockNo, u32) {
+    let size = BLOCK_SIZE as u64;
+    ((io.offset / size) as BlockNo, io.length / BLOCK_SIZE as u32)
+}
+
+/// Whether an I/O includes a block.
+pub(super) fn includes(io: &Observed, block: BlockNo) -> bool {
+    let (first, count) = extent(io);
+    (first..first + count).contains(&block)
+}

@@ -1,0 +1,76 @@
+//! Coverage meter of a test matrix: which cells must be reached, and which were.
+//!
+//! A cell is one combination, for example of fault, operation, executor and state. The meter fails the
+//! test when a cell was not reached. It also fails when the number of cells changes, so that a matrix
+//! cannot lose a row unnoticed.
+//! ```
+//! let coverage = trunkline_sim::matrix::Coverage::new(vec![(1, 'a'), (1, 'b')]);
+//! coverage.hit((1, 'a'));
+//! coverage.hit((1, 'b'));
+//! coverage.assert_complete(2);
+//! ```
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use trunkline_aio::sync::{Arc, Mutex};
+
+/// The cells of one matrix. Clones count together.
+#[derive(Debug, Clone)]
+pub struct Coverage<C> {
+    wanted: Arc<Vec<C>>,
+    reached: Arc<Mutex<BTreeSet<usize>>>,
+}
+
+impl<C: Copy + PartialEq + Debug> Coverage<C> {
+    /// A meter of cells, none of which is reached yet.
+    pub fn new(wanted: Vec<C>) -> Self {
+        Self { wanted: Arc::new(wanted), reached: Arc::default() }
+    }
+
+    /// The cells to reach.
+    pub fn cells(&self) -> impl Iterator<Item = C> {
+        let wanted = Arc::clone(&self.wanted);
+        (0..wanted.len()).map(move |at| wanted[at])
+    }
+
+    /// A cell was reached.
+    ///
+    /// # Panics
+    /// If the matrix does not have it.
+    pub fn hit(&self, cell: C) {
+        let at = self.wanted.iter().position(|wanted| *wanted == cell);
+        self.reached.lock().insert(at.expect("a cell of the matrix"));
+    }
+
+    /// Every cell was reached, and there are `count` of them.
+    ///
+    /// # Panics
+    /// If a cell was missed, or the matrix has another size.
+    pub fn assert_complete(&self, count: usize) {
+        let reached = self.reached.lock();
+        let missed: Vec<&C> = (0..self.wanted.len())
+            .filter(|at| !reached.contains(at))
+            .map(|at| &self.wanted[at])
+            .collect();
+        let total = self.wanted.len();
+        assert!(
+            missed.is_empty(),
+            "{} of {total} cells were not reached: {missed:?}",
+            missed.len()
+        );
+        assert_eq!(total, count, "the matrix has gained or lost cells");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "1 of 2 cells were not reached: [2]")]
+    fn a_cell_that_is_not_reached_fails_the_test() {
+        let coverage = Coverage::new(vec![1, 2]);
+        coverage.hit(1);
+        coverage.assert_complete(2);
+    }
+}

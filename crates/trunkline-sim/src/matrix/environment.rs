@@ -1,0 +1,100 @@
+//! One environment of the test matrix: I/O method, storage, pool and settings.
+//!
+//! ```
+//! use trunkline_aio::MethodKind;
+//! use trunkline_sim::matrix::Environment;
+//!
+//! let simulated = Environment::simulated(MethodKind::Worker, 7);
+//! let report = simulated.run(|environment| assert!(environment.is_simulated()));
+//! assert!(report.is_some());
+//! assert!(Environment::real(MethodKind::Worker).run(|_| {}).is_none());
+//! ```
+
+use trunkline_aio::sync::sched;
+use trunkline_aio::{Builder, MethodKind};
+
+/// Where a case runs. Printed with a failure; it is all that is needed to repeat a simulated run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Environment {
+    /// The I/O method.
+    pub method: MethodKind,
+    /// Seed of the scheduler and the simulated disk; `None` is real files and real threads.
+    pub seed: Option<u64>,
+    /// The pool is local to one session.
+    pub local_pool: bool,
+    /// Which I/Os a session executes itself, without the method.
+    pub inline: InlineIo,
+    /// The scheduler switches threads at one in this many switch points. A large number lets one
+    /// thread run far while another is stopped between two steps.
+    pub switch_one_in: u32,
+}
+
+/// Which I/Os a session executes itself, although its method would execute them elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InlineIo {
+    /// None: every I/O goes to the method.
+    Off,
+    /// Buffered writes of any length.
+    Writes,
+    /// As configured by default: short reads that the page cache has, and short buffered writes.
+    Default,
+}
+
+/// The value of [`sched::Config::new`].
+const SWITCH_ONE_IN: u32 = 3;
+
+impl Environment {
+    /// Under the scheduler, on the simulated disk.
+    pub fn simulated(method: MethodKind, seed: u64) -> Self {
+        Self { seed: Some(seed), ..Self::real(method) }
+    }
+
+    /// On real files, with real threads.
+    pub fn real(method: MethodKind) -> Self {
+        let (local_pool, inline) = (false, InlineIo::Off);
+        Self { method, seed: None, local_pool, inline, switch_one_in: SWITCH_ONE_IN }
+    }
+
+    /// Under the scheduler, on the simulated disk.
+    pub fn is_simulated(&self) -> bool {
+        self.seed.is_some()
+    }
+
+    /// Whether threads other than the session's execute I/O.
+    pub fn is_asynchronous(&self) -> bool {
+        self.method != MethodKind::Sync
+    }
+
+    /// Whether sessions execute all buffered writes themselves.
+    pub fn writes_inline(&self) -> bool {
+        self.inline == InlineIo::Writes
+    }
+
+    /// The same with a shared pool, and with a local one.
+    pub fn with_both_pools(self) -> [Self; 2] {
+        [false, true].map(|local_pool| Self { local_pool, ..self })
+    }
+
+    pub(super) fn configure(&self, builder: Builder) -> Builder {
+        match self.inline {
+            InlineIo::Off => builder.try_cached_below(0).inline_write_max(0),
+            InlineIo::Writes => builder.try_cached_below(0).inline_write_max(u32::MAX),
+            InlineIo::Default => builder,
+        }
+    }
+
+    /// Runs `body` here. Returns the scheduler's report of a simulated run.
+    ///
+    /// # Panics
+    /// If `body` panics. A simulated run also panics on a deadlock or a livelock.
+    pub fn run(self, body: impl FnOnce(Environment) + Send + 'static) -> Option<sched::Report> {
+        let Some(seed) = self.seed else {
+            body(self);
+            return None;
+        };
+        let switch_one_in = self.switch_one_in;
+        let config = sched::Config { switch_one_in, ..sched::Config::new(seed) };
+        let result = sched::run(config, move || body(self));
+        Some(result.unwrap_or_else(|failure| panic!("{self:?}: {failure}")))
+    }
+}

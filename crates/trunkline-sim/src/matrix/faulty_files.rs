@@ -1,0 +1,194 @@
+//! The file system of a cluster case. It can fail a call, and run code of the case before a call.
+//!
+//! It remembers the paths of the files that it opened. The write checker sees files by id and uses the
+//! paths to read what a write has written.
+
+use super::Instance;
+use crate::disk::Disk;
+use crate::pause::PausePoint;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use trunkline_aio::sync::hash::Map;
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::{File, Observed};
+use trunkline_engine::storage::{FileSystem, WritableFiles};
+use trunkline_format::{BLOCK_SIZE, BlockNo, SEGMENT_BLOCKS};
+
+/// A file system around that of an instance.
+pub struct FaultyFiles {
+    inner: Box<dyn WritableFiles>,
+    disk: Option<Arc<Disk>>,
+    paths: Mutex<Map<u64, PathBuf>>,
+    fault: Mutex<Option<(FileCall, i32)>>,
+    /// See [`FaultyFiles::has_failed`].
+    failed: Mutex<Vec<(FileCall, i32)>>,
+    before_allocation: Mutex<Option<Hook>>,
+    before_open: Mutex<Option<Hook>>,
+}
+
+/// Code of a case that runs once.
+type Hook = Box<dyn FnOnce() + Send>;
+
+/// A call to the file system that is not I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileCall {
+    /// Opens a file, or makes one.
+    Open,
+    /// Asks for the length of a file.
+    Length,
+    /// Reserves room in a file.
+    Allocate,
+    /// Truncates a file.
+    Truncate,
+    /// Removes a file.
+    Remove,
+    /// Makes the names in a directory durable.
+    SyncDirectory,
+}
+
+impl FileCall {
+    /// All of them.
+    pub const ALL: [FileCall; 6] = [
+        FileCall::Open,
+        FileCall::Length,
+        FileCall::Allocate,
+        FileCall::Truncate,
+        FileCall::Remove,
+        FileCall::SyncDirectory,
+    ];
+}
+
+impl fmt::Debug for FaultyFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FaultyFiles")
+    }
+}
+
+impl FaultyFiles {
+    /// A file system around that of an instance.
+    pub fn new(instance: &Instance) -> Self {
+        Self {
+            inner: instance.files(),
+            disk: instance.is_simulated().then(|| Arc::clone(&instance.disk)),
+            paths: Mutex::default(),
+            fault: Mutex::default(),
+            failed: Mutex::default(),
+            before_allocation: Mutex::default(),
+            before_open: Mutex::default(),
+        }
+    }
+
+    /// A call fails with an errno from now on.
+    pub fn fail(&self, call: FileCall, errno: i32) {
+        *self.fault.lock() = Some((call, errno));
+    }
+
+    /// No call fails from now on.
+    pub fn clear_fault(&self) {
+        *self.fault.lock() = None;
+    }
+
+    /// Whether a call has ever failed with an errno.
+    pub fn has_failed(&self, call: FileCall, errno: i32) -> bool {
+        self.failed.lock().contains(&(call, errno))
+    }
+
+    /// Runs `hook` before the next call that reserves room in a file.
+    pub fn before_allocation(&self, hook: impl FnOnce() + Send + 'static) {
+        *self.before_allocation.lock() = Some(Box::new(hook));
+    }
+
+    /// Runs `hook` before the next call that opens a file.
+    pub fn before_open(&self, hook: impl FnOnce() + Send + 'static) {
+        *self.before_open.lock() = Some(Box::new(hook));
+    }
+
+    /// Stops the next thread that opens a file.
+    pub fn hold_open(&self) -> PausePoint {
+        let opening = PausePoint::new();
+        let held = opening.clone();
+        self.before_open(move || held.wait());
+        opening
+    }
+
+    fn call(&self, call: FileCall) -> io::Result<()> {
+        let hook = if call == FileCall::Open { self.before_open.lock().take() } else { None };
+        hook.into_iter().for_each(|hook| hook());
+        match *self.fault.lock() {
+            Some((failing, errno)) if failing == call => {
+                self.failed.lock().push((call, errno));
+                Err(io::Error::from_raw_os_error(errno))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What a write has written: the first block, and the bytes.
+    pub(super) fn written(&self, io: &Observed, length: usize) -> Option<(BlockNo, Vec<u8>)> {
+        let path = self.paths.lock().get(&io.file_id)?.clone();
+        let segment = path.extension().and_then(|part| part.to_str()?.parse().ok()).unwrap_or(0);
+        let first = segment * SEGMENT_BLOCKS + (io.offset / BLOCK_SIZE as u64) as BlockNo;
+        if let Some(disk) = &self.disk {
+            let (bytes, offset) = (disk.content(path.to_str()?), io.offset as usize);
+            return Some((first, bytes.get(offset..offset + length)?.to_vec()));
+        }
+        let mut bytes = vec![0; length];
+        fs::File::open(path).ok()?.read_exact_at(&mut bytes, io.offset).ok()?;
+        Some((first, bytes))
+    }
+
+    fn remember(&self, path: &Path, opened: io::Result<File>) -> io::Result<File> {
+        let file = opened?;
+        self.paths.lock().insert(file.id(), path.to_owned());
+        Ok(file)
+    }
+}
+
+impl FileSystem for FaultyFiles {
+    fn open(&self, path: &Path, direct: bool) -> io::Result<File> {
+        self.call(FileCall::Open)?;
+        self.remember(path, self.inner.open(path, direct))
+    }
+
+    fn length(&self, file: &File) -> io::Result<u64> {
+        self.call(FileCall::Length)?;
+        self.inner.length(file)
+    }
+
+    fn file_length(&self, path: &Path) -> io::Result<Option<u64>> {
+        self.call(FileCall::Length)?;
+        self.inner.file_length(path)
+    }
+}
+
+impl WritableFiles for FaultyFiles {
+    fn open_for_writing(&self, path: &Path, direct: bool, create: bool) -> io::Result<File> {
+        self.call(FileCall::Open)?;
+        self.remember(path, self.inner.open_for_writing(path, direct, create))
+    }
+
+    fn allocate(&self, file: &File, offset: u64, length: u64) -> io::Result<()> {
+        let hook = self.before_allocation.lock().take();
+        hook.into_iter().for_each(|hook| hook());
+        self.call(FileCall::Allocate)?;
+        self.inner.allocate(file, offset, length)
+    }
+
+    fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
+        self.call(FileCall::Truncate)?;
+        self.inner.truncate(file, length)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.call(FileCall::Remove)?;
+        self.inner.remove(path)
+    }
+
+    fn sync_directory_of(&self, path: &Path) -> io::Result<()> {
+        self.call(FileCall::SyncDirectory)?;
+        self.inner.sync_directory_of(path)
+    }
+}

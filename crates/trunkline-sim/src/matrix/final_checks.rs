@@ -1,0 +1,99 @@
+//! Checks at the end of a cluster case: no pin, lock, handle, pin permit or open file is left.
+//!
+//! A leak does not fail the case that causes it. It shows as a session that waits for ever in some later
+//! case, or as a page that can never be evicted. These checks find it in the case itself.
+
+use super::Cluster;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::sync::atomic::Ordering;
+use trunkline_engine::pool::PINS_GUARANTEED;
+
+/// A relation that no case uses.
+const SPARE: u32 = 9;
+
+/// The most sessions that [`Cluster::check_permits`] starts.
+const SESSIONS_MAX: u32 = 32;
+
+impl Cluster {
+    /// Runs all checks. A pool of which an fsync has failed cannot be made clean any more, and its dirty
+    /// pages keep their buffers; then only the others run.
+    pub(super) fn finish(self) {
+        self.clear_faults();
+        self.settle_pool();
+        let broken = self.sync_failed.load(Ordering::SeqCst);
+        if self.is_writable() && !broken {
+            self.check_clean();
+        }
+        assert_eq!(self.writes.violations(), Vec::<String>::new());
+        if !broken {
+            let rows = self.pool.rows();
+            assert!(rows.iter().all(|row| row.io.is_none() && !row.dirty), "{rows:?}");
+        }
+        self.check_locks();
+        if !broken {
+            self.check_permits();
+        }
+        self.writes.detach();
+        self.end();
+    }
+
+    /// Waits until no I/O is in flight and no page is pinned.
+    fn settle_pool(&self) {
+        self.settle();
+        self.wait_until("no pins", || self.pool.rows().iter().all(|row| row.pins == 0));
+    }
+
+    /// A checkpoint flushes and syncs everything, so the next one has nothing to do.
+    fn check_clean(&self) {
+        let mut backend = self.backend();
+        self.checkpoint(&mut backend).expect("the last checkpoint");
+        let again = self.checkpoint(&mut backend).expect("one more");
+        assert_eq!((again.buffers, again.files), (0, 0), "{again}");
+    }
+
+    /// As many sessions as there is room for are admitted together. A lost permit would keep the last
+    /// one waiting.
+    fn check_permits(&self) {
+        self.create(SPARE, 2 * SESSIONS_MAX);
+        let relation = self.relation(SPARE);
+        let sessions = (self.pool.buffers() / PINS_GUARANTEED).min(SESSIONS_MAX);
+        let mut backends: Vec<_> = (0..sessions).map(|_| self.backend()).collect();
+        let mut pins = Vec::new();
+        for (backend, block) in backends.iter_mut().zip(0..) {
+            pins.push(backend.read(&relation, block).expect("reads"));
+            assert_eq!(backend.pins(), 1);
+        }
+        assert!(self.pool.permits() <= self.pool.buffers());
+        drop(pins);
+        assert!(backends.iter().all(|backend| backend.pins() == 0));
+    }
+
+    /// Every page in the pool can be locked exclusively.
+    fn check_locks(&self) {
+        let mut backend = self.backend();
+        for row in self.pool.rows() {
+            let relation = self.storage.relation(row.relation, row.fork);
+            if !self.pool.contains(&relation, row.block) {
+                continue;
+            }
+            let pin = backend.read(&relation, row.block).expect("a hit");
+            assert!(pin.page().try_write().is_some(), "block {} is locked", row.block);
+        }
+    }
+
+    /// Drops the cluster; no file stays open. The thread that completed the last write of a cancelled
+    /// session may still be closing its file, so this waits.
+    fn end(self) {
+        let Self { instance, pool, storage, files, aio, .. } = self;
+        let open_files = storage.files().clone();
+        drop((pool, storage, files, aio));
+        instance.wait_until("no files left open", || {
+            open_files.open() == 0 && instance.aio.open_files() == 0
+        });
+    }
+
+    /// Runs the checks of a case, which must be the last owner of its cluster.
+    pub(super) fn finish_last(cluster: Arc<Self>) {
+        Arc::into_inner(cluster).expect("a thread still has the cluster").finish();
+    }
+}

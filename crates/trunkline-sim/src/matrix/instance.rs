@@ -1,0 +1,202 @@
+//! An I/O instance with its storage: the simulated disk, or a temporary folder.
+//!
+//! Cases wait for a state and never for a length of time. Under the scheduler, a pause of any length
+//! lets every other thread run until it blocks. With real threads, a case looks again and again.
+
+use super::Environment;
+use crate::disk::Disk;
+use crate::executor::SimExecutor;
+use crate::fault::{Fault, FaultPlan, Rule};
+use crate::files::SimFiles;
+use crate::method::SimMethod;
+use crate::pause::pause;
+use crate::probe::TestProbe;
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+use tempfile::TempDir;
+use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_aio::sync::{Arc, thread};
+use trunkline_aio::{Aio, Builder, Operation, clock};
+use trunkline_engine::storage::{KernelFiles, WritableFiles};
+
+/// Places of the simulated device: few enough that it overflows.
+const PLACES: usize = 6;
+
+/// A state that is not reached within this time never will be.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// An I/O instance with its storage.
+pub struct Instance {
+    /// The instance.
+    pub aio: Aio,
+    /// Its probe.
+    pub probe: Arc<TestProbe>,
+    /// The simulated disk; unused with real files.
+    pub disk: Arc<Disk>,
+    /// The faults of the simulated disk.
+    pub plan: FaultPlan,
+    /// The executor of the simulated disk.
+    pub executor: Arc<SimExecutor>,
+    /// Where it runs.
+    pub environment: Environment,
+    folder: Option<TempDir>,
+    /// Results that [`Instance::inject`] has replaced.
+    replaced: Arc<AtomicU64>,
+}
+
+/// A case that fails while a mount hangs must end nevertheless.
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.disk.release_all();
+    }
+}
+
+impl fmt::Debug for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Instance({:?})", self.aio.method_status())
+    }
+}
+
+impl Instance {
+    /// Starts an instance. `configure` is applied last, so it can override any setting.
+    ///
+    /// # Panics
+    /// If the instance does not start, or falls back to another method.
+    pub fn start(
+        environment: Environment,
+        configure: impl FnOnce(Builder, &Arc<TestProbe>) -> Builder,
+    ) -> Self {
+        let (probe, disk) = (Arc::new(TestProbe::default()), Arc::new(Disk::new()));
+        let plan = FaultPlan::none();
+        let executor = Arc::new(SimExecutor::new(&disk, plan.clone()));
+        let method = environment.method;
+        let mut builder = Builder::new().probe(Arc::clone(&probe) as Arc<_>).method(method);
+        let simulated = environment.is_simulated();
+        if simulated {
+            builder = builder
+                .executor(Arc::clone(&executor) as Arc<_>)
+                .custom_method(Arc::new(SimMethod::new(&disk, plan.clone(), PLACES)));
+        }
+        let aio = configure(builder, &probe).start().expect("starts");
+        assert_eq!(aio.method_status().used, method, "{:?}", aio.method_status());
+        let folder = (!simulated).then(temporary_folder);
+        let replaced = Arc::default();
+        Self { aio, probe, disk, plan, executor, environment, folder, replaced }
+    }
+
+    /// Under the scheduler, on the simulated disk.
+    pub fn is_simulated(&self) -> bool {
+        self.environment.is_simulated()
+    }
+
+    /// The folder of real files.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_ref().map(TempDir::path)
+    }
+
+    /// Drops the instance and keeps its folder. Another clone of the instance may still be alive.
+    pub fn into_folder(mut self) -> Option<TempDir> {
+        self.folder.take()
+    }
+
+    /// Where a cluster is: the folder, or a name on the disk.
+    pub fn root(&self) -> &Path {
+        self.folder().unwrap_or(Path::new("/sim"))
+    }
+
+    /// The file system of the storage.
+    pub fn files(&self) -> Box<dyn WritableFiles> {
+        match self.is_simulated() {
+            true => Box::new(SimFiles::new(&self.aio, &self.disk)),
+            false => Box::new(KernelFiles::new(&self.aio)),
+        }
+    }
+
+    /// The next `times` executions of `operation` meet `fault`. On the simulated disk the fault takes
+    /// effect. On real files only the result is replaced, after the kernel has done the I/O.
+    pub fn inject(&self, operation: Operation, fault: Fault, times: u64) {
+        if self.is_simulated() {
+            return self.plan.set(vec![Rule::new(operation, 1, fault).times(times)]);
+        }
+        self.replaced.store(0, Ordering::SeqCst);
+        let replaced = Arc::clone(&self.replaced);
+        self.probe.change_results(move |io, raw| {
+            let spent = replaced.load(Ordering::SeqCst) >= times;
+            if io.operation != operation || raw < 0 || spent {
+                return raw;
+            }
+            replaced.fetch_add(1, Ordering::SeqCst);
+            match fault {
+                Fault::Error(errno) => -errno,
+                Fault::Interrupted => -libc::EINTR,
+                Fault::Again => -libc::EAGAIN,
+                Fault::Short(bytes) => raw.min(bytes as i32),
+                Fault::EndOfFile => 0,
+                _ => raw,
+            }
+        });
+    }
+
+    /// How often the last injected fault has taken effect.
+    pub fn injected(&self) -> u64 {
+        self.replaced.load(Ordering::SeqCst) + self.plan.struck()
+    }
+
+    /// No fault takes effect from now on.
+    pub fn clear_faults(&self) {
+        self.plan.set(Vec::new());
+        self.probe.keep_results();
+    }
+
+    /// Waits for a state that no event announces. It looks again after every other thread has run.
+    ///
+    /// # Panics
+    /// If the state is not reached within a minute.
+    pub fn wait_until(&self, what: &str, mut done: impl FnMut() -> bool) {
+        let begin = clock::now();
+        while !done() {
+            let waited = clock::now().since(begin);
+            assert!(waited < WAIT_MAX, "waited in vain for: {what}");
+            self.yield_once();
+        }
+    }
+
+    /// Lets the other threads run: under the scheduler until all of them block, otherwise for a while.
+    pub fn let_others_run(&self) {
+        let turns = if self.is_simulated() { 1 } else { 50 };
+        (0..turns).for_each(|_| self.yield_once());
+    }
+
+    fn yield_once(&self) {
+        match self.is_simulated() {
+            true => pause(Duration::from_micros(500)),
+            false => thread::yield_now(),
+        }
+    }
+
+    /// Waits until no I/O is in flight. Under the scheduler it also lets the threads that have completed
+    /// I/O run until they block.
+    ///
+    /// # Panics
+    /// See [`Instance::wait_until`].
+    pub fn settle(&self) {
+        self.wait_until("no I/O in flight", || self.aio.handles_in_use() == 0);
+        if self.is_simulated() {
+            pause(Duration::from_micros(1));
+        }
+    }
+}
+
+/// A new folder beside the test binaries. It is not in `/tmp`, which may be a file system in memory
+/// without direct I/O.
+///
+/// # Panics
+/// If it cannot be made.
+pub(super) fn temporary_folder() -> TempDir {
+    let binary = std::env::current_exe().expect("the path of the test binary");
+    // target/debug/deps/binary
+    let target = binary.ancestors().nth(3).expect("a target folder").join("tmp");
+    std::fs::create_dir_all(&target).expect("a folder for temporary files");
+    tempfile::tempdir_in(target).expect("a temporary folder")
+}

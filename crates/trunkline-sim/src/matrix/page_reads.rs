@@ -1,0 +1,123 @@
+//! Page reads of a cluster case: single reads, read streams, and which I/Os they have issued.
+
+use super::cluster::{extent, includes};
+use super::{Cluster, page};
+use crate::probe::PausedIo;
+use std::task::{Context, Waker};
+use trunkline_engine::pool::{Backend, Page};
+use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
+use trunkline_format::BlockNo;
+
+impl Cluster {
+    /// A stream over blocks of relation 0.
+    pub fn stream(
+        &self,
+        backend: &Backend,
+        blocks: &[BlockNo],
+        options: StreamOptions,
+    ) -> ReadStream<BlockList> {
+        ReadStream::new(backend, &self.relation(0), BlockList::new(blocks.to_vec()), options)
+    }
+
+    /// Starts to read blocks of relation 0 and does not wait. Under `sync` the reads are complete.
+    pub fn start_read(&self, backend: &mut Backend, blocks: &[BlockNo]) -> ReadStream<BlockList> {
+        backend.session().set_may_block(false);
+        let options = StreamOptions { full: true, ..StreamOptions::default() };
+        let mut stream = self.stream(backend, blocks, options);
+        let _ = stream.poll_next(&mut Context::from_waker(Waker::noop()), backend);
+        stream
+    }
+
+    /// Reads a block of relation 0, which must be unchanged.
+    ///
+    /// # Panics
+    /// If the read fails, or returns another page; so do the others.
+    pub fn read_ok(&self, backend: &mut Backend, block: BlockNo) {
+        let pin = backend.read(&self.relation(0), block).expect("reads");
+        self.check_page(&backend.read_lock(pin.page()).expect("locks"), block);
+    }
+
+    /// A page must be version 0 of a block of relation 0.
+    ///
+    /// # Panics
+    /// See [`Cluster::read_ok`].
+    pub fn check_page(&self, found: &Page<'_>, block: BlockNo) {
+        assert!(**found == page(0, block, 0, 0), "block {block}: the wrong page");
+    }
+
+    /// Reads a stream to its end: the blocks in the order of their arrival, and the errors.
+    ///
+    /// # Panics
+    /// See [`Cluster::read_ok`].
+    pub fn drain(
+        &self,
+        backend: &mut Backend,
+        stream: &mut ReadStream<BlockList>,
+    ) -> Vec<Result<BlockNo, String>> {
+        let mut seen = Vec::new();
+        loop {
+            match stream.next(backend) {
+                Ok(None) => return seen,
+                Ok(Some(found)) => {
+                    assert_eq!(found.pin.block(), found.block);
+                    let page = backend.read_lock(found.pin).expect("locks");
+                    self.check_page(&page, found.block);
+                    seen.push(Ok(found.block));
+                }
+                Err(error) => seen.push(Err(error.to_string())),
+            }
+        }
+    }
+
+    /// First block and number of blocks of each read since `probe.record()`.
+    pub fn reads(&self) -> Vec<(BlockNo, u32)> {
+        self.probe.recorded().iter().map(extent).collect()
+    }
+
+    /// The same for the reads of one session.
+    pub fn reads_of(&self, session: u32) -> Vec<(BlockNo, u32)> {
+        let ios = self.probe.recorded();
+        ios.iter().filter(|io| io.session == session).map(extent).collect()
+    }
+
+    /// Holds back the result of the next I/O that includes a block.
+    pub fn hold(&self, block: BlockNo) -> PausedIo {
+        self.probe.hold_result(move |io| includes(io, block))
+    }
+
+    /// Fills a pool of 16 buffers with reads that no session waits for. They do not complete until all
+    /// of the returned results are released, so no session has a pin and no buffer is free.
+    ///
+    /// # Panics
+    /// In another pool, or under `sync`.
+    pub fn fill_with_reads(&self) -> Vec<PausedIo> {
+        assert!(self.is_asynchronous() && self.pool.buffers() == 16);
+        let held = (0..16).map(|_| self.probe.hold_result(|_| true)).collect();
+        let (mut backend, mut next) = (self.backend(), 0);
+        while next < 16 {
+            let list: Vec<BlockNo> = (next..16).collect();
+            let mut stream = self.start_read(&mut backend, &list);
+            next += stream.stats().io_blocks as BlockNo;
+            stream.let_go();
+        }
+        self.wait_until("every buffer is being read", || {
+            self.pool.rows().iter().filter(|row| row.pins == 1 && row.io.is_some()).count() == 16
+        });
+        held
+    }
+
+    /// Makes all reads of a block fail until `probe.keep_results`.
+    pub fn fail(&self, block: BlockNo, errno: i32) {
+        self.probe.change_results(move |io, raw| if includes(io, block) { -errno } else { raw });
+    }
+
+    /// Pins of a block of relation 0, including those of I/O.
+    pub fn pins(&self, block: BlockNo) -> u32 {
+        self.row(0, block).map_or(0, |row| row.pins)
+    }
+
+    /// Waits until a block of relation 0 has a number of pins.
+    pub fn wait_pins(&self, block: BlockNo, pins: u32) {
+        self.wait_until(&format!("{pins} pins of block {block}"), || self.pins(block) == pins);
+    }
+}

@@ -1,0 +1,125 @@
+//! Page changes, checkpoints and storage faults of a cluster case.
+
+use super::cluster::includes;
+use super::{Cluster, is_sound, is_version, page};
+use crate::fault::Fault;
+use crate::probe::PausedIo;
+use trunkline_aio::Operation;
+use trunkline_aio::sync::atomic::Ordering;
+use trunkline_engine::checkpoint::{
+    CheckpointError, CheckpointOptions, CheckpointReport, checkpoint,
+};
+use trunkline_engine::pool::{Backend, Pin};
+use trunkline_engine::storage::FileSystem;
+use trunkline_format::{BLOCK_SIZE, BlockNo};
+
+impl Cluster {
+    /// Whether the first segment of a relation exists.
+    ///
+    /// # Panics
+    /// If the file system does not say; the others panic if the engine reports an error.
+    pub fn exists(&self, number: u32) -> bool {
+        let path = self.relation(number).path(0);
+        self.files.file_length(&path).expect("looks").is_some()
+    }
+
+    /// Whether a block of relation 0 has this version on disk.
+    pub fn is_on_disk(&self, block: BlockNo, version: u32) -> bool {
+        let at = block as usize * BLOCK_SIZE;
+        let bytes = self.on_disk(0);
+        bytes
+            .get(at..at + BLOCK_SIZE)
+            .is_some_and(|found| is_sound(found, block) && is_version(found, 0, block, version))
+    }
+
+    /// Changes a block of relation 0.
+    pub fn change(&self, backend: &mut Backend, block: BlockNo, version: u32) {
+        self.change_in(backend, 0, block, version);
+    }
+
+    /// Changes a block.
+    ///
+    /// # Panics
+    /// See [`Cluster::exists`].
+    pub fn change_in(&self, backend: &mut Backend, number: u32, block: BlockNo, version: u32) {
+        let pin = backend.read(&self.relation(number), block).expect("reads");
+        self.change_pinned(backend, number, &pin, version);
+    }
+
+    /// Changes a block that is pinned.
+    ///
+    /// # Panics
+    /// See [`Cluster::exists`].
+    pub fn change_pinned(&self, backend: &mut Backend, number: u32, pin: &Pin, version: u32) {
+        let block = pin.page().block();
+        let mut bytes = backend.write_lock(pin.page()).expect("locks");
+        // The WAL record precedes the change. A local pool has no log.
+        let lsn = if self.environment.local_pool { 0 } else { self.log.append(64).0 };
+        bytes.copy_from_slice(&page(number, block, version, lsn));
+        bytes.mark_dirty();
+    }
+
+    /// A block of relation 0 is readable and has this version.
+    ///
+    /// # Panics
+    /// If it is not, or has not.
+    pub fn assert_reads(&self, backend: &mut Backend, block: BlockNo, version: u32) {
+        let pin = backend.read(&self.relation(0), block).expect("reads");
+        let found = backend.read_lock(pin.page()).expect("locks");
+        assert!(is_version(&*found, 0, block, version), "block {block} is not version {version}");
+    }
+
+    /// Runs a checkpoint.
+    ///
+    /// # Errors
+    /// The checkpoint has failed.
+    pub fn checkpoint(&self, backend: &mut Backend) -> Result<CheckpointReport, CheckpointError> {
+        self.checkpoint_with(backend, CheckpointOptions::default())
+    }
+
+    /// Runs a checkpoint.
+    ///
+    /// # Errors
+    /// The checkpoint has failed.
+    pub fn checkpoint_with(
+        &self,
+        backend: &mut Backend,
+        options: CheckpointOptions,
+    ) -> Result<CheckpointReport, CheckpointError> {
+        let result = checkpoint(&self.pool, backend, options, |_| {});
+        if let Err(CheckpointError::Sync { .. }) = &result {
+            self.sync_failed.store(true, Ordering::SeqCst);
+        }
+        result
+    }
+
+    /// See [`Instance::inject`](super::Instance::inject).
+    pub fn inject(&self, operation: Operation, fault: Fault, times: u64) {
+        self.instance.inject(operation, fault, times);
+    }
+
+    /// How often the last injected fault has taken effect.
+    pub fn injected(&self) -> u64 {
+        self.instance.injected()
+    }
+
+    /// No injected fault takes effect from now on.
+    pub fn clear_faults(&self) {
+        self.instance.clear_faults();
+    }
+
+    /// Holds back the result of the next write that includes a block.
+    pub fn hold_write(&self, block: BlockNo) -> PausedIo {
+        self.probe.hold_result(move |io| io.operation == Operation::Writev && includes(io, block))
+    }
+
+    /// Whether a block of a relation is dirty in the pool.
+    pub fn is_dirty(&self, number: u32, block: BlockNo) -> bool {
+        self.row(number, block).is_some_and(|row| row.dirty)
+    }
+
+    /// Whether a block of relation 0 is being read or written.
+    pub fn is_under_io(&self, block: BlockNo) -> bool {
+        self.row(0, block).is_some_and(|row| row.io.is_some())
+    }
+}

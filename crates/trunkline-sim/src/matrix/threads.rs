@@ -1,0 +1,63 @@
+//! Threads of a case: each shares the fixture while it runs, and returns a result.
+//!
+//! A case ends when its fixture has a single owner again. A thread therefore drops its reference before
+//! it publishes its result:
+//! ```
+//! use trunkline_aio::sync::Arc;
+//!
+//! let fixture = Arc::new(5);
+//! let thread = trunkline_sim::matrix::spawn("adds", &fixture, |fixture| **fixture + 1);
+//! assert_eq!(thread.join(), 6);
+//! assert_eq!(Arc::into_inner(fixture), Some(5));
+//! ```
+
+use std::fmt;
+use trunkline_aio::sync::{Arc, Mutex, thread};
+
+/// A thread with a result.
+pub struct TestThread<T> {
+    handle: thread::JoinHandle,
+    result: Arc<Mutex<Option<T>>>,
+}
+
+impl<T> fmt::Debug for TestThread<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TestThread")
+    }
+}
+
+impl<T> TestThread<T> {
+    /// Waits for the thread and returns its result.
+    ///
+    /// # Panics
+    /// If the thread panicked.
+    pub fn join(self) -> T {
+        self.handle.join().expect("a thread failed");
+        self.result.lock().take().expect("a result")
+    }
+
+    /// Whether the thread has published its result.
+    pub fn is_done(&self) -> bool {
+        self.result.lock().is_some()
+    }
+}
+
+/// Starts a thread of the façade. Joining it passes its panic on to the case.
+///
+/// # Panics
+/// If no thread can be started.
+pub fn spawn<R: Send + Sync + 'static, T: Send + 'static>(
+    name: &str,
+    fixture: &Arc<R>,
+    body: impl FnOnce(&Arc<R>) -> T + Send + 'static,
+) -> TestThread<T> {
+    let (fixture, result) = (Arc::clone(fixture), Arc::new(Mutex::new(None)));
+    let published = Arc::clone(&result);
+    let handle = thread::spawn(name, move || {
+        let value = body(&fixture);
+        // First, because the case may end the fixture as soon as it sees the result.
+        drop(fixture);
+        *published.lock() = Some(value);
+    });
+    TestThread { handle: handle.expect("a thread"), result }
+}

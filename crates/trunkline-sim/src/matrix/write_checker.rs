@@ -1,0 +1,110 @@
+//! Checks every page write: the pages on disk have the right checksum, and WAL comes before data.
+//!
+//! When a write is submitted, the checker notes up to which LSN the log is durable. When the result
+//! arrives, it reads the file and compares the pages with that. It runs on any thread that completes
+//! I/O, where a panic would abort the process. It therefore collects violations, and the cluster asks
+//! for them when the case ends.
+
+use super::FaultyFiles;
+use crate::probe::TestProbe;
+use std::fmt;
+use trunkline_aio::sync::hash::Map;
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::{Observed, Operation, Probe, State, WaitRef};
+use trunkline_engine::log::{Log, PositionLog};
+use trunkline_format::{BLOCK_SIZE, Lsn, page, page_checksum};
+
+/// A probe around the test probe.
+pub struct WriteChecker {
+    probe: Arc<TestProbe>,
+    log: PositionLog,
+    files: Mutex<Option<Arc<FaultyFiles>>>,
+    /// Durable end of the log when a write was submitted.
+    durable: Mutex<Map<WaitRef, Lsn>>,
+    violations: Mutex<Vec<String>>,
+    pages: Mutex<u64>,
+}
+
+impl fmt::Debug for WriteChecker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WriteChecker({} pages)", self.pages_checked())
+    }
+}
+
+impl WriteChecker {
+    pub(super) fn new(probe: &Arc<TestProbe>, log: &PositionLog) -> Self {
+        Self {
+            probe: Arc::clone(probe),
+            log: log.clone(),
+            files: Mutex::new(None),
+            durable: Mutex::default(),
+            violations: Mutex::default(),
+            pages: Mutex::new(0),
+        }
+    }
+
+    /// Starts to check writes to these files.
+    pub fn attach(&self, files: &Arc<FaultyFiles>) {
+        *self.files.lock() = Some(Arc::clone(files));
+    }
+
+    /// Stops checking and drops the files.
+    pub fn detach(&self) {
+        let files = self.files.lock().take();
+        drop(files);
+    }
+
+    /// Pages checked so far.
+    pub fn pages_checked(&self) -> u64 {
+        *self.pages.lock()
+    }
+
+    /// Violations found so far.
+    pub fn violations(&self) -> Vec<String> {
+        self.violations.lock().clone()
+    }
+
+    fn check(&self, io: &Observed, written: usize) {
+        // It stays in the map, because a method may retry.
+        let durable = self.durable.lock().get(&io.io).copied();
+        let files = self.files.lock().clone();
+        let Some((first, bytes)) = files.and_then(|files| files.written(io, written)) else {
+            return;
+        };
+        for (found, block) in bytes.as_chunks::<BLOCK_SIZE>().0.iter().zip(first..) {
+            *self.pages.lock() += 1;
+            if page::is_new(found) {
+                continue;
+            }
+            let header = page::PageHeader::parse(found);
+            if u16::from_le_bytes([found[8], found[9]]) != page_checksum(found, block) {
+                self.violations.lock().push(format!("block {block}: wrong checksum, {io:?}"));
+            }
+            if Some(header.lsn) > durable {
+                let lsn = header.lsn;
+                let violation = format!("block {block}: LSN {lsn}, log durable up to {durable:?}");
+                self.violations.lock().push(violation);
+            }
+        }
+    }
+}
+
+impl Probe for WriteChecker {
+    fn transition(&self, io: &Observed, from: State, to: State) {
+        if to == State::Submitted && io.operation == Operation::Writev {
+            self.durable.lock().insert(io.io, self.log.durable());
+        }
+        self.probe.transition(io, from, to);
+    }
+
+    fn raw_result(&self, io: &Observed, raw: i32) -> i32 {
+        if io.operation == Operation::Writev && raw > 0 {
+            self.check(io, raw as usize);
+        }
+        self.probe.raw_result(io, raw)
+    }
+
+    fn ring_enter(&self, submitting: usize) -> Option<i32> {
+        self.probe.ring_enter(submitting)
+    }
+}

@@ -1,0 +1,93 @@
+//! Pause points: a thread stops at one until the test has seen it there and releases it.
+//!
+//! This is how a test waits for a state, and not for a length of time:
+//! ```text
+//!   thread under test            test
+//!   point.wait()   stops         point.wait_for_arrivals(1)   returns when the thread has stopped
+//!                  continues     point.release()
+//! ```
+//! A pause point is also a one-time event: `release` signals it and `wait` waits for it. It works under
+//! the scheduler and with real threads.
+
+use std::time::Duration;
+use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use trunkline_aio::sync::{Arc, Futex};
+
+const ALL_WAITERS: u32 = u32::MAX >> 1;
+
+/// A point at which threads stop until it is released. Clones are the same point.
+#[derive(Debug, Clone, Default)]
+pub struct PausePoint(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Incremented by every change; all waits are on it.
+    changed: Futex,
+    released: AtomicBool,
+    arrivals: AtomicU32,
+}
+
+impl PausePoint {
+    /// A point that is not released.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stops until the point is released.
+    pub fn wait(&self) {
+        self.0.arrivals.fetch_add(1, Ordering::SeqCst);
+        self.change();
+        self.wait_until(|| self.is_released());
+    }
+
+    /// Whether the point was released.
+    pub fn is_released(&self) -> bool {
+        self.0.released.load(Ordering::SeqCst)
+    }
+
+    /// Lets all threads continue that have stopped here, or will arrive later.
+    pub fn release(&self) {
+        self.0.released.store(true, Ordering::SeqCst);
+        self.change();
+    }
+
+    /// Waits until `count` threads have arrived.
+    pub fn wait_for_arrivals(&self, count: u32) {
+        self.wait_until(|| self.arrivals() >= count);
+    }
+
+    /// Threads that have arrived, including those that have continued.
+    pub fn arrivals(&self) -> u32 {
+        self.0.arrivals.load(Ordering::SeqCst)
+    }
+
+    fn wait_until(&self, done: impl Fn() -> bool) {
+        loop {
+            let seen = self.0.changed.word().load(Ordering::SeqCst);
+            if done() {
+                return;
+            }
+            self.0.changed.wait(seen, None);
+        }
+    }
+
+    fn change(&self) {
+        self.0.changed.word().fetch_add(1, Ordering::SeqCst);
+        self.0.changed.wake(ALL_WAITERS);
+    }
+}
+
+/// Sleeps for `time` of the façade's clock. Under the scheduler that is virtual time, which passes only
+/// while every other thread is blocked. After a pause of any length, all other threads have therefore
+/// run until they blocked.
+pub fn pause(time: Duration) {
+    let never = Futex::new(0);
+    let until = trunkline_aio::clock::now().after(time);
+    loop {
+        let left = until.since(trunkline_aio::clock::now());
+        if left.is_zero() {
+            return;
+        }
+        never.wait(0, Some(left));
+    }
+}

@@ -1,0 +1,213 @@
+//! The probe of the contract suites: it counts transitions, stops threads at them, and changes results.
+//!
+//! [`TestProbe::pause_at`] stops the first thread that brings a matching I/O into a state. The test can
+//! then act while the handle is in exactly that state.
+
+use crate::pause::PausePoint;
+use std::fmt;
+use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use trunkline_aio::sync::{Arc, Futex, Mutex};
+use trunkline_aio::{Observed, Probe, STATES, State, WaitRef};
+
+type Change = Box<dyn FnMut(&Observed, i32) -> i32 + Send>;
+type Filter = Box<dyn Fn(&Observed) -> bool + Send>;
+
+/// A probe that a test controls.
+#[derive(Default)]
+pub struct TestProbe {
+    /// Counts by old and new state.
+    transitions: [[AtomicU64; STATES.len()]; STATES.len()],
+    pauses: Mutex<Vec<Pause>>,
+    /// Pauses before a raw result is stored.
+    results: Mutex<Vec<(Filter, Place)>>,
+    /// I/Os that were submitted, if the test has asked for that.
+    submitted: Mutex<Option<Vec<Observed>>>,
+    change: Mutex<Option<Change>>,
+    /// Incremented by each transition while a thread observes.
+    changed: Futex,
+    observed: AtomicBool,
+    ring_errno: AtomicU32,
+    ring_entries: AtomicU64,
+}
+
+/// A pause at a transition.
+struct Pause {
+    state: State,
+    filter: Filter,
+    place: Place,
+}
+
+/// A thread that is, or will be, stopped with an I/O. Dropping this lets it continue, so that a test
+/// that fails ends instead of hanging.
+#[derive(Debug)]
+pub struct PausedIo(Place);
+
+#[derive(Debug, Clone, Default)]
+struct Place {
+    point: PausePoint,
+    io: Arc<Mutex<Option<WaitRef>>>,
+}
+
+impl Place {
+    fn stop(&self, io: &Observed) {
+        *self.io.lock() = Some(io.io);
+        self.point.wait();
+    }
+}
+
+impl fmt::Debug for TestProbe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TestProbe")
+    }
+}
+
+impl Drop for PausedIo {
+    fn drop(&mut self) {
+        self.0.point.release();
+    }
+}
+
+impl PausedIo {
+    /// Waits until a thread is stopped, and returns its I/O.
+    pub fn wait(&self) -> WaitRef {
+        self.0.point.wait_for_arrivals(1);
+        let Some(io) = *self.0.io.lock() else { unreachable!("stored before the thread stops") };
+        io
+    }
+
+    /// Lets the thread continue.
+    pub fn release(&self) {
+        self.0.point.release();
+    }
+}
+
+impl TestProbe {
+    /// Stops the next thread that brings a matching I/O into `state`.
+    pub fn pause_at(
+        &self,
+        state: State,
+        filter: impl Fn(&Observed) -> bool + Send + 'static,
+    ) -> PausedIo {
+        let place = Place::default();
+        self.pauses.lock().push(Pause { state, filter: Box::new(filter), place: place.clone() });
+        PausedIo(place)
+    }
+
+    /// Holds back the result of the next matching I/O, which stays SUBMITTED. The thread that has the
+    /// result is stopped with it; that may be a ring driver or a device.
+    pub fn hold_result(&self, filter: impl Fn(&Observed) -> bool + Send + 'static) -> PausedIo {
+        let place = Place::default();
+        self.results.lock().push((Box::new(filter), place.clone()));
+        PausedIo(place)
+    }
+
+    /// Records every I/O that is submitted from now on, and drops the earlier record.
+    pub fn record(&self) {
+        *self.submitted.lock() = Some(Vec::new());
+    }
+
+    /// The I/Os since [`TestProbe::record`], in the order of their submission.
+    pub fn recorded(&self) -> Vec<Observed> {
+        self.submitted.lock().clone().unwrap_or_default()
+    }
+
+    /// Calls `look` after each transition until `stop_observing`. Transitions in quick succession may
+    /// share a call.
+    pub fn observe(&self, look: impl Fn()) {
+        loop {
+            let seen = self.changed.word().load(Ordering::SeqCst);
+            look();
+            if !self.observed.load(Ordering::SeqCst) {
+                return;
+            }
+            self.changed.wait(seen, None);
+        }
+    }
+
+    /// To be called before a thread that observes is started.
+    pub fn start_observing(&self) {
+        self.observed.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends `observe`.
+    pub fn stop_observing(&self) {
+        self.observed.store(false, Ordering::SeqCst);
+        self.wake_observer();
+    }
+
+    fn wake_observer(&self) {
+        self.changed.word().fetch_add(1, Ordering::SeqCst);
+        self.changed.wake(u32::MAX >> 1);
+    }
+
+    /// Passes every raw result through `change` from now on.
+    pub fn change_results(&self, change: impl FnMut(&Observed, i32) -> i32 + Send + 'static) {
+        *self.change.lock() = Some(Box::new(change));
+    }
+
+    /// Leaves raw results unchanged from now on.
+    pub fn keep_results(&self) {
+        *self.change.lock() = None;
+    }
+
+    /// Every system call of a ring driver fails with `errno` from now on; 0 ends that.
+    pub fn break_rings(&self, errno: i32) {
+        self.ring_errno.store(errno.unsigned_abs(), Ordering::SeqCst);
+    }
+
+    /// System calls of ring drivers so far.
+    pub fn ring_entries(&self) -> u64 {
+        self.ring_entries.load(Ordering::SeqCst)
+    }
+
+    /// How often handles went from one state to another.
+    pub fn transitions(&self, from: State, to: State) -> u64 {
+        self.transitions[from as usize][to as usize].load(Ordering::SeqCst)
+    }
+}
+
+impl Probe for TestProbe {
+    fn transition(&self, io: &Observed, from: State, to: State) {
+        self.transitions[from as usize][to as usize].fetch_add(1, Ordering::SeqCst);
+        if self.observed.load(Ordering::SeqCst) {
+            self.wake_observer();
+        }
+        if to == State::Submitted
+            && let Some(submitted) = &mut *self.submitted.lock()
+        {
+            submitted.push(*io);
+        }
+        let paused = {
+            let mut pauses = self.pauses.lock();
+            pauses.retain(|pause| !pause.place.point.is_released());
+            let at = pauses.iter().position(|pause| pause.state == to && (pause.filter)(io));
+            at.map(|at| pauses.remove(at).place)
+        };
+        if let Some(place) = paused {
+            place.stop(io);
+        }
+    }
+
+    fn raw_result(&self, io: &Observed, raw: i32) -> i32 {
+        let held = {
+            let mut results = self.results.lock();
+            // A pause that was released before a thread arrived has no effect.
+            results.retain(|(_, place)| !place.point.is_released());
+            let at = results.iter().position(|(filter, _)| filter(io));
+            at.map(|at| results.remove(at).1)
+        };
+        if let Some(place) = held {
+            place.stop(io);
+        }
+        match &mut *self.change.lock() {
+            Some(change) => change(io, raw),
+            None => raw,
+        }
+    }
+
+    fn ring_enter(&self, _submitting: usize) -> Option<i32> {
+        self.ring_entries.fetch_add(1, Ordering::SeqCst);
+        let errno = self.ring_errno.load(Ordering::SeqCst);
+        (errno != 0).then_some(errno as i32)
+    }
+}

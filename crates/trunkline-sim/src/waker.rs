@@ -1,0 +1,61 @@
+//! The smallest executor: a waker that a thread can sleep on, and a loop that polls one future.
+//!
+//! A thread reads [`CountingWaker::count`] before it polls, and sleeps only while the count is
+//! unchanged. A wake-up between the poll and the sleep is therefore not lost:
+//! ```
+//! use trunkline_sim::CountingWaker;
+//!
+//! let (wakes, waker) = CountingWaker::new();
+//! let before = wakes.count();
+//! waker.wake_by_ref();
+//! wakes.wait_while(before); // returns immediately
+//! assert_eq!(trunkline_sim::block_on(async { 7 }), 7);
+//! ```
+
+use std::task::{Context, Poll, Wake, Waker};
+use trunkline_aio::sync::atomic::Ordering;
+use trunkline_aio::sync::{Arc, Futex};
+
+const ALL_WAITERS: u32 = u32::MAX >> 1;
+
+/// A waker that counts how often it was woken.
+#[derive(Debug, Default)]
+pub struct CountingWaker(Futex);
+
+impl Wake for CountingWaker {
+    fn wake(self: Arc<Self>) {
+        self.0.word().fetch_add(1, Ordering::SeqCst);
+        self.0.wake(ALL_WAITERS);
+    }
+}
+
+impl CountingWaker {
+    /// A counter at zero, and the waker that increments it.
+    pub fn new() -> (Arc<Self>, Waker) {
+        let wakes = Arc::new(Self::default());
+        (Arc::clone(&wakes), Waker::from(wakes))
+    }
+
+    /// How often it was woken.
+    pub fn count(&self) -> u32 {
+        self.0.word().load(Ordering::SeqCst)
+    }
+
+    /// Sleeps while the count is `count`.
+    pub fn wait_while(&self, count: u32) {
+        self.0.wait(count, None);
+    }
+}
+
+/// Polls one future in this thread until it is ready.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let (wakes, waker) = CountingWaker::new();
+    let mut future = std::pin::pin!(future);
+    loop {
+        let before = wakes.count();
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => wakes.wait_while(before),
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Coverage matrix of the I/O core: every fault, at every operation that it applies to, with every kind
+//! of executor, while another session joins the I/O in each state of its handle.
+//!
+//! A cell is reached only if the fault has struck and the handle was seen in the state. A cell that is
+//! not reached fails the test.
+
+use std::time::Duration;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
+use trunkline_aio::{
+    Callback, Class, MethodKind, OPERATIONS, Operation, Outcome, STATES, Session, State, Status,
+    WaitRef, Weight,
+};
+use trunkline_sim::matrix::io::{self, PassThrough, original, read, spawn, wait_ok, write};
+use trunkline_sim::matrix::{Coverage, Environment, Instance};
+use trunkline_sim::{BLOCK, Fault, PausePoint, Rule, content};
+
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+/// Blocks of the I/O under test.
+const BLOCKS: u32 = 2;
+const FIRST: u32 = 1;
+const LENGTH: u32 = BLOCKS * BLOCK as u32;
+/// The version that writes store.
+const NEW: u32 = 3;
+const DELAY: Duration = Duration::from_millis(7);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum FaultKind {
+    Short,
+    Interrupted,
+    Again,
+    ErrorOnce,
+    ErrorForGood,
+    NoSpace,
+    EndOfFile,
+    Lost,
+    Misdirected,
+    Torn,
+    BitRot,
+    Delay,
+    Reorder,
+}
+
+const FAULT_KINDS: [FaultKind; 13] = [
+    FaultKind::Short,
+    FaultKind::Interrupted,
+    FaultKind::Again,
+    FaultKind::ErrorOnce,
+    FaultKind::ErrorForGood,
+    FaultKind::NoSpace,
+    FaultKind::EndOfFile,
+    FaultKind::Lost,
+    FaultKind::Misdirected,
+    FaultKind::Torn,
+    FaultKind::BitRot,
+    FaultKind::Delay,
+    FaultKind::Reorder,
+];
+
+/// What executes the I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ExecutedBy {
+    Inline,
+    Worker,
+    /// The simulated device. It completes light I/O itself.
+    DeviceLight,
+    /// The simulated device. It leaves heavy I/O to waiters and helpers.
+    DeviceHeavy,
+    /// A ring on real files. The fault replaces the result that is reaped.
+    Ring,
+}
+
+const EXECUTORS: [ExecutedBy; 5] = [
+    ExecutedBy::Inline,
+    ExecutedBy::Worker,
+    ExecutedBy::DeviceLight,
+    ExecutedBy::DeviceHeavy,
+    ExecutedBy::Ring,
+];
+
+impl FaultKind {
+    fn applies_to(self, operation: Operation) -> bool {
+        let (read, write) = (operation == Operation::Readv, operation == Operation::Writev);
+        match self {
+            FaultKind::Short => read || write,
+            FaultKind::EndOfFile | FaultKind::BitRot => read,
+            FaultKind::Lost | FaultKind::Misdirected | FaultKind::Torn => write,
+            FaultKind::NoSpace => !read,
+            _ => true,
+        }
+    }
+
+    /// At a ring, the disk is real: only results can be replaced.
+    fn applies_at(self, executor: ExecutedBy) -> bool {
+        use FaultKind::{BitRot, Delay, Lost, Misdirected, Reorder, Torn};
+        executor != ExecutedBy::Ring
+            || !matches!(self, BitRot | Delay | Lost | Misdirected | Reorder | Torn)
+    }
+
+    fn fault(self) -> (Fault, u64) {
+        match self {
+            FaultKind::Short => (Fault::Short(5000), 1),
+            FaultKind::Interrupted => (Fault::Interrupted, 3),
+            FaultKind::Again => (Fault::Again, 3),
+            FaultKind::ErrorOnce => (Fault::Error(EIO), 1),
+            FaultKind::ErrorForGood => (Fault::Error(EIO), u64::MAX),
+            FaultKind::NoSpace => (Fault::Error(ENOSPC), 1),
+            FaultKind::EndOfFile => (Fault::EndOfFile, 1),
+            FaultKind::Lost => (Fault::LostWrite, 1),
+            FaultKind::Misdirected => (Fault::Misdirected(BLOCKS * BLOCK as u32), 1),
+            FaultKind::Torn => (Fault::TornWrite(512), 1),
+            FaultKind::BitRot => (Fault::BitRot(9000), 1),
+            FaultKind::Delay => (Fault::Delay(DELAY), 1),
+            FaultKind::Reorder => (Fault::Reorder, 1),
+        }
+    }
+
+    /// The outcome that the issuer must receive.
+    fn outcome(self, operation: Operation) -> (Status, Option<i32>, u32) {
+        let length = match operation {
+            Operation::Readv | Operation::Writev => LENGTH,
+            Operation::Fsync | Operation::Fdatasync | Operation::BeginWriteback => 0,
+        };
+        match self {
+            FaultKind::Short => (Status::Partial, None, 5000),
+            FaultKind::EndOfFile => (Status::Partial, None, 0),
+            FaultKind::ErrorOnce | FaultKind::ErrorForGood => (Status::Error, Some(EIO), 0),
+            FaultKind::NoSpace => (Status::Error, Some(ENOSPC), 0),
+            _ => (Status::Ok, None, length),
+        }
+    }
+}
+
+/// Cells of the matrix.
+const CELLS: usize = 1528;
+
+/// What must be reached.
+type Cell = (FaultKind, Operation, ExecutedBy, State);
+
+fn cells() -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for kind in FAULT_KINDS {
+        for operation in OPERATIONS {
+            for executor in EXECUTORS {
+                if kind.applies_to(operation) && kind.applies_at(executor) {
+                    cells.extend(STATES.map(|state| (kind, operation, executor, state)));
+                }
+            }
+        }
+    }
+    cells
+}
+
+#[test]
+fn every_fault_at_every_operation_in_every_state_with_every_executor() {
+    let coverage = Coverage::new(cells());
+    for (cell, seed) in coverage.cells().zip(0..) {
+        let environment = match cell.2 {
+            ExecutedBy::Inline => Environment::simulated(MethodKind::Sync, seed),
+            ExecutedBy::Worker => Environment::simulated(MethodKind::Worker, seed),
+            ExecutedBy::DeviceLight | ExecutedBy::DeviceHeavy => {
+                Environment::simulated(MethodKind::Custom, seed)
+            }
+            ExecutedBy::Ring => Environment::real(MethodKind::IoUring),
+        };
+        let coverage = coverage.clone();
+        environment.run(move |environment| {
+            run(environment, cell);
+            coverage.hit(cell);
+        });
+    }
+    coverage.assert_complete(CELLS);
+}
+
+fn issue(
+    instance: &Instance,
+    session: &mut Session,
+    operation: Operation,
+    slots: &mut trunkline_aio::Slots,
+) -> WaitRef {
+    let file = instance.file("a", 8);
+    let io = session.acquire(Class::Foreground).expect("a handle");
+    let offset = u64::from(FIRST) * BLOCK as u64;
+    match operation {
+        Operation::Readv => io.read(&file, offset, LENGTH, slots, 0).expect("defined"),
+        Operation::Writev => {
+            let new: Vec<u8> = (FIRST..FIRST + BLOCKS).flat_map(|b| content(0, b, NEW)).collect();
+            let lease = &mut slots.memory(0).expect("idle")[0];
+            lease[..new.len()].copy_from_slice(&new);
+            io.write(&file, offset, LENGTH, slots, 0).expect("defined")
+        }
+        Operation::Fsync => io.fsync(&file, slots, 0),
+        Operation::Fdatasync => io.fdatasync(&file, slots, 0),
+        Operation::BeginWriteback => io.begin_writeback(&file, offset, LENGTH, slots, 0),
+    }
+}
+
+/// Runs one cell. The thread that brings the handle into the state is stopped there, while another
+/// session looks at the handle and joins the I/O.
+fn run(environment: Environment, cell: Cell) {
+    let (kind, operation, executor, state) = cell;
+    let instance = Arc::new(environment.start());
+    drop(instance.file("a", 8));
+    let (fault, times) = kind.fault();
+    instance.inject(operation, fault, times);
+    let held = instance
+        .probe
+        .pause_at(state, move |io| io.operation == operation || state <= State::HandedOut);
+    let (theirs, seen) = (Arc::clone(&instance), PausePoint::new());
+    let before_wait = seen.clone();
+    let weight = if executor == ExecutedBy::DeviceHeavy { Weight::Heavy } else { Weight::Light };
+    let issuer = spawn("issuer", move || {
+        let mut session = theirs.session();
+        let callbacks: Vec<Arc<dyn Callback>> = vec![Arc::new(PassThrough(weight))];
+        let mut slots = theirs.slots_with(1, BLOCKS, callbacks);
+        issue(&theirs, &mut session, operation, &mut slots);
+        // The row is read first, because a session that waits may complete the I/O.
+        before_wait.wait();
+        let outcome = session.wait(&mut slots, 0).expect("not cancelled");
+        check_outcome(&theirs, cell, outcome, &mut slots);
+        let again = repeat(&theirs, &mut session, cell, &mut slots);
+        assert_eq!(again, kind != FaultKind::ErrorForGood, "{cell:?}: the second I/O");
+    });
+    let io = held.wait();
+    let in_state = match instance.row(io) {
+        Some(row) => row.state == state.name(),
+        None => state == State::Idle,
+    };
+    assert!(in_state, "{cell:?}: the handle is in another state");
+    seen.release();
+    let joining = Arc::new(AtomicBool::new(false));
+    let (theirs, begun) = (Arc::clone(&instance), Arc::clone(&joining));
+    let joiner = spawn("joiner", move || {
+        let mut session = theirs.session();
+        begun.store(true, Ordering::SeqCst);
+        session.join(io).expect("not cancelled");
+        assert!(session.is_complete(io));
+    });
+    instance.wait_until("the joiner", || joining.load(Ordering::SeqCst));
+    if environment.is_simulated() {
+        // The joiner sleeps, or it has completed the I/O itself.
+        instance.quiesce();
+    }
+    held.release();
+    joiner.join().unwrap_or_else(|_| panic!("joiner of {cell:?}"));
+    issuer.join().unwrap_or_else(|_| panic!("issuer of {cell:?}"));
+    assert!(instance.injected() > 0, "{cell:?}: no fault");
+    instance.settle();
+}
+
+fn check_outcome(
+    instance: &Instance,
+    cell: Cell,
+    outcome: Outcome,
+    slots: &mut trunkline_aio::Slots,
+) {
+    let (kind, operation, executor, _) = cell;
+    let found = (outcome.status, outcome.errno(), outcome.count);
+    assert_eq!(found, kind.outcome(operation), "{cell:?}");
+    let retried = instance.aio.counters().retried;
+    let wanted = if matches!(kind, FaultKind::Interrupted | FaultKind::Again) { 3 } else { 0 };
+    assert_eq!(retried, wanted, "{cell:?}");
+    if kind == FaultKind::Delay {
+        assert!(slots.device_time(0) >= DELAY, "{cell:?}: {:?}", slots.device_time(0));
+    }
+    let count = outcome.count as usize;
+    if operation == Operation::Readv {
+        let found = io::memory(slots, 0);
+        let wanted = original(FIRST, BLOCKS);
+        let wrong = found.iter().zip(&wanted).take(count).filter(|(a, b)| a != b).count();
+        assert_eq!(wrong, usize::from(kind == FaultKind::BitRot), "{cell:?}");
+    }
+    if operation == Operation::Writev && executor != ExecutedBy::Ring {
+        let start = FIRST as usize * BLOCK;
+        let new: Vec<u8> = (FIRST..FIRST + BLOCKS).flat_map(|b| content(0, b, NEW)).collect();
+        let found = instance.bytes("a");
+        let old = original(0, 8);
+        let written = found[start..start + new.len()].iter().zip(&new).filter(|(a, b)| a == b);
+        let same = written.count();
+        match kind {
+            FaultKind::Short => assert_eq!(found[start..start + 5000], new[..5000], "{cell:?}"),
+            FaultKind::Lost
+            | FaultKind::ErrorOnce
+            | FaultKind::ErrorForGood
+            | FaultKind::NoSpace => {
+                assert_eq!(found, old, "{cell:?}");
+            }
+            FaultKind::Misdirected => {
+                assert_eq!(found[..start + new.len()], old[..start + new.len()], "{cell:?}");
+                assert_eq!(found[start + new.len()..start + 2 * new.len()], new, "{cell:?}");
+            }
+            FaultKind::Torn => {
+                let (head, tail) = (&found[start..start + 512], &found[start + 512..start + 1024]);
+                assert!(head == &new[..512] && tail == &old[start + 512..start + 1024], "{cell:?}");
+            }
+            _ => assert_eq!(same, new.len(), "{cell:?}"),
+        }
+    }
+}
+
+/// Issues the same I/O again; returns whether it succeeded.
+fn repeat(
+    instance: &Instance,
+    session: &mut Session,
+    cell: Cell,
+    slots: &mut trunkline_aio::Slots,
+) -> bool {
+    issue(instance, session, cell.1, slots);
+    session.wait(slots, 0).expect("not cancelled").status == Status::Ok
+}
+
+/// A read that is reordered finds what a later write has stored.
+#[test]
+fn a_reordered_read_is_executed_after_a_later_write() {
+    io::check_seeds(&io::ASYNCHRONOUS, 20, |environment: Environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 8);
+        let mut session = instance.session();
+        let mut slots = instance.slots(2, 1);
+        // A mount that has never answered is given one I/O at a time.
+        read(&mut session, &file, 0, 1, &mut slots, 0);
+        wait_ok(&mut session, &mut slots, 0);
+        instance.plan.set(vec![Rule::new(Operation::Readv, 1, Fault::Reorder)]);
+        read(&mut session, &file, 3, 1, &mut slots, 0);
+        write(&mut session, &file, 3, 1, NEW, &mut slots, 1);
+        wait_ok(&mut session, &mut slots, 0);
+        assert_eq!(io::memory(&mut slots, 0), content(0, 3, NEW));
+        wait_ok(&mut session, &mut slots, 1);
+    });
+}

@@ -1,0 +1,231 @@
+//! The system is told to write back what was put into its cache, whoever has put it there: an I/O like
+//! others, which is counted, may be missing or hang without harm, and keeps nothing that is gone. What
+//! could not be written back is `lost_writebacks`.
+
+use std::path::Path;
+use std::time::Duration;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{MethodKind, Observed, Operation};
+use trunkline_engine::checkpoint::{
+    BackgroundWriter, BackgroundWriterSettings, CheckpointOptions, CheckpointReport,
+};
+use trunkline_engine::pool::{Backend, ExtendMethod};
+use trunkline_format::BLOCK_SIZE;
+use trunkline_sim::Fault;
+use trunkline_sim::matrix::cluster::{self, check, check_simulated, storage};
+use trunkline_sim::matrix::{Cluster, Needs, Pools, page};
+
+fn tells(io: &Observed) -> bool {
+    io.operation == Operation::BeginWriteback
+}
+
+/// Ranges that the system was told of since the cluster began to record.
+fn told(cluster: &Cluster) -> u64 {
+    cluster.probe.recorded().iter().filter(|io| tells(io)).count() as u64
+}
+
+/// The same, as it was counted.
+fn counted(cluster: &Cluster) -> u64 {
+    cluster.pool.counts().iter().map(|(_, tally)| tally.writebacks).sum()
+}
+
+fn checkpoint(cluster: &Cluster, backend: &mut Backend, flush_after: u32) -> CheckpointReport {
+    let options = CheckpointOptions { flush_after, combine: 2, ..CheckpointOptions::default() };
+    cluster.checkpoint_with(backend, options).expect("a checkpoint")
+}
+
+/// Changes more pages than there are buffers, so that the session must make room.
+fn make_room(cluster: &Cluster, backend: &mut Backend, version: u32) {
+    (0..64).for_each(|block| cluster.change(backend, block, version));
+}
+
+#[test]
+fn whoever_writes_tells_the_system() {
+    let needs =
+        Needs { buffers: 16, blocks: 64, pools: Pools::Both, seeds: 4, ..Needs::writable() };
+    check(needs, |cluster| {
+        cluster.probe.record();
+        let mut backend = cluster.backend();
+        make_room(cluster, &mut backend, 1);
+        checkpoint(cluster, &mut backend, 0);
+        assert_eq!(told(cluster), 0, "nobody wants it");
+
+        backend.set_flush_after(4);
+        make_room(cluster, &mut backend, 2);
+        let by_session = told(cluster);
+        assert!(by_session > 0, "a session that makes room");
+
+        let report = checkpoint(cluster, &mut backend, 4);
+        let by_checkpoint = told(cluster) - by_session;
+        assert!(by_checkpoint > 0 && report.writes.writebacks == by_checkpoint, "{report:?}");
+
+        let mut bulk = backend.bulk_write();
+        for _ in 0..8 {
+            let made = backend.extend_in_bulk(&mut bulk, &cluster.relation(0), 4, METHOD);
+            let pins = made.expect("room");
+            pins.iter().for_each(|pin| cluster.change_pinned(&mut backend, 0, pin, 3));
+        }
+        bulk.finish(&mut backend).expect("written");
+        assert!(told(cluster) > by_session + by_checkpoint, "a bulk write");
+        backend.show_counts();
+        assert_eq!(counted(cluster), told(cluster), "each is counted");
+    });
+}
+
+const METHOD: ExtendMethod = ExtendMethod::WriteZeros;
+
+#[test]
+fn the_background_writer_tells_the_system() {
+    check_simulated(Needs { buffers: 64, blocks: 256, seeds: 3, ..Needs::writable() }, |cluster| {
+        cluster.probe.record();
+        let settings = BackgroundWriterSettings {
+            delay: Duration::from_millis(1),
+            multiplier: 10.0,
+            flush_after: 2,
+            ..BackgroundWriterSettings::default()
+        };
+        let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
+        let mut backend = cluster.backend();
+        for block in 0..512 {
+            // The clock passes by all of them, and finds clean ones.
+            match block % 4 {
+                0 => cluster.change(&mut backend, block % 256, 1),
+                _ => drop(backend.read(&cluster.relation(0), block % 256).expect("reads")),
+            }
+            if block % 32 == 31 {
+                let rounds = writer.counts().rounds;
+                cluster.wait_until("two rounds", || writer.counts().rounds >= rounds + 2);
+            }
+        }
+        drop(writer);
+        assert!(told(cluster) > 0);
+        assert_eq!(counted(cluster), told(cluster));
+    });
+}
+
+/// What is near together is told as one range, which ends with the segment's last block.
+#[test]
+fn near_pages_are_told_as_one() {
+    check(Needs { buffers: 64, blocks: 64, seeds: 2, ..Needs::writable() }, |cluster| {
+        let mut backend = cluster.backend();
+        (0..64).step_by(2).for_each(|block| cluster.change(&mut backend, block, 1));
+        cluster.probe.record();
+        let report = checkpoint(cluster, &mut backend, 32);
+        assert_eq!((report.buffers, report.writes.writebacks), (32, 1), "{report:?}");
+        let ranges = cluster.probe.recorded().into_iter().filter(tells);
+        let ranges: Vec<_> = ranges.map(|io| (io.offset, io.length)).collect();
+        assert_eq!(ranges, [(0, 63 * BLOCK_SIZE as u32)]);
+    });
+}
+
+/// Who has the device to itself tells of what is in a row less often, and of what is scattered as it is
+/// set.
+#[test]
+fn rows_are_told_in_longer_ranges() {
+    check(Needs { buffers: 512, blocks: 512, seeds: 2, ..Needs::writable() }, |cluster| {
+        let mut backend = cluster.backend();
+        let options =
+            CheckpointOptions { flush_after: 4, combine: 16, ..CheckpointOptions::default() };
+        (0..512).for_each(|block| cluster.change(&mut backend, block, 1));
+        let report = cluster.checkpoint_with(&mut backend, options).expect("a checkpoint");
+        // One or two, if they end in order or all at once; 128 as it is set.
+        assert_eq!(report.buffers, 512);
+        assert!((1..10).contains(&report.writes.writebacks), "{report:?}");
+
+        (0..512).step_by(2).for_each(|block| cluster.change(&mut backend, block, 2));
+        let report = cluster.checkpoint_with(&mut backend, options).expect("a checkpoint");
+        assert!(report.buffers == 256 && report.writes.writebacks > 4, "{report:?}");
+    });
+}
+
+/// The system is to be told of what lies on a mount that hangs: a session that needs buffers goes on.
+#[test]
+fn a_session_does_not_wait_for_the_mount() {
+    check_simulated(Needs { buffers: 16, blocks: 64, seeds: 6, ..Needs::writable() }, |cluster| {
+        // A session that makes the call itself is where the call is, and a worker too.
+        if cluster.environment.method != MethodKind::Custom || cluster.environment.writes_inline() {
+            return;
+        }
+        let mut backend = cluster.backend();
+        backend.set_flush_after(1000);
+        for number in 1..=6 {
+            let path = cluster.relation(number).path(0);
+            let bytes: Vec<u8> = (0..4).flat_map(|block| page(number, block, 0, 0)).collect();
+            cluster.disk.create(path.to_str().expect("a name"), HUNG, &bytes);
+            (0..4).for_each(|block| cluster.change_in(&mut backend, number, block, 1));
+        }
+        (0..32).for_each(|block| cluster.change(&mut backend, block, 1));
+        cluster.wait_until("written", || cluster.aio.handles_in_use() == 0);
+        cluster.disk.hold(HUNG);
+        cluster.probe.record();
+        backend.set_flush_after(1);
+        let task = cluster.spawn("session", move |cluster| {
+            (32..64).for_each(|block| cluster.change(&mut backend, block, 1));
+        });
+        cluster.wait_until("a session that goes on", || task.is_done());
+        assert!(told(cluster) > 4, "more than can be under way");
+        assert!(cluster.aio.handles_in_use() > 0, "some hang");
+        cluster.disk.release(HUNG);
+        task.join();
+    });
+}
+
+/// Another mount than that of the other relations.
+const HUNG: u64 = 2;
+
+/// What every file system but a few says of a call that it does not have.
+#[test]
+fn a_system_without_it_is_no_error() {
+    check(Needs { buffers: 16, blocks: 64, seeds: 2, ..Needs::writable() }, |cluster| {
+        cluster.probe.record();
+        let mut backend = cluster.backend();
+        backend.set_flush_after(2);
+        let errors = [libc::ENOSYS, libc::EOPNOTSUPP, libc::EINVAL, libc::ESPIPE];
+        for (errno, version) in errors.into_iter().zip(1..) {
+            cluster.inject(Operation::BeginWriteback, Fault::Error(errno), u64::MAX);
+            make_room(cluster, &mut backend, version);
+            checkpoint(cluster, &mut backend, 2);
+            cluster.clear_faults();
+            assert!((0..64).all(|block| cluster.is_on_disk(block, version)));
+        }
+        assert!(told(cluster) > 0);
+    });
+}
+
+/// Sessions and loads that sit idle, with ranges that they have not told yet, and the clusters of these
+/// are closed: their files are too.
+#[test]
+fn idle_sessions_keep_no_closed_cluster() {
+    check_simulated(Needs { buffers: 32, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {
+        let other = storage(Path::new("/sim/b"), Arc::clone(&cluster.files) as _, false);
+        let table = other.files().clone();
+        let relation = cluster::relation(&other, 0);
+        let bytes: Vec<u8> = (0..64).flat_map(|block| page(0, block, 0, 0)).collect();
+        cluster.disk.create(relation.path(0).to_str().expect("a name"), 1, &bytes);
+        cluster.probe.record();
+        let mut idle = cluster.backend();
+        idle.set_flush_after(1000);
+        let mut bulk = idle.bulk_write();
+        for block in 0..64 {
+            let pin = idle.read(&relation, block).expect("reads");
+            cluster.change_pinned(&mut idle, 0, &pin, 1);
+        }
+        for _ in 0..8 {
+            let made = idle.extend_in_bulk(&mut bulk, &relation, 2, METHOD).expect("room");
+            made.iter().for_each(|pin| cluster.change_pinned(&mut idle, 0, pin, 1));
+        }
+        drop((relation, other));
+        let mut backend = cluster.backend();
+        checkpoint(cluster, &mut backend, 0);
+        cluster.pool.evict_all();
+        // It is let go of when the next checkpoint asks whose pages there are.
+        checkpoint(cluster, &mut backend, 0);
+        assert_eq!(told(cluster), 0, "there are ranges left to be told");
+        assert_eq!(table.open(), 0, "the cluster is still there");
+        // And nobody falls over what is gone.
+        idle.set_flush_after(1);
+        make_room(cluster, &mut idle, 1);
+        bulk.finish(&mut idle).expect("nothing is under way");
+        drop(idle);
+    });
+}
