@@ -14,10 +14,10 @@
 //! policy) is the [`Payload`] of its slot.
 
 use crate::file::File;
+use crate::operation::Operation;
 use crate::outcome::Outcome;
 use crate::region::Lease;
-use crate::request::Operation;
-use crate::wait::WaitRef;
+use crate::wait_ref::WaitRef;
 
 /// How expensive a callback's [`Callback::complete`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

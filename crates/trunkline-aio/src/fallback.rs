@@ -1,32 +1,33 @@
-//! Why a way of doing I/O is not to be had, in words that end in a fix.
+//! Fallbacks: why an I/O method is unavailable, and how to fix it.
 //!
-//! Whoever adopts io_uring meets the same start-up errors: a sysctl, a container's seccomp profile,
-//! the locked-memory limit, the descriptor limit, an old kernel. None of them is a reason to stop;
-//! each is recognised, explained in one line with its fix, and answered by the next best way.
+//! Every project that adopts io_uring hits the same start-up errors: a sysctl, the seccomp profile of
+//! a container, the limit of locked memory, the limit of descriptors, an old kernel. None of them is
+//! a reason to refuse to start. Each is recognised, explained in one line with its fix, and answered
+//! by falling back to the next best method.
 
 use std::fmt;
 
-/// What was given up.
+/// What is unavailable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
-    /// io_uring itself; the worker method stands in.
+    /// io_uring itself. The method falls back to `worker`.
     IoUring,
-    /// The registration of the page region with the ring; io_uring works without.
+    /// Registering the page region with the ring. io_uring works without it.
     Registration,
-    /// Worker threads; every I/O is executed by its issuer.
+    /// Worker threads. The method falls back to `sync`.
     Workers,
-    /// A method of the embedder's own, which was not given; the worker method stands in.
+    /// A custom method, because the embedder supplied none. The method falls back to `worker`.
     Custom,
 }
 
-/// The cause, recognised from the errno and from what the system says about itself.
+/// The cause, recognised from the errno and the state of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// `kernel.io_uring_disabled` is 1 or 2.
     Sysctl(u8),
     /// A seccomp filter forbids the system call.
     Seccomp,
-    /// The kernel has no io_uring, or not what we need of it.
+    /// The kernel does not have io_uring, or lacks a feature that is needed.
     Kernel,
     /// `RLIMIT_MEMLOCK`, in bytes.
     LockedMemory(u64),
@@ -34,30 +35,30 @@ pub enum Cause {
     Descriptors(u64),
     /// The limits of processes and threads (`RLIMIT_NPROC`, the cgroup's `pids.max`).
     Threads,
-    /// No permission, for a reason not recognised.
+    /// No permission, for an unknown reason.
     Permission,
     /// Anything else.
     Other,
 }
 
-/// One step down, with its reason.
+/// One fallback, with its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fallback {
-    /// What was given up.
+    /// What is unavailable.
     pub feature: Feature,
     /// Why.
     pub cause: Cause,
-    /// What the system call said.
+    /// The errno of the system call.
     pub errno: i32,
 }
 
 impl Fallback {
-    /// Recognises the cause of `errno` from a system call that is about `feature`.
+    /// Recognises why a system call that `feature` needs has failed with `errno`.
     pub fn recognise(feature: Feature, errno: i32) -> Self {
-        Self { feature, cause: recognise(feature, errno, &Surroundings::look()), errno }
+        Self { feature, cause: recognise(feature, errno, &SystemState::read()), errno }
     }
 
-    /// One line of advice.
+    /// How to fix it, in one line.
     pub fn fix(&self) -> String {
         match self.cause {
             Cause::Sysctl(1) => "run as a member of the group in kernel.io_uring_group, or set \
@@ -85,7 +86,7 @@ impl fmt::Display for Fallback {
             Feature::IoUring => "io_uring is not available, using worker",
             Feature::Registration => "io_uring works without registered memory",
             Feature::Workers => "no worker threads, using sync",
-            Feature::Custom => "no method of the embedder's own was given, using worker",
+            Feature::Custom => "no custom method was supplied, using worker",
         };
         let error = std::io::Error::from_raw_os_error(self.errno);
         write!(f, "{what}: ")?;
@@ -103,17 +104,17 @@ impl fmt::Display for Fallback {
     }
 }
 
-/// What the system says about itself.
+/// The state of the system, as far as it explains errors.
 #[derive(Debug, Clone, Copy)]
-struct Surroundings {
+struct SystemState {
     disabled: u8,
     seccomp: bool,
     locked_memory: Option<u64>,
     descriptors: u64,
 }
 
-impl Surroundings {
-    fn look() -> Self {
+impl SystemState {
+    fn read() -> Self {
         use rustix::process::{Resource, getrlimit};
         let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").ok();
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -130,19 +131,19 @@ impl Surroundings {
     }
 }
 
-fn recognise(feature: Feature, errno: i32, around: &Surroundings) -> Cause {
+fn recognise(feature: Feature, errno: i32, system: &SystemState) -> Cause {
     match errno {
-        libc::EPERM | libc::EACCES if feature == Feature::IoUring && around.disabled != 0 => {
-            Cause::Sysctl(around.disabled)
+        libc::EPERM | libc::EACCES if feature == Feature::IoUring && system.disabled != 0 => {
+            Cause::Sysctl(system.disabled)
         }
-        // A filter answers with whatever errno its author chose; these two are the usual ones.
-        libc::EPERM | libc::ENOSYS | libc::EACCES if around.seccomp => Cause::Seccomp,
+        // A filter returns any errno that its author chose; these are the usual ones.
+        libc::EPERM | libc::ENOSYS | libc::EACCES if system.seccomp => Cause::Seccomp,
         libc::EPERM | libc::EACCES => Cause::Permission,
         libc::ENOSYS | libc::EOPNOTSUPP => Cause::Kernel,
         libc::EINVAL if feature == Feature::IoUring => Cause::Kernel,
         libc::EAGAIN if feature == Feature::Workers => Cause::Threads,
-        libc::EMFILE | libc::ENFILE => Cause::Descriptors(around.descriptors),
-        libc::ENOMEM => around.locked_memory.map_or(Cause::Other, Cause::LockedMemory),
+        libc::EMFILE | libc::ENFILE => Cause::Descriptors(system.descriptors),
+        libc::ENOMEM => system.locked_memory.map_or(Cause::Other, Cause::LockedMemory),
         _ => Cause::Other,
     }
 }
@@ -151,15 +152,15 @@ fn recognise(feature: Feature, errno: i32, around: &Surroundings) -> Cause {
 mod tests {
     use super::*;
 
-    const FREE: Surroundings =
-        Surroundings { disabled: 0, seccomp: false, locked_memory: None, descriptors: 1024 };
+    const FREE: SystemState =
+        SystemState { disabled: 0, seccomp: false, locked_memory: None, descriptors: 1024 };
 
     #[test]
-    fn each_reason_is_recognised() {
-        let sysctl = Surroundings { disabled: 2, ..FREE };
-        let seccomp = Surroundings { seccomp: true, ..FREE };
-        let memlock = Surroundings { locked_memory: Some(65536), ..FREE };
-        for (errno, around, cause) in [
+    fn each_cause_is_recognised() {
+        let sysctl = SystemState { disabled: 2, ..FREE };
+        let seccomp = SystemState { seccomp: true, ..FREE };
+        let memlock = SystemState { locked_memory: Some(65536), ..FREE };
+        for (errno, system, cause) in [
             (libc::EPERM, sysctl, Cause::Sysctl(2)),
             (libc::EPERM, seccomp, Cause::Seccomp),
             (libc::ENOSYS, seccomp, Cause::Seccomp),
@@ -170,7 +171,7 @@ mod tests {
             (libc::ENOMEM, memlock, Cause::LockedMemory(65536)),
             (libc::EIO, FREE, Cause::Other),
         ] {
-            assert_eq!(recognise(Feature::IoUring, errno, &around), cause, "errno {errno}");
+            assert_eq!(recognise(Feature::IoUring, errno, &system), cause, "errno {errno}");
         }
     }
 

@@ -1,23 +1,27 @@
 //! Counted files: an I/O keeps its file open from stage to completion.
 //!
-//! A request that the kernel has accepted may look at the descriptor late; were it closed and the
-//! number reused, the I/O would hit another file. So a handle owns a clone of the [`File`], and the
-//! descriptor is closed when the last clone is gone, never by a thread that merely completed
-//! somebody's I/O: closing may block, so such a thread leaves the last clone in the graveyard.
+//! A request that the kernel has accepted may look at the descriptor late. If the descriptor were
+//! closed and its number reused, the I/O would hit another file. So a handle owns a clone of the
+//! [`File`], and the descriptor is closed when the last clone is dropped.
+//!
+//! Closing may block, on a network or a FUSE daemon. A thread that completes I/O of other sessions
+//! therefore never drops the last clone: it calls [`File::give_up`] and leaves the file to a worker.
 
+use crate::file_system;
 use crate::limits::LANES_MAX;
-use crate::pace::Pace;
+use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::hash::Map;
-use crate::sync::{Arc, Mutex};
+use crate::write_latency::WriteLatency;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Alignment that direct I/O needs, in bytes, where the file system does not say (PostgreSQL
-/// assumes the same).
+/// Alignment of direct I/O, in bytes, where the file system does not report one. PostgreSQL assumes
+/// the same value.
 pub const DIRECT_ALIGNMENT_DEFAULT: u32 = 4096;
 
 /// How to open a file.
@@ -29,16 +33,16 @@ pub struct OpenOptions {
     pub create: bool,
     /// Bypass the page cache (`O_DIRECT`).
     pub direct: bool,
-    /// Refuse to open through a symbolic link in the last component.
+    /// Refuse to open a symbolic link.
     pub no_follow: bool,
 }
 
-/// An open file; clones share the descriptor.
+/// An open file. Clones share the descriptor, which is closed with the last clone.
 #[derive(Clone)]
 pub struct File(Arc<Inner>);
 
 struct Inner {
-    // None for a file that exists only in the storage of a method's own.
+    /// `None` for a file that exists only in the storage of an executor or method.
     fd: Option<OwnedFd>,
     id: u64,
     path: PathBuf,
@@ -46,31 +50,33 @@ struct Inner {
     lane: u8,
     direct: bool,
     alignment: u32,
-    pace: Arc<Pace>,
-    registry: Arc<Registry>,
+    latency: Arc<WriteLatency>,
+    registry: Arc<FileRegistry>,
 }
 
-/// Names of the open files by id, and the lanes of their mounts.
+/// The open files of an instance by id, and what is known about their mounts.
 #[derive(Debug, Default)]
-pub(crate) struct Registry {
+pub(crate) struct FileRegistry {
     names: Mutex<Map<u64, PathBuf>>,
+    /// Device numbers by lane.
     lanes: Mutex<Vec<u64>>,
-    /// By device.
-    paces: Mutex<Map<u64, Arc<Pace>>>,
+    /// By device number.
+    latencies: Mutex<Map<u64, Arc<WriteLatency>>>,
     next_id: AtomicU64,
 }
 
-impl Registry {
+impl FileRegistry {
     /// The path of an open file, for views and messages.
     pub(crate) fn name(&self, id: u64) -> Option<PathBuf> {
         self.names.lock().get(&id).cloned()
     }
 
-    /// Files open through this instance.
+    /// Number of files that are open through this instance.
     pub(crate) fn open_files(&self) -> usize {
         self.names.lock().len()
     }
 
+    /// The lane of a mount. Mounts beyond the last lane share it.
     fn lane(&self, device: u64) -> u8 {
         let mut lanes = self.lanes.lock();
         let at = lanes.iter().position(|&d| d == device).unwrap_or_else(|| {
@@ -82,19 +88,17 @@ impl Registry {
         at as u8
     }
 
-    /// Asked once per device: over a network this is a question to the other side.
-    fn pace(&self, fd: &OwnedFd, device: u64) -> Arc<Pace> {
-        let known = self.paces.lock().get(&device).cloned();
-        known.unwrap_or_else(|| {
-            let local = rustix::fs::fstatfs(fd)
-                .is_ok_and(|stat| LOCAL.contains(&(stat.f_type as u64 & 0xFFFF_FFFF)));
-            self.pace_of(device, local)
-        })
+    /// The latency record of the mount of `fd`. The file system is asked once per device and
+    /// outside the lock, because the answer may come over a network.
+    fn latency(&self, fd: &OwnedFd, device: u64) -> Arc<WriteLatency> {
+        let known = self.latencies.lock().get(&device).cloned();
+        known.unwrap_or_else(|| self.latency_of(device, file_system::is_local(fd)))
     }
 
-    fn pace_of(&self, device: u64, local: bool) -> Arc<Pace> {
-        let mut paces = self.paces.lock();
-        Arc::clone(paces.entry(device).or_insert_with(|| Arc::new(Pace::new(local))))
+    fn latency_of(&self, device: u64, local: bool) -> Arc<WriteLatency> {
+        let mut latencies = self.latencies.lock();
+        let new = || Arc::new(WriteLatency::new(local));
+        Arc::clone(latencies.entry(device).or_insert_with(new))
     }
 
     fn register(&self, path: &Path) -> u64 {
@@ -108,9 +112,9 @@ impl File {
     /// Opens a file.
     ///
     /// # Errors
-    /// As open(2). A file system that refuses direct I/O answers `EINVAL`.
+    /// Those of open(2). A file system that does not support direct I/O returns `EINVAL`.
     pub(crate) fn open(
-        registry: &Arc<Registry>,
+        registry: &Arc<FileRegistry>,
         path: &Path,
         options: OpenOptions,
     ) -> io::Result<Self> {
@@ -119,7 +123,7 @@ impl File {
         flags.set(OFlags::CREATE, options.create);
         flags.set(OFlags::DIRECT, options.direct);
         flags.set(OFlags::NOFOLLOW, options.no_follow);
-        // A fifo in place of a data file must not stop us at open.
+        // O_NONBLOCK, so that opening a FIFO in place of a data file does not block.
         let fd = rustix::fs::open(path, flags | OFlags::NONBLOCK, Mode::RUSR | Mode::WUSR)?;
         let stat = rustix::fs::fstat(&fd)?;
         match FileType::from_raw_mode(stat.st_mode) {
@@ -130,7 +134,7 @@ impl File {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
             }
         }
-        // With O_NONBLOCK left on, io_uring answers EAGAIN where it should wait.
+        // With O_NONBLOCK still set, io_uring would return EAGAIN where it should wait.
         rustix::fs::fcntl_setfl(&fd, flags & OFlags::DIRECT)?;
         let alignment = if options.direct { direct_alignment(&fd) } else { 1 };
         Ok(Self(Arc::new(Inner {
@@ -140,15 +144,15 @@ impl File {
             lane: registry.lane(stat.st_dev),
             direct: options.direct,
             alignment,
-            pace: registry.pace(&fd, stat.st_dev),
+            latency: registry.latency(&fd, stat.st_dev),
             fd: Some(fd),
             registry: Arc::clone(registry),
         })))
     }
 
-    /// A file without a descriptor, for methods with storage of their own.
+    /// A file without a descriptor, for executors and methods with storage of their own.
     pub(crate) fn without_descriptor(
-        registry: &Arc<Registry>,
+        registry: &Arc<FileRegistry>,
         path: &Path,
         device: u64,
         direct: bool,
@@ -161,17 +165,17 @@ impl File {
             lane: registry.lane(device),
             direct,
             alignment: if direct { DIRECT_ALIGNMENT_DEFAULT } else { 1 },
-            pace: registry.pace_of(device, true),
+            latency: registry.latency_of(device, true),
             registry: Arc::clone(registry),
         }))
     }
 
-    /// Identity within the instance; never reused.
+    /// Identity within the instance. Never reused.
     pub fn id(&self) -> u64 {
         self.0.id
     }
 
-    /// The path it was opened by.
+    /// The path that it was opened with.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
@@ -191,32 +195,31 @@ impl File {
         self.0.alignment
     }
 
-    /// Whether the kernel takes I/O on it over without waiting for the storage. Other file systems
-    /// (FUSE, those over a network) may answer a read before they return from being asked for it.
-    pub(crate) fn is_taken_at_once(&self) -> bool {
-        self.0.pace.is_local()
+    /// Whether its file system accepts I/O without waiting for the storage.
+    pub(crate) fn is_local(&self) -> bool {
+        self.0.latency.is_local()
     }
 
-    /// What is known of its mount's writes.
-    pub(crate) fn pace(&self) -> &Pace {
-        &self.0.pace
+    /// How fast its mount has taken recent writes.
+    pub(crate) fn write_latency(&self) -> &WriteLatency {
+        &self.0.latency
     }
 
-    /// Length in bytes now.
+    /// Current length in bytes.
     ///
     /// # Errors
-    /// As fstat(2); `ENOTSUP` for a file without a descriptor.
+    /// Those of fstat(2); `Unsupported` for a file without a descriptor.
     pub fn length(&self) -> io::Result<u64> {
         let fd = self.descriptor().ok_or(io::ErrorKind::Unsupported)?;
         Ok(rustix::fs::fstat(fd)?.st_size.unsigned_abs())
     }
 
-    /// Makes room for `length` bytes at `offset`, as zeros and within the file's length
-    /// (posix_fallocate(3)). May block.
+    /// Allocates disk space for `length` bytes of zeros at `offset`, and extends the file if
+    /// necessary (posix_fallocate(3)). May block.
     ///
     /// # Errors
-    /// As fallocate(2): `EOPNOTSUPP` where the file system cannot, `ENOSPC`; `ENOTSUP` for a file
-    /// without a descriptor.
+    /// Those of fallocate(2), such as `EOPNOTSUPP` and `ENOSPC`; `Unsupported` for a file without a
+    /// descriptor.
     pub fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         let fd = self.descriptor().ok_or(io::ErrorKind::Unsupported)?;
         loop {
@@ -227,10 +230,10 @@ impl File {
         }
     }
 
-    /// Cuts the file off, or makes it longer with a hole, to `length` bytes. May block.
+    /// Truncates the file to `length` bytes, or extends it with a hole. May block.
     ///
     /// # Errors
-    /// As ftruncate(2); `ENOTSUP` for a file without a descriptor.
+    /// Those of ftruncate(2); `Unsupported` for a file without a descriptor.
     pub fn set_length(&self, length: u64) -> io::Result<()> {
         let fd = self.descriptor().ok_or(io::ErrorKind::Unsupported)?;
         loop {
@@ -272,57 +275,29 @@ fn direct_alignment(fd: &OwnedFd) -> u32 {
         Ok(stat) if stat.stx_dio_offset_align != 0 => {
             stat.stx_dio_offset_align.max(stat.stx_dio_mem_align)
         }
-        // The kernel or the file system does not say.
+        // The kernel or the file system does not report it.
         _ => DIRECT_ALIGNMENT_DEFAULT,
     }
 }
 
-// Numbers of file systems, from linux/magic.h.
-const EXT4: u64 = 0xEF53;
-const XFS: u64 = 0x5846_5342;
-const BTRFS: u64 = 0x9123_683E;
-const TMPFS: u64 = 0x0102_1994;
-const F2FS: u64 = 0xF2F5_2010;
-
-/// File systems of which it is known that they queue I/O, or refuse to when asked not to wait.
-const LOCAL: [u64; 5] = [EXT4, XFS, BTRFS, TMPFS, F2FS];
-
-/// The type of the file system that holds `path`, as statfs(2) numbers it, named where known.
-pub fn file_system_name(path: &Path) -> String {
-    let Ok(stat) = rustix::fs::statfs(path) else { return "unknown".into() };
-    let name = match stat.f_type as u64 & 0xFFFF_FFFF {
-        EXT4 => "ext4",
-        XFS => "xfs",
-        BTRFS => "btrfs",
-        TMPFS => "tmpfs",
-        0x6573_5546 => "fuse",
-        0x6969 => "nfs",
-        0x794C_7630 => "overlayfs",
-        0x2FC1_2FC1 => "zfs",
-        F2FS => "f2fs",
-        other => return format!("type 0x{other:X}"),
-    };
-    name.to_owned()
-}
-
-/// A file that nobody uses any more and that is still open. Dropping it closes it.
+/// An open file without users. Dropping it closes it.
 #[derive(Debug)]
-pub(crate) struct Unused {
+pub(crate) struct AbandonedFile {
     inner: Inner,
 }
 
-impl Unused {
-    /// The lane of its mount, since closing may hang as long as the mount does.
+impl AbandonedFile {
+    /// The lane of its mount: closing may hang if the mount hangs.
     pub(crate) fn lane(&self) -> usize {
         usize::from(self.inner.lane)
     }
 }
 
 impl File {
-    /// Gives up a clone without closing: the file itself if this was the last clone. Of several
-    /// clones given up at once, exactly one gets it.
-    pub(crate) fn give_up(self) -> Option<Unused> {
-        Arc::into_inner(self.0).map(|inner| Unused { inner })
+    /// Gives up a clone without closing the file. Returns the file if this was the last clone; of
+    /// several clones that are given up concurrently, exactly one call returns it.
+    pub(crate) fn give_up(self) -> Option<AbandonedFile> {
+        Arc::into_inner(self.0).map(|inner| AbandonedFile { inner })
     }
 }
 

@@ -1,116 +1,284 @@
-//! The handle table: a fixed number of I/O descriptions, reused for ever.
+//! A handle: the reusable description of one I/O in flight.
 //!
-//! A handle is a state word, a few atomic fields that anybody may read (for the views), and a body
-//! that exactly one thread owns at any time: the session until SUBMITTED, the thread that executes
-//! or reaps until COMPLETED_IO, the claimer until IDLE. The table is allocated at start; nothing
-//! about an I/O under way lives anywhere else but in the issuer's slot, which the body points to.
+//! A handle has three parts.
+//! - The *state word* has state and generation, and decides which thread owns the handle.
+//! - The *description* is a set of atomic fields that any thread may read at any time, for views. It
+//!   is consistent only as long as state and generation do not change.
+//! - The *body* belongs to exactly one thread at a time: to the session until SUBMITTED, to the
+//!   thread that executes or reaps until COMPLETED_IO, to the thread with the claim until IDLE.
+//!
+//! PostgreSQL's `PgAioHandle` is the same thing without the body: there, everything is in shared
+//! memory.
 
 use crate::bitmap::Bitmap;
+use crate::class::Class;
 use crate::clock::Time;
 use crate::file::File;
 use crate::limits::SESSIONS_MAX;
-use crate::method::MethodKind;
-use crate::request::{IoVec, Operation};
-use crate::session::Class;
-use crate::slots::SlotTable;
+use crate::method_kind::MethodKind;
+use crate::operation::Operation;
+use crate::outcome::Outcome;
+use crate::probe::Observed;
+use crate::request::{IoVecs, Request};
+use crate::slots::{IoFacts, SlotTable};
 use crate::state::StateWord;
-use crate::sync::Arc;
 use crate::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use crate::wait_ref::WaitRef;
 use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::time::Duration;
 
-/// `raw` before there is a result: no errno and no length.
-pub(crate) const NO_RESULT: i64 = i64::MIN;
+/// The raw result of an I/O that has none yet: neither an errno nor a length.
+const NO_RESULT: i64 = i64::MIN;
 
+/// Bits of [`Description::flags`].
+mod flag {
+    /// Executed by the issuing thread (`f_sync`).
+    pub(super) const SYNCHRONOUS: u8 = 1;
+    /// Goes through the page cache (`f_buffered`).
+    pub(super) const BUFFERED: u8 = 2;
+}
+
+/// One handle of the table.
 #[derive(Debug)]
 pub(crate) struct Handle {
-    pub(crate) word: StateWord,
-    pub(crate) view: View,
+    word: StateWord,
+    description: Description,
     /// Sessions that wait for this I/O without having issued it.
-    pub(crate) joiners: Bitmap,
+    joiners: Bitmap,
     body: UnsafeCell<Body>,
 }
 
-/// What any thread may read at any time. Meaningful while the generation stands.
 #[derive(Debug)]
-pub(crate) struct View {
-    pub(crate) session: AtomicU32,
-    pub(crate) class: AtomicU8,
-    pub(crate) operation: AtomicU8,
-    pub(crate) method: AtomicU8,
-    pub(crate) flags: AtomicU8,
-    pub(crate) offset: AtomicU64,
-    pub(crate) length: AtomicU32,
-    pub(crate) data_length: AtomicU32,
-    pub(crate) file_id: AtomicU64,
-    pub(crate) raw: AtomicI64,
-    pub(crate) outcome: AtomicU64,
-    pub(crate) started: AtomicU64,
-    pub(crate) ended: AtomicU64,
+struct Description {
+    session: AtomicU32,
+    class: AtomicU8,
+    operation: AtomicU8,
+    method: AtomicU8,
+    flags: AtomicU8,
+    offset: AtomicU64,
+    length: AtomicU32,
+    data_length: AtomicU32,
+    file_id: AtomicU64,
+    raw: AtomicI64,
+    outcome: AtomicU64,
+    started: AtomicU64,
+    ended: AtomicU64,
 }
 
-/// Bits of [`View::flags`].
-pub(crate) mod flag {
-    /// Executed by the issuer's own thread (`f_sync`).
-    pub(crate) const SYNCHRONOUS: u8 = 1;
-    /// Goes through the page cache (`f_buffered`).
-    pub(crate) const BUFFERED: u8 = 2;
-}
-
-/// What only the owner of the state may touch.
+/// The part of a handle that only its present owner may touch.
 #[derive(Debug)]
 pub(crate) struct Body {
-    pub(crate) file: Option<File>,
-    pub(crate) table: Option<Arc<SlotTable>>,
+    file: Option<File>,
+    table: Option<Arc<SlotTable>>,
+    slot: u32,
+    /// The memory was given by frame numbers, so the slot's own memory is not used.
+    by_frames: bool,
+    iovecs: IoVecs,
+    attempts: u32,
+    /// A writeback also waits for its end.
+    awaits: bool,
+}
+
+/// What the I/O of a handle needs besides its memory.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    pub(crate) file: File,
+    pub(crate) table: Arc<SlotTable>,
     pub(crate) slot: u32,
-    /// The memory was given by frame numbers, so the slot's own has no part in the I/O.
     pub(crate) by_frames: bool,
-    pub(crate) iovecs: Box<[IoVec]>,
-    pub(crate) iovec_count: usize,
-    pub(crate) attempts: u32,
-    /// Write-back is to be waited for.
     pub(crate) awaits: bool,
 }
 
-// SAFETY: the body is reached only through `body`, whose contract gives it one owner at a time; the
-// state word's sequentially consistent transitions order the owners. Everything else is atomic.
+/// What a completing thread takes out of a body.
+pub(crate) struct Parts {
+    pub(crate) file: File,
+    pub(crate) table: Arc<SlotTable>,
+    pub(crate) slot: u32,
+    pub(crate) by_frames: bool,
+}
+
+// SAFETY: the body is reached only through `body` and `request`, whose contracts give it one owner
+// at a time; the sequentially consistent transitions of the state word order the owners. Everything
+// else is atomic.
 unsafe impl Sync for Handle {}
 // SAFETY: the raw pointers in the body point into frames of the region, which lives as long as the
-// core that owns the handles, and may be used on any thread.
+// handle table and may be used on any thread.
 unsafe impl Send for Handle {}
 
 impl Handle {
     pub(crate) fn new(iovecs: usize) -> Self {
-        let empty = IoVec { start: std::ptr::null_mut(), length: 0 };
         Self {
             word: StateWord::new(),
-            view: View::new(),
+            description: Description::new(),
             joiners: Bitmap::new(SESSIONS_MAX),
             body: UnsafeCell::new(Body {
                 file: None,
                 table: None,
                 slot: 0,
                 by_frames: false,
-                iovecs: vec![empty; iovecs].into_boxed_slice(),
-                iovec_count: 0,
+                iovecs: IoVecs::new(iovecs),
                 attempts: 0,
                 awaits: false,
             }),
         }
     }
 
+    pub(crate) fn word(&self) -> &StateWord {
+        &self.word
+    }
+
+    pub(crate) fn joiners(&self) -> &Bitmap {
+        &self.joiners
+    }
+
     /// The body.
     ///
     /// # Safety
-    /// The caller owns the handle in its present state (see the module) and holds no other
-    /// reference to the body.
+    /// The caller owns the handle in its present state (see the module documentation) and holds no
+    /// other reference to the body.
     #[expect(clippy::mut_from_ref, reason = "exclusive by the handle's state, not by a borrow")]
     pub(crate) unsafe fn body(&self) -> &mut Body {
         // SAFETY: the caller's promise.
         unsafe { &mut *self.body.get() }
     }
+
+    /// The I/O as its executor sees it.
+    ///
+    /// # Safety
+    /// As [`Handle::body`], for as long as the request lives.
+    pub(crate) unsafe fn request(&self) -> Request<'_> {
+        // SAFETY: the caller's promise.
+        let body = unsafe { self.body() };
+        Request {
+            operation: self.operation(),
+            offset: self.offset(),
+            length: self.length(),
+            file_id: self.file_id(),
+            direct: !self.is_buffered(),
+            local: body.file.as_ref().is_some_and(File::is_local),
+            awaits: body.awaits,
+            fd: body.file.as_ref().map_or(-1, File::raw_fd),
+            iovecs: body.iovecs.used(),
+        }
+    }
+
+    /// Records the session that the handle was handed out to.
+    pub(crate) fn hand_out(&self, session: u32, class: Class) {
+        self.description.session.store(session, Ordering::Release);
+        self.description.class.store(class as u8, Ordering::Release);
+    }
+
+    /// Describes the I/O that was defined on the handle.
+    pub(crate) fn describe(&self, io: &IoFacts<'_>, data_length: usize) {
+        let fields = &self.description;
+        fields.operation.store(io.operation as u8, Ordering::Release);
+        fields.offset.store(io.offset, Ordering::Release);
+        fields.length.store(io.length, Ordering::Release);
+        fields.data_length.store(data_length as u32, Ordering::Release);
+        fields.file_id.store(io.file.id(), Ordering::Release);
+        fields.raw.store(NO_RESULT, Ordering::Release);
+        fields.outcome.store(0, Ordering::Release);
+        let flags = if io.file.is_direct() { 0 } else { flag::BUFFERED };
+        fields.flags.store(flags, Ordering::Release);
+    }
+
+    pub(crate) fn set_method(&self, method: MethodKind) {
+        self.description.method.store(method as u8, Ordering::Release);
+    }
+
+    pub(crate) fn set_synchronous(&self) {
+        self.description.flags.fetch_or(flag::SYNCHRONOUS, Ordering::Release);
+    }
+
+    /// Records when the I/O was given to the storage.
+    pub(crate) fn set_started(&self, now: Time) {
+        self.description.started.store(now.nanos(), Ordering::Release);
+    }
+
+    /// Records the raw result and when it arrived.
+    pub(crate) fn set_raw(&self, raw: i32, now: Time) {
+        self.description.ended.store(now.nanos(), Ordering::Release);
+        self.description.raw.store(i64::from(raw), Ordering::Release);
+    }
+
+    pub(crate) fn set_outcome(&self, outcome: Outcome) {
+        self.description.outcome.store(outcome.pack(), Ordering::Release);
+    }
+
+    pub(crate) fn session(&self) -> u32 {
+        self.description.session.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn class(&self) -> Class {
+        Class::from_number(self.description.class.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn operation(&self) -> Operation {
+        Operation::from_number(self.description.operation.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn method(&self) -> MethodKind {
+        MethodKind::from_number(self.description.method.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn is_synchronous(&self) -> bool {
+        self.description.flags.load(Ordering::Acquire) & flag::SYNCHRONOUS != 0
+    }
+
+    pub(crate) fn is_buffered(&self) -> bool {
+        self.description.flags.load(Ordering::Acquire) & flag::BUFFERED != 0
+    }
+
+    pub(crate) fn offset(&self) -> u64 {
+        self.description.offset.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn length(&self) -> u32 {
+        self.description.length.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn data_length(&self) -> u32 {
+        self.description.data_length.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn file_id(&self) -> u64 {
+        self.description.file_id.load(Ordering::Acquire)
+    }
+
+    /// The raw result: bytes, or minus errno.
+    pub(crate) fn raw(&self) -> Option<i32> {
+        let raw = self.description.raw.load(Ordering::Acquire);
+        (raw != NO_RESULT).then_some(raw as i32)
+    }
+
+    pub(crate) fn outcome(&self) -> Outcome {
+        Outcome::unpack(self.description.outcome.load(Ordering::Acquire))
+    }
+
+    /// How long the storage had the I/O.
+    pub(crate) fn device_time(&self) -> Duration {
+        let started = Time::from_nanos(self.description.started.load(Ordering::Acquire));
+        Time::from_nanos(self.description.ended.load(Ordering::Acquire)).since(started)
+    }
+
+    /// The I/O as a probe sees it.
+    pub(crate) fn observed(&self, io: WaitRef) -> Observed {
+        Observed {
+            io,
+            session: self.session(),
+            class: self.class(),
+            operation: self.operation(),
+            method: self.method(),
+            synchronous: self.is_synchronous(),
+            file_id: self.file_id(),
+            offset: self.offset(),
+            length: self.length(),
+        }
+    }
 }
 
-impl View {
+impl Description {
     fn new() -> Self {
         Self {
             session: AtomicU32::new(0),
@@ -128,22 +296,50 @@ impl View {
             ended: AtomicU64::new(0),
         }
     }
+}
 
-    pub(crate) fn operation(&self) -> Operation {
-        Operation::from_number(self.operation.load(Ordering::Acquire))
+impl Body {
+    /// The iovecs, to be pointed at the memory of the next I/O.
+    pub(crate) fn iovecs(&mut self) -> &mut IoVecs {
+        &mut self.iovecs
     }
 
-    pub(crate) fn class(&self) -> Class {
-        Class::from_number(self.class.load(Ordering::Acquire))
+    /// Takes over what the I/O needs. From now on the handle keeps the file open and the slot table
+    /// alive.
+    pub(crate) fn define(&mut self, definition: Definition) {
+        let Definition { file, table, slot, by_frames, awaits } = definition;
+        self.file = Some(file);
+        self.table = Some(table);
+        self.slot = slot;
+        self.by_frames = by_frames;
+        self.attempts = 0;
+        self.awaits = awaits;
     }
 
-    pub(crate) fn method(&self) -> MethodKind {
-        MethodKind::from_number(self.method.load(Ordering::Acquire))
+    /// The lane of the file's mount.
+    pub(crate) fn lane(&self) -> usize {
+        self.file.as_ref().map_or(0, File::lane)
     }
 
-    /// How long the storage had it.
-    pub(crate) fn device_time(&self) -> std::time::Duration {
-        let started = Time::from_nanos(self.started.load(Ordering::Acquire));
-        Time::from_nanos(self.ended.load(Ordering::Acquire)).since(started)
+    /// Whether completing the I/O is expensive.
+    pub(crate) fn is_heavy(&self) -> bool {
+        self.table.as_ref().is_some_and(|table| table.is_heavy())
+    }
+
+    /// How often the I/O was submitted again.
+    pub(crate) fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    pub(crate) fn count_attempt(&mut self) {
+        self.attempts += 1;
+    }
+
+    /// Takes out what the I/O held, at its completion.
+    pub(crate) fn take(&mut self) -> Parts {
+        let (Some(table), Some(file)) = (self.table.take(), self.file.take()) else {
+            unreachable!("a submitted handle has a table and a file");
+        };
+        Parts { file, table, slot: self.slot, by_frames: self.by_frames }
     }
 }

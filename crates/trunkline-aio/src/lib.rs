@@ -1,9 +1,56 @@
-//! Asynchronous I/O: bounded handles, three methods, one contract.
+//! Asynchronous and direct I/O for storage engines: bounded handles, three methods, one contract.
 //!
-//! # Life of one I/O
+//! # The problem
+//!
+//! A database reads and writes 8 KiB pages. To keep a fast disk busy it must have many I/Os in flight
+//! without a thread for each; to bypass the page cache it needs aligned memory that stays valid while
+//! the kernel uses it; and it must not lose an I/O whose issuer was cancelled. PostgreSQL 18 solved
+//! this with its asynchronous I/O subsystem. This crate is that design in Rust, in one process of
+//! threads: it knows descriptors, offsets and memory, and nothing of pages, relations or checksums.
+//!
+//! # An example
+//!
+//! Sixteen blocks are read by one I/O into leased memory:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use trunkline_aio::{Builder, Class, OpenOptions, Slots};
+//!
+//! let aio = Builder::new().start()?;
+//! let file = aio.open("data".as_ref(), OpenOptions::default())?;
+//! let mut session = aio.session()?;
+//! let mut slots = Slots::new(1);
+//! slots.memory(0).ok_or("busy")?.push(aio.region().lease(16).ok_or("no memory")?);
+//!
+//! let io = session.acquire(Class::Foreground)?;
+//! io.read(&file, 0, 16 * 8192, &mut slots, 0)?;
+//! let outcome = session.wait(&mut slots, 0)?;
+//! println!("{} bytes", outcome.count);
+//! # Ok(()) }
+//! ```
+//!
+//! The folder `examples/` has complete programs: `read`, `write` and `random_batch`.
+//!
+//! # Concepts
+//!
+//! - [`Aio`] is an instance: a fixed table of handles, a [`Region`] of page memory, and threads.
+//!   [`Builder`] has its settings.
+//! - A [`Session`] issues I/O and waits for it. One event wakes it, whatever it waits for: its own
+//!   I/O, I/O of another session, a free handle, a notification.
+//! - An [`Io`] is a handle that was acquired and is about to become an I/O. Handles are scarce;
+//!   [`Class`] decides how many an I/O may take.
+//! - [`Slots`] belong to the issuer. Each slot has the memory, the payload and the result of one I/O.
+//! - A [`WaitRef`] names an I/O for ever, so that any session can wait for it. It does not keep the
+//!   handle from being reused.
+//! - A [`Callback`] runs as part of the completion, for example to validate a page and unlock its
+//!   buffer.
+//! - The *method* ([`MethodKind`]) decides which thread talks to the kernel. It can be switched while
+//!   the instance runs.
+//!
+//! # The life of an I/O
 //!
 //! ```text
-//!  session                      method                        whoever completes
+//!  session                      method                        completing thread
 //!  -------                      ------                        -----------------
 //!  acquire   IDLE -> HANDED_OUT
 //!  define    -> DEFINED         (file, offset, memory now belong to the I/O)
@@ -14,110 +61,128 @@
 //!                               raw result -> COMPLETED_IO -> claim (one compare-exchange)
 //!                                                             callbacks -> COMPLETED_SHARED
 //!  wait  <----------------------------------------- result in the slot -> COMPLETED_LOCAL
-//!                                                             handle free -> IDLE, generation+1
+//!                                                             handle free -> IDLE, generation + 1
 //! ```
 //!
-//! Five nouns:
-//! - [`Aio`]: an instance, with a fixed table of handles, a [`Region`] of page memory, threads.
-//! - [`Session`]: who issues and waits. One event wakes it, whatever it waits for.
-//! - [`Io`]: a handle that was handed out, about to become an I/O.
-//! - [`Slots`]: the issuer's slots, which hold memory and results, not handles.
-//! - [`WaitRef`]: names an I/O for ever, and never keeps its handle from being reused.
+//! Every I/O is completed, even if its issuer never waits for it: by the thread that executed it, by
+//! a session that waits for it, by a helper of the worker pool, or by the driver that reaped it.
+//! Dropping slots, a session or its thread cancels nothing, and frees nothing that the kernel may
+//! still use.
 //!
-//! The memory of an I/O is of one of two kinds. Leases in the issuer's slot are the I/O's alone, by
-//! their types: that suits jobs that own a window. Frames by number ([`Io::read_frames`]) stay
-//! leased by whoever shares them out, such as a buffer pool: others may look at them while they are
-//! written, and may wait for the I/O by a [`WaitRef`] that the frame's descriptor keeps. Who may
-//! touch what meanwhile is then a promise, the only one that the interface of this crate asks for.
+//! # Memory
 //!
-//! Someone always completes an I/O: the thread that executed it, the session that waits for it, a
-//! helper of the worker pool, or the driver that reaped it. Dropping a waiter, a session or its
-//! thread cancels nothing and frees nothing that the kernel may still use.
+//! The memory of an I/O is of one of two kinds. A [`Lease`] in the issuer's slot belongs to the I/O
+//! alone, which its type guarantees; this suits jobs with a window of their own. Frames given by
+//! number ([`Io::read_frames`]) are leased by a buffer pool that shares them out. Other sessions may
+//! look at such a frame while it is written. Which of them may touch it is a promise of the pool, the
+//! only one that the interface of this crate asks for, and the reason why that function is unsafe.
+//!
+//! # The façade
+//!
+//! Everything that would make a run of a test irreproducible (time, threads, locks, randomness) goes
+//! through [`sync`] and [`clock`], here and in all crates above. So a seed can decide a whole run.
+//!
+//! # Order of the modules
+//!
+//! The modules below are in the order in which they depend on one another: a file uses only files
+//! above it. Reading from the bottom up tells the story from [`Builder`] to the state word.
 
 #![warn(missing_debug_implementations)]
-#![cfg_attr(loom, expect(dead_code, reason = "only the lock-free pieces are modelled"))]
+#![cfg_attr(
+    not(feature = "sim"),
+    expect(dead_code, unreachable_pub, reason = "what only a simulator uses is not exported")
+)]
 
-pub mod limits;
-
-#[cfg(not(loom))]
 pub mod clock;
+pub mod limits;
 pub mod sync;
 
+// Lock-free pieces, each with a loom model.
 mod bitmap;
 mod event;
 mod freelist;
 mod mailbox;
 mod outcome;
 mod state;
-mod wait;
+mod wait_ref;
 
-#[cfg(not(loom))]
-mod callback;
-#[cfg(not(loom))]
-mod capacity;
-#[cfg(not(loom))]
-mod core;
-#[cfg(not(loom))]
-mod fallback;
-#[cfg(not(loom))]
+// What an I/O consists of.
+mod class;
+mod completer;
+mod executor;
 mod file;
-#[cfg(not(loom))]
-mod graveyard;
-#[cfg(not(loom))]
-mod handle;
-#[cfg(not(loom))]
-mod instance;
-#[cfg(not(loom))]
-mod method;
-#[cfg(not(loom))]
-mod methods;
-#[cfg(not(loom))]
-mod pace;
-#[cfg(not(loom))]
-mod probe;
-#[cfg(not(loom))]
+mod file_system;
+mod method_kind;
+mod operation;
+mod page_cache;
 mod region;
-#[cfg(not(loom))]
 mod request;
-#[cfg(not(loom))]
-mod residency;
-#[cfg(not(loom))]
-mod session;
-#[cfg(not(loom))]
+mod write_latency;
+
+// The tables of an instance.
+mod admission;
+mod callback;
+mod deferred;
+mod handle;
+mod handle_table;
+mod lanes;
+mod probe;
+mod roster;
+mod session_table;
 mod slots;
-#[cfg(not(loom))]
 mod snapshot;
-#[cfg(not(loom))]
-mod stats;
-#[cfg(not(loom))]
-mod wakes;
+mod statistics;
+mod wake_batch;
+mod worker_pool;
 
+// From submission to completion.
+mod completion;
+mod dispatcher;
+mod fallback;
+mod in_flight;
+mod method;
+mod method_in_force;
+
+// What an embedder uses.
+mod aio;
+mod builder;
+mod instance;
+mod session;
+
+pub use aio::{Aio, TooManySessions};
+pub use builder::Builder;
+pub use callback::{Callback, Completion, Payload, Staging, Weight};
+pub use class::{CLASSES, Class};
+pub use completer::{COMPLETERS, Completer};
+pub use dispatcher::MethodStatus;
+pub use fallback::{Cause, Fallback, Feature};
+pub use file::{DIRECT_ALIGNMENT_DEFAULT, File, OpenOptions};
+pub use file_system::file_system_name;
+pub use method::ring::{UringFeatures, UringSettings};
+pub use method_kind::MethodKind;
+pub use operation::{OPERATIONS, Operation};
 pub use outcome::{DETAIL_MAX, Outcome, Status};
+pub use page_cache::{Residency, residency, resident_blocks};
+pub use region::{Lease, PageKind, Region};
+pub use roster::WorkerSettings;
+pub use session::cancel::{Cancelled, Canceller, Notifier};
+pub use session::define::DefineError;
+pub use session::io::{Io, IoBatch};
+pub use session::{Leaks, Session};
+pub use slots::Slots;
+pub use snapshot::IoRow;
 pub use state::{STATES, State};
-pub use wait::WaitRef;
+pub use statistics::{Counters, Latencies, OperationCounters};
+pub use wait_ref::WaitRef;
 
-#[cfg(not(loom))]
-pub use api::*;
-
-#[cfg(not(loom))]
-mod api {
-    pub use crate::callback::{Callback, Completion, Payload, Staging, Weight};
-    pub use crate::core::{COMPLETERS, Completer, Core as InFlight, Reaped};
-    pub use crate::fallback::{Cause, Fallback, Feature};
-    pub use crate::file::{DIRECT_ALIGNMENT_DEFAULT, File, OpenOptions, file_system_name};
-    pub use crate::instance::{Aio, Builder, TooManySessions};
-    pub use crate::method::uring::{UringFeatures, UringSettings};
-    pub use crate::method::worker::WorkerSettings;
-    pub use crate::method::{Batch, Method, MethodKind, Submitted};
-    pub use crate::methods::MethodStatus;
+/// What a simulator needs: its own storage, its own method, a look at every transition.
+#[cfg(feature = "sim")]
+mod sim {
+    pub use crate::executor::{Executor, Kernel};
+    pub use crate::in_flight::{InFlight, Reaped, Submitted};
+    pub use crate::method::{Batch, Method};
     pub use crate::probe::{Observed, Probe};
-    pub use crate::region::{Lease, PageKind, Region};
-    pub use crate::request::{Executor, Kernel, OPERATIONS, Operation, Request};
-    pub use crate::residency::{Residency, residency, resident_blocks};
-    pub use crate::session::{
-        CLASSES, Cancelled, Canceller, Class, DefineError, Io, IoBatch, Leaks, Notifier, Session,
-    };
-    pub use crate::slots::Slots;
-    pub use crate::snapshot::IoRow;
-    pub use crate::stats::{Counters, Latencies, OperationCounters};
+    pub use crate::request::Request;
 }
+#[cfg(feature = "sim")]
+pub use sim::*;

@@ -14,7 +14,7 @@
 //! handle can be lost between the two.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::wait::WaitRef;
+use crate::wait_ref::WaitRef;
 
 const EMPTY: u64 = 0;
 const ANY: u64 = 1;
@@ -70,7 +70,7 @@ impl Mailbox {
 // looks at the handle's own word for the whole generation, so the cut costs at most an offer to a
 // session that waits for a much older I/O of the same handle, which looks and sleeps again.
 fn encode(tag: u64, io: WaitRef) -> u64 {
-    tag | u64::from(io.index) << 2 | io.generation << 22
+    tag | u64::from(io.index()) << 2 | io.generation() << 22
 }
 
 fn index_of(word: u64) -> u32 {
@@ -88,14 +88,14 @@ mod loom_tests {
     fn loom_a_handle_is_handed_over_exactly_once() {
         loom::model(|| {
             let mailbox = Arc::new(Mailbox::new());
-            let io = WaitRef { index: 5, generation: 9 };
+            let io = WaitRef::new(5, 9);
             let theirs = Arc::clone(&mailbox);
             let reaper = loom::thread::spawn(move || theirs.offer(io));
             mailbox.post(Wish::For(io));
             let taken = mailbox.take();
             let handed = reaper.join().unwrap_or(false);
             assert_eq!(taken.is_some(), handed);
-            assert!(taken.is_none_or(|t| t == io.index));
+            assert!(taken.is_none_or(|t| t == io.index()));
         });
     }
 
@@ -106,8 +106,8 @@ mod loom_tests {
             mailbox.post(Wish::Any);
             let theirs = Arc::clone(&mailbox);
             let reaper = loom::thread::spawn(move || {
-                let first = theirs.offer(WaitRef { index: 1, generation: 1 });
-                let second = theirs.offer(WaitRef { index: 2, generation: 1 });
+                let first = theirs.offer(WaitRef::new(1, 1));
+                let second = theirs.offer(WaitRef::new(2, 1));
                 usize::from(first) + usize::from(second)
             });
             let taken = usize::from(mailbox.take().is_some());

@@ -1,51 +1,52 @@
-//! The one hook for tracing, pauses and injected results.
+//! Probes: the one hook for tracing, for pausing threads in tests, and for injected results.
 //!
-//! A probe is given to the builder; an instance without one pays a null check per transition. Tests
-//! use it to stop a thread at a transition until another has passed one, and to change raw results.
+//! The handle table calls the probe of its instance at every state transition. An instance without a
+//! probe pays a null check for it. Tests use probes to stop a thread at a transition until another
+//! thread has passed one, and to replace raw results.
 
-use crate::method::MethodKind;
-use crate::request::Operation;
-use crate::session::Class;
+use crate::class::Class;
+use crate::method_kind::MethodKind;
+use crate::operation::Operation;
 use crate::state::State;
-use crate::wait::WaitRef;
+use crate::wait_ref::WaitRef;
 
 /// An I/O as a probe sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct Observed {
-    /// Which I/O.
+    /// Names the I/O.
     pub io: WaitRef,
     /// The session that issued it.
     pub session: u32,
     /// Its class.
     pub class: Class,
-    /// What it does; meaningful from DEFINED on, like the fields below.
+    /// The operation. This and the fields below are valid from DEFINED on.
     pub operation: Operation,
-    /// The method it was submitted to; meaningful from SUBMITTED on.
+    /// The method it was submitted to. Valid from SUBMITTED on.
     pub method: MethodKind,
-    /// Executed by its issuer's own thread.
+    /// Executed by the issuing thread.
     pub synchronous: bool,
     /// The file.
     pub file_id: u64,
     /// Byte offset in the file.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u32,
 }
 
-/// A hook for tracing, pauses and injected results ([`crate::Builder::probe`]). Called on whatever
-/// thread makes the transition.
+/// A hook for tracing, pauses and injected results. It is called on the thread that makes the
+/// transition.
 pub trait Probe: Send + Sync {
-    /// After a handle went from one state to another. Must not use the session or the handle;
-    /// between COMPLETED_IO and IDLE it must not block, except in a test that means to.
+    /// Called after a handle went from one state to another. It must not use the session or the
+    /// handle. Between COMPLETED_IO and IDLE it must not block, unless a test does so on purpose.
     fn transition(&self, _io: &Observed, _from: State, _to: State) {}
 
-    /// Sees a raw result (bytes, or minus errno) and may change it.
+    /// Sees a raw result (bytes, or minus errno) and may replace it.
     fn raw_result(&self, _io: &Observed, raw: i32) -> i32 {
         raw
     }
 
-    /// Before a ring driver enters the kernel with `submitting` new entries; an errno makes it
-    /// behave as if the kernel had answered that.
+    /// Called before a ring driver enters the kernel with `submitting` new entries. The driver
+    /// behaves as if the kernel had returned the errno, if there is one.
     fn ring_enter(&self, _submitting: usize) -> Option<i32> {
         None
     }

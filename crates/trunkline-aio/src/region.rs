@@ -9,10 +9,11 @@
 //! leased and who may touch them meanwhile is the pool's promise (`Io::read_frames`).
 
 use crate::limits::FRAME_SIZE;
-use crate::sync::{Arc, Mutex};
+use crate::sync::Mutex;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 const HUGE_PAGE: usize = 2 << 20;
 

@@ -1,136 +1,45 @@
-//! Sessions: who issues I/O, and how it waits.
+//! Sessions: what issues I/O and waits for it.
 //!
-//! A session belongs to one thread at a time (it may move between threads). It acquires a handle,
-//! defines one I/O on it, and stages it; a [`Batch`](IoBatch) collects staged I/Os and submits them
-//! together. The borrow checker enforces that at most one handle is handed out and undefined: an
-//! [`Io`] borrows its session. Nothing here blocks while holding staged I/O: every wait submits
-//! first.
+//! A session belongs to one thread at a time; it may move between threads. It acquires a handle,
+//! defines one I/O on it, and stages it. A batch ([`crate::IoBatch`]) collects staged I/O and submits
+//! it together. An [`crate::Io`] borrows its session, so the borrow checker ensures that at most one
+//! handle is acquired and not yet used.
 //!
-//! ```no_run
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use trunkline_aio::{Builder, Class, OpenOptions, Slots};
+//! A session must never block while it holds staged I/O: another session may wait for that I/O, and
+//! the two would wait for each other. So every wait submits first.
 //!
-//! let aio = Builder::new().start()?;
-//! let file = aio.open("data".as_ref(), OpenOptions::default())?;
-//! let mut session = aio.session()?;
-//! let mut slots = Slots::new(1);
-//! slots.memory(0).ok_or("busy")?.push(aio.region().lease(16).ok_or("full")?);
-//! session.acquire(Class::Foreground)?.read(&file, 0, 16 * 8192, &mut slots, 0)?;
-//! let outcome = session.wait(&mut slots, 0)?;
-//! println!("{} bytes", outcome.count);
-//! # Ok(()) }
-//! ```
+//! The parts: `io` (from the handle to the submission), `define` (checks and iovecs), `wait`
+//! (waiting), `cancel` (wake-ups from other threads).
 
-mod define;
-mod io;
-mod polling;
-mod waiting;
-mod waking;
+pub(crate) mod cancel;
+pub(crate) mod define;
+pub(crate) mod io;
+pub(crate) mod wait;
 
-pub use define::DefineError;
-pub use io::{Io, IoBatch};
-pub use waking::{Cancelled, Canceller, Notifier};
-
+use crate::class::Class;
 use crate::clock::{self, Time};
-use crate::core::Core;
-use crate::event::Event;
-use crate::handle::flag;
+use crate::completion::Completions;
+use crate::dispatcher::Dispatcher;
+use crate::file::File;
+use crate::handle_table::HandleTable;
+use crate::in_flight::InFlight;
 use crate::instance::Instance;
 use crate::limits::{STAGED_AGE_MAX_US, STAGED_MAX, TRY_CACHED_MISSES, TRY_CACHED_ONE_IN};
-use crate::mailbox::Mailbox;
-use crate::method::MethodKind;
-use crate::request::Operation;
-use crate::sync::Arc;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::wait::WaitRef;
+use crate::method_kind::MethodKind;
+use crate::region::Lease;
+use crate::session_table::SessionSlot;
+use crate::wait_ref::WaitRef;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// What an I/O is for. Decides how much of the handle table it may use, and how it is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Class {
-    /// The write-ahead log: may use every handle.
-    Log = 0,
-    /// A read that somebody waits for: all but the log's reserve.
-    Foreground = 1,
-    /// Reads ahead of need: like the classes below, all but both reserves.
-    LookAhead = 2,
-    /// Writes of dirty pages to make room.
-    Eviction = 3,
-    /// Writes of a checkpoint.
-    Checkpoint = 4,
-    /// Verification, prewarming and other bulk work.
-    Maintenance = 5,
-}
-
-/// All classes, the most important first.
-pub const CLASSES: [Class; 6] = [
-    Class::Log,
-    Class::Foreground,
-    Class::LookAhead,
-    Class::Eviction,
-    Class::Checkpoint,
-    Class::Maintenance,
-];
-
-impl Class {
-    /// A word for views.
-    pub fn name(self) -> &'static str {
-        match self {
-            Class::Log => "log",
-            Class::Foreground => "foreground",
-            Class::LookAhead => "look-ahead",
-            Class::Eviction => "eviction",
-            Class::Checkpoint => "checkpoint",
-            Class::Maintenance => "maintenance",
-        }
-    }
-
-    pub(crate) fn from_number(number: u8) -> Self {
-        CLASSES.get(usize::from(number)).copied().unwrap_or(Class::Maintenance)
-    }
-}
-
-/// The shared part of a session: what other threads touch.
-#[derive(Debug)]
-pub(crate) struct SessionSlot {
-    pub(crate) event: Event,
-    pub(crate) mailbox: Mailbox,
-    /// Sessions that have had this slot; names the present one.
-    pub(crate) incarnation: AtomicU64,
-    /// The incarnation that was cancelled last.
-    pub(crate) cancelled: AtomicU64,
-    /// Handles the session holds, handed out or under way.
-    pub(crate) in_use: AtomicU32,
-}
-
-impl SessionSlot {
-    pub(crate) fn new() -> Self {
-        Self {
-            event: Event::new(),
-            mailbox: Mailbox::new(),
-            incarnation: AtomicU64::new(0),
-            cancelled: AtomicU64::new(0),
-            in_use: AtomicU32::new(0),
-        }
-    }
-}
-
-impl SessionSlot {
-    /// Whether the session that has the slot now was cancelled.
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::SeqCst) == self.incarnation.load(Ordering::SeqCst)
-    }
-}
-
-/// What a scope left behind (see [`Session::end_scope`]). All zero is a clean end.
+/// What a scope left behind (see [`Session::end_scope`]). The default means nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Leaks {
-    /// A handle was acquired and neither used nor released; it has been given back.
+    /// A handle was acquired and neither used nor released. It has been given back.
     pub handed_out: bool,
-    /// I/Os were staged and not submitted; they have been submitted.
+    /// Number of I/Os that were staged and not submitted. They have been submitted.
     pub staged: usize,
-    /// A batch was still open; it has been closed.
+    /// A batch was still open. It has been closed.
     pub batch: bool,
 }
 
@@ -141,40 +50,57 @@ impl Leaks {
     }
 }
 
-/// Issues I/O, and waits for it. It belongs to one thread at a time, and may move between threads.
+/// Issues I/O and waits for it. Belongs to one thread at a time, and may move between threads.
 ///
-/// A handle is acquired, one I/O is defined on it, and that is submitted at once, or with others at
-/// the end of a batch. Whoever waits submits first, so nothing that others may wait for lies staged
-/// here meanwhile. Dropping a session submits what it staged and cancels nothing: its I/O is completed
-/// by others.
+/// A session acquires a handle, defines one I/O on it, and submits it at once or with others at the
+/// end of a batch. Every wait submits first, so I/O that other sessions may wait for never stays
+/// staged while this session sleeps. Dropping a session submits what it has staged and cancels
+/// nothing: other threads complete its I/O.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use trunkline_aio::{Builder, Class, OpenOptions, Slots};
+///
+/// let aio = Builder::new().start()?;
+/// let file = aio.open("data".as_ref(), OpenOptions::default())?;
+/// let mut session = aio.session()?;
+/// let mut slots = Slots::new(1);
+/// slots.memory(0).ok_or("busy")?.push(aio.region().lease(16).ok_or("full")?);
+/// session.acquire(Class::Foreground)?.read(&file, 0, 16 * 8192, &mut slots, 0)?;
+/// let outcome = session.wait(&mut slots, 0)?;
+/// println!("{} bytes", outcome.count);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Session {
     instance: Arc<Instance>,
-    core: Arc<Core>,
+    dispatcher: Arc<Dispatcher>,
+    in_flight: Arc<InFlight>,
     id: u32,
     handed_out: Option<WaitRef>,
-    /// The queue for a free handle that the session stands in.
+    /// The queue for a free handle that the session is in.
     queued: Option<Class>,
     staged: Vec<u32>,
     staged_since: Time,
     batch: bool,
     may_block: bool,
-    /// Reads in a row that were not found in the page cache.
+    /// Reads in a row that were not in the page cache.
     cache_misses: u32,
     waits: u64,
     wait_time: Duration,
-    /// Joins that were polled may have left bits behind.
+    /// Polled joins may have left this session among the joiners of handles.
     joined: bool,
 }
 
 impl Session {
-    pub(crate) fn new(instance: Arc<Instance>, core: Arc<Core>, id: u32) -> Self {
-        let slot = &core.sessions[id as usize];
-        slot.incarnation.fetch_add(1, Ordering::SeqCst);
-        let _ = slot.mailbox.take();
+    pub(crate) fn new(instance: Arc<Instance>, id: u32) -> Self {
+        let dispatcher = Arc::clone(instance.dispatcher());
+        let in_flight = Arc::clone(dispatcher.in_flight());
+        in_flight.completions().sessions().slot(id).begin_session();
         Self {
             instance,
-            core,
+            dispatcher,
+            in_flight,
             id,
             handed_out: None,
             queued: None,
@@ -194,77 +120,80 @@ impl Session {
         self.id
     }
 
-    /// Whether the session's thread may execute I/O itself where that is the cheaper way (the
-    /// default). A session that is polled by an async runtime says no: then a needed read goes to
-    /// the method like any other. Under `sync`, and where a method has no room, it executes all the
-    /// same.
+    /// Sets whether the session's thread may execute I/O itself where that is cheaper, which is the
+    /// default. A session that is polled by an async runtime should not: then even I/O that it needs
+    /// at once goes to the method. Under `sync`, and where a method has no room, the thread executes
+    /// I/O in any case.
     pub fn set_may_block(&mut self, may_block: bool) {
         self.may_block = may_block;
     }
 
-    /// The method in force, at the cost of one atomic load: whether reading ahead is advice
-    /// ([`MethodKind::Sync`]) or I/O.
+    /// The method in force. This costs one atomic load. Under [`MethodKind::Sync`], read-ahead should
+    /// be advice ([`Session::advise`]) instead of I/O.
     pub fn method(&self) -> MethodKind {
-        self.core.methods.current()
+        self.dispatcher.current()
     }
 
     /// Leases neighbouring frames of the instance's region; see [`crate::Region::lease`].
-    pub fn lease(&self, frames: u32) -> Option<crate::Lease> {
-        self.core.region.lease(frames)
+    pub fn lease(&self, frames: u32) -> Option<Lease> {
+        self.in_flight.region().lease(frames)
     }
 
-    /// Pieces of memory that one I/O may have (`io_max_combine_limit`).
+    /// How many pieces of memory one I/O may have (`io_max_combine_limit`).
     pub fn iovecs(&self) -> usize {
-        self.core.iovecs
+        self.handles().iovecs()
     }
 
-    /// How often and how long the session slept for I/O.
+    /// How often the session has slept, and for how long in total.
     pub fn waits(&self) -> (u64, Duration) {
         (self.waits, self.wait_time)
     }
 
-    /// Handles the session holds now.
+    /// Number of handles that the session holds.
     pub fn in_flight(&self) -> u32 {
-        self.slot().in_use.load(Ordering::SeqCst)
+        self.slot().in_use()
     }
 
-    /// Handles that other sessions of the instance hold now: whether anybody else has I/O under way.
+    /// Number of handles that all other sessions of the instance hold.
     pub fn others_in_flight(&self) -> u32 {
-        self.core.free.in_use().saturating_sub(self.in_flight())
+        self.handles().in_use().saturating_sub(self.in_flight())
     }
 
-    /// Starts a batch: I/Os are collected, up to 32, until it is dropped.
-    /// Within a batch it is part of the outer one.
-    pub fn batch(&mut self) -> IoBatch<'_> {
-        let outer = std::mem::replace(&mut self.batch, true);
-        IoBatch::new(self, outer)
-    }
-
-    /// Submits everything staged.
+    /// Submits everything that is staged.
     pub fn submit(&mut self) {
         if !self.staged.is_empty() {
-            self.core.submit(&self.staged);
+            self.dispatcher.submit(&self.staged);
             self.staged.clear();
         }
     }
 
+    /// Submits what has been staged for a long time. Acquiring a handle does this too. A session
+    /// that computes inside a batch should call it now and then, so that its I/O is not delayed.
+    pub fn submit_if_old(&mut self) {
+        if !self.staged.is_empty()
+            && clock::now().since(self.staged_since) > Duration::from_micros(STAGED_AGE_MAX_US)
+        {
+            self.submit();
+        }
+    }
+
     /// Under `sync`, tells the kernel that the range will be read soon; other methods read ahead
-    /// themselves. Whether advice was given.
-    pub fn advise(&self, file: &crate::File, offset: u64, length: u64) -> bool {
-        let sync = self.core.methods.current() == MethodKind::Sync;
-        let advised = sync && !file.is_direct() && self.core.executor.advise(file, offset, length);
+    /// themselves. Returns whether advice was given.
+    pub fn advise(&self, file: &File, offset: u64, length: u64) -> bool {
+        let sync = self.method() == MethodKind::Sync;
+        let advised = sync && !file.is_direct() && self.in_flight.advise(file, offset, length);
         if advised {
-            self.core.stats.advised();
+            self.completions().statistics().advised();
         }
         advised
     }
 
-    /// Ends a scope (a statement, a transaction, an error path): gives back a handle that was
-    /// forgotten, closes a forgotten batch, submits what is staged. I/O under way goes on.
+    /// Ends a scope, such as a statement or a transaction, also after an error. Gives back a leaked
+    /// handle, closes a leaked batch, and submits what is staged. I/O in flight continues.
     pub fn end_scope(&mut self) -> Leaks {
-        let handed_out = self.reclaim_forgotten();
+        let handed_out = self.reclaim();
         if handed_out {
-            self.core.stats.leaked();
+            self.completions().statistics().leaked();
         }
         let leaks =
             Leaks { handed_out, staged: self.staged.len(), batch: std::mem::take(&mut self.batch) };
@@ -272,13 +201,22 @@ impl Session {
         leaks
     }
 
-    fn slot(&self) -> &SessionSlot {
-        &self.core.sessions[self.id as usize]
+    fn completions(&self) -> &Completions {
+        self.in_flight.completions()
     }
 
-    fn reclaim_forgotten(&mut self) -> bool {
+    fn handles(&self) -> &HandleTable {
+        self.completions().handles()
+    }
+
+    fn slot(&self) -> &SessionSlot {
+        self.completions().sessions().slot(self.id)
+    }
+
+    /// Gives back a handle that was acquired and not used.
+    fn reclaim(&mut self) -> bool {
         let Some(io) = self.handed_out.take() else { return false };
-        self.core.release(io, self.id);
+        self.completions().release(io, self.id);
         true
     }
 
@@ -292,16 +230,9 @@ impl Session {
         }
     }
 
-    /// Whether a read is worth a look into the page cache by this thread. Counts a miss; a hit
-    /// clears the count.
-    fn looks_cached(&mut self, index: u32) -> bool {
-        let view = &self.core.handles[index as usize].view;
-        let buffered = view.flags.load(Ordering::Relaxed) & flag::BUFFERED != 0;
-        if !buffered
-            || view.operation() != Operation::Readv
-            || view.length.load(Ordering::Relaxed) >= self.core.try_cached_below
-            || self.core.methods.current() == MethodKind::Sync
-        {
+    /// Whether to look for a read in the page cache. Counts a miss; a hit clears the count.
+    fn looks_cached(&mut self, io: WaitRef) -> bool {
+        if !self.dispatcher.may_be_cached(io) {
             return false;
         }
         self.cache_misses = self.cache_misses.saturating_add(1);
@@ -309,39 +240,10 @@ impl Session {
             || self.cache_misses.is_multiple_of(TRY_CACHED_ONE_IN)
     }
 
-    /// Whether a write is to be made by this thread, since its mount takes it as quickly as a copy; and
-    /// the call to write back what was written so.
-    fn writes_at_once(&self, index: u32, file: &crate::File) -> bool {
-        let view = &self.core.handles[index as usize].view;
-        let most = match view.operation() {
-            Operation::Writev => self.core.inline_write_max,
-            Operation::BeginWriteback if self.core.inline_write_max > 0 => u32::MAX,
-            _ => return false,
-        };
-        self.may_block
-            && !file.is_direct()
-            && (1..=most).contains(&view.length.load(Ordering::Relaxed))
-            && self.core.methods.current() != MethodKind::Sync
-            && match view.operation() {
-                Operation::Writev => file.pace().is_quick(clock::now),
-                _ => file.pace().is_known_quick(clock::now),
-            }
-    }
-
-    /// Submits what has been staged for long. Acquiring does so too; a session that computes inside
-    /// a batch calls this now and then, so that its I/O does not wait for it.
-    pub fn submit_if_old(&mut self) {
-        if !self.staged.is_empty()
-            && clock::now().since(self.staged_since) > Duration::from_micros(STAGED_AGE_MAX_US)
-        {
-            self.submit();
-        }
-    }
-
-    fn end_batch(&mut self, outer: bool) {
-        self.batch = outer;
-        if !outer {
-            self.submit();
+    fn leave_queue(&mut self) {
+        if let Some(class) = self.queued.take() {
+            let completions = self.completions();
+            completions.admission().deregister(class, self.id, completions.sessions());
         }
     }
 }
@@ -350,9 +252,11 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.leave_queue();
         self.end_scope();
-        self.leave_joined();
-        // A waker may own the task that owns an instance.
-        self.slot().event.clear_waker();
+        if self.joined {
+            self.handles().leave_all(self.id);
+        }
+        // The waker may own a task that owns the instance.
+        self.slot().event().clear_waker();
         self.instance.session_ended(self.id);
     }
 }

@@ -1,17 +1,18 @@
-//! A look at all handles without a lock: the rows of `pg_aios`.
+//! Snapshots of the handle table: the rows of `pg_aios`, taken without a lock.
 //!
-//! Read the word, copy, read the word again. Another generation means that the I/O ended meanwhile
-//! and is left out; another state means that the copy may be half old and half new, and is made
-//! again, which ends because states only advance.
+//! A row is copied between two reads of the state word. If the generation has changed in between,
+//! the I/O has ended and is left out. If only the state has changed, the copy may mix fields of two
+//! states and is made again. That loop ends, because states only go forward.
 
-use crate::core::Core;
-use crate::handle::{NO_RESULT, View, flag};
+use crate::file::FileRegistry;
+use crate::handle::Handle;
+use crate::handle_table::HandleTable;
+use crate::limits::FRAME_SIZE;
 use crate::outcome::Outcome;
 use crate::state::State;
-use crate::sync::atomic::Ordering;
 use std::path::PathBuf;
 
-/// One handle that is not idle. The fields are the 15 columns of `pg_aios`, then ours.
+/// One handle that is not idle. The fields are the 15 columns of `pg_aios`, then two of our own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IoRow {
     /// The session that owns it.
@@ -28,9 +29,9 @@ pub struct IoRow {
     pub off: Option<u64>,
     /// Bytes.
     pub length: Option<u32>,
-    /// What kind of thing is read or written.
+    /// The kind of object that is read or written.
     pub target: Option<&'static str>,
-    /// Number of the issuer's data words.
+    /// Length of the issuer's payload: for I/O on a buffer pool, the number of buffers.
     pub handle_data_len: Option<u32>,
     /// Bytes, or minus errno; `None` before COMPLETED_IO.
     pub raw_result: Option<i32>,
@@ -38,9 +39,9 @@ pub struct IoRow {
     pub result: Option<&'static str>,
     /// Blocks and file.
     pub target_desc: Option<String>,
-    /// Executed by its issuer's own thread.
+    /// Executed by the issuing thread.
     pub f_sync: bool,
-    /// Memory private to the issuer: never, in a process of threads.
+    /// Whether the memory is private to the issuer: never, because sessions are threads.
     pub f_localmem: bool,
     /// Goes through the page cache.
     pub f_buffered: bool,
@@ -50,19 +51,19 @@ pub struct IoRow {
     pub method: Option<&'static str>,
 }
 
-pub(crate) fn snapshot(core: &Core) -> Vec<IoRow> {
-    (0..core.handles.len() as u32).filter_map(|index| row(core, index)).collect()
+pub(crate) fn snapshot(handles: &HandleTable, files: &FileRegistry) -> Vec<IoRow> {
+    (0..handles.len() as u32).filter_map(|index| row(handles, files, index)).collect()
 }
 
-fn row(core: &Core, index: u32) -> Option<IoRow> {
-    let handle = &core.handles[index as usize];
+fn row(handles: &HandleTable, files: &FileRegistry, index: u32) -> Option<IoRow> {
+    let handle = handles.handle(index);
     loop {
-        let before = handle.word.load();
+        let before = handle.word().load();
         if before.state == State::Idle {
             return None;
         }
-        let (mut row, file_id) = copy(&handle.view, index, before.generation, before.state);
-        let after = handle.word.load();
+        let (mut row, file_id) = copy(handle, index, before.generation, before.state);
+        let after = handle.word().load();
         if after.generation != before.generation {
             return None;
         }
@@ -70,46 +71,44 @@ fn row(core: &Core, index: u32) -> Option<IoRow> {
             continue;
         }
         if row.operation.is_some() {
-            row.target_desc = Some(describe(&row, core.registry.name(file_id)));
+            row.target_desc = Some(describe(&row, files.name(file_id)));
         }
         return Some(row);
     }
 }
 
-fn copy(view: &View, index: u32, generation: u64, state: State) -> (IoRow, u64) {
+fn copy(handle: &Handle, index: u32, generation: u64, state: State) -> (IoRow, u64) {
     let defined = state >= State::Defined;
-    let flags = view.flags.load(Ordering::Acquire);
-    let raw = view.raw.load(Ordering::Acquire);
-    // A completer writes it while the handle is in COMPLETED_IO, where it does not count yet.
+    // In COMPLETED_IO a completing thread may be writing the outcome, so it does not count yet.
     let outcome = match state >= State::CompletedShared {
-        true => Outcome::unpack(view.outcome.load(Ordering::Acquire)),
+        true => handle.outcome(),
         false => Outcome::default(),
     };
     let row = IoRow {
-        pid: view.session.load(Ordering::Acquire),
+        pid: handle.session(),
         io_id: index,
         io_generation: generation,
         state: state.name(),
-        operation: defined.then(|| view.operation().name()),
-        off: defined.then(|| view.offset.load(Ordering::Acquire)),
-        length: defined.then(|| view.length.load(Ordering::Acquire)),
+        operation: defined.then(|| handle.operation().name()),
+        off: defined.then(|| handle.offset()),
+        length: defined.then(|| handle.length()),
         target: defined.then_some("file"),
-        handle_data_len: defined.then(|| view.data_length.load(Ordering::Acquire)),
-        raw_result: (state >= State::CompletedIo && raw != NO_RESULT).then_some(raw as i32),
+        handle_data_len: defined.then(|| handle.data_length()),
+        raw_result: handle.raw().filter(|_| state >= State::CompletedIo),
         result: defined.then(|| outcome.status.name()),
         target_desc: None,
-        f_sync: defined && flags & flag::SYNCHRONOUS != 0,
+        f_sync: defined && handle.is_synchronous(),
         f_localmem: false,
-        f_buffered: defined && flags & flag::BUFFERED != 0,
-        class: view.class().name(),
-        method: (state >= State::Submitted).then(|| view.method().name()),
+        f_buffered: defined && handle.is_buffered(),
+        class: handle.class().name(),
+        method: (state >= State::Submitted).then(|| handle.method().name()),
     };
-    (row, view.file_id.load(Ordering::Acquire))
+    (row, handle.file_id())
 }
 
-/// As PostgreSQL words it: the blocks within the file, and the file.
+/// The blocks and the file, in the words of PostgreSQL.
 fn describe(row: &IoRow, path: Option<PathBuf>) -> String {
-    let block = crate::limits::FRAME_SIZE as u64;
+    let block = FRAME_SIZE as u64;
     let first = row.off.unwrap_or(0) / block;
     let count = u64::from(row.length.unwrap_or(0)).div_ceil(block);
     let path = path.map_or_else(|| "a closed file".into(), |path| path.display().to_string());

@@ -11,7 +11,7 @@
 //! The claim bit gives exactly one thread the right to complete a COMPLETED_IO handle.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::wait::GENERATION_MAX;
+use crate::wait_ref::GENERATION_MAX;
 
 /// Where a handle stands. The order is the order of a handle's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +81,7 @@ impl State {
 
 /// One reading of a [`StateWord`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct StateReading {
     /// The state.
     pub(crate) state: State,
     /// Whether a completer has claimed it.
@@ -104,7 +104,7 @@ impl StateWord {
     }
 
     /// Everything published before the state was stored is visible afterwards.
-    pub(crate) fn load(&self) -> Seen {
+    pub(crate) fn load(&self) -> StateReading {
         decode(self.0.load(Ordering::SeqCst))
     }
 
@@ -137,7 +137,7 @@ impl StateWord {
 
 #[cold]
 #[expect(clippy::panic, reason = "two owners of one handle: going on would corrupt memory")]
-fn panic_state(found: Seen, generation: u64, from: State) -> ! {
+fn panic_state(found: StateReading, generation: u64, from: State) -> ! {
     panic!(
         "handle found {} in generation {}, expected {} in generation {generation}",
         found.state.name(),
@@ -155,8 +155,8 @@ fn encode(state: State, generation: u64) -> u64 {
     generation << GENERATION_SHIFT | state as u64
 }
 
-fn decode(word: u64) -> Seen {
-    Seen {
+fn decode(word: u64) -> StateReading {
+    StateReading {
         state: STATES[(word & 7) as usize],
         claimed: word & CLAIMED != 0,
         generation: word >> GENERATION_SHIFT,

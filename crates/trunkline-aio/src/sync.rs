@@ -15,19 +15,14 @@
 //! a `sched` build and nothing at all in an ordinary one.
 
 pub mod atomic;
-#[cfg(not(loom))]
 pub mod channel;
-#[cfg(not(loom))]
 pub mod env;
 mod futex;
-#[cfg(not(loom))]
 pub mod hash;
 mod mutex;
-#[cfg(not(loom))]
 pub mod random;
 #[cfg(all(feature = "sched", not(loom)))]
 pub mod sched;
-#[cfg(not(loom))]
 pub mod thread;
 
 pub use futex::{Futex, FutexWait};

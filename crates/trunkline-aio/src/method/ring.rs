@@ -1,59 +1,93 @@
-//! One io_uring, used by one thread.
+//! A ring: one io_uring instance, used by one thread.
 //!
-//! Features are probed one by one at start: the set-up flags down a ladder, the vectored fixed
-//! opcodes, the registration of the page region. Everything a running I/O needs in memory (iovecs,
-//! frames, the file) is owned by its handle; the ring only carries the handle's index.
+//! The features of the kernel are probed one by one when a ring is opened: the set-up flags, the
+//! vectored opcodes for registered memory, the registration of the page region. A ring stores only
+//! handle indexes. Everything that a running I/O needs in memory (iovecs, frames, the file) is owned
+//! by its handle.
 
-use super::Submitted;
-use super::uring::{NO_FEATURES, UringFeatures, UringSettings};
-use crate::core::Core;
 use crate::fallback::{Fallback, Feature};
-use crate::request::{IoVec, Operation, Request};
+use crate::in_flight::{InFlight, Submitted};
+use crate::operation::Operation;
+use crate::region::Region;
+use crate::request::{IoVec, Request};
 use io_uring::{IoUring, opcode, squeue, types};
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// The kernel takes registered buffers of at most 1 GiB.
+/// The kernel accepts registered buffers of at most 1 GiB.
 const PIECE: usize = 1 << 30;
 
-/// Bounds of the submission entries; the upper one is the kernel's.
+/// Limits of the number of submission entries; the upper one is the limit of the kernel.
 const ENTRIES_MIN: u32 = 8;
 const ENTRIES_MAX: u32 = 32768;
 
-/// Kernel threads of a ring for I/O that cannot be started without waiting; the default of four
-/// per CPU would let a few reads of a mount that hangs stop all others.
+/// Kernel threads of a ring for I/O that cannot be started without waiting. With the default of
+/// four per CPU, a few reads from a mount that hangs would block all others.
 const KERNEL_THREADS_MAX: u32 = 256;
 
-/// User data of the read that watches the eventfd.
+/// User data of the read of the eventfd.
 const WATCH: u64 = u64::MAX;
 
-pub(super) struct Ring {
+/// How to use io_uring. Decision 0001 has the measurements behind the defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UringSettings {
+    /// Number of ring drivers; each has a thread and a ring.
+    pub drivers: usize,
+    /// Submission entries of a ring, a power of two. Fewer are used if memory is short.
+    pub entries: u32,
+    /// Register the page region with the rings.
+    pub register: bool,
+    /// Buffered reads of at least this many bytes are executed by kernel threads, so that copies
+    /// out of the page cache run in parallel.
+    pub force_async_bytes: u32,
+}
+
+impl Default for UringSettings {
+    fn default() -> Self {
+        Self { drivers: 1, entries: 256, register: true, force_async_bytes: 128 * 1024 }
+    }
+}
+
+/// Which features the running rings use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UringFeatures {
+    /// The page region is registered.
+    pub registered: bool,
+    /// Vectored reads and writes of registered memory.
+    pub vectored_fixed: bool,
+    /// Number of submission entries.
+    pub entries: u32,
+}
+
+/// A ring and the state of its owner.
+pub(crate) struct Ring {
     ring: IoUring,
     features: UringFeatures,
     force_async_bytes: u32,
     base: usize,
-    /// What was pushed and not yet taken by the kernel, oldest first; `None` is the watch.
+    /// Entries pushed and not yet taken by the kernel, oldest first; `None` is the eventfd read.
     pushed: VecDeque<Option<u32>>,
-    /// I/Os pushed or accepted, the watch not counted.
+    /// I/Os pushed or accepted, without the eventfd read.
     in_flight: usize,
     watching: bool,
-    /// Entries that were taken back lie in the queue: nothing may be submitted any more.
+    /// Entries that were taken back are still in the queue, so nothing may be submitted any more.
     given_up: bool,
+    /// The target of the eventfd read.
     counter: Box<u64>,
 }
 
-/// A ring and what it came with.
-pub(super) struct Setup {
-    pub(super) ring: Ring,
-    pub(super) features: UringFeatures,
-    pub(super) note: Option<Fallback>,
+/// A new ring, and which features it has or lacks.
+pub(crate) struct Setup {
+    pub(crate) ring: Ring,
+    pub(crate) features: UringFeatures,
+    pub(crate) note: Option<Fallback>,
 }
 
 impl Ring {
-    /// Makes a ring for the calling thread and registers the page region with it.
-    pub(super) fn open(core: &Core, settings: UringSettings) -> Result<Setup, i32> {
+    /// Opens a ring for the calling thread and registers the page region with it.
+    pub(crate) fn open(region: &Region, settings: UringSettings) -> Result<Setup, i32> {
         let (ring, entries) = build(settings.entries)?;
-        let mut features = UringFeatures { entries, ..NO_FEATURES };
+        let mut features = UringFeatures { entries, ..UringFeatures::default() };
         let mut probe = io_uring::Probe::new();
         ring.submitter().register_probe(&mut probe).map_err(|e| errno_of(&e))?;
         let needed = [
@@ -74,7 +108,7 @@ impl Ring {
         let mut note = None;
         let fixed = [opcode::ReadFixed::CODE, opcode::WriteFixed::CODE];
         if settings.register && fixed.into_iter().all(|code| probe.is_supported(code)) {
-            match register(&ring, core) {
+            match register(&ring, region) {
                 Ok(()) => features.registered = true,
                 Err(errno) => note = Some(Fallback::recognise(Feature::Registration, errno)),
             }
@@ -83,7 +117,7 @@ impl Ring {
             ring,
             features,
             force_async_bytes: settings.force_async_bytes,
-            base: core.region.span().0.addr(),
+            base: region.span().0.addr(),
             pushed: VecDeque::with_capacity(entries as usize),
             in_flight: 0,
             watching: false,
@@ -93,44 +127,44 @@ impl Ring {
         Ok(Setup { ring, features, note })
     }
 
-    /// Places for I/Os: the completion queue has twice the entries, and the watch takes one.
+    /// Room for I/Os: the completion queue has twice the entries, and the eventfd read takes one.
     fn places(&self) -> usize {
         self.features.entries as usize * 2 - 2
     }
 
-    /// The most places that one of several mounts may hold. Below the number of kernel threads that
-    /// `open` allows, so that a mount that hangs in them leaves some for the others too.
-    pub(super) fn share(&self) -> usize {
+    /// The most places that one of several mounts may use. This is below the number of kernel
+    /// threads, so that a mount that hangs in them leaves some to the others.
+    pub(crate) fn share(&self) -> usize {
         (self.places().min(KERNEL_THREADS_MAX as usize) * 3 / 4).max(1)
     }
 
     /// I/Os in the ring, pushed or accepted.
-    pub(super) fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
     }
 
     /// Puts an I/O into the submission queue; false if there is no room.
-    pub(super) fn push(&mut self, core: &Core, io: &mut Submitted) -> bool {
-        // What is in flight, the watch included, must fit the completion queue.
+    pub(crate) fn push(&mut self, in_flight: &InFlight, io: &mut Submitted) -> bool {
+        // Everything in flight, including the eventfd read, must fit into the completion queue.
         if self.in_flight >= self.places() {
             return false;
         }
-        core.mark_started(io);
+        in_flight.mark_started(io);
         let index = io.index();
-        let mut request = core.request(io);
+        let mut request = in_flight.request(io);
         let mut entry = self.entry(&mut request).user_data(u64::from(index));
-        // A cached read would be copied here, one after the other, by this one thread.
+        // Otherwise this thread would copy cached reads, one after the other.
         let copies = !request.direct
             && request.operation == Operation::Readv
             && request.length >= self.force_async_bytes;
-        // And where the kernel waits for an answer before it takes the next one, a file system that
-        // hangs would stop this thread, and with it every other.
-        if copies || !request.taken_at_once {
+        // Submitting to a file system that is not local may block. If it hangs, this thread would
+        // hang, and with it all other I/O of the ring.
+        if copies || !request.local {
             entry = entry.flags(squeue::Flags::ASYNC);
         }
-        // SAFETY: iovecs, frames and file are owned by the handle until the completion is reaped,
-        // and nobody can free or reuse the handle before that; an entry that the kernel has not
-        // taken when the ring gives up is never submitted afterwards (`wait_only`).
+        // SAFETY: the handle owns iovecs, frames and file until the completion is reaped, and it is
+        // not freed or reused before that. An entry that the kernel has not taken when the ring
+        // gives up is never submitted afterwards (`wait_only`).
         let pushed = unsafe { self.ring.submission().push(&entry) };
         if pushed.is_ok() {
             self.pushed.push_back(Some(index));
@@ -176,15 +210,15 @@ impl Ring {
             (Operation::Fdatasync, _, _) => {
                 opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build()
             }
-            // The kernel has its own threads do it.
+            // The kernel executes this in one of its own threads.
             (Operation::BeginWriteback, _, _) => opcode::SyncFileRange::new(fd, request.length)
                 .offset(offset)
-                .flags(request.write_back_flags())
+                .flags(request.writeback_flags())
                 .build(),
         }
     }
 
-    /// The registered piece that holds all of the memory, if one does.
+    /// The registered buffer that contains all of the memory, if there is one.
     fn piece(&self, iovecs: &[IoVec]) -> Option<u16> {
         let number = |address: usize| (address - self.base) / PIECE;
         let first = number(iovecs.first()?.start.addr());
@@ -194,16 +228,16 @@ impl Ring {
         inside.then(|| u16::try_from(first).ok()).flatten()
     }
 
-    /// Keeps a read of the eventfd in the ring; false if there is no room for it now.
-    pub(super) fn watch(&mut self, wake: &OwnedFd) -> bool {
+    /// Keeps a read of the eventfd in the ring. False if there is no room for it now.
+    pub(crate) fn watch(&mut self, wake: &OwnedFd) -> bool {
         if self.watching {
             return true;
         }
         let fd = types::Fd(wake.as_raw_fd());
         let target: *mut u64 = &mut *self.counter;
         let entry = opcode::Read::new(fd, target.cast(), 8).build().user_data(WATCH);
-        // SAFETY: the counter is boxed and lives until `close` has seen the read end (or leaks it);
-        // the eventfd outlives the driver's loop.
+        // SAFETY: the counter is boxed and lives until `close` has seen the end of the read, or is
+        // leaked there. The eventfd outlives the driver's loop.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         self.watching = pushed.is_ok();
         if self.watching {
@@ -212,14 +246,13 @@ impl Ring {
         self.watching
     }
 
-    /// Submits what was pushed, and waits for a completion if `wait`. The errno of a failure that
-    /// will not pass.
-    pub(super) fn enter(&mut self, core: &Core, wait: bool) -> Option<i32> {
+    /// Submits what was pushed, and waits for a completion if `wait`. Returns the errno of a
+    /// permanent failure.
+    pub(crate) fn enter(&mut self, in_flight: &InFlight, wait: bool) -> Option<i32> {
         assert!(!self.given_up, "a ring that gave up must not submit");
-        if let Some(probe) = &core.probe
-            && let Some(errno) = probe.ring_enter(self.pushed.len())
-        {
-            return Some(errno);
+        let probed = in_flight.completions().handles().probe_ring_enter(self.pushed.len());
+        if probed.is_some() {
+            return probed;
         }
         let result = self.ring.submit_and_wait(usize::from(wait));
         let left = {
@@ -227,21 +260,21 @@ impl Ring {
             queue.sync();
             queue.len()
         };
-        // The kernel takes entries in order; the last `left` are still ours.
+        // The kernel takes entries in order, so the last `left` are not taken.
         let taken = self.pushed.len().saturating_sub(left);
         self.pushed.drain(..taken);
         match result {
             Ok(_) => None,
             Err(error) => match errno_of(&error) {
-                // Interrupted, out of memory for the moment, or completions must be reaped first.
+                // Interrupted, temporarily out of memory, or completions must be reaped first.
                 libc::EINTR | libc::EAGAIN | libc::EBUSY => None,
                 errno => Some(errno),
             },
         }
     }
 
-    /// Collects completions: handle index and raw result.
-    pub(super) fn reap(&mut self, finished: &mut Vec<(u32, i32)>) {
+    /// Moves completions out of the ring, as handle indexes and raw results.
+    pub(crate) fn reap(&mut self, finished: &mut Vec<(u32, i32)>) {
         let mut queue = self.ring.completion();
         queue.sync();
         for entry in &mut queue {
@@ -255,8 +288,8 @@ impl Ring {
         self.in_flight -= finished.len();
     }
 
-    /// Waits for a completion without submitting anything, for a ring that has given up.
-    pub(super) fn wait_only(&mut self) -> Option<i32> {
+    /// Waits for a completion without submitting, for a ring that has given up.
+    pub(crate) fn wait_only(&mut self) -> Option<i32> {
         const GETEVENTS: u32 = 1;
         // SAFETY: no entry is submitted and no argument is passed.
         let result = unsafe { self.ring.submitter().enter::<()>(0, 1, GETEVENTS, None) };
@@ -267,9 +300,9 @@ impl Ring {
         }
     }
 
-    /// Takes back what the kernel has not accepted. From now on the ring must not submit: the
-    /// entries are still in its queue.
-    pub(super) fn take_back(&mut self, mut f: impl FnMut(u32)) {
+    /// Takes back what the kernel has not accepted. The entries stay in the queue, so the ring must
+    /// not submit any more.
+    pub(crate) fn take_back(&mut self, mut f: impl FnMut(u32)) {
         self.given_up = true;
         for index in self.pushed.drain(..).flatten() {
             self.in_flight -= 1;
@@ -277,14 +310,14 @@ impl Ring {
         }
     }
 
-    /// Ends the read of the eventfd before its target goes away. Nothing else is in flight.
-    pub(super) fn close(mut self, wake: &OwnedFd) {
+    /// Ends the read of the eventfd before its target is freed. No I/O is in flight.
+    pub(crate) fn close(mut self, wake: &OwnedFd) {
         if !self.watching {
             return;
         }
         let mut finished = Vec::new();
         while self.watching && !self.given_up {
-            // Fires the read, whether it has been submitted or is about to be.
+            // Completes the read, whether it has been submitted or is about to be.
             let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
             if self.ring.submit_and_wait(1).is_err_and(|e| errno_of(&e) != libc::EINTR) {
                 break;
@@ -292,13 +325,13 @@ impl Ring {
             self.reap(&mut finished);
         }
         if self.watching {
-            // The kernel may still write there: eight bytes are given up for good.
+            // The kernel may still write there, so these eight bytes are leaked.
             Box::leak(std::mem::take(&mut self.counter));
         }
     }
 }
 
-/// Builds a ring, with fewer entries where memory is short. The kernel wants a power of two.
+/// Builds a ring, with fewer entries if memory is short. The kernel requires a power of two.
 fn build(entries: u32) -> Result<(IoUring, u32), i32> {
     let mut entries = entries.clamp(ENTRIES_MIN, ENTRIES_MAX).next_power_of_two();
     loop {
@@ -310,15 +343,16 @@ fn build(entries: u32) -> Result<(IoUring, u32), i32> {
     }
 }
 
-/// Deferred task work (`IORING_SETUP_DEFER_TASKRUN`) is left out: decision record 0001 found no
-/// gain for a driver that sleeps in the kernel anyway, and more CPU.
+/// Builds a ring with cooperative task running if the kernel has it. Deferred task work
+/// (`IORING_SETUP_DEFER_TASKRUN`) is not used: decision 0001 found no gain for a driver that sleeps
+/// in the kernel anyway, and more CPU time.
 fn build_sized(entries: u32) -> Result<IoUring, i32> {
     let mut cooperative = IoUring::builder();
     cooperative.setup_coop_taskrun().setup_submit_all();
     for builder in [cooperative, IoUring::builder()] {
         match builder.build(entries) {
             Ok(ring) => return Ok(ring),
-            // A flag that this kernel does not know.
+            // The kernel does not know one of the flags.
             Err(error) if errno_of(&error) == libc::EINVAL => {}
             Err(error) => return Err(errno_of(&error)),
         }
@@ -326,8 +360,8 @@ fn build_sized(entries: u32) -> Result<IoUring, i32> {
     Err(libc::EINVAL)
 }
 
-fn register(ring: &IoUring, core: &Core) -> Result<(), i32> {
-    let (base, bytes) = core.region.span();
+fn register(ring: &IoUring, region: &Region) -> Result<(), i32> {
+    let (base, bytes) = region.span();
     let pieces: Vec<libc::iovec> = (0..bytes)
         .step_by(PIECE)
         .map(|at| libc::iovec {
@@ -335,7 +369,7 @@ fn register(ring: &IoUring, core: &Core) -> Result<(), i32> {
             iov_len: PIECE.min(bytes - at),
         })
         .collect();
-    // SAFETY: the region stays mapped as long as the core, which outlives its drivers.
+    // SAFETY: the region stays mapped as long as the I/O in flight, which outlives its drivers.
     unsafe { ring.submitter().register_buffers(&pieces) }.map_err(|error| errno_of(&error))
 }
 

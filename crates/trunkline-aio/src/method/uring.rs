@@ -1,94 +1,94 @@
 //! `io_uring`: sessions queue, ring drivers submit and reap.
 //!
-//! A driver is a thread that lives as long as the instance and owns one ring: a thread that exits
-//! takes its requests with it, so sessions never submit. A session puts indexes into the driver's
-//! inbox, which has room for every handle, and wakes the driver through an eventfd that the ring
-//! itself reads, if the driver sleeps. The driver never completes heavy I/O (see `Core::reap`).
+//! A driver is a thread that owns one ring and lives as long as the instance. Sessions do not submit
+//! themselves, because the kernel cancels the requests of a thread that exits. A session puts handle
+//! indexes into the inbox of a driver, which has room for every handle. If the driver sleeps in the
+//! kernel, the session wakes it through an eventfd that the ring itself reads.
+//!
+//! ```text
+//!   inbox -> lanes -> ring -> kernel -> reap -> completion (light) | waiter or helper (heavy)
+//! ```
+//!
+//! When a ring fails, its driver moves everything that the kernel has not accepted to the workers.
+//! What the kernel has accepted can still write to memory, so the driver keeps waiting for it.
 
-use super::Batch;
-use super::lanes::Lanes;
-use super::ring::{Ring, Setup};
-use crate::core::{Core, Reaped};
-use crate::fallback::Fallback;
-use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Arc, Futex, Mutex, channel, thread};
-use crate::wakes::Wakes;
+use super::ring::{Ring, Setup, UringFeatures, UringSettings};
+use super::{Batch, Method};
+use crate::fallback::{Fallback, Feature};
+use crate::in_flight::{InFlight, Reaped};
+use crate::lanes::Lanes;
+use crate::method_in_force::MethodInForce;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Futex, Mutex, channel, thread};
+use crate::wake_batch::WakeBatch;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// How to use io_uring. The defaults are what decision record 0001 found best.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UringSettings {
-    /// Ring drivers; each has a thread and a ring.
-    pub drivers: usize,
-    /// Submission entries of a ring, a power of two; fewer where memory is short.
-    pub entries: u32,
-    /// Register the page region with the rings.
-    pub register: bool,
-    /// Buffered reads of at least this many bytes are executed by kernel threads, so that copies
-    /// out of the page cache run in parallel.
-    pub force_async_bytes: u32,
-}
-
-impl Default for UringSettings {
-    fn default() -> Self {
-        Self { drivers: 1, entries: 256, register: true, force_async_bytes: 128 * 1024 }
-    }
-}
-
-/// What the running rings have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UringFeatures {
-    /// The page region is registered.
-    pub registered: bool,
-    /// Vectored reads and writes of registered memory.
-    pub vectored_fixed: bool,
-    /// Submission entries.
-    pub entries: u32,
-}
-
+/// The rings of one start of io_uring, and the threads that drive them.
 #[derive(Debug)]
 pub(crate) struct Uring {
-    drivers: Vec<Arc<Driver>>,
+    inboxes: Vec<Arc<Inbox>>,
     threads: Mutex<Vec<thread::JoinHandle>>,
-    pub(crate) features: UringFeatures,
+    features: UringFeatures,
+    rings: Arc<Rings>,
 }
 
+/// What the drivers of one start share.
 #[derive(Debug)]
-struct Driver {
-    inbox: Mutex<VecDeque<u32>>,
-    /// Set while the driver may be asleep in the kernel; who clears it must write the eventfd.
+struct Rings {
+    /// The number of this start.
+    number: u64,
+    /// Drivers whose rings work.
+    working: AtomicUsize,
+    method: Arc<MethodInForce>,
+}
+
+/// How sessions reach a driver.
+#[derive(Debug)]
+struct Inbox {
+    queue: Mutex<VecDeque<u32>>,
+    /// Set while the driver may sleep in the kernel. The thread that clears it must write the
+    /// eventfd.
     sleeping: AtomicBool,
-    wake: OwnedFd,
+    eventfd: OwnedFd,
     stopping: AtomicBool,
+    /// The ring has failed. Changed under the lock of the queue.
     broken: AtomicBool,
 }
 
-/// A driver's first message: its ring's features and what it had to do without.
+/// The first message of a driver: the features of its ring, and which one it lacks.
 type Started = Result<(UringFeatures, Option<Fallback>), i32>;
 
 impl Uring {
     /// Starts the drivers.
     ///
     /// # Errors
-    /// The errno of what failed: no ring could be made.
+    /// The errno if not even one ring could be opened.
     pub(crate) fn start(
-        core: &Arc<Core>,
+        in_flight: &Arc<InFlight>,
+        method: &Arc<MethodInForce>,
         settings: UringSettings,
+        number: u64,
     ) -> Result<(Self, Vec<Fallback>), i32> {
-        let mut uring =
-            Self { drivers: Vec::new(), threads: Mutex::default(), features: NO_FEATURES };
+        let rings = Rings { number, working: AtomicUsize::new(0), method: Arc::clone(method) };
+        let mut uring = Self {
+            inboxes: Vec::new(),
+            threads: Mutex::default(),
+            features: UringFeatures::default(),
+            rings: Arc::new(rings),
+        };
         let mut notes = Vec::new();
-        for number in 0..settings.drivers.max(1) {
-            match uring.start_driver(core, settings, number) {
+        for driver in 0..settings.drivers.max(1) {
+            match uring.start_driver(in_flight, settings, driver) {
                 Ok((features, note)) => {
                     uring.features = features;
                     notes.extend(note);
                 }
-                // One ring is enough to go on with.
-                Err(_) if number > 0 => break,
+                // One ring is enough to continue with.
+                Err(_) if driver > 0 => break,
                 Err(errno) => return Err(errno),
             }
         }
@@ -98,181 +98,227 @@ impl Uring {
 
     fn start_driver(
         &mut self,
-        core: &Arc<Core>,
+        in_flight: &Arc<InFlight>,
         settings: UringSettings,
-        number: usize,
+        driver: usize,
     ) -> Started {
-        let flags = EventfdFlags::CLOEXEC;
-        let driver = Arc::new(Driver {
-            inbox: Mutex::new(VecDeque::with_capacity(core.handles.len())),
+        let handles = in_flight.completions().handles().len();
+        let inbox = Arc::new(Inbox {
+            queue: Mutex::new(VecDeque::with_capacity(handles)),
             sleeping: AtomicBool::new(false),
-            wake: eventfd(0, flags).map_err(rustix::io::Errno::raw_os_error)?,
+            eventfd: eventfd(0, EventfdFlags::CLOEXEC).map_err(rustix::io::Errno::raw_os_error)?,
             stopping: AtomicBool::new(false),
             broken: AtomicBool::new(false),
         });
         let (sender, receiver) = channel::bounded(1);
-        let (core, mine) = (Arc::clone(core), Arc::clone(&driver));
-        // The thread that will submit makes the ring: a single-issuer ring belongs to its maker.
-        let body = move || match Ring::open(&core, settings) {
+        let (theirs, mine) = (Arc::clone(in_flight), Arc::clone(&inbox));
+        let rings = Arc::clone(&self.rings);
+        // The thread that will submit opens the ring: a single-issuer ring belongs to that thread.
+        let body = move || match Ring::open(theirs.region(), settings) {
             Ok(Setup { ring, features, note }) => {
+                rings.working.fetch_add(1, Ordering::SeqCst);
                 let _ = sender.send(Ok((features, note)));
                 drop(sender);
-                drive(&core, &mine, ring);
+                Driver::new(&theirs, &mine, &rings, ring).run();
             }
             Err(errno) => {
                 let _ = sender.send(Err(errno));
             }
         };
-        let thread = thread::spawn_internal(&format!("aio ring {number}"), body)
+        let thread = thread::spawn_internal(&format!("aio ring {driver}"), body)
             .map_err(|error| error.raw_os_error().unwrap_or(libc::EAGAIN))?;
         let started = receiver.receive().unwrap_or(Err(libc::EIO))?;
-        self.drivers.push(driver);
+        self.inboxes.push(inbox);
         self.threads.lock().push(thread);
         Ok(started)
     }
 
-    pub(crate) fn submit(&self, batch: &mut Batch<'_>) {
-        let Some(first) = batch.indexes.get(batch.taken) else { return };
-        let view = &batch.core.handles[*first as usize].view;
-        let session = view.session.load(Ordering::Relaxed) as usize;
-        let driver = &self.drivers[session % self.drivers.len()];
+    pub(crate) fn features(&self) -> UringFeatures {
+        self.features
+    }
+
+    /// The number of this start, for [`MethodInForce`].
+    pub(crate) fn number(&self) -> u64 {
+        self.rings.number
+    }
+
+    /// Whether every ring has failed.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.rings.working.load(Ordering::SeqCst) == 0
+    }
+}
+
+impl Method for Uring {
+    fn submit(&self, _in_flight: &Arc<InFlight>, batch: &mut Batch<'_>) {
+        let Some(session) = batch.issuer() else { return };
+        let inbox = &self.inboxes[session as usize % self.inboxes.len()];
         {
-            let mut inbox = driver.inbox.lock();
-            // Checked under the lock: a driver that breaks empties its inbox under it too.
-            if driver.broken.load(Ordering::SeqCst) {
+            let mut queue = inbox.queue.lock();
+            // Checked under the lock, under which a failing driver empties its inbox.
+            if inbox.broken.load(Ordering::SeqCst) {
                 return;
             }
-            while inbox.len() < inbox.capacity()
+            while queue.len() < queue.capacity()
                 && let Some(io) = batch.take()
             {
-                inbox.push_back(io.index());
+                queue.push_back(io.index());
             }
         }
-        driver.wake();
+        inbox.wake();
     }
 
-    /// Whether every driver has broken.
-    pub(crate) fn is_broken(&self) -> bool {
-        self.drivers.iter().all(|d| d.broken.load(Ordering::SeqCst))
-    }
-
-    pub(crate) fn shut_down(&self) {
-        for driver in &self.drivers {
-            driver.stopping.store(true, Ordering::SeqCst);
-            driver.wake();
+    fn shut_down(&self) {
+        for inbox in &self.inboxes {
+            inbox.stopping.store(true, Ordering::SeqCst);
+            inbox.wake();
         }
         for thread in std::mem::take(&mut *self.threads.lock()) {
-            // A panic there was printed by its own thread.
+            // If it panicked, its own thread has printed that.
             let _ = thread.join();
         }
     }
 }
 
-pub(super) const NO_FEATURES: UringFeatures =
-    UringFeatures { registered: false, vectored_fixed: false, entries: 0 };
-
-impl Driver {
+impl Inbox {
     fn wake(&self) {
         if self.sleeping.swap(false, Ordering::SeqCst) {
             // The counter cannot overflow: it is written once per sleep.
-            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+            let _ = rustix::io::write(&self.eventfd, &1_u64.to_ne_bytes());
         }
     }
 }
 
-/// The driver's loop: inbox to lanes, lanes to ring, ring to handles.
-fn drive(core: &Arc<Core>, driver: &Driver, mut ring: Ring) {
-    let mut waiting = Lanes::new(core.handles.len(), usize::MAX);
-    let mut finished: Vec<(u32, i32)> = Vec::with_capacity(core.handles.len());
-    loop {
-        for index in driver.inbox.lock().drain(..) {
-            waiting.push(core.lane(&core.token(index)), index);
+/// The thread that owns one ring.
+struct Driver<'a> {
+    in_flight: &'a InFlight,
+    inbox: &'a Inbox,
+    rings: &'a Rings,
+    ring: Ring,
+    waiting: Lanes,
+    finished: Vec<(u32, i32)>,
+}
+
+impl<'a> Driver<'a> {
+    fn new(in_flight: &'a InFlight, inbox: &'a Inbox, rings: &'a Rings, ring: Ring) -> Self {
+        let handles = in_flight.completions().handles().len();
+        Self {
+            in_flight,
+            inbox,
+            rings,
+            ring,
+            waiting: Lanes::new(handles, usize::MAX),
+            finished: Vec::with_capacity(handles),
         }
-        if driver.broken.load(Ordering::SeqCst) {
-            core.methods.pool().take_over(core, waiting.drain());
-            if ring.in_flight() == 0 {
+    }
+
+    fn run(mut self) {
+        loop {
+            for index in self.inbox.queue.lock().drain(..) {
+                self.waiting.push(lane(self.in_flight, index), index);
+            }
+            if self.inbox.broken.load(Ordering::SeqCst) {
+                let moved = self.waiting.drain().map(|index| (lane(self.in_flight, index), index));
+                self.in_flight.completions().pool().take_over(moved);
+                if self.ring.in_flight() == 0 {
+                    break;
+                }
+            } else {
+                self.fill();
+            }
+            let idle = self.ring.in_flight() == 0 && self.waiting.queued() == 0;
+            if idle && self.inbox.stopping.load(Ordering::SeqCst) {
                 break;
             }
-        } else {
-            fill(core, &mut ring, &mut waiting);
+            let failed = self.enter();
+            self.reap();
+            if let Some(errno) = failed {
+                self.give_up(errno);
+            }
         }
-        if ring.in_flight() == 0 && waiting.queued() == 0 && driver.stopping.load(Ordering::SeqCst)
-        {
-            break;
+        self.ring.close(&self.inbox.eventfd);
+    }
+
+    /// Moves what may be started from the lanes to the ring.
+    fn fill(&mut self) {
+        // A mount that hangs must leave room in the ring to the others.
+        let share = if self.waiting.active() <= 1 { usize::MAX } else { self.ring.share() };
+        while let Some((lane, index)) = self.waiting.take(share) {
+            if !self.ring.push(self.in_flight, &mut self.in_flight.token(index)) {
+                self.waiting.put_back(lane, index);
+                return;
+            }
         }
-        let failed = enter(core, driver, &mut ring);
-        // Copied out before anything else looks at the ring: a slot of the completion queue may be
-        // overwritten as soon as the head has moved.
-        ring.reap(&mut finished);
+    }
+
+    /// Submits, and sleeps if there is nothing to do. Returns the errno of a permanent failure.
+    fn enter(&mut self) -> Option<i32> {
+        let (inbox, ring) = (self.inbox, &mut self.ring);
+        if inbox.broken.load(Ordering::SeqCst) {
+            if ring.wait_only().is_some() {
+                // Only what the kernel has accepted is left, and the kernel refuses to wait for it.
+                Futex::new(0).wait(0, Some(Duration::from_millis(1)));
+            }
+            return None;
+        }
+        if !ring.watch(&inbox.eventfd) {
+            return ring.enter(self.in_flight, false);
+        }
+        inbox.sleeping.store(true, Ordering::SeqCst);
+        let stopping = inbox.stopping.load(Ordering::SeqCst) && ring.in_flight() == 0;
+        let sleep = inbox.queue.lock().is_empty() && !stopping;
+        let errno = ring.enter(self.in_flight, sleep);
+        inbox.sleeping.store(false, Ordering::SeqCst);
+        errno
+    }
+
+    /// Completes what the ring has finished, or leaves it to waiters and helpers.
+    fn reap(&mut self) {
+        // Copied out before anything else uses the ring: an entry of the completion queue may be
+        // overwritten as soon as its place has been given back.
+        self.ring.reap(&mut self.finished);
         let mut helpers = false;
-        let mut wakes = Wakes::new(&core.sessions);
-        for (index, raw) in finished.drain(..) {
-            let io = core.token(index);
-            let lane = core.lane(&io);
-            match core.reap_one_of(io, raw, &mut wakes) {
-                Reaped::Done => waiting.finished(lane),
+        let mut wakes = WakeBatch::new(self.in_flight.completions().sessions());
+        for (index, raw) in self.finished.drain(..) {
+            let io = self.in_flight.token(index);
+            let lane = self.in_flight.lane(&io);
+            match self.in_flight.reap_in_batch(io, raw, &mut wakes) {
+                Reaped::Done => self.waiting.finished(lane),
                 Reaped::Helpers => {
-                    waiting.finished(lane);
+                    self.waiting.finished(lane);
                     helpers = true;
                 }
-                Reaped::Again(io) => waiting.put_back(lane, io.index()),
+                Reaped::Again(io) => self.waiting.put_back(lane, io.index()),
             }
         }
         drop(wakes);
         if helpers {
-            core.wake_helpers();
-        }
-        if let Some(errno) = failed {
-            give_up(core, driver, &mut ring, &mut waiting, errno);
+            self.in_flight.wake_helpers();
         }
     }
-    ring.close(&driver.wake);
+
+    /// The ring has failed. What the kernel has not accepted goes to the workers, and the ring never
+    /// submits again.
+    fn give_up(&mut self, errno: i32) {
+        let (in_flight, waiting) = (self.in_flight, &mut self.waiting);
+        // Recorded before I/O is refused, so that a session whose I/O goes to a worker instead can
+        // read the reason.
+        self.rings.method.note(Fallback::recognise(Feature::IoUring, errno));
+        {
+            let mut queue = self.inbox.queue.lock();
+            self.inbox.broken.store(true, Ordering::SeqCst);
+            self.rings.working.fetch_sub(1, Ordering::SeqCst);
+            for index in queue.drain(..) {
+                waiting.push(lane(in_flight, index), index);
+            }
+        }
+        self.ring.take_back(|index| waiting.put_back(lane(in_flight, index), index));
+        in_flight.completions().statistics().moved(waiting.queued());
+        if self.rings.working.load(Ordering::SeqCst) == 0 {
+            self.rings.method.leave_rings(self.rings.number);
+        }
+    }
 }
 
-/// Moves what may go from the lanes to the ring.
-fn fill(core: &Core, ring: &mut Ring, waiting: &mut Lanes) {
-    // A mount that hangs must leave places to the others.
-    let share = if waiting.active() <= 1 { usize::MAX } else { ring.share() };
-    while let Some((lane, index)) = waiting.take(share) {
-        if !ring.push(core, &mut core.token(index)) {
-            waiting.put_back(lane, index);
-            return;
-        }
-    }
-}
-
-/// Submits, and sleeps if there is nothing to do. An errno that ends the ring's service.
-fn enter(core: &Core, driver: &Driver, ring: &mut Ring) -> Option<i32> {
-    if driver.broken.load(Ordering::SeqCst) {
-        if ring.wait_only().is_some() {
-            // Only what the kernel has accepted is left, and it does not let us wait for it.
-            Futex::new(0).wait(0, Some(Duration::from_millis(1)));
-        }
-        return None;
-    }
-    if !ring.watch(&driver.wake) {
-        return ring.enter(core, false);
-    }
-    driver.sleeping.store(true, Ordering::SeqCst);
-    let stopping = driver.stopping.load(Ordering::SeqCst) && ring.in_flight() == 0;
-    let sleep = driver.inbox.lock().is_empty() && !stopping;
-    let errno = ring.enter(core, sleep);
-    driver.sleeping.store(false, Ordering::SeqCst);
-    errno
-}
-
-/// The ring no longer serves. What the kernel has not accepted moves to the workers and the ring
-/// never submits again; what it has accepted is still waited for, since it can still write memory.
-fn give_up(core: &Core, driver: &Driver, ring: &mut Ring, waiting: &mut Lanes, errno: i32) {
-    core.methods.uring_breaks(errno);
-    {
-        let mut inbox = driver.inbox.lock();
-        driver.broken.store(true, Ordering::SeqCst);
-        for index in inbox.drain(..) {
-            waiting.push(core.lane(&core.token(index)), index);
-        }
-    }
-    ring.take_back(|index| waiting.put_back(core.lane(&core.token(index)), index));
-    core.stats.moved(waiting.queued());
-    core.methods.leave_broken_uring();
+fn lane(in_flight: &InFlight, index: u32) -> usize {
+    in_flight.lane(&in_flight.token(index))
 }

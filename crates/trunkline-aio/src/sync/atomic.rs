@@ -21,8 +21,8 @@ pub use wrapped::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicU
 
 #[cfg(all(feature = "sched", not(loom)))]
 mod wrapped {
-    use super::Ordering;
     use crate::sync::sched;
+    use std::sync::atomic::Ordering;
 
     /// See [`std::sync::atomic::fence`]; a switch point.
     pub fn fence(order: Ordering) {

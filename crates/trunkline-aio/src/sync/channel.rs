@@ -4,8 +4,10 @@
 //! itself uses bitmaps and rings that cannot fill up.
 
 use super::atomic::Ordering;
-use super::{Arc, Futex, Mutex};
+use super::futex::Futex;
+use super::mutex::Mutex;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 #[derive(Debug)]
 struct Shared<T> {

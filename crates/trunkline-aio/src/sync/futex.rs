@@ -97,8 +97,10 @@ impl Futex {
 #[cfg(not(loom))]
 #[expect(clippy::disallowed_methods, reason = "the façade's own futex")]
 mod kernel {
-    use super::{AtomicU32, Duration, FutexWait};
+    use crate::sync::atomic::AtomicU32;
+    use crate::sync::futex::FutexWait;
     use rustix::thread::futex;
+    use std::time::Duration;
 
     /// The word as rustix wants it.
     fn raw(word: &AtomicU32) -> &std::sync::atomic::AtomicU32 {

@@ -1,9 +1,9 @@
-//! The queue of the worker pool and of a ring driver: one lane per mount, taken in turn.
+//! Lanes: the queue of the worker pool and of a ring driver, one lane per mount, served in turn.
 //!
-//! A mount that hangs holds the workers, or the places in a ring, of its I/O. Its lane may hold no
-//! more than its share, so that the other mounts always find some. And it begins with one and gets one
-//! more for each that it gives back: a mount that hung before we came never gets to its share, even
-//! in the moments in which the others want nothing.
+//! A mount that hangs blocks the workers, or the ring entries, that its I/O uses. If all mounts
+//! shared one queue, one hanging mount would soon block everything. So each lane may use at most its
+//! share. A lane starts with one, and gets one more for each I/O that completes: a mount that hangs
+//! from the beginning never gets its full share, not even while the other mounts are idle.
 
 use crate::limits::LANES_MAX;
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 struct Lane {
     queue: VecDeque<u32>,
     busy: usize,
-    /// I/Os that came to an end, up to more than any share.
+    /// I/Os that have completed; compared with shares, so saturating is fine.
     proven: u32,
 }
 
@@ -26,8 +26,9 @@ impl Lane {
     }
 }
 
+/// Queued I/O by mount, as handle indexes.
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(crate) struct Lanes {
     lanes: Vec<Lane>,
     queued: usize,
     bound: usize,
@@ -35,55 +36,55 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// Room for every handle; [`Lanes::has_room`] says no from `bound` on, for callers that keep to
-    /// it.
-    pub(super) fn new(handles: usize, bound: usize) -> Self {
+    /// Has room for every handle. From `bound` queued I/Os on, [`Lanes::has_room`] is false, for
+    /// callers that respect the bound.
+    pub(crate) fn new(handles: usize, bound: usize) -> Self {
         let lane = || Lane { queue: VecDeque::with_capacity(handles), busy: 0, proven: 0 };
         let lanes = (0..LANES_MAX).map(|_| lane()).collect();
         Self { lanes, queued: 0, bound, next: 0 }
     }
 
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.queued < self.bound
     }
 
     /// Queues an I/O.
-    pub(super) fn push(&mut self, lane: usize, index: u32) {
+    pub(crate) fn push(&mut self, lane: usize, index: u32) {
         self.lanes[lane].queue.push_back(index);
         self.queued += 1;
     }
 
-    /// Queues an I/O before all others of its lane, after a `take` that was not to be.
-    pub(super) fn put_back(&mut self, lane: usize, index: u32) {
+    /// Undoes a [`Lanes::take`]: queues the I/O before all others of its lane.
+    pub(crate) fn put_back(&mut self, lane: usize, index: u32) {
         self.lanes[lane].busy -= 1;
         self.lanes[lane].queue.push_front(index);
         self.queued += 1;
     }
 
-    /// Takes everything, whatever the shares; nothing of it counts as busy.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = u32> {
+    /// Takes everything regardless of shares. Nothing of it counts as busy.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = u32> {
         self.queued = 0;
         self.lanes.iter_mut().flat_map(|lane| lane.queue.drain(..))
     }
 
-    /// Mounts that have something queued or under way.
-    pub(super) fn active(&self) -> usize {
+    /// Number of mounts with I/O that is queued or in progress.
+    pub(crate) fn active(&self) -> usize {
         self.lanes.iter().filter(|lane| lane.is_active()).count()
     }
 
     /// Counts work on a lane that was not queued here.
-    pub(super) fn begin(&mut self, lane: usize) {
+    pub(crate) fn begin(&mut self, lane: usize) {
         self.lanes[lane].busy += 1;
     }
 
-    /// Whether the lane holds less than its share, which is at most `share`.
-    pub(super) fn may_begin(&self, lane: usize, share: usize) -> bool {
+    /// Whether the lane uses less than its share, which is at most `share`.
+    pub(crate) fn may_begin(&self, lane: usize, share: usize) -> bool {
         self.lanes[lane].has_place(share)
     }
 
-    /// Takes an I/O from the next lane that has one and holds less than its share, which is at most
+    /// Takes an I/O from the next lane that has one and uses less than its share, which is at most
     /// `share`.
-    pub(super) fn take(&mut self, share: usize) -> Option<(usize, u32)> {
+    pub(crate) fn take(&mut self, share: usize) -> Option<(usize, u32)> {
         for step in 0..self.lanes.len() {
             let at = (self.next + step) % self.lanes.len();
             let lane = &mut self.lanes[at];
@@ -100,21 +101,21 @@ impl Lanes {
         None
     }
 
-    /// A worker has finished an I/O of this lane.
-    pub(super) fn finished(&mut self, lane: usize) {
+    /// An I/O of this lane has completed.
+    pub(crate) fn finished(&mut self, lane: usize) {
         let lane = &mut self.lanes[lane];
         lane.busy -= 1;
         lane.proven = lane.proven.saturating_add(1);
     }
 
-    /// Whether some lane has an I/O that another worker may take.
-    pub(super) fn runnable(&self, share: usize) -> bool {
+    /// Whether some lane has an I/O that may be taken now.
+    pub(crate) fn runnable(&self, share: usize) -> bool {
         let waits = |lane: &Lane| !lane.queue.is_empty() && lane.has_place(share);
         self.queued > 0 && self.lanes.iter().any(waits)
     }
 
-    /// I/Os queued.
-    pub(super) fn queued(&self) -> usize {
+    /// Number of I/Os queued.
+    pub(crate) fn queued(&self) -> usize {
         self.queued
     }
 }
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lane_at_its_share_is_passed_over() {
+    fn a_lane_at_its_share_is_skipped() {
         let mut lanes = Lanes::new(8, 8);
         lanes.lanes[0].proven = 10;
         for index in 0..3 {
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!(lanes.take(2), Some((0, 0)));
         assert_eq!(lanes.take(2), Some((1, 10)), "lanes take turns");
         assert_eq!(lanes.take(2), Some((0, 1)));
-        assert_eq!(lanes.take(2), None, "lane 0 holds its share");
+        assert_eq!(lanes.take(2), None, "lane 0 is at its share");
         assert!(!lanes.runnable(2));
         lanes.finished(0);
         assert!(lanes.runnable(2));
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_gives_nothing_back_holds_one() {
+    fn a_lane_that_completes_nothing_may_use_one() {
         let mut lanes = Lanes::new(16, 16);
         for index in 0..4 {
             lanes.push(0, index);
@@ -150,20 +151,20 @@ mod tests {
         }
         assert_eq!(lanes.take(8), Some((0, 0)));
         assert_eq!(lanes.take(8), Some((1, 10)));
-        assert_eq!(lanes.take(8), None, "neither has shown that it answers");
+        assert_eq!(lanes.take(8), None, "neither has completed anything");
         lanes.finished(1);
         assert_eq!(lanes.take(8), Some((1, 11)));
-        assert_eq!(lanes.take(8), Some((1, 12)), "one for the one that came back, one more");
+        assert_eq!(lanes.take(8), Some((1, 12)), "one for the completed one, and one more");
         assert_eq!(lanes.take(8), None);
         lanes.put_back(1, 12);
-        assert_eq!(lanes.take(8), Some((1, 12)), "what was not begun proves nothing");
+        assert_eq!(lanes.take(8), Some((1, 12)), "an I/O that was put back proves nothing");
         assert_eq!(lanes.take(8), None);
         for lane in [1, 1] {
             lanes.finished(lane);
         }
         assert_eq!(lanes.take(8), Some((1, 13)));
         lanes.finished(1);
-        assert_eq!(lanes.take(8), None, "alone again, and for how long?");
+        assert_eq!(lanes.take(8), None, "lane 1 is at its share");
         lanes.finished(0);
         assert_eq!(lanes.take(8), Some((0, 1)));
     }

@@ -1,24 +1,27 @@
-//! What completers must not drop themselves.
+//! Deferred drops: what a completing thread must not drop itself.
 //!
-//! A completion must not block, and the last user of a file or of a set of operations may be a
-//! completion: its issuer has gone. Closing a file may wait for a network or a FUSE daemon, and
-//! dropping callbacks runs the embedder's code, down to the end of an instance. So a completer
-//! leaves both here, for a worker that has nothing better to do.
+//! A completion must not block. But it may hold the last clone of a file or the last share of a slot
+//! table, if the issuer has gone. Closing a file may wait for a network or a FUSE daemon, and
+//! dropping callbacks runs code of the embedder, which may even end an instance. So the completing
+//! thread leaves both here, and an idle worker drops them.
 
-use crate::file::{File, Unused};
+use crate::file::{AbandonedFile, File};
 use crate::slots::SlotTable;
+use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+/// Files and slot tables that wait to be dropped.
 #[derive(Debug)]
-pub(crate) struct Graveyard {
-    files: Mutex<Vec<Unused>>,
+pub(crate) struct DeferredDrops {
+    files: Mutex<Vec<AbandonedFile>>,
     tables: Mutex<Vec<SlotTable>>,
+    /// Files and tables, so that the usual look at an empty set takes no lock.
     count: AtomicUsize,
 }
 
-impl Graveyard {
-    /// Room for one file and one table of every handle, so that burying never allocates.
+impl DeferredDrops {
+    /// Has room for one file and one table per handle, so that deferring never allocates.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             files: Mutex::new(Vec::with_capacity(capacity)),
@@ -27,20 +30,20 @@ impl Graveyard {
         }
     }
 
-    /// Gives up a clone. True if the file now waits here to be closed.
-    pub(crate) fn bury_file(&self, file: File) -> bool {
-        file.give_up().is_some_and(|unused| self.keep(&self.files, unused))
+    /// Gives up a clone of a file. True if the file now waits here to be closed.
+    pub(crate) fn defer_file(&self, file: File) -> bool {
+        file.give_up().is_some_and(|file| self.keep(&self.files, file))
     }
 
     /// Gives up a share of a table. True if the table now waits here to be dropped.
-    pub(crate) fn bury_table(&self, table: Arc<SlotTable>) -> bool {
+    pub(crate) fn defer_table(&self, table: Arc<SlotTable>) -> bool {
         Arc::into_inner(table).is_some_and(|table| self.keep(&self.tables, table))
     }
 
     fn keep<T>(&self, kept: &Mutex<Vec<T>>, thing: T) -> bool {
         let mut kept = kept.lock();
-        // Full only if more have been abandoned than there are handles while no worker had a
-        // moment; then the completer drops it after all.
+        // Full only if more were abandoned than there are handles before a worker was idle. In that
+        // case blocking in the completion is the lesser evil: allocating could fail.
         if kept.len() == kept.capacity() {
             return false;
         }
@@ -53,8 +56,8 @@ impl Graveyard {
         self.count.load(Ordering::SeqCst) == 0
     }
 
-    /// A file to close on a lane that `may` be used.
-    pub(crate) fn take_file(&self, may: impl Fn(usize) -> bool) -> Option<Unused> {
+    /// A file to close whose lane passes `may`.
+    pub(crate) fn take_file(&self, may: impl Fn(usize) -> bool) -> Option<AbandonedFile> {
         if self.is_empty() {
             return None;
         }
@@ -64,7 +67,7 @@ impl Graveyard {
         Some(files.swap_remove(at))
     }
 
-    /// Whether there is a table to drop.
+    /// Whether a table waits to be dropped.
     pub(crate) fn has_tables(&self) -> bool {
         !self.is_empty() && !self.tables.lock().is_empty()
     }
@@ -79,15 +82,15 @@ impl Graveyard {
         Some(table)
     }
 
-    /// Closes and drops everything here, in the calling thread: for a session, without workers.
-    pub(crate) fn clear(&self) {
+    /// Drops everything in the calling thread, for instances without workers.
+    pub(crate) fn drop_all(&self) {
         self.close_all();
         while let Some(table) = self.take_table() {
             drop(table);
         }
     }
 
-    /// Closes every file here, in the calling thread: for one that is short of descriptors.
+    /// Closes every file in the calling thread, for a caller that has run out of descriptors.
     pub(crate) fn close_all(&self) {
         while let Some(file) = self.take_file(|_| true) {
             drop(file);

@@ -1,75 +1,76 @@
-//! How much of a file the operating system's page cache holds (mincore).
+//! Page-cache residency: which parts of a file the operating system has cached (mincore).
 //!
-//! Prewarming reports what was there before and after, and a measurement that claims to be cold must
-//! show it. The file is mapped without any access right and never touched.
+//! Prewarming reports residency before and after, and a benchmark that claims to be cold has to
+//! prove it. The file is mapped without any access rights and never touched, so looking at it does
+//! not change it.
 
 use crate::file::File;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
 
-/// Bytes looked at per mapping, so that a large file needs little address space and memory.
+/// Bytes examined per mapping, so that a large file needs little address space and memory.
 const WINDOW: u64 = 1 << 30;
 
-/// Part of a file in the page cache.
+/// How much of a file is in the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Residency {
-    /// Bytes of the file, rounded up to whole pages.
+    /// Size of the file in bytes, rounded up to whole pages.
     pub total: u64,
-    /// Bytes of those that are in the page cache.
+    /// How many of those bytes are in the page cache.
     pub cached: u64,
 }
 
 impl Residency {
-    /// Adds another file's.
+    /// Adds the residency of another file.
     pub fn add(&mut self, other: Residency) {
         self.total += other.total;
         self.cached += other.cached;
     }
 
-    /// The part cached, 0 to 1; 1 for an empty file.
+    /// The cached fraction, 0 to 1; 1 for an empty file.
     pub fn fraction(&self) -> f64 {
         if self.total == 0 { 1.0 } else { self.cached as f64 / self.total as f64 }
     }
 }
 
-/// Looks at the page cache without reading the file.
+/// Reports how much of a file is cached, without reading the file.
 ///
-/// Since Linux 5.2 the answer is true only for files that the caller owns or may write; for others
-/// the kernel claims that everything is cached.
+/// Since Linux 5.2 the answer is correct only for files that the caller owns or may write. For other
+/// files the kernel claims that everything is cached.
 ///
 /// # Errors
 /// The file cannot be mapped.
 pub fn residency(file: &File) -> io::Result<Residency> {
     let page = rustix::param::page_size() as u64;
     let mut sum = Residency::default();
-    look_at_all(file, |states| {
+    for_each_window(file, |states| {
         sum.total += states.len() as u64 * page;
         sum.cached += states.iter().filter(|&&state| state & 1 != 0).count() as u64 * page;
     })?;
     Ok(sum)
 }
 
-/// Which whole blocks of `block_bytes` are in the page cache, in the order of the file; see
+/// Reports for each whole block of `block_bytes`, in file order, whether it is cached. See
 /// [`residency`].
 ///
 /// # Errors
 /// The file cannot be mapped.
 /// # Panics
-/// If `block_bytes` is no multiple of the system's page size that divides a gigabyte.
+/// If `block_bytes` is not a multiple of the page size, or does not divide a gigabyte.
 pub fn resident_blocks(file: &File, block_bytes: usize) -> io::Result<Vec<bool>> {
     let page = rustix::param::page_size();
     let fits = block_bytes.is_multiple_of(page) && WINDOW.is_multiple_of(block_bytes as u64);
     assert!(fits && block_bytes > 0, "blocks of {block_bytes} bytes, pages of {page}");
     let mut blocks = Vec::new();
-    look_at_all(file, |states| {
+    for_each_window(file, |states| {
         let whole = states.chunks_exact(block_bytes / page);
         blocks.extend(whole.map(|pages| pages.iter().all(|state| state & 1 != 0)));
     })?;
     Ok(blocks)
 }
 
-/// Looks at one window of the file after the other: a byte for each of its pages.
-fn look_at_all(file: &File, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+/// Calls `each` with one byte per page, for one window of the file after the other.
+fn for_each_window(file: &File, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     let length = file.length()?;
     let page = rustix::param::page_size() as u64;
     let mut states = Vec::new();
@@ -78,18 +79,18 @@ fn look_at_all(file: &File, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let bytes = WINDOW.min(length - offset).next_multiple_of(page);
         states.clear();
         states.resize((bytes / page) as usize, 0_u8);
-        look(file, offset, &mut states, page as usize)?;
+        examine(file, offset, &mut states, page as usize)?;
         each(&states);
         offset += bytes;
     }
     Ok(())
 }
 
-fn look(file: &File, offset: u64, states: &mut [u8], page: usize) -> io::Result<()> {
+fn examine(file: &File, offset: u64, states: &mut [u8], page: usize) -> io::Result<()> {
     let fd = file.descriptor().ok_or(io::ErrorKind::Unsupported)?;
     let bytes = states.len() * page;
-    // SAFETY: a fresh mapping at an address of the kernel's choice, without any access right: it
-    // is never dereferenced, so a file that shrinks meanwhile cannot fault.
+    // SAFETY: a fresh mapping at an address of the kernel's choice, without access rights. It is
+    // never dereferenced, so a concurrent truncation of the file cannot cause a fault.
     let base = unsafe {
         mmap(std::ptr::null_mut(), bytes, ProtFlags::empty(), MapFlags::SHARED, fd, offset)
     }?;

@@ -1,26 +1,28 @@
-//! Counters and time distributions.
+//! I/O statistics: counters, and distributions of device and wait times.
 //!
-//! Device time (how long the storage had an I/O) and wait time (how long a session slept) are kept
-//! apart: PostgreSQL 18's timing shows only the second, and sums of it say nothing about the disk.
-//! Times are HDR histograms of nanoseconds with two significant digits, in shards, so that
-//! recording is a short lock that is rarely contended.
+//! Device time is how long the storage had an I/O; wait time is how long a session slept for it.
+//! PostgreSQL 18 measures only wait times. With read-ahead they are mostly zero, so their sum says
+//! nothing about the disk; therefore both are kept here.
+//!
+//! Times go into HDR histograms of nanoseconds with two significant digits. The histograms are
+//! sharded, so recording takes a lock that is short and rarely contended.
 
-use crate::core::{COMPLETERS, Completer};
-use crate::handle::View;
-use crate::outcome::{Outcome, Status};
-use crate::request::{OPERATIONS, Operation};
-use crate::session::{CLASSES, Class};
+use crate::class::{CLASSES, Class};
+use crate::completer::{COMPLETERS, Completer};
+use crate::operation::{OPERATIONS, Operation};
+use crate::outcome::Status;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
 const SHARDS: usize = 8;
-/// Longest time told apart: 1000 s.
+/// The longest time that a histogram distinguishes: 1000 s.
 const NANOS_MAX: u64 = 1_000_000_000_000;
 
+/// The statistics of one instance, updated by every thread.
 #[derive(Debug)]
-pub(crate) struct Stats {
+pub(crate) struct Statistics {
     by_kind: [[Cell; OPERATIONS.len()]; CLASSES.len()],
     completers: [AtomicU64; COMPLETERS.len()],
     general: General,
@@ -64,62 +66,76 @@ struct Shard {
     wait_other: Histogram<u32>,
 }
 
+/// What is counted about a completed I/O.
+#[derive(Debug)]
+pub(crate) struct CompletedIo {
+    /// Index of the handle, which selects the shard.
+    pub(crate) index: u32,
+    pub(crate) class: Class,
+    pub(crate) operation: Operation,
+    /// Bytes, or minus errno.
+    pub(crate) raw: i32,
+    pub(crate) status: Status,
+    pub(crate) device: Duration,
+    pub(crate) completer: Completer,
+}
+
 /// Totals of one operation in one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OperationCounters {
-    /// I/Os completed, failed ones included.
+    /// I/Os completed, including failed ones.
     pub count: u64,
     /// Bytes transferred.
     pub bytes: u64,
-    /// Ended short of what was asked, without an error.
+    /// Short transfers without an error.
     pub partial: u64,
-    /// Ended with a warning of a callback.
+    /// Completed with a warning from a callback.
     pub warnings: u64,
     /// Failed.
     pub errors: u64,
-    /// Time that the storage had them, summed.
+    /// Sum of their device times.
     pub device_time: Duration,
 }
 
-/// Everything counted since the start of the instance.
+/// All counters since the start of the instance.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counters {
     /// By class and operation, in the order of [`CLASSES`] and [`OPERATIONS`].
     pub by_kind: [[OperationCounters; OPERATIONS.len()]; CLASSES.len()],
-    /// I/Os by who completed them, in the order of [`COMPLETERS`].
+    /// I/Os by the kind of thread that completed them, in the order of [`COMPLETERS`].
     pub completers: [u64; COMPLETERS.len()],
     /// Batches submitted to a method.
     pub batches: u64,
     /// I/Os executed by their issuer because the method had no room.
     pub overflowed: u64,
-    /// I/Os executed by their issuer because they were needed at once, with nothing in flight.
+    /// I/Os executed by their issuer because it needed them at once and had nothing else in flight.
     pub needed_now: u64,
-    /// Reads that the issuer found in the page cache, without waiting and without a hop.
+    /// Reads served from the page cache by the issuing thread.
     pub cached: u64,
-    /// Buffered writes, and calls to write them back, that the issuer made itself, since the file
-    /// system takes writes at once.
+    /// Buffered writes, and their writebacks, that the issuing thread executed because the mount is
+    /// fast.
     pub inline_writes: u64,
     /// Executions repeated after EINTR or EAGAIN.
     pub retried: u64,
-    /// I/Os moved to the workers because a ring broke.
+    /// I/Os moved to the workers because a ring failed.
     pub moved: u64,
     /// Ranges advised to the kernel under `sync`.
     pub advised: u64,
-    /// Handles given back because their holder forgot them.
+    /// Handles reclaimed because their [`crate::Io`] was leaked.
     pub leaked: u64,
     /// Times a session slept for I/O or for a handle.
     pub waits: u64,
-    /// How long, summed.
+    /// Sum of those times.
     pub wait_time: Duration,
-    /// Handles in use, summed over the moments of submission.
+    /// Sum over all submissions of the number of handles in use.
     pub in_flight_sum: u64,
-    /// Number of those moments.
+    /// Number of submissions in that sum.
     pub in_flight_samples: u64,
-    /// The most handles in use at such a moment.
+    /// The largest number of handles in use at a submission.
     pub in_flight_max: u64,
     /// Worker threads started.
     pub workers_launched: u64,
-    /// Worker threads that the system refused.
+    /// Worker threads that the system refused to start.
     pub workers_refused: u64,
 }
 
@@ -155,7 +171,7 @@ impl Counters {
     }
 }
 
-/// Distributions in nanoseconds.
+/// Distributions of times, in nanoseconds.
 #[derive(Debug, Clone)]
 pub struct Latencies {
     device: Vec<Option<Histogram<u32>>>,
@@ -180,11 +196,11 @@ impl Latencies {
     }
 }
 
-impl Stats {
+impl Statistics {
     pub(crate) fn new() -> Self {
         let shard = || {
             let kinds = CLASSES.len() * OPERATIONS.len();
-            // All allocated now: recording is on the I/O path.
+            // All allocated now, because recording is on the I/O path.
             let each = || (0..kinds).map(|_| histogram()).collect();
             Mutex::new(Shard { device: each(), wait: each(), wait_other: histogram() })
         };
@@ -267,30 +283,22 @@ impl Stats {
         histogram.saturating_record(nanos(time));
     }
 
-    pub(crate) fn completed(
-        &self,
-        index: u32,
-        view: &View,
-        outcome: Outcome,
-        device: Duration,
-        completer: Completer,
-    ) {
-        let (class, operation) = (view.class() as usize, view.operation() as usize);
+    pub(crate) fn completed(&self, io: &CompletedIo) {
+        let (class, operation) = (io.class as usize, io.operation as usize);
         let cell = &self.by_kind[class][operation];
         add(&cell.count, 1);
-        let raw = view.raw.load(Ordering::Relaxed);
-        add(&cell.bytes, u64::try_from(raw).unwrap_or(0));
-        match outcome.status {
+        add(&cell.bytes, u64::try_from(io.raw).unwrap_or(0));
+        match io.status {
             Status::Partial => add(&cell.partial, 1),
             Status::Warning => add(&cell.warnings, 1),
             Status::Error => add(&cell.errors, 1),
             Status::Ok | Status::Unknown => {}
         }
-        add(&cell.device_nanos, nanos(device));
-        add(&self.completers[completer as usize], 1);
-        let mut shard = self.shards[index as usize % SHARDS].lock();
+        add(&cell.device_nanos, nanos(io.device));
+        add(&self.completers[io.completer as usize], 1);
+        let mut shard = self.shards[io.index as usize % SHARDS].lock();
         let at = class * OPERATIONS.len() + operation;
-        shard.device[at].saturating_record(nanos(device));
+        shard.device[at].saturating_record(nanos(io.device));
     }
 
     pub(crate) fn counters(&self) -> Counters {
@@ -338,7 +346,7 @@ impl Stats {
             let shard = shard.lock();
             add_all(&mut sum.device, &shard.device);
             add_all(&mut sum.wait, &shard.wait);
-            // Equal bounds: adding cannot fail.
+            // Adding histograms with equal bounds cannot fail.
             let _ = sum.wait_other.add(&shard.wait_other);
         }
         sum

@@ -1,0 +1,90 @@
+//! Admission: which session may take a handle, and who waits for one.
+//!
+//! Each class may bring the number of handles in use up to a limit of its own, and each session may
+//! hold no more than its quota. A session that is not admitted queues here by class. Each freed
+//! handle wakes one waiter, the most important class first. A waiter that was woken and leaves
+//! without taking the handle passes the wake-up on, so none is lost.
+
+use crate::class::{CLASSES, Class};
+use crate::session_table::{SessionSlot, SessionTable};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU32, Ordering};
+use std::collections::VecDeque;
+
+/// Limits, quotas and the queues of sessions that wait for a free handle.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    /// By class: how many handles may be in use after one is taken.
+    limits: [u32; CLASSES.len()],
+    /// Handles that one session may hold; the log is exempt.
+    session_quota: u32,
+    /// Sessions in all queues, so that freeing a handle usually takes no lock.
+    waiting: AtomicU32,
+    queues: Mutex<[VecDeque<u32>; CLASSES.len()]>,
+}
+
+impl Admission {
+    /// The queues have room for `sessions` each, so that queueing never allocates.
+    pub(crate) fn new(limits: [u32; CLASSES.len()], session_quota: u32, sessions: usize) -> Self {
+        let queues = std::array::from_fn(|_| VecDeque::with_capacity(sessions));
+        Self { limits, session_quota, waiting: AtomicU32::new(0), queues: Mutex::new(queues) }
+    }
+
+    pub(crate) fn limit(&self, class: Class) -> u32 {
+        self.limits[class as usize]
+    }
+
+    /// Whether the session holds as many handles as it may.
+    pub(crate) fn is_at_quota(&self, session: &SessionSlot, class: Class) -> bool {
+        class != Class::Log && session.in_use() >= self.session_quota
+    }
+
+    /// Queues a session, which must try once more to take a handle before it sleeps. A session that
+    /// is in the queue already keeps its place.
+    pub(crate) fn register(&self, class: Class, session: u32) {
+        let mut queues = self.queues.lock();
+        let queue = &mut queues[class as usize];
+        if !queue.contains(&session) {
+            queue.push_back(session);
+            self.waiting.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Takes a session out of the queue, because it no longer waits.
+    pub(crate) fn deregister(&self, class: Class, session: u32, sessions: &SessionTable) {
+        let still_queued = {
+            let mut queues = self.queues.lock();
+            let queue = &mut queues[class as usize];
+            let at = queue.iter().position(|&waiter| waiter == session);
+            let found = at.is_some_and(|at| queue.remove(at).is_some());
+            if found {
+                self.waiting.fetch_sub(1, Ordering::SeqCst);
+            }
+            found
+        };
+        // Not in the queue: a freed handle has woken this session. It may leave that handle to
+        // others, even if it took one, because it may have taken a different one. So it passes the
+        // wake-up on. A session that is woken in vain goes back to sleep without waking another.
+        if !still_queued {
+            self.handle_freed(sessions);
+        }
+    }
+
+    /// A handle was freed: wakes one waiter.
+    pub(crate) fn handle_freed(&self, sessions: &SessionTable) {
+        if self.waiting.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let next = {
+            let mut queues = self.queues.lock();
+            let next = queues.iter_mut().find_map(VecDeque::pop_front);
+            if next.is_some() {
+                self.waiting.fetch_sub(1, Ordering::SeqCst);
+            }
+            next
+        };
+        if let Some(session) = next {
+            sessions.signal(session);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! [`Builder`]: the settings of an instance, and its start.
+//!
+//! Everything that an I/O needs is allocated here, before the first I/O is issued.
+
+use crate::admission::Admission;
+use crate::aio::Aio;
+use crate::completion::Completions;
+use crate::dispatcher::{Dispatcher, DispatcherSettings};
+use crate::executor::{Executor, Kernel};
+use crate::handle_table::HandleTable;
+use crate::in_flight::InFlight;
+use crate::limits::{HANDLES_MAX, INLINE_WRITE_MAX, IOVECS_MAX, SESSIONS_MAX, TRY_CACHED_BELOW};
+use crate::method::Method;
+use crate::method::ring::UringSettings;
+use crate::method_kind::MethodKind;
+use crate::probe::Probe;
+use crate::region::Region;
+use crate::roster::WorkerSettings;
+use crate::session_table::SessionTable;
+use crate::worker_pool::WorkerPool;
+use std::io;
+use std::sync::Arc;
+
+/// The settings of an instance. All are fixed at start, except the method and the workers.
+#[derive(Clone)]
+pub struct Builder {
+    method: MethodKind,
+    handles: u32,
+    log_reserve: u32,
+    foreground_reserve: u32,
+    session_quota: u32,
+    iovecs: usize,
+    try_cached_below: u32,
+    inline_write_max: u32,
+    region_bytes: usize,
+    workers: WorkerSettings,
+    worker_queue: usize,
+    uring: UringSettings,
+    executor: Arc<dyn Executor>,
+    custom: Option<Arc<dyn Method>>,
+    probe: Option<Arc<dyn Probe>>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Builder({}, {} handles)", self.method, self.handles)
+    }
+}
+
+impl Builder {
+    /// 1,024 handles, a region of 16 MiB, method `worker`.
+    pub fn new() -> Self {
+        Self {
+            method: MethodKind::Worker,
+            handles: 1024,
+            log_reserve: 32,
+            foreground_reserve: 64,
+            session_quota: 512,
+            iovecs: IOVECS_MAX,
+            try_cached_below: TRY_CACHED_BELOW,
+            inline_write_max: INLINE_WRITE_MAX,
+            region_bytes: 16 << 20,
+            workers: WorkerSettings::default(),
+            worker_queue: usize::MAX,
+            uring: UringSettings::default(),
+            executor: Arc::new(Kernel),
+            custom: None,
+            probe: None,
+        }
+    }
+
+    /// The method to start with (`io_method`).
+    #[must_use]
+    pub fn method(mut self, method: MethodKind) -> Self {
+        self.method = method;
+        self
+    }
+
+    /// Number of handles, 1 to 65,536; how many of them are reserved for the log; how many are
+    /// reserved for the log and foreground reads. The reserves are reduced if necessary, so that
+    /// every class can take at least one handle.
+    #[must_use]
+    pub fn handles(mut self, handles: u32, log_reserve: u32, foreground_reserve: u32) -> Self {
+        self.handles = handles.clamp(1, HANDLES_MAX as u32);
+        self.log_reserve = log_reserve.min(self.handles - 1);
+        self.foreground_reserve = foreground_reserve.min(self.handles - 1 - self.log_reserve);
+        self
+    }
+
+    /// Number of handles that one session may hold (`io_max_concurrency`), at least 1. The log is
+    /// exempt.
+    #[must_use]
+    pub fn session_quota(mut self, quota: u32) -> Self {
+        self.session_quota = quota.max(1);
+        self
+    }
+
+    /// Number of iovecs of a handle (`io_max_combine_limit`), 1 to 128.
+    #[must_use]
+    pub fn iovecs(mut self, iovecs: usize) -> Self {
+        self.iovecs = iovecs.clamp(1, IOVECS_MAX);
+        self
+    }
+
+    /// For buffered reads below this many bytes the session first looks in the page cache, without
+    /// waiting. 0 sends every read to the method.
+    #[must_use]
+    pub fn try_cached_below(mut self, bytes: u32) -> Self {
+        self.try_cached_below = bytes;
+        self
+    }
+
+    /// Buffered writes of up to this many bytes, and their writebacks, are executed inline by the
+    /// session while the mount is fast. 0 sends every write to the method.
+    #[must_use]
+    pub fn inline_write_max(mut self, bytes: u32) -> Self {
+        self.inline_write_max = bytes;
+        self
+    }
+
+    /// Size of the page region in bytes.
+    #[must_use]
+    pub fn region_bytes(mut self, bytes: usize) -> Self {
+        self.region_bytes = bytes;
+        self
+    }
+
+    /// The settings of the worker pool.
+    #[must_use]
+    pub fn workers(mut self, workers: WorkerSettings) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// How many I/Os may be queued for workers. Beyond that, sessions execute their own I/O. By
+    /// default there is room for every handle.
+    #[must_use]
+    pub fn worker_queue(mut self, queue: usize) -> Self {
+        self.worker_queue = queue;
+        self
+    }
+
+    /// The settings of io_uring.
+    #[must_use]
+    pub fn uring(mut self, uring: UringSettings) -> Self {
+        self.uring = uring;
+        self
+    }
+
+    /// What executes I/O in a blocking thread: the operating system by default.
+    #[cfg(feature = "sim")]
+    #[must_use]
+    pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
+        self.executor = executor;
+        self
+    }
+
+    /// A custom method, used as [`MethodKind::Custom`].
+    #[cfg(feature = "sim")]
+    #[must_use]
+    pub fn custom_method(mut self, method: Arc<dyn Method>) -> Self {
+        self.custom = Some(method);
+        self
+    }
+
+    /// A hook on every state transition.
+    #[cfg(feature = "sim")]
+    #[must_use]
+    pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
+        self.probe = Some(probe);
+        self
+    }
+
+    /// Starts the instance. A method that is unavailable is replaced by the next best one; see
+    /// [`Aio::method_status`].
+    ///
+    /// # Errors
+    /// The page region could not be mapped.
+    pub fn start(self) -> io::Result<Aio> {
+        let handles = self.handles as usize;
+        let all = self.handles;
+        let foreground = all - self.log_reserve.min(all - 1);
+        let rest = foreground - self.foreground_reserve.min(foreground - 1);
+        let limits = [all, foreground, rest, rest, rest, rest];
+        let completions = Completions::new(
+            HandleTable::new(all, self.iovecs, self.probe),
+            Arc::new(SessionTable::new(SESSIONS_MAX)),
+            Admission::new(limits, self.session_quota, SESSIONS_MAX),
+            WorkerPool::new(self.workers, handles, self.worker_queue.min(handles)),
+        );
+        let region = Region::map(self.region_bytes)?;
+        let in_flight = Arc::new(InFlight::new(completions, self.executor, region));
+        let settings = DispatcherSettings {
+            uring: self.uring,
+            custom: self.custom,
+            try_cached_below: self.try_cached_below,
+            inline_write_max: self.inline_write_max,
+        };
+        let dispatcher = Dispatcher::new(in_flight, settings);
+        dispatcher.switch(self.method);
+        Ok(Aio::new(dispatcher))
+    }
+}

@@ -1,0 +1,288 @@
+//! The dispatcher: how a staged I/O reaches the storage.
+//!
+//! Usually it goes to the method in force. Three shortcuts save the hop to another thread:
+//! - An I/O that the session needs at once, with nothing else in flight, is executed inline.
+//! - A buffered read whose data is in the page cache is executed inline.
+//! - A buffered write to a mount that takes writes fast is executed inline (`write_latency`).
+//!
+//! The method can be switched while the instance runs. An I/O remembers the method that it was
+//! submitted to, so a switch affects only I/O that is submitted later. The threads of a method that
+//! is no longer in force stay, idle, until the instance ends.
+//!
+//! If a method is unavailable the dispatcher uses the next best one, and records why: io_uring,
+//! io_uring without registered memory, worker, sync.
+
+use crate::clock;
+use crate::fallback::{Fallback, Feature};
+use crate::file::File;
+use crate::in_flight::InFlight;
+use crate::method::inline::Inline;
+use crate::method::ring::{UringFeatures, UringSettings};
+use crate::method::uring::Uring;
+use crate::method::worker::{self, Workers};
+use crate::method::{Batch, Method};
+use crate::method_in_force::MethodInForce;
+use crate::method_kind::MethodKind;
+use crate::operation::Operation;
+use crate::state::State;
+use crate::sync::Mutex;
+use crate::wait_ref::WaitRef;
+use std::fmt;
+use std::sync::Arc;
+
+/// Which method was requested, which one is in force, and why they differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MethodStatus {
+    /// The method requested last.
+    pub requested: MethodKind,
+    /// The method that I/O is submitted to now.
+    pub used: MethodKind,
+    /// Recorded fallbacks, oldest first.
+    pub fallbacks: Vec<Fallback>,
+    /// The features of the rings, if there are rings.
+    pub uring: Option<UringFeatures>,
+}
+
+/// The settings of a dispatcher.
+pub(crate) struct DispatcherSettings {
+    pub(crate) uring: UringSettings,
+    pub(crate) custom: Option<Arc<dyn Method>>,
+    /// Buffered reads below this many bytes are looked for in the page cache first.
+    pub(crate) try_cached_below: u32,
+    /// Buffered writes of up to this many bytes may be executed inline.
+    pub(crate) inline_write_max: u32,
+}
+
+/// Sends staged I/O to the method in force, or executes it inline.
+pub(crate) struct Dispatcher {
+    in_flight: Arc<InFlight>,
+    method: Arc<MethodInForce>,
+    uring: Mutex<Option<Arc<Uring>>>,
+    /// Rings that have failed. Their drivers may still wait for what the kernel has accepted.
+    retired: Mutex<Vec<Arc<Uring>>>,
+    /// The number of starts of io_uring. Held while switching, so that switches do not overlap.
+    switching: Mutex<u64>,
+    settings: DispatcherSettings,
+}
+
+impl fmt::Debug for Dispatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Dispatcher({})", self.current())
+    }
+}
+
+impl Dispatcher {
+    pub(crate) fn new(in_flight: Arc<InFlight>, settings: DispatcherSettings) -> Self {
+        Self {
+            in_flight,
+            method: Arc::new(MethodInForce::new()),
+            uring: Mutex::new(None),
+            retired: Mutex::default(),
+            switching: Mutex::new(0),
+            settings,
+        }
+    }
+
+    pub(crate) fn in_flight(&self) -> &Arc<InFlight> {
+        &self.in_flight
+    }
+
+    /// The method in force.
+    pub(crate) fn current(&self) -> MethodKind {
+        self.method.current()
+    }
+
+    pub(crate) fn status(&self) -> MethodStatus {
+        let uring = self.uring.lock().clone();
+        let broken = uring.as_ref().is_some_and(|uring| uring.is_broken());
+        MethodStatus {
+            requested: self.method.requested(),
+            // As soon as a ring has failed its I/O goes to the workers, even before the switch.
+            used: match self.current() {
+                MethodKind::IoUring if broken => MethodKind::Worker,
+                current => current,
+            },
+            fallbacks: self.method.fallbacks(),
+            uring: uring.map(|uring| uring.features()),
+        }
+    }
+
+    /// Submits STAGED handles of one session. What the method does not take, the calling thread
+    /// executes.
+    pub(crate) fn submit(&self, staged: &[u32]) {
+        if staged.is_empty() {
+            return;
+        }
+        let completions = self.in_flight.completions();
+        let (kind, now) = (self.current(), clock::now());
+        for &index in staged {
+            completions.handles().handle(index).set_started(now);
+            self.set_submitted(completions.handles().wait_ref(index), kind);
+        }
+        completions.statistics().submitted(staged.len(), completions.handles().in_use());
+        let mut batch = Batch::new(&self.in_flight, staged);
+        self.submit_to(kind, &mut batch);
+        if kind != MethodKind::Sync {
+            completions.statistics().overflowed(batch.remaining());
+        }
+        while let Some(io) = batch.take() {
+            self.in_flight.execute_inline(io);
+        }
+    }
+
+    fn submit_to(&self, kind: MethodKind, batch: &mut Batch<'_>) {
+        match kind {
+            MethodKind::Sync => Inline.submit(&self.in_flight, batch),
+            MethodKind::Worker => Workers.submit(&self.in_flight, batch),
+            MethodKind::Custom => {
+                if let Some(custom) = &self.settings.custom {
+                    custom.submit(&self.in_flight, batch);
+                }
+            }
+            MethodKind::IoUring => {
+                let uring = self.uring.lock().clone();
+                if let Some(uring) = uring {
+                    uring.submit(&self.in_flight, batch);
+                }
+                // A ring that has just failed takes nothing. The worker pool is always running.
+                if batch.remaining() > 0 {
+                    Workers.submit(&self.in_flight, batch);
+                }
+            }
+        }
+    }
+
+    fn set_submitted(&self, io: WaitRef, method: MethodKind) {
+        let handles = self.in_flight.completions().handles();
+        handles.handle(io.index()).set_method(method);
+        handles.advance(io, State::Staged, State::Submitted);
+    }
+
+    /// Executes a STAGED I/O inline, because the session needs it at once.
+    pub(crate) fn execute_needed(&self, io: WaitRef) {
+        let completions = self.in_flight.completions();
+        self.set_submitted(io, self.current());
+        completions.statistics().needed_now(completions.handles().in_use());
+        self.in_flight.execute_inline(self.in_flight.token(io.index()));
+    }
+
+    /// Whether a STAGED I/O is a read that may be looked for in the page cache.
+    pub(crate) fn may_be_cached(&self, io: WaitRef) -> bool {
+        let handle = self.in_flight.completions().handles().handle(io.index());
+        handle.is_buffered()
+            && handle.operation() == Operation::Readv
+            && handle.length() < self.settings.try_cached_below
+            && self.current() != MethodKind::Sync
+    }
+
+    /// Executes a STAGED read inline if the page cache has its data; false leaves it STAGED.
+    pub(crate) fn execute_cached(&self, io: WaitRef) -> bool {
+        self.in_flight.execute_cached(io, self.current())
+    }
+
+    /// Whether a STAGED I/O is a buffered write that the session should execute itself, or the
+    /// writeback of such writes.
+    pub(crate) fn is_inline_write(&self, io: WaitRef, file: &File) -> bool {
+        let handle = self.in_flight.completions().handles().handle(io.index());
+        let operation = handle.operation();
+        let most = match operation {
+            Operation::Writev => self.settings.inline_write_max,
+            Operation::BeginWriteback if self.settings.inline_write_max > 0 => u32::MAX,
+            _ => return false,
+        };
+        !file.is_direct()
+            && (1..=most).contains(&handle.length())
+            && self.current() != MethodKind::Sync
+            && match operation {
+                Operation::Writev => file.write_latency().allows_write(clock::now),
+                _ => file.write_latency().is_fast(clock::now),
+            }
+    }
+
+    /// Executes a STAGED write or writeback inline, and records how long a write took.
+    pub(crate) fn execute_write(&self, io: WaitRef, file: &File) {
+        let completions = self.in_flight.completions();
+        let handle = completions.handles().handle(io.index());
+        let (operation, length) = (handle.operation(), handle.length());
+        handle.set_synchronous();
+        self.set_submitted(io, self.current());
+        completions.statistics().inline_write(completions.handles().in_use());
+        let latency = file.write_latency();
+        let write = latency.begin(clock::now());
+        let (started, ended) =
+            self.in_flight.execute_inline_timed(self.in_flight.token(io.index()));
+        latency.end(write);
+        if operation == Operation::Writev {
+            latency.record(length, ended.since(started), ended);
+        }
+    }
+
+    /// Puts `wanted` in force, or the next best method that is available.
+    pub(crate) fn switch(&self, wanted: MethodKind) {
+        let mut starts = self.switching.lock();
+        self.method.request(wanted);
+        let used = match wanted {
+            MethodKind::Sync => MethodKind::Sync,
+            MethodKind::Worker => self.with_workers(MethodKind::Worker),
+            MethodKind::Custom if self.settings.custom.is_none() => {
+                self.method.note(Fallback::recognise(Feature::Custom, libc::ENOSYS));
+                self.with_workers(MethodKind::Worker)
+            }
+            MethodKind::Custom => self.with_workers(MethodKind::Custom),
+            MethodKind::IoUring => match self.start_uring(&mut starts) {
+                Ok(()) => self.with_workers(MethodKind::IoUring),
+                Err(errno) => {
+                    self.method.note(Fallback::recognise(Feature::IoUring, errno));
+                    self.with_workers(MethodKind::Worker)
+                }
+            },
+        };
+        let uring = self.uring.lock().clone();
+        let rings = uring.as_ref().map_or(0, |uring| uring.number());
+        self.method.set(used, if used == MethodKind::IoUring { rings } else { 0 });
+        // Rings may have failed before they were in force, when their drivers could not switch.
+        if uring.is_some_and(|uring| uring.is_broken()) {
+            self.method.leave_rings(rings);
+        }
+    }
+
+    /// Starts the workers, which every method but `sync` needs: to execute I/O, or to complete what
+    /// was reaped. Returns `sync` if that fails.
+    fn with_workers(&self, wanted: MethodKind) -> MethodKind {
+        match worker::start(&self.in_flight) {
+            Ok(()) => wanted,
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
+                self.method.note(Fallback::recognise(Feature::Workers, errno));
+                MethodKind::Sync
+            }
+        }
+    }
+
+    fn start_uring(&self, starts: &mut u64) -> Result<(), i32> {
+        let works = self.uring.lock().as_ref().is_some_and(|uring| !uring.is_broken());
+        if works {
+            return Ok(());
+        }
+        *starts += 1;
+        let (started, notes) =
+            Uring::start(&self.in_flight, &self.method, self.settings.uring, *starts)?;
+        let broken = self.uring.lock().replace(Arc::new(started));
+        self.retired.lock().extend(broken);
+        notes.into_iter().for_each(|note| self.method.note(note));
+        Ok(())
+    }
+
+    /// Ends all threads. No I/O may be in flight.
+    pub(crate) fn shut_down(&self) {
+        let uring = self.uring.lock().take();
+        let retired = std::mem::take(&mut *self.retired.lock());
+        for uring in retired.iter().chain(&uring) {
+            uring.shut_down();
+        }
+        if let Some(custom) = &self.settings.custom {
+            custom.shut_down();
+        }
+        self.in_flight.completions().pool().shut_down();
+    }
+}

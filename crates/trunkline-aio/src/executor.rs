@@ -1,0 +1,88 @@
+//! Executing one I/O in the calling thread: the seam between this crate and the operating system.
+//!
+//! Workers, the method `sync` and every inline execution go through an [`Executor`]. The simulator
+//! puts a simulated disk here; [`Kernel`] is the real one. Ring drivers do not use it: they hand
+//! their requests to io_uring.
+
+use crate::file::File;
+use crate::limits::IOVECS_MAX;
+use crate::operation::Operation;
+use crate::request::Request;
+use rustix::fs::Advice;
+use rustix::io::Errno;
+use std::num::NonZeroU64;
+
+/// Executes one I/O in the calling thread.
+pub trait Executor: Send + Sync {
+    /// Executes the request, blocking if necessary. Returns the number of bytes transferred, or
+    /// minus errno. It does not retry.
+    fn execute(&self, request: &mut Request<'_>) -> i32;
+
+    /// Executes a read only if the data is in memory, so that it does not wait: `Some` of the whole
+    /// length, or `None`. After `None` the content of the memory is undefined.
+    fn execute_cached(&self, _request: &mut Request<'_>) -> Option<i32> {
+        None
+    }
+
+    /// Tells the storage that the range will be read soon. Returns whether it took the advice.
+    fn advise(&self, file: &File, offset: u64, length: u64) -> bool;
+}
+
+/// The executor that calls the operating system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Kernel;
+
+impl Executor for Kernel {
+    fn execute(&self, request: &mut Request<'_>) -> i32 {
+        let offset = request.offset as libc::off_t;
+        let fd = request.fd;
+        let iovecs = request.iovecs.as_ptr().cast::<libc::iovec>();
+        let count = request.iovecs.len().min(IOVECS_MAX) as libc::c_int;
+        // SAFETY: the handle owns the file, which keeps the descriptor open. The iovecs and their
+        // memory belong to this I/O until it completes (see Request::targets and Request::sources).
+        // A single piece uses the plain call, which saves the kernel the import of an iovec array.
+        let result = unsafe {
+            match (request.operation, &request.iovecs[..]) {
+                (Operation::Readv, [one]) => libc::pread(fd, one.start.cast(), one.length, offset),
+                (Operation::Writev, [one]) => {
+                    libc::pwrite(fd, one.start.cast(), one.length, offset)
+                }
+                (Operation::Readv, _) => libc::preadv(fd, iovecs, count, offset),
+                (Operation::Writev, _) => libc::pwritev(fd, iovecs, count, offset),
+                (Operation::Fsync, _) => libc::fsync(fd) as isize,
+                (Operation::Fdatasync, _) => libc::fdatasync(fd) as isize,
+                (Operation::BeginWriteback, _) => {
+                    let length = libc::off_t::from(request.length);
+                    let flags = request.writeback_flags();
+                    libc::sync_file_range(fd, offset, length, flags) as isize
+                }
+            }
+        };
+        if result < 0 { -last_errno() } else { result as i32 }
+    }
+
+    fn execute_cached(&self, request: &mut Request<'_>) -> Option<i32> {
+        let iovecs = request.iovecs.as_ptr().cast::<libc::iovec>();
+        let count = request.iovecs.len().min(IOVECS_MAX) as libc::c_int;
+        let offset = request.offset as libc::off_t;
+        // SAFETY: as in execute.
+        let result = unsafe { libc::preadv2(request.fd, iovecs, count, offset, libc::RWF_NOWAIT) };
+        i32::try_from(result).ok().filter(|&read| read == request.length as i32)
+    }
+
+    fn advise(&self, file: &File, offset: u64, length: u64) -> bool {
+        let (Some(fd), Some(length)) = (file.descriptor(), NonZeroU64::new(length)) else {
+            return false;
+        };
+        loop {
+            match rustix::fs::fadvise(fd, offset, Some(length), Advice::WillNeed) {
+                Err(Errno::INTR) => {}
+                result => return result.is_ok(),
+            }
+        }
+    }
+}
+
+fn last_errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}

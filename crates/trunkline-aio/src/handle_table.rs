@@ -1,0 +1,140 @@
+//! The handle table: a fixed number of handles, and every change of their states.
+//!
+//! All state transitions of all handles go through [`HandleTable::advance`], which checks the edge
+//! and calls the probe. That gives one place to trace, to set a breakpoint and to pause a thread in
+//! a test. The table also owns the list of free handles.
+
+use crate::class::Class;
+use crate::freelist::FreeList;
+use crate::handle::Handle;
+use crate::probe::Probe;
+use crate::state::State;
+use crate::wait_ref::WaitRef;
+use std::fmt;
+use std::sync::Arc;
+
+/// The handles of one instance.
+pub(crate) struct HandleTable {
+    handles: Box<[Handle]>,
+    free: FreeList,
+    iovecs: usize,
+    probe: Option<Arc<dyn Probe>>,
+}
+
+impl fmt::Debug for HandleTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HandleTable({} handles, {} in use)", self.len(), self.in_use())
+    }
+}
+
+impl HandleTable {
+    pub(crate) fn new(handles: u32, iovecs: usize, probe: Option<Arc<dyn Probe>>) -> Self {
+        Self {
+            handles: (0..handles).map(|_| Handle::new(iovecs)).collect(),
+            free: FreeList::new(handles),
+            iovecs,
+            probe,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.handles.len()
+    }
+
+    /// Number of handles in use.
+    pub(crate) fn in_use(&self) -> u32 {
+        self.free.in_use()
+    }
+
+    /// Number of iovecs of each handle.
+    pub(crate) fn iovecs(&self) -> usize {
+        self.iovecs
+    }
+
+    pub(crate) fn handle(&self, index: u32) -> &Handle {
+        &self.handles[index as usize]
+    }
+
+    /// The reference to the present I/O of a handle.
+    pub(crate) fn wait_ref(&self, index: u32) -> WaitRef {
+        WaitRef::new(index, self.handle(index).word().load().generation)
+    }
+
+    /// Whether the I/O has ended: its handle is in a later generation.
+    pub(crate) fn is_complete(&self, io: WaitRef) -> bool {
+        self.handle(io.index()).word().load().generation != io.generation()
+    }
+
+    /// Hands out a free handle if fewer than `limit` are in use. `taken` is called before the handle
+    /// changes its state.
+    pub(crate) fn take(
+        &self,
+        limit: u32,
+        session: u32,
+        class: Class,
+        taken: impl FnOnce(),
+    ) -> Option<WaitRef> {
+        let index = self.free.take(limit)?;
+        taken();
+        self.handle(index).hand_out(session, class);
+        let io = self.wait_ref(index);
+        self.advance(io, State::Idle, State::HandedOut);
+        Some(io)
+    }
+
+    /// Puts a handle that has become IDLE back onto the free list.
+    pub(crate) fn give(&self, index: u32) {
+        self.free.give(index);
+    }
+
+    /// Changes the state of a handle, and calls the probe.
+    ///
+    /// # Panics
+    /// If the handle is not in state `from` of this generation.
+    pub(crate) fn advance(&self, io: WaitRef, from: State, to: State) {
+        let handle = self.handle(io.index());
+        handle.word().advance(io.generation(), from, to);
+        if let Some(probe) = &self.probe {
+            probe.transition(&handle.observed(io), from, to);
+        }
+    }
+
+    /// Takes the right to complete an I/O that is in COMPLETED_IO. Of several callers one gets it.
+    pub(crate) fn claim(&self, io: WaitRef) -> bool {
+        self.handle(io.index()).word().claim(io.generation())
+    }
+
+    /// Whether the I/O is in COMPLETED_IO and not claimed.
+    pub(crate) fn is_claimable(&self, io: WaitRef) -> bool {
+        let word = self.handle(io.index()).word().load();
+        word.generation == io.generation() && word.state == State::CompletedIo && !word.claimed
+    }
+
+    /// Whether the I/O is in SUBMITTED.
+    pub(crate) fn is_submitted(&self, io: WaitRef) -> bool {
+        let word = self.handle(io.index()).word().load();
+        word.generation == io.generation() && word.state == State::Submitted
+    }
+
+    /// Removes a session from the joiners of every handle.
+    pub(crate) fn leave_all(&self, session: u32) {
+        for handle in &self.handles {
+            if handle.joiners().contains(session) {
+                handle.joiners().remove(session);
+            }
+        }
+    }
+
+    /// Lets the probe replace a raw result.
+    pub(crate) fn probe_raw_result(&self, io: WaitRef, raw: i32) -> i32 {
+        match &self.probe {
+            Some(probe) => probe.raw_result(&self.handle(io.index()).observed(io), raw),
+            None => raw,
+        }
+    }
+
+    /// Lets the probe make a ring driver's entry into the kernel fail.
+    pub(crate) fn probe_ring_enter(&self, submitting: usize) -> Option<i32> {
+        self.probe.as_ref().and_then(|probe| probe.ring_enter(submitting))
+    }
+}

@@ -1,0 +1,288 @@
+//! I/O in flight: what a method may do with the I/O that it was given.
+//!
+//! A method receives a [`Submitted`] token for each I/O. It must bring every token to one of two
+//! functions, exactly once:
+//! - [`InFlight::execute`] executes the I/O in the calling thread, which may block, and completes it.
+//! - [`InFlight::reap`] takes a raw result that the method got elsewhere, for example from a ring.
+//!
+//! ```text
+//!  worker: execute ----------------------------------+
+//!  driver: request -> kernel or device -> reap ---+  |
+//!                                                 v  v
+//!                                   SUBMITTED -> COMPLETED_IO -> completion
+//! ```
+//!
+//! `reap` completes cheap I/O itself. Expensive I/O (see [`crate::Weight`]) goes to the session that
+//! waits for it, or else to a helper, so that a driver is never busy with checksums.
+
+use crate::clock::{self, Time};
+use crate::completer::Completer;
+use crate::completion::{AbortOnPanic, Completions};
+use crate::executor::Executor;
+use crate::file::File;
+use crate::limits::RETRIES_MAX;
+use crate::method_kind::MethodKind;
+use crate::operation::Operation;
+use crate::region::Region;
+use crate::request::Request;
+use crate::state::State;
+use crate::sync::thread;
+use crate::wait_ref::WaitRef;
+use crate::wake_batch::WakeBatch;
+use std::fmt;
+use std::sync::Arc;
+
+/// A SUBMITTED I/O. There is one token per I/O, and its holder must bring the I/O to completion.
+///
+/// The token names its instance and its generation, so that a method that serves two instances
+/// cannot use a token of one with the other.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a submitted I/O that is dropped never completes"]
+pub struct Submitted {
+    instance: usize,
+    io: WaitRef,
+}
+
+impl Submitted {
+    pub(crate) fn index(&self) -> u32 {
+        self.io.index()
+    }
+}
+
+/// What happened to a reaped I/O.
+#[derive(Debug)]
+pub enum Reaped {
+    /// It is complete, or was handed to the session that waits for it.
+    Done,
+    /// It was left to the helpers: call [`InFlight::wake_helpers`] at the end of the batch.
+    Helpers,
+    /// The raw result was EINTR or EAGAIN: submit it once more.
+    Again(Submitted),
+}
+
+/// The submitted I/O of one instance.
+pub struct InFlight {
+    completions: Completions,
+    executor: Arc<dyn Executor>,
+    /// Keeps the memory mapped that the iovecs of the handles point to.
+    region: Region,
+}
+
+impl fmt::Debug for InFlight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "InFlight({:?})", self.completions.handles())
+    }
+}
+
+impl InFlight {
+    pub(crate) fn new(
+        completions: Completions,
+        executor: Arc<dyn Executor>,
+        region: Region,
+    ) -> Self {
+        Self { completions, executor, region }
+    }
+
+    pub(crate) fn completions(&self) -> &Completions {
+        &self.completions
+    }
+
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// Tells the storage that a range will be read soon.
+    pub(crate) fn advise(&self, file: &File, offset: u64, length: u64) -> bool {
+        self.executor.advise(file, offset, length)
+    }
+
+    /// The token of a SUBMITTED handle. Only for the session that has just submitted it, and for
+    /// methods that were given the token and have kept its index.
+    pub(crate) fn token(&self, index: u32) -> Submitted {
+        Submitted { instance: self.instance(), io: self.completions.handles().wait_ref(index) }
+    }
+
+    /// A number that distinguishes this instance from others.
+    fn instance(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// The lane of the mount that a submitted I/O uses.
+    pub(crate) fn lane(&self, io: &Submitted) -> usize {
+        // SAFETY: the holder of the only token of this I/O owns the body.
+        unsafe { self.completions.handles().handle(io.index()).body() }.lane()
+    }
+
+    /// Stops a custom method that confuses instances before it touches foreign memory.
+    fn check(&self, io: &Submitted) {
+        assert_eq!(io.instance, self.instance(), "a token of another instance");
+        let submitted = self.completions.handles().is_submitted(io.io);
+        assert!(submitted, "a token of an I/O that is not submitted");
+    }
+
+    /// The I/O as its executor sees it.
+    ///
+    /// # Panics
+    /// If the token belongs to another instance.
+    pub fn request<'a>(&'a self, io: &'a mut Submitted) -> Request<'a> {
+        self.check(io);
+        self.request_of(io)
+    }
+
+    fn request_of<'a>(&'a self, io: &'a mut Submitted) -> Request<'a> {
+        // SAFETY: the holder of the only token of this I/O owns the body. The request borrows the
+        // token mutably, so it neither outlives that ownership nor has a twin.
+        unsafe { self.completions.handles().handle(io.index()).request() }
+    }
+
+    /// Records that a driver now gives the I/O to the storage, for the device time.
+    ///
+    /// # Panics
+    /// If the token belongs to another instance.
+    pub fn mark_started(&self, io: &Submitted) {
+        self.check(io);
+        self.completions.handles().handle(io.index()).set_started(clock::now());
+    }
+
+    /// Executes the I/O in the calling thread, which may block, and completes it.
+    ///
+    /// # Panics
+    /// If the token belongs to another instance.
+    pub fn execute(&self, io: Submitted, completer: Completer) {
+        self.execute_timed(io, completer);
+    }
+
+    /// Executes the I/O in the thread that issued it.
+    pub(crate) fn execute_inline(&self, io: Submitted) {
+        self.completions.handles().handle(io.index()).set_synchronous();
+        self.execute(io, Completer::Inline);
+    }
+
+    /// As [`InFlight::execute_inline`]. Returns when the storage got the I/O and when it was done.
+    pub(crate) fn execute_inline_timed(&self, io: Submitted) -> (Time, Time) {
+        self.completions.handles().handle(io.index()).set_synchronous();
+        self.execute_timed(io, Completer::Inline)
+    }
+
+    fn execute_timed(&self, mut io: Submitted, completer: Completer) -> (Time, Time) {
+        self.check(&io);
+        let guard = AbortOnPanic;
+        let reference = io.io;
+        let started = clock::now();
+        self.completions.handles().handle(io.index()).set_started(started);
+        let mut attempts = 0;
+        let raw = loop {
+            let raw = self.executor.execute(&mut self.request(&mut io));
+            let raw = self.probed(&mut io, raw);
+            if !should_retry(raw, attempts) {
+                break raw;
+            }
+            attempts += 1;
+            self.completions.statistics().retried();
+            thread::yield_now();
+        };
+        std::mem::forget(guard);
+        let ended = self.finish(io, raw);
+        self.completions.claim_and_complete(reference, completer);
+        (started, ended)
+    }
+
+    /// Executes a STAGED read inline if the page cache has its data; false leaves it STAGED.
+    pub(crate) fn execute_cached(&self, reference: WaitRef, method: MethodKind) -> bool {
+        let handle = self.completions.handles().handle(reference.index());
+        let now = clock::now();
+        // The session owns the handle in STAGED as well as in SUBMITTED, so it may make the token.
+        let mut io = Submitted { instance: self.instance(), io: reference };
+        let raw = self.executor.execute_cached(&mut self.request_of(&mut io));
+        let Some(raw) = raw else { return false };
+        handle.set_method(method);
+        handle.set_started(now);
+        handle.set_synchronous();
+        self.completions.handles().advance(reference, State::Staged, State::Submitted);
+        let raw = self.probed(&mut io, raw);
+        if should_retry(raw, 0) {
+            self.completions.statistics().retried();
+            self.execute(io, Completer::Inline);
+            return true;
+        }
+        self.completions.statistics().cached(self.completions.handles().in_use());
+        self.finish(io, raw);
+        self.completions.claim_and_complete(reference, Completer::Inline);
+        true
+    }
+
+    /// Records a raw result (bytes, or minus errno).
+    ///
+    /// # Panics
+    /// If the token belongs to another instance.
+    pub fn reap(&self, io: Submitted, raw: i32) -> Reaped {
+        self.reap_in_batch(io, raw, &mut WakeBatch::new(self.completions.sessions()))
+    }
+
+    /// [`InFlight::reap`] for one result of a batch. The issuer is woken when `wakes` is dropped.
+    pub(crate) fn reap_in_batch(
+        &self,
+        mut io: Submitted,
+        raw: i32,
+        wakes: &mut WakeBatch<'_>,
+    ) -> Reaped {
+        self.check(&io);
+        let reference = io.io;
+        let handle = self.completions.handles().handle(reference.index());
+        let raw = self.probed(&mut io, raw);
+        // SAFETY: the holder of the token owns the body.
+        let body = unsafe { handle.body() };
+        if should_retry(raw, body.attempts()) {
+            body.count_attempt();
+            self.completions.statistics().retried();
+            return Reaped::Again(io);
+        }
+        let (heavy, session) = (body.is_heavy(), handle.session());
+        self.finish(io, raw);
+        if !heavy {
+            self.completions.claim_and_complete_reaped(reference, wakes);
+            return Reaped::Done;
+        }
+        match self.completions.hand_over(reference, session) {
+            true => Reaped::Done,
+            false => Reaped::Helpers,
+        }
+    }
+
+    /// Wakes a helper for I/O that [`InFlight::reap`] left to the helpers.
+    pub fn wake_helpers(&self) {
+        self.completions.pool().kick();
+    }
+
+    /// Lets the probe see and replace a raw result.
+    fn probed(&self, io: &mut Submitted, raw: i32) -> i32 {
+        let changed = self.completions.handles().probe_raw_result(io.io, raw);
+        if changed != raw {
+            let mut request = self.request(io);
+            if request.operation == Operation::Readv {
+                // Overwrite what the changed result no longer covers, so that a caller that ignores
+                // the result does not find good data by accident.
+                let mut keep = usize::try_from(changed).unwrap_or(0);
+                for buffer in request.targets() {
+                    let kept = keep.min(buffer.len());
+                    buffer[kept..].fill(0xA5);
+                    keep -= kept;
+                }
+            }
+        }
+        changed
+    }
+
+    /// Records the raw result. Returns the time of the end of the I/O.
+    fn finish(&self, io: Submitted, raw: i32) -> Time {
+        let now = clock::now();
+        self.completions.handles().handle(io.index()).set_raw(raw, now);
+        self.completions.handles().advance(io.io, State::Submitted, State::CompletedIo);
+        now
+    }
+}
+
+/// Whether a raw result means "execute it again". The same for every method.
+fn should_retry(raw: i32, attempts: u32) -> bool {
+    (raw == -libc::EINTR || raw == -libc::EAGAIN) && attempts < RETRIES_MAX
+}

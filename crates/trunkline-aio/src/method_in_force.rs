@@ -1,0 +1,86 @@
+//! The method in force, and the record of fallbacks.
+//!
+//! A ring driver whose ring fails must switch the instance to the workers. It may run long after its
+//! rings were replaced by new ones, so it may only switch away from its own rings: every start of
+//! io_uring has a number, and the number is stored beside the method.
+
+use crate::fallback::Fallback;
+use crate::method_kind::MethodKind;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// Which method new I/O is submitted to.
+#[derive(Debug)]
+pub(crate) struct MethodInForce {
+    /// The method in the low byte, the number of the rings above it (0 unless it is io_uring).
+    current: AtomicU64,
+    requested: AtomicU8,
+    fallbacks: Mutex<Vec<Fallback>>,
+}
+
+impl MethodInForce {
+    /// `sync` is in force until the first switch.
+    pub(crate) fn new() -> Self {
+        Self {
+            current: AtomicU64::new(encode(MethodKind::Sync, 0)),
+            requested: AtomicU8::new(MethodKind::Sync as u8),
+            fallbacks: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn current(&self) -> MethodKind {
+        MethodKind::from_number(self.current.load(Ordering::SeqCst) as u8)
+    }
+
+    pub(crate) fn requested(&self) -> MethodKind {
+        MethodKind::from_number(self.requested.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn request(&self, wanted: MethodKind) {
+        self.requested.store(wanted as u8, Ordering::SeqCst);
+    }
+
+    /// Puts a method in force. `rings` is the number of its rings, if it is io_uring.
+    pub(crate) fn set(&self, method: MethodKind, rings: u64) {
+        self.current.store(encode(method, rings), Ordering::SeqCst);
+    }
+
+    /// Switches to the workers if the rings of that number are in force.
+    pub(crate) fn leave_rings(&self, rings: u64) {
+        let (from, to) = (encode(MethodKind::IoUring, rings), encode(MethodKind::Worker, 0));
+        // Failure means that another method, or newer rings, are in force.
+        let _ = self.current.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// Records a fallback, once.
+    pub(crate) fn note(&self, fallback: Fallback) {
+        let mut fallbacks = self.fallbacks.lock();
+        if !fallbacks.contains(&fallback) {
+            fallbacks.push(fallback);
+        }
+    }
+
+    /// The recorded fallbacks, oldest first.
+    pub(crate) fn fallbacks(&self) -> Vec<Fallback> {
+        self.fallbacks.lock().clone()
+    }
+}
+
+fn encode(method: MethodKind, rings: u64) -> u64 {
+    method as u64 | rings << 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_ring_does_not_switch_away_from_newer_rings() {
+        let method = MethodInForce::new();
+        method.set(MethodKind::IoUring, 2);
+        method.leave_rings(1);
+        assert_eq!(method.current(), MethodKind::IoUring);
+        method.leave_rings(2);
+        assert_eq!(method.current(), MethodKind::Worker);
+    }
+}

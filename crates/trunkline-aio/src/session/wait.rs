@@ -1,0 +1,463 @@
+//! Waiting: for a handle, for the session's own I/O, for I/O of other sessions, for notifications.
+//!
+//! There is one waiting loop, [`Session::pause_until`]. A thread sleeps in it; a task of an async
+//! runtime leaves a waker and returns. Every wait has the same shape:
+//!
+//! ```text
+//!   submit what is staged           so that no other session waits for I/O that is not submitted
+//!   read the epoch of the event
+//!   announce the wait               thread: in the mailbox     task: a waker in the event
+//!   attempt                         complete the I/O, take the handle, look at the condition
+//!   sleep until the epoch moves     thread: and complete what was put into the mailbox
+//! ```
+//!
+//! The announcement comes before the attempt. So whatever happens after the attempt finds it, and
+//! moves the epoch, and no wake-up is lost.
+//!
+//! **The mailbox.** A thread that sleeps for an I/O says so in its mailbox, and a driver that reaps
+//! the I/O hands it over for completion. A task does not: it might not be polled for a long time, and
+//! the I/O would wait for it. The helpers complete its I/O.
+//!
+//! **Wakers.** Each function `poll_x` is the function `x` for tasks. A task that gets "pending" is
+//! woken by the next signal of any kind and then polls again for everything it waits for. A waker
+//! stays in the event until then, so a task may poll for several things in a row.
+
+use super::Session;
+use super::cancel::Cancelled;
+use super::io::Io;
+use crate::callback::Payload;
+use crate::class::Class;
+use crate::clock;
+use crate::completer::Completer;
+use crate::mailbox::Wish;
+use crate::operation::Operation;
+use crate::outcome::Outcome;
+use crate::slots::{SlotSet, Slots};
+use crate::wait_ref::WaitRef;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+/// What a wait does while there is nothing to do.
+#[derive(Clone, Copy)]
+enum Pause<'w> {
+    /// The thread sleeps.
+    Sleep,
+    /// The task is woken later.
+    Wake(&'w Waker),
+}
+
+impl Pause<'_> {
+    fn sleeps(self) -> bool {
+        matches!(self, Pause::Sleep)
+    }
+}
+
+/// What a session waits for.
+#[derive(Clone, Copy)]
+enum Target<'a> {
+    /// A condition that notifications, or completions of the session's own I/O, make true.
+    Notification,
+    /// An I/O that this session issued.
+    Own(WaitRef),
+    /// An I/O that another session issued.
+    Join(WaitRef),
+    /// The first of these I/Os, all issued by this session.
+    AnyOf(&'a [Option<(WaitRef, u32)>]),
+}
+
+impl Session {
+    /// Waits until `done` returns true. It is called again at every notification ([`crate::Notifier`])
+    /// and at every completion of the session's own I/O.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub fn wait_for(&mut self, done: impl Fn() -> bool) -> Result<(), Cancelled> {
+        slept(self.wait_until(Pause::Sleep, Target::Notification, done))
+    }
+
+    /// [`Session::wait_for`] for a task.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub fn poll_for(
+        &mut self,
+        context: &mut Context<'_>,
+        done: impl Fn() -> bool,
+    ) -> Poll<Result<(), Cancelled>> {
+        self.wait_until(Pause::Wake(context.waker()), Target::Notification, done)
+    }
+
+    /// Takes a handle. Waits for one if the class may use no more, or the session has its quota.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub fn acquire(&mut self, class: Class) -> Result<Io<'_>, Cancelled> {
+        self.leave_queue();
+        let io = slept(self.wait_for_handle(Pause::Sleep, class))?;
+        Ok(Io::new(self, io))
+    }
+
+    /// [`Session::acquire`] for a task. It keeps its place in the queue from one poll to the next.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub fn poll_acquire(
+        &mut self,
+        context: &mut Context<'_>,
+        class: Class,
+    ) -> Poll<Result<Io<'_>, Cancelled>> {
+        if self.queued != Some(class) {
+            self.leave_queue();
+        }
+        let polled = self.wait_for_handle(Pause::Wake(context.waker()), class);
+        polled.map_ok(|io| Io::new(self, io))
+    }
+
+    /// Takes a handle if one is available now. A task of this session that has polled for a handle
+    /// loses its place in the queue.
+    pub fn try_acquire(&mut self, class: Class) -> Option<Io<'_>> {
+        self.leave_queue();
+        self.prepare_acquire();
+        let io = self.take_handle(class)?;
+        Some(Io::new(self, io))
+    }
+
+    /// Waits for the I/O of a slot and takes its result.
+    ///
+    /// # Errors
+    /// The session was cancelled. The I/O continues.
+    /// # Panics
+    /// If the slot was not issued.
+    pub fn wait<P: Payload>(
+        &mut self,
+        slots: &mut Slots<P>,
+        slot: usize,
+    ) -> Result<Outcome, Cancelled> {
+        slept(self.wait_for_slot(Pause::Sleep, slots.set_mut(), slot))
+    }
+
+    /// [`Session::wait`] for a task.
+    ///
+    /// # Errors
+    /// The session was cancelled. The I/O continues.
+    /// # Panics
+    /// If the slot was not issued.
+    pub fn poll<P: Payload>(
+        &mut self,
+        context: &mut Context<'_>,
+        slots: &mut Slots<P>,
+        slot: usize,
+    ) -> Poll<Result<Outcome, Cancelled>> {
+        self.wait_for_slot(Pause::Wake(context.waker()), slots.set_mut(), slot)
+    }
+
+    /// Waits until one of the set's I/Os is complete. Returns its slot and result.
+    ///
+    /// # Errors
+    /// The session was cancelled. The I/O continues.
+    /// # Panics
+    /// If no slot is pending, or one was issued by another session.
+    pub fn wait_any<P: Payload>(
+        &mut self,
+        slots: &mut Slots<P>,
+    ) -> Result<(usize, Outcome), Cancelled> {
+        slept(self.wait_for_any(Pause::Sleep, slots.set_mut()))
+    }
+
+    /// [`Session::wait_any`] for a task.
+    ///
+    /// # Errors
+    /// The session was cancelled. The I/O continues.
+    /// # Panics
+    /// If no slot is pending, or one was issued by another session.
+    pub fn poll_any<P: Payload>(
+        &mut self,
+        context: &mut Context<'_>,
+        slots: &mut Slots<P>,
+    ) -> Poll<Result<(usize, Outcome), Cancelled>> {
+        self.wait_for_any(Pause::Wake(context.waker()), slots.set_mut())
+    }
+
+    /// Waits until `count` of the set's I/Os are done, or all that are pending. Their results stay in
+    /// the slots. There is one wake-up for all of them, which suits an issuer that refills its window
+    /// in groups.
+    ///
+    /// # Errors
+    /// The session was cancelled. The I/O continues.
+    /// # Panics
+    /// If a slot was issued by another session.
+    pub fn wait_some<P: Payload>(
+        &mut self,
+        slots: &Slots<P>,
+        count: usize,
+    ) -> Result<(), Cancelled> {
+        let set = slots.set();
+        self.assert_issued_here(set);
+        let in_flight = Arc::clone(&self.in_flight);
+        let event = in_flight.completions().sessions().slot(self.id).event();
+        let count = count.min(set.pending());
+        let target = Target::AnyOf(set.issued());
+        let result =
+            self.wait_until(Pause::Sleep, target, || event.has(count, || set.done_count()));
+        event.has_enough();
+        slept(result)
+    }
+
+    /// Waits until an I/O is complete that any session may have issued. Its result belongs to the
+    /// issuer.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub fn join(&mut self, io: WaitRef) -> Result<(), Cancelled> {
+        slept(self.wait_for_complete(Pause::Sleep, io))
+    }
+
+    /// [`Session::join`] for a task. A task may join any number of I/Os by polling each. After it
+    /// gives one up, that I/O may still wake it once.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub fn poll_join(
+        &mut self,
+        context: &mut Context<'_>,
+        io: WaitRef,
+    ) -> Poll<Result<(), Cancelled>> {
+        self.wait_for_complete(Pause::Wake(context.waker()), io)
+    }
+
+    /// Whether an I/O is complete that any session may have issued.
+    pub fn is_complete(&self, io: WaitRef) -> bool {
+        self.handles().is_complete(io)
+    }
+
+    fn wait_for_slot(
+        &mut self,
+        pause: Pause<'_>,
+        slots: &mut SlotSet,
+        slot: usize,
+    ) -> Poll<Result<Outcome, Cancelled>> {
+        let Some((io, issuer)) = slots.issued()[slot] else { not_issued(slot) };
+        let target = if issuer == self.id { Target::Own(io) } else { Target::Join(io) };
+        let waited = self.wait_until(pause, target, || slots.is_done(slot));
+        waited.map_ok(|()| taken(slots, slot))
+    }
+
+    fn wait_for_any(
+        &mut self,
+        pause: Pause<'_>,
+        slots: &mut SlotSet,
+    ) -> Poll<Result<(usize, Outcome), Cancelled>> {
+        assert!(slots.pending() > 0, "nothing to wait for");
+        self.assert_issued_here(slots);
+        let target = Target::AnyOf(slots.issued());
+        let waited = self.wait_until(pause, target, || slots.first_done().is_some());
+        waited.map_ok(|()| {
+            let slot = slots.first_done().unwrap_or_default();
+            (slot, taken(slots, slot))
+        })
+    }
+
+    fn wait_for_complete(&mut self, pause: Pause<'_>, io: WaitRef) -> Poll<Result<(), Cancelled>> {
+        let in_flight = Arc::clone(&self.in_flight);
+        let handles = in_flight.completions().handles();
+        self.wait_until(pause, Target::Join(io), || handles.is_complete(io))
+    }
+
+    fn assert_issued_here(&self, slots: &SlotSet) {
+        let mine = slots.issued().iter().flatten().all(|(_, issuer)| *issuer == self.id);
+        assert!(mine, "waiting for any slot needs slots of this session");
+    }
+
+    /// Waits for I/O or a notification, until `done`.
+    fn wait_until(
+        &mut self,
+        pause: Pause<'_>,
+        target: Target<'_>,
+        done: impl Fn() -> bool,
+    ) -> Poll<Result<(), Cancelled>> {
+        // A thread that need not wait keeps its batch. A task submits in any case: it may not be
+        // polled again for a long time.
+        if pause.sleeps() && done() {
+            return Poll::Ready(Ok(()));
+        }
+        self.submit();
+        if done() {
+            return Poll::Ready(Ok(()));
+        }
+        let in_flight = Arc::clone(&self.in_flight);
+        let (completions, id) = (in_flight.completions(), self.id);
+        // Whether the joiner's bit that is set below is for this I/O. If the I/O is already complete,
+        // the bit may be for the next I/O of the handle and must not be removed.
+        let joins = matches!(target, Target::Join(io) if !completions.handles().is_complete(io));
+        let wish = match target {
+            Target::Own(io) | Target::Join(io) => Wish::For(io),
+            Target::AnyOf(_) | Target::Notification => Wish::Any,
+        };
+        let kind = self.kind_of(target);
+        let result = self.pause_until(pause, wish, kind, |_| {
+            if let Target::Join(io) = target {
+                // Set again each time: a completion that is slow to drain the joiners may remove the
+                // bit, but then it also signals this session.
+                completions.handles().handle(io.index()).joiners().insert(id);
+            }
+            match target {
+                Target::Own(io) | Target::Join(io) => {
+                    completions.try_complete(io, Completer::Waiter);
+                }
+                Target::AnyOf(issued) if !done() => {
+                    // Complete one I/O that no thread has claimed, rather than sleep.
+                    let mut ios = issued.iter().flatten();
+                    ios.any(|(io, _)| completions.try_complete(*io, Completer::Waiter));
+                }
+                Target::AnyOf(_) | Target::Notification => {}
+            }
+            done().then_some(())
+        });
+        if let Target::Join(io) = target {
+            if result.is_pending() {
+                self.joined = true;
+            } else if joins {
+                completions.handles().handle(io.index()).joiners().remove(id);
+            }
+        }
+        result
+    }
+
+    /// Waits for a handle of a class.
+    fn wait_for_handle(
+        &mut self,
+        pause: Pause<'_>,
+        class: Class,
+    ) -> Poll<Result<WaitRef, Cancelled>> {
+        self.prepare_acquire();
+        if let Some(io) = self.take_handle(class) {
+            self.leave_queue();
+            return Poll::Ready(Ok(io));
+        }
+        self.submit();
+        let result = self.pause_until(pause, Wish::Any, None, |session| {
+            session.enter_queue(class);
+            session.take_handle(class)
+        });
+        if result.is_ready() {
+            self.leave_queue();
+        }
+        result
+    }
+
+    /// The one place where a session pauses: until `attempt` returns something, or the session is
+    /// cancelled. The caller has submitted what was staged.
+    fn pause_until<T>(
+        &mut self,
+        pause: Pause<'_>,
+        wish: Wish,
+        kind: Option<(Class, Operation)>,
+        mut attempt: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Poll<Result<T, Cancelled>> {
+        let in_flight = Arc::clone(&self.in_flight);
+        let slot = in_flight.completions().sessions().slot(self.id);
+        let (started, mut slept) = (clock::now(), false);
+        let result = loop {
+            let seen = slot.event().epoch();
+            match pause {
+                Pause::Sleep => slot.mailbox().post(wish),
+                Pause::Wake(waker) => slot.event().register(waker),
+            }
+            let got = attempt(self);
+            let cancelled = slot.is_cancelled();
+            let over = got.is_some() || cancelled;
+            if !pause.sleeps() {
+                if !over {
+                    return Poll::Pending;
+                }
+            } else {
+                if !over {
+                    slept = true;
+                    slot.event().wait(seen, None);
+                }
+                self.complete_assigned();
+            }
+            if over {
+                break got.ok_or(Cancelled);
+            }
+        };
+        if slept {
+            let waited = clock::now().since(started);
+            self.waits += 1;
+            self.wait_time += waited;
+            self.completions().statistics().waited(self.id, kind, waited);
+        }
+        Poll::Ready(result)
+    }
+
+    /// Completes what a driver has put into the mailbox.
+    fn complete_assigned(&self) {
+        if let Some(index) = self.slot().mailbox().take() {
+            let io = self.handles().wait_ref(index);
+            self.completions().try_complete(io, Completer::Waiter);
+        }
+    }
+
+    /// Joins the queue for a free handle, or keeps its place there. A session at its quota does not:
+    /// its own completions wake it, and it must not take a wake-up from a session that could use the
+    /// handle.
+    fn enter_queue(&mut self, class: Class) {
+        let admission = self.completions().admission();
+        if !admission.is_at_quota(self.slot(), class) {
+            admission.register(class, self.id);
+            self.queued = Some(class);
+        }
+    }
+
+    fn prepare_acquire(&mut self) {
+        // An Io that was leaked (mem::forget) must not cost a handle for ever.
+        if self.reclaim() {
+            self.completions().statistics().leaked();
+        }
+        self.submit_if_old();
+    }
+
+    fn take_handle(&mut self, class: Class) -> Option<WaitRef> {
+        let admission = self.completions().admission();
+        if admission.is_at_quota(self.slot(), class) {
+            return None;
+        }
+        let io = self.handles().take(admission.limit(class), self.id, class, || {
+            self.slot().count_handle();
+        })?;
+        self.handed_out = Some(io);
+        Some(io)
+    }
+
+    /// Class and operation of what is waited for, for the statistics; those of the first I/O if there
+    /// are several.
+    fn kind_of(&self, target: Target<'_>) -> Option<(Class, Operation)> {
+        let io = match target {
+            Target::Own(io) | Target::Join(io) => io,
+            Target::AnyOf(issued) => issued.iter().flatten().next()?.0,
+            Target::Notification => return None,
+        };
+        let handle = self.handles().handle(io.index());
+        Some((handle.class(), handle.operation()))
+    }
+}
+
+/// The result of a wait in which the thread slept.
+fn slept<T>(result: Poll<T>) -> T {
+    match result {
+        Poll::Ready(result) => result,
+        Poll::Pending => unreachable!("a thread sleeps until its wait is over"),
+    }
+}
+
+#[cold]
+#[expect(clippy::panic, reason = "documented: waiting for a slot that was not issued")]
+fn not_issued(slot: usize) -> ! {
+    panic!("slot {slot} has no I/O to wait for")
+}
+
+fn taken(slots: &mut SlotSet, slot: usize) -> Outcome {
+    let outcome = slots.take(slot);
+    assert!(outcome.is_some(), "slot {slot} was found done");
+    outcome.unwrap_or_default()
+}

@@ -1,0 +1,83 @@
+//! Wait references: how any session names an I/O that it wants to wait for.
+//!
+//! A buffer descriptor stores the reference of the read that fills it, so that other sessions can
+//! wait for that read. A reference does not keep the handle from being reused: the completing thread
+//! frees the handle, and the reference becomes stale.
+
+use crate::limits::HANDLES_MAX;
+
+/// Names one I/O of one instance: a handle index and a generation.
+///
+/// Any number of copies may exist. When the I/O completes, the handle enters its next generation
+/// and every copy becomes stale; waiting for a stale reference returns at once. A reference can be
+/// taken only before the I/O is submitted, because afterwards the handle may already have another
+/// I/O.
+///
+/// Generations count from 1 to 2^48 - 1 and then start again, so that a reference fits into 64 bits.
+/// A reference that is kept while its handle has 2^48 more I/Os would name a later one. At a
+/// million I/Os per second on the same handle that takes nine years.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct WaitRef {
+    index: u32,
+    generation: u64,
+}
+
+/// Number of bits of a generation.
+const GENERATION_BITS: u32 = 48;
+/// The last generation; the next one is 1 again.
+pub(crate) const GENERATION_MAX: u64 = (1 << GENERATION_BITS) - 1;
+
+const _: () = assert!(HANDLES_MAX <= 1 << (64 - GENERATION_BITS), "an index must fit the rest");
+
+impl WaitRef {
+    pub(crate) const fn new(index: u32, generation: u64) -> Self {
+        Self { index, generation }
+    }
+
+    pub(crate) fn index(self) -> u32 {
+        self.index
+    }
+
+    /// Index of the handle (`pg_aios.io_id`).
+    pub fn io_id(self) -> u32 {
+        self.index
+    }
+
+    /// Generation of the handle (`pg_aios.io_generation`), 1 to 2^48 - 1.
+    pub fn generation(self) -> u64 {
+        self.generation
+    }
+
+    /// The reference as one word that is never 0, to be kept in an atomic. Packing loses nothing.
+    pub fn to_bits(self) -> u64 {
+        u64::from(self.index) << GENERATION_BITS | self.generation
+    }
+
+    /// The reference that [`WaitRef::to_bits`] packed; `None` for 0.
+    ///
+    /// A word from elsewhere gives a stale reference, or a reference to an arbitrary I/O. Waiting
+    /// panics if the instance has no handle with that index.
+    pub fn from_bits(bits: u64) -> Option<Self> {
+        let io =
+            Self { index: (bits >> GENERATION_BITS) as u32, generation: bits & GENERATION_MAX };
+        (io.generation != 0).then_some(io)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_never_zero_and_loses_nothing() {
+        for index in [0, 1, HANDLES_MAX as u32 - 1] {
+            for generation in [1, 2, GENERATION_MAX] {
+                let io = WaitRef::new(index, generation);
+                assert_ne!(io.to_bits(), 0);
+                assert_eq!(WaitRef::from_bits(io.to_bits()), Some(io));
+            }
+        }
+        assert_eq!(WaitRef::from_bits(0), None);
+        assert_eq!(WaitRef::from_bits(5 << GENERATION_BITS), None, "no handle is in generation 0");
+    }
+}

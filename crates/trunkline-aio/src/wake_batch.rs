@@ -1,0 +1,42 @@
+//! Wake-ups of one batch of results, delivered together.
+//!
+//! A ring driver reaps many results at a time. If it woke a session for the first one, the session
+//! would take that result and go back to sleep before the next; and a wake-up costs more than a
+//! completion. So the driver counts here how many I/Os of each session it completed, and wakes each
+//! session once at the end of the batch.
+
+use crate::limits::SESSIONS_MAX;
+use crate::session_table::SessionTable;
+
+/// Sessions to wake when this is dropped.
+pub(crate) struct WakeBatch<'s> {
+    sessions: &'s SessionTable,
+    counts: [u32; SESSIONS_MAX],
+    /// One bit per session with a count, so that dropping an almost empty batch is cheap.
+    words: [u64; SESSIONS_MAX / 64],
+}
+
+impl<'s> WakeBatch<'s> {
+    pub(crate) fn new(sessions: &'s SessionTable) -> Self {
+        Self { sessions, counts: [0; SESSIONS_MAX], words: [0; SESSIONS_MAX / 64] }
+    }
+
+    /// Counts one completed I/O of `session`.
+    pub(crate) fn add(&mut self, session: u32) {
+        self.counts[session as usize] += 1;
+        self.words[session as usize / 64] |= 1 << (session % 64);
+    }
+}
+
+impl Drop for WakeBatch<'_> {
+    fn drop(&mut self) {
+        for (at, mut bits) in self.words.into_iter().enumerate() {
+            while bits != 0 {
+                let session = at as u32 * 64 + bits.trailing_zeros();
+                let count = self.counts[session as usize];
+                self.sessions.slot(session).event().completed(count);
+                bits &= bits - 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The worker pool as other threads see it: a queue of I/O and a way to wake workers.
+//!
+//! Completing threads wake workers, for I/O in the ready set and for deferred drops, and workers
+//! complete I/O. So the queue and the wake-ups are separate from the threads that serve them
+//! (`method::worker`), and below completion.
+
+use crate::clock::Time;
+use crate::deferred::DeferredDrops;
+use crate::event::{Epoch, Event};
+use crate::limits::WORKERS_MAX;
+use crate::roster::{Decision, Job, Roster, Wake, WorkerSettings};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Mutex, thread};
+use std::time::Duration;
+
+/// The queue, the roster and the events of the pool.
+#[derive(Debug)]
+pub(crate) struct WorkerPool {
+    roster: Mutex<Roster>,
+    /// By worker.
+    events: Box<[Event]>,
+    supervisor: Event,
+    supervisor_thread: Mutex<Option<thread::JoinHandle>>,
+    /// The supervisor has been started: there are workers, or will be when they are needed.
+    running: AtomicBool,
+    stopping: AtomicBool,
+}
+
+impl WorkerPool {
+    pub(crate) fn new(settings: WorkerSettings, handles: usize, queue: usize) -> Self {
+        Self {
+            roster: Mutex::new(Roster::new(settings, handles, queue)),
+            events: (0..WORKERS_MAX).map(|_| Event::new()).collect(),
+            supervisor: Event::new(),
+            supervisor_thread: Mutex::new(None),
+            running: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn change_settings(&self, settings: WorkerSettings) {
+        self.roster.lock().change_settings(settings);
+        // Idle workers and the supervisor must see the new limits.
+        self.events.iter().for_each(Event::signal);
+        self.supervisor.signal();
+    }
+
+    /// Number of live workers.
+    pub(crate) fn size(&self) -> usize {
+        self.roster.lock().live()
+    }
+
+    /// Number of I/Os queued.
+    pub(crate) fn queued(&self) -> usize {
+        self.roster.lock().queued()
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.load(Ordering::SeqCst)
+    }
+
+    /// Queues what `next` returns, as lanes and handle indexes, while there is room.
+    pub(crate) fn submit(&self, mut next: impl FnMut() -> Option<(usize, u32)>) {
+        if !self.is_running() {
+            return;
+        }
+        let wake = {
+            let mut roster = self.roster.lock();
+            while roster.lanes().has_room()
+                && let Some((lane, index)) = next()
+            {
+                roster.lanes().push(lane, index);
+            }
+            roster.wake_one(0)
+        };
+        self.wake(wake);
+    }
+
+    /// Queues I/O that a broken ring has not begun, even beyond the bound of the queue.
+    pub(crate) fn take_over(&self, moved: impl Iterator<Item = (usize, u32)>) {
+        let wake = {
+            let mut roster = self.roster.lock();
+            for (lane, index) in moved {
+                roster.lanes().push(lane, index);
+            }
+            roster.wake_one(0)
+        };
+        self.wake(wake);
+    }
+
+    /// Wakes a worker for the ready set or for deferred drops.
+    pub(crate) fn kick(&self) {
+        let wake = self.roster.lock().wake_one(0);
+        self.wake(wake);
+    }
+
+    pub(crate) fn wake(&self, wake: Wake) {
+        match wake {
+            Wake::None => {}
+            Wake::Worker(id) => self.events[id].signal(),
+            Wake::Supervisor => self.supervisor.signal(),
+        }
+    }
+
+    /// Wakes a worker above `id`, for I/O in the ready set.
+    pub(crate) fn wake_above(&self, id: usize) {
+        let wake = self.roster.lock().wake_above(id);
+        self.wake(wake);
+    }
+
+    // What the threads of the pool call.
+
+    pub(crate) fn worker_epoch(&self, id: usize) -> Epoch {
+        self.events[id].epoch()
+    }
+
+    /// Worker `id` sleeps. False if the timeout passed first.
+    pub(crate) fn worker_wait(&self, id: usize, seen: Epoch, timeout: Option<Duration>) -> bool {
+        self.events[id].wait(seen, timeout)
+    }
+
+    pub(crate) fn next_job(&self, id: usize, now: Time, deferred: &DeferredDrops) -> Job {
+        let mut roster = self.roster.lock();
+        let stopping = self.stopping.load(Ordering::SeqCst);
+        roster.next_job(id, now, deferred, stopping)
+    }
+
+    pub(crate) fn job_done(&self, id: usize) {
+        self.roster.lock().job_done(id);
+    }
+
+    pub(crate) fn awake(&self, id: usize) {
+        self.roster.lock().awake(id);
+    }
+
+    /// The idle timeout of worker `id` has passed; true if its thread must end.
+    pub(crate) fn leave_if_surplus(&self, id: usize) -> bool {
+        let left = self.roster.lock().leave_if_surplus(id);
+        if let Some(wake) = left {
+            self.wake(wake);
+        }
+        left.is_some()
+    }
+
+    pub(crate) fn supervisor_epoch(&self) -> Epoch {
+        self.supervisor.epoch()
+    }
+
+    pub(crate) fn supervisor_wait(&self, seen: Epoch, pause: Option<Duration>) {
+        self.supervisor.wait(seen, pause);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn decide(&self, now: Time, ready: bool) -> Decision {
+        self.roster.lock().decide(now, ready)
+    }
+
+    pub(crate) fn claim_place(&self, id: usize) -> bool {
+        self.roster.lock().claim_place(id)
+    }
+
+    pub(crate) fn launched(&self, id: usize, thread: Option<thread::JoinHandle>, now: Time) {
+        self.roster.lock().launched(id, thread, now);
+    }
+
+    pub(crate) fn supervised_by(&self, thread: thread::JoinHandle) {
+        *self.supervisor_thread.lock() = Some(thread);
+        self.running.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends all threads. No I/O may be in flight.
+    pub(crate) fn shut_down(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.supervisor.signal();
+        let supervisor = self.supervisor_thread.lock().take();
+        if let Some(supervisor) = supervisor {
+            // If it panicked, its own thread has printed that; there is nothing left to save.
+            let _ = supervisor.join();
+        }
+        self.running.store(false, Ordering::SeqCst);
+        self.events.iter().for_each(Event::signal);
+        let threads = self.roster.lock().take_threads();
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! How fast a mount takes buffered writes: whether a session should make its writes itself.
+//!
+//! A buffered write is usually a copy into the page cache, which is much cheaper than the hop to
+//! another thread. So a session makes such writes itself (decision 0008). But the kernel makes the
+//! writer wait when there is too much dirty page cache, and nothing announces that in advance. The
+//! recent writes to the same mount are the best prediction.
+//!
+//! ```text
+//!   fewer than 4 of the last 16 were slow     the session writes
+//!   one has been under way for 10 ms          the method writes: the mount may hang
+//!   otherwise                                 the method writes; now and then a session tries one,
+//!                                             and a fast one is followed by another try
+//! ```
+//!
+//! All fields are updated without a lock. Concurrent sessions may overwrite one another's updates,
+//! which makes the prediction a little worse and nothing else.
+
+use crate::clock::Time;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A write counts as slow if it takes longer than this plus the time of the copy. A hop to another
+/// thread takes 15 to 60 µs on a virtual machine.
+const SLOW_US: u64 = 50;
+
+/// Bytes per nanosecond that a copy into the page cache moves, at the least.
+const BYTES_PER_NANO: u64 = 1;
+
+/// Number of writes remembered.
+const REMEMBERED: u32 = 16;
+
+/// Number of slow writes among those that make the mount slow. A thread that loses its CPU for a
+/// moment also looks slow, but rarely this often in a row.
+const SLOW_MAX: u32 = 4;
+
+/// After a slow try, the next one waits this many times as long as that try took.
+const REST_FACTOR: u32 = 64;
+
+/// Bounds of the time between two tries.
+const REST_MIN: Duration = Duration::from_millis(1);
+const REST_MAX: Duration = Duration::from_secs(1);
+
+/// A write that has been under way for longer sends the others to the method. The mount may hang,
+/// and a session that writes itself cannot be cancelled while it hangs.
+const HANGS_AFTER: Duration = Duration::from_millis(10);
+
+/// The latency of recent buffered writes to one mount.
+#[derive(Debug)]
+pub(crate) struct WriteLatency {
+    /// Whether sessions may write to this mount themselves at all.
+    local: bool,
+    /// One bit for each of the last writes, the latest in the lowest bit: it was slow.
+    recent: AtomicU32,
+    /// When a slow mount is tried again, in nanoseconds.
+    next_try: AtomicU64,
+    /// When the oldest inline write that is under way began, in nanoseconds; 0 if there is none. A
+    /// write that begins while another one is noted is not noted itself.
+    since: AtomicU64,
+}
+
+/// An inline write that is under way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InlineWrite {
+    /// Whether `since` is the beginning of this write.
+    noted: bool,
+}
+
+impl WriteLatency {
+    /// For a mount whose file system is `local`: it accepts writes without waiting for another
+    /// machine or process.
+    pub(crate) fn new(local: bool) -> Self {
+        let (recent, next_try, since) = (AtomicU32::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        Self { local, recent, next_try, since }
+    }
+
+    /// Whether the kernel accepts I/O on this mount without waiting for the storage.
+    pub(crate) fn is_local(&self) -> bool {
+        self.local
+    }
+
+    /// Whether the next buffered write should be made by the session. While the mount is slow, one
+    /// of several callers is chosen to try. `now` is called only if the time matters.
+    pub(crate) fn allows_write(&self, now: impl Fn() -> Time) -> bool {
+        if !self.local || self.hangs(&now) {
+            return false;
+        }
+        if self.recent.load(Ordering::Relaxed).count_ones() < SLOW_MAX {
+            return true;
+        }
+        let (due, now) = (self.next_try.load(Ordering::Relaxed), now());
+        let again = now.after(REST_MIN).nanos();
+        now.nanos() >= due
+            && self
+                .next_try
+                .compare_exchange(due, again, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// The same for an operation whose time says nothing about writes, so that it must not be the
+    /// one that tries a slow mount.
+    pub(crate) fn is_fast(&self, now: impl FnOnce() -> Time) -> bool {
+        self.local
+            && self.recent.load(Ordering::Relaxed).count_ones() < SLOW_MAX
+            && !self.hangs(now)
+    }
+
+    fn hangs(&self, now: impl FnOnce() -> Time) -> bool {
+        let since = self.since.load(Ordering::Relaxed);
+        since != 0 && now().since(Time::from_nanos(since)) > HANGS_AFTER
+    }
+
+    /// A session begins an inline write.
+    pub(crate) fn begin(&self, now: Time) -> InlineWrite {
+        let (relaxed, began) = (Ordering::Relaxed, now.nanos().max(1));
+        InlineWrite { noted: self.since.compare_exchange(0, began, relaxed, relaxed).is_ok() }
+    }
+
+    /// The inline write has returned.
+    pub(crate) fn end(&self, write: InlineWrite) {
+        if write.noted {
+            self.since.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Records an inline write of `length` bytes that took `time` and ended at `now`.
+    pub(crate) fn record(&self, length: u32, time: Duration, now: Time) {
+        let limit = SLOW_US * 1000 + u64::from(length) / BYTES_PER_NANO;
+        let slow = time > Duration::from_nanos(limit);
+        let before = self.recent.load(Ordering::Relaxed);
+        let after = (before << 1 | u32::from(slow)) & ((1 << REMEMBERED) - 1);
+        if before != after {
+            self.recent.store(after, Ordering::Relaxed);
+        }
+        if slow {
+            let rest = (time * REST_FACTOR).clamp(REST_MIN, REST_MAX);
+            self.next_try.store(now.after(rest).nanos(), Ordering::Relaxed);
+        } else if after.count_ones() >= SLOW_MAX {
+            // Fast again: try the next one at once rather than after a rest.
+            self.next_try.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAST: Duration = Duration::from_micros(5);
+    const SLOW: Duration = Duration::from_millis(5);
+
+    fn at(micros: u64) -> Time {
+        Time::from_nanos(micros * 1000)
+    }
+
+    #[test]
+    fn occasional_slow_writes_change_nothing() {
+        let latency = WriteLatency::new(true);
+        for round in 0..1000_u64 {
+            assert!(latency.allows_write(|| at(round)), "{round}");
+            latency.record(8192, if round.is_multiple_of(8) { SLOW } else { FAST }, at(round));
+        }
+        assert!(!WriteLatency::new(false).allows_write(|| at(0)), "never over a network");
+    }
+
+    #[test]
+    fn a_slow_mount_is_tried_now_and_then() {
+        let latency = WriteLatency::new(true);
+        let mut now = 0;
+        let (mut made, mut blocked) = (0, 0);
+        while now < 10_000_000 {
+            if latency.allows_write(|| at(now)) {
+                made += 1;
+                now += 5000;
+                blocked += 5000;
+                latency.record(8192, SLOW, at(now));
+            }
+            now += 10;
+        }
+        assert!((20..50).contains(&made), "{made} writes in ten seconds");
+        assert!(blocked < 10_000_000 / 40, "blocked for {blocked} µs of ten seconds");
+        // Once it is fast again, a dozen tries without a rest are enough.
+        now += 1_000_000;
+        for _ in 0..REMEMBERED {
+            assert!(latency.allows_write(|| at(now)));
+            latency.record(8192, FAST, at(now));
+        }
+        assert!(latency.allows_write(|| unreachable!("a fast mount does not need the time")));
+    }
+
+    #[test]
+    fn a_write_that_hangs_sends_the_others_to_the_method() {
+        let latency = WriteLatency::new(true);
+        let stuck = latency.begin(at(1000));
+        assert!(latency.allows_write(|| at(11_000)) && latency.is_fast(|| at(11_000)));
+        let other = latency.begin(at(5000));
+        latency.end(other);
+        assert!(!latency.allows_write(|| at(11_001)) && !latency.is_fast(|| at(11_001)));
+        latency.end(stuck);
+        assert!(latency.allows_write(|| unreachable!("no write is under way")));
+    }
+
+    #[test]
+    fn one_of_many_sessions_tries() {
+        let latency = WriteLatency::new(true);
+        (0..SLOW_MAX).for_each(|_| latency.record(8192, SLOW, at(0)));
+        assert!(!latency.allows_write(|| at(1000)), "it rests");
+        assert!(latency.allows_write(|| at(320_001)), "64 times as long as the last one took");
+        assert!(!latency.allows_write(|| at(320_002)), "another session is trying");
+    }
+
+    #[test]
+    fn large_writes_may_take_longer() {
+        let latency = WriteLatency::new(true);
+        let time = Duration::from_micros(150);
+        (0..100).for_each(|_| latency.record(128 * 1024, time, at(0)));
+        assert!(latency.allows_write(|| at(0)), "128 KiB may take 150 µs");
+        (0..4).for_each(|_| latency.record(8192, time, at(0)));
+        assert!(!latency.allows_write(|| at(1)), "8 KiB may not");
+    }
+}
