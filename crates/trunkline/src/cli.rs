@@ -1,11 +1,7 @@
-//! The command line: commands, options and where their values come from.
+//! The command line: its commands, and the settings that its options add up to.
 //!
-//! A command is a variant of [`Command`] with the options of its module; what `inspect` can look at is
-//! a [`Subject`]. Options that several commands have are in `options`: those of every command, and
-//! those for I/O, which become settings.
-
-mod options;
-mod subject;
+//! Each command is a variant of [`Command`] with the options of its module. Options that several
+//! commands share are in [`crate::options`].
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -13,41 +9,41 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use trunkline_engine::settings::Settings;
 
-pub(crate) use self::options::Global;
-use self::options::IoArgs;
-pub(crate) use self::subject::Subject;
+use crate::column_sum::ColumnSumArgs;
 use crate::copy::CopyArgs;
 use crate::demo::DemoArgs;
 use crate::exit::{Exit, Failure, message};
-use crate::pooled::PoolArgs;
+use crate::inspect::InspectCommand;
+use crate::options::{Global, IoArgs, PoolArgs};
 use crate::prewarm::PrewarmArgs;
-use crate::sum::SumArgs;
 use crate::tables::TablesArgs;
 use crate::verify::VerifyArgs;
 
-const EXAMPLES: &str = "\
+const AFTER_HELP: &str = "\
 Examples:
-  trunkline inspect control -D /var/lib/postgresql/18/main   what the control file says
-  trunkline inspect page base/5/1259                         the first page of a relation file
-  trunkline inspect page --json base/5/1259.1 131072         a page by its block number, as JSON
-  trunkline inspect tuple -D DIR -d bench public.t '(0,1)'   a row version, column by column
-  trunkline inspect btree -D DIR -d bench public.t_pkey      an index, level by level
-  trunkline tables -D DIR -d bench                           the tables of a database
-  trunkline copy -D DIR -d bench public.accounts             its rows, as COPY … TO STDOUT prints them
-  trunkline demo                                             what this machine makes of each method
-  trunkline prewarm -D DIR 5/16384 --shared-buffers 1GB      a table into a pool: what fits, how fast
-  trunkline verify -D /backup/main --io-method io_uring      every page of a stopped cluster
-  trunkline verify -D DIR -d bench --deep                    a database's pages, rows and indexes
-";
+  trunkline tables -D DIR -d bench                         list the tables of a database
+  trunkline copy -D DIR -d bench public.accounts           print a table as COPY ... TO STDOUT does
+  trunkline verify -D /backup/main --io-method io_uring    check every page of a stopped cluster
+  trunkline verify -D DIR -d bench --deep                  check pages, rows and indexes of a database
+  trunkline prewarm -D DIR 5/16384 --shared-buffers 1GB    load a table into a buffer pool
+  trunkline inspect control -D /var/lib/postgresql/18/main print the control file
+  trunkline inspect page base/5/1259                       decode the first page of a relation file
+  trunkline inspect page --json base/5/1259.1 131072       decode a page by block number, as JSON
+  trunkline inspect tuple -D DIR -d bench public.t '(0,1)' decode a row version column by column
+  trunkline inspect btree -D DIR -d bench public.t_pkey    describe an index level by level
+  trunkline demo                                           compare I/O methods on this machine
 
-const AFTER: &str = "\
-Exit codes: 0 good, 1 something is wrong with the data, 2 wrong usage, 3 cannot run,
-130 interrupted, 143 terminated.
-Nothing is ever written into a data directory.";
+Exit status:
+  0 good, 1 something is wrong with the data, 2 wrong usage, 3 cannot run, 130 interrupted,
+  143 terminated
 
-/// PostgreSQL data directories, read at the speed of the device without a server.
+trunkline never writes to a data directory.";
+
+/// trunkline reads the data directory of a stopped PostgreSQL cluster (version 15 to 19) directly,
+/// without a server. It lists and copies tables, checks pages, rows and indexes, and prewarms
+/// relations, using asynchronous and direct I/O.
 #[derive(Debug, Parser)]
-#[command(name = "trunkline", version, before_help = EXAMPLES, after_help = AFTER)]
+#[command(name = "trunkline", version, after_help = AFTER_HELP)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -58,14 +54,14 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// A command and its options.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Shows what is in a file, decoded.
+    /// Decode and print the contents of a file.
     #[command(subcommand)]
-    Inspect(Subject),
-    /// Reads every page of a data directory and checks it, as pg_checksums --check does, and more;
-    /// on request rows and indexes too.
+    Inspect(InspectCommand),
+    /// Check every page of a data directory, as pg_checksums --check does and beyond, and optionally
+    /// rows and indexes.
     Verify {
         #[command(flatten)]
         args: VerifyArgs,
@@ -74,7 +70,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         io: IoArgs,
     },
-    /// Prints the rows of a table as COPY … TO STDOUT does, or puts those of every table into files.
+    /// Print the rows of a table as COPY ... TO STDOUT does, or copy every table into a file.
     Copy {
         #[command(flatten)]
         args: Box<CopyArgs>,
@@ -83,17 +79,18 @@ pub(crate) enum Command {
         #[command(flatten)]
         io: IoArgs,
     },
-    /// Lists the databases of a stopped cluster, or the tables of one, from its files alone.
+    /// List the databases of a stopped cluster, or the tables of a database.
     Tables {
         #[command(flatten)]
         args: TablesArgs,
         #[command(flatten)]
         io: IoArgs,
     },
-    /// Brings relations into a buffer pool or into the operating system's cache, as pg_prewarm does.
+    /// Load relations into a buffer pool or into the operating system's cache, as pg_prewarm does.
     ///
-    /// The pool ends with the command: mode "buffer" shows what fits into it, whether the pages are
-    /// sound, and how fast they can be had. What "read" and "prefetch" leave behind stays.
+    /// The buffer pool goes away when the command ends. Mode "buffer" therefore only shows how much
+    /// fits into the pool, how fast it is read, and whether the pages are valid. Modes "read" and
+    /// "prefetch" leave the data in the operating system's cache.
     Prewarm {
         #[command(flatten)]
         args: PrewarmArgs,
@@ -102,7 +99,10 @@ pub(crate) enum Command {
         #[command(flatten)]
         io: IoArgs,
     },
-    /// Makes a table, prewarms it and sums a column of it by every method, buffered and direct.
+    /// Compare I/O methods on this machine.
+    ///
+    /// Creates a pgbench_accounts table, prewarms and scans it with each I/O method, buffered and
+    /// direct, changes a copy of it and writes that with checkpoints, and prints the timings.
     Demo {
         #[command(flatten)]
         args: DemoArgs,
@@ -111,12 +111,12 @@ pub(crate) enum Command {
         #[command(flatten)]
         io: IoArgs,
     },
-    /// Sums an integer column of a table, told where it lies in a row: to compare scans with a
-    /// server's.
+    /// Sum an integer column of a table, given its offset in a row, to compare the speed of scans
+    /// with a server's.
     #[command(hide = true)]
     Sum {
         #[command(flatten)]
-        args: SumArgs,
+        args: ColumnSumArgs,
         #[command(flatten)]
         pool: PoolArgs,
         #[command(flatten)]
@@ -125,8 +125,8 @@ pub(crate) enum Command {
 }
 
 impl Cli {
-    /// The settings that the options ask for: those before the command, then those behind it; of
-    /// each, first every `-c` in order, then the options with names of their own.
+    /// The settings that the options add up to. Options after the command override those before it.
+    /// Within each group, options with a name of their own override `-c`.
     ///
     /// # Errors
     /// [`Exit::Usage`] with PostgreSQL's message.
@@ -140,23 +140,23 @@ impl Cli {
         Ok(settings)
     }
 
-    /// What every `-c` says of the text of values: names in lower case, and values.
+    /// The settings for printing values that `-c` assigns: names in lower case, and values.
     ///
     /// # Errors
-    /// [`Exit::Usage`] if the command prints none.
-    pub(crate) fn value_settings(&self) -> Result<BTreeMap<String, String>, Failure> {
+    /// [`Exit::Usage`] if there are any and the command does not print values.
+    pub(crate) fn text_settings(&self) -> Result<BTreeMap<String, String>, Failure> {
         let io = [&self.io, self.command.io()];
-        let found: BTreeMap<_, _> = io.into_iter().flat_map(IoArgs::value_settings).collect();
-        match (found.keys().next(), &self.command) {
+        let assigned: BTreeMap<_, _> = io.into_iter().flat_map(IoArgs::text_settings).collect();
+        match (assigned.keys().next(), &self.command) {
             (Some(name), command) if !matches!(command, Command::Copy { .. }) => {
                 let text = format!("parameter \"{name}\" has no effect on this command");
-                Err(Failure::usage(text).with_hint("copy prints values"))
+                Err(Failure::usage(text).with_hint("only copy prints values"))
             }
-            _ => Ok(found),
+            _ => Ok(assigned),
         }
     }
 
-    /// Whether the size of the pool was asked for.
+    /// Whether an option sets the size of the pool.
     pub(crate) fn sets_shared_buffers(&self) -> bool {
         let io = [&self.io, self.command.io()];
         self.command.shared_buffers().is_some()
@@ -167,7 +167,7 @@ impl Cli {
 impl Command {
     fn io(&self) -> &IoArgs {
         match self {
-            Command::Inspect(subject) => subject.io(),
+            Command::Inspect(command) => command.io(),
             Command::Verify { io, .. }
             | Command::Copy { io, .. }
             | Command::Tables { io, .. }
@@ -189,7 +189,7 @@ impl Command {
     }
 }
 
-/// Prints what clap has to say: help and version to standard output, errors to standard error.
+/// Prints clap's output: help and version to standard output, errors to standard error.
 pub(crate) fn report(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         return match error.print() {
@@ -204,7 +204,7 @@ pub(crate) fn report(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     match text.strip_prefix("error: ") {
         Some(text) => message("error", text.trim_end()),
-        // Help, since nothing was asked for.
+        // Without a command clap reports the help text as the error.
         None => message("error", format_args!("no command given\n\n{}", text.trim_end())),
     }
     Exit::Usage.into()
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn options_become_settings() {
+    fn options_override_settings_given_by_name() {
         let cli = Cli::try_parse_from([
             "trunkline",
             "-c",

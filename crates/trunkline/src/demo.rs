@@ -1,24 +1,26 @@
-//! `trunkline demo`: one table, prewarmed and summed by every method, so that one can see what this
-//! machine makes of them.
+//! `trunkline demo`: compares I/O methods on this machine by prewarming and summing one table.
 //!
 //! ```text
 //!   for each method, buffered and direct
-//!     prewarm   cold                         into a pool, every page checked
-//!     sum       cached, 0 1 2 4 workers      pages that are in the pool, as far as it is large enough
+//!     prewarm   cold                         into a buffer pool, every page checked
+//!     sum       cached, 0 1 2 4 workers      pages in the pool, if it is large enough
 //!     sum       cold,   0 1 2 4 workers      pages from the device
 //! ```
-//! The table is a pgbench database's accounts, and what its balances add up to is known without
-//! reading them: every scan must find just that. Then a part of it is copied, changed and written by
-//! checkpoints (see `write`). Cold is what the system says it is: pages are
-//! dropped from both caches before the run, and what stayed is shown. One look at the handles in
-//! flight, in the middle of a run, ends it.
+//! The table is `pgbench_accounts`. The sum of its balances is known in advance, so every scan is
+//! checked. Then a part of the table is copied, changed, and written by checkpoints (see
+//! [`checkpoint_runs`]).
+//!
+//! Before a cold run the table is dropped from the pool and from the operating system's cache. The
+//! report shows how much of it was still cached. It ends with the I/O handles that were in flight in
+//! the middle of a run.
 
-mod config;
+mod checkpoint_report;
+mod checkpoint_runs;
+mod cpu_time;
 mod handles;
-mod report;
-mod run;
-mod write;
-mod write_report;
+mod io_config;
+mod scan_report;
+mod scan_runs;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -29,48 +31,49 @@ use trunkline_engine::settings::Settings;
 use trunkline_sample::accounts::{self, Accounts, SCALE_MAX};
 use trunkline_sample::room;
 
-use self::report::Demo;
-use self::write_report::{JsonWrites, Writes};
-use crate::cli::Global;
+use self::checkpoint_report::JsonCheckpoints;
 use crate::exit::{Exit, Failure, message};
 use crate::interrupt::Interrupt;
-use crate::output::{human_bytes, print};
+use crate::io_instance::{IoInstance, memory_available};
+use crate::options::Global;
+use crate::output::{human_bytes, print, print_json};
 use crate::progress::Progress;
-use crate::{output, pooled, watch};
 
-/// Buffers that a pool for the whole table has besides.
-const BUFFERS_BESIDE: u64 = 1024;
+/// Buffers in addition to those for the whole table.
+const BUFFERS_EXTRA: u64 = 1024;
 
-/// A pool for the whole table is not larger than this part of the memory that is available.
-const MEMORY_PART: u64 = 4;
+/// The default pool holds the whole table only if that takes at most this fraction (one fourth) of
+/// the available memory.
+const MEMORY_FRACTION: u64 = 4;
 
-/// Memory for writing the table, in bytes.
-const WRITE_BYTES: usize = 8 << 20;
+/// Memory for creating the table, in bytes.
+const CREATE_BYTES: usize = 8 << 20;
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
-    /// Where to make the table; by default in the user's cache directory.
+    /// Directory for the table [default: in the user's cache directory].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// How large the table is, as pgbench counts: 100,000 rows or 13 MB to a unit. Less where the
-    /// disk has less than twice as much free.
+    /// Scale factor of the table, as in pgbench: 100,000 rows or 13 MB each. It is reduced if less
+    /// than twice the size of the table is free on the disk.
     #[arg(long, value_name = "N", default_value = "100",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(SCALE_MAX)))]
     scale: u32,
 
-    /// Keeps the table for the next time.
+    /// Keep the table for the next run.
     #[arg(long)]
     keep: bool,
 
-    /// Leaves no cold run out; otherwise about 40 seconds are spent on them.
+    /// Do all cold runs; otherwise those that would take more than about 40 seconds in total are
+    /// skipped.
     #[arg(long)]
     full: bool,
 }
 
-/// Runs the command. `buffers` is the size of the pool if one was asked for; otherwise it is large
-/// enough for the table, if memory is. `cache` is where the user's cache is, if there is one.
+/// Runs the command. `buffers` is the size of the pool, if an option sets it. `cache` is the user's
+/// cache directory, if there is one.
 pub(crate) fn run(
     global: &Global,
     settings: &Settings,
@@ -82,85 +85,81 @@ pub(crate) fn run(
         (Some(directory), _) => directory.clone(),
         (None, Some(cache)) => cache.join("trunkline").join("demo"),
         (None, None) => {
-            return Err(Failure::usage("no place for the table").with_hint("use --dir DIR"));
+            return Err(Failure::usage("no directory for the table").with_hint("use --dir DIR"));
         }
     };
-    let interrupt = watch::interrupt()?;
-    let scale = fitting(&directory, args.scale)?;
-    let buffers = buffers.unwrap_or_else(|| pool_for(scale, settings));
-    let aio = pooled::start(settings, buffers, WRITE_BYTES)?;
+    let interrupt = Interrupt::install()?;
+    let scale = scale_that_fits(&directory, args.scale)?;
+    let buffers = buffers.unwrap_or_else(|| default_buffers(scale, settings));
+    let io = IoInstance::for_pool(settings, buffers, CREATE_BYTES)?;
     if !global.json {
         print(&headline(&directory, scale))?;
     }
-    let outcome = make(&aio, &directory, scale, global, &interrupt).and_then(|table| {
+    let outcome = create(io.aio(), &directory, scale, global, &interrupt).and_then(|table| {
         let reused = table.reused;
-        let runs = run::Runs::new(&aio, &table, global, settings, &interrupt, buffers)?;
-        let demo = runs.all(args.full)?;
-        let writes = write::run(runs.engine(), &table, &interrupt)?;
-        Ok((demo, writes, reused))
+        let runs = scan_runs::Runs::new(&io, &table, global, settings, &interrupt, buffers)?;
+        let scans = runs.all(args.full)?;
+        let checkpoints = checkpoint_runs::run(runs.engine(), &table, &interrupt)?;
+        Ok((scans, checkpoints, reused))
     });
-    // What was there before, or is to be kept, stays.
     let reused = outcome.as_ref().is_ok_and(|(_, _, reused)| *reused);
     if !args.keep
         && !reused
         && let Err(error) = accounts::remove(&directory)
-        // Somebody else's files, of which the outcome tells.
+        // The directory contains other files. `outcome` has the error for that.
         && !matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory)
     {
-        message("warning", format_args!("the table in {} stays: {error}", directory.display()));
+        let directory = directory.display();
+        message("warning", format_args!("could not remove the table in {directory}: {error}"));
     }
     if interrupt.requested() {
         message("warning", "interrupted");
         return Ok(interrupt.exit());
     }
-    let (demo, writes, _) = outcome?;
-    show(global, &demo, &writes)?;
-    for text in demo.wrong().iter().chain(writes.wrong()) {
+    let (scans, checkpoints, _) = outcome?;
+    if global.json {
+        print_json(&Json { scans: scans.json(), writes: checkpoints.json() })?;
+    } else {
+        print(&(scans.text() + &checkpoints.text()))?;
+    }
+    let errors: Vec<&String> = scans.errors().iter().chain(checkpoints.errors()).collect();
+    for text in &errors {
         message("error", text);
     }
-    let is_right = demo.is_right() && writes.wrong().is_empty();
-    Ok(if is_right { Exit::Good } else { Exit::Findings })
+    Ok(if errors.is_empty() { Exit::Good } else { Exit::Findings })
 }
 
-/// For programs: what was read, and beside it what was written.
+/// Both reports as JSON.
 #[derive(Serialize)]
-struct Both<R: Serialize> {
+struct Json<S: Serialize> {
     #[serde(flatten)]
-    reads: R,
-    writes: JsonWrites,
+    scans: S,
+    writes: JsonCheckpoints,
 }
 
-fn show(global: &Global, demo: &Demo, writes: &Writes) -> Result<(), Failure> {
-    if global.json {
-        output::print_json(&Both { reads: demo.json(), writes: writes.json() })
-    } else {
-        print(&(demo.text() + &writes.text()))
-    }
-}
-
-/// The scale that fits the disk.
-fn fitting(directory: &Path, wanted: u32) -> Result<u32, Failure> {
+/// The scale of the largest table that fits on the disk, at most `wanted`.
+fn scale_that_fits(directory: &Path, wanted: u32) -> Result<u32, Failure> {
     let room = room(directory).map_err(|error| {
         Failure::cannot_run(format_args!("could not examine {}: {error}", directory.display()))
     })?;
     if room < accounts::bytes(1) {
-        let text = format!("no room for a table in {}", directory.display());
+        let text = format!("not enough disk space for a table in {}", directory.display());
         return Err(Failure::cannot_run(text).with_hint("use --dir DIR"));
     }
     let scale = wanted.min(accounts::scale_within(room));
     if scale < wanted {
         let size = human_bytes(accounts::bytes(scale));
-        let text = format!("the scale is {scale} only, {size}: more does not fit");
+        let text = format!("scale reduced to {scale} ({size}): not enough disk space");
         message("warning", text);
     }
     Ok(scale)
 }
 
-/// Buffers for the whole table, or as many as the settings say.
-fn pool_for(scale: u32, settings: &Settings) -> u32 {
+/// Buffers for the whole table if there is enough memory, or else `shared_buffers`.
+fn default_buffers(scale: u32, settings: &Settings) -> u32 {
     let bytes = accounts::bytes(scale);
-    let buffers = bytes / 8192 + BUFFERS_BESIDE;
-    let fits = pooled::memory_available().is_some_and(|free| bytes <= free / MEMORY_PART);
+    let buffers = bytes / 8192 + BUFFERS_EXTRA;
+    let fits = memory_available().is_some_and(|free| bytes <= free / MEMORY_FRACTION);
     match u32::try_from(buffers) {
         Ok(buffers) if fits => buffers.max(settings.shared_buffers()),
         _ => settings.shared_buffers(),
@@ -169,21 +168,22 @@ fn pool_for(scale: u32, settings: &Settings) -> u32 {
 
 fn headline(directory: &Path, scale: u32) -> String {
     format!(
-        "trunkline demo: prewarms pgbench_accounts, scale {scale}, {}, and sums abalance by every \
-         I/O method\ntable in {}\n\n",
+        "trunkline demo: prewarm pgbench_accounts (scale {scale}, {}) and sum abalance with every \
+         I/O method\nTable directory: {}\n\n",
         human_bytes(accounts::bytes(scale)),
         directory.display()
     )
 }
 
-fn make(
+/// Creates the table, or reuses one that an earlier run kept.
+fn create(
     aio: &Aio,
     directory: &Path,
     scale: u32,
     global: &Global,
     interrupt: &Interrupt,
 ) -> Result<Accounts, Failure> {
-    let bar = Progress::new(accounts::bytes(scale), !global.json && !global.no_progress);
+    let bar = Progress::new(accounts::bytes(scale), global.shows_progress());
     let mut before = 0;
     let mut progress = |written: u64| {
         bar.advance(written.saturating_sub(before));
@@ -191,7 +191,7 @@ fn make(
         !interrupt.requested()
     };
     accounts::create(aio, directory, scale, &mut progress).map_err(|error| {
-        let text = format!("could not make the table in {}: {error}", directory.display());
+        let text = format!("could not create the table in {}: {error}", directory.display());
         Failure::cannot_run(text).with_hint("use --dir DIR")
     })
 }

@@ -1,11 +1,12 @@
-//! How a command ends: four exit codes, and one form of error message.
+//! How a command ends: its exit code and the form of its error messages.
 //!
 //! ```text
 //!   0  good: done, nothing wrong found        2  usage: wrong command line or setting
 //!   1  findings: done, something is wrong     3  cannot run: permission, version, server, I/O
 //!                                           130  Ctrl-C
+//!                                           143  SIGTERM
 //! ```
-//! Messages are `trunkline: error: ...` with `trunkline: hint: ...` below, on standard error.
+//! Messages go to standard error: `trunkline: error: ...`, followed by `trunkline: hint: ...`.
 
 use std::fmt::Display;
 use std::io;
@@ -23,22 +24,22 @@ use trunkline_engine::settings::SettingError;
 use trunkline_engine::storage::StorageError;
 use trunkline_engine::verify::ContentError;
 
-use crate::output::harmless;
+use crate::escape::escape_control_characters;
 
-/// How a command that ran ended.
+/// Exit code of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done, and nothing wrong was found.
     Good = 0,
     /// Done, and something is wrong with the data.
     Findings = 1,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage = 2,
-    /// It could not be done.
+    /// The command could not do its work.
     CannotRun = 3,
-    /// Ctrl-C ended it early, and it said so; what a shell reports for that signal.
+    /// Interrupted by Ctrl-C, after printing partial results. A shell reports SIGINT as this code.
     Interrupted = 130,
-    /// The same by SIGTERM.
+    /// The same for SIGTERM.
     Terminated = 143,
 }
 
@@ -48,39 +49,51 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command did not run to its end.
+/// Why a command did not complete.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// The exit code.
     pub(crate) exit: Exit,
-    /// Lower case, no full stop; `None` ends without a word, since nobody reads any longer.
+    /// Lower case, no full stop. `None` ends without a message, because the reader is gone.
     text: Option<String>,
     hint: Option<String>,
 }
 
 impl Failure {
-    /// Something prevents it: [`Exit::CannotRun`].
+    fn new(exit: Exit, text: impl Display) -> Failure {
+        Failure { exit, text: Some(text.to_string()), hint: None }
+    }
+
+    /// The command could not do its work: [`Exit::CannotRun`].
     pub(crate) fn cannot_run(text: impl Display) -> Failure {
-        Failure { exit: Exit::CannotRun, text: Some(text.to_string()), hint: None }
+        Failure::new(Exit::CannotRun, text)
     }
 
-    /// The command line asks for what cannot be: [`Exit::Usage`].
+    /// The command line is invalid: [`Exit::Usage`].
     pub(crate) fn usage(text: impl Display) -> Failure {
-        Failure { exit: Exit::Usage, text: Some(text.to_string()), hint: None }
+        Failure::new(Exit::Usage, text)
     }
 
-    /// The data is not what it should be: [`Exit::Findings`].
+    /// The data is damaged: [`Exit::Findings`].
     pub(crate) fn findings(text: impl Display) -> Failure {
-        Failure { exit: Exit::Findings, text: Some(text.to_string()), hint: None }
+        Failure::new(Exit::Findings, text)
     }
 
-    /// With advice.
+    /// Adds a hint, or replaces the one there was.
     pub(crate) fn with_hint(self, hint: impl Display) -> Failure {
         Failure { hint: Some(hint.to_string()), ..self }
     }
 
-    /// Standard output could not be written. A reader that went away (`trunkline ... | head`) is no
-    /// error worth a message.
+    /// Adds a hint, if there is one.
+    pub(crate) fn with_hint_if_any(self, hint: Option<impl Display>) -> Failure {
+        match hint {
+            Some(hint) => self.with_hint(hint),
+            None => self,
+        }
+    }
+
+    /// Standard output could not be written. If the reader closed the pipe, as in
+    /// `trunkline ... | head`, there is no message.
     pub(crate) fn output(error: &io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Failure { exit: Exit::CannotRun, text: None, hint: None };
@@ -88,7 +101,7 @@ impl Failure {
         Failure::cannot_run(format_args!("could not write to standard output: {error}"))
     }
 
-    /// Prints it to standard error.
+    /// Prints error and hint to standard error.
     pub(crate) fn report(&self) {
         if let Some(text) = &self.text {
             message("error", text);
@@ -105,33 +118,36 @@ impl Display for Failure {
     }
 }
 
-/// One line on standard error: `trunkline: kind: text`. Where standard error is gone, nothing can
-/// be said.
+/// Prints `trunkline: kind: text` to standard error. If that cannot be written, the message is lost.
 pub(crate) fn message(kind: &str, text: impl Display) {
     use std::io::Write;
     let text = text.to_string();
-    // Names may have anything; clap's texts have several lines.
-    let text = harmless(&text, &['\n', '\t']);
+    // Names may contain control characters. Line feeds are kept for clap's messages.
+    let text = escape_control_characters(&text, &['\n', '\t']);
     let _ = writeln!(io::stderr(), "trunkline: {kind}: {text}");
 }
 
 impl From<DataDirError> for Failure {
     fn from(error: DataDirError) -> Failure {
-        let failure = Failure::cannot_run(&error);
-        match error.hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        Failure::cannot_run(&error).with_hint_if_any(error.hint())
     }
 }
 
 impl From<JobError> for Failure {
     fn from(error: JobError) -> Failure {
-        let failure = Failure::cannot_run(&error);
-        match error.hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        Failure::cannot_run(&error).with_hint_if_any(error.hint())
+    }
+}
+
+impl From<SelectError> for Failure {
+    fn from(error: SelectError) -> Failure {
+        Failure::usage(&error).with_hint_if_any(error.hint())
+    }
+}
+
+impl From<SettingError> for Failure {
+    fn from(error: SettingError) -> Failure {
+        Failure::usage(&error).with_hint_if_any(error.hint())
     }
 }
 
@@ -140,53 +156,6 @@ impl From<SeqScanError> for Failure {
         match error {
             SeqScanError::Job(error) => error.into(),
             SeqScanError::Read(error) => error.into(),
-        }
-    }
-}
-
-impl From<ReadError> for Failure {
-    fn from(error: ReadError) -> Failure {
-        let failure = Failure::cannot_run(&error);
-        match error {
-            ReadError::Storage(
-                StorageError::SegmentMissing { .. } | StorageError::TooLong { .. },
-            )
-            | ReadError::Corrupt { .. }
-            | ReadError::Short { .. } => Failure { exit: Exit::Findings, ..failure },
-            ReadError::Storage(error) => match error.hint() {
-                Some(hint) => failure.with_hint(hint),
-                None => failure,
-            },
-            _ => failure,
-        }
-    }
-}
-
-impl From<CatalogError> for Failure {
-    fn from(error: CatalogError) -> Failure {
-        let exit = match error {
-            CatalogError::Directory(error) => return error.into(),
-            CatalogError::Heap(HeapError::Read(error)) => return error.into(),
-            CatalogError::Storage(error) => return ReadError::Storage(error).into(),
-            _ if error.is_usage() => Exit::Usage,
-            // The files say so, not their reading.
-            _ => Exit::Findings,
-        };
-        let failure = Failure { exit, ..Failure::cannot_run(&error) };
-        match error.hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
-    }
-}
-
-impl From<EngineError> for Failure {
-    fn from(error: EngineError) -> Failure {
-        match error {
-            EngineError::DataDir(error) => error.into(),
-            EngineError::Catalog(error) => error.into(),
-            EngineError::Storage(error) => ReadError::Storage(error).into(),
-            error => Failure::cannot_run(error),
         }
     }
 }
@@ -200,22 +169,43 @@ impl From<ContentError> for Failure {
     }
 }
 
-impl From<SelectError> for Failure {
-    fn from(error: SelectError) -> Failure {
-        let failure = Failure::usage(&error);
-        match error.hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Failure {
+        match &error {
+            ReadError::Storage(
+                StorageError::SegmentMissing { .. } | StorageError::TooLong { .. },
+            )
+            | ReadError::Corrupt { .. }
+            | ReadError::Short { .. } => Failure::findings(&error),
+            ReadError::Storage(storage) => {
+                Failure::cannot_run(&error).with_hint_if_any(storage.hint())
+            }
+            _ => Failure::cannot_run(&error),
         }
     }
 }
 
-impl From<SettingError> for Failure {
-    fn from(error: SettingError) -> Failure {
-        let failure = Failure::usage(&error);
-        match error.hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
+impl From<CatalogError> for Failure {
+    fn from(error: CatalogError) -> Failure {
+        let exit = match error {
+            CatalogError::Directory(error) => return error.into(),
+            CatalogError::Heap(HeapError::Read(error)) => return error.into(),
+            CatalogError::Storage(error) => return ReadError::Storage(error).into(),
+            _ if error.is_usage() => Exit::Usage,
+            // The files were read, and their contents are wrong.
+            _ => Exit::Findings,
+        };
+        Failure::new(exit, &error).with_hint_if_any(error.hint())
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Failure {
+        match error {
+            EngineError::DataDir(error) => error.into(),
+            EngineError::Catalog(error) => error.into(),
+            EngineError::Storage(error) => ReadError::Storage(error).into(),
+            error => Failure::cannot_run(error),
         }
     }
 }

@@ -1,43 +1,125 @@
-//! `trunkline inspect`: one thing decoded, for people and as JSON.
+//! `trunkline inspect`: decodes one file, page or row version, as text or JSON.
 //!
-//! A control file or a page is read as it is, with plain reads: no engine is started, no lock looked
-//! at, so it also works on a directory that nothing else here would open. The other subjects are
-//! found by the catalog, and so want a cluster that was stopped.
+//! A control file or a page is read with plain reads. No engine is started and no lock file checked,
+//! so this also works on a directory that other commands refuse to open. The other commands look up
+//! relations in the catalog, so the cluster must be stopped.
 
-mod catalogued;
-mod chunks;
+mod btree;
 mod control;
-mod index;
-mod map;
+mod open_database;
 mod page;
-mod row;
+mod relmap;
+mod toast;
 mod transactions;
 mod tuple;
+mod tuple_header;
 
-pub(crate) use chunks::ToastArgs;
-pub(crate) use index::BtreeArgs;
-pub(crate) use map::RelmapArgs;
-pub(crate) use row::TupleArgs;
-pub(crate) use transactions::{ClogArgs, MultixactArgs};
+use std::path::PathBuf;
 
-use crate::cli::{Global, Subject};
-use crate::exit::{Exit, Failure};
+use clap::Subcommand;
 use trunkline_engine::settings::Settings;
+
+use crate::exit::{Exit, Failure};
+use crate::options::{Global, IoArgs};
+use btree::BtreeArgs;
+use relmap::RelmapArgs;
+use toast::ToastArgs;
+use transactions::{ClogArgs, MultixactArgs};
+use tuple::TupleArgs;
+
+/// What to decode.
+#[derive(Debug, Subcommand)]
+pub(crate) enum InspectCommand {
+    /// Print the control file, as pg_controldata does.
+    Control {
+        /// Control file [default: global/pg_control in the data directory].
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// Decode a page of a relation file: header, checksum, line pointers, tuple headers.
+    Page {
+        /// File of a relation, such as base/5/16384 or base/5/16384_vm.
+        file: PathBuf,
+        /// Block number in the relation, counted across all segments [default: the first block of
+        /// the file].
+        block: Option<u32>,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// Decode a row version of a table: its header, its visibility, and each column as stored.
+    Tuple {
+        #[command(flatten)]
+        args: TupleArgs,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// Describe the levels of a B-tree index, or decode one of its pages.
+    Btree {
+        #[command(flatten)]
+        args: BtreeArgs,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// Look up the status of transactions in the commit log.
+    Clog {
+        #[command(flatten)]
+        args: ClogArgs,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// List the members of multixacts: the transactions that lock a row together.
+    Multixact {
+        #[command(flatten)]
+        args: MultixactArgs,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// Print a relation map: the files of the catalogs that PostgreSQL reads first.
+    Relmap {
+        #[command(flatten)]
+        args: RelmapArgs,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+    /// List the chunks of a TOAST value.
+    Toast {
+        #[command(flatten)]
+        args: ToastArgs,
+        #[command(flatten)]
+        io: IoArgs,
+    },
+}
+
+impl InspectCommand {
+    pub(crate) fn io(&self) -> &IoArgs {
+        match self {
+            InspectCommand::Control { io, .. }
+            | InspectCommand::Page { io, .. }
+            | InspectCommand::Tuple { io, .. }
+            | InspectCommand::Btree { io, .. }
+            | InspectCommand::Clog { io, .. }
+            | InspectCommand::Multixact { io, .. }
+            | InspectCommand::Relmap { io, .. }
+            | InspectCommand::Toast { io, .. } => io,
+        }
+    }
+}
 
 /// Runs the command.
 pub(crate) fn run(
     global: &Global,
     settings: &Settings,
-    subject: &Subject,
+    command: &InspectCommand,
 ) -> Result<Exit, Failure> {
-    match subject {
-        Subject::Control { file, .. } => control::run(global, file.as_deref()),
-        Subject::Page { file, block, .. } => page::run(global, file, *block),
-        Subject::Tuple { args, .. } => row::run(global, settings, args),
-        Subject::Btree { args, .. } => index::run(global, settings, args),
-        Subject::Clog { args, .. } => transactions::clog(global, settings, args),
-        Subject::Multixact { args, .. } => transactions::multixact(global, settings, args),
-        Subject::Relmap { args, .. } => map::run(global, settings, args),
-        Subject::Toast { args, .. } => chunks::run(global, settings, args),
+    match command {
+        InspectCommand::Control { file, .. } => control::run(global, file.as_deref()),
+        InspectCommand::Page { file, block, .. } => page::run(global, file, *block),
+        InspectCommand::Tuple { args, .. } => tuple::run(global, settings, args),
+        InspectCommand::Btree { args, .. } => btree::run(global, settings, args),
+        InspectCommand::Clog { args, .. } => transactions::clog(global, settings, args),
+        InspectCommand::Multixact { args, .. } => transactions::multixact(global, settings, args),
+        InspectCommand::Relmap { args, .. } => relmap::run(global, settings, args),
+        InspectCommand::Toast { args, .. } => toast::run(global, settings, args),
     }
 }

@@ -1,11 +1,11 @@
-//! Ctrl-C: the first asks the command to end, the second ends it at once.
+//! Ctrl-C handling: the first Ctrl-C asks the command to end, the second ends it at once.
 //!
-//! Jobs ask [`Interrupt::requested`] between pieces of work, stop submitting, let what is in flight
-//! finish, and report what they did. Should that hang (a dead mount), a second Ctrl-C leaves
-//! without further ado. SIGTERM counts like Ctrl-C, but for the exit code.
+//! Jobs check [`Interrupt::requested`] between pieces of work. When it is set, they stop submitting
+//! I/O, let the I/O in flight finish, and report what they did. If that hangs, for example on a dead
+//! mount, a second Ctrl-C exits immediately. SIGTERM is treated like Ctrl-C, except for the exit code.
 //!
-//! Programs that end others, `timeout` among them, signal a process and then its group: two signals
-//! within a moment are one request.
+//! Some programs, such as `timeout`, signal a process and then its process group. Signals that
+//! arrive within [`SAME_REQUEST`] of the first are therefore one request.
 
 use std::io;
 use std::sync::Arc;
@@ -19,48 +19,52 @@ use signal_hook::low_level;
 use trunkline_aio::clock::{self, Time};
 use trunkline_aio::sync::thread;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 
-/// What a shell adds to the number of the signal that ended a program.
+/// A shell adds this to the number of the signal that ended a program.
 const SIGNALLED: i32 = 128;
 
-/// How long after the first signal others still say the same. A person takes longer.
+/// Later signals within this time of the first belong to the same request. A person who presses
+/// Ctrl-C twice takes longer.
 const SAME_REQUEST: Duration = Duration::from_millis(200);
 
-/// Whether somebody asked to stop. Clones share the answer.
+/// Whether a signal asked the command to stop. Clones share the state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupt {
-    /// The number of the latest signal, 0 without any.
+    /// The number of the latest signal, or 0 if there was none.
     signal: Arc<AtomicUsize>,
 }
 
-/// When the first signal came.
+/// When the first signal arrived.
 #[derive(Default)]
-struct First(Option<Time>);
+struct FirstSignal(Option<Time>);
 
-impl First {
-    /// Whether a signal that comes `now` ends the process at once.
-    fn is_another(&mut self, now: Time) -> bool {
+impl FirstSignal {
+    /// Whether a signal that arrives `now` is a second request, which ends the process at once.
+    fn is_second_request(&mut self, now: Time) -> bool {
         now.since(*self.0.get_or_insert(now)) >= SAME_REQUEST
     }
 }
 
 impl Interrupt {
-    /// Takes over the signals of this process.
-    ///
-    /// # Errors
-    /// The system's, if it refuses.
-    pub(crate) fn install() -> io::Result<Interrupt> {
+    /// Installs handlers for SIGINT and SIGTERM.
+    pub(crate) fn install() -> Result<Interrupt, Failure> {
+        Interrupt::try_install().map_err(|error| {
+            Failure::cannot_run(format_args!("could not install signal handlers: {error}"))
+        })
+    }
+
+    fn try_install() -> io::Result<Interrupt> {
         let interrupt = Interrupt::default();
         for signal in [SIGINT, SIGTERM] {
             flag::register_usize(signal, Arc::clone(&interrupt.signal), signal as usize)?;
         }
-        // A thread of its own, since every other may hang. It ends with the process.
+        // A thread of its own, because every other thread may hang. It ends with the process.
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
-        let mut first = First::default();
+        let mut first = FirstSignal::default();
         thread::spawn("signals", move || {
             for signal in signals.forever() {
-                if first.is_another(clock::now()) {
+                if first.is_second_request(clock::now()) {
                     low_level::exit(SIGNALLED + signal);
                 }
             }
@@ -68,12 +72,12 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Whether to end soon.
+    /// Whether the command has been asked to end.
     pub(crate) fn requested(&self) -> bool {
         self.signal() != 0
     }
 
-    /// How a command ends that was asked to.
+    /// The exit code of a command that was asked to end.
     pub(crate) fn exit(&self) -> Exit {
         match self.signal() {
             signal if signal == SIGTERM as usize => Exit::Terminated,
@@ -82,7 +86,7 @@ impl Interrupt {
     }
 
     fn signal(&self) -> usize {
-        // Alone, orders nothing else.
+        // Relaxed: the value is used alone and orders no other memory access.
         self.signal.load(Ordering::Relaxed)
     }
 }
@@ -101,11 +105,11 @@ mod tests {
     }
 
     #[test]
-    fn signals_within_a_moment_are_one_request() {
+    fn signals_in_quick_succession_are_one_request() {
         let at = |millis: u64| Time::from_nanos(5_000_000_000 + millis * 1_000_000);
-        let mut first = First::default();
+        let mut first = FirstSignal::default();
         for (millis, ends) in [(0, false), (1, false), (199, false), (200, true), (9000, true)] {
-            assert_eq!(first.is_another(at(millis)), ends, "{millis}");
+            assert_eq!(first.is_second_request(at(millis)), ends, "{millis}");
         }
     }
 }

@@ -1,28 +1,35 @@
 //! `trunkline`: PostgreSQL's storage engine on the command line.
 //!
-//! Data goes to standard output, messages to standard error, and the exit code says how it went
-//! ([`exit`]). The command line is the only place that reads the environment; from here on
-//! everything is passed down as settings. A command is a module of its own that is given the parsed
-//! [`cli`] and returns an [`exit::Exit`]. What several commands share: [`output`] for tables and
-//! sizes, [`instance`] for I/O, [`pooled`] for buffer pools, [`watch`] for bars and Ctrl-C.
+//! Data goes to standard output, messages go to standard error, and the exit code tells the outcome
+//! ([`exit`]). Only this crate reads the environment; everything below it gets settings.
+//!
+//! Each command is a module with a `run` function, which takes the parsed options ([`cli`],
+//! [`options`]) and returns an [`exit::Exit`]. The commands share [`io_instance`] to
+//! start the engine, [`catalog_session`] and [`named_files`] to look up names, [`monitor`] for
+//! progress and Ctrl-C, and [`output`] for text and JSON.
 #![forbid(unsafe_code)]
 
+mod catalog_session;
 mod cli;
-mod cluster;
+mod column_sum;
 mod copy;
+mod data_dir;
 mod demo;
+mod escape;
 mod exit;
 mod inspect;
-mod instance;
 mod interrupt;
+mod io_instance;
+mod io_stats;
+mod monitor;
+mod named_files;
+mod options;
 mod output;
-mod pooled;
 mod prewarm;
 mod progress;
-mod sum;
 mod tables;
+mod text_settings;
 mod verify;
-mod watch;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -48,27 +55,24 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<Exit, Failure> {
-    // Checked for every command: a typing error must not pass because this command does no I/O.
+    // Checked for every command, so that a misspelt setting is an error even without any I/O.
     let settings = cli.settings()?;
-    let values = cli.value_settings()?;
+    let text_settings = cli.text_settings()?;
+    let pool = cli.sets_shared_buffers().then(|| settings.shared_buffers());
     match &cli.command {
-        Command::Inspect(subject) => inspect::run(&cli.global, &settings, subject),
+        Command::Inspect(command) => inspect::run(&cli.global, &settings, command),
         Command::Verify { args, .. } => verify::run(&cli.global, &settings, args),
-        Command::Copy { args, .. } => {
-            let pool = cli.sets_shared_buffers().then(|| settings.shared_buffers());
-            copy::run(&cli.global, &settings, &values, args, pool)
-        }
+        Command::Copy { args, .. } => copy::run(&cli.global, &settings, &text_settings, args, pool),
         Command::Tables { args, .. } => tables::run(&cli.global, &settings, args),
         Command::Prewarm { args, .. } => prewarm::run(&cli.global, &settings, args),
-        Command::Sum { args, .. } => sum::run(&cli.global, &settings, args),
+        Command::Sum { args, .. } => column_sum::run(&cli.global, &settings, args),
         Command::Demo { args, .. } => {
-            let pool = cli.sets_shared_buffers().then(|| settings.shared_buffers());
             demo::run(&cli.global, &settings, args, pool, cache_directory())
         }
     }
 }
 
-/// Where this user's programs keep what can be made again, by the rules of the XDG base directories.
+/// The user's cache directory, as the XDG base directory specification defines it.
 fn cache_directory() -> Option<PathBuf> {
     let given = env::var("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     given.or_else(|| env::var("HOME").map(|home| PathBuf::from(home).join(".cache")))

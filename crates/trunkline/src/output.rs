@@ -1,7 +1,7 @@
-//! What goes to standard output: tables, bars, sizes for people; JSON for programs.
+//! Standard output: text with tables, bars and sizes, or JSON.
 //!
-//! A command composes its text and hands it over whole or line by line. A reader that goes away
-//! early ends the command quietly (see [`crate::exit`]); a full disk is reported.
+//! If the reader closes the pipe early, the command ends without a message (see
+//! [`Failure::output`]). A full disk is reported.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -13,15 +13,28 @@ use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 
 use serde::Serialize;
 
+use crate::escape::escape_control_characters;
 use crate::exit::Failure;
+use crate::options::Global;
 
-/// Writes text as it is, but for what a terminal would obey.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    write(&harmless(text, &['\n', '\t']))
+/// Prints a report: as JSON if the options ask for that, or else as text.
+pub(crate) fn print_report<T: Serialize>(
+    global: &Global,
+    report: &T,
+    text: impl FnOnce(&T) -> String,
+) -> Result<(), Failure> {
+    if global.json { print_json(report) } else { print(&text(report)) }
 }
 
-/// Whether standard output is what the library opens where a program is started with none: `/dev/null`
-/// for reading too, which a shell's `>` does not ask for. Others that start programs may.
+/// Writes text with control characters escaped, except line feeds and tabs.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    write(&escape_control_characters(text, &['\n', '\t']))
+}
+
+/// Whether the program was probably started with standard output closed.
+///
+/// In that case Rust's runtime opens `/dev/null` for reading and writing in its place. A shell's
+/// `> /dev/null` opens it for writing only. Other programs that start this one may open it for both.
 pub(crate) fn is_closed() -> bool {
     let stdout = io::stdout();
     let null = fs::metadata("/dev/null").map(|null| null.rdev());
@@ -37,32 +50,28 @@ fn write(text: &str) -> Result<(), Failure> {
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|e| Failure::output(&e))
 }
 
-/// Text without control characters, but for those in `kept`: `\n`, `\t`, `\u{1b}` stand in their place.
-/// Names may have any.
-pub(crate) fn harmless<'t>(text: &'t str, kept: &[char]) -> Cow<'t, str> {
-    let is_harmful = |char: char| char.is_control() && !kept.contains(&char);
-    if !text.contains(is_harmful) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 16);
-    for char in text.chars() {
-        match is_harmful(char) {
-            true => shown.extend(char.escape_default()),
-            false => shown.push(char),
-        }
-    }
-    Cow::Owned(shown)
-}
-
-/// Writes one JSON object and a line feed.
+/// Writes one JSON value and a line feed.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_string(value).map_err(Failure::cannot_run)?;
     text.push('\n');
     write(&text)
 }
 
-/// Columns that line up: the text ones to the left, those whose heading starts with `>` to the
-/// right.
+/// Formats `Name:  value` lines, with the values aligned at column `width`.
+pub(crate) fn fields(width: usize, lines: &[(&str, String)]) -> String {
+    let mut text = String::new();
+    for (name, value) in lines {
+        let _ = writeln!(text, "{:width$}{value}", format!("{name}:"));
+    }
+    text
+}
+
+/// Formats `name  value` lines without colons, as `inspect` shows them.
+pub(crate) fn properties(width: usize, lines: &[(&str, String)]) -> String {
+    lines.iter().map(|(name, value)| format!("{name:<width$}{value}\n")).collect()
+}
+
+/// A table with aligned columns. Columns whose heading starts with `>` are aligned to the right.
 #[derive(Debug)]
 pub(crate) struct Table {
     headings: Vec<&'static str>,
@@ -74,17 +83,17 @@ impl Table {
         Table { headings: headings.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row, each cell on one line; cells that are missing at its end stay empty.
+    /// Adds a row. Line feeds in cells are escaped, and missing cells at the end stay empty.
     pub(crate) fn row(&mut self, mut cells: Vec<String>) {
         for cell in &mut cells {
-            if let Cow::Owned(shown) = harmless(cell, &[]) {
+            if let Cow::Owned(shown) = escape_control_characters(cell, &[]) {
                 *cell = shown;
             }
         }
         self.rows.push(cells);
     }
 
-    /// The table as text, each line with a line feed and without blanks at its end.
+    /// The table as text. Lines end with a line feed and have no trailing blanks.
     pub(crate) fn render(&self) -> String {
         let titles: Vec<String> = self
             .headings
@@ -122,14 +131,14 @@ impl Table {
     }
 }
 
-/// A horizontal bar, `fraction` of `width` characters long, drawn in eighths of a character.
+/// A horizontal bar of `fraction` times `width` characters, drawn in eighths of a character.
 pub(crate) fn bar(fraction: f64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (fraction.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
-/// Bytes with a binary unit and three digits that count: `8.00 KiB`, `1.36 GiB`.
+/// Formats bytes with a binary unit and three significant digits: `8.00 KiB`, `1.36 GiB`.
 pub(crate) fn human_bytes(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
@@ -146,7 +155,7 @@ pub(crate) fn human_bytes(bytes: u64) -> String {
     format!("{value:.digits$} {}", UNITS[unit])
 }
 
-/// Bytes per second as people compare them: `5.31 GB/s`, decimal.
+/// Formats a rate with a decimal unit, as device data sheets do: `5.31 GB/s`.
 pub(crate) fn rate(bytes_per_second: f64) -> String {
     if bytes_per_second < 1e9 {
         format!("{:.0} MB/s", bytes_per_second / 1e6)
@@ -155,12 +164,23 @@ pub(crate) fn rate(bytes_per_second: f64) -> String {
     }
 }
 
+/// Formats an amount of data, the time it took, and the rate: `1.25 GiB in 0.50 s, 2.68 GB/s`.
+pub(crate) fn throughput(bytes: u64, seconds: f64) -> String {
+    let bytes_per_second = bytes as f64 / seconds.max(1e-9);
+    format!("{} in {seconds:.2} s, {}", human_bytes(bytes), rate(bytes_per_second))
+}
+
+/// Names the two ways to do I/O: through the operating system's cache, or past it.
+pub(crate) fn cache_mode(direct: bool) -> &'static str {
+    if direct { "direct" } else { "buffered" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn table_lines_up() {
+    fn columns_are_aligned() {
         let mut table = Table::new(&["name", ">count", "note"]);
         table.row(vec!["é".into(), "1".into(), "x".into()]);
         table.row(vec!["longer".into(), "1000".into()]);
@@ -168,16 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_terminal_would_obey() {
+    fn control_characters_in_cells_are_escaped() {
         let mut table = Table::new(&["name", "note"]);
         table.row(vec!["new\nline".into(), "\u{1b}[31mred\u{9b}".into()]);
         assert_eq!(table.render(), "name       note\nnew\\nline  \\u{1b}[31mred\\u{9b}\n");
-        assert_eq!(harmless("a\n\tb\r", &['\n', '\t']), "a\n\tb\\r");
-        assert!(matches!(harmless("ä b", &[]), Cow::Borrowed("ä b")));
     }
 
     #[test]
-    fn bars() {
+    fn bars_are_drawn_in_eighths() {
         for (fraction, expected) in
             [(0.0, ""), (1.0, "████"), (2.0, "████"), (0.5, "██"), (0.28125, "█▏"), (-1.0, "")]
         {
@@ -187,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn sizes_have_three_significant_digits() {
         for (bytes, expected) in [
             (0, "0 B"),
             (1023, "1023 B"),

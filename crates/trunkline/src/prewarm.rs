@@ -1,77 +1,75 @@
-//! `trunkline prewarm`: relations nearer to who wants them, in `pg_prewarm`'s three ways.
+//! `trunkline prewarm`: loads relations into a cache, in the three modes of `pg_prewarm`.
 //!
 //! ```text
 //!   prewarm -D DIR 5/16384                        the main fork of a relation into a buffer pool
 //!   prewarm -D DIR 5/16384 --fork vm              its visibility map
 //!   prewarm -D DIR 5/16384 --first 0 --last 99    its first hundred blocks
-//!   prewarm -D DIR -d bench public.accounts       a table by its name
+//!   prewarm -D DIR -d bench public.accounts       a table by name
 //!   prewarm -D DIR base/5/16384.1 --mode read     a file into the operating system's cache
-//!   prewarm -D DIR --mode prefetch                everything there too, some time soon
+//!   prewarm -D DIR --mode prefetch                everything, read by the kernel in the background
 //! ```
-//! What is wrong with a file or a block goes to standard error by name, the rest goes on, and the
-//! exit code says that there was something.
+//! A damaged or unreadable file or block is a warning that names it. The other blocks are still
+//! loaded, and the exit code is [`Exit::Findings`].
 
 mod buffer;
 mod cache;
+mod failures;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use trunkline_engine::datadir::{DataDir, Problem, ProblemKind};
-use trunkline_engine::prewarm::{Choice, Failures, Selection, select};
+use trunkline_engine::prewarm::{Choice, Selection, select};
 use trunkline_engine::settings::Settings;
 use trunkline_format::Fork;
 
-use crate::cli::Global;
-use crate::cluster::{DatabaseArgs, Named};
+use crate::data_dir::{self, moved_tablespace_hint, relative};
 use crate::exit::{Exit, Failure, message};
-use crate::verify::{self, relative};
+use crate::named_files::FileSelection;
+use crate::options::{DatabaseArgs, Global};
 
-/// Where the pages go.
+/// Which cache to load, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
-    /// Into a buffer pool, each page checked; the pool ends with the command.
+    /// Read into a buffer pool and check every page; the pool goes away when the command ends.
     Buffer,
-    /// Into the operating system's cache, by reading, unchecked.
+    /// Read into the operating system's cache, without checking pages.
     Read,
-    /// Into its cache too, but only asked for: the system reads when it likes.
+    /// Ask the operating system to load the blocks into its cache in the background.
     Prefetch,
 }
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PrewarmArgs {
-    /// Relations such as 5/16384 (database, file number) or 1663/5/16384 (with the tablespace), and
-    /// files such as base/5/16384.1, relative to the data directory or inside it; everything if none
-    /// is named.
+    /// Relations, such as 5/16384 (database OID, file number) or 1663/5/16384 (with the tablespace
+    /// OID), and files, such as base/5/16384.1 [default: everything].
     ///
-    /// With -d names are those of SQL: schema.table, in capitals only within double quotes; without,
-    /// database.schema.table is one too. A partitioned table is its partitions.
+    /// With -d, names are SQL names, such as schema.table; upper case must be quoted. Without -d,
+    /// database.schema.table is also accepted. A partitioned table stands for its partitions.
     #[arg(value_name = "RELATION|FILE")]
     names: Vec<PathBuf>,
 
     #[command(flatten)]
     database: DatabaseArgs,
 
-    /// Where the pages go.
+    /// Which cache to load, and how.
     #[arg(long, value_enum, default_value = "buffer")]
     mode: Mode,
 
-    /// The relations' fork: main, fsm, vm or init [default: main; every fork if no relation is
-    /// named].
+    /// Fork to load: main, fsm, vm or init [default: main, or every fork if no relation is named].
     #[arg(long, value_parser = parse_fork)]
     fork: Option<Fork>,
 
-    /// The first block of each relation [default: 0].
+    /// First block of each relation [default: 0].
     #[arg(long, value_name = "BLOCK", allow_negative_numbers = true)]
     first: Option<i64>,
 
-    /// The last block of each relation [default: its last].
+    /// Last block of each relation [default: the last one].
     #[arg(long, value_name = "BLOCK", allow_negative_numbers = true)]
     last: Option<i64>,
 }
 
-/// PostgreSQL's names of forks.
 fn parse_fork(text: &str) -> Result<Fork, &'static str> {
     let found = Fork::ALL.into_iter().find(|fork| fork.to_string() == text);
     found.ok_or("invalid fork name; valid fork names are main, fsm, vm and init")
@@ -86,35 +84,36 @@ pub(crate) fn run(
     if settings.io_direct_data() {
         let text = match args.mode {
             Mode::Buffer => None,
-            Mode::Read => Some("direct reads leave nothing in the cache that mode \"read\" fills"),
-            Mode::Prefetch => Some("prefetch is not supported with direct I/O"),
+            Mode::Read => Some("mode \"read\" is not supported with direct I/O"),
+            Mode::Prefetch => Some("mode \"prefetch\" is not supported with direct I/O"),
         };
         if let Some(text) = text {
-            return Err(Failure::usage(text).with_hint("leave io_direct empty"));
+            let hint = "direct I/O bypasses the cache that this mode fills; leave io_direct empty";
+            return Err(Failure::usage(text).with_hint(hint));
         }
     }
-    let dir = verify::open(global)?;
+    let dir = data_dir::open(global)?;
     let mut choice =
         Choice { fork: args.fork, first: args.first, last: args.last, ..Choice::default() };
-    let chosen = match Named::of(&dir, settings, &args.database, &args.names)? {
-        // A choice of no names is one of everything.
-        Named::These(names) if names.is_empty() => Selection::default(),
-        named => {
-            match named {
-                Named::Everything => {}
-                Named::Database(database) => choice.database = Some(database),
-                Named::These(names) => choice.names = names,
+    let selection = match FileSelection::resolve(&dir, settings, &args.database, &args.names)? {
+        // For `select`, an empty list of names would mean everything.
+        FileSelection::Listed(names) if names.is_empty() => Selection::default(),
+        files => {
+            match files {
+                FileSelection::Everything => {}
+                FileSelection::Database(database) => choice.database = Some(database),
+                FileSelection::Listed(names) => choice.names = names,
             }
             select(&dir, &choice)?
         }
     };
-    report_problems(&chosen.problems, &dir);
-    let trouble = chosen.problems.iter().any(|problem| problem.kind.is_finding());
-    let otherwise = if trouble { Exit::Findings } else { Exit::Good };
+    report_problems(&selection.problems, &dir);
+    let has_findings = selection.problems.iter().any(|problem| problem.kind.is_finding());
+    let exit = if has_findings { Exit::Findings } else { Exit::Good };
     match args.mode {
-        Mode::Buffer => buffer::run(global, settings, &dir, chosen.targets, otherwise),
-        Mode::Read => cache::read(global, settings, &dir, &chosen.targets, otherwise),
-        Mode::Prefetch => cache::prefetch(global, settings, &dir, chosen.targets, otherwise),
+        Mode::Buffer => buffer::run(global, settings, &dir, selection.targets, exit),
+        Mode::Read => cache::read(global, settings, &dir, &selection.targets, exit),
+        Mode::Prefetch => cache::prefetch(global, settings, &dir, selection.targets, exit),
     }
 }
 
@@ -123,18 +122,7 @@ fn report_problems(problems: &[Problem], dir: &DataDir) {
         let path = relative(&problem.path, dir.path());
         message("warning", format_args!("{path}: {}", problem.kind));
         if let ProblemKind::Dangling { target } = &problem.kind {
-            message("hint", verify::elsewhere(target));
+            message("hint", moved_tablespace_hint(target));
         }
-    }
-}
-
-/// Says what could not be had.
-fn report_failures(failures: &Failures, root: &Path) {
-    for (path, text) in &failures.listed {
-        message("warning", format_args!("{}: {text}", relative(path, root)));
-    }
-    let omitted = failures.total - failures.listed.len() as u64;
-    if omitted > 0 {
-        message("warning", format_args!("… and {omitted} more"));
     }
 }

@@ -1,18 +1,18 @@
-//! How far a long command is: bytes, rate and time left, on a terminal only.
+//! Progress bar of a long command: bytes done, rate, and time left.
 //!
-//! The bar is drawn on standard error. Where that is no terminal, or `--no-progress` was given, or
-//! output is JSON, it is silent; callers do not have to ask.
+//! The bar is drawn on standard error, and only if that is a terminal. It is hidden with
+//! `--no-progress` or `--json`. Callers do not have to check any of this.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// The bar of one job. Dropping it takes it off the terminal.
+/// The bar of one job. Dropping it removes it from the terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// A bar over `bytes` in all, drawn a few times a second if `shown` and if there is a terminal.
+    /// A bar for `bytes` bytes, redrawn a few times a second if `shown` and on a terminal.
     pub(crate) fn new(bytes: u64, shown: bool) -> Progress {
         let target =
             if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -25,7 +25,7 @@ impl Progress {
         Progress { bar }
     }
 
-    /// So many bytes more are done.
+    /// Adds `bytes` to what is done.
     pub(crate) fn advance(&self, bytes: u64) {
         self.bar.inc(bytes);
     }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidden_bar_counts() {
+    fn a_hidden_bar_still_counts() {
         let progress = Progress::new(100, false);
         progress.advance(40);
         assert_eq!(progress.bar.position(), 40);

@@ -1,12 +1,12 @@
-//! `trunkline tables`: what a stopped cluster holds, as `\l+` and `\d+` of psql list it.
+//! `trunkline tables`: lists databases or relations, like `\l+` and `\d+` of psql.
 //!
 //! ```text
-//!   tables -D DIR              its databases
-//!   tables -D DIR -d bench     the relations of one, but for catalogs, indexes and TOAST tables
-//!   tables -D DIR -d bench --all
+//!   tables -D DIR                    databases
+//!   tables -D DIR -d bench           relations, without catalogs, indexes and TOAST tables
+//!   tables -D DIR -d bench --all     all relations
 //! ```
-//! Rows are what a server last counted. Sizes are those of the files: of a table all of its forks,
-//! its TOAST table and the index of that, as `pg_table_size` counts; of anything else its own.
+//! Row counts are the estimates in `pg_class.reltuples`. Sizes are file sizes. As in
+//! `pg_table_size`, the size of a table includes all forks, its TOAST table and the TOAST index.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -19,11 +19,11 @@ use trunkline_engine::storage::RelationLocator;
 use trunkline_format::catalog::RelationKind;
 use trunkline_format::{Fork, Oid};
 
-use crate::cli::Global;
-use crate::cluster::{Cluster, DatabaseArgs};
+use crate::catalog_session::CatalogSession;
+use crate::data_dir::{self, relative};
 use crate::exit::{Exit, Failure};
-use crate::output::{Table, human_bytes, print, print_json};
-use crate::verify::{self, relative};
+use crate::options::{DatabaseArgs, Global};
+use crate::output::{Table, human_bytes, print_report};
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
@@ -31,13 +31,13 @@ pub(crate) struct TablesArgs {
     #[command(flatten)]
     database: DatabaseArgs,
 
-    /// Lists catalogs, indexes, TOAST tables and composite types too.
+    /// Also list catalogs, indexes, TOAST tables and composite types.
     #[arg(long, requires = "dbname")]
     all: bool,
 }
 
-/// SQL_ASCII: the names that all databases share are in no encoding that is told.
-const SHARED: i32 = 0;
+/// SQL_ASCII. The shared catalogs do not record the encoding of the names in them.
+const SHARED_CATALOG_ENCODING: i32 = 0;
 
 /// Runs the command.
 pub(crate) fn run(
@@ -45,55 +45,42 @@ pub(crate) fn run(
     settings: &Settings,
     args: &TablesArgs,
 ) -> Result<Exit, Failure> {
-    let dir = verify::open(global)?;
-    let mut cluster = Cluster::open(&dir, settings)?;
+    let dir = data_dir::open(global)?;
+    let mut session = CatalogSession::open(&dir, settings)?;
     let sizes = Sizes::of(&dir);
     let Some(name) = &args.database.dbname else {
-        let databases = databases(&cluster.catalog, &sizes);
+        let databases = databases(&session.catalog, &sizes);
         dir.recheck()?;
         let listed = JsonDatabases { schema: 1, command: "tables", databases };
-        show(global, &listed, |all| databases_table(&all.databases))?;
-        return Ok(exit(cluster.catalog.faults().iter()));
+        print_report(global, &listed, |all| databases_table(&all.databases).render())?;
+        return Ok(exit(session.catalog.faults().iter()));
     };
-    let database = cluster.database(name.as_bytes())?;
+    let database = session.database(name.as_bytes())?;
     let relations = relations(&database, &dir, &sizes, args.all);
     dir.recheck()?;
-    let name = text(&database.info().name, SHARED);
+    let name = shown_name(&database.info().name, SHARED_CATALOG_ENCODING);
     let listed = JsonRelations { schema: 1, command: "tables", database: name, relations };
-    show(global, &listed, |all| relations_table(&all.relations))?;
-    Ok(exit(cluster.catalog.faults().iter().chain(database.faults())))
+    print_report(global, &listed, |all| relations_table(&all.relations).render())?;
+    Ok(exit(session.catalog.faults().iter().chain(database.faults())))
 }
 
-/// What is left out of the list is a finding.
+/// A damaged catalog row, which is missing in the list, is a finding.
 fn exit<'f>(mut faults: impl Iterator<Item = &'f CatalogError>) -> Exit {
     if faults.next().is_none() { Exit::Good } else { Exit::Findings }
 }
 
-fn show<T: Serialize>(
-    global: &Global,
-    found: &T,
-    table: impl FnOnce(&T) -> Table,
-) -> Result<(), Failure> {
-    if global.json {
-        print_json(found)?;
-    } else {
-        print(&table(found).render())?;
-    }
-    Ok(())
-}
-
-/// Bytes of the files of each relation and each database.
+/// File sizes of each relation and each database.
 struct Sizes {
     relations: BTreeMap<RelationLocator, Size>,
     databases: BTreeMap<Oid, u64>,
 }
 
-/// All forks of a relation.
+/// Size of all forks of a relation.
 #[derive(Default)]
 struct Size {
     bytes: u64,
-    /// Whether its first file is there; maps of what is gone mean nothing.
-    is_there: bool,
+    /// Whether the first file of the main fork exists. Without it, other forks mean nothing.
+    exists: bool,
 }
 
 impl Sizes {
@@ -104,18 +91,17 @@ impl Sizes {
             let locator = RelationLocator { tablespace, database, relfilenode };
             let size = sizes.relations.entry(locator).or_default();
             size.bytes += bytes;
-            size.is_there |= file.fork == Fork::Main && file.segment == 0;
+            size.exists |= file.fork == Fork::Main && file.segment == 0;
             *sizes.databases.entry(database).or_default() += bytes;
         }
         sizes
     }
 
-    /// Bytes of a relation and of what holds its long values; `None` if it has no files, or if they
-    /// are not there.
+    /// Size of a relation with its TOAST table. `None` if it has no files or they are missing.
     fn of_relation(&self, database: &Database, relation: &RelationInfo) -> Option<u64> {
         let own = |relation: &RelationInfo| {
             let size = self.relations.get(&relation.locator?)?;
-            size.is_there.then_some(size.bytes)
+            size.exists.then_some(size.bytes)
         };
         let bytes = own(relation)?;
         let Some(toast) = database.relation(relation.toast) else { return Some(bytes) };
@@ -148,11 +134,13 @@ fn databases(catalog: &Catalog, sizes: &Sizes) -> Vec<DatabaseLine> {
     let line = |info: &DatabaseInfo| {
         let tablespace = catalog.tablespaces().iter().find(|space| space.oid == info.tablespace);
         DatabaseLine {
-            name: text(&info.name, SHARED),
+            name: shown_name(&info.name, SHARED_CATALOG_ENCODING),
             oid: info.oid.0,
             encoding: encoding_name(info.encoding),
-            tablespace: tablespace
-                .map_or_else(|| info.tablespace.to_string(), |space| text(&space.name, SHARED)),
+            tablespace: tablespace.map_or_else(
+                || info.tablespace.to_string(),
+                |space| shown_name(&space.name, SHARED_CATALOG_ENCODING),
+            ),
             bytes: sizes.databases.get(&info.oid).copied().unwrap_or_default(),
             template: info.is_template,
             allows_connections: info.allows_connections,
@@ -166,7 +154,7 @@ fn databases_table(databases: &[DatabaseLine]) -> Table {
     let mut table = Table::new(&["name", ">oid", "encoding", "tablespace", ">size", "note"]);
     for line in databases {
         let notes = [
-            (line.invalid, "invalid: its removal was interrupted"),
+            (line.invalid, "invalid: DROP DATABASE was interrupted"),
             (line.template, "template"),
             (!line.allows_connections, "no connections"),
         ];
@@ -197,9 +185,9 @@ struct RelationLine {
     name: String,
     oid: u32,
     kind: String,
-    /// What a server last counted; nothing if it never did.
+    /// Estimated number of rows; `None` if the relation was never vacuumed or analyzed.
     rows: Option<f32>,
-    /// Nothing without files.
+    /// `None` for relations without files.
     bytes: Option<u64>,
     file: Option<String>,
     persistence: String,
@@ -208,35 +196,35 @@ struct RelationLine {
 
 fn relations(database: &Database, dir: &DataDir, sizes: &Sizes, all: bool) -> Vec<RelationLine> {
     let mut lines: Vec<RelationLine> = Vec::new();
-    let text = |name: &[u8]| text(name, database.info().encoding);
+    let shown = |name: &[u8]| shown_name(name, database.info().encoding);
     for relation in database.relations() {
-        let schema = text(&database.schema_name(relation));
+        let schema = shown(&database.schema_name(relation));
         if !all && (is_internal(relation.kind) || is_system(&schema)) {
             continue;
         }
         let method = database.access_method(relation.access_method);
         lines.push(RelationLine {
             schema,
-            name: text(&relation.name),
+            name: shown(&relation.name),
             oid: relation.oid.0,
             kind: relation.kind.to_string(),
             rows: relation.rows.filter(|_| counts_rows(relation.kind)),
             bytes: sizes.of_relation(database, relation),
             file: database.files(relation).map(|files| relative(&files.path(0), dir.path())),
             persistence: relation.persistence.to_string(),
-            access_method: method.map(text),
+            access_method: method.map(shown),
         });
     }
     lines.sort_by(|one, other| (&one.schema, &one.name).cmp(&(&other.schema, &other.name)));
     lines
 }
 
-/// Whether a server counts the rows, or entries, of such relations.
+/// Whether `pg_class.reltuples` is maintained for this kind of relation.
 fn counts_rows(kind: RelationKind) -> bool {
     kind.is_table_like() || matches!(kind, RelationKind::Index | RelationKind::PartitionedTable)
 }
 
-/// What belongs to a table rather than being one.
+/// Whether relations of this kind belong to another relation.
 fn is_internal(kind: RelationKind) -> bool {
     matches!(
         kind,
@@ -247,7 +235,7 @@ fn is_internal(kind: RelationKind) -> bool {
     )
 }
 
-/// Schemas that come with every database, or belong to sessions.
+/// Whether a schema holds system catalogs, TOAST tables or temporary tables.
 fn is_system(schema: &str) -> bool {
     schema.starts_with("pg_") || schema == "information_schema"
 }
@@ -273,12 +261,12 @@ fn relations_table(relations: &[RelationLine]) -> Table {
     table
 }
 
-/// A name in the encoding of a database.
+/// Converts a name in the encoding of a database to UTF-8.
 ///
-/// LATIN1 is converted. In encodings that are not known here, and in names that are not in the
-/// encoding that they should be in, `\xE4` stands for each byte beyond ASCII that cannot be shown, and
-/// two backslashes for one, so that different names stay different.
-fn text(name: &[u8], encoding: i32) -> String {
+/// LATIN1 is converted. In other encodings, and in names that are invalid in their encoding, bytes
+/// beyond ASCII are shown as escapes such as `\xE4`. Backslashes are then doubled, so that different
+/// names stay different.
+fn shown_name(name: &[u8], encoding: i32) -> String {
     let encoding = encoding_name(encoding);
     if encoding == "LATIN1" {
         return name.iter().copied().map(char::from).collect();
@@ -345,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encodings() {
+    fn encodings_have_the_names_of_postgresql() {
         for (number, name) in [(0, "SQL_ASCII"), (6, "UTF8"), (8, "LATIN1"), (24, "WIN1252")] {
             assert_eq!(encoding_name(number), name);
         }
@@ -355,18 +343,18 @@ mod tests {
     }
 
     #[test]
-    fn names_in_other_encodings_stay_different() {
+    fn different_names_stay_different_in_every_encoding() {
         const LATIN1: i32 = 8;
         const LATIN2: i32 = 9;
         let names: [&[u8]; 4] = [b"t\xE4", "t\u{e4}".as_bytes(), b"t\\xE4", b"t"];
-        assert_eq!(names.map(|name| text(name, LATIN1)), ["tä", "tÃ¤", "t\\xE4", "t"]);
-        let shown = ["t\\xE4", "t\\xC3\\xA4", "t\\\\xE4", "t"];
-        assert_eq!(names.map(|name| text(name, LATIN2)), shown);
-        assert_eq!(names.map(|name| text(name, SHARED)), ["t\\xE4", "tä", "t\\\\xE4", "t"]);
+        let shown = |encoding| names.map(|name| shown_name(name, encoding));
+        assert_eq!(shown(LATIN1), ["tä", "tÃ¤", "t\\xE4", "t"]);
+        assert_eq!(shown(LATIN2), ["t\\xE4", "t\\xC3\\xA4", "t\\\\xE4", "t"]);
+        assert_eq!(shown(SHARED_CATALOG_ENCODING), ["t\\xE4", "tä", "t\\\\xE4", "t"]);
     }
 
     #[test]
-    fn rows_that_nobody_counted_are_blank() {
+    fn an_unknown_row_count_is_blank() {
         let line = RelationLine {
             schema: "public".into(),
             name: "t".into(),

@@ -1,6 +1,5 @@
-//! What a copy says when it is over: what was left out, and on request its counts.
-//!
-//! Everything but JSON goes to standard error, since the rows are on standard output.
+//! The report on a copy: skipped rows on standard error, and counts on standard output if the rows
+//! go to files.
 
 use std::fmt::Write as _;
 
@@ -10,11 +9,10 @@ use trunkline_engine::job::End;
 use trunkline_format::BLOCK_SIZE;
 
 use crate::exit::message;
-use crate::output::{human_bytes, rate};
-use crate::pooled::{self, JsonStreams};
-use crate::verify::JsonIo;
+use crate::io_stats::{self, JsonIo, JsonStreams};
+use crate::output::{cache_mode, fields, human_bytes, rate};
 
-/// Names what was left out.
+/// Prints a warning for each row or block that was skipped.
 pub(super) fn report_findings(report: &CopyReport) {
     for (table, finding) in &report.findings {
         message("warning", format_args!("{table}: {finding}"));
@@ -25,47 +23,45 @@ pub(super) fn report_findings(report: &CopyReport) {
     }
 }
 
-/// Says how many values are nulls only because they are gone.
-pub(super) fn report_gone(report: &CopyReport) {
+/// Notes how many values were printed as nulls because they no longer exist.
+pub(super) fn report_missing_values(report: &CopyReport) {
     if report.values_gone > 0 {
-        let text = "values of row versions that are not live are gone, and printed as nulls";
+        let text = "values of row versions that are not live no longer exist; printed as nulls";
         message("note", format_args!("{} {text}", report.values_gone));
     }
 }
 
-/// What a copy has come to.
-pub(super) struct Shown<'r> {
+/// A report, and the I/O that was used.
+pub(super) struct CopyOutput<'r> {
     pub(super) report: &'r CopyReport,
     pub(super) method: &'static str,
     pub(super) direct: bool,
+    /// Number of tables whose files already existed.
     pub(super) present: usize,
 }
 
-impl Shown<'_> {
+impl CopyOutput<'_> {
     pub(super) fn text(&self) -> String {
         let report = self.report;
-        let mut text = String::new();
         let lines = [
-            ("Outputs", report.tasks.to_string()),
-            ("There already", self.present.to_string()),
+            ("Files written", report.tasks.to_string()),
+            ("Files kept", self.present.to_string()),
             ("Rows", report.rows.to_string()),
-            ("Left out", report.findings_total.to_string()),
+            ("Skipped", report.findings_total.to_string()),
         ];
-        for (name, value) in lines {
-            let _ = writeln!(text, "{:15}{value}", format!("{name}:"));
-        }
+        let mut text = fields(15, &lines);
         let seconds = report.elapsed.as_secs_f64();
         let bytes = (report.blocks + report.toast_streams.pages) * BLOCK_SIZE as u64;
         let _ = writeln!(
             text,
-            "{} of tables and TOAST to {} of rows in {seconds:.2} s, {}, {} {}",
+            "{} of tables and TOAST read, {} of rows written in {seconds:.2} s, {}, {} {}",
             human_bytes(bytes),
             human_bytes(report.bytes),
             rate(bytes as f64 / seconds.max(1e-9)),
             self.method,
-            if self.direct { "direct" } else { "buffered" },
+            cache_mode(self.direct),
         );
-        text.push_str(&pooled::stream_lines(&report.streams));
+        text.push_str(&io_stats::stream_lines(&report.streams));
         text
     }
 

@@ -1,7 +1,4 @@
-//! A look at the handles in the middle of a run: a few of them, with the columns of the server's view
-//! `pg_aios`.
-//!
-//! It shows what the numbers of a run cannot: what is in flight, how large, and where to.
+//! I/O handles that were in flight in the middle of a run, with the columns of the view `pg_aios`.
 
 use std::fmt::Write as _;
 
@@ -9,14 +6,14 @@ use trunkline_aio::IoRow;
 
 use crate::output::Table;
 
-/// Handles that are shown.
-const HANDLES_SHOWN: usize = 6;
+/// Maximum number of handles that are shown.
+const HANDLES_SHOWN_MAX: usize = 6;
 
-/// The handles that carry an I/O; nothing if there is none. Files are shown without `directory`, which
-/// all of them are in.
-pub(super) fn handles(look: &[IoRow], directory: &str) -> String {
+/// A table of the handles that have an operation; empty if there are none. `directory` is removed
+/// from the names of files.
+pub(super) fn handles(snapshot: &[IoRow], directory: &str) -> String {
     let directory = format!("{directory}/");
-    let shown: Vec<&IoRow> = look.iter().filter(|row| row.operation.is_some()).collect();
+    let shown: Vec<&IoRow> = snapshot.iter().filter(|row| row.operation.is_some()).collect();
     if shown.is_empty() {
         return String::new();
     }
@@ -34,7 +31,7 @@ pub(super) fn handles(look: &[IoRow], directory: &str) -> String {
     ]);
     let number = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
     let flag = |flag: bool| if flag { "t" } else { "f" }.to_owned();
-    for row in shown.iter().take(HANDLES_SHOWN) {
+    for row in shown.iter().take(HANDLES_SHOWN_MAX) {
         table.row(vec![
             row.pid.to_string(),
             row.io_id.to_string(),
@@ -49,12 +46,12 @@ pub(super) fn handles(look: &[IoRow], directory: &str) -> String {
         ]);
     }
     let mut text = format!(
-        "\n{} handles in the middle of a run by {}, as pg_aios shows them:\n\n{}",
+        "\n{} I/O handles in the middle of a run with {}, as in pg_aios:\n\n{}",
         shown.len(),
         shown.iter().find_map(|row| row.method).unwrap_or("a method"),
         table.render()
     );
-    if let Some(more) = shown.len().checked_sub(HANDLES_SHOWN).filter(|&more| more > 0) {
+    if let Some(more) = shown.len().checked_sub(HANDLES_SHOWN_MAX).filter(|&more| more > 0) {
         let _ = writeln!(text, "… and {more} more");
     }
     text

@@ -1,16 +1,15 @@
-//! `trunkline inspect control`: what `global/pg_control` says, line by line as `pg_controldata`
-//! prints it.
+//! `trunkline inspect control`: prints `global/pg_control`, line by line as `pg_controldata` does.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 use trunkline_engine::datadir::read_control_file;
 
-use crate::cli::Global;
 use crate::exit::{Exit, Failure};
+use crate::options::Global;
 use crate::output;
 
-/// Where `pg_controldata` starts its values.
+/// The column in which `pg_controldata` prints values.
 const VALUE_COLUMN: usize = 38;
 
 pub(super) fn run(global: &Global, file: Option<&Path>) -> Result<Exit, Failure> {
@@ -18,23 +17,14 @@ pub(super) fn run(global: &Global, file: Option<&Path>) -> Result<Exit, Failure>
         Some(file) => file.to_owned(),
         None => global.require_pgdata()?.join("global/pg_control"),
     };
-    let fields = read_control_file(&follow(&path))?.fields();
-    if global.json {
-        output::print_json(&Report {
-            file: path.to_string_lossy().into(),
-            fields: Fields(fields),
-        })?;
-    } else {
-        let line = |(name, value): &(&str, String)| {
-            format!("{:VALUE_COLUMN$}{value}\n", format!("{name}:"))
-        };
-        output::print(&fields.iter().map(line).collect::<String>())?;
-    }
+    let fields = Fields(read_control_file(&resolve_link(&path))?.fields());
+    let report = Report { file: path.to_string_lossy().into(), fields };
+    output::print_report(global, &report, |report| output::fields(VALUE_COLUMN, &report.fields.0))?;
     Ok(Exit::Good)
 }
 
-/// Who names a link on the command line means the file behind it.
-fn follow(path: &Path) -> PathBuf {
+/// A symbolic link on the command line means the file that it points to.
+fn resolve_link(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
@@ -44,7 +34,7 @@ struct Report {
     fields: Fields,
 }
 
-/// Names and values in the file's order, which a map type of our own would lose.
+/// Names and values in the order of the file. A map would lose the order.
 struct Fields(Vec<(&'static str, String)>);
 
 impl Serialize for Fields {

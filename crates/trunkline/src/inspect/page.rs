@@ -1,12 +1,12 @@
-//! `trunkline inspect page`: one page of a relation file, decoded as far as a page alone can be.
+//! `trunkline inspect page`: decodes a page of a relation file without the catalog.
 //!
 //! ```text
-//!   FILE BLOCK ─▶ Target     which segment file, which fork, at what offset
-//!               ─▶ Report    header, checksum, verdict, line pointers, tuple headers
-//!               ─▶ text or JSON
+//!   FILE BLOCK ─▶ PageAddress   segment file, fork and block
+//!              ─▶ Report        header, checksum, verdict, line pointers, tuple headers
+//!              ─▶ text or JSON
 //! ```
-//! Whether checksums count is the control file's word; it is looked for above the file, else in the
-//! data directory.
+//! The control file tells whether the cluster has checksums. It is searched for in the directories
+//! above the file, then in the data directory of `-D`.
 
 use std::fs::File;
 use std::io;
@@ -22,42 +22,39 @@ use trunkline_format::{
     PageKind, RelationFile, SEGMENT_BLOCKS, TempRelationFile, Verdict, check_page, page_checksum,
 };
 
-use super::tuple::TupleHeader;
-use crate::cli::Global;
+use super::tuple_header::TupleHeader;
 use crate::exit::{Exit, Failure, message};
-use crate::output::{self, Table};
+use crate::options::Global;
+use crate::output::{Table, print_report, properties};
 
 pub(super) fn run(global: &Global, file: &Path, block: Option<BlockNo>) -> Result<Exit, Failure> {
-    let target = Target::find(file, block)?;
-    let page = target.read()?;
-    let report = Report::of(&target, &page, cluster_checksums(global, &target.path));
-    if global.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&report.text())?;
-    }
+    let address = PageAddress::find(file, block)?;
+    let page = address.read()?;
+    let report = Report::of(&address, &page, cluster_checksums(global, &address.path));
+    print_report(global, &report, Report::text)?;
     Ok(if report.verdict == "bad" { Exit::Findings } else { Exit::Good })
 }
 
-/// Which page is meant.
+/// The segment file of a page, and its block number in the relation.
 #[derive(Debug)]
-struct Target {
+struct PageAddress {
     path: PathBuf,
     fork: Fork,
     segment: u32,
     block: BlockNo,
 }
 
-impl Target {
-    /// Works out file and block. A block of a later segment is looked for in that segment's file,
-    /// if the name given is that of the first.
-    fn find(file: &Path, block: Option<BlockNo>) -> Result<Target, Failure> {
+impl PageAddress {
+    /// Works out file and block. If `file` is the first segment and the block is in a later one, that
+    /// segment's file is used.
+    fn find(file: &Path, block: Option<BlockNo>) -> Result<PageAddress, Failure> {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let parsed = RelationFile::parse(name)
             .or_else(|| TempRelationFile::parse(name).map(|temporary| temporary.file));
         if parsed.is_none() {
-            let text = "not named as a relation file, taken for the first segment of a main fork";
-            message("warning", format_args!("\"{}\": {text}", file.display()));
+            let text = "does not have the name of a relation file; assuming the first segment of \
+                        a main fork";
+            message("warning", format_args!("\"{}\" {text}", file.display()));
         }
         let (fork, named) = parsed.map_or((Fork::Main, 0), |parsed| (parsed.fork, parsed.segment));
         let first = named * SEGMENT_BLOCKS;
@@ -73,9 +70,9 @@ impl Target {
                 "block {block} is not in \"{}\", expected {first} to {last}",
                 file.display()
             ))
-            .with_hint("block numbers count over all segments of a relation"));
+            .with_hint("block numbers count across all segments of a relation"));
         };
-        Ok(Target { path, fork, segment: if parsed.is_none() { 0 } else { segment }, block })
+        Ok(PageAddress { path, fork, segment: if parsed.is_none() { 0 } else { segment }, block })
     }
 
     fn read(&self) -> Result<Box<PageBytes>, Failure> {
@@ -85,7 +82,7 @@ impl Target {
         };
         let metadata = std::fs::metadata(&self.path).map_err(|e| failed("open file", e))?;
         if !metadata.is_file() {
-            return Err(Failure::cannot_run(format_args!("\"{path}\" is not a plain file")));
+            return Err(Failure::cannot_run(format_args!("\"{path}\" is not a regular file")));
         }
         let file = File::open(&self.path).map_err(|e| failed("open file", e))?;
         let first = self.segment * SEGMENT_BLOCKS;
@@ -100,22 +97,24 @@ impl Target {
                     self.block,
                     offset + BLOCK_SIZE as u64
                 ))
-                .with_hint(blocks_there_are(first, bytes)))
+                .with_hint(blocks_hint(first, bytes)))
             }
             Err(error) => Err(failed("read", error)),
         }
     }
 }
 
-fn blocks_there_are(first: BlockNo, bytes: u64) -> String {
+fn blocks_hint(first: BlockNo, bytes: u64) -> String {
     match bytes / BLOCK_SIZE as u64 {
-        0 => "the file has no whole block".to_owned(),
-        blocks => format!("the file has blocks {first} to {}", u64::from(first) + blocks - 1),
+        0 => "the file does not contain a complete block".to_owned(),
+        blocks => {
+            format!("the file contains blocks {first} to {}", u64::from(first) + blocks - 1)
+        }
     }
 }
 
-/// Whether the cluster that the file is in has checksums; `None` if no control file is found or
-/// understood.
+/// Whether the cluster that the file belongs to has checksums. `None` if no control file is found,
+/// or if it cannot be decoded.
 fn cluster_checksums(global: &Global, file: &Path) -> Option<bool> {
     let above = file.canonicalize().unwrap_or_default();
     let candidates = above.ancestors().skip(1).chain(global.pgdata.as_deref());
@@ -124,7 +123,7 @@ fn cluster_checksums(global: &Global, file: &Path) -> Option<bool> {
     control.and_then(|path| read_control_file(&path).ok()).map(|control| control.checksums())
 }
 
-/// A page in words and numbers.
+/// A decoded page.
 #[derive(Debug, Serialize)]
 struct Report {
     file: String,
@@ -133,10 +132,10 @@ struct Report {
     block: BlockNo,
     /// `good`, `new` or `bad`.
     verdict: &'static str,
-    /// What is wrong.
+    /// What is wrong with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     finding: Option<String>,
-    /// Which access method laid it out.
+    /// The access method that it belongs to.
     kind: &'static str,
     header: Header,
     checksum: Checksum,
@@ -161,7 +160,7 @@ struct Checksum {
     stored: u16,
     computed: u16,
     right: bool,
-    /// Whether the cluster has checksums; null if no control file says so.
+    /// Whether the cluster has checksums; null if there is no control file.
     cluster: Option<bool>,
 }
 
@@ -176,14 +175,14 @@ struct Item {
 }
 
 impl Report {
-    fn of(target: &Target, page: &PageBytes, cluster: Option<bool>) -> Report {
+    fn of(address: &PageAddress, page: &PageBytes, cluster: Option<bool>) -> Report {
         let header = PageHeader::parse(page);
-        let computed = page_checksum(page, target.block);
-        // Without a control file a checksum that is there is held to be meant.
+        let computed = page_checksum(page, address.block);
+        // Without a control file, a stored checksum suggests that the cluster has checksums.
         let checksums = cluster.unwrap_or(header.checksum != 0);
-        let verdict =
-            check_page(page, target.block, &CheckOptions { checksums, fork: target.fork });
-        let kind = PageKind::of(page, target.fork);
+        let options = CheckOptions { checksums, fork: address.fork };
+        let verdict = check_page(page, address.block, &options);
+        let kind = PageKind::of(page, address.fork);
         let has_items = verdict != Verdict::New && kind.has_line_pointers(page);
         let (verdict, finding) = match verdict {
             Verdict::Good => ("good", None),
@@ -192,10 +191,10 @@ impl Report {
         };
         let items = line_pointers(page).filter(|_| has_items);
         Report {
-            file: target.path.to_string_lossy().into(),
-            fork: target.fork.to_string(),
-            segment: target.segment,
-            block: target.block,
+            file: address.path.to_string_lossy().into(),
+            fork: address.fork.to_string(),
+            segment: address.segment,
+            block: address.block,
             verdict,
             finding,
             kind: if verdict == "new" { "new" } else { kind_name(kind) },
@@ -240,8 +239,7 @@ impl Report {
                 ("prune xid", header.prune_xid.to_string()),
             ]);
         }
-        let head: String =
-            lines.iter().map(|(name, value)| format!("{name:<10}{value}\n")).collect();
+        let head = properties(10, &lines);
         if self.line_pointers.is_empty() { head } else { head + "\n" + &self.items_text() }
     }
 
@@ -279,7 +277,7 @@ impl Header {
     fn of(header: &PageHeader) -> Header {
         let names = [
             (FLAG_FREE_LINES, "has free line pointers"),
-            (FLAG_FULL, "full"),
+            (FLAG_FULL, "page full"),
             (FLAG_ALL_VISIBLE, "all visible"),
         ];
         let set = names.into_iter().filter(|(bit, _)| header.flags & bit != 0);
@@ -302,13 +300,13 @@ impl Checksum {
         let Checksum { stored, computed, right, cluster } = *self;
         match (cluster, right) {
             (Some(false), _) => {
-                format!("{stored:#06X} (the cluster has no checksums; it would be {computed:#06X})")
+                format!("{stored:#06X} (checksums are off; computed {computed:#06X})")
             }
-            (_, true) => format!("{stored:#06X} (right)"),
+            (_, true) => format!("{stored:#06X} (correct)"),
             (None, false) if stored == 0 => {
-                format!("{stored:#06X} (none, it seems; it would be {computed:#06X})")
+                format!("{stored:#06X} (probably not set; computed {computed:#06X})")
             }
-            (_, false) => format!("{stored:#06X} (wrong: {computed:#06X} expected)"),
+            (_, false) => format!("{stored:#06X} (incorrect, expected {computed:#06X})"),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! `trunkline inspect clog` and `inspect multixact`: what became of transactions, and who shares a
-//! row's lock.
+//! `trunkline inspect clog` and `inspect multixact`: the status of transactions, and the members of
+//! multixacts.
 //!
-//! Without a number, what the cluster has of them; with numbers, one line for each.
+//! With numbers as arguments, each gets a line. Without, a summary of the cluster is printed.
 
 use std::fs;
 
@@ -12,27 +12,28 @@ use trunkline_engine::settings::Settings;
 use trunkline_engine::transactions::Transactions;
 use trunkline_format::transam::{FIRST_NORMAL_XID, XidStatus, commit_log, precedes};
 
-use crate::cli::Global;
-use crate::cluster::Cluster;
+use crate::catalog_session::CatalogSession;
+use crate::data_dir;
 use crate::exit::{Exit, Failure, message};
-use crate::output::{self, Table};
-use crate::verify;
+use crate::options::Global;
+use crate::output::{Table, print_report, properties};
 
-/// Transactions that are counted at most, from the newest back.
+/// Maximum number of transactions that the summary counts, from the newest back.
 const COUNTED_MAX: u32 = 10_000_000;
 
-/// Options of the subject.
+/// Options of `inspect clog`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClogArgs {
-    /// Transactions, as xmin and xmax show them; by default all are counted.
+    /// Transaction ids, as in xmin and xmax [default: count the transactions by status].
     #[arg(value_name = "XID")]
     xids: Vec<u32>,
 }
 
-/// Options of the subject.
+/// Options of `inspect multixact`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MultixactArgs {
-    /// Multixacts, as xmax shows them where a row says so; by default which there are.
+    /// Multixact ids, as in xmax of rows with the flag "xmax is multi" [default: print the range
+    /// of multixacts that exist].
     #[arg(value_name = "MULTIXACT")]
     multis: Vec<u32>,
 }
@@ -40,15 +41,16 @@ pub(crate) struct MultixactArgs {
 fn open(
     global: &Global,
     settings: &Settings,
-) -> Result<(DataDir, Cluster, Arc<Transactions>), Failure> {
-    let dir = verify::open(global)?;
-    let cluster = Cluster::aside(&dir, settings)?;
-    let transactions = Arc::clone(cluster.catalog.transactions());
-    Ok((dir, cluster, transactions))
+) -> Result<(DataDir, CatalogSession, Arc<Transactions>), Failure> {
+    let dir = data_dir::open(global)?;
+    let session = CatalogSession::open_with_sync_io(&dir, settings)?;
+    let transactions = Arc::clone(session.catalog.transactions());
+    Ok((dir, session, transactions))
 }
 
+/// One transaction, and where its status is stored.
 #[derive(Serialize)]
-struct JsonFate {
+struct ClogEntry {
     xid: u32,
     fate: String,
     file: String,
@@ -56,11 +58,11 @@ struct JsonFate {
     bit: u32,
 }
 
-#[derive(Serialize)]
-struct JsonClog {
+#[derive(Default, Serialize)]
+struct ClogSummary {
     oldest: u32,
     next: u64,
-    /// From the newest back, as many as were counted.
+    /// Number of transactions counted, from the newest back.
     counted: u64,
     committed: u64,
     aborted: u64,
@@ -70,20 +72,12 @@ struct JsonClog {
 
 /// `inspect clog`.
 pub(super) fn clog(global: &Global, settings: &Settings, args: &ClogArgs) -> Result<Exit, Failure> {
-    let (dir, mut cluster, transactions) = open(global, settings)?;
-    let session = cluster.backend.session();
+    let (dir, mut catalog_session, transactions) = open(global, settings)?;
+    let session = catalog_session.backend.session();
     if args.xids.is_empty() {
         let checkpoint = &dir.control().checkpoint;
         let (oldest, next) = (checkpoint.oldest_xid, checkpoint.next_xid);
-        let mut report = JsonClog {
-            oldest,
-            next,
-            counted: 0,
-            committed: 0,
-            aborted: 0,
-            in_progress: 0,
-            sub_committed: 0,
-        };
+        let mut report = ClogSummary { oldest, next, ..ClogSummary::default() };
         let mut xid = next as u32;
         while report.counted < u64::from(COUNTED_MAX) {
             xid = xid.wrapping_sub(1);
@@ -98,7 +92,7 @@ pub(super) fn clog(global: &Global, settings: &Settings, args: &ClogArgs) -> Res
                 XidStatus::SubCommitted => report.sub_committed += 1,
             }
         }
-        return show(global, &report, |report| {
+        print_report(global, &report, |report| {
             let lines = [
                 ("oldest", report.oldest.to_string()),
                 ("next", report.next.to_string()),
@@ -108,25 +102,26 @@ pub(super) fn clog(global: &Global, settings: &Settings, args: &ClogArgs) -> Res
                 ("in progress", report.in_progress.to_string()),
                 ("sub-committed", report.sub_committed.to_string()),
             ];
-            lines.iter().map(|(name, value)| format!("{name:<15}{value}\n")).collect()
-        });
+            properties(15, &lines)
+        })?;
+        return Ok(Exit::Good);
     }
-    let (mut fates, mut exit) = (Vec::new(), Exit::Good);
+    let (mut statuses, mut exit) = (Vec::new(), Exit::Good);
     let next = dir.control().checkpoint.next_xid as u32;
-    // Otherwise there may have been more since the checkpoint.
-    let is_last = dir.control().is_clean();
-    let prepared = prepared(&dir);
+    // After a crash, transactions may have begun since the checkpoint that recorded `next`.
+    let next_is_exact = dir.control().is_clean();
+    let prepared = prepared_transactions(&dir);
     for &xid in &args.xids {
-        if is_last && xid >= FIRST_NORMAL_XID && !precedes(xid, next) {
-            let text = format!("transaction {xid} does not exist yet: the next one is {next}");
+        if next_is_exact && xid >= FIRST_NORMAL_XID && !precedes(xid, next) {
+            let text = format!("transaction {xid} does not exist yet; the next one is {next}");
             message("error", text);
             exit = Exit::Findings;
             continue;
         }
         let fate = match xid {
-            0 => "none".to_owned(),
+            0 => "invalid transaction id".to_owned(),
             1 => "committed: the bootstrap transaction".to_owned(),
-            2 => "committed: the mark of frozen rows".to_owned(),
+            2 => "committed: FrozenTransactionId".to_owned(),
             _ => match transactions.fate(session, xid) {
                 Ok(XidStatus::InProgress) if prepared.contains(&xid) => "prepared".to_owned(),
                 Ok(fate) => fate.to_string(),
@@ -136,17 +131,17 @@ pub(super) fn clog(global: &Global, settings: &Settings, args: &ClogArgs) -> Res
         let place = commit_log::place(xid);
         let file =
             format!("{}/{}", commit_log::DIRECTORY, commit_log::segment_name(place.segment()));
-        fates.push(JsonFate { xid, fate, file, byte: place.offset(), bit: xid % 4 * 2 });
+        statuses.push(ClogEntry { xid, fate, file, byte: place.offset(), bit: xid % 4 * 2 });
     }
-    show(global, &fates, |fates| {
-        let mut table = Table::new(&[">xid", "fate", "file", ">byte", ">bit"]);
-        for fate in fates {
+    print_report(global, &statuses, |statuses| {
+        let mut table = Table::new(&[">xid", "status", "file", ">byte", ">bit"]);
+        for status in statuses {
             table.row(vec![
-                fate.xid.to_string(),
-                fate.fate.clone(),
-                fate.file.clone(),
-                fate.byte.to_string(),
-                fate.bit.to_string(),
+                status.xid.to_string(),
+                status.fate.clone(),
+                status.file.clone(),
+                status.byte.to_string(),
+                status.bit.to_string(),
             ]);
         }
         table.render()
@@ -154,9 +149,9 @@ pub(super) fn clog(global: &Global, settings: &Settings, args: &ClogArgs) -> Res
     Ok(exit)
 }
 
-/// The transactions that are prepared, as far as the directory tells: each has a file there, whose
-/// name ends with the number.
-fn prepared(dir: &DataDir) -> Vec<u32> {
+/// The prepared transactions with a file in `pg_twophase`. The last eight digits of its name are the
+/// transaction id.
+fn prepared_transactions(dir: &DataDir) -> Vec<u32> {
     let entries = fs::read_dir(dir.path().join("pg_twophase")).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let number = |name: String| {
@@ -167,14 +162,14 @@ fn prepared(dir: &DataDir) -> Vec<u32> {
 }
 
 #[derive(Serialize)]
-struct JsonRange {
+struct MultixactRange {
     oldest: u32,
     next: u32,
     next_member: u64,
 }
 
 #[derive(Serialize)]
-struct JsonMember {
+struct MultixactMember {
     multixact: u32,
     xid: u32,
     status: String,
@@ -187,21 +182,24 @@ pub(super) fn multixact(
     settings: &Settings,
     args: &MultixactArgs,
 ) -> Result<Exit, Failure> {
-    let (dir, mut cluster, transactions) = open(global, settings)?;
-    let session = cluster.backend.session();
+    let (dir, mut catalog_session, transactions) = open(global, settings)?;
+    let session = catalog_session.backend.session();
     if args.multis.is_empty() {
         let checkpoint = &dir.control().checkpoint;
-        let report = JsonRange {
+        let report = MultixactRange {
             oldest: checkpoint.oldest_multi,
             next: checkpoint.next_multi,
             next_member: checkpoint.next_multi_offset,
         };
-        return show(global, &report, |report| {
-            format!(
-                "{:<15}{}\n{:<15}{}\n{:<15}{}\n",
-                "oldest", report.oldest, "next", report.next, "next member", report.next_member
-            )
-        });
+        print_report(global, &report, |report| {
+            let lines = [
+                ("oldest", report.oldest.to_string()),
+                ("next", report.next.to_string()),
+                ("next member", report.next_member.to_string()),
+            ];
+            properties(15, &lines)
+        })?;
+        return Ok(Exit::Good);
     }
     let (mut members, mut exit) = (Vec::new(), Exit::Good);
     for &multixact in &args.multis {
@@ -221,11 +219,11 @@ pub(super) fn multixact(
             };
             let fate = transactions.fate(session, xid);
             let fate = fate.map_or_else(|error| error.to_string(), |fate| fate.to_string());
-            members.push(JsonMember { multixact, xid, status, fate });
+            members.push(MultixactMember { multixact, xid, status, fate });
         }
     }
-    show(global, &members, |members| {
-        let mut table = Table::new(&[">multixact", ">xid", "status", "fate"]);
+    print_report(global, &members, |members| {
+        let mut table = Table::new(&[">multixact", ">xid", "lock", "status"]);
         for member in members {
             table.row(vec![
                 member.multixact.to_string(),
@@ -237,17 +235,4 @@ pub(super) fn multixact(
         table.render()
     })?;
     Ok(exit)
-}
-
-fn show<T: Serialize + ?Sized>(
-    global: &Global,
-    report: &T,
-    text: impl FnOnce(&T) -> String,
-) -> Result<Exit, Failure> {
-    if global.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&text(report))?;
-    }
-    Ok(Exit::Good)
 }

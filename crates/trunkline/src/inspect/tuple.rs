@@ -1,100 +1,259 @@
-//! Tuple headers, the first 23 bytes of every row version, decoded for reading.
+//! `trunkline inspect tuple`: decodes a row version, its header and each column as stored.
 //!
-//! Mirrors `HeapTupleHeaderData` of PostgreSQL's `access/htup_details.h`. Nothing here judges.
+//! `inspect page` can only show the header. This command reads the types of the columns from the
+//! catalog.
+
+use std::ffi::OsString;
 
 use serde::Serialize;
+use trunkline_aio::sync::Arc;
+use trunkline_engine::catalog::ColumnInfo;
+use trunkline_format::deform::{Column, Deformer};
+use trunkline_format::page::{LinePointerFlags, PageHeader, line_pointer};
+use trunkline_format::transam::row_state;
+use trunkline_format::varlena::{Compressed, Varlena};
+use trunkline_format::{HeapTuple, Tid};
 
-/// Bytes before the null bitmap.
-const HEADER_BYTES: usize = 23;
+use super::open_database::OpenDatabase;
+use super::tuple_header::TupleHeader;
+use crate::exit::{Exit, Failure};
+use crate::options::{DatabaseArgs, Global};
+use crate::output::{self, Table, properties};
+use trunkline_engine::settings::Settings;
+use trunkline_engine::transactions::XidStatusCache;
 
-const FROZEN: u16 = 0x0300;
-const SHARE_LOCK: u16 = 0x0050;
+/// Options of the command.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TupleArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
 
-/// Bits of `t_infomask`, least first, as PostgreSQL names them; those that only mean something
-/// together (locks, frozen) are told apart in [`TupleHeader::flags`].
-const INFOMASK: [(u16, &str); 16] = [
-    (0x0001, "has nulls"),
-    (0x0002, "has varwidth"),
-    (0x0004, "has external"),
-    (0x0008, "has oid"),
-    (0x0010, "xmax key-share lock"),
-    (0x0020, "combo cid"),
-    (0x0040, "xmax exclusive lock"),
-    (0x0080, "xmax lock only"),
-    (0x0100, "xmin committed"),
-    (0x0200, "xmin invalid"),
-    (0x0400, "xmax committed"),
-    (0x0800, "xmax invalid"),
-    (0x1000, "xmax is multi"),
-    (0x2000, "updated"),
-    (0x4000, "moved off"),
-    (0x8000, "moved in"),
-];
+    /// Table, such as public.accounts.
+    table: OsString,
 
-/// Bits of `t_infomask2` above the number of attributes.
-const INFOMASK2: [(u16, &str); 3] =
-    [(0x2000, "keys updated"), (0x4000, "hot updated"), (0x8000, "heap only")];
-
-/// One tuple's header.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct TupleHeader {
-    /// The transaction that made it.
-    pub(super) xmin: u32,
-    /// The one that deleted or locked it, or a multixact; 0 if none.
-    pub(super) xmax: u32,
-    /// Command numbers.
-    pub(super) command_id: u32,
-    /// Block and item of the next version, or its own.
-    pub(super) ctid: (u32, u16),
-    pub(super) infomask2: u16,
-    pub(super) infomask: u16,
-    /// Where the values start, in bytes from the tuple's start.
-    pub(super) hoff: u8,
-    /// How many attributes are stored.
-    pub(super) attributes: u16,
-    /// The set bits of both masks, in words.
-    pub(super) flags: Vec<&'static str>,
+    /// ctid of the row version: (block,line pointer); the parentheses may be omitted.
+    #[arg(value_parser = parse_ctid)]
+    ctid: Tid,
 }
 
-impl TupleHeader {
-    /// Reads the header of an item; `None` if it is shorter than one.
-    pub(super) fn parse(item: &[u8]) -> Option<TupleHeader> {
-        let header: &[u8; HEADER_BYTES] = item.first_chunk()?;
-        let word = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
-        let double = |low: u16, high: u16| u32::from(high) << 16 | u32::from(low);
-        let (infomask2, infomask) = (word(18), word(20));
-        Some(TupleHeader {
-            xmin: double(word(0), word(2)),
-            xmax: double(word(4), word(6)),
-            command_id: double(word(8), word(10)),
-            // Two halves of the block number, the upper first.
-            ctid: (double(word(14), word(12)), word(16)),
-            infomask2,
-            infomask,
-            hoff: header[22],
-            attributes: infomask2 & 0x07FF,
-            flags: flags(infomask, infomask2),
-        })
-    }
-
-    /// `(block,item)` as PostgreSQL prints it.
-    pub(super) fn ctid_text(&self) -> String {
-        format!("({},{})", self.ctid.0, self.ctid.1)
-    }
+fn parse_ctid(text: &str) -> Result<Tid, String> {
+    let inner = text.trim().trim_start_matches('(').trim_end_matches(')');
+    let (block, item) = inner.split_once(',').ok_or("expected (block,line pointer)")?;
+    let block = block.trim().parse().map_err(|_| "invalid block number")?;
+    let item = item.trim().parse().map_err(|_| "invalid line pointer number")?;
+    Ok(Tid { block, item })
 }
 
-fn flags(infomask: u16, infomask2: u16) -> Vec<&'static str> {
-    let mut rest = infomask;
-    let mut flags = Vec::new();
-    for (bits, name) in [(FROZEN, "xmin frozen"), (SHARE_LOCK, "xmax share lock")] {
-        if rest & bits == bits {
-            rest &= !bits;
-            flags.push(name);
+pub(super) fn run(global: &Global, settings: &Settings, args: &TupleArgs) -> Result<Exit, Failure> {
+    let mut open = OpenDatabase::open(global, settings, &args.database, &args.table)?;
+    let relation = open.relation(&args.table)?;
+    let files = open.database.table_files(&relation)?;
+    let columns = open.database.columns(&relation)?.to_vec();
+    let types: Vec<_> = columns.iter().map(|column| column.type_oid).collect();
+    open.load_names(&types)?;
+    let Tid { block, item } = args.ctid;
+    let page = open.page(&files.rows, block)?;
+    let count = PageHeader::parse(&page).line_pointer_count();
+    let pointer = line_pointer(&page, item).filter(|_| item <= count).ok_or_else(|| {
+        let text = format!("line pointer {item} does not exist: block {block} has {count}");
+        Failure::usage(text)
+    })?;
+    let state = match pointer.flags {
+        LinePointerFlags::Normal => None,
+        LinePointerFlags::Unused => Some("the line pointer is unused".to_owned()),
+        LinePointerFlags::Dead => {
+            Some("the line pointer is dead: its row version was pruned".to_owned())
+        }
+        LinePointerFlags::Redirect => {
+            Some(format!("the line pointer redirects to ({block},{})", pointer.offset))
+        }
+    };
+    let name = open.database.qualified_name(&relation);
+    let mut report = Report {
+        table: name,
+        ctid: args.ctid.to_string(),
+        state: String::new(),
+        header: None,
+        columns: Vec::new(),
+    };
+    let mut exit = Exit::Good;
+    if let Some(state) = state {
+        report.state = state;
+    } else {
+        let bytes = pointer.item(&page).unwrap_or_default();
+        report.header = TupleHeader::parse(bytes);
+        match HeapTuple::parse(item, bytes) {
+            Ok(tuple) => {
+                let mut cache = XidStatusCache::default();
+                let transactions = Arc::clone(open.session.catalog.transactions());
+                let session = open.session.backend.session();
+                let state = row_state(&tuple, &mut transactions.lookup(session, &mut cache));
+                report.state = state.map_or_else(|error| error.to_string(), |it| it.to_string());
+                report.columns = report_columns(&open, &tuple, &columns);
+            }
+            Err(error) => {
+                report.state = error.to_string();
+                exit = Exit::Findings;
+            }
         }
     }
-    flags.extend(INFOMASK.iter().filter(|(bit, _)| rest & bit != 0).map(|(_, name)| name));
-    flags.extend(INFOMASK2.iter().filter(|(bit, _)| infomask2 & bit != 0).map(|(_, name)| name));
-    flags
+    if report.columns.iter().any(|column| column.damaged) {
+        exit = Exit::Findings;
+    }
+    output::print_report(global, &report, Report::text)?;
+    Ok(exit)
+}
+
+#[derive(Serialize)]
+struct Report {
+    table: String,
+    ctid: String,
+    state: String,
+    header: Option<TupleHeader>,
+    columns: Vec<ReportColumn>,
+}
+
+#[derive(Serialize)]
+struct ReportColumn {
+    number: u16,
+    name: String,
+    #[serde(rename = "type")]
+    type_name: String,
+    /// Offset in the row's data and length in bytes; `None` if no value is stored.
+    offset: Option<usize>,
+    length: Option<usize>,
+    stored: String,
+    value: Option<String>,
+    #[serde(skip)]
+    damaged: bool,
+}
+
+fn report_columns(
+    open: &OpenDatabase,
+    tuple: &HeapTuple<'_>,
+    columns: &[ColumnInfo],
+) -> Vec<ReportColumn> {
+    let mut deformer = Deformer::of(tuple);
+    let mut reported = Vec::new();
+    for column in columns {
+        let mut line = ReportColumn {
+            number: column.number,
+            name: String::from_utf8_lossy(&column.name).into_owned(),
+            type_name: match column.dropped {
+                true => "(dropped)".into(),
+                false => open.type_name(column.type_oid),
+            },
+            offset: None,
+            length: None,
+            stored: String::new(),
+            value: None,
+            damaged: false,
+        };
+        match deformer.next(column.attribute) {
+            Ok(Column::Null) => line.stored = "null".into(),
+            Ok(Column::Missing) => {
+                line.stored = "not stored: the row is older than the column".into();
+                // `pg_attribute.attmissingval`: the value of the column in such rows.
+                if let Some(default) = &column.missing {
+                    line.value = describe(open, column, default).1;
+                }
+            }
+            Ok(Column::Value(stored)) => {
+                // The stored length of a C string includes its terminating NUL.
+                let length = stored.len() + usize::from(column.attribute.len == -2);
+                line.offset = Some(deformer.offset() - length);
+                line.length = Some(length);
+                let (form, value) = describe(open, column, stored);
+                (line.stored, line.value) = (form, value);
+            }
+            Err(error) => {
+                line.stored = error.to_string();
+                line.damaged = true;
+            }
+        }
+        let damaged = line.damaged;
+        reported.push(line);
+        if damaged {
+            break;
+        }
+    }
+    reported
+}
+
+/// Describes how a value is stored, and formats it.
+fn describe(open: &OpenDatabase, column: &ColumnInfo, stored: &[u8]) -> (String, Option<String>) {
+    let text = |payload: &[u8]| (!column.dropped).then(|| open.text(column.type_oid, payload));
+    if column.attribute.len != -1 {
+        return ("plain".into(), text(stored));
+    }
+    let parsed = match Varlena::parse(stored) {
+        Ok(parsed) => parsed,
+        Err(error) => return (error.to_string(), None),
+    };
+    match parsed {
+        Varlena::Plain(payload) => {
+            let header = stored.len() - payload.len();
+            (format!("{header}-byte header"), text(payload))
+        }
+        Varlena::Compressed(Compressed { method, raw_size, .. }) => {
+            let form = format!("{method:?}, {raw_size} bytes uncompressed").to_lowercase();
+            let mut room = Vec::new();
+            let value = parsed.payload(&mut room).ok().and_then(text);
+            (form, value)
+        }
+        Varlena::External(pointer) => {
+            let how =
+                pointer.method.map_or("not compressed".into(), |method| format!("{method:?}"));
+            let form = format!(
+                "TOAST value {} in {}: {} bytes, {} stored, {}",
+                pointer.value_id,
+                pointer.toast_relation,
+                pointer.raw_size,
+                pointer.stored_size,
+                how.to_lowercase()
+            );
+            (form, None)
+        }
+    }
+}
+
+impl Report {
+    fn text(&self) -> String {
+        let mut lines = vec![
+            ("table", self.table.clone()),
+            ("ctid", self.ctid.clone()),
+            ("state", self.state.clone()),
+        ];
+        if let Some(header) = &self.header {
+            lines.extend([
+                ("xmin", header.xmin.to_string()),
+                ("xmax", header.xmax.to_string()),
+                ("next", header.ctid_text()),
+                ("data at", header.hoff.to_string()),
+                ("columns", header.attributes.to_string()),
+                ("flags", header.flags.join(", ")),
+            ]);
+        }
+        let head = properties(10, &lines);
+        if self.columns.is_empty() {
+            return head;
+        }
+        let headings = [">#", "column", "type", ">at", ">bytes", "stored", "value"];
+        let mut table = Table::new(&headings);
+        let number = |number: Option<usize>| number.map_or(String::new(), |it| it.to_string());
+        for column in &self.columns {
+            table.row(vec![
+                column.number.to_string(),
+                column.name.clone(),
+                column.type_name.clone(),
+                number(column.offset),
+                number(column.length),
+                column.stored.clone(),
+                column.value.clone().unwrap_or_default(),
+            ]);
+        }
+        head + "\n" + &table.render()
+    }
 }
 
 #[cfg(test)]
@@ -102,22 +261,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn header() {
-        let mut item = [0; 24];
-        item[..4].copy_from_slice(&717_u32.to_le_bytes());
-        item[4..8].copy_from_slice(&718_u32.to_le_bytes());
-        item[12..18].copy_from_slice(&[1, 0, 2, 0, 3, 0]);
-        item[18..20].copy_from_slice(&0xA003_u16.to_le_bytes());
-        item[20..22].copy_from_slice(&0x0B50_u16.to_le_bytes());
-        item[22] = 24;
-        let tuple = TupleHeader::parse(&item).expect("long enough");
-        assert_eq!((tuple.xmin, tuple.xmax, tuple.ctid), (717, 718, (65_538, 3)));
-        assert_eq!(tuple.ctid_text(), "(65538,3)");
-        assert_eq!((tuple.attributes, tuple.hoff), (3, 24));
-        assert_eq!(
-            tuple.flags,
-            ["xmin frozen", "xmax share lock", "xmax invalid", "keys updated", "heap only"]
-        );
-        assert_eq!(TupleHeader::parse(&item[..22]), None);
+    fn a_ctid_may_have_parentheses_and_blanks() {
+        let expected = Ok(Tid { block: 3, item: 5 });
+        for text in ["(3,5)", "3,5", " ( 3 , 5 ) "] {
+            assert_eq!(parse_ctid(text), expected, "{text}");
+        }
+        for text in ["", "3", "(3,)", "(,5)", "(3,70000)", "(-1,5)"] {
+            assert!(parse_ctid(text).is_err(), "{text}");
+        }
     }
 }

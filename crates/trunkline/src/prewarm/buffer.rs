@@ -1,7 +1,7 @@
-//! Into a buffer pool: what fits, how fast, and where the blocks are then.
+//! Mode `buffer`: loads blocks into a buffer pool and shows how much fits, and how fast.
 //!
-//! Counts stand under the names that PostgreSQL gives them, so that they can be laid beside
-//! `EXPLAIN (ANALYZE, IO)` and `pg_stat_io` of a server that has done the same.
+//! The counts have the names that PostgreSQL uses in `EXPLAIN (ANALYZE, IO)` and `pg_stat_io`, so
+//! that they can be compared with those of a server.
 
 use std::fmt::Write as _;
 
@@ -13,16 +13,16 @@ use trunkline_engine::pool::RelationResidency;
 use trunkline_engine::prewarm::{BufferOptions, BufferReport, Target, into_pool};
 use trunkline_engine::settings::Settings;
 
-use super::report_failures;
-use crate::cli::Global;
+use super::failures;
 use crate::exit::{Exit, Failure};
-use crate::instance;
-use crate::output::{human_bytes, print, print_json, rate};
-use crate::pooled::{self, JsonResidency, JsonStreams, StatIo};
-use crate::verify::JsonIo;
-use crate::watch::{self, Watch};
+use crate::interrupt::Interrupt;
+use crate::io_instance::IoInstance;
+use crate::io_stats::{self, JsonIo, JsonResidency, JsonStreams, StatIo};
+use crate::monitor::JobMonitor;
+use crate::options::Global;
+use crate::output::{cache_mode, fields, human_bytes, print, print_json, throughput};
 
-/// Mode `buffer`.
+/// Runs the job; `otherwise` is the exit code if nothing goes wrong.
 pub(super) fn run(
     global: &Global,
     settings: &Settings,
@@ -31,49 +31,48 @@ pub(super) fn run(
     otherwise: Exit,
 ) -> Result<Exit, Failure> {
     let buffers = settings.shared_buffers();
-    let engine = pooled::open(settings, buffers)?;
+    let io = IoInstance::for_pool(settings, buffers, 0)?;
+    let engine = io.engine(settings, buffers)?;
     let cluster = engine.cluster_of(dir.clone());
-    let aio = engine.aio();
-    let said = aio.method_status().fallbacks.len();
-    let watch = Arc::new(Watch::new(watch::interrupt()?, global));
-    let observer = Arc::clone(&watch) as _;
+    let monitor = Arc::new(JobMonitor::new(Interrupt::install()?, global));
+    let observer = Arc::clone(&monitor) as _;
     let options = BufferOptions::of(settings);
     let outcome =
         into_pool(engine.pool(), cluster.storage(), Some(dir), targets, options, observer);
-    watch.clear();
-    instance::report_fallbacks(&aio.method_status().fallbacks[said..]);
+    monitor.clear();
+    io.report_fallbacks();
     let report = outcome?;
-    report_failures(&report.failures, dir.path());
-    pooled::report_warnings(&report.warnings, report.warnings_lost);
-    let method = aio.method_status().used.name();
-    let shown = Shown { report: &report, method, direct: settings.io_direct_data(), buffers };
+    failures::report(&report.failures, dir.path());
+    io_stats::report_warnings(&report.warnings, report.warnings_lost);
+    let direct = settings.io_direct_data();
+    let output = BufferOutput { report: &report, method: io.method_name(), direct, buffers };
     if global.json {
-        print_json(&shown.json())?
+        print_json(&output.json())?
     } else {
-        print(&shown.text())?
+        print(&output.text())?
     }
     let exit = if report.failures.total == 0 { otherwise } else { Exit::Findings };
-    Ok(watch.ended(report.end, exit))
+    Ok(monitor.exit(report.end, exit))
 }
 
-struct Shown<'r> {
+/// A report, and the I/O and the pool that were used.
+struct BufferOutput<'r> {
     report: &'r BufferReport,
     method: &'static str,
     direct: bool,
     buffers: u32,
 }
 
-impl Shown<'_> {
+impl BufferOutput<'_> {
     fn text(&self) -> String {
         let report = self.report;
         let part = |of: fn(&RelationResidency) -> u64| {
             let before = of(&report.before);
-            let Some(after) = &report.after else { return format!("not known, before {before}") };
+            let Some(after) = &report.after else { return format!("unknown, before {before}") };
             let percent = 100.0 * of(after) as f64 / after.blocks.max(1) as f64;
             format!("{} blocks of {} ({percent:.1} %), before {before}", of(after), after.blocks)
         };
         let size = human_bytes(u64::from(self.buffers) * 8192);
-        let mut text = String::new();
         let lines = [
             ("Relation forks", report.relations.to_string()),
             ("Blocks prewarmed", report.blocks.to_string()),
@@ -82,21 +81,17 @@ impl Shown<'_> {
             ("In the cache", part(|found| found.cache)),
             ("In both", part(|found| found.both)),
         ];
-        for (name, value) in lines {
-            let _ = writeln!(text, "{:18}{value}", format!("{name}:"));
-        }
+        let mut text = fields(18, &lines);
         let _ = writeln!(
             text,
-            "{} in {:.2} s, {}, {} {}",
-            human_bytes(report.bytes()),
-            report.elapsed.as_secs_f64(),
-            rate(report.bytes_per_second()),
+            "{}, {} {}",
+            throughput(report.bytes(), report.elapsed.as_secs_f64()),
             self.method,
-            if self.direct { "direct" } else { "buffered" },
+            cache_mode(self.direct),
         );
-        text.push_str(&pooled::stream_lines(&report.streams));
+        text.push_str(&io_stats::stream_lines(&report.streams));
         if !report.counts.is_empty() {
-            let _ = write!(text, "\n{}", pooled::stat_io_table(&report.counts));
+            let _ = write!(text, "\n{}", io_stats::stat_io_table(&report.counts));
         }
         text
     }
@@ -121,7 +116,7 @@ impl Shown<'_> {
             io_method: self.method,
             io_direct: self.direct,
             streams: JsonStreams::new(&report.streams),
-            stat_io: pooled::stat_io(&report.counts),
+            stat_io: io_stats::stat_io(&report.counts),
             io: JsonIo::new(&report.io),
         }
     }

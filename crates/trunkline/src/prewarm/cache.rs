@@ -1,7 +1,8 @@
-//! Into the operating system's page cache: how much of the files was there before and after.
+//! Modes `read` and `prefetch`: load files into the operating system's page cache, and show how much
+//! of them was cached before and after.
 //!
-//! Reading and advice have one report. After advice the system goes on reading, so that what was
-//! cached "after" is what had arrived by then.
+//! With `prefetch` the kernel is still reading when the command ends. "Cached after" then counts what
+//! has arrived so far.
 
 use std::fmt::Write as _;
 
@@ -14,13 +15,14 @@ use trunkline_engine::job::{End, JobError};
 use trunkline_engine::prewarm::{self, PrewarmReport, Target, prewarm};
 use trunkline_engine::settings::Settings;
 
-use super::report_failures;
-use crate::cli::Global;
+use super::failures;
 use crate::exit::{Exit, Failure};
-use crate::instance;
-use crate::output::{human_bytes, print, print_json, rate};
-use crate::verify::JsonIo;
-use crate::watch::{self, Watch};
+use crate::interrupt::Interrupt;
+use crate::io_instance::IoInstance;
+use crate::io_stats::JsonIo;
+use crate::monitor::JobMonitor;
+use crate::options::Global;
+use crate::output::{fields, human_bytes, print, print_json, throughput};
 
 /// Mode `read`.
 pub(super) fn read(
@@ -31,8 +33,8 @@ pub(super) fn read(
     otherwise: Exit,
 ) -> Result<Exit, Failure> {
     let options = ReadOptions::of(settings);
-    run(global, settings, dir, otherwise, "read", |aio, watch| {
-        prewarm(aio, dir, targets, options, watch)
+    run(global, settings, dir, otherwise, "read", |aio, monitor| {
+        prewarm(aio, dir, targets, options, monitor)
     })
 }
 
@@ -44,8 +46,8 @@ pub(super) fn prefetch(
     targets: Vec<Target>,
     otherwise: Exit,
 ) -> Result<Exit, Failure> {
-    run(global, settings, dir, otherwise, "prefetch", |aio, watch| {
-        prewarm::prefetch(aio, dir, targets, watch)
+    run(global, settings, dir, otherwise, "prefetch", |aio, monitor| {
+        prewarm::prefetch(aio, dir, targets, monitor)
     })
 }
 
@@ -55,24 +57,23 @@ fn run(
     dir: &DataDir,
     otherwise: Exit,
     mode: &'static str,
-    job: impl FnOnce(&Aio, Arc<Watch>) -> Result<PrewarmReport, JobError>,
+    job: impl FnOnce(&Aio, Arc<JobMonitor>) -> Result<PrewarmReport, JobError>,
 ) -> Result<Exit, Failure> {
-    let aio = instance::start(settings)?;
-    let said = aio.method_status().fallbacks.len();
-    let watch = Arc::new(Watch::new(watch::interrupt()?, global));
-    let outcome = job(&aio, Arc::clone(&watch));
-    watch.clear();
-    instance::report_fallbacks(&aio.method_status().fallbacks[said..]);
+    let io = IoInstance::for_files(settings)?;
+    let monitor = Arc::new(JobMonitor::new(Interrupt::install()?, global));
+    let outcome = job(io.aio(), Arc::clone(&monitor));
+    monitor.clear();
+    io.report_fallbacks();
     let report = outcome?;
-    report_failures(&report.failures, dir.path());
-    let method = aio.method_status().used.name();
+    failures::report(&report.failures, dir.path());
+    let method = io.method_name();
     if global.json {
         print_json(&Json::new(&report, mode, method))?;
     } else {
         print(&text(&report, mode, method))?;
     }
     let exit = if report.failures.total == 0 { otherwise } else { Exit::Findings };
-    Ok(watch.ended(report.end, exit))
+    Ok(monitor.exit(report.end, exit))
 }
 
 fn text(report: &PrewarmReport, mode: &str, method: &str) -> String {
@@ -84,24 +85,16 @@ fn text(report: &PrewarmReport, mode: &str, method: &str) -> String {
             100.0 * part.fraction()
         )
     };
-    let done = if mode == "read" { "Blocks read" } else { "Blocks advised" };
-    let mut text = String::new();
+    let done = if mode == "read" { "Blocks read" } else { "Blocks requested" };
     let lines = [
         ("Files", report.files.to_string()),
         (done, report.blocks.to_string()),
         ("Cached before", cached(report.before)),
         ("Cached after", cached(report.after)),
     ];
-    for (name, value) in lines {
-        let _ = writeln!(text, "{:16}{value}", format!("{name}:"));
-    }
-    let _ = write!(
-        text,
-        "{} in {:.2} s, {}",
-        human_bytes(report.bytes()),
-        report.elapsed.as_secs_f64(),
-        rate(report.bytes_per_second()),
-    );
+    let width = if mode == "read" { 16 } else { 18 };
+    let mut text = fields(width, &lines);
+    text.push_str(&throughput(report.bytes(), report.elapsed.as_secs_f64()));
     if mode == "read" {
         let _ = write!(
             text,
@@ -112,7 +105,7 @@ fn text(report: &PrewarmReport, mode: &str, method: &str) -> String {
             report.io.wait_time.as_secs_f64(),
         );
     } else {
-        text.push_str("; the system goes on reading");
+        text.push_str("; the kernel continues reading in the background");
     }
     text.push('\n');
     text

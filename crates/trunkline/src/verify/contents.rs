@@ -1,54 +1,29 @@
-//! The second half of `trunkline verify`: what tables and indexes hold.
-//!
-//! It runs when every page was looked at, through a pool, and its findings name relations.
+//! The report on rows and indexes. They are checked after the pages, through a buffer pool, and
+//! their findings name relations.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::Serialize;
-use trunkline_aio::Aio;
-use trunkline_aio::sync::Arc;
-use trunkline_engine::datadir::DataDir;
-use trunkline_engine::job::{End, Observer};
-use trunkline_engine::settings::Settings;
-use trunkline_engine::verify::{ContentOptions, ContentReport, Only, Orphans, verify_contents};
+use trunkline_engine::job::End;
+use trunkline_engine::verify::{ContentReport, Orphans};
 
-use super::{JsonFinding, JsonIo, VerifyArgs, list};
-use crate::exit::{Failure, message};
-use crate::output::{human_bytes, rate};
-use crate::pooled;
+use super::findings::{self, JsonFinding};
+use crate::exit::message;
+use crate::io_stats::JsonIo;
+use crate::output::{fields, human_bytes, throughput};
 
-/// Verifies what was asked for.
-pub(super) fn verify(
-    aio: &Aio,
-    dir: &DataDir,
-    settings: &Settings,
-    args: &VerifyArgs,
-    only: Option<Vec<Only>>,
-    observer: Arc<dyn Observer>,
-) -> Result<ContentReport, Failure> {
-    let engine = pooled::engine(aio, settings, settings.shared_buffers())?;
-    let cluster = engine.cluster_of(dir.clone());
-    let options = ContentOptions {
-        workers: args.jobs,
-        only,
-        ..ContentOptions::of(settings, args.rows(), args.indexes())
-    };
-    Ok(verify_contents(engine.pool(), dir, cluster.storage(), &options, observer)?)
-}
-
-/// Says that there are long values that no row names.
-pub(super) fn note_of(orphans: &Orphans) {
+/// Notes that a TOAST table holds values that no row refers to.
+pub(super) fn report_orphans(orphans: &Orphans) {
     let Orphans { relation, values, chunks, bytes, first } = orphans;
     message(
         "note",
         format_args!(
-            "{relation}: no row names {values} of the long values in TOAST, {} in {chunks} chunks; \
-             the first is {first}",
+            "{relation}: {values} TOAST values are not referenced by any row ({} in {chunks} \
+             chunks; the first is {first})",
             human_bytes(*bytes)
         ),
     );
-    message("hint", "VACUUM FULL gives that room back, if no rows were lost");
+    message("hint", "VACUUM FULL reclaims the space, if no rows were lost");
 }
 
 fn omitted(report: &ContentReport) -> u64 {
@@ -57,18 +32,11 @@ fn omitted(report: &ContentReport) -> u64 {
 
 /// Findings and counts.
 pub(super) fn text(report: &ContentReport, root: &Path) -> String {
-    let mut findings = String::new();
-    list(&mut findings, &report.findings, omitted(report), root);
-    let mut text = format!("\n{findings}");
-    let _ = writeln!(
-        text,
-        "{}",
-        match report.end {
-            End::Complete => "Verification of contents completed",
-            End::Cancelled | End::Abandoned =>
-                "Verification of contents interrupted; what was done until then:",
-        }
-    );
+    let findings = findings::list(&report.findings, omitted(report), root);
+    let end = match report.end {
+        End::Complete => "Verification of contents completed",
+        End::Cancelled | End::Abandoned => "Verification of contents interrupted; partial results:",
+    };
     let lines = [
         ("Tables", report.tables),
         ("Visible rows", report.rows),
@@ -76,17 +44,12 @@ pub(super) fn text(report: &ContentReport, root: &Path) -> String {
         ("Index entries", report.entries),
         ("Findings", report.findings_total),
     ];
-    for (name, value) in lines {
-        let _ = writeln!(text, "{:33}{value}", format!("{name}:"));
-    }
-    let seconds = report.elapsed.as_secs_f64();
-    let bytes_per_second = report.bytes() as f64 / seconds.max(1e-9);
-    let bytes = human_bytes(report.bytes());
-    let _ = writeln!(text, "{bytes} in {seconds:.2} s, {}", rate(bytes_per_second));
-    text
+    let lines = lines.map(|(name, count)| (name, count.to_string()));
+    let throughput = throughput(report.bytes(), report.elapsed.as_secs_f64());
+    format!("\n{findings}{end}\n{}{throughput}\n", fields(33, &lines))
 }
 
-/// The same for programs.
+/// The report as JSON.
 #[derive(Serialize)]
 pub(super) struct JsonContents {
     complete: bool,
@@ -97,7 +60,7 @@ pub(super) struct JsonContents {
     findings: Vec<JsonFinding>,
     findings_omitted: u64,
     skipped: Vec<JsonSkipped>,
-    /// Not among the findings.
+    /// Notes, not findings.
     long_values_without_rows: Vec<JsonOrphans>,
     bytes: u64,
     seconds: f64,
@@ -110,7 +73,7 @@ struct JsonSkipped {
     reason: String,
 }
 
-/// Of one table.
+/// The values of one TOAST table that no row refers to.
 #[derive(Serialize)]
 struct JsonOrphans {
     relation: String,
@@ -139,11 +102,7 @@ impl JsonContents {
             rows: report.rows,
             indexes: report.indexes,
             index_entries: report.entries,
-            findings: report
-                .findings
-                .iter()
-                .map(|finding| JsonFinding::new(finding, root))
-                .collect(),
+            findings: findings::json(&report.findings, root),
             findings_omitted: omitted(report),
             skipped: skipped.collect(),
             long_values_without_rows: report.orphans.iter().map(JsonOrphans::new).collect(),

@@ -1,6 +1,6 @@
-//! Which part of a cluster is meant: all of it, a database, or relations of one by name.
+//! Which part of a cluster to check: everything, a database, or named relations of a database.
 //!
-//! A table means its TOAST table and the indexes of both as well, a partitioned table its
+//! A table includes its TOAST table and the indexes of both. A partitioned table stands for its
 //! partitions.
 
 use std::ffi::OsString;
@@ -11,19 +11,21 @@ use trunkline_engine::settings::Settings;
 use trunkline_engine::verify::{self, Only, VerifyReport};
 use trunkline_format::Oid;
 
-use crate::cluster::{self, Cluster, DatabaseArgs, FileNames};
+use crate::catalog_session::CatalogSession;
 use crate::exit::Failure;
+use crate::named_files::{RelationNames, relations_with_files};
+use crate::options::DatabaseArgs;
 
 /// A part of a cluster.
 pub(super) struct Scope {
-    /// For the pages.
+    /// Whose pages to check.
     pub(super) pages: verify::Scope,
-    /// For the contents; `None`: everything.
+    /// Whose rows and indexes to check; `None` for everything.
     pub(super) only: Option<Vec<Only>>,
 }
 
 impl Scope {
-    /// What the options name.
+    /// Resolves the options.
     pub(super) fn of(
         dir: &DataDir,
         settings: &Settings,
@@ -34,14 +36,14 @@ impl Scope {
             return Ok(Scope { pages: verify::Scope::Everything, only: None });
         }
         let name = database.of(names)?;
-        let mut cluster = Cluster::aside(dir, settings)?;
-        let database = cluster.database(&name)?;
+        let mut session = CatalogSession::open_with_sync_io(dir, settings)?;
+        let database = session.database(&name)?;
         let oid = database.info().oid;
         if names.is_empty() {
             let only = vec![Only { database: oid, relation: None }];
             return Ok(Scope { pages: verify::Scope::Database(oid), only: Some(only) });
         }
-        let relations = cluster::relations(&database, names)?;
+        let relations = relations_with_files(&database, names)?;
         let only = |relation: Oid| Only { database: oid, relation: Some(relation) };
         let parts = relations.iter().flat_map(|relation| database.parts(relation));
         let locators = parts.filter_map(|part| part.locator).collect();
@@ -52,15 +54,17 @@ impl Scope {
     }
 }
 
-/// Says whose files the findings are of. Not after an interruption: somebody waits for the end, and
-/// a file system that hangs would do so again.
+/// Adds the names of relations to findings that have only a path.
+///
+/// Does nothing after an interruption: the user waits for the command to end, and if a file system
+/// hung, it would hang again.
 pub(super) fn name_relations(report: &mut VerifyReport, dir: &DataDir, settings: &Settings) {
-    let nameless = |report: &VerifyReport| report.findings.iter().any(|it| it.relation.is_none());
-    if report.end != End::Complete || !nameless(report) {
+    let is_unnamed = report.findings.iter().any(|finding| finding.relation.is_none());
+    if report.end != End::Complete || !is_unnamed {
         return;
     }
-    let Some(mut names) = FileNames::of(dir, settings) else { return };
+    let Some(mut names) = RelationNames::open(dir, settings) else { return };
     for finding in report.findings.iter_mut().filter(|finding| finding.relation.is_none()) {
-        finding.relation = names.name(&finding.path);
+        finding.relation = names.of_file(&finding.path);
     }
 }

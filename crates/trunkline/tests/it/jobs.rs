@@ -77,7 +77,7 @@ fn verify_without_checksums() {
     fs::remove_file(cluster.at("base/5/16384.1")).expect("removed");
     let (code, out, err) = run(args(&["verify"], &cluster));
     assert_eq!(code, 0, "{out}");
-    assert!(err.starts_with("trunkline: warning: data checksums are off"), "{err}");
+    assert!(err.starts_with("trunkline: warning: data checksums are not enabled"), "{err}");
     assert!(out.contains("Data checksum version:           0 (off"), "{out}");
 }
 
@@ -169,10 +169,16 @@ fn prewarm_into_the_cache() {
 fn what_cannot_be_prewarmed() {
     let cluster = cluster(30);
     for (wrong, text) in [
-        (vec!["prewarm", "base/5/1"], "no relation file"),
+        (vec!["prewarm", "base/5/1"], "is not a relation file"),
         (vec!["prewarm", "5/1"], "the data directory has no relation 5/1\ntrunkline: hint: name a"),
-        (vec!["prewarm", "--mode=read", "--io-direct=data"], "direct reads leave nothing"),
-        (vec!["prewarm", "--mode=prefetch", "--io-direct=data"], "prefetch is not supported"),
+        (
+            vec!["prewarm", "--mode=read", "--io-direct=data"],
+            "mode \"read\" is not supported with direct I/O",
+        ),
+        (
+            vec!["prewarm", "--mode=prefetch", "--io-direct=data"],
+            "mode \"prefetch\" is not supported with direct I/O",
+        ),
         (vec!["prewarm", "--mode", "fast"], "invalid value"),
         (vec!["prewarm", "--fork", "nope"], "invalid fork name"),
         (vec!["prewarm", "5/16384", "--fork", "fsm"], "fork \"fsm\" does not exist"),
@@ -195,7 +201,7 @@ fn what_cannot_be_prewarmed() {
     }
     let (code, out, err) = run(args(&["prewarm", "--shared-buffers", "7TB"], &cluster));
     assert_eq!((code, out.as_str()), (3, ""));
-    assert!(err.contains("shared_buffers wants 7.00 TiB"), "{err}");
+    assert!(err.contains("shared_buffers needs 7.00 TiB"), "{err}");
     assert!(err.contains("trunkline: hint: reduce shared_buffers\n"), "{err}");
 }
 
@@ -250,7 +256,7 @@ fn sums() {
         (&["5/16384"], 2, "--offset <BYTES>"),
         (&["5/16384", "--offset", "9000"], 2, "9000 is not in 0..=8156"),
         (&["5/16384", "--offset", "0", "--workers", "65"], 2, "65 is not in 0..=64"),
-        (&["5/16384", "--offset", "8156"], 1, "600 rows are not summed"),
+        (&["5/16384", "--offset", "8156"], 1, "600 rows were not summed"),
     ] {
         let (code, _, err) = run(args(&[&["sum"], wrong].concat(), &cluster));
         assert_eq!(code, expected, "{err}");
@@ -376,15 +382,15 @@ fn demo_shows_every_way() {
     let (code, out, err) = run_demo(&[]);
     assert_eq!(code, 0, "{out}{err}");
     assert!(
-        out.starts_with("trunkline demo: prewarms pgbench_accounts, scale 1, 12.8 MiB"),
+        out.starts_with("trunkline demo: prewarm pgbench_accounts (scale 1, 12.8 MiB)"),
         "{out}"
     );
     assert_eq!(
         out.lines().filter(|line| line.contains("GB/s") || line.contains("MB/s")).count(),
         6 * 9 + 6 * 2
     );
-    assert!(out.contains(": 12 of 12 had each page as it was written."), "{out}");
-    assert!(out.contains("48 of 48 sums of abalance are 1345949, as they must be."), "{out}");
+    assert!(out.contains(": 12 of 12 checkpoints were correct."), "{out}");
+    assert!(out.contains("48 of 48 sums of abalance are correct (1345949)."), "{out}");
     assert!(!home.path().join("table").exists(), "removed afterwards");
 
     let (code, out, _) = run_demo(&["--json", "--keep"]);
@@ -410,7 +416,7 @@ fn demo_shows_every_way() {
     );
     assert!(home.path().join("table/trunkline-accounts").exists());
 
-    // Past the cache nothing is cached by a pool that is smaller than the table.
+    // With direct I/O and a pool smaller than the table there are no cached runs.
     let (code, out, err) = run_demo(&["--json", "--shared-buffers", "16"]);
     assert_eq!(code, 0, "{out}{err}");
     assert_eq!(json(&out)["runs"].as_array().map(Vec::len), Some(3 * 9 + 3 * 5));
@@ -425,7 +431,7 @@ fn demo_shows_every_way() {
     fs::write(&path, bytes).expect("written");
     let (code, out, err) = run_demo(&[]);
     assert_eq!(code, 1, "{out}{err}");
-    assert!(out.contains("0 of 48 sums of abalance are 1345949"), "{out}");
+    assert!(out.contains("0 of 48 sums of abalance are correct (1345949)"), "{out}");
     assert!(err.contains("trunkline: error: sync buffered, sum cached, 0 workers: sum "), "{err}");
 }
 

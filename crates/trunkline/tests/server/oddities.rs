@@ -193,7 +193,7 @@ fn names_with_a_database(stopped: &Stopped) {
 /// A partition whose rows are on another server, and a table without partitions.
 fn partitions_elsewhere(stopped: &Stopped) {
     let foreign = "public.pf2 is a foreign table: its rows are on another server";
-    let note = format!("trunkline: note: {foreign}; it is left out\n");
+    let note = format!("trunkline: note: {foreign}; skipped\n");
     for args in [
         &["verify", "--deep", "odd.public.pf"][..],
         &["prewarm", "odd.public.pf"],
@@ -212,7 +212,7 @@ fn partitions_elsewhere(stopped: &Stopped) {
     assert!(err.starts_with(&expected), "{err}");
     let (code, out, err) = run(stopped, &[&copy[..], &["--keep-going"]].concat());
     assert_eq!((code, out.as_str()), (1, "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n"));
-    assert_eq!(err, format!("trunkline: warning: {foreign}; its rows are left out\n"));
+    assert_eq!(err, format!("trunkline: warning: {foreign}; skipped\n"));
 
     for command in ["verify", "prewarm"] {
         for args in [&[command, "-d", "odd", "empty"][..], &[command, "odd.public.empty"]] {
@@ -232,7 +232,7 @@ fn partitions_elsewhere(stopped: &Stopped) {
     let all = home.path().join("all").display().to_string();
     let (code, _, err) = run(stopped, &["copy", "-d", "odd", "--all", "-o", &all]);
     assert!(code == 1 && err.contains(&note), "{code}: {err}");
-    let hint = "its other columns can be had alone: copy 'public.own' --columns '\"I d\",n'\n";
+    let hint = "to copy the other columns: copy 'public.own' --columns '\"I d\",n'\n";
     assert!(err.contains("column \"e\" of relation public.own cannot be printed"), "{err}");
     assert!(err.contains(hint), "{err}");
     let alone = ["copy", "odd.public.own", "--columns", "\"I d\",n"];
@@ -277,14 +277,14 @@ fn what_is_not_there(stopped: &Stopped, prepared: &str) {
     assert!(err.starts_with(expected), "{err}");
     for (args, expected) in [
         (&["copy", "odd.public.unfilled"][..], "public.unfilled has not been populated"),
-        (&["copy", "odd.public.added", "--columns", "a,"], "invalid name of a column: \"\"\n"),
+        (&["copy", "odd.public.added", "--columns", "a,"], "invalid column name: \"\"\n"),
         (
             &["inspect", "btree", "odd.public.pt_pkey"],
-            "public.pt_pkey is no B-tree index\ntrunkline: hint: each partition has one of its own\n",
+            "public.pt_pkey is not a B-tree index\ntrunkline: hint: each partition has one of its own\n",
         ),
         (
             &["inspect", "btree", "odd.public.long_a_idx"],
-            "public.long_a_idx is no B-tree index, but of access method \"hash\"\n",
+            "public.long_a_idx is not a B-tree index: its access method is \"hash\"\n",
         ),
     ] {
         let (code, out, err) = run(stopped, args);
@@ -336,7 +336,7 @@ fn cut_and_closed(stopped: &Stopped) {
     let opened = fs::OpenOptions::new().write(true).open(&path).expect("opened");
     opened.set_len(8192 + 5000).expect("cut");
     let (code, out, err) = run(stopped, &["copy", "-d", "odd", "cut"]);
-    let expected = format!("\"{}\" has 13192 bytes: its last page was cut off", path.display());
+    let expected = format!("\"{}\" has 13192 bytes: the last page is incomplete", path.display());
     assert!(code == 1 && err.contains(&expected), "{code}: {err}");
     assert!(whole.starts_with(&out) && out.lines().count() > 100, "{out}");
 
@@ -346,7 +346,7 @@ fn cut_and_closed(stopped: &Stopped) {
         shell.arg(env!("CARGO_BIN_EXE_trunkline")).args(["copy", "odd.public.long", "-D"]);
         let output = shell.arg(stopped.data()).output().expect("runs");
         let err = String::from_utf8(output.stderr).expect("text");
-        let expected = "trunkline: warning: standard output is closed, or nobody keeps it: ";
+        let expected = "trunkline: warning: standard output is closed or discarded; ";
         assert_eq!(err.starts_with(expected), closed, "{to}: {err}");
     }
 }
@@ -396,7 +396,8 @@ fn links_that_lead_nowhere() {
         server.sql("postgres", "create database inside tablespace space");
         let stopped = server.stop();
         fs::rename(&old, &new).expect("moved");
-        let hint = format!("hint: -T {}=NEWDIR says where the tablespace is now\n", old.display());
+        let hint =
+            format!("hint: use -T {}=NEWDIR if the tablespace has been moved\n", old.display());
         for args in [
             &["copy", "-d", "postgres", "t"][..],
             &["copy", "-d", "inside", "pg_class"],

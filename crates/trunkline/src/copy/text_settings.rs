@@ -1,14 +1,14 @@
-//! The settings of a session that show in values: from the command line (an option of its own before
-//! `-c`), else what the database's sessions begin with, else from the cluster's configuration, else
-//! the server's defaults.
+//! The settings that affect how values are printed, and where they come from.
 //!
-//! Only what the tables at hand need is asked for: a time zone that nobody knows is no obstacle to a
-//! table without times.
+//! A setting is taken from the first of these that has it: an option of its own, `-c`, the database
+//! (`ALTER DATABASE ... SET`), the cluster's configuration files, the server's default.
+//!
+//! Only the settings that the copied tables need are resolved. An unknown time zone is not an error
+//! for a table without timestamptz.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use clap::ValueEnum;
 use trunkline_aio::sync::Arc;
 use trunkline_engine::catalog::Database;
 use trunkline_engine::copy::{Plan, TextSettings};
@@ -16,47 +16,15 @@ use trunkline_engine::datadir::DataDir;
 use trunkline_engine::pool::Backend;
 use trunkline_format::text_output::{Base, ByteaOutput, IntervalStyle, Utc};
 
-use super::config::Config;
-use super::zone::zone;
-use crate::cluster;
+use super::config_file::ConfigFiles;
+use super::failures::catalog_failure;
+use super::text_args::TextArgs;
+use super::time_zone::zone;
+use crate::catalog_session::warn_of_damage;
 use crate::exit::{Failure, message};
+use crate::text_settings::TEXT_SETTINGS;
 
-/// Options for the text of values.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Text of values")]
-pub(crate) struct TextArgs {
-    /// Zone in which timestamptz is shown [default: the database's].
-    #[arg(long, value_name = "ZONE")]
-    timezone: Option<String>,
-
-    /// Style of dates; only ISO is known [default: the database's].
-    #[arg(long, value_name = "STYLE")]
-    datestyle: Option<String>,
-
-    /// postgres, postgres_verbose, sql_standard or iso_8601 [default: the database's].
-    #[arg(long, value_name = "STYLE")]
-    intervalstyle: Option<String>,
-
-    /// hex or escape [default: the database's].
-    #[arg(long, value_name = "FORMAT")]
-    bytea_output: Option<String>,
-
-    /// Digits of floats: 1 to 3 for the shortest exact text, -15 to 0 for fewer [default: the
-    /// database's].
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    extra_float_digits: Option<String>,
-}
-
-/// `--format`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FormatArg {
-    /// Tabs and backslashes.
-    Text,
-    /// Commas and quotes.
-    Csv,
-}
-
-/// Styles of intervals by their names.
+/// Values of `IntervalStyle`.
 const INTERVAL_STYLES: [(&str, IntervalStyle); 4] = [
     ("postgres", IntervalStyle::Postgres),
     ("postgres_verbose", IntervalStyle::PostgresVerbose),
@@ -64,22 +32,24 @@ const INTERVAL_STYLES: [(&str, IntervalStyle); 4] = [
     ("iso_8601", IntervalStyle::Iso8601),
 ];
 
-/// Formats of bytea by their names.
+/// Values of `bytea_output`.
 const BYTEA_OUTPUTS: [(&str, ByteaOutput); 2] =
     [("hex", ByteaOutput::Hex), ("escape", ByteaOutput::Escape)];
 
-/// A setting's value, and whether the command line gives it.
-struct Chosen<'a> {
+/// The value of a setting, and whether it was given on the command line.
+struct ChosenSetting<'a> {
     name: &'static str,
     value: &'a str,
-    option: bool,
+    from_command_line: bool,
 }
 
-impl Chosen<'_> {
-    /// The value is none: usage, whoever gave it.
+impl ChosenSetting<'_> {
+    /// The failure for an invalid value.
     fn invalid(&self, hint: impl Display) -> Failure {
-        let place =
-            if self.option { "" } else { " in the configuration of the cluster or database" };
+        let place = match self.from_command_line {
+            true => "",
+            false => " in the configuration of the cluster or database",
+        };
         let text =
             format!("invalid value for parameter \"{}\": \"{}\"{place}", self.name, self.value);
         Failure::usage(text).with_hint(hint)
@@ -89,79 +59,61 @@ impl Chosen<'_> {
         let found = all.iter().find(|(name, _)| name.eq_ignore_ascii_case(self.value));
         found.map(|&(_, value)| value).ok_or_else(|| {
             let names: Vec<&str> = all.iter().map(|&(name, _)| name).collect();
-            self.invalid(format_args!("use --{} {}", option(self.name), names.join(", ")))
+            let option = self.name.to_ascii_lowercase().replace('_', "-");
+            self.invalid(format_args!("use --{option} with one of: {}", names.join(", ")))
         })
     }
 }
 
-/// The command line's name of a setting.
-fn option(name: &str) -> String {
-    name.to_ascii_lowercase().replace('_', "-")
-}
+/// The hint if the settings of the database could not be read.
+const DATABASE_SETTINGS_HINT: &str =
+    "if ALTER DATABASE ... SET was used, set --timezone and similar options";
 
-/// The settings of values, and what each is unless somebody says otherwise.
-const DEFAULTS: [(&str, &str); 6] = [
-    ("TimeZone", "GMT"),
-    ("DateStyle", "ISO"),
-    ("IntervalStyle", "postgres"),
-    ("bytea_output", "hex"),
-    ("extra_float_digits", "1"),
-    ("lc_monetary", "C"),
-];
-
-/// What to do where the database's settings are not known.
-const SETTINGS_HINT: &str = "use --timezone and the like if ALTER DATABASE … SET changed them";
-
-/// Whether a setting shows in values; `name` is in lower case.
-pub(crate) fn is_value_setting(name: &str) -> bool {
-    DEFAULTS.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
-}
-
-/// All that says what settings are.
-pub(super) struct Sources<'a> {
+/// The sources of settings.
+pub(super) struct TextSettingSources<'a> {
     args: &'a TextArgs,
-    /// Given by their names on the command line.
-    given: &'a BTreeMap<String, String>,
-    /// What sessions of the database begin with.
+    /// Assigned with `-c`.
+    assigned: &'a BTreeMap<String, String>,
+    /// Set for the database.
     database: BTreeMap<String, String>,
-    config: Config,
-    /// Whether nothing of the database's was left out.
-    pub(super) whole: bool,
+    config: ConfigFiles,
+    /// Whether all settings of the database could be read.
+    pub(super) is_complete: bool,
 }
 
-impl<'a> Sources<'a> {
-    /// Reads the configuration of the cluster in `dir`, and what is set for a database of it.
+impl<'a> TextSettingSources<'a> {
+    /// Reads the configuration files of the cluster and the settings of the database.
     pub(super) fn read(
-        (args, given): (&'a TextArgs, &'a BTreeMap<String, String>),
+        (args, assigned): (&'a TextArgs, &'a BTreeMap<String, String>),
         dir: &DataDir,
         database: &Database,
         backend: &mut Backend,
     ) -> Result<Self, Failure> {
-        let config = Config::read(dir.path()).map_err(|error| {
-            let text = "could not read the configuration of the cluster";
+        let config = ConfigFiles::read(dir.path()).map_err(|error| {
+            let text = "could not read the configuration files of the cluster";
             Failure::cannot_run(format_args!("{text}: {error}"))
         })?;
         let (database, faults) = match database.settings(backend) {
             Ok(read) => read,
-            Err(error) if error.is_damage() => return Err(super::damaged(error, dir)),
+            Err(error) if error.is_damage() => return Err(catalog_failure(error, dir)),
             Err(error) => {
-                let text = "the settings of the database cannot be read";
+                let text = "could not read the settings of the database";
                 message("warning", format_args!("{text}: {error}"));
-                message("hint", SETTINGS_HINT);
+                message("hint", DATABASE_SETTINGS_HINT);
                 Default::default()
             }
         };
-        cluster::warn_of(&faults, None);
+        warn_of_damage(&faults, None);
         if !faults.is_empty() {
-            message("hint", SETTINGS_HINT);
+            message("hint", DATABASE_SETTINGS_HINT);
         }
-        Ok(Self { args, given, database, config, whole: faults.is_empty() })
+        Ok(Self { args, assigned, database, config, is_complete: faults.is_empty() })
     }
 
-    fn choose(&self, name: &'static str) -> Chosen<'_> {
+    fn choose(&self, name: &'static str) -> ChosenSetting<'_> {
         let TextArgs { timezone, datestyle, intervalstyle, bytea_output, extra_float_digits } =
             self.args;
-        let given = match name {
+        let option = match name {
             "TimeZone" => timezone,
             "DateStyle" => datestyle,
             "IntervalStyle" => intervalstyle,
@@ -170,28 +122,28 @@ impl<'a> Sources<'a> {
             _ => &None,
         };
         let key = name.to_ascii_lowercase();
-        let given = given.as_ref().or(self.given.get(&key));
-        let default = DEFAULTS.iter().find(|(known, _)| *known == name);
+        let given = option.as_ref().or(self.assigned.get(&key));
+        let default = TEXT_SETTINGS.iter().find(|(known, _)| *known == name);
         let value = given.map(String::as_str).or(self.database.get(&key).map(String::as_str));
         let value = value.or(self.config.get(&key));
         let value = value.unwrap_or(default.map_or("", |(_, value)| value));
-        Chosen { name, value, option: given.is_some() }
+        ChosenSetting { name, value, from_command_line: given.is_some() }
     }
 
-    /// Whether nobody says what a setting is.
-    fn is_unknown(&self, chosen: &Chosen<'_>) -> bool {
+    /// Whether the value is only an assumption: there is no `postgresql.conf` that could set it.
+    fn is_assumed(&self, chosen: &ChosenSetting<'_>) -> bool {
         let key = chosen.name.to_ascii_lowercase();
-        !chosen.option && !self.config.found && !self.database.contains_key(&key)
+        !chosen.from_command_line && !self.config.found && !self.database.contains_key(&key)
     }
 
-    /// All settings with their values, line by line.
+    /// All settings and their values, one per line.
     pub(super) fn shown(&self) -> String {
         let line = |(name, _): (&'static str, _)| format!("{name} {}\n", self.choose(name).value);
-        DEFAULTS.into_iter().map(line).collect()
+        TEXT_SETTINGS.into_iter().map(line).collect()
     }
 
-    /// What the values of `plans` are printed with, in a cluster of version `major`.
-    pub(super) fn settings(
+    /// Resolves the settings for the tables in `plans`, in a cluster of version `major`.
+    pub(super) fn resolve(
         &self,
         major: u32,
         plans: &[&Plan],
@@ -199,7 +151,7 @@ impl<'a> Sources<'a> {
     ) -> Result<TextSettings, Failure> {
         let chosen = |name| self.choose(name);
         let printed = |test: &dyn Fn(Base) -> bool| plans.iter().any(|plan| plan.has_type(test));
-        // An anyarray, as the statistics are kept in, is of any type that a column has.
+        // The elements of an anyarray, as in pg_statistic, may have the type of any column.
         let has = |test: &dyn Fn(Base) -> bool| {
             printed(test) || printed(&|base| base == Base::AnyArray) && database.has_type(test)
         };
@@ -213,8 +165,8 @@ impl<'a> Sources<'a> {
         if has(&|base| base == Base::Timestamptz) {
             let chosen = chosen("TimeZone");
             text.zone = zone(chosen.value).ok_or_else(|| chosen.invalid("use --timezone ZONE"))?;
-            if self.is_unknown(&chosen) {
-                let text = "the cluster has no postgresql.conf, and timestamptz is shown in UTC";
+            if self.is_assumed(&chosen) {
+                let text = "the cluster has no postgresql.conf; timestamptz is printed in UTC";
                 message("warning", text);
                 message("hint", "use --timezone ZONE");
             }
@@ -222,7 +174,7 @@ impl<'a> Sources<'a> {
         if has(&is_dated) {
             let chosen = chosen("DateStyle");
             if !is_iso(chosen.value) {
-                return Err(chosen.invalid("only ISO is known: use --datestyle ISO"));
+                return Err(chosen.invalid("only ISO is supported; use --datestyle ISO"));
             }
         }
         text.interval_style = chosen("IntervalStyle").one_of(&INTERVAL_STYLES)?;
@@ -231,24 +183,22 @@ impl<'a> Sources<'a> {
         let chosen = chosen("extra_float_digits");
         let digits = chosen.value.parse().ok().filter(|digits| (-15..=3).contains(digits));
         text.extra_float_digits =
-            digits.ok_or_else(|| chosen.invalid("use --extra-float-digits -15 to 3"))?;
+            digits.ok_or_else(|| chosen.invalid("use --extra-float-digits with -15 to 3"))?;
         if has(&|base| base == Base::Money) && !is_plain_money(locale) {
-            let text = format!(
-                "amounts of money are shown as in locale \"{locale}\", which is not known here"
-            );
-            let hint = "name the columns that are wanted, without money, or use -c lc_monetary=C";
+            let text = format!("type money is not supported with lc_monetary \"{locale}\"");
+            let hint = "use -c lc_monetary=C, or --columns without the columns of type money";
             return Err(Failure::usage(text).with_hint(hint));
         }
         Ok(text)
     }
 }
 
-/// Types whose text depends on `DateStyle`.
+/// Whether the output of a type depends on `DateStyle`.
 fn is_dated(base: Base) -> bool {
     matches!(base, Base::Date | Base::Timestamp | Base::Timestamptz)
 }
 
-/// Whether a `DateStyle` shows dates as ISO does; the order of day and month plays no part then.
+/// Whether a `DateStyle` is ISO. The order of day and month does not matter for ISO.
 fn is_iso(style: &str) -> bool {
     let is_order = |word: &str| {
         let orders =
@@ -259,7 +209,7 @@ fn is_iso(style: &str) -> bool {
     words.all(|word| word.eq_ignore_ascii_case("iso") || is_order(word))
 }
 
-/// Whether a locale shows `-$1,234.56`.
+/// Whether a locale prints money as `-$1,234.56`.
 fn is_plain_money(locale: &str) -> bool {
     let language = locale.split('.').next().unwrap_or_default();
     ["C", "POSIX", "en_US", ""].contains(&language)
@@ -270,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn styles() {
+    fn only_iso_dates_and_plain_money_are_supported() {
         for style in ["ISO", "iso, mdy", "DMY", "ISO,YMD"] {
             assert!(is_iso(style), "{style}");
         }
@@ -285,8 +235,9 @@ mod tests {
     }
 
     #[test]
-    fn names_of_values() {
-        let choose = |value| Chosen { name: "IntervalStyle", value, option: true };
+    fn values_are_matched_without_regard_to_case() {
+        let choose =
+            |value| ChosenSetting { name: "IntervalStyle", value, from_command_line: true };
         let found = choose("ISO_8601").one_of(&INTERVAL_STYLES).expect("a style");
         assert_eq!(found, IntervalStyle::Iso8601);
         assert!(choose("x").one_of(&INTERVAL_STYLES).is_err());

@@ -1,7 +1,8 @@
-//! Where rows go: standard output, a file, or a directory with a file for each table.
+//! Where a copy writes rows: standard output, a file, or a directory with a file for each table.
 //!
-//! A file has its name only once it is complete: until then it is `NAME.partial`, and if rows had to
-//! be left out it stays `NAME.incomplete`. So a second run knows what is there already.
+//! A file gets its name only when it is complete. Until then it is called `NAME.partial`, and if rows
+//! were skipped it is renamed to `NAME.incomplete`. A later run therefore knows which tables it can
+//! keep.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, TryLockError};
@@ -14,36 +15,36 @@ use trunkline_engine::copy::{Output, Outputs};
 use trunkline_engine::datadir::DataDir;
 use trunkline_format::Oid;
 
-/// In a directory of copies: what they are copies of.
+/// The file in a directory of copies that describes what they are copies of.
 const MANIFEST: &str = "copy.manifest";
 
-/// Bytes of the longest name that file systems take.
+/// Maximum length of a file name in bytes.
 const NAME_MAX: usize = 255;
 
 /// Standard output, for one task.
 pub(super) struct Stdout;
 
-/// Goes straight to where it is for: a pipe or a device cannot be replaced by a whole file.
-struct Straight(File);
+/// A pipe or a device. It is written to directly, because it cannot be replaced by renaming.
+struct Stream(File);
 
 impl Outputs for Stdout {
     fn open(&self, _task: usize) -> io::Result<Box<dyn Output>> {
-        // The library's own would look for line feeds in what is handed to it.
-        Ok(Box::new(Straight(File::from(io::stdout().as_fd().try_clone_to_owned()?))))
+        // Rust's own `Stdout` would search everything written to it for line feeds.
+        Ok(Box::new(Stream(File::from(io::stdout().as_fd().try_clone_to_owned()?))))
     }
 }
 
-impl Output for Straight {
+impl Output for Stream {
     fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         self.0.write_all(lines)
     }
 
-    fn finish(self: Box<Self>, _whole: bool) -> io::Result<()> {
+    fn finish(self: Box<Self>, _complete: bool) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Files by the numbers of their tasks.
+/// Files, one for each task.
 pub(super) struct Files(pub(super) Vec<PathBuf>);
 
 impl Outputs for Files {
@@ -53,64 +54,65 @@ impl Outputs for Files {
         match fs::metadata(path) {
             Ok(found) if !found.is_file() => {
                 let file = File::options().write(true).open(path).map_err(named)?;
-                return Ok(Box::new(Straight(file)));
+                return Ok(Box::new(Stream(file)));
             }
             _ => {}
         }
-        // What a link leads to is replaced, and not the link.
+        // Replace the target of a symbolic link, not the link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
         let partial = with_suffix(&path, ".partial");
         let file = File::create(&partial).map_err(named)?;
-        Ok(Box::new(FileLines { file, partial, path, finished: false }))
+        Ok(Box::new(PartialFile { file, partial, path, finished: false }))
     }
 }
 
-/// The error with the file that it is about.
+/// Adds the name of the file to an error.
 fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("\"{}\": {error}", path.display()))
 }
 
-struct FileLines {
+/// A file that gets its name when it is complete.
+struct PartialFile {
     file: File,
     partial: PathBuf,
     path: PathBuf,
     finished: bool,
 }
 
-impl Output for FileLines {
+impl Output for PartialFile {
     fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         self.file.write_all(lines).map_err(|error| at(&self.path, &error))
     }
 
-    fn finish(mut self: Box<Self>, whole: bool) -> io::Result<()> {
-        let kept = self.keep(whole);
-        self.finished = kept.is_ok();
-        kept.map_err(|error| at(&self.path, &error))
+    fn finish(mut self: Box<Self>, complete: bool) -> io::Result<()> {
+        let renamed = self.rename(complete);
+        self.finished = renamed.is_ok();
+        renamed.map_err(|error| at(&self.path, &error))
     }
 }
 
-impl FileLines {
-    /// Gives the file the name that it is to have.
-    fn keep(&self, whole: bool) -> io::Result<()> {
+impl PartialFile {
+    /// Renames the file to its final name.
+    fn rename(&self, complete: bool) -> io::Result<()> {
         let incomplete = with_suffix(&self.path, ".incomplete");
-        // The name must not survive a crash without the bytes.
+        // Otherwise a crash could leave the final name on a file without its contents.
         self.file.sync_data()?;
-        if whole {
+        if complete {
             fs::rename(&self.partial, &self.path)?;
             remove(&incomplete)?;
         } else {
             fs::rename(&self.partial, incomplete)?;
-            // An older copy would be taken for this one.
+            // An older complete copy would be mistaken for this one.
             remove(&self.path)?;
         }
         Ok(())
     }
 }
 
-impl Drop for FileLines {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.finished {
-            // It can be made again, and says itself that it is no whole.
+            // If this fails, the suffix still shows that the file is not complete.
             let _ = fs::remove_file(&self.partial);
         }
     }
@@ -129,8 +131,10 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The name of a table's file: `public.accounts.copy`. What could be misread in it is written as `%`
-/// and two digits; a name that becomes too long for a file is cut, and `%~` and the table's OID follow.
+/// The name of a table's file, such as `public.accounts.copy`.
+///
+/// Slashes, dots, percent signs and control characters in names are written as `%` and two hex
+/// digits. A name that is too long for a file is cut and followed by `%~` and the table's OID.
 pub(super) fn file_name(schema: &[u8], table: &[u8], oid: Oid, extension: &str) -> OsString {
     let mut name = Vec::new();
     for part in [schema, table] {
@@ -146,56 +150,58 @@ pub(super) fn file_name(schema: &[u8], table: &[u8], oid: Oid, extension: &str) 
     if name.len() + extension.len() > NAME_MAX - ".incomplete".len() {
         let end = format!("%~{oid}.");
         let most = NAME_MAX - ".incomplete".len() - extension.len() - end.len();
-        // Not within a letter of UTF-8.
-        let is_cut = |at: &usize| name.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
-        name.truncate((0..=most).rev().find(is_cut).unwrap_or(most));
+        // Do not cut within a UTF-8 sequence.
+        let is_boundary = |at: &usize| name.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
+        name.truncate((0..=most).rev().find(is_boundary).unwrap_or(most));
         name.extend_from_slice(end.as_bytes());
     }
     name.extend_from_slice(extension.as_bytes());
     OsString::from_vec(name)
 }
 
-/// A directory of copies that nobody else writes to while this is there.
+/// A directory of copies, locked against other processes.
 ///
-/// The lock is the system's, on the open manifest: it goes with the process, however that ends.
-pub(super) struct Directory {
+/// The lock is a file lock on the manifest. The kernel releases it when the process ends, even if it
+/// is killed.
+pub(super) struct CopyDirectory {
     _manifest: File,
 }
 
-/// Why a directory cannot take copies.
+/// Why a directory cannot be used for copies.
 #[derive(Debug)]
-pub(super) enum DirectoryError {
-    /// It has copies of something else.
+pub(super) enum CopyDirectoryError {
+    /// It contains copies of something else.
     Other,
     /// Another process is writing to it.
     Busy,
-    /// The system says no.
+    /// It cannot be created, locked or read.
     Io(io::Error),
 }
 
-impl Directory {
-    /// Makes a directory for copies of what `contents` names, or finds that it is one, and locks it.
+impl CopyDirectory {
+    /// Opens or creates a directory for copies of what `contents` describes, and locks it.
     ///
     /// # Errors
-    /// [`DirectoryError`]; then nothing in it has changed.
-    pub(super) fn open(path: &Path, contents: &str) -> Result<Self, DirectoryError> {
+    /// [`CopyDirectoryError`]; in this case the directory is unchanged.
+    pub(super) fn open(path: &Path, contents: &str) -> Result<Self, CopyDirectoryError> {
         fs::create_dir_all(path)?;
         let mut options = File::options();
         let options = options.read(true).write(true).create(true).truncate(false);
         let mut manifest = options.open(path.join(MANIFEST))?;
         match manifest.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(DirectoryError::Busy),
-            // A file system without locks is no reason to have no copies.
+            Err(TryLockError::WouldBlock) => return Err(CopyDirectoryError::Busy),
+            // Do without the lock on a file system that does not support locks.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
         let mut found = Vec::new();
         manifest.read_to_end(&mut found)?;
         if found != contents.as_bytes() {
-            // A part of it: whoever wrote it did not come to its end, and not to a copy.
+            // A prefix means that an earlier run was killed while it wrote the manifest, before it
+            // copied anything.
             if !contents.as_bytes().starts_with(&found) {
-                return Err(DirectoryError::Other);
+                return Err(CopyDirectoryError::Other);
             }
             manifest.rewind()?;
             manifest.write_all(contents.as_bytes())?;
@@ -205,13 +211,13 @@ impl Directory {
     }
 }
 
-impl From<io::Error> for DirectoryError {
+impl From<io::Error> for CopyDirectoryError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-/// Whether `path`, which may not exist yet, is inside of `directory`.
+/// Whether `path`, which need not exist, is inside `directory`.
 pub(super) fn is_inside(path: &Path, directory: &Path) -> bool {
     let Ok(directory) = fs::canonicalize(directory) else { return false };
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -219,8 +225,8 @@ pub(super) fn is_inside(path: &Path, directory: &Path) -> bool {
     existing.is_some_and(|existing| existing.starts_with(directory))
 }
 
-/// Whether `path` is inside of a cluster: of its directory, or of what its links lead to, which are
-/// tablespaces and perhaps the WAL.
+/// Whether `path` is inside a cluster: its data directory, a tablespace, or a WAL directory that
+/// `pg_wal` links to.
 pub(super) fn is_inside_cluster(path: &Path, dir: &DataDir) -> bool {
     let links = fs::read_dir(dir.path().join("pg_tblspc")).into_iter().flatten().flatten();
     let links = links.map(|entry| entry.path());
@@ -229,7 +235,7 @@ pub(super) fn is_inside_cluster(path: &Path, dir: &DataDir) -> bool {
     own.into_iter().chain(links).chain(moved).any(|directory| is_inside(path, &directory))
 }
 
-/// Text of a command line as bytes.
+/// A command-line argument as bytes.
 pub(super) fn bytes(text: &OsStr) -> &[u8] {
     text.as_bytes()
 }
@@ -239,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_files() {
+    fn file_names_are_escaped_and_cut() {
         let name = |schema: &str, table: &str| {
             let name = file_name(schema.as_bytes(), table.as_bytes(), Oid(16384), "copy");
             name.into_string().expect("UTF-8")
@@ -247,7 +253,7 @@ mod tests {
         assert_eq!(name("public", "accounts"), "public.accounts.copy");
         assert_eq!(name("s.1", "a/b %\n"), "s%2E1.a%2Fb %25%0A.copy");
         assert_eq!(name("..", "é"), "%2E%2E.é.copy");
-        // The place of the cut is in the middle of a letter.
+        // The longest prefix ends within a UTF-8 sequence.
         let long = name(&"/".repeat(63), &format!("x{}", "é".repeat(31)));
         assert_eq!(long.len(), 244 - 1);
         assert!(long.starts_with("%2F%2F") && long.ends_with("é%~16384.copy"), "{long}");
@@ -256,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn pipes_are_written_to_and_links_stay() {
+    fn pipes_are_written_to_directly_and_links_stay() {
         let home = tempfile::tempdir().expect("a directory");
         let (pipe, link) = (home.path().join("pipe"), home.path().join("link"));
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("runs");
         assert!(made.success());
         std::os::unix::fs::symlink(home.path().join("target"), &link).expect("linked");
         fs::write(home.path().join("target"), "old").expect("written");
-        // Opened for both, so that nobody waits for the other end.
+        // Opened for reading and writing, so that neither end waits for the other.
         let mut reader = File::options().read(true).write(true).open(&pipe).expect("opened");
         let files = Files(vec![pipe.clone(), link.clone(), home.path().join("no/file")]);
         for task in 0..2 {
@@ -282,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_whole_has_its_name() {
+    fn only_a_complete_file_gets_its_name() {
         let home = tempfile::tempdir().expect("a directory");
         let path = home.path().join("t.copy");
         let files = Files(vec![path.clone()]);
@@ -310,26 +316,26 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_for_one_and_for_the_same() {
+    fn a_directory_is_locked_and_keeps_its_contents() {
         let home = tempfile::tempdir().expect("a directory");
-        let open = |contents: &str| Directory::open(home.path(), contents);
+        let open = |contents: &str| CopyDirectory::open(home.path(), contents);
         let manifest = home.path().join(MANIFEST);
         let first = open("ab").expect("made");
-        assert!(matches!(open("ab"), Err(DirectoryError::Busy)));
-        assert!(matches!(open("b"), Err(DirectoryError::Busy)));
+        assert!(matches!(open("ab"), Err(CopyDirectoryError::Busy)));
+        assert!(matches!(open("b"), Err(CopyDirectoryError::Busy)));
         drop(first);
         drop(open("ab").expect("found"));
-        assert!(matches!(open("b"), Err(DirectoryError::Other)));
-        assert!(matches!(open("a"), Err(DirectoryError::Other)));
-        // Written by halves.
+        assert!(matches!(open("b"), Err(CopyDirectoryError::Other)));
+        assert!(matches!(open("a"), Err(CopyDirectoryError::Other)));
+        // An incomplete manifest.
         fs::write(&manifest, "a").expect("written");
         drop(open("ab").expect("found"));
         assert_eq!(fs::read(&manifest).expect("read"), b"ab");
-        assert!(matches!(Directory::open(&manifest, "ab"), Err(DirectoryError::Io(_))));
+        assert!(matches!(CopyDirectory::open(&manifest, "ab"), Err(CopyDirectoryError::Io(_))));
     }
 
     #[test]
-    fn what_is_inside_of_a_directory() {
+    fn a_path_that_does_not_exist_can_be_inside_a_directory() {
         let home = tempfile::tempdir().expect("a directory");
         assert!(is_inside(&home.path().join("x/y"), home.path()));
         assert!(!is_inside(home.path(), &home.path().join("x")));

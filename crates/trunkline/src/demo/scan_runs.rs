@@ -1,9 +1,10 @@
-//! The runs, one after the other in one instance and one pool: the method is switched in between,
-//! and whatever is to be cold is dropped from the pool and from the operating system's cache.
+//! Prewarms and sums the table with every method, buffered and direct, in one I/O instance and one
+//! pool. The method is switched between runs. Before a cold run the table is dropped from the pool
+//! and from the operating system's cache.
 //!
-//! Cold runs of a large table on a slow disk take minutes. So each method and way has its share of
-//! a fixed time; when the next cold run would pass it, the rest of them is left out. What a fast way
-//! does not need the slow ones may use.
+//! On a slow disk, cold runs of a large table take minutes. So each configuration has a share of a
+//! fixed time. If the next cold run would exceed it, the remaining ones are skipped. Time that fast
+//! configurations do not need is left for slower ones.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -18,114 +19,113 @@ use trunkline_engine::pool::ReadError;
 use trunkline_engine::pool::Tally;
 use trunkline_engine::prewarm::{BufferOptions, Target, into_pool};
 use trunkline_engine::seq_scan::{SeqScanError, SeqScanOptions};
-use trunkline_engine::settings::{IoMethod, Settings};
+use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::{Layout, Relation, RelationLocator, Storage, StorageError};
 use trunkline_format::{BlockNo, Fork};
 use trunkline_sample::FixedColumn;
 use trunkline_sample::accounts::{Accounts, accounts_sum};
 use trunkline_sample::column_sum::sum;
 
-use super::config::Config;
-use super::report::{Demo, Outcome, Row, What};
-use crate::cli::Global;
+use super::cpu_time::cpu_time;
+use super::io_config::IoConfig;
+use super::scan_report::{RunKind, ScanOutcome, ScanReports, ScanRun};
 use crate::exit::{Failure, message};
-use crate::instance;
 use crate::interrupt::Interrupt;
-use crate::pooled;
-use crate::watch::Watch;
+use crate::io_instance::IoInstance;
+use crate::monitor::JobMonitor;
+use crate::options::Global;
 
-/// Workers beside the leader, as the table shows them.
-pub(super) const WORKERS: [u32; 4] = [0, 1, 2, 4];
+/// Numbers of workers, in addition to the leader, in the order of the table.
+const WORKERS: [u32; 4] = [0, 1, 2, 4];
 
-/// The order in which cold runs are made, while there is time: the ends of the range first.
+/// The order of cold runs. The ends of the range come first, because later runs may be skipped.
 const COLD_ORDER: [u32; 4] = [0, 4, 2, 1];
 
-/// Time for cold runs in all, unless everything is wanted.
+/// Time for all cold runs, unless `--full` is given.
 const COLD_TIME: Duration = Duration::from_secs(40);
 
-/// A cold run that takes more than this part of a way's time is not made unseen.
-const SHARE_PART: u32 = 4;
+/// A warm-up run must take at most this fraction (one fourth) of a configuration's time.
+const WARM_UP_FRACTION: u32 = 4;
 
-/// What the runs share.
+/// What all runs share.
 pub(super) struct Runs<'r> {
+    io: &'r IoInstance,
     engine: Engine,
     table: &'r Accounts,
     global: &'r Global,
     settings: &'r Settings,
     interrupt: &'r Interrupt,
+    /// The correct sum.
     expected: i64,
-    /// The cold buffered sum that has taken longest.
+    /// Time of the slowest cold buffered sum so far.
     slowest: Cell<Duration>,
 }
 
 impl<'r> Runs<'r> {
     pub(super) fn new(
-        aio: &'r Aio,
+        io: &'r IoInstance,
         table: &'r Accounts,
         global: &'r Global,
         settings: &'r Settings,
         interrupt: &'r Interrupt,
         buffers: u32,
     ) -> Result<Runs<'r>, Failure> {
-        let engine = pooled::engine(aio, settings, buffers)?;
+        let engine = io.engine(settings, buffers)?;
         let expected = accounts_sum(table.scale);
         let slowest = Cell::default();
-        Ok(Runs { engine, table, global, settings, interrupt, expected, slowest })
+        Ok(Runs { io, engine, table, global, settings, interrupt, expected, slowest })
     }
 
-    /// The engine that all of them share.
+    /// The engine that all runs share.
     pub(super) fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// Runs everything; `full` without regard to time. On an interrupt it returns what there is.
-    pub(super) fn all(&self, full: bool) -> Result<Demo, Failure> {
+    /// Does all runs, with `full` without a limit of time. If interrupted, it returns the results so
+    /// far.
+    pub(super) fn all(&self, full: bool) -> Result<ScanReports, Failure> {
         let pages = self.engine.aio().region().page_kind();
         let (buffers, expected) = (self.engine.pool().buffers(), self.expected);
-        let mut demo = Demo::new(self.table, self.settings, buffers, expected, pages);
-        let mut told = self.engine.aio().method_status().fallbacks.len();
+        let mut reports = ScanReports::new(self.table, self.settings, buffers, expected, pages);
         let mut time = COLD_TIME;
-        let ways = IoMethod::ALL.into_iter().flat_map(|method| [(method, false), (method, true)]);
-        for ((method, direct), ways_left) in ways.zip((1..=6).rev()) {
+        for ((requested, direct), configs_left) in IoConfig::all().zip((1..=6).rev()) {
             if self.interrupt.requested() {
                 break;
             }
-            let status = self.engine.aio().set_method(method.into());
-            instance::report_fallbacks(status.fallbacks.get(told..).unwrap_or_default());
-            told = status.fallbacks.len();
-            let config = Config { asked: method, used: status.used, direct };
-            let share = if full { Duration::MAX } else { time / ways_left };
-            let spent = self.one_way(&mut demo, config, share)?;
+            let used = self.io.set_method(requested).used;
+            let config = IoConfig { requested, used, direct };
+            let share = if full { Duration::MAX } else { time / configs_left };
+            let spent = self.run_config(&mut reports, config, share)?;
             time = time.saturating_sub(spent);
         }
-        Ok(demo)
+        Ok(reports)
     }
 
-    /// All runs of one method, buffered or direct; the time that cold ones took.
-    fn one_way(
+    /// Does all runs of a configuration. Returns the time that the cold ones took.
+    fn run_config(
         &self,
-        demo: &mut Demo,
-        config: Config,
+        reports: &mut ScanReports,
+        config: IoConfig,
         share: Duration,
     ) -> Result<Duration, Failure> {
         let relation = self.relation(config.direct);
-        let mut spent = self.touch_memory(config, &relation, share);
+        let mut spent = self.warm_up_memory(config, &relation, share);
         self.make_cold();
-        match self.prewarm(demo, config, &relation) {
+        match self.prewarm(reports, config, &relation) {
             Ok(elapsed) => spent += elapsed,
             Err(JobError::Direct { file_system, .. }) => {
-                demo.add(config, Outcome::NoDirect(file_system));
+                reports.add(config, ScanOutcome::NoDirect(file_system));
                 return Ok(Duration::ZERO);
             }
             Err(error) => return Err(error.into()),
         }
         let fits = self.engine.pool().buffers() >= self.table.blocks();
         for workers in WORKERS {
-            // Past the cache and with a small pool, cached is cold.
+            // With direct I/O and a pool that is too small, nothing is cached.
             if self.interrupt.requested() || (config.direct && !fits) {
                 break;
             }
-            self.sum(demo, config, &relation, What::SumCached, workers)?;
+            self.sum(reports, config, &relation, RunKind::SumCached, workers)?;
         }
         let mut last = Duration::ZERO;
         for workers in COLD_ORDER {
@@ -133,11 +133,11 @@ impl<'r> Runs<'r> {
                 break;
             }
             if !last.is_zero() && spent.saturating_add(last) > share {
-                demo.add(config, Outcome::LeftOut { workers });
+                reports.add(config, ScanOutcome::Skipped { workers });
                 continue;
             }
             self.make_cold();
-            last = self.sum(demo, config, &relation, What::SumCold, workers)?;
+            last = self.sum(reports, config, &relation, RunKind::SumCold, workers)?;
             if !config.direct {
                 self.slowest.set(self.slowest.get().max(last));
             }
@@ -157,33 +157,35 @@ impl<'r> Runs<'r> {
         storage.relation(locator, Fork::Main)
     }
 
-    /// Reads the table through the system's cache, unseen. Memory that has been free for some seconds
-    /// is given back by virtual machines, and costs three times the read when it is wanted again:
-    /// the first buffered run would pay that for all.
-    fn touch_memory(&self, config: Config, relation: &Relation, share: Duration) -> Duration {
-        if config.direct || self.slowest.get() > share / SHARE_PART {
+    /// Reads the table through the operating system's cache without reporting the run.
+    ///
+    /// Virtual machines return memory to the host when it has been free for some seconds. Getting it
+    /// back takes three times as long as the read itself. Without this run, the first buffered run
+    /// would pay for that.
+    fn warm_up_memory(&self, config: IoConfig, relation: &Relation, share: Duration) -> Duration {
+        if config.direct || self.slowest.get() > share / WARM_UP_FRACTION {
             return Duration::ZERO;
         }
         self.make_cold();
         let options = SeqScanOptions::of(self.settings, 0);
-        // What is wrong shows in the runs that are seen.
+        // Errors are ignored here; the reported runs will show them.
         let (pool, column) = (self.engine.pool(), FixedColumn::ABALANCE);
         let report = sum(pool, relation, column, options, self.observer());
         report.map_or(Duration::ZERO, |report| report.scan.elapsed)
     }
 
-    /// Drops the table from the pool and from the system's cache.
+    /// Drops the table from the pool and from the operating system's cache.
     fn make_cold(&self) {
         self.engine.pool().evict_all();
         if let Err(error) = self.table.evict() {
-            message("warning", format_args!("the cache could not be emptied: {error}"));
+            message("warning", format_args!("could not drop the table from the cache: {error}"));
         }
     }
 
     fn prewarm(
         &self,
-        demo: &mut Demo,
-        config: Config,
+        reports: &mut ScanReports,
+        config: IoConfig,
         relation: &Relation,
     ) -> Result<Duration, JobError> {
         let target = Target {
@@ -196,20 +198,20 @@ impl<'r> Runs<'r> {
         let (observer, storage) = (self.observer(), relation.storage());
         let options = BufferOptions::of(self.settings);
         let cpu = cpu_time();
-        let watching = Arc::clone(&observer) as _;
-        let report = into_pool(self.engine.pool(), storage, None, vec![target], options, watching);
+        let (pool, observing) = (self.engine.pool(), Arc::clone(&observer) as _);
+        let report = into_pool(pool, storage, None, vec![target], options, observing);
         let cpu = cpu_time().saturating_sub(cpu);
-        let look = observer.end();
+        let snapshot = observer.end();
         let report = report?;
         let mut counts = Tally::default();
         report.counts.iter().for_each(|(_, tally)| counts.add(tally));
-        demo.keep_look(look);
+        reports.offer_snapshot(snapshot);
         for (_, text) in &report.failures.listed {
-            demo.note_wrong(format!("{config}: {text}"));
+            reports.add_error(format!("{config}: {text}"));
         }
         let elapsed = report.elapsed;
-        let row = Row {
-            what: What::Prewarm,
+        let run = ScanRun {
+            kind: RunKind::Prewarm,
             workers: 0,
             seconds: elapsed.as_secs_f64(),
             bytes: report.bytes(),
@@ -220,16 +222,16 @@ impl<'r> Runs<'r> {
             io: report.io,
             sum: None,
         };
-        demo.add(config, Outcome::Ran(Box::new(row)));
+        reports.add(config, ScanOutcome::Ran(Box::new(run)));
         Ok(elapsed)
     }
 
     fn sum(
         &self,
-        demo: &mut Demo,
-        config: Config,
+        reports: &mut ScanReports,
+        config: IoConfig,
         relation: &Relation,
-        what: What,
+        kind: RunKind,
         workers: u32,
     ) -> Result<Duration, Failure> {
         let before = self.engine.pool().residency(relation).unwrap_or_default();
@@ -239,7 +241,7 @@ impl<'r> Runs<'r> {
         let cpu = cpu_time();
         let report = sum(pool, relation, column, options, Arc::clone(&observer) as _);
         let cpu = cpu_time().saturating_sub(cpu);
-        demo.keep_look(observer.end());
+        reports.offer_snapshot(observer.end());
         let report = report.map_err(|error| match error {
             SeqScanError::Read(ReadError::Storage(StorageError::Direct { path, file_system })) => {
                 JobError::Direct { path, file_system }.into()
@@ -250,16 +252,16 @@ impl<'r> Runs<'r> {
         let rows = report.total.rows;
         let wrong = found != self.expected || rows != self.table.rows() || !report.is_exact();
         if wrong && !self.interrupt.requested() {
-            let (name, expected) = (what.name(), self.expected);
-            demo.note_wrong(format!(
+            let (name, expected) = (kind.name(), self.expected);
+            reports.add_error(format!(
                 "{config}, {name}, {workers} workers: sum {found} of {rows} rows, expected \
                  {expected} of {}",
                 self.table.rows()
             ));
         }
         let elapsed = report.scan.elapsed;
-        let row = Row {
-            what,
+        let run = ScanRun {
+            kind,
             workers,
             seconds: elapsed.as_secs_f64(),
             bytes: report.scan.bytes(),
@@ -270,61 +272,54 @@ impl<'r> Runs<'r> {
             io: report.scan.io,
             sum: Some(found),
         };
-        demo.add(config, Outcome::Ran(Box::new(row)));
+        reports.add(config, ScanOutcome::Ran(Box::new(run)));
         Ok(elapsed)
     }
 
-    fn observer(&self) -> Arc<Looking> {
-        Arc::new(Looking {
+    fn observer(&self) -> Arc<SnapshotObserver> {
+        Arc::new(SnapshotObserver {
             aio: self.engine.aio().clone(),
-            watch: Watch::new(self.interrupt.clone(), self.global),
+            monitor: JobMonitor::new(self.interrupt.clone(), self.global),
             total: AtomicU64::new(0),
-            looked: AtomicBool::new(false),
-            look: Mutex::default(),
+            is_taken: AtomicBool::new(false),
+            snapshot: Mutex::default(),
         })
     }
 }
 
-/// Looks at the handles once, in the middle of a run.
-struct Looking {
+/// Takes one snapshot of the I/O handles in the middle of a run.
+struct SnapshotObserver {
     aio: Aio,
-    watch: Watch,
+    monitor: JobMonitor,
     total: AtomicU64,
-    looked: AtomicBool,
-    look: Mutex<Vec<IoRow>>,
+    is_taken: AtomicBool,
+    snapshot: Mutex<Vec<IoRow>>,
 }
 
-impl Looking {
-    /// Takes the bar off the terminal; what was seen.
+impl SnapshotObserver {
+    /// Removes the progress bar and returns the snapshot.
     fn end(&self) -> Vec<IoRow> {
-        self.watch.clear();
-        std::mem::take(&mut *self.look.lock())
+        self.monitor.clear();
+        std::mem::take(&mut *self.snapshot.lock())
     }
 }
 
-impl Observer for Looking {
+impl Observer for SnapshotObserver {
     fn begins(&self, files: usize, bytes: u64) {
         self.total.store(bytes, Ordering::Relaxed);
-        self.watch.begins(files, bytes);
+        self.monitor.begins(files, bytes);
     }
 
     fn progressed(&self, bytes: u64) {
-        self.watch.progressed(bytes);
+        self.monitor.progressed(bytes);
         let total = self.total.load(Ordering::Relaxed);
         let middle = bytes > 0 && bytes < total && bytes >= total / 3;
-        if middle && !self.looked.swap(true, Ordering::Relaxed) {
-            *self.look.lock() = self.aio.snapshot();
+        if middle && !self.is_taken.swap(true, Ordering::Relaxed) {
+            *self.snapshot.lock() = self.aio.snapshot();
         }
     }
 
     fn cancelled(&self) -> bool {
-        self.watch.cancelled()
+        self.monitor.cancelled()
     }
-}
-
-/// Processor time of all threads of this process, those that the kernel runs for it included.
-#[expect(clippy::disallowed_methods, reason = "a measure of effort that no program may act on")]
-pub(super) fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }

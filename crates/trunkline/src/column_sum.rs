@@ -1,9 +1,8 @@
-//! `trunkline sum`: an integer column of a table in a stopped data directory, added up by a
-//! sequential scan.
+//! `trunkline sum`: adds up an integer column of a table with a sequential scan.
 //!
-//! The column is named by its place in a row: `abalance` of `pgbench_accounts` is the third
-//! attribute, at byte 8. The command is there to compare scans with a server's `SELECT
-//! sum(abalance) FROM pgbench_accounts`, and is not listed in the help.
+//! The command exists to compare the speed of scans with a server's `SELECT sum(abalance) FROM
+//! pgbench_accounts`. It is not listed in the help. The column is given by its offset in a row:
+//! `abalance` of `pgbench_accounts` is the third attribute, at byte 8.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -18,107 +17,112 @@ use trunkline_format::Fork;
 use trunkline_sample::FixedColumn;
 use trunkline_sample::column_sum::{SumReport, sum};
 
-use crate::cli::Global;
-use crate::cluster::{DatabaseArgs, Named};
+use crate::data_dir::{self, relative};
 use crate::exit::{Exit, Failure, message};
-use crate::instance;
-use crate::output::{human_bytes, print, print_json, rate};
-use crate::pooled::{self, JsonStreams};
-use crate::verify::{self, JsonIo, relative};
-use crate::watch::{self, Watch};
+use crate::interrupt::Interrupt;
+use crate::io_instance::IoInstance;
+use crate::io_stats::{self, JsonIo, JsonStreams};
+use crate::monitor::JobMonitor;
+use crate::named_files::FileSelection;
+use crate::options::{DatabaseArgs, Global};
+use crate::output::{cache_mode, fields, print, print_json, throughput};
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
-pub(crate) struct SumArgs {
-    /// The table, as database and file number: 5/16384, or 1663/5/16384 with its tablespace; or
-    /// by its name, with -d or as database.schema.table.
+pub(crate) struct ColumnSumArgs {
+    /// Table, as database OID and file number, such as 5/16384, or 1663/5/16384 with its tablespace
+    /// OID; or by name, with -d or as database.schema.table.
     #[arg(value_name = "RELATION")]
     relation: PathBuf,
 
     #[command(flatten)]
     database: DatabaseArgs,
 
-    /// Where the int4 begins in a row's data, in bytes, if no column before it is null.
+    /// Offset of the int4 column in a row's data, in bytes, if no column before it is null.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(..=8156))]
     offset: u16,
 
-    /// The column's number, from 1 [default: as if every column before it were an int4].
+    /// Number of the column, from 1 [default: as if every column before it were an int4].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1600))]
     attnum: Option<u16>,
 
-    /// Parallel workers beside the leader, 0 to 64.
+    /// Number of parallel workers in addition to the leader, 0 to 64.
     #[arg(long, value_name = "N", default_value = "0",
         value_parser = clap::value_parser!(u32).range(0..=64))]
     workers: u32,
 }
 
 /// Runs the command.
-pub(crate) fn run(global: &Global, settings: &Settings, args: &SumArgs) -> Result<Exit, Failure> {
-    let dir = verify::open(global)?;
+pub(crate) fn run(
+    global: &Global,
+    settings: &Settings,
+    args: &ColumnSumArgs,
+) -> Result<Exit, Failure> {
+    let dir = data_dir::open(global)?;
     let names = std::slice::from_ref(&args.relation);
-    let names = match Named::of(&dir, settings, &args.database, names)? {
-        Named::These(names) if names.len() == 1 => names,
-        _ => return Err(Failure::usage("one table is summed, and not the partitions of another")),
+    let names = match FileSelection::resolve(&dir, settings, &args.database, names)? {
+        FileSelection::Listed(names) if names.len() == 1 => names,
+        _ => {
+            return Err(Failure::usage("the relation must be a single table with rows of its own"));
+        }
     };
     let selection = select(&dir, &Choice { names, ..Choice::default() })?;
     for problem in &selection.problems {
         let path = relative(&problem.path, dir.path());
         message("warning", format_args!("{path}: {}", problem.kind));
     }
-    let trouble = selection.problems.iter().any(|problem| problem.kind.is_finding());
+    let has_findings = selection.problems.iter().any(|problem| problem.kind.is_finding());
     let Some(target) = selection.targets.first().filter(|target| target.fork == Fork::Main) else {
-        return Err(Failure::usage("a table's main fork is needed"));
+        return Err(Failure::usage("the main fork of a table is required"));
     };
     let buffers = settings.shared_buffers();
-    let engine = pooled::open(settings, buffers)?;
-    let cluster = engine.cluster_of(dir.clone());
-    let relation = cluster.storage().relation(target.locator, Fork::Main);
-    let aio = engine.aio();
+    let io = IoInstance::for_pool(settings, buffers, 0)?;
+    let engine = io.engine(settings, buffers)?;
+    let relation = engine.cluster_of(dir.clone()).storage().relation(target.locator, Fork::Main);
     let column =
         FixedColumn { number: args.attnum.unwrap_or(args.offset / 4 + 1), offset: args.offset };
-    let said = aio.method_status().fallbacks.len();
-    let watch = Arc::new(Watch::new(watch::interrupt()?, global));
+    let monitor = Arc::new(JobMonitor::new(Interrupt::install()?, global));
     let options = SeqScanOptions::of(settings, args.workers);
-    let outcome = sum(engine.pool(), &relation, column, options, Arc::clone(&watch) as _);
-    watch.clear();
-    instance::report_fallbacks(&aio.method_status().fallbacks[said..]);
+    let observer = Arc::clone(&monitor) as _;
+    let outcome = sum(engine.pool(), &relation, column, options, observer);
+    monitor.clear();
+    io.report_fallbacks();
     let report = outcome?;
     dir.recheck()?;
-    pooled::report_warnings(&report.scan.warnings, report.scan.warnings_lost);
-    report_doubts(&report);
-    let method = aio.method_status().used.name();
+    io_stats::report_warnings(&report.scan.warnings, report.scan.warnings_lost);
+    report_skipped_rows(&report);
+    let method = io.method_name();
     let direct = settings.io_direct_data();
     if global.json {
         print_json(&Json::new(&report, args.workers, method, direct))?;
     } else {
         print(&text(&report, args.workers, method, direct))?;
     }
-    let exit = if report.is_exact() && !trouble { Exit::Good } else { Exit::Findings };
-    Ok(watch.ended(report.scan.end, exit))
+    let exit = if report.is_exact() && !has_findings { Exit::Good } else { Exit::Findings };
+    Ok(monitor.exit(report.scan.end, exit))
 }
 
-/// Says what is not in the sum.
-fn report_doubts(report: &SumReport) {
+/// Warns about rows that are not part of the sum.
+fn report_skipped_rows(report: &SumReport) {
     let total = &report.total;
     if total.in_doubt > 0 {
-        let text = "rows are in doubt and not summed: only the commit log knows whether they are \
-                    visible";
+        let text = "rows were not summed: without hint bits their visibility is unknown";
         message("warning", format_args!("{} {text}", total.in_doubt));
-        message("hint", "VACUUM (FREEZE) the table before the server is stopped");
+        message("hint", "run VACUUM (FREEZE) on the table before stopping the server");
     }
     if total.elsewhere > 0 {
-        let text = "rows are not summed: a column before it is null, or they have fewer columns";
+        let text = "rows were not summed: they have null values before the column, or too few \
+                    columns";
         message("warning", format_args!("{} {text}", total.elsewhere));
     }
     if let Some((block, item)) = report.corrupt {
-        let text = "no sound row with this column; there may be more";
+        let text = "invalid row, or the column is missing; there may be more";
         message("warning", format_args!("block {block}, line pointer {item}: {text}"));
     }
 }
 
 fn text(report: &SumReport, workers: u32, method: &str, direct: bool) -> String {
     let total = &report.total;
-    let mut text = String::new();
     let lines = [
         ("Sum", total.sum.to_string()),
         ("Rows", total.rows.to_string()),
@@ -130,19 +134,11 @@ fn text(report: &SumReport, workers: u32, method: &str, direct: bool) -> String 
             format!("shared hit={} read={}", counts.hits, counts.read_blocks)
         }),
     ];
-    for (name, value) in lines {
-        let _ = writeln!(text, "{:10}{value}", format!("{name}:"));
-    }
-    let _ = writeln!(
-        text,
-        "{} in {:.2} s, {}, {method} {}, {}",
-        human_bytes(report.scan.bytes()),
-        report.scan.elapsed.as_secs_f64(),
-        rate(report.scan.bytes_per_second()),
-        if direct { "direct" } else { "buffered" },
-        report.scan.strategy.context(),
-    );
-    text.push_str(&pooled::stream_lines(&report.scan.streams));
+    let throughput = throughput(report.scan.bytes(), report.scan.elapsed.as_secs_f64());
+    let (cache, context) = (cache_mode(direct), report.scan.strategy.context());
+    let mut text = fields(10, &lines);
+    let _ = writeln!(text, "{throughput}, {method} {cache}, {context}");
+    text.push_str(&io_stats::stream_lines(&report.scan.streams));
     text
 }
 

@@ -1,32 +1,31 @@
-//! A job over many files as the person at the terminal sees it: a bar, and Ctrl-C, which ends the
-//! job early but not without its counts.
-
-use std::io;
+//! Progress and cancellation of one job: a progress bar on a terminal, and Ctrl-C, which ends the
+//! job early but still prints its counts.
 
 use trunkline_aio::sync::Mutex;
 use trunkline_engine::job::{End, Observer};
 
-use crate::cli::Global;
-use crate::exit::{Exit, Failure, message};
+use crate::exit::{Exit, message};
 use crate::interrupt::Interrupt;
+use crate::options::Global;
 use crate::progress::Progress;
 
-/// Watches one job.
+/// Observes one job.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct JobMonitor {
     interrupt: Interrupt,
-    shown: bool,
+    shows_progress: bool,
+    /// The bar and the bytes it shows, once the job has begun.
     bar: Mutex<Option<(Progress, u64)>>,
 }
 
-impl Watch {
-    pub(crate) fn new(interrupt: Interrupt, global: &Global) -> Watch {
-        let shown = !global.json && !global.no_progress;
-        Watch { interrupt, shown, bar: Mutex::default() }
+impl JobMonitor {
+    pub(crate) fn new(interrupt: Interrupt, global: &Global) -> JobMonitor {
+        JobMonitor { interrupt, shows_progress: global.shows_progress(), bar: Mutex::default() }
     }
 
-    /// Says that a job was interrupted, if it was, and how that makes the command end.
-    pub(crate) fn ended(&self, end: End, otherwise: Exit) -> Exit {
+    /// The exit code of a command whose job ended like this: `otherwise`, unless the job was
+    /// interrupted, which is reported here.
+    pub(crate) fn exit(&self, end: End, otherwise: Exit) -> Exit {
         match end {
             End::Complete => return otherwise,
             End::Cancelled => {
@@ -40,15 +39,15 @@ impl Watch {
         self.interrupt.exit()
     }
 
-    /// Takes the bar off the terminal.
+    /// Removes the bar from the terminal.
     pub(crate) fn clear(&self) {
         self.bar.lock().take();
     }
 }
 
-impl Observer for Watch {
+impl Observer for JobMonitor {
     fn begins(&self, _files: usize, bytes: u64) {
-        *self.bar.lock() = Some((Progress::new(bytes, self.shown), 0));
+        *self.bar.lock() = Some((Progress::new(bytes, self.shows_progress), 0));
     }
 
     fn progressed(&self, bytes: u64) {
@@ -61,11 +60,4 @@ impl Observer for Watch {
     fn cancelled(&self) -> bool {
         self.interrupt.requested()
     }
-}
-
-/// Takes over Ctrl-C.
-pub(crate) fn interrupt() -> Result<Interrupt, Failure> {
-    Interrupt::install().map_err(|error: io::Error| {
-        Failure::cannot_run(format_args!("could not take over signals: {error}"))
-    })
 }

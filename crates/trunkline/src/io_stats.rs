@@ -1,5 +1,5 @@
-//! What commands with a buffer pool share: its size, its memory, and its counts in PostgreSQL's words:
-//! streams as `EXPLAIN (ANALYZE, IO)` shows them, the pool as `pg_stat_io` does.
+//! I/O counts in PostgreSQL's words: streams as `EXPLAIN (ANALYZE, IO)` shows them, the pool as
+//! `pg_stat_io` does, as text and as JSON.
 //!
 //! ```text
 //!   Prefetch: avg=262.63 max=271 capacity=272
@@ -7,81 +7,18 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::mem::ManuallyDrop;
 
 use serde::Serialize;
-use trunkline_aio::Aio;
-use trunkline_engine::Engine;
+use trunkline_engine::job::IoSummary;
 use trunkline_engine::pool::{
     BackendType, IoKey, IoObject, ReadWarning, RelationResidency, Strategy, Tally,
 };
 use trunkline_engine::read_stream::StreamStats;
-use trunkline_engine::settings::Settings;
-use trunkline_format::BLOCK_SIZE;
 
-use crate::exit::{Failure, message};
-use crate::instance;
-use crate::output::{Table, human_bytes};
+use crate::exit::message;
+use crate::output::Table;
 
-/// Memory for pages that are read beside the pool, those of the commit log: a frame for each session,
-/// as many as run at a time.
-const BESIDE_BYTES: usize = 64 * BLOCK_SIZE;
-
-/// Options of commands with a pool.
-#[derive(Debug, clap::Args)]
-pub(crate) struct PoolArgs {
-    /// Size of the buffer pool, in blocks or with a unit, 16 blocks and up [default: 128MB; of
-    /// copy: 32MB; of demo: enough for its table, if memory allows].
-    #[arg(long, value_name = "SIZE", help_heading = "I/O")]
-    pub(crate) shared_buffers: Option<String>,
-}
-
-/// Starts I/O with memory for a pool of so many buffers, and for `other` bytes before there is one.
-///
-/// # Errors
-/// There is not that much memory.
-pub(crate) fn start(
-    settings: &Settings,
-    buffers: u32,
-    other: usize,
-) -> Result<ManuallyDrop<Aio>, Failure> {
-    let bytes = u64::from(buffers) * BLOCK_SIZE as u64;
-    // Every page of it is touched at once: what is not there would be taken from other programs.
-    if let Some(available) = memory_available()
-        && bytes > available
-    {
-        let (wanted, available) = (human_bytes(bytes), human_bytes(available));
-        let text = format!(
-            "could not map shared memory: shared_buffers wants {wanted}, {available} are available"
-        );
-        return Err(Failure::cannot_run(text).with_hint("reduce shared_buffers"));
-    }
-    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    instance::start_with(settings, bytes.saturating_add(BESIDE_BYTES).max(other))
-}
-
-/// Starts an engine with a pool of `buffers` pages. Its I/O is not waited for when the command ends:
-/// see [`start`].
-pub(crate) fn open(settings: &Settings, buffers: u32) -> Result<Engine, Failure> {
-    let aio = start(settings, buffers, 0)?;
-    engine(&aio, settings, buffers)
-}
-
-/// An engine on an I/O instance that [`start`] has started.
-pub(crate) fn engine(aio: &Aio, settings: &Settings, buffers: u32) -> Result<Engine, Failure> {
-    Ok(Engine::builder(settings).io(aio).buffers(buffers).open()?)
-}
-
-/// Bytes that can be had without taking them from other programs, as far as the system says.
-pub(crate) fn memory_available() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-    kilobytes.checked_mul(1024)
-}
-
-/// Says what was let pass.
+/// Prints a warning for each page that was read despite damage.
 pub(crate) fn report_warnings(warnings: &[ReadWarning], lost: u64) {
     for warning in warnings {
         message("warning", warning);
@@ -91,7 +28,7 @@ pub(crate) fn report_warnings(warnings: &[ReadWarning], lost: u64) {
     }
 }
 
-/// The two lines of `EXPLAIN (ANALYZE, IO)`.
+/// The two lines that `EXPLAIN (ANALYZE, IO)` prints.
 pub(crate) fn stream_lines(streams: &StreamStats) -> String {
     format!(
         "Prefetch: avg={:.2} max={} capacity={}\nI/O: count={} waits={} size={:.2} \
@@ -106,7 +43,7 @@ pub(crate) fn stream_lines(streams: &StreamStats) -> String {
     )
 }
 
-/// Rows as `pg_stat_io` has them, relations taken together.
+/// Rows as in `pg_stat_io`, summed over relations.
 pub(crate) fn stat_io(counts: &[(IoKey, Tally)]) -> Vec<StatIo> {
     let mut rows: BTreeMap<(BackendType, IoObject, Strategy), Tally> = BTreeMap::new();
     for (key, tally) in counts {
@@ -152,15 +89,15 @@ pub(crate) struct StatIo {
     context: &'static str,
     reads: u64,
     read_bytes: u64,
-    /// How long somebody waited.
+    /// How long sessions waited for reads.
     read_time: f64,
     hits: u64,
     evictions: u64,
     reuses: u64,
-    /// Of the hits, pages that somebody else was reading.
+    /// Of the hits, pages that another session was reading at that moment.
     joins: u64,
     waits: u64,
-    /// How long the storage had the reads, summed.
+    /// Sum of the time that each read took on the device.
     device_time: f64,
     checksum_failures: u64,
 }
@@ -187,7 +124,7 @@ impl StatIo {
     }
 }
 
-/// What streams did, for programs.
+/// The counts of read streams, as JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct JsonStreams {
     pages: u64,
@@ -217,7 +154,7 @@ impl JsonStreams {
     }
 }
 
-/// Where blocks are, for programs.
+/// How many blocks are in the pool and in the operating system's cache, as JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct JsonResidency {
     blocks: u64,
@@ -230,5 +167,33 @@ impl JsonResidency {
     pub(crate) fn new(residency: RelationResidency) -> JsonResidency {
         let RelationResidency { blocks, pool, cache, both } = residency;
         JsonResidency { blocks, pool, cache, both }
+    }
+}
+
+/// The I/O of a job, as JSON.
+#[derive(Serialize)]
+pub(crate) struct JsonIo {
+    reads: u64,
+    bytes: u64,
+    cached: u64,
+    in_flight_mean: f64,
+    waits: u64,
+    wait_seconds: f64,
+    device_seconds: f64,
+    retried: u64,
+}
+
+impl JsonIo {
+    pub(crate) fn new(io: &IoSummary) -> JsonIo {
+        JsonIo {
+            reads: io.reads,
+            bytes: io.bytes,
+            cached: io.cached,
+            in_flight_mean: io.in_flight,
+            waits: io.waits,
+            wait_seconds: io.wait_time.as_secs_f64(),
+            device_seconds: io.device_time.as_secs_f64(),
+            retried: io.retried,
+        }
     }
 }

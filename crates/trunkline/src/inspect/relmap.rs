@@ -1,7 +1,8 @@
-//! `trunkline inspect relmap`: which files the catalogs are in that no catalog says.
+//! `trunkline inspect relmap`: prints a relation map, the file numbers of mapped catalogs.
 //!
-//! `global/pg_filenode.map` is for those that all databases share, the one of each database for its
-//! own.
+//! PostgreSQL must read some catalogs, such as `pg_class`, before it can look up file numbers in
+//! `pg_class`. Their file numbers are in `pg_filenode.map`: in `global/` for the shared catalogs, and
+//! in each database's directory for its own.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -15,16 +16,16 @@ use trunkline_format::Oid;
 use trunkline_format::catalog::PG_CLASS;
 use trunkline_format::relmap::{RELATION_MAP_NAME, RelationMap};
 
-use crate::cli::Global;
-use crate::cluster::Cluster;
+use crate::catalog_session::CatalogSession;
+use crate::data_dir::{self, relative};
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Table};
-use crate::verify::{self, relative};
+use crate::options::Global;
+use crate::output::{Table, print_report};
 
-/// Options of the subject.
+/// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RelmapArgs {
-    /// The database; by default what all databases share.
+    /// Database whose map to print [default: the map of the shared catalogs].
     #[arg(short = 'd', long, value_name = "DATABASE")]
     dbname: Option<OsString>,
 }
@@ -47,18 +48,18 @@ pub(super) fn run(
     settings: &Settings,
     args: &RelmapArgs,
 ) -> Result<Exit, Failure> {
-    let dir = verify::open(global)?;
-    let mut cluster = Cluster::aside(&dir, settings)?;
+    let dir = data_dir::open(global)?;
+    let mut session = CatalogSession::open_with_sync_io(&dir, settings)?;
     let database: Option<Arc<Database>> = match &args.dbname {
-        Some(name) => Some(cluster.database(name.as_bytes())?),
-        // Any database knows the names.
+        Some(name) => Some(session.database(name.as_bytes())?),
+        // The names of shared catalogs are in the catalog of every database.
         None => {
-            let valid = cluster.catalog.databases().iter().find(|info| !info.is_invalid);
+            let valid = session.catalog.databases().iter().find(|info| !info.is_invalid);
             let name = valid.map(|info| info.name.clone());
-            name.and_then(|name| cluster.catalog.database(&mut cluster.backend, &name).ok())
+            name.and_then(|name| session.catalog.database(&mut session.backend, &name).ok())
         }
     };
-    // The catalog of relations is in every database's own map; what all share is in global.
+    // A database's map is in the same directory as its pg_class.
     let path = match (&args.dbname, &database) {
         (Some(_), Some(database)) => {
             let class = database.relation(PG_CLASS.oid);
@@ -81,15 +82,17 @@ pub(super) fn run(
         file: relative(&path, dir.path()),
         relations: map.pairs().iter().map(line).collect(),
     };
-    if global.json {
-        output::print_json(&report)?;
-        return Ok(Exit::Good);
-    }
-    let mut table = Table::new(&[">oid", ">file", "relation"]);
-    for line in &report.relations {
-        let name = line.name.clone().unwrap_or_default();
-        table.row(vec![line.oid.to_string(), line.file.to_string(), name]);
-    }
-    output::print(&format!("{}\n\n{}", report.file, table.render()))?;
+    print_report(global, &report, Report::text)?;
     Ok(Exit::Good)
+}
+
+impl Report {
+    fn text(&self) -> String {
+        let mut table = Table::new(&[">oid", ">file", "relation"]);
+        for line in &self.relations {
+            let name = line.name.clone().unwrap_or_default();
+            table.row(vec![line.oid.to_string(), line.file.to_string(), name]);
+        }
+        format!("{}\n\n{}", self.file, table.render())
+    }
 }

@@ -1,96 +1,96 @@
-//! The other direction: a part of the table is copied, changed and made durable by a checkpoint, by
-//! every method, buffered and direct.
+//! Times checkpoints: a part of the table is copied, changed, and written by a checkpoint with every
+//! method, buffered and direct.
 //!
 //! ```text
-//!   copy      the first blocks of the table, into a relation of its own: a load, in a ring
-//!   for each method, buffered and direct; pages in a row, and every second one in random order
-//!     change      as many pages, each gets the number of the run
-//!     checkpoint  what is timed: write them all, sync the files
-//!     verify      every page of the copy, read anew: its checksum, and the number it must have
+//!   copy      the first blocks of the table into a new relation (a bulk write through a ring buffer)
+//!   for each method, buffered and direct; for sequential pages, and every second page in random order
+//!     change      half of the pages; each gets the number of the run
+//!     checkpoint  timed: write the pages, sync the files
+//!     verify      read every page of the copy back: its checksum, and the number it must have
 //! ```
-//! The table itself is never changed: it may be kept, and whoever kills a demo finds it whole.
+//! The table itself is never changed. It may be kept for the next run, and killing the demo must not
+//! damage it.
 
 use trunkline_engine::Engine;
 use trunkline_engine::checkpoint::CheckpointReport;
 use trunkline_engine::pool::{Backend, ReadError, WriteError};
 use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
-use trunkline_engine::settings::IoMethod;
 use trunkline_engine::storage::{Layout, Relation, RelationLocator, Storage, StorageError};
 use trunkline_format::page::line_pointers;
 use trunkline_format::{BlockNo, Fork, PageBytes};
 use trunkline_sample::accounts::Accounts;
 
-use super::config::Config;
-use super::run::cpu_time;
-use super::write_report::{Outcome, Row, What, Writes};
+use super::checkpoint_report::{ChangedPages, CheckpointOutcome, CheckpointReports, CheckpointRun};
+use super::cpu_time::cpu_time;
+use super::io_config::IoConfig;
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
 
-/// Blocks of the copy at most: half of them are changed for each checkpoint, 256 MiB.
+/// Maximum size of the copy in blocks. A checkpoint writes half of it, 256 MiB.
 const BLOCKS_MAX: u32 = 65_536;
 
-/// Blocks that the copy is extended by.
+/// Number of blocks by which the copy is extended at a time.
 const EXTEND_BLOCKS: u32 = 64;
 
-/// The copy's file number.
+/// The file number of the copy.
 const COPY: u32 = Accounts::RELATION + 1;
 
-/// Where `abalance` is in a tuple of accounts.
-const BALANCE: usize = 32;
+/// Offset of `abalance` in a tuple of `pgbench_accounts`.
+const BALANCE_OFFSET: usize = 32;
 
-/// What the runs share.
+/// What all runs share.
 struct Runs<'r> {
     engine: &'r Engine,
     table: &'r Accounts,
     backend: Backend,
-    /// The number that each block of the copy must have.
+    /// For each block of the copy, the number that it must have.
     numbers: Vec<u32>,
-    writes: Writes,
+    reports: CheckpointReports,
 }
 
-/// Runs everything; on an interrupt it returns what there is. Leaves no file behind.
+/// Does all runs and removes the copy. If interrupted, it returns the results so far.
 pub(super) fn run(
     engine: &Engine,
     table: &Accounts,
     interrupt: &Interrupt,
-) -> Result<Writes, Failure> {
+) -> Result<CheckpointReports, Failure> {
     engine.pool().evict_all();
     let backend = engine.session()?;
-    // The other half of the pool is for whoever looks ahead.
+    // The other half of the pool is for read-ahead.
     let blocks = table.blocks().min(BLOCKS_MAX).min(engine.pool().buffers() / 2).max(2);
     let numbers = vec![0; blocks as usize];
-    let mut runs = Runs { engine, table, backend, numbers, writes: Writes::new(blocks) };
+    let reports = CheckpointReports::new(blocks);
+    let mut runs = Runs { engine, table, backend, numbers, reports };
     let done = runs.all(interrupt);
     let copy = runs.relation(COPY, false);
     let removed = runs.backend.drop_relation(&copy);
     done.and_then(|()| removed.map_err(cannot_write))?;
-    Ok(runs.writes)
+    Ok(runs.reports)
 }
 
 impl Runs<'_> {
     fn all(&mut self, interrupt: &Interrupt) -> Result<(), Failure> {
         let copy = self.relation(COPY, false);
-        // Of a demo that was killed.
+        // A demo that was killed may have left a copy.
         self.backend.drop_relation(&copy).map_err(cannot_write)?;
         self.copy(&copy)?;
-        let ways = IoMethod::ALL.into_iter().flat_map(|method| [(method, false), (method, true)]);
-        for (asked, direct) in ways {
+        for (requested, direct) in IoConfig::all() {
             if interrupt.requested() {
                 break;
             }
-            let used = self.engine.aio().set_method(asked.into()).used;
-            let config = Config { asked, used, direct };
+            let used = self.engine.aio().set_method(requested.into()).used;
+            let config = IoConfig { requested, used, direct };
             let copy = self.relation(COPY, direct);
             match self.backend.read(&copy, 0) {
                 Ok(_) => {}
                 Err(ReadError::Storage(StorageError::Direct { file_system, .. })) => {
-                    self.writes.add(config, Outcome::NoDirect(file_system));
+                    self.reports.add(config, CheckpointOutcome::NoDirect(file_system));
                     continue;
                 }
                 Err(error) => return Err(cannot_read(error)),
             }
-            for what in [What::Sequential, What::Random] {
-                self.one(config, &copy, what)?;
+            for changed in ChangedPages::ALL {
+                self.run_one(config, &copy, changed)?;
             }
             self.engine.pool().evict_relation(&copy, 0);
         }
@@ -113,7 +113,7 @@ impl Runs<'_> {
         StreamOptions::maintenance(self.engine.settings())
     }
 
-    /// Copies the first blocks of the table, and makes the copy durable.
+    /// Copies the first blocks of the table, and writes the copy with a checkpoint.
     fn copy(&mut self, copy: &Relation) -> Result<(), Failure> {
         copy.create().map_err(cannot_write)?;
         let source = self.relation(Accounts::RELATION, false);
@@ -130,12 +130,12 @@ impl Runs<'_> {
             for pin in pins {
                 let next = stream.next(&mut self.backend).map_err(cannot_read)?;
                 let Some(from) = next else {
-                    return Err(Failure::cannot_run("the table ends early"));
+                    return Err(Failure::cannot_run("the table is shorter than expected"));
                 };
                 let bytes = self.backend.read_lock(from.pin).map_err(Failure::cannot_run)?;
                 let mut page = *bytes;
                 drop(bytes);
-                number(&mut page, 0);
+                set_number(&mut page, 0);
                 let locked = self.backend.write_lock(pin.page());
                 let mut bytes = locked.map_err(Failure::cannot_run)?;
                 bytes.mark_dirty();
@@ -148,17 +148,22 @@ impl Runs<'_> {
         self.checkpoint().map(drop)
     }
 
-    /// One line of the table.
-    fn one(&mut self, config: Config, copy: &Relation, what: What) -> Result<(), Failure> {
-        let blocks = what.pages(self.numbers.len() as BlockNo);
-        let run = self.writes.runs() + 1;
+    /// Changes pages, times the checkpoint that writes them, and reads them back.
+    fn run_one(
+        &mut self,
+        config: IoConfig,
+        copy: &Relation,
+        changed: ChangedPages,
+    ) -> Result<(), Failure> {
+        let blocks = changed.pages(self.numbers.len() as BlockNo);
+        let run = self.reports.len() + 1;
         let list = BlockList::new(blocks.clone());
         let mut stream = ReadStream::new(&self.backend, copy, list, self.options());
         while let Some(page) = stream.next(&mut self.backend).map_err(cannot_read)? {
             let locked = self.backend.write_lock(page.pin);
             let mut bytes = locked.map_err(Failure::cannot_run)?;
             bytes.mark_dirty();
-            number(&mut bytes, run);
+            set_number(&mut bytes, run);
             self.numbers[page.block as usize] = run;
         }
         drop(stream);
@@ -168,22 +173,28 @@ impl Runs<'_> {
         if report.buffers != blocks.len() as u64 {
             let text = format!(
                 "{config}, {}: {} pages written, expected {}",
-                what.name(),
+                changed.name(),
                 report.buffers,
                 blocks.len()
             );
-            self.writes.note_wrong(text);
+            self.reports.add_error(text);
         }
-        self.writes.add(config, Outcome::Ran(Box::new(Row { what, cpu_seconds, report })));
-        self.verify(config, copy, what)
+        let run = CheckpointRun { changed, cpu_seconds, report };
+        self.reports.add(config, CheckpointOutcome::Ran(Box::new(run)));
+        self.verify(config, copy, changed)
     }
 
     fn checkpoint(&mut self) -> Result<CheckpointReport, Failure> {
         self.engine.checkpoint(&mut self.backend).map_err(Failure::cannot_run)
     }
 
-    /// Reads every page of the copy anew. A page whose checksum is wrong is an error of the read.
-    fn verify(&mut self, config: Config, copy: &Relation, what: What) -> Result<(), Failure> {
+    /// Reads every page of the copy back. A wrong checksum is an error of the read itself.
+    fn verify(
+        &mut self,
+        config: IoConfig,
+        copy: &Relation,
+        changed: ChangedPages,
+    ) -> Result<(), Failure> {
         self.engine.pool().evict_relation(copy, 0);
         let list = BlockList::new((0..self.numbers.len() as BlockNo).collect());
         let mut stream = ReadStream::new(&self.backend, copy, list, self.options());
@@ -194,21 +205,22 @@ impl Runs<'_> {
         }
         drop(stream);
         if wrong > 0 {
-            let text = format!("{config}, {}: {wrong} pages are not what was written", what.name());
-            self.writes.note_wrong(text);
+            let name = changed.name();
+            let text = format!("{config}, {name}: {wrong} pages differ from what was written");
+            self.reports.add_error(text);
         }
         Ok(())
     }
 }
 
-/// Where the balance of a page's first account is.
-fn place(page: &PageBytes) -> Option<usize> {
-    line_pointers(page).next().map(|(_, item)| usize::from(item.offset) + BALANCE)
+/// Offset of the balance of a page's first account.
+fn first_balance(page: &PageBytes) -> Option<usize> {
+    line_pointers(page).next().map(|(_, item)| usize::from(item.offset) + BALANCE_OFFSET)
 }
 
-/// Gives a page the number of a run: its first account has it as balance.
-fn number(page: &mut PageBytes, number: u32) {
-    if let Some(at) = place(page)
+/// Stores the number of a run in a page, as the balance of its first account.
+fn set_number(page: &mut PageBytes, number: u32) {
+    if let Some(at) = first_balance(page)
         && let Some(bytes) = page.get_mut(at..at + 4)
     {
         bytes.copy_from_slice(&number.to_le_bytes());
@@ -216,7 +228,7 @@ fn number(page: &mut PageBytes, number: u32) {
 }
 
 fn number_of(page: &PageBytes) -> Option<u32> {
-    let at = place(page)?;
+    let at = first_balance(page)?;
     page.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes)
 }
 
@@ -235,12 +247,12 @@ mod tests {
     use trunkline_sample::push_account;
 
     #[test]
-    fn a_page_has_the_number_it_was_given() {
+    fn a_page_returns_the_number_stored_in_it() {
         let mut builder = HeapPageBuilder::new(3);
         push_account(&mut builder, 1, 1, 77).expect("room");
         let mut page = builder.finish(true);
         assert_eq!(number_of(&page), Some(77));
-        number(&mut page, 12);
+        set_number(&mut page, 12);
         assert_eq!(number_of(&page), Some(12));
         assert_eq!(number_of(&[0; 8192]), None);
     }

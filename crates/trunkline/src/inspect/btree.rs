@@ -1,8 +1,8 @@
-//! `trunkline inspect btree`: an index level by level, or one of its pages entry by entry.
+//! `trunkline inspect btree`: describes the levels of a B-tree index, or decodes one of its pages.
 //!
 //! ```text
-//!   inspect btree -d DB INDEX         metapage, then for each level its pages, entries and room
-//!   inspect btree -d DB INDEX BLOCK   one page: links, high key, entries with their keys as text
+//!   inspect btree -d DB INDEX         metapage, then pages, entries and fill of each level
+//!   inspect btree -d DB INDEX BLOCK   one page: sibling links, high key, entries with their keys
 //! ```
 
 use std::ffi::OsString;
@@ -17,30 +17,29 @@ use trunkline_format::catalog::RelationKind;
 use trunkline_format::page::PageHeader;
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
 
-use super::catalogued::Catalogued;
-use crate::cli::Global;
-use crate::cluster::DatabaseArgs;
+use super::open_database::{OpenDatabase, shortened};
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Table};
+use crate::options::{DatabaseArgs, Global};
+use crate::output::{Table, print_report, properties};
 
-/// Rows of a list that are shown.
-const ROWS_SHOWN: usize = 3;
+/// Maximum number of TIDs of a posting list that are shown.
+const TIDS_SHOWN_MAX: usize = 3;
 
-/// Options of the subject.
+/// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct BtreeArgs {
     #[command(flatten)]
     database: DatabaseArgs,
 
-    /// A B-tree index, such as public.accounts_pkey.
+    /// B-tree index, such as public.accounts_pkey.
     index: OsString,
 
-    /// A page of it; by default all, one line for each level.
+    /// Block number of the page to decode [default: describe all levels].
     block: Option<BlockNo>,
 }
 
 pub(super) fn run(global: &Global, settings: &Settings, args: &BtreeArgs) -> Result<Exit, Failure> {
-    let mut open = Catalogued::open(global, settings, &args.database, &args.index)?;
+    let mut open = OpenDatabase::open(global, settings, &args.database, &args.index)?;
     let relation = open.relation(&args.index)?;
     let name = open.database.qualified_name(&relation);
     let row = open.database.index(relation.oid).cloned();
@@ -49,8 +48,8 @@ pub(super) fn run(global: &Global, settings: &Settings, args: &BtreeArgs) -> Res
         let method = open.database.access_method(relation.access_method);
         let method = method.filter(|_| relation.kind == RelationKind::Index);
         let method = method.map(String::from_utf8_lossy);
-        let of = method.map(|name| format!(", but of access method \"{name}\""));
-        let text = format!("{name} is no B-tree index{}", of.unwrap_or_default());
+        let actual = method.map(|name| format!(": its access method is \"{name}\""));
+        let text = format!("{name} is not a B-tree index{}", actual.unwrap_or_default());
         let failure = Failure::usage(text);
         return Err(match relation.kind {
             RelationKind::PartitionedIndex => {
@@ -60,11 +59,14 @@ pub(super) fn run(global: &Global, settings: &Settings, args: &BtreeArgs) -> Res
         });
     };
     match args.block {
-        None => whole(global, &mut open, &index, name),
+        None => {
+            let report = describe_levels(&mut open, &index, name)?;
+            print_report(global, &report, IndexReport::text)?;
+        }
         Some(0) => {
             let page = open.page(index.relation(), 0)?;
             let meta = Meta::parse(&page).map_err(Failure::findings)?;
-            show(global, &JsonMeta::new(name, &meta), JsonMeta::text)
+            print_report(global, &IndexReport::new(name, &meta), IndexReport::text)?;
         }
         Some(block) => {
             let columns = open.database.columns(&relation)?.to_vec();
@@ -72,26 +74,15 @@ pub(super) fn run(global: &Global, settings: &Settings, args: &BtreeArgs) -> Res
             open.load_names(&types)?;
             let page = open.page(index.relation(), block)?;
             let page = PageReport::new(&open, (&relation, &columns), &index, block, &page);
-            show(global, &page.map_err(Failure::findings)?, PageReport::text)
+            print_report(global, &page.map_err(Failure::findings)?, PageReport::text)?;
         }
-    }
-}
-
-fn show<T: Serialize>(
-    global: &Global,
-    report: &T,
-    text: impl FnOnce(&T) -> String,
-) -> Result<Exit, Failure> {
-    if global.json {
-        output::print_json(report)?;
-    } else {
-        output::print(&text(report))?;
     }
     Ok(Exit::Good)
 }
 
+/// The metapage, and the levels if all of them were read.
 #[derive(Serialize)]
-struct JsonMeta {
+struct IndexReport {
     index: String,
     version: u32,
     root: BlockNo,
@@ -100,12 +91,12 @@ struct JsonMeta {
     fast_level: u32,
     all_equal_image: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    levels: Vec<JsonLevel>,
+    levels: Vec<Level>,
 }
 
-/// The pages of a level together.
+/// Counts over all pages of a level.
 #[derive(Default, Serialize)]
-struct JsonLevel {
+struct Level {
     level: u32,
     first: BlockNo,
     pages: u64,
@@ -113,13 +104,13 @@ struct JsonLevel {
     entries: u64,
     rows: u64,
     dead: u64,
-    /// Of the room for entries, what is used.
+    /// Fraction of the space for entries that is used.
     fill: f64,
 }
 
-impl JsonMeta {
-    fn new(index: String, meta: &Meta) -> JsonMeta {
-        JsonMeta {
+impl IndexReport {
+    fn new(index: String, meta: &Meta) -> IndexReport {
+        IndexReport {
             index,
             version: meta.version,
             root: meta.root,
@@ -140,8 +131,7 @@ impl JsonMeta {
             ("fast root", format!("{} (level {})", self.fast_root, self.fast_level)),
             ("equal image", image.to_owned()),
         ];
-        let head: String =
-            lines.iter().map(|(name, value)| format!("{name:<13}{value}\n")).collect();
+        let head = properties(13, &lines);
         if self.levels.is_empty() {
             return head;
         }
@@ -164,22 +154,21 @@ impl JsonMeta {
     }
 }
 
-/// All levels, from the root's down.
-fn whole(
-    global: &Global,
-    open: &mut Catalogued,
+/// Reads all levels, from the root down.
+fn describe_levels(
+    open: &mut OpenDatabase,
     index: &Index,
     name: String,
-) -> Result<Exit, Failure> {
-    let backend = &mut open.cluster.backend;
+) -> Result<IndexReport, Failure> {
+    let backend = &mut open.session.backend;
     let meta = index.meta(backend).map_err(Failure::findings)?;
-    let mut report = JsonMeta::new(name, &meta);
+    let mut report = IndexReport::new(name, &meta);
     let levels = if meta.root == 0 { 0..0 } else { 0..meta.level + 1 };
     for number in levels.rev() {
         let options = StreamOptions::default();
         let mut walk =
             LevelWalk::of_level(index, backend, number, options).map_err(Failure::findings)?;
-        let mut level = JsonLevel { level: number, ..JsonLevel::default() };
+        let mut level = Level { level: number, ..Level::default() };
         let mut free = 0;
         while let Some(found) = walk.next(backend).map_err(Failure::findings)? {
             let page = BtreePage::parse(found.page).map_err(Failure::findings)?;
@@ -200,14 +189,15 @@ fn whole(
                 level.dead += u64::from(entry.is_dead());
             }
         }
-        // What a page has beside its header and its special space.
-        let room = level.pages * (BLOCK_SIZE as u64 - 40);
-        level.fill = 1.0 - free as f64 / room.max(1) as f64;
+        // A page without its header (24 bytes) and its special space (16 bytes).
+        let space = level.pages * (BLOCK_SIZE as u64 - 40);
+        level.fill = 1.0 - free as f64 / space.max(1) as f64;
         report.levels.push(level);
     }
-    show(global, &report, JsonMeta::text)
+    Ok(report)
 }
 
+/// One page below the metapage.
 #[derive(Serialize)]
 struct PageReport {
     index: String,
@@ -225,19 +215,19 @@ struct JsonEntry {
     item: u16,
     bytes: u16,
     dead: bool,
-    /// The page that it leads to.
+    /// The child page, on an internal page.
     #[serde(skip_serializing_if = "Option::is_none")]
     child: Option<BlockNo>,
-    /// The rows that it leads to.
+    /// The TIDs of the rows, on a leaf page.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rows: Vec<String>,
-    /// Its columns as text, those that were cut left out.
+    /// The columns as text, without those removed by suffix truncation.
     key: Vec<Option<String>>,
 }
 
 impl PageReport {
     fn new(
-        open: &Catalogued,
+        open: &OpenDatabase,
         relation: (&RelationInfo, &[ColumnInfo]),
         index: &Index,
         block: BlockNo,
@@ -251,7 +241,7 @@ impl PageReport {
             (page.is_root(), "root"),
             (page.is_deleted(), "deleted"),
             (page.is_half_dead(), "half-dead"),
-            (page.is_split_incomplete(), "split not finished"),
+            (page.is_split_incomplete(), "incomplete split"),
         ];
         let mut entries = Vec::new();
         for entry in page.entries().filter(|_| !page.is_ignored()) {
@@ -289,18 +279,20 @@ impl PageReport {
         if let Some(high) = &self.high_key {
             lines.push(("high key", key_text(high)));
         }
-        let head: String =
-            lines.iter().map(|(name, value)| format!("{name:<10}{value}\n")).collect();
+        let head = properties(10, &lines);
         if self.entries.is_empty() {
             return head;
         }
-        let mut table = Table::new(&[">item", ">bytes", "leads to", "key"]);
+        let mut table = Table::new(&[">item", ">bytes", "points to", "key"]);
         for entry in &self.entries {
             let mut target = match entry.child {
                 Some(child) => format!("block {child}"),
-                None => entry.rows.iter().take(ROWS_SHOWN).cloned().collect::<Vec<_>>().join(" "),
+                None => {
+                    let shown = entry.rows.iter().take(TIDS_SHOWN_MAX).cloned();
+                    shown.collect::<Vec<_>>().join(" ")
+                }
             };
-            if entry.rows.len() > ROWS_SHOWN {
+            if entry.rows.len() > TIDS_SHOWN_MAX {
                 target.push_str(&format!(" … {} rows", entry.rows.len()));
             }
             if entry.dead {
@@ -315,15 +307,15 @@ impl PageReport {
 
 fn key_text(key: &[Option<String>]) -> String {
     if key.is_empty() {
-        return "(below everything)".into();
+        return "(minus infinity)".into();
     }
     let columns: Vec<&str> = key.iter().map(|it| it.as_deref().unwrap_or("null")).collect();
     columns.join(", ")
 }
 
-/// The columns of an entry as text.
+/// Formats the columns of an entry.
 fn key(
-    open: &Catalogued,
+    open: &OpenDatabase,
     columns: &[ColumnInfo],
     index: &Index,
     entry: &Entry<'_>,
@@ -333,8 +325,8 @@ fn key(
     let mut key = Vec::new();
     for ((stored, column), info) in layout.attributes(entry).zip(layout.columns()).zip(columns) {
         let text = stored?.map(|stored| match column.payload(stored, &mut room) {
-            // Names are stored without their padding, as C strings.
-            Ok(payload) if column.attribute.len == -2 => super::catalogued::shortened(payload),
+            // Indexes store columns of type name as cstring, without the padding.
+            Ok(payload) if column.attribute.len == -2 => shortened(payload),
             Ok(payload) => open.text(info.type_oid, payload),
             Err(error) => format!("(damaged: {error})"),
         });

@@ -1,6 +1,6 @@
-//! `trunkline inspect toast`: the chunks of one long value, and whether they make it whole.
+//! `trunkline inspect toast`: lists the chunks of a TOAST value and their state.
 //!
-//! `inspect tuple` shows the number of a value where a row has a pointer to it.
+//! `inspect tuple` shows the `chunk_id` of each TOAST value that a row refers to.
 
 use std::ffi::OsString;
 
@@ -14,25 +14,24 @@ use trunkline_format::transam::row_state;
 use trunkline_format::varlena::Varlena;
 use trunkline_format::{Align, HeapTuple, PageBytes, Tid};
 
-use super::catalogued::Catalogued;
-use crate::cli::Global;
-use crate::cluster::DatabaseArgs;
+use super::open_database::OpenDatabase;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Table};
+use crate::options::{DatabaseArgs, Global};
+use crate::output::{Table, print_report, properties};
 
-/// Chunks that are listed.
-const CHUNKS_SHOWN: usize = 40;
+/// Maximum number of chunks that are listed as text.
+const CHUNKS_SHOWN_MAX: usize = 40;
 
-/// Options of the subject.
+/// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ToastArgs {
     #[command(flatten)]
     database: DatabaseArgs,
 
-    /// The table that the value is of, such as public.documents.
+    /// Table that the value belongs to, such as public.documents.
     table: OsString,
 
-    /// The number of the value (chunk_id).
+    /// chunk_id of the value.
     value: u32,
 }
 
@@ -53,21 +52,21 @@ struct Chunk {
 }
 
 pub(super) fn run(global: &Global, settings: &Settings, args: &ToastArgs) -> Result<Exit, Failure> {
-    let mut open = Catalogued::open(global, settings, &args.database, &args.table)?;
+    let mut open = OpenDatabase::open(global, settings, &args.database, &args.table)?;
     let relation = open.relation(&args.table)?;
     let name = open.database.qualified_name(&relation);
     let toast = open.database.table_files(&relation)?.toast;
     let toast = toast.ok_or_else(|| Failure::usage(format_args!("{name} has no TOAST table")))?;
     let value = args.value.to_le_bytes();
     let key: &[Option<&[u8]>] = &[Some(&value)];
-    let backend = &mut open.cluster.backend;
+    let backend = &mut open.session.backend;
     let mut scan = toast.index.scan(backend, key, key).map_err(Failure::findings)?;
     let mut rows = Vec::new();
     while scan.next_page(backend, &mut rows).map_err(Failure::findings)? {}
     if rows.is_empty() {
-        let text = format!("no chunk of value {} is in the TOAST table of {name}", args.value);
+        let text = format!("the TOAST table of {name} has no chunks of value {}", args.value);
         return Err(Failure::findings(text)
-            .with_hint("inspect tuple shows the numbers of the values that a row has there"));
+            .with_hint("inspect tuple shows the TOAST values that a row refers to"));
     }
     let mut report = Report { table: name, value: args.value, bytes: 0, chunks: Vec::new() };
     for row in rows {
@@ -78,30 +77,27 @@ pub(super) fn run(global: &Global, settings: &Settings, args: &ToastArgs) -> Res
         }
         report.chunks.push(chunk);
     }
-    if global.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&report.text())?;
-    }
+    print_report(global, &report, Report::text)?;
     Ok(Exit::Good)
 }
 
-fn chunk(open: &mut Catalogued, page: &PageBytes, row: Tid) -> Chunk {
+/// Decodes the row of a chunk: `chunk_id`, `chunk_seq`, `chunk_data`.
+fn chunk(open: &mut OpenDatabase, page: &PageBytes, row: Tid) -> Chunk {
     let mut chunk =
         Chunk { ctid: row.to_string(), number: None, bytes: None, state: String::new() };
     let item = line_pointer(page, row.item).and_then(|pointer| pointer.item(page));
     let Ok(tuple) = HeapTuple::parse(row.item, item.unwrap_or_default()) else {
-        chunk.state = "no row there".into();
+        chunk.state = "no row at this ctid".into();
         return chunk;
     };
-    let mut memo = XidStatusCache::default();
-    let transactions = Arc::clone(open.cluster.catalog.transactions());
-    let mut lookup = transactions.lookup(open.cluster.backend.session(), &mut memo);
-    let judged = row_state(&tuple, &mut lookup);
-    chunk.state = judged.map_or_else(|error| error.to_string(), |state| state.to_string());
-    let mut walk = Deformer::of(&tuple);
+    let mut cache = XidStatusCache::default();
+    let transactions = Arc::clone(open.session.catalog.transactions());
+    let mut lookup = transactions.lookup(open.session.backend.session(), &mut cache);
+    let state = row_state(&tuple, &mut lookup);
+    chunk.state = state.map_or_else(|error| error.to_string(), |state| state.to_string());
+    let mut deformer = Deformer::of(&tuple);
     let int4 = Attribute { len: 4, align: Align::Int };
-    let mut next = |attribute| walk.next(attribute).ok()?.value();
+    let mut next = |attribute| deformer.next(attribute).ok()?.value();
     next(int4);
     let number = next(int4).and_then(|bytes| bytes.first_chunk().copied());
     chunk.number = number.map(i32::from_le_bytes);
@@ -120,10 +116,9 @@ impl Report {
             ("chunks", self.chunks.len().to_string()),
             ("bytes", format!("{} in live chunks", self.bytes)),
         ];
-        let mut text: String =
-            lines.iter().map(|(name, value)| format!("{name:<10}{value}\n")).collect();
+        let mut text = properties(10, &lines);
         let mut table = Table::new(&[">chunk", ">bytes", "ctid", "state"]);
-        for chunk in self.chunks.iter().take(CHUNKS_SHOWN) {
+        for chunk in self.chunks.iter().take(CHUNKS_SHOWN_MAX) {
             table.row(vec![
                 chunk.number.map_or("?".into(), |number| number.to_string()),
                 chunk.bytes.map_or("?".into(), |bytes| bytes.to_string()),
@@ -133,8 +128,8 @@ impl Report {
         }
         text.push('\n');
         text.push_str(&table.render());
-        if self.chunks.len() > CHUNKS_SHOWN {
-            text.push_str(&format!("… and {} more\n", self.chunks.len() - CHUNKS_SHOWN));
+        if self.chunks.len() > CHUNKS_SHOWN_MAX {
+            text.push_str(&format!("… and {} more\n", self.chunks.len() - CHUNKS_SHOWN_MAX));
         }
         text
     }

@@ -1,5 +1,4 @@
-//! What the subjects have in common that need the catalog: a database, its relations by name, and
-//! values as text that fits on a line.
+//! A database opened for `inspect`: relations by name, copies of pages, and values as short text.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -12,42 +11,42 @@ use trunkline_engine::storage::Relation;
 use trunkline_format::text_output::{TextOptions, Type, write_text};
 use trunkline_format::{BlockNo, Oid, PageBytes};
 
-use crate::cli::Global;
-use crate::cluster::{Cluster, DatabaseArgs};
+use crate::catalog_session::CatalogSession;
+use crate::data_dir;
 use crate::exit::Failure;
-use crate::verify;
+use crate::options::{DatabaseArgs, Global};
 
-/// Characters of a value that are shown.
-const VALUE_SHOWN: usize = 60;
+/// Maximum number of characters of a value that are shown.
+const VALUE_CHARS_MAX: usize = 60;
 
-/// A database of a cluster that is open.
-pub(super) struct Catalogued {
+/// A database, and a session to read it.
+pub(super) struct OpenDatabase {
     pub(super) dir: DataDir,
-    pub(super) cluster: Cluster,
+    pub(super) session: CatalogSession,
     pub(super) database: Arc<Database>,
 }
 
-impl Catalogued {
-    /// Of the database that the options name, or the name of the relation that is wanted.
+impl OpenDatabase {
+    /// Opens the database given by the options or by the name of the relation to inspect.
     pub(super) fn open(
         global: &Global,
         settings: &Settings,
         database: &DatabaseArgs,
         name: &OsString,
-    ) -> Result<Catalogued, Failure> {
+    ) -> Result<OpenDatabase, Failure> {
         let database = database.of([name])?;
-        let dir = verify::open(global)?;
-        let mut cluster = Cluster::aside(&dir, settings)?;
-        let database = cluster.database(&database)?;
-        Ok(Catalogued { dir, cluster, database })
+        let dir = data_dir::open(global)?;
+        let mut session = CatalogSession::open_with_sync_io(&dir, settings)?;
+        let database = session.database(&database)?;
+        Ok(OpenDatabase { dir, session, database })
     }
 
-    /// The relation that a name leads to.
+    /// Looks up a relation by name.
     pub(super) fn relation(&self, name: &OsString) -> Result<RelationInfo, Failure> {
         Ok(self.database.resolve(name.as_bytes())?.clone())
     }
 
-    /// A copy of a page.
+    /// Copies a page out of the pool.
     pub(super) fn page(
         &mut self,
         relation: &Relation,
@@ -55,22 +54,22 @@ impl Catalogued {
     ) -> Result<Box<PageBytes>, Failure> {
         let blocks = relation.blocks().map_err(Failure::cannot_run)?;
         if block >= blocks {
-            let text = format!("block {block} is past the end: the relation has {blocks} blocks");
+            let text = format!("block {block} is past the end; the relation has {blocks} blocks");
             return Err(Failure::usage(text));
         }
-        let backend = &mut self.cluster.backend;
+        let backend = &mut self.session.backend;
         let pin = backend.read(relation, block)?;
         let page = backend.read_lock(pin.page()).map_err(Failure::cannot_run)?;
         Ok(Box::new(*page))
     }
 
-    /// Reads the names that values of these types consist of.
+    /// Reads the catalogs whose names appear in values of these types, such as `regclass`.
     pub(super) fn load_names(&mut self, types: &[Oid]) -> Result<(), Failure> {
         let database = Arc::clone(&self.database);
-        Ok(database.load_names(&mut self.cluster.backend, types.iter().copied())?)
+        Ok(database.load_names(&mut self.session.backend, types.iter().copied())?)
     }
 
-    /// A value of a type as text, as far as it is shown.
+    /// Formats a value, shortened if necessary.
     pub(super) fn text(&self, type_oid: Oid, payload: &[u8]) -> String {
         let ty = match Type::resolve(type_oid, &*self.database) {
             Ok(ty) => ty,
@@ -94,12 +93,13 @@ impl Catalogued {
 
 /// The beginning of a text, on one line, escaped as `COPY` does.
 pub(super) fn shortened(text: &[u8]) -> String {
-    // More characters than are shown take no more bytes than this.
-    let start = text.get(..VALUE_SHOWN * 4 + 4).unwrap_or(text);
+    // Converting a long value as a whole would be wasteful. These bytes hold at least one character
+    // more than is shown.
+    let start = text.get(..VALUE_CHARS_MAX * 4 + 4).unwrap_or(text);
     let start = String::from_utf8_lossy(start);
-    let mut shown: String = start.chars().take(VALUE_SHOWN).collect();
+    let mut shown: String = start.chars().take(VALUE_CHARS_MAX).collect();
     shown = escaped(&shown);
-    if start.chars().count() > VALUE_SHOWN {
+    if start.chars().count() > VALUE_CHARS_MAX {
         shown.push('…');
     }
     shown
@@ -113,7 +113,7 @@ fn escaped(text: &str) -> String {
             '\u{8}' => shown.push_str("\\b"),
             '\u{b}' => shown.push_str("\\v"),
             '\u{c}' => shown.push_str("\\f"),
-            // Those that COPY leaves as they are too: this goes to a terminal.
+            // COPY prints other control characters unchanged, but this goes to a terminal.
             other if other.is_control() => shown.extend(other.escape_default()),
             other => shown.push(other),
         }
@@ -126,7 +126,7 @@ mod tests {
     use super::shortened;
 
     #[test]
-    fn values_fit_on_a_line() {
+    fn values_are_cut_and_escaped() {
         assert_eq!(shortened(b"a\tb\n"), "a\\tb\\n");
         let text = b"it's (1,\"a,b\"\"c\\d\") \x08\x0B\x0C\r\x1B";
         assert_eq!(shortened(text), "it's (1,\"a,b\"\"c\\\\d\") \\b\\v\\f\\r\\u{1b}");

@@ -1,49 +1,49 @@
-//! The settings that a cluster's configuration files name: `postgresql.conf`, what it includes, and
-//! `postgresql.auto.conf`, which `ALTER SYSTEM` writes and which counts last.
+//! Reads a cluster's configuration files: `postgresql.conf`, the files it includes, and
+//! `postgresql.auto.conf`, which `ALTER SYSTEM` writes and which takes precedence.
 //!
 //! ```text
 //!   timezone = 'Europe/Berlin'   # a comment
 //!   include_dir 'conf.d'
 //! ```
-//! Only what shows in the text of values is asked for here. A file that is not there says nothing:
-//! some systems keep the configuration elsewhere.
+//! It is used only for settings that affect how values are printed. A missing file is not an error,
+//! because some systems keep the configuration outside the data directory.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How deep files may include others, as in the server.
+/// Maximum nesting depth of included files, as in the server.
 const DEPTH_MAX: u32 = 10;
-/// Bytes of a file that is looked at.
+/// Maximum size of a file in bytes.
 const FILE_MAX: u64 = 16 << 20;
 
-/// Settings by their names in lower case.
+/// The settings in the configuration files, by name in lower case.
 #[derive(Debug, Default)]
-pub(super) struct Config {
+pub(super) struct ConfigFiles {
     settings: BTreeMap<String, String>,
-    /// Whether there was a `postgresql.conf`.
+    /// Whether there is a `postgresql.conf`.
     pub(super) found: bool,
 }
 
-impl Config {
-    /// Of the cluster in `pgdata`.
+impl ConfigFiles {
+    /// Reads the files of the cluster in `pgdata`.
     ///
     /// # Errors
-    /// A file that is there cannot be read.
-    pub(super) fn read(pgdata: &Path) -> io::Result<Config> {
-        let mut config = Config::default();
+    /// A file exists but cannot be read.
+    pub(super) fn read(pgdata: &Path) -> io::Result<ConfigFiles> {
+        let mut config = ConfigFiles::default();
         config.found = config.file(&pgdata.join("postgresql.conf"), 0)?;
         config.file(&pgdata.join("postgresql.auto.conf"), 0)?;
         Ok(config)
     }
 
-    /// The value of a setting, if a file names it.
+    /// The value of a setting, if a file assigns one.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str)
     }
 
-    /// Takes over what a file says; whether there is such a file.
+    /// Reads the settings of a file. Returns whether the file exists.
     fn file(&mut self, path: &Path, depth: u32) -> io::Result<bool> {
         let text = match fs::metadata(path).and_then(|found| read(path, found.len())) {
             Ok(text) => text,
@@ -70,7 +70,7 @@ impl Config {
 
 fn read(path: &Path, length: u64) -> io::Result<String> {
     if length > FILE_MAX {
-        return Err(io::Error::other("too long for a configuration file"));
+        return Err(io::Error::other("file is too large for a configuration file"));
     }
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
@@ -79,7 +79,7 @@ fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("\"{}\": {error}", path.display()))
 }
 
-/// The files of a directory that end in `.conf` and are not hidden, by name.
+/// The files of a directory that end in `.conf` and are not hidden, sorted by name.
 fn configuration_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -98,7 +98,7 @@ fn configuration_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The name and the value of a line that has them: `name = value` or `name value`.
+/// Parses a line of the form `name = value` or `name value`.
 fn assignment(line: &str) -> Option<(String, String)> {
     let line = line.trim();
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
@@ -116,7 +116,7 @@ fn assignment(line: &str) -> Option<(String, String)> {
     Some((name.to_ascii_lowercase(), value))
 }
 
-/// The text up to a quote that is not doubled; a backslash takes the next character as it is.
+/// The text up to the closing quote. Two quotes stand for one, and a backslash escapes a character.
 fn unquote(text: &str) -> Option<String> {
     let mut value = String::new();
     let mut characters = text.chars().peekable();
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines() {
+    fn a_line_assigns_a_value_to_a_name() {
         let check = |line: &str, expected: Option<(&str, &str)>| {
             let found = assignment(line);
             let found = found.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn files_include_others_and_the_last_word_counts() {
+    fn files_include_others_and_the_last_assignment_wins() {
         let home = tempfile::tempdir().expect("a directory");
         let write = |name: &str, text: &str| fs::write(home.path().join(name), text);
         fs::create_dir(home.path().join("conf.d")).expect("made");
@@ -163,13 +163,13 @@ mod tests {
         write("conf.d/2.conf", "timezone = 'D'\n").expect("written");
         write("conf.d/1.conf", "timezone = 'C'\n").expect("written");
         write("conf.d/.3.conf", "timezone = 'E'\n").expect("written");
-        let config = Config::read(home.path()).expect("read");
+        let config = ConfigFiles::read(home.path()).expect("read");
         assert_eq!(config.get("timezone"), Some("D"));
         assert_eq!(config.get("bytea_output"), Some("escape"));
         assert!(config.found);
         write("postgresql.auto.conf", "timezone = 'F'\n").expect("written");
-        assert_eq!(Config::read(home.path()).expect("read").get("timezone"), Some("F"));
-        let empty = Config::read(&home.path().join("conf.d")).expect("nothing there");
+        assert_eq!(ConfigFiles::read(home.path()).expect("read").get("timezone"), Some("F"));
+        let empty = ConfigFiles::read(&home.path().join("conf.d")).expect("nothing there");
         assert!(!empty.found);
         assert_eq!(empty.get("timezone"), None);
     }

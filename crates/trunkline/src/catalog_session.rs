@@ -1,0 +1,85 @@
+//! A session that reads the catalog of a data directory, for commands that take names.
+//!
+//! The database is given by `-d DATABASE` or by a name of the form DATABASE.SCHEMA.TABLE. `copy` and
+//! `verify` read the catalog through a pool of their own. The other commands use a small pool here.
+
+use trunkline_aio::sync::Arc;
+use trunkline_engine::catalog::{Catalog, CatalogError, Database, OnDamage};
+use trunkline_engine::datadir::DataDir;
+use trunkline_engine::pool::Backend;
+use trunkline_engine::settings::Settings;
+
+use crate::data_dir::moved_tablespace_hint;
+use crate::exit::{Failure, message};
+use crate::io_instance::IoInstance;
+
+/// Size of the small pool: 4 MiB, which holds the catalogs of most databases.
+const BUFFERS: u32 = 512;
+
+/// Maximum number of damaged places in a catalog that are listed.
+const DAMAGE_LISTED_MAX: usize = 100;
+
+/// A catalog and a session to read it.
+pub(crate) struct CatalogSession {
+    pub(crate) catalog: Catalog,
+    pub(crate) backend: Backend,
+    dir: DataDir,
+}
+
+impl CatalogSession {
+    /// Reads the shared catalogs with the I/O that the settings ask for. Damaged rows are skipped
+    /// with a warning.
+    pub(crate) fn open(dir: &DataDir, settings: &Settings) -> Result<CatalogSession, Failure> {
+        let io = IoInstance::for_pool(settings, BUFFERS, 0)?;
+        let engine = io.engine(settings, BUFFERS)?;
+        let mut backend = engine.session()?;
+        let cluster = engine.cluster_of(dir.clone());
+        let catalog = cluster.read_catalog(&mut backend, OnDamage::Collect)?;
+        warn_of_damage(catalog.faults(), None);
+        Ok(CatalogSession { catalog, backend, dir: dir.clone() })
+    }
+
+    /// Reads the shared catalogs with buffered `sync` I/O, whatever the settings say. They apply to
+    /// the command's main I/O; looking up names beside it should not depend on them.
+    pub(crate) fn open_with_sync_io(
+        dir: &DataDir,
+        settings: &Settings,
+    ) -> Result<CatalogSession, Failure> {
+        let mut own = settings.clone();
+        own.set("io_method", "sync")?;
+        own.set("io_direct", "")?;
+        Self::open(dir, &own)
+    }
+
+    /// Reads the catalogs of a database. Damaged rows are skipped with a warning.
+    pub(crate) fn database(&mut self, name: &[u8]) -> Result<Arc<Database>, Failure> {
+        let database = self.catalog.database(&mut self.backend, name);
+        let database = database.map_err(|error| database_failure(error, &self.dir))?;
+        warn_of_damage(database.faults(), Some(&database));
+        Ok(database)
+    }
+}
+
+/// The failure to read a database. If its tablespace has been moved, the hint shows the option for
+/// that.
+pub(crate) fn database_failure(error: CatalogError, dir: &DataDir) -> Failure {
+    let target = match &error {
+        CatalogError::MapMissing { path } => dir.dangling_link(path),
+        _ => None,
+    };
+    Failure::from(error).with_hint_if_any(target.as_deref().map(moved_tablespace_hint))
+}
+
+/// Warns about rows that were skipped in the catalogs of a database, or in the shared catalogs.
+pub(crate) fn warn_of_damage(faults: &[CatalogError], database: Option<&Database>) {
+    let place = match database {
+        Some(database) => format!("catalog of {}", database.quoted_name()),
+        None => "shared catalog".to_owned(),
+    };
+    for fault in faults.iter().take(DAMAGE_LISTED_MAX) {
+        message("warning", format_args!("{place}: {fault}"));
+    }
+    if let Some(omitted @ 1..) = faults.len().checked_sub(DAMAGE_LISTED_MAX) {
+        message("warning", format_args!("… and {omitted} more"));
+    }
+}

@@ -1,0 +1,48 @@
+//! Failures of `trunkline copy`, with hints how to copy what is left.
+
+use trunkline_engine::catalog::CatalogError;
+use trunkline_engine::copy::{CopyError, PlanError};
+use trunkline_engine::datadir::DataDir;
+
+use super::args::CopyArgs;
+use crate::catalog_session::database_failure;
+use crate::data_dir::moved_tablespace_hint;
+use crate::exit::Failure;
+
+/// The hint for damaged data.
+const KEEP_GOING: &str = "use --keep-going to skip damaged rows";
+
+/// The failure to read the catalog.
+pub(super) fn catalog_failure(error: CatalogError, dir: &DataDir) -> Failure {
+    let can_be_skipped = error.is_damage();
+    let failure = database_failure(error, dir);
+    failure.with_hint_if_any(can_be_skipped.then_some(KEEP_GOING))
+}
+
+/// The failure to plan the copy of a table.
+pub(super) fn plan_failure(error: PlanError) -> Failure {
+    let hint = error.hint();
+    match error {
+        PlanError::Catalog(error) => error.into(),
+        other => Failure::usage(other).with_hint_if_any(hint),
+    }
+}
+
+/// The failure of the copy itself.
+pub(super) fn copy_failure(error: CopyError, args: &CopyArgs, dir: &DataDir) -> Failure {
+    match error {
+        CopyError::Output { source, .. } if args.output.is_none() => Failure::output(&source),
+        CopyError::Output { .. } => Failure::cannot_run(error),
+        CopyError::Job(error) => error.into(),
+        CopyError::Finding { ref finding, .. } => match finding.storage() {
+            Some(storage) if let Some(target) = dir.dangling_link(storage.path()) => {
+                Failure::cannot_run(&error).with_hint(moved_tablespace_hint(&target))
+            }
+            // An error with a hint of its own, such as a missing permission, is not damage.
+            Some(storage) if let Some(hint) = storage.hint() => {
+                Failure::cannot_run(&error).with_hint(hint)
+            }
+            _ => Failure::findings(&error).with_hint(KEEP_GOING),
+        },
+    }
+}

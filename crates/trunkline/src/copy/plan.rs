@@ -1,0 +1,210 @@
+//! Decides which tables and columns to copy, and where to.
+
+use std::io;
+use std::path::Path;
+
+use trunkline_aio::sync::Arc;
+use trunkline_engine::catalog::{CatalogError, Database, RelationInfo, quoted};
+use trunkline_engine::copy::{CopyTask, Outputs, Plan, PlanError};
+use trunkline_engine::datadir::DataDir;
+use trunkline_engine::pool::Backend;
+use trunkline_format::catalog::{Persistence, RelationKind};
+
+use super::args::{CopyArgs, FormatArg};
+use super::columns::{
+    columns, parse_column_name, printable_columns, split_names, with_encoding_hint,
+};
+use super::failures::plan_failure;
+use super::outputs::{self, CopyDirectory, CopyDirectoryError, Files, Stdout};
+use super::text_settings::TextSettingSources;
+use crate::exit::{Exit, Failure, message};
+
+/// The hint if a partition or child of a table cannot be read.
+const SKIP_PARTITION: &str =
+    "use --keep-going to skip it and copy the others, or copy each of them by name";
+
+/// The tasks of a copy.
+pub(super) struct CopyPlan {
+    pub(super) tasks: Vec<CopyTask>,
+    pub(super) outputs: Arc<dyn Outputs>,
+    /// Number of tables whose files already exist.
+    pub(super) present: usize,
+    /// [`Exit::Findings`] if tables were skipped.
+    pub(super) exit: Exit,
+    /// Locks the directory of the outputs until the copy ends.
+    pub(super) lock: Option<CopyDirectory>,
+}
+
+impl CopyPlan {
+    /// Plans what the options ask for.
+    pub(super) fn new(
+        args: &CopyArgs,
+        dir: &DataDir,
+        database: &Database,
+        sources: &TextSettingSources<'_>,
+        backend: &mut Backend,
+    ) -> Result<CopyPlan, Failure> {
+        match args.output.as_deref().filter(|_| args.all) {
+            Some(directory) => plan_all(args, directory, dir, database, sources, backend),
+            None => plan_one(args, database, backend),
+        }
+    }
+}
+
+/// Plans the copy of one table, with its partitions or children.
+fn plan_one(
+    args: &CopyArgs,
+    database: &Database,
+    backend: &mut Backend,
+) -> Result<CopyPlan, Failure> {
+    let name = args.table.as_deref().map(outputs::bytes).unwrap_or_default();
+    let relation = database.resolve(name);
+    let relation = relation.map_err(|error| with_encoding_hint(error.into(), name, database))?;
+    let mut wanted = Vec::new();
+    for text in &args.columns {
+        for name in split_names(outputs::bytes(text)) {
+            wanted.push(parse_column_name(name)?);
+        }
+    }
+    let names = columns(args, database, relation, &wanted).map_err(|error| {
+        let other = wanted.iter().find(|name| !name.is_ascii());
+        with_encoding_hint(plan_failure(error), other.map_or(&[], |name| name), database)
+    })?;
+    let tables = match args.only {
+        true => vec![relation],
+        false => database.leaves(relation),
+    };
+    let (mut plans, mut exit) = (Vec::new(), Exit::Good);
+    // A partitioned table has no rows of its own.
+    for table in tables.into_iter().filter(|table| !table.is_partitioned()) {
+        if table.persistence == Persistence::Temporary && relation.persistence != table.persistence
+        {
+            let name = database.qualified_name(table);
+            let text = "is a temporary table of another session, invisible to queries; skipped";
+            message("note", format_args!("{name} {text}"));
+            continue;
+        }
+        match Plan::new(database, backend, table, &names.shown) {
+            Ok(plan) => plans.push(plan),
+            Err(PlanError::Catalog(error @ CatalogError::NotReadable { .. }))
+                if table.oid != relation.oid =>
+            {
+                if !args.keep_going {
+                    return Err(Failure::from(error).with_hint(SKIP_PARTITION));
+                }
+                message("warning", format_args!("{error}; skipped"));
+                exit = Exit::Findings;
+            }
+            Err(error) => return Err(plan_failure(error)),
+        }
+    }
+    let outputs: Arc<dyn Outputs> = match &args.output {
+        Some(path) => Arc::new(Files(vec![path.clone()])),
+        None => Arc::new(Stdout),
+    };
+    Ok(CopyPlan { tasks: vec![CopyTask { plans }], outputs, present: 0, exit, lock: None })
+}
+
+/// Plans the copy of every table with rows into a file of its own, except tables whose files exist.
+fn plan_all(
+    args: &CopyArgs,
+    directory: &Path,
+    dir: &DataDir,
+    database: &Database,
+    sources: &TextSettingSources<'_>,
+    backend: &mut Backend,
+) -> Result<CopyPlan, Failure> {
+    let failed = |path: &Path, error: io::Error| {
+        Failure::cannot_run(format_args!("\"{}\": {error}", path.display()))
+    };
+    let contents = manifest(args, dir, database, sources);
+    let lock = CopyDirectory::open(directory, &contents).map_err(|error| {
+        let shown = directory.display();
+        match error {
+            CopyDirectoryError::Io(error) => failed(directory, error),
+            CopyDirectoryError::Busy => {
+                Failure::cannot_run(format_args!("another copy is writing to \"{shown}\""))
+                    .with_hint("wait for it to end, or use another directory")
+            }
+            CopyDirectoryError::Other => {
+                let text = "contains copies of another cluster or database, or with other options";
+                Failure::usage(format!("\"{shown}\" {text}")).with_hint("use another directory")
+            }
+        }
+    })?;
+    let extension = match args.format {
+        FormatArg::Text => "copy",
+        FormatArg::Csv => "csv",
+    };
+    let (mut tasks, mut paths, mut present, mut exit) = (Vec::new(), Vec::new(), 0, Exit::Good);
+    for table in database.relations() {
+        let schema = database.schema_name(table);
+        let has_rows = matches!(table.kind, RelationKind::Table | RelationKind::MaterializedView);
+        let is_system = schema.starts_with(b"pg_") || schema == b"information_schema";
+        if table.kind == RelationKind::ForeignTable
+            && let Err(error) = database.table_files(table)
+        {
+            message("note", format_args!("{error}; skipped"));
+        }
+        if !has_rows || is_system {
+            continue;
+        }
+        let path = directory.join(outputs::file_name(&schema, &table.name, table.oid, extension));
+        if path.try_exists().map_err(|error| failed(&path, error))? {
+            present += 1;
+            continue;
+        }
+        let planned = columns(args, database, table, &[])
+            .and_then(|names| Plan::new(database, backend, table, &names.shown));
+        match planned {
+            Ok(plan) => {
+                tasks.push(CopyTask { plans: vec![plan] });
+                paths.push(path);
+            }
+            // A materialized view that was never refreshed has no rows to miss.
+            Err(error @ PlanError::NotPopulated { .. }) => message("note", error),
+            // Report this table and copy the others.
+            Err(error) => {
+                let hint = other_columns_hint(&error, database, table);
+                plan_failure(error).with_hint_if_any(hint).report();
+                exit = Exit::Findings;
+            }
+        }
+    }
+    Ok(CopyPlan { tasks, outputs: Arc::new(Files(paths)), present, exit, lock: Some(lock) })
+}
+
+/// The hint how to copy the other columns of a table in which one has an unsupported type.
+fn other_columns_hint(
+    error: &PlanError,
+    database: &Database,
+    table: &RelationInfo,
+) -> Option<String> {
+    let PlanError::Type { table: name, .. } = error else { return None };
+    let names = printable_columns(database, table).into_iter();
+    let names: Vec<String> = names.map(|name| quoted(&name)).collect();
+    let names = names.join(",").replace('\'', "'\\''");
+    let name = name.replace('\'', "'\\''");
+    (!names.is_empty())
+        .then(|| format!("to copy the other columns: copy '{name}' --columns '{names}'"))
+}
+
+/// Describes what a directory contains copies of. It includes the position of the last checkpoint,
+/// because the cluster may have been started and changed since an earlier copy.
+fn manifest(
+    args: &CopyArgs,
+    dir: &DataDir,
+    database: &Database,
+    sources: &TextSettingSources<'_>,
+) -> String {
+    let control = dir.control();
+    let database = String::from_utf8_lossy(&database.info().name);
+    let CopyArgs { ctid, header, format, rows, .. } = args;
+    format!(
+        "system identifier {}\ncheckpoint {}\ndatabase {database}\nctid {ctid}, header {header}, \
+         format {format:?}, rows {rows:?}\n{}",
+        control.system_identifier,
+        control.checkpoint.redo,
+        sources.shown(),
+    )
+}

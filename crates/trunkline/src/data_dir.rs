@@ -1,0 +1,29 @@
+//! Opens the data directory given on the command line, and formats paths below it.
+
+use std::path::Path;
+
+use trunkline_engine::datadir::{DataDir, OpenOptions};
+
+use crate::exit::{Failure, message};
+use crate::options::Global;
+
+/// Opens the data directory given by the options and prints its warnings to standard error.
+pub(crate) fn open(global: &Global) -> Result<DataDir, Failure> {
+    let options = OpenOptions { force_unclean: global.force_unclean };
+    let dir = DataDir::open(global.require_pgdata()?, options)?;
+    let dir = dir.with_tablespaces(&global.tablespace_mapping)?;
+    for warning in dir.warnings() {
+        message("warning", warning);
+    }
+    Ok(dir)
+}
+
+/// The hint for a tablespace whose link points to `target`, where there is nothing.
+pub(crate) fn moved_tablespace_hint(target: &Path) -> String {
+    format!("use -T {}=NEWDIR if the tablespace has been moved", target.display())
+}
+
+/// A path relative to the data directory, if it is inside it.
+pub(crate) fn relative(path: &Path, root: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).display().to_string()
+}

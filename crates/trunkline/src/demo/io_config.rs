@@ -1,0 +1,84 @@
+//! An I/O method combined with buffered or direct I/O. Each line in the demo's tables begins with
+//! one.
+
+use std::fmt;
+
+use serde::Serialize;
+use trunkline_aio::MethodKind;
+use trunkline_engine::settings::IoMethod;
+
+use crate::output::cache_mode;
+
+/// Length of the longest bar in characters.
+pub(super) const BAR_WIDTH: usize = 20;
+
+/// An I/O method, and whether I/O bypasses the operating system's cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct IoConfig {
+    pub(super) requested: IoMethod,
+    pub(super) used: MethodKind,
+    pub(super) direct: bool,
+}
+
+impl IoConfig {
+    /// Every method, first buffered and then direct.
+    pub(super) fn all() -> impl Iterator<Item = (IoMethod, bool)> {
+        IoMethod::ALL.into_iter().flat_map(|method| [(method, false), (method, true)])
+    }
+
+    /// The first two cells of a line, empty if they repeat those of the previous line.
+    pub(super) fn cells(self, previous: &mut Option<IoConfig>) -> Vec<String> {
+        match previous.replace(self) == Some(self) {
+            true => vec![String::new(); 2],
+            false => vec![self.method_name(), cache_mode(self.direct).to_owned()],
+        }
+    }
+
+    /// The method that was requested, and the one in use if it differs.
+    fn method_name(self) -> String {
+        match self.requested.name() == self.used.name() {
+            true => self.requested.name().to_owned(),
+            false => format!("{} ({})", self.requested, self.used),
+        }
+    }
+
+    pub(super) fn json(self) -> JsonIoConfig {
+        JsonIoConfig {
+            io_method: self.requested.name(),
+            io_method_used: self.used.name(),
+            io_direct: self.direct,
+        }
+    }
+}
+
+impl fmt::Display for IoConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method_name(), cache_mode(self.direct))
+    }
+}
+
+/// The cell of a line without numbers, because the file system does not support direct I/O.
+pub(super) fn no_direct_cell(file_system: &str) -> String {
+    format!("not on {file_system}")
+}
+
+/// The same in JSON.
+pub(super) fn no_direct_json(file_system: &str) -> String {
+    format!("no direct I/O on {file_system}")
+}
+
+/// Formats a time in milliseconds or seconds.
+pub(super) fn seconds(seconds: f64) -> String {
+    match seconds {
+        ..0.1 => format!("{:.1} ms", seconds * 1e3),
+        _ => format!("{seconds:.2} s"),
+    }
+}
+
+/// The configuration as JSON.
+#[derive(Serialize)]
+pub(super) struct JsonIoConfig {
+    io_method: &'static str,
+    io_method_used: &'static str,
+    io_direct: bool,
+}

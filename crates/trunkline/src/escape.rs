@@ -1,0 +1,35 @@
+//! Escapes control characters in text for a terminal.
+//!
+//! Names in a database may contain any character. Printed as they are, some of them would move the
+//! cursor or change colours, so everything that is printed goes through
+//! [`escape_control_characters`].
+
+use std::borrow::Cow;
+
+/// Replaces control characters, except those in `kept`, by escapes such as `\n`, `\t` or `\u{1b}`.
+pub(crate) fn escape_control_characters<'t>(text: &'t str, kept: &[char]) -> Cow<'t, str> {
+    let is_escaped = |char: char| char.is_control() && !kept.contains(&char);
+    if !text.contains(is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for char in text.chars() {
+        match is_escaped(char) {
+            true => shown.extend(char.escape_default()),
+            false => shown.push(char),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_escaped_unless_kept() {
+        assert_eq!(escape_control_characters("a\n\tb\r", &['\n', '\t']), "a\n\tb\\r");
+        assert_eq!(escape_control_characters("\u{1b}[31mred\u{9b}", &[]), "\\u{1b}[31mred\\u{9b}");
+        assert!(matches!(escape_control_characters("ä b", &[]), Cow::Borrowed("ä b")));
+    }
+}

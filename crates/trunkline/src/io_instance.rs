@@ -1,0 +1,132 @@
+//! Starts I/O as the settings ask, and warns if an I/O method is not available.
+//!
+//! If a method is not available, the next best one is used. Each such step is a warning that names
+//! the reason, with a hint how to fix it. io_uring can also turn out not to work at its first use, so
+//! commands ask again after their job ([`IoInstance::report_fallbacks`]).
+
+use std::cell::Cell;
+use std::fs;
+use std::mem::ManuallyDrop;
+
+use trunkline_aio::{Aio, MethodStatus};
+use trunkline_engine::Engine;
+use trunkline_engine::file_scan::ReadOptions;
+use trunkline_engine::settings::{IoMethod, Settings};
+use trunkline_format::BLOCK_SIZE;
+
+use crate::exit::{Failure, message};
+use crate::output::human_bytes;
+
+/// Number of mounts whose read windows fit into the page region at full depth. With more mounts,
+/// each window gets smaller.
+const MOUNTS_PLANNED: usize = 2;
+
+/// Minimum size of the page region: one huge page.
+const REGION_BYTES_MIN: usize = 2 << 20;
+
+/// Memory for pages that are read outside the pool, such as those of the commit log. Each session
+/// needs one frame; this is enough for 64 sessions at a time.
+const BYTES_BESIDE_POOL: usize = 64 * BLOCK_SIZE;
+
+/// A running I/O instance.
+///
+/// It is never dropped. Dropping it waits for its I/O, and a read that hangs must not keep a command
+/// from ending. The instance ends with the process.
+pub(crate) struct IoInstance {
+    aio: ManuallyDrop<Aio>,
+    /// Number of fallbacks that were reported.
+    reported: Cell<usize>,
+}
+
+impl IoInstance {
+    /// Starts I/O for a job that reads whole files.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(crate) fn for_files(settings: &Settings) -> Result<IoInstance, Failure> {
+        IoInstance::start(settings, read_window_bytes(settings))
+    }
+
+    /// Starts I/O with memory for a pool of `buffers`, or for a job that runs before the pool is
+    /// created and takes `bytes_before_pool`.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(crate) fn for_pool(
+        settings: &Settings,
+        buffers: u32,
+        bytes_before_pool: usize,
+    ) -> Result<IoInstance, Failure> {
+        let bytes = u64::from(buffers) * BLOCK_SIZE as u64;
+        // Every page of the region is touched at once. If memory is short, that would push out the
+        // memory of other programs.
+        if let Some(available) = memory_available()
+            && bytes > available
+        {
+            let (wanted, available) = (human_bytes(bytes), human_bytes(available));
+            let text = format!(
+                "could not map shared memory: shared_buffers needs {wanted}, but only {available} \
+                 are available"
+            );
+            return Err(Failure::cannot_run(text).with_hint("reduce shared_buffers"));
+        }
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let region_bytes = bytes.saturating_add(BYTES_BESIDE_POOL).max(bytes_before_pool);
+        IoInstance::start(settings, region_bytes)
+    }
+
+    fn start(settings: &Settings, region_bytes: usize) -> Result<IoInstance, Failure> {
+        let aio = settings
+            .io_builder()
+            .region_bytes(region_bytes.max(REGION_BYTES_MIN))
+            .start()
+            .map_err(|error| Failure::cannot_run(format_args!("could not start I/O: {error}")))?;
+        let instance = IoInstance { aio: ManuallyDrop::new(aio), reported: Cell::new(0) };
+        instance.report_fallbacks();
+        Ok(instance)
+    }
+
+    pub(crate) fn aio(&self) -> &Aio {
+        &self.aio
+    }
+
+    /// Name of the method in use.
+    pub(crate) fn method_name(&self) -> &'static str {
+        self.aio.method_status().used.name()
+    }
+
+    /// Switches to another method, and reports it if that is not available.
+    pub(crate) fn set_method(&self, method: IoMethod) -> MethodStatus {
+        let status = self.aio.set_method(method.into());
+        self.report_fallbacks();
+        status
+    }
+
+    /// Warns about methods that turned out to be unavailable since the last call.
+    pub(crate) fn report_fallbacks(&self) {
+        let fallbacks = self.aio.method_status().fallbacks;
+        let reported = self.reported.replace(fallbacks.len());
+        for fallback in fallbacks.iter().skip(reported) {
+            message("warning", fallback);
+            message("hint", fallback.fix());
+        }
+    }
+
+    /// Creates an engine with a pool of `buffers` in the instance's memory.
+    pub(crate) fn engine(&self, settings: &Settings, buffers: u32) -> Result<Engine, Failure> {
+        Ok(Engine::builder(settings).io(&self.aio).buffers(buffers).open()?)
+    }
+}
+
+/// Memory for the read windows of a job that reads whole files.
+pub(crate) fn read_window_bytes(settings: &Settings) -> usize {
+    ReadOptions::of(settings).region_bytes(MOUNTS_PLANNED)
+}
+
+/// Memory that can be allocated without swapping, if the system says how much that is.
+pub(crate) fn memory_available() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    kilobytes.checked_mul(1024)
+}

@@ -1,0 +1,210 @@
+//! From relation names to files and back.
+//!
+//! [`FileSelection`] turns the names on a command line into file numbers, with the catalog if
+//! necessary. [`RelationNames`] turns paths into names, for findings.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use trunkline_aio::sync::Arc;
+use trunkline_engine::catalog::{
+    CatalogError, Database, Place, QualifiedName, RelationInfo, Unreadable,
+};
+use trunkline_engine::datadir::DataDir;
+use trunkline_engine::settings::Settings;
+use trunkline_engine::storage::RelationLocator;
+use trunkline_format::Oid;
+use trunkline_format::catalog::RelationKind;
+use trunkline_format::relmap::RELATION_MAP_NAME;
+
+use crate::catalog_session::{CatalogSession, warn_of_damage};
+use crate::data_dir::moved_tablespace_hint;
+use crate::exit::{Failure, message};
+use crate::options::DatabaseArgs;
+
+/// The files that the names on a command line stand for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum FileSelection {
+    /// No name was given.
+    Everything,
+    /// All files of this database.
+    Database(Oid),
+    /// These relations, as numbers, and files. Empty if the named relations have no files.
+    Listed(Vec<PathBuf>),
+}
+
+impl FileSelection {
+    /// Resolves `names`. With `-d`, they are names of relations. Without it, DATABASE.SCHEMA.TABLE is
+    /// the name of a relation, and everything else is taken as numbers or as a path.
+    pub(crate) fn resolve(
+        dir: &DataDir,
+        settings: &Settings,
+        args: &DatabaseArgs,
+        names: &[PathBuf],
+    ) -> Result<FileSelection, Failure> {
+        let database_of = |name: &Path| {
+            let name = name.as_os_str().as_bytes();
+            // A quoted name may contain a slash, too.
+            let is_path = name.contains(&b'/') && !name.contains(&b'"');
+            QualifiedName::parse(name).ok()?.database.filter(|_| !is_path)
+        };
+        if args.dbname.is_none() && names.iter().all(|name| database_of(name).is_none()) {
+            return Ok(match names {
+                [] => FileSelection::Everything,
+                names => FileSelection::Listed(names.to_vec()),
+            });
+        }
+        let mut session = CatalogSession::open_with_sync_io(dir, settings)?;
+        if let (Some(name), []) = (&args.dbname, names) {
+            let database = session.database(name.as_bytes())?;
+            return Ok(FileSelection::Database(database.info().oid));
+        }
+        let mut listed: Vec<PathBuf> = Vec::new();
+        // Consecutive names are often in the same database.
+        let mut last: Option<(Vec<u8>, Arc<Database>)> = None;
+        for name in names {
+            let given = args.dbname.as_ref().map(|name| name.as_bytes().to_vec());
+            let Some(of) = given.or_else(|| database_of(name)) else {
+                listed.push(name.clone());
+                continue;
+            };
+            let database = match last.take() {
+                Some((known, database)) if known == of => database,
+                _ => session.database(&of)?,
+            };
+            for relation in relations_with_files(&database, &[name.clone().into()])? {
+                let Some(locator) = relation.locator else { continue };
+                let link = dir.path().join("pg_tblspc").join(locator.tablespace.to_string());
+                if let Some(target) = dir.dangling_link(&link) {
+                    let name = database.qualified_name(relation);
+                    let shown = target.display();
+                    let text = format!("{name} is in \"{shown}\", which does not exist");
+                    return Err(Failure::cannot_run(text).with_hint(moved_tablespace_hint(&target)));
+                }
+                let numbers = PathBuf::from(locator.to_string());
+                if !listed.contains(&numbers) {
+                    listed.push(numbers);
+                }
+            }
+            last = Some((of, database));
+        }
+        Ok(FileSelection::Listed(listed))
+    }
+}
+
+/// The relations with files that `names` stand for, each once.
+///
+/// A partitioned table or index stands for its partitions. Foreign partitions are left out with a
+/// note, and so is a table without partitions.
+pub(crate) fn relations_with_files<'d>(
+    database: &'d Database,
+    names: &[OsString],
+) -> Result<Vec<&'d RelationInfo>, Failure> {
+    let mut relations: Vec<&RelationInfo> = Vec::new();
+    for name in names {
+        let named = database.resolve(name.as_bytes())?;
+        let parts = if named.is_partitioned() { database.leaves(named) } else { vec![named] };
+        if parts.is_empty() {
+            let text = format!("{} has no partitions", database.qualified_name(named));
+            message("note", text);
+        }
+        for relation in parts {
+            match database.require_files(relation) {
+                Err(error) if relation.oid != named.oid && is_foreign(&error) => {
+                    message("note", format_args!("{error}; skipped"));
+                    continue;
+                }
+                other => other?,
+            }
+            if !relations.iter().any(|known| known.oid == relation.oid) {
+                relations.push(relation);
+            }
+        }
+    }
+    Ok(relations)
+}
+
+/// Whether a relation cannot be read because its rows are on another server.
+fn is_foreign(error: &CatalogError) -> bool {
+    let kind = Unreadable::Kind(RelationKind::ForeignTable);
+    matches!(error, CatalogError::NotReadable { reason, .. } if *reason == kind)
+}
+
+/// Names of relations by the paths of their files, as far as the catalogs can be read.
+///
+/// A database is read when the first of its files is looked up.
+pub(crate) struct RelationNames {
+    session: CatalogSession,
+    dir: DataDir,
+    names: BTreeMap<RelationLocator, Option<Arc<str>>>,
+    /// Databases that could not be read; a warning was printed for each.
+    unreadable: BTreeSet<Oid>,
+    /// Databases whose damaged rows were reported.
+    reported: BTreeSet<Oid>,
+}
+
+impl RelationNames {
+    /// Opens the shared catalogs. Returns `None` if they cannot be read, with a warning, or without
+    /// one if the directory has no catalog at all.
+    pub(crate) fn open(dir: &DataDir, settings: &Settings) -> Option<RelationNames> {
+        if !dir.path().join("global").join(RELATION_MAP_NAME).exists() {
+            return None;
+        }
+        match CatalogSession::open_with_sync_io(dir, settings) {
+            Ok(session) => {
+                let (names, unreadable, reported) = <_>::default();
+                Some(RelationNames { session, dir: dir.clone(), names, unreadable, reported })
+            }
+            Err(failure) => {
+                message("warning", format_args!("could not look up relation names: {failure}"));
+                None
+            }
+        }
+    }
+
+    /// The name of the relation that a file belongs to, with database and schema.
+    pub(crate) fn of_file(&mut self, path: &Path) -> Option<Arc<str>> {
+        let locator = Place::of(&self.dir, path)?.locator()?;
+        if let Some(known) = self.names.get(&locator) {
+            return known.clone();
+        }
+        let name = self.look_up(locator);
+        self.names.insert(locator, name.clone());
+        name
+    }
+
+    fn look_up(&mut self, locator: RelationLocator) -> Option<Arc<str>> {
+        // Shared relations are listed in the catalog of every database.
+        let shared = locator.database == Oid(0);
+        let databases = self.session.catalog.databases().iter();
+        let candidates: Vec<Oid> = databases
+            .filter(|info| info.oid == locator.database || shared && info.allows_connections)
+            .map(|info| info.oid)
+            .collect();
+        for oid in candidates {
+            if self.unreadable.contains(&oid) {
+                continue;
+            }
+            let CatalogSession { catalog, backend, .. } = &mut self.session;
+            match catalog.database_by_oid(backend, oid) {
+                Ok(Some(database)) => {
+                    if self.reported.insert(oid) {
+                        warn_of_damage(database.faults(), Some(&database));
+                    }
+                    let relation = database.relation_at(locator)?;
+                    let name = database.qualified_name(relation);
+                    let of = if shared { String::new() } else { database.quoted_name() + "." };
+                    return Some(format!("{of}{name}").into());
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    message("warning", format_args!("could not look up relation names: {error}"));
+                    self.unreadable.insert(oid);
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,188 @@
+//! Command-line options shared by several commands.
+//!
+//! [`Global`] options may be given before or after the command. The I/O options are PostgreSQL
+//! settings. They are kept as text and checked by the engine's table of settings, so that errors,
+//! units and ranges are those of PostgreSQL.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::TypedValueParser;
+use trunkline_engine::catalog::QualifiedName;
+use trunkline_engine::settings::Settings;
+
+use crate::exit::Failure;
+use crate::text_settings::parse_text_setting;
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Data directory.
+    #[arg(short = 'D', long, env = "PGDATA", value_name = "DIR", global = true)]
+    pub(crate) pgdata: Option<PathBuf>,
+
+    /// Read a tablespace from NEWDIR instead of OLDDIR, where its link in pg_tblspc points; may be
+    /// repeated, if all of them come before the command or all after it.
+    #[arg(short = 'T', long, value_name = "OLDDIR=NEWDIR", global = true)]
+    #[arg(value_parser = clap::builder::OsStringValueParser::new().try_map(parse_mapping))]
+    pub(crate) tablespace_mapping: Vec<(PathBuf, PathBuf)>,
+
+    /// Print JSON, one object per line.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// Show no progress bar, not even on a terminal.
+    #[arg(long, global = true)]
+    pub(crate) no_progress: bool,
+
+    /// Continue even if a server is running or the cluster was not shut down cleanly.
+    #[arg(long, global = true)]
+    pub(crate) force_unclean: bool,
+}
+
+impl Global {
+    /// The data directory.
+    ///
+    /// # Errors
+    /// [`Exit::Usage`](crate::exit::Exit::Usage) if neither `-D` nor `$PGDATA` names one.
+    pub(crate) fn require_pgdata(&self) -> Result<&PathBuf, Failure> {
+        self.pgdata.as_ref().filter(|path| *path.as_os_str() != *OsString::new()).ok_or_else(|| {
+            Failure::usage("no data directory given").with_hint("use -D DIR, or set PGDATA")
+        })
+    }
+
+    /// Whether a progress bar may be drawn.
+    pub(crate) fn shows_progress(&self) -> bool {
+        !self.json && !self.no_progress
+    }
+}
+
+/// PostgreSQL's settings for I/O.
+///
+/// They are declared for the program and again for each command, rather than as global options.
+/// With a global option that may be repeated, clap drops the values before the command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "I/O")]
+pub(crate) struct IoArgs {
+    /// I/O method: sync, worker or io_uring [default: worker].
+    #[arg(long, value_name = "METHOD")]
+    io_method: Option<String>,
+
+    /// Bypass the operating system's cache for the listed kinds of files; only "data" is supported.
+    #[arg(long, value_name = "LIST")]
+    io_direct: Option<String>,
+
+    /// Number of I/Os to keep in flight, 0 to 1000 [default: 16].
+    #[arg(long, value_name = "N")]
+    effective_io_concurrency: Option<String>,
+
+    /// Largest size of an I/O, in blocks or with a unit, up to 1MB [default: 128kB].
+    #[arg(long, value_name = "SIZE")]
+    io_combine_limit: Option<String>,
+
+    /// Set a PostgreSQL setting for I/O, buffers or pages by name, or, with copy, a setting that
+    /// affects how values are printed, such as TimeZone; may be repeated.
+    #[arg(short = 'c', value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+}
+
+impl IoArgs {
+    /// Applies the options: first every `-c` in order, then the options that have a name of their own.
+    ///
+    /// # Errors
+    /// [`Exit::Usage`](crate::exit::Exit::Usage) with PostgreSQL's message.
+    pub(crate) fn apply(&self, settings: &mut Settings) -> Result<(), Failure> {
+        let is_of_engine = |assignment: &&String| parse_text_setting(assignment).is_none();
+        for assignment in self.settings.iter().filter(is_of_engine) {
+            settings.set_assignment(assignment)?;
+        }
+        let named = [
+            ("io_method", &self.io_method),
+            ("io_direct", &self.io_direct),
+            ("effective_io_concurrency", &self.effective_io_concurrency),
+            ("io_combine_limit", &self.io_combine_limit),
+        ];
+        for (name, value) in named {
+            if let Some(value) = value {
+                settings.set(name, value)?;
+            }
+        }
+        // PostgreSQL silently caps io_combine_limit at io_max_combine_limit. An explicit option on
+        // the command line should take effect, so it raises the maximum as well.
+        if self.io_combine_limit.is_some() && !self.mentions("io_max_combine_limit") {
+            let mut raised = settings.clone();
+            raised.set("io_max_combine_limit", &settings.show("io_combine_limit")?)?;
+            if raised.io_combine_limit() > settings.io_combine_limit() {
+                *settings = raised;
+            }
+        }
+        Ok(())
+    }
+
+    /// The settings for printing values that `-c` assigns, in order: names in lower case, and values.
+    pub(crate) fn text_settings(&self) -> impl Iterator<Item = (String, String)> {
+        let assigned = self.settings.iter().filter_map(|assignment| parse_text_setting(assignment));
+        assigned.map(|(name, value)| (name, value.to_owned()))
+    }
+
+    /// Whether a `-c` assigns `name`.
+    pub(crate) fn mentions(&self, name: &str) -> bool {
+        self.settings.iter().any(|assignment| {
+            assignment
+                .split_once('=')
+                .is_some_and(|(left, _)| left.replace('-', "_").eq_ignore_ascii_case(name))
+        })
+    }
+}
+
+/// Options of commands that use a buffer pool.
+#[derive(Debug, Args)]
+pub(crate) struct PoolArgs {
+    /// Size of the buffer pool, in blocks or with a unit, at least 16 blocks [default: 128MB; for
+    /// copy: 32MB; for demo: the size of its table, if memory allows].
+    #[arg(long, value_name = "SIZE", help_heading = "I/O")]
+    pub(crate) shared_buffers: Option<String>,
+}
+
+/// The database in which names are looked up.
+#[derive(Debug, Args)]
+pub(crate) struct DatabaseArgs {
+    /// Database to look up names in; not needed for names of the form DATABASE.SCHEMA.TABLE.
+    #[arg(short = 'd', long, value_name = "DATABASE")]
+    pub(crate) dbname: Option<OsString>,
+}
+
+impl DatabaseArgs {
+    /// The database given by the option, or else by the first of `names` that contains one.
+    ///
+    /// # Errors
+    /// [`Exit::Usage`](crate::exit::Exit::Usage) if there is neither.
+    pub(crate) fn of<'n>(
+        &self,
+        names: impl IntoIterator<Item = &'n OsString>,
+    ) -> Result<Vec<u8>, Failure> {
+        if let Some(name) = &self.dbname {
+            return Ok(name.as_bytes().to_vec());
+        }
+        let database_of = |name: &OsString| QualifiedName::parse(name.as_bytes()).ok()?.database;
+        names.into_iter().find_map(database_of).ok_or_else(|| {
+            Failure::usage("no database given")
+                .with_hint("use -d DATABASE, or DATABASE.SCHEMA.TABLE")
+        })
+    }
+}
+
+/// Parses `OLDDIR=NEWDIR`.
+fn parse_mapping(text: OsString) -> Result<(PathBuf, PathBuf), &'static str> {
+    let bytes = text.as_bytes();
+    let at = bytes.iter().position(|&byte| byte == b'=');
+    let (old, new) = at.and_then(|at| bytes.split_at_checked(at)).unwrap_or_default();
+    let [old, new] =
+        [old, new.get(1..).unwrap_or_default()].map(|path| PathBuf::from(OsStr::from_bytes(path)));
+    match old.is_absolute() && new.is_absolute() {
+        true => Ok((old, new)),
+        false => Err("expected OLDDIR=NEWDIR, both of them absolute paths"),
+    }
+}

@@ -1,0 +1,53 @@
+//! Findings of `trunkline verify` as text and as JSON.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+use trunkline_engine::verify::Finding;
+
+use crate::data_dir::relative;
+
+/// One line for each finding, then one that counts those not listed, then an empty line. Empty if
+/// there are no findings.
+pub(super) fn list(findings: &[Finding], omitted: u64, root: &Path) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        if let Some(relation) = &finding.relation {
+            let _ = write!(text, "{relation}: ");
+        }
+        let _ = writeln!(text, "{}: {finding}", relative(&finding.path, root));
+    }
+    if omitted > 0 {
+        let _ = writeln!(text, "… and {omitted} more");
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+#[derive(Serialize)]
+pub(super) struct JsonFinding {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relation: Option<String>,
+    file: String,
+    block: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line_pointer: Option<u16>,
+    kind: &'static str,
+    text: String,
+}
+
+/// All findings as JSON.
+pub(super) fn json(findings: &[Finding], root: &Path) -> Vec<JsonFinding> {
+    let json = |finding: &Finding| JsonFinding {
+        relation: finding.relation.as_deref().map(str::to_owned),
+        file: relative(&finding.path, root),
+        block: finding.block,
+        line_pointer: finding.item,
+        kind: finding.kind.name(),
+        text: finding.kind.to_string(),
+    };
+    findings.iter().map(json).collect()
+}

@@ -1,0 +1,121 @@
+//! The report on pages: findings, and a summary in the words of `pg_checksums --check`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+use trunkline_engine::job::{End, IoSummary};
+use trunkline_engine::verify::{ContentReport, VerifyReport};
+
+use super::contents::JsonContents;
+use super::findings::{self, JsonFinding};
+use crate::io_stats::JsonIo;
+use crate::output::{cache_mode, fields, human_bytes, throughput};
+
+/// A report, and the I/O that was used.
+pub(super) struct PagesOutput<'r> {
+    pub(super) report: &'r VerifyReport,
+    /// The data directory.
+    pub(super) root: &'r Path,
+    pub(super) method: &'static str,
+    pub(super) direct: bool,
+}
+
+impl PagesOutput<'_> {
+    pub(super) fn text(&self) -> String {
+        let report = self.report;
+        let mut text = findings::list(&report.findings, report.findings_omitted(), self.root);
+        text.push_str(match report.end {
+            End::Complete => "Verification completed\n",
+            End::Cancelled | End::Abandoned => "Verification interrupted; partial results:\n",
+        });
+        let version = match report.checksum_version {
+            0 => "0 (off; pages were checked without checksums)".to_owned(),
+            version => version.to_string(),
+        };
+        let lines = [
+            ("Files scanned", report.files.to_string()),
+            ("Blocks scanned", report.blocks.to_string()),
+            ("Bad checksums", report.bad_checksums.to_string()),
+            ("Bad pages with correct checksum", report.beyond_checksums.to_string()),
+            ("Other findings", report.other_findings.to_string()),
+            ("Data checksum version", version),
+        ];
+        text.push_str(&fields(33, &lines));
+        text.push_str(&self.io_lines());
+        text
+    }
+
+    fn io_lines(&self) -> String {
+        let report = self.report;
+        let IoSummary { reads, bytes, cached, in_flight, waits, wait_time, .. } = report.io;
+        let mut text = format!(
+            "{}, {} {}\n",
+            throughput(report.bytes(), report.elapsed.as_secs_f64()),
+            self.method,
+            cache_mode(self.direct),
+        );
+        let average = bytes.checked_div(reads).unwrap_or_default();
+        let _ = write!(
+            text,
+            "{reads} reads, average size {}, {in_flight:.1} in flight, {waits} waits for {:.2} s",
+            human_bytes(average),
+            wait_time.as_secs_f64(),
+        );
+        if cached > 0 {
+            let _ = write!(text, ", {cached} served from the page cache");
+        }
+        text.push('\n');
+        text
+    }
+
+    pub(super) fn json(&self, contents: Option<&ContentReport>) -> impl Serialize + use<> {
+        let report = self.report;
+        Json {
+            schema: 1,
+            command: "verify",
+            directory: self.root.display().to_string(),
+            complete: report.end == End::Complete,
+            files_scanned: report.files,
+            blocks_scanned: report.blocks,
+            bad_checksums: report.bad_checksums,
+            bad_pages_with_right_checksum: report.beyond_checksums,
+            other_findings: report.other_findings,
+            data_checksum_version: report.checksum_version,
+            findings: findings::json(&report.findings, self.root),
+            findings_omitted: report.findings_omitted(),
+            bytes: report.bytes(),
+            seconds: report.elapsed.as_secs_f64(),
+            bytes_per_second: report.bytes_per_second(),
+            io_method: self.method,
+            io_direct: self.direct,
+            io: JsonIo::new(&report.io),
+            contents: contents.map(|contents| JsonContents::new(contents, self.root)),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Json {
+    schema: u32,
+    command: &'static str,
+    directory: String,
+    complete: bool,
+    files_scanned: u64,
+    blocks_scanned: u64,
+    bad_checksums: u64,
+    bad_pages_with_right_checksum: u64,
+    other_findings: u64,
+    data_checksum_version: u32,
+    findings: Vec<JsonFinding>,
+    findings_omitted: u64,
+    bytes: u64,
+    seconds: f64,
+    bytes_per_second: f64,
+    io_method: &'static str,
+    io_direct: bool,
+    io: JsonIo,
+    /// The report on rows and indexes, if they were checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contents: Option<JsonContents>,
+}
