@@ -171,7 +171,7 @@ const ROWS: &[Case] = &[
     (ACCOUNTS, &["block 6: line pointer 1: row has 9 columns, at most 4 expected"], |pages| {
         word(item(&mut pages[6], 1), 18, |_| 9);
     }),
-    (ACCOUNTS, &["block 8: no page of a table"], |pages| {
+    (ACCOUNTS, &["block 8: not a page of a table"], |pages| {
         word(&mut pages[8][..], 16, |_| 8184);
         pages[8][8190..].fill(0xFF);
     }),
@@ -207,7 +207,7 @@ const ROWS: &[Case] = &[
     ),
     (
         ACCOUNTS,
-        &["block 5: line pointer 3: heap-only row that no other version leads to"],
+        &["block 5: line pointer 3: heap-only tuple is not part of any HOT chain"],
         |pages| {
             word(item(&mut pages[5], 3), 18, |mask| mask | 0x8000);
         },
@@ -218,39 +218,35 @@ const BT: (&str, &str, Fork) = ("fixture", "s1.bt", Fork::Main);
 
 /// Headers that say what cannot be, with hint bits that keep everybody from asking the log.
 const HEADERS: &[Case] = &[
-    (BT, &["block 1: line pointer 2: xmin 3000000000 cannot be: the table has none "], |pages| {
+    (BT, &["block 1: line pointer 2: xmin 3000000000 is out of range: the oldest "], |pages| {
         double(item(&mut pages[1], 2), 0, |_| 3_000_000_000);
     }),
-    (BT, &["block 1: line pointer 3: xmin 1000000 cannot be"], |pages| {
+    (BT, &["block 1: line pointer 3: xmin 1000000 is out of range"], |pages| {
         double(item(&mut pages[1], 3), 0, |_| 1_000_000);
     }),
-    (BT, &["block 1: line pointer 4: xmin 5 cannot be"], |pages| {
+    (BT, &["block 1: line pointer 4: xmin 5 is out of range"], |pages| {
         double(item(&mut pages[1], 4), 0, |_| 5);
     }),
-    (BT, &["block 1: line pointer 5: xmax 999999 cannot be"], |pages| {
+    (BT, &["block 1: line pointer 5: xmax 999999 is out of range"], |pages| {
         let tuple = item(&mut pages[1], 5);
         double(tuple, 4, |_| 999_999);
         // A lock, so that the row is there.
         word(tuple, 20, |mask| mask & !0x0800 | 0x0080 | 0x0010);
     }),
-    (BT, &["block 1: line pointer 6: xmax 7 cannot be"], |pages| {
+    (BT, &["block 1: line pointer 6: xmax 7 is out of range"], |pages| {
         let tuple = item(&mut pages[1], 6);
         double(tuple, 4, |_| 7);
         word(tuple, 20, |mask| mask & !0x0800 | 0x0080 | 0x0010);
     }),
-    (BT, &["block 1: line pointer 7: multixact 777777 cannot be"], |pages| {
+    (BT, &["block 1: line pointer 7: multixact 777777 is out of range"], |pages| {
         let tuple = item(&mut pages[1], 7);
         double(tuple, 4, |_| 777_777);
         word(tuple, 20, |mask| mask & !0x0800 | 0x1000 | 0x0080 | 0x0010);
     }),
-    (
-        BT,
-        &["block 1: line pointer 8: row was never updated, but its next version is said to be"],
-        |pages| {
-            word(item(&mut pages[1], 8), 14, |_| 7);
-            word(item(&mut pages[1], 8), 16, |_| 9);
-        },
-    ),
+    (BT, &["block 1: line pointer 8: row was never updated, but its ctid points to"], |pages| {
+        word(item(&mut pages[1], 8), 14, |_| 7);
+        word(item(&mut pages[1], 8), 16, |_| 9);
+    }),
 ];
 
 const MAPS: &[Case] = &[
@@ -279,8 +275,8 @@ const MAPS: &[Case] = &[
         ("fixture", "s1.mvcc", Fork::Vm),
         &[
             "block 0: all-visible in the visibility map, but not in the page",
-            "row is aborted, but the page is marked as visible to everyone",
-            "row is dead, but the page is marked as visible to everyone",
+            "row is aborted, but the page is marked all-visible",
+            "row is dead, but the page is marked all-visible",
         ],
         |pages| {
             let mut page = [0; BLOCK_SIZE];
@@ -308,35 +304,34 @@ const TREES: &[Case] = &[
             set_pointer(page, 6, five);
         },
     ),
-    (ACCOUNTS_KEY, &["link to the left leads to block "], |pages| {
+    (ACCOUNTS_KEY, &["left link points to block "], |pages| {
         let page = inside(pages, 0);
         double(&mut pages[page], 8176, |left| left + 1);
     }),
     (
         ACCOUNTS_KEY,
-        &["by another key than that page's high key", "first entry is below the high key of"],
+        &[
+            "differs from the high key of the page to the left",
+            "first entry is below the high key of",
+        ],
         |pages| {
             let page = inside(pages, 0);
             double(item(&mut pages[page], 1), 8, |key| key + 1);
         },
     ),
-    (
-        ACCOUNTS_KEY,
-        &["no page of the level above leads here", "not the next of its level"],
-        |pages| {
-            let page = inside(pages, 1);
-            let mut children = [5, 6].map(|number| item(&mut pages[page], number)[..4].to_vec());
-            children.reverse();
-            for (number, child) in [5, 6].into_iter().zip(children) {
-                item(&mut pages[page], number)[..4].copy_from_slice(&child);
-            }
-        },
-    ),
-    (ACCOUNTS_KEY, &["separates it from the page to its left by another key"], |pages| {
+    (ACCOUNTS_KEY, &["no downlink points to this page", "not the next of its level"], |pages| {
+        let page = inside(pages, 1);
+        let mut children = [5, 6].map(|number| item(&mut pages[page], number)[..4].to_vec());
+        children.reverse();
+        for (number, child) in [5, 6].into_iter().zip(children) {
+            item(&mut pages[page], number)[..4].copy_from_slice(&child);
+        }
+    }),
+    (ACCOUNTS_KEY, &["differs from the high key of the page to the left"], |pages| {
         let page = inside(pages, 1);
         double(item(&mut pages[page], 5), 8, |key| key - 1);
     }),
-    (ACCOUNTS_KEY, &["link to the left leads to block ", "no page of the level above"], |pages| {
+    (ACCOUNTS_KEY, &["left link points to block ", "no downlink points to this page"], |pages| {
         // A page that only its parent and its right neighbour know.
         let page = inside(pages, 0);
         let skipped = BtreePage::parse(&pages[page]).expect("sound").right().expect("a neighbour");
@@ -348,11 +343,11 @@ const TREES: &[Case] = &[
         let left = BtreePage::parse(&pages[page]).expect("sound").left().expect("a neighbour");
         double(&mut pages[page], 8180, |_| left);
     }),
-    (ACCOUNTS_KEY, &["marked as root or not, against the metapage's root"], |pages| {
+    (ACCOUNTS_KEY, &["root flag contradicts the metapage, which has root"], |pages| {
         let root = Meta::parse(&pages[0]).expect("sound").root;
         word(&mut pages[root as usize][..], 8188, |flags| flags & !2);
     }),
-    (ACCOUNTS_KEY, &["block 0: searches start at block ", "not the only page of level"], |pages| {
+    (ACCOUNTS_KEY, &["block 0: fast root is block ", "not the only page of level"], |pages| {
         double(&mut pages[0][..], 40, |block| block - 1);
     }),
     (ACCOUNTS_KEY, &["is not the only page of level 0"], |pages| {
@@ -413,7 +408,7 @@ const HEAP_AND_INDEX: &[Case] = &[
     ),
     (
         ACCOUNTS_KEY,
-        &["row's key is not that of its entry in index pgbench_accounts_pkey"],
+        &["row's key differs from that of its entry in index pgbench_accounts_pkey"],
         |pages| {
             let page = inside(pages, 0);
             double(item(&mut pages[page], 8), 8, |key| key + 1_000_000);
@@ -422,7 +417,7 @@ const HEAP_AND_INDEX: &[Case] = &[
     (
         ACCOUNTS_KEY,
         &[
-            "leads here, to none of 61 line pointers",
+            "points here, to none of 61 line pointers",
             "row is visible, but index pgbench_accounts_pkey has no entry",
         ],
         |pages| {
@@ -430,16 +425,20 @@ const HEAP_AND_INDEX: &[Case] = &[
             word(item(&mut pages[page], 8), 4, |_| 1000);
         },
     ),
-    (ACCOUNTS_KEY, &["entry leads to row (100000,", "has no entry for line pointer"], |pages| {
+    (ACCOUNTS_KEY, &["entry points to row (100000,", "has no entry for line pointer"], |pages| {
         let page = inside(pages, 0);
         word(item(&mut pages[page], 8), 0, |_| 1);
         word(item(&mut pages[page], 8), 2, |_| (100_000_u32 & 0xFFFF) as u16);
     }),
-    (ACCOUNTS_KEY, &["two entries of index pgbench_accounts_pkey lead to the same row"], |pages| {
-        let page = inside(pages, 0);
-        let row: [u8; 6] = item(&mut pages[page], 9)[..6].try_into().expect("six bytes");
-        item(&mut pages[page], 8)[..6].copy_from_slice(&row);
-    }),
+    (
+        ACCOUNTS_KEY,
+        &["two entries of index pgbench_accounts_pkey point to the same row"],
+        |pages| {
+            let page = inside(pages, 0);
+            let row: [u8; 6] = item(&mut pages[page], 9)[..6].try_into().expect("six bytes");
+            item(&mut pages[page], 8)[..6].copy_from_slice(&row);
+        },
+    ),
     (
         ACCOUNTS_KEY,
         &["the entry of index pgbench_accounts_pkey for line pointer ", "is marked as dead"],
@@ -465,7 +464,7 @@ const HEAP_AND_INDEX: &[Case] = &[
     (
         ACCOUNTS,
         &[
-            "block 5: line pointer 3: an entry of index pgbench_accounts_pkey leads here, to a heap-only row",
+            "block 5: line pointer 3: an entry of index pgbench_accounts_pkey points here, to a heap-only tuple",
         ],
         |pages| {
             word(item(&mut pages[5], 3), 18, |mask| mask | 0x8000);
@@ -473,14 +472,14 @@ const HEAP_AND_INDEX: &[Case] = &[
     ),
     (
         ACCOUNTS,
-        &["an entry of index pgbench_accounts_pkey leads here, to an unused line pointer"],
+        &["an entry of index pgbench_accounts_pkey points here, to an unused line pointer"],
         |pages| {
             let unused = LinePointer { offset: 0, flags: LinePointerFlags::Unused, length: 0 };
             set_pointer(&mut pages[5], 3, unused);
         },
     ),
-    (ACCOUNTS, &["leads here, to a page without rows"], |pages| pages[9] = [0; BLOCK_SIZE]),
-    (ACCOUNTS, &["block 7: line pointer 2: row's key is not that of its entry"], |pages| {
+    (ACCOUNTS, &["points here, to a page without rows"], |pages| pages[9] = [0; BLOCK_SIZE]),
+    (ACCOUNTS, &["block 7: line pointer 2: row's key differs from that of its entry"], |pages| {
         double(item(&mut pages[7], 2), 24, |key| key + 5);
     }),
     (
