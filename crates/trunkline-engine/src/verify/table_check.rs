@@ -113,8 +113,8 @@ struct TableCheck<'t> {
     /// `None` if rows are not checked.
     map: Option<MapReader<'t>>,
     statuses: XidStatusCache,
-    /// The TOAST values that rows refer to. `None` if orphans are not reported, or could not be
-    /// told from values of another point in time.
+    /// The TOAST values that rows refer to. `None` if orphans are not checked, or if the
+    /// result would be unreliable.
     references: Option<ReferencedValues>,
     rows: RowCheck<'t>,
 }

@@ -1,6 +1,5 @@
-//! What we break in a copy of a real cluster is found by the check that is for it. Every damage is
-//! of the kind that a page alone does not show: its checksum is right again afterwards, and the
-//! check of single pages finds nothing.
+//! Damage to a copy of a real cluster is found by the right check. All damage here is invisible to
+//! the check of single pages: checksums are recomputed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,10 +23,10 @@ use trunkline_format::{
 use crate::fixtures::fixtures;
 use crate::tables::{Cluster, instance};
 
-/// Behind the name of a table: the TOAST table of it.
+/// Suffix of a table name for its TOAST table.
 const TOAST_OF: &str = " (toast)";
 
-/// A copy of a cluster, to be broken and mended.
+/// A copy of a cluster to damage and restore.
 struct Copy {
     aio: Aio,
     root: tempfile::TempDir,
@@ -46,7 +45,7 @@ impl Copy {
         self.root.path().join("data")
     }
 
-    /// The file of a relation, and what to verify so that it is looked at.
+    /// The file of a relation, and what to verify so that it is checked.
     fn find(&self, database: &str, name: &str, fork: Fork) -> (PathBuf, Only) {
         let mut cluster = Cluster::open(&self.aio, &self.data(), false, 64);
         let database = cluster.database(database);
@@ -61,7 +60,7 @@ impl Copy {
         (path, Only { database: database.info().oid, relation: Some(table.oid) })
     }
 
-    /// What is found, one a line.
+    /// The findings, one per line.
     fn verify(&self, only: Only) -> Vec<String> {
         let dir = DataDir::open(&self.data(), OpenOptions::default()).expect("opened");
         let files = OpenFiles::kernel(&self.aio, 64);
@@ -78,7 +77,7 @@ impl Copy {
         report.findings.iter().map(line).collect()
     }
 
-    /// Breaks a file, verifies, and mends it.
+    /// Damages a file, verifies, and restores it.
     fn broken(
         &self,
         place: (&str, &str, Fork),
@@ -137,14 +136,13 @@ fn double(bytes: &mut [u8], at: usize, change: impl FnOnce(u32) -> u32) {
     bytes[at..at + 4].copy_from_slice(&change(old).to_le_bytes());
 }
 
-/// Normal line pointers of a table's page.
+/// The normal line pointers of a heap page.
 fn normal(page: &PageBytes) -> Vec<u16> {
     let normal = |(_, pointer): &(u16, LinePointer)| pointer.flags == LinePointerFlags::Normal;
     line_pointers(page).filter(normal).map(|(item, _)| item).collect()
 }
 
-/// A page of an index at a level that is neither the first nor the last of it, its line pointers
-/// at least ten.
+/// A page in the middle of a level of an index, with at least ten line pointers.
 fn inside(pages: &[PageBytes], level: u32) -> usize {
     let fits = |page: &PageBytes| {
         BtreePage::parse(page).is_ok_and(|page| {
@@ -163,7 +161,7 @@ const ACCOUNTS_KEY: (&str, &str, Fork) = ("bench", "public.pgbench_accounts_pkey
 
 type Case = ((&'static str, &'static str, Fork), &'static [&'static str], fn(&mut Vec<PageBytes>));
 
-/// Of each: where, what must be said, and how it is broken.
+/// For each case: the relation, the expected findings, and the damage.
 const ROWS: &[Case] = &[
     (ACCOUNTS, &["block 3: line pointer 5: column \"filler\": "], |pages| {
         item(&mut pages[3], 5)[24 + 12] = 0xFF;
@@ -216,7 +214,7 @@ const ROWS: &[Case] = &[
 
 const BT: (&str, &str, Fork) = ("fixture", "s1.bt", Fork::Main);
 
-/// Headers that say what cannot be, with hint bits that keep everybody from asking the log.
+/// Headers with impossible ids, and with hint bits that prevent a lookup in the commit log.
 const HEADERS: &[Case] = &[
     (BT, &["block 1: line pointer 2: xmin 3000000000 is out of range: the oldest "], |pages| {
         double(item(&mut pages[1], 2), 0, |_| 3_000_000_000);
@@ -230,7 +228,7 @@ const HEADERS: &[Case] = &[
     (BT, &["block 1: line pointer 5: xmax 999999 is out of range"], |pages| {
         let tuple = item(&mut pages[1], 5);
         double(tuple, 4, |_| 999_999);
-        // A lock, so that the row is there.
+        // Only a lock, so that the row is live.
         word(tuple, 20, |mask| mask & !0x0800 | 0x0080 | 0x0010);
     }),
     (BT, &["block 1: line pointer 6: xmax 7 is out of range"], |pages| {
@@ -332,7 +330,7 @@ const TREES: &[Case] = &[
         double(item(&mut pages[page], 5), 8, |key| key - 1);
     }),
     (ACCOUNTS_KEY, &["left link points to block ", "no downlink points to this page"], |pages| {
-        // A page that only its parent and its right neighbour know.
+        // A page that only its parent and its right sibling refer to.
         let page = inside(pages, 0);
         let skipped = BtreePage::parse(&pages[page]).expect("sound").right().expect("a neighbour");
         let right = BtreePage::parse(&pages[skipped as usize]).expect("sound").right();
@@ -351,7 +349,7 @@ const TREES: &[Case] = &[
         double(&mut pages[0][..], 40, |block| block - 1);
     }),
     (ACCOUNTS_KEY, &["is not the only page of level 0"], |pages| {
-        // A leaf, of the level that is named.
+        // A leaf, on the level in the metapage.
         let leaf = inside(pages, 0) as u32;
         double(&mut pages[0][..], 40, |_| leaf);
         double(&mut pages[0][..], 44, |_| 0);
@@ -394,7 +392,7 @@ const HEAP_AND_INDEX: &[Case] = &[
         ACCOUNTS_KEY,
         &["row has the same key in unique index pgbench_accounts_pkey as row ("],
         |pages| {
-            // Across the border of two leaves.
+            // Across two leaves.
             let page = inside(pages, 0);
             let leaf = BtreePage::parse(&pages[page]).expect("sound");
             let (last, right) = (leaf.count(), leaf.right().expect("a neighbour"));
@@ -486,7 +484,7 @@ const HEAP_AND_INDEX: &[Case] = &[
         ("fixture", "s1.bt", Fork::Main),
         &["in index bt_t for", "in index bt_multi for", "in index bt_inc for"],
         |pages| {
-            // A letter in the middle of a text column, of a row that has no nulls.
+            // A letter within a text column, of a row without nulls.
             let tuple = item(&mut pages[1], 2);
             let at = tuple.windows(6).position(|bytes| bytes == b"common").expect("the text");
             tuple[at] = b'C';
@@ -495,7 +493,8 @@ const HEAP_AND_INDEX: &[Case] = &[
 ];
 
 fn run(cases: &[Case]) {
-    // The newest server's cluster stands for all; what differs between versions is read elsewhere.
+    // The cluster of the newest server is enough. Other tests cover the differences between
+    // versions.
     let Some((_, data)) = fixtures().into_iter().rfind(|(major, _)| *major <= 18) else { return };
     let copy = Copy::of(&data);
     for (place, texts, change) in cases {
@@ -520,18 +519,18 @@ fn run(cases: &[Case]) {
 }
 
 #[test]
-fn broken_rows_and_values() {
+fn damaged_rows_and_values_are_found() {
     run(ROWS);
 }
 
 #[test]
-fn headers_that_name_what_cannot_be() {
+fn impossible_ids_in_headers_are_found() {
     run(HEADERS);
 }
 
-/// A row of `pg_class` makes no sense: it is told of, and every other table is still looked at.
+/// A damaged row of `pg_class` is reported, and all other tables are still checked.
 #[test]
-fn a_damaged_row_of_a_catalog() {
+fn a_damaged_catalog_row_is_reported() {
     let Some((_, data)) = fixtures().into_iter().rfind(|(major, _)| *major <= 18) else { return };
     let copy = Copy::of(&data);
     let (path, only) = copy.find("fixture", "pg_catalog.pg_class", Fork::Main);
@@ -566,21 +565,21 @@ fn a_damaged_row_of_a_catalog() {
 }
 
 #[test]
-fn visibility_maps_that_claim_too_much() {
+fn wrong_visibility_maps_are_found() {
     run(MAPS);
 }
 
 #[test]
-fn trees_that_do_not_fit_together() {
+fn inconsistent_trees_are_found() {
     run(TREES);
 }
 
 #[test]
-fn rows_and_entries_that_do_not_fit() {
+fn contradictions_of_rows_and_entries_are_found() {
     run(HEAP_AND_INDEX);
 }
 
-/// Random damage anywhere, catalogs too: whatever comes of it, it ends, and is told.
+/// Random damage anywhere, including catalogs, ends and is reported.
 #[test]
 fn random_damage_ends_in_findings() {
     let Some((_, data)) = fixtures().into_iter().rfind(|(major, _)| *major <= 18) else { return };
@@ -605,7 +604,7 @@ fn random_damage_ends_in_findings() {
             let block = random.below(pages.len() as u64) as usize;
             let Some(page) = pages.get_mut(block) else { continue };
             for _ in 0..=random.below(6) {
-                // Often where the page's own structure is.
+                // Prefer the page's own structure.
                 let within = if random.below(2) == 0 { 200 } else { BLOCK_SIZE as u64 };
                 page[24 + random.below(within - 24) as usize] = random.next_u64() as u8;
             }
@@ -634,9 +633,9 @@ fn random_damage_ends_in_findings() {
     assert!(found > 20, "{found}");
 }
 
-/// The same findings where the table is done in many parts.
+/// A table that is checked in many parts has the same findings.
 #[test]
-fn little_memory_finds_as_much() {
+fn a_check_in_parts_has_the_same_findings() {
     let Some((_, data)) = fixtures().pop() else { return };
     let copy = Copy::of(&data);
     let (path, only) = copy.find(ACCOUNTS_KEY.0, ACCOUNTS_KEY.1, Fork::Main);
