@@ -1,35 +1,39 @@
-//! Random workloads over buffer pools and read streams on the simulated disk, with a checker.
+//! Random workloads over buffer pools and read streams on the simulated disk, with an exact model.
 //!
 //! ```text
-//!   Lab ── run(workload) ──▶ tasks: sessions that read, stream, lock, evict, cancel, vanish
-//!            │                  │ every page, error and warning          every result of every read
-//!            │                  ▼                                                    ▼
-//!            │               ledger: what each block must show, who must be told of what ◀── watch
-//!            └──▶ at the end: no pin, lock, permit, handle, frame or file is left
+//!   Runner ── run(workload) ──▶ clients: sessions that read, stream, lock, evict, cancel, vanish
+//!               │                  │ every page, error and warning        every result of every read
+//!               │                  ▼                                                  ▼
+//!               │               expectations: what each buffer contains,   ◀──── read probe
+//!               │               which owner must receive which error
+//!               └──▶ final check: no pin, lock, permit, handle, frame or file is left
 //! ```
-//! Everything follows from the seed: sizes, methods, rates of faults, what the tasks do and how
-//! their threads are interleaved. The probe knows of every read which fault struck it and for whom
-//! it was made, so what the consumers are told can be judged exactly: a page that is not what it
-//! must be, an error that belongs to somebody else, an error that nobody was told, all are findings.
+//! Everything follows from the seed: sizes, methods, fault rates, the steps of the clients, and the order
+//! of their threads. The probe sees for each read which fault struck it and which stream issued it. The
+//! expectations are therefore exact. A run fails if a page has the wrong contents, if an error reaches an
+//! owner that did not issue the read, and if an owner does not receive its error.
 //! ```no_run
-//! use trunkline_sim::pool_workload::{Lab, PoolWorkload};
-//! let report = Lab::new().run(PoolWorkload::of_seed(7))?;
+//! use trunkline_sim::pool_workload::{Runner, PoolWorkload};
+//! let report = Runner::new().run(PoolWorkload::of_seed(7))?;
 //! println!("{} faults, {} pages", report.faults, report.counts.pages);
 //! # Ok::<(), String>(())
 //! ```
 
-mod desk;
-mod finale;
-mod ledger;
-mod look;
+mod client;
+mod expectations;
+mod final_check;
 mod meter;
+mod model;
+mod page_check;
+mod pool_session;
+mod read_probe;
 mod reader;
-mod task;
-mod truth;
-mod watch;
 
-pub use desk::Counts;
-pub use meter::{CONCERNED, Cell, Concerned, KINDS, Kind, MENU, Menu, Meter, SITES, Site};
+pub use meter::{
+    COMPLETION_PATHS, Cell, CompletionPath, FAULT_KINDS, FaultKind, KINDS, Kind, Meter, WAITERS,
+    Waiters,
+};
+pub use pool_session::Counts;
 
 use crate::disk::Disk;
 use crate::executor::SimExecutor;
@@ -37,12 +41,14 @@ use crate::fault::{FaultPlan, Rates};
 use crate::files::SimFiles;
 use crate::matrix;
 use crate::method::SimMethod;
-use ledger::{Failure, Ledger};
-use reader::Parallel;
+use client::Client;
+use expectations::{Expectations, Failure};
+use model::{Model, SHAPES};
+use read_probe::ReadProbe;
+use reader::ParallelScan;
 use std::fmt;
 use std::io;
 use std::path::Path;
-use task::Task;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_aio::sync::random::Rng;
 use trunkline_aio::sync::{Arc, Mutex, sched, thread};
@@ -50,43 +56,41 @@ use trunkline_aio::{Aio, Builder, Canceller, File, MethodKind, WorkerSettings};
 use trunkline_engine::pool::{Backend, Pool};
 use trunkline_engine::storage::{FileSystem, OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_format::{BLOCK_SIZE, Fork};
-use truth::{SHAPES, Truth};
-use watch::Watch;
 
 /// Files that the table keeps open: fewer than there are, so that they are opened and closed.
 const FILES_OPEN: usize = 3;
 
-/// What kind of run.
+/// The parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolWorkload {
-    /// Decides what the tasks do and how they are interleaved.
+    /// Decides what the clients do and how their threads are interleaved.
     pub seed: u64,
-    /// Tasks at the same time.
-    pub tasks: u32,
-    /// Steps of each task.
+    /// Clients that run at the same time.
+    pub clients: u32,
+    /// Steps of each client.
     pub steps: u32,
     /// Buffers of the shared pool.
     pub buffers: u32,
     /// Buffers of the local pool.
     pub local_buffers: u32,
-    /// How often things go wrong.
+    /// How often each kind of fault strikes.
     pub rates: Rates,
     /// The method at the start.
     pub method: MethodKind,
-    /// Whether it is switched meanwhile.
+    /// Clients switch the method during the run.
     pub switches: bool,
-    /// One in this many switch points of the scheduler switches.
+    /// The scheduler switches threads at one in this many switch points.
     pub switch_one_in: u32,
-    /// All want the same few pages.
+    /// All clients read the same few pages.
     pub crowd: bool,
-    /// Streams of large reads, which are completed by others than those who reap them.
+    /// Streams issue large reads. The thread that reaps these does not complete them.
     pub wide: bool,
-    /// Consumers often do not want any more what they have asked for.
+    /// Consumers often abandon what they have asked for.
     pub fickle: bool,
 }
 
 impl PoolWorkload {
-    /// The workload that a seed stands for.
+    /// The workload of a seed.
     pub fn of_seed(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x0077_6F72_6B6C);
         let mut one_of = |of: &[u32]| of[rng.below(of.len() as u64) as usize];
@@ -96,7 +100,7 @@ impl PoolWorkload {
         let buffers = if wide { &[64, 128, 256][..] } else { &[16, 16, 17, 24, 32, 64, 128, 256] };
         Self {
             seed,
-            tasks: one_of(if crowd { &[2, 5, 6, 8] } else { &[2, 2, 3, 4] }),
+            clients: one_of(if crowd { &[2, 5, 6, 8] } else { &[2, 2, 3, 4] }),
             steps: one_of(&[10, 20, 30]),
             buffers: one_of(buffers),
             local_buffers: one_of(if wide { &[72, 96, 128] } else { &[16, 24, 64] }),
@@ -123,97 +127,97 @@ impl PoolWorkload {
     }
 }
 
-/// What a run was.
+/// Totals of a run.
 #[derive(Debug, Clone, Default)]
 pub struct PoolReport {
     /// Faults that struck.
     pub faults: u64,
-    /// What the tasks did.
+    /// What the clients did.
     pub counts: Counts,
-    /// Which faults met whom.
+    /// Which faults struck which reads.
     pub meter: Meter,
     /// Switch points passed.
     pub steps: u64,
 }
 
-/// What all tasks of a run share.
-struct Scene {
+/// What all clients of a run share.
+struct Run {
     workload: PoolWorkload,
     aio: Aio,
     disk: Arc<Disk>,
     plan: FaultPlan,
     pools: [Pool; 2],
     relations: Vec<Relation>,
-    truth: Arc<Truth>,
-    ledger: Arc<Ledger>,
+    model: Arc<Model>,
+    expectations: Arc<Expectations>,
     owners: AtomicU64,
     cancellers: Mutex<Vec<Canceller>>,
-    /// Somebody waits to be alone with a page.
-    alone: AtomicBool,
-    parallels: Mutex<Vec<Arc<Parallel>>>,
+    /// A client waits for the cleanup lock of a page, or truncates.
+    exclusive: AtomicBool,
+    parallels: Mutex<Vec<Arc<ParallelScan>>>,
     threads: Mutex<Vec<thread::JoinHandle>>,
     counts: Mutex<Counts>,
-    /// The first finding.
-    finding: Mutex<Option<String>>,
+    /// The first failure.
+    failure: Mutex<Option<String>>,
 }
 
-impl Scene {
-    fn find(&self, text: String) {
-        self.finding.lock().get_or_insert(text);
+impl Run {
+    fn fail(&self, text: String) {
+        self.failure.lock().get_or_insert(text);
     }
 
     fn new_owner(&self) -> u64 {
         self.owners.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Holds what policies let pass against the books.
+    /// Compares the warnings of a session with those that are expected.
     fn check_warnings(&self, backend: &mut Backend, owner: u64) {
         let (warnings, lost) = backend.take_warnings();
         for warning in warnings {
             let failure = Failure::Warning { zeroed: warning.zeroed };
-            if !self.ledger.told(owner, warning.block, failure) {
-                self.find(format!("{warning}: of no read of {owner}"));
+            if !self.expectations.receive(owner, warning.block, failure) {
+                self.fail(format!("{warning}: not expected by {owner}"));
             }
         }
         if lost > 0 {
-            self.find(format!("{lost} warnings lost"));
+            self.fail(format!("{lost} warnings lost"));
         }
     }
 }
 
-/// Where workloads are run: pages and file names, which are the same in every run. One per thread.
+/// Runs workloads over one cluster. Each thread has its own runner.
 ///
-/// A cluster's number is never used again in a process and has a part in the hash of a page's
-/// name; so that a seed means the same run whenever it comes, all runs are over one cluster.
+/// The number of a cluster is a part of the hash of a buffer tag, and a process never reuses it. All runs
+/// of a runner therefore use one cluster, so that a seed always repeats the same run.
 #[derive(Debug)]
-pub struct Lab {
-    truth: Arc<Truth>,
+pub struct Runner {
+    model: Arc<Model>,
     storage: Storage,
-    files: Arc<LabFiles>,
+    files: Arc<RunFiles>,
 }
 
-/// The files of the run under way.
+/// The files of the current run.
 #[derive(Debug, Default)]
-struct LabFiles(Mutex<Option<Arc<SimFiles>>>);
+struct RunFiles(Mutex<Option<Arc<SimFiles>>>);
 
-impl LabFiles {
-    fn now(&self) -> io::Result<Arc<SimFiles>> {
+impl RunFiles {
+    fn current(&self) -> io::Result<Arc<SimFiles>> {
         let files = self.0.lock().clone();
-        files.ok_or_else(|| io::Error::other("no run is under way"))
+        files.ok_or_else(|| io::Error::other("no run is active"))
     }
 }
 
-impl FileSystem for LabFiles {
+impl FileSystem for RunFiles {
     fn open(&self, path: &Path, direct: bool) -> io::Result<File> {
-        self.now()?.open(path, direct)
+        self.current()?.open(path, direct)
     }
 
     fn length(&self, file: &File) -> io::Result<u64> {
-        self.now()?.length(file)
+        self.current()?.length(file)
     }
 
     fn file_length(&self, path: &Path) -> io::Result<Option<u64>> {
-        self.now()?.file_length(path)
+        self.current()?.file_length(path)
     }
 }
 
@@ -226,23 +230,23 @@ fn name_of(relation: usize) -> String {
     format!("/sim/base/5/{}", locator(relation).relfilenode)
 }
 
-impl Default for Lab {
+impl Default for Runner {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Lab {
-    /// A lab with a cluster of its own.
+impl Runner {
+    /// A runner with a new cluster.
     pub fn new() -> Self {
-        let files = Arc::new(LabFiles::default());
+        let files = Arc::new(RunFiles::default());
         let open_files = OpenFiles::read_only(FILES_OPEN, Arc::clone(&files) as _);
         let storage =
             Storage::new(Path::new("/sim"), matrix::cluster::layout(), &open_files, false);
-        Self { truth: Arc::new(Truth::new()), storage, files }
+        Self { model: Arc::new(Model::new()), storage, files }
     }
 
-    /// Number of its cluster; see above.
+    /// The number of its cluster.
     pub fn cluster(&self) -> u16 {
         self.storage.number()
     }
@@ -250,44 +254,44 @@ impl Lab {
     /// Runs a workload under the scheduler.
     ///
     /// # Errors
-    /// What was found to be wrong first, or how the run failed: a panic, a deadlock, a livelock.
+    /// The first failure of the run. A panic, a deadlock and a livelock are failures too.
     pub fn run(&self, workload: PoolWorkload) -> Result<PoolReport, String> {
         let outcome = Arc::new(Mutex::new(None));
-        let (told, truth) = (Arc::clone(&outcome), Arc::clone(&self.truth));
+        let (result_of, model) = (Arc::clone(&outcome), Arc::clone(&self.model));
         let (storage, files) = (self.storage.clone(), Arc::clone(&self.files));
         let config = sched::Config {
             switch_one_in: workload.switch_one_in,
             ..sched::Config::new(workload.seed)
         };
         let ran = sched::run(config, move || {
-            let result = run(workload, &truth, &storage, &files);
-            *told.lock() = Some(result);
+            let result = run(workload, &model, &storage, &files);
+            *result_of.lock() = Some(result);
         });
         let ran = ran.map_err(|failure| format!("{failure}, {workload:?}"))?;
         let result = outcome.lock().take().unwrap_or_else(|| Err("no result".into()));
-        let mut report = result.map_err(|finding| format!("{finding}, {workload:?}"))?;
+        let mut report = result.map_err(|failure| format!("{failure}, {workload:?}"))?;
         report.steps = ran.steps;
         Ok(report)
     }
 }
 
-/// One run, on the scheduler's first task.
+/// One run, on the scheduler's first thread.
 fn run(
     workload: PoolWorkload,
-    truth: &Arc<Truth>,
+    model: &Arc<Model>,
     storage: &Storage,
-    files: &LabFiles,
+    files: &RunFiles,
 ) -> Result<PoolReport, String> {
     let disk = Arc::new(Disk::new());
     for (relation, shape) in SHAPES.iter().enumerate() {
         let device = 1 + relation as u64 % 2;
-        disk.create(&name_of(relation), device, &truth.bytes(relation, 0, shape.blocks));
+        disk.create(&name_of(relation), device, &model.bytes(relation, 0, shape.blocks));
     }
     let plan = FaultPlan::random(workload.seed, workload.rates).keeping_strikes();
-    let ledger = Arc::new(Ledger::default());
-    let watch = Arc::new(Watch::new(&plan, truth, &ledger));
+    let expectations = Arc::new(Expectations::default());
+    let probe = Arc::new(ReadProbe::new(&plan, model, &expectations));
     let frames = (workload.buffers + workload.local_buffers) as usize;
-    // Few of everything else, so that every kind of want happens.
+    // Few of everything else, so that every resource runs out.
     let aio = Builder::new()
         .handles(14, 1, 2)
         .session_quota(9)
@@ -296,7 +300,7 @@ fn run(
         .worker_queue(5)
         .executor(Arc::new(SimExecutor::new(&disk, plan.clone()).with_cache(9)))
         .custom_method(Arc::new(SimMethod::new(&disk, plan.clone(), 5)))
-        .probe(Arc::clone(&watch) as Arc<_>)
+        .probe(Arc::clone(&probe) as Arc<_>)
         .method(workload.method)
         .start()
         .map_err(|error| error.to_string())?;
@@ -307,37 +311,37 @@ fn run(
     ];
     let relations: Vec<Relation> =
         (0..SHAPES.len()).map(|at| storage.relation(locator(at), Fork::Main)).collect();
-    watch.begin(pools.clone(), relations.clone());
-    let scene = Arc::new(Scene {
+    probe.begin(pools.clone(), relations.clone());
+    let run = Arc::new(Run {
         workload,
         aio,
         disk,
         plan,
         pools,
         relations,
-        truth: Arc::clone(truth),
-        ledger,
+        model: Arc::clone(model),
+        expectations,
         owners: AtomicU64::new(0),
         cancellers: Mutex::default(),
-        alone: AtomicBool::new(false),
+        exclusive: AtomicBool::new(false),
         parallels: Mutex::default(),
         threads: Mutex::default(),
         counts: Mutex::default(),
-        finding: Mutex::default(),
+        failure: Mutex::default(),
     });
-    for number in 0..workload.tasks {
-        let task = Task::new(Arc::clone(&scene), number);
-        let thread = thread::spawn(&format!("task {number}"), move || task.run());
-        scene.threads.lock().push(thread.map_err(|error| error.to_string())?);
+    for number in 0..workload.clients {
+        let client = Client::new(Arc::clone(&run), number);
+        let thread = thread::spawn(&format!("client {number}"), move || client.run());
+        run.threads.lock().push(thread.map_err(|error| error.to_string())?);
     }
-    let ended = finale::judge(scene, &watch, storage, files);
+    let ended = final_check::check(run, &probe, storage, files);
     let left = files.0.lock().take();
     drop(left);
     ended
 }
 
-impl fmt::Debug for Scene {
+impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Scene({:?})", self.workload)
+        write!(f, "Run({:?})", self.workload)
     }
 }

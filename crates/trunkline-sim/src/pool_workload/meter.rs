@@ -1,16 +1,16 @@
-//! The coverage meter: which faults struck which reads, who completed them, and who waited.
+//! Coverage meter: which faults struck which reads, which thread completed these, and which sessions waited.
 //!
-//! A cell is one fault × who executed and completed the read × who had the page pinned when its
-//! result came × what kind of request it was for × which pool. [`Cell::excuse`] says why a cell
-//! cannot be filled; all others must be, those that need luck by some fault or other.
+//! A cell is one fault × the threads that executed and completed the read × the sessions that had the page
+//! pinned when the result arrived × the kind of request × the pool. [`Cell::excuse`] says why a cell cannot
+//! be reached; all others must be. A cell that depends on exact timing need only be reached by some fault.
 
 use std::collections::BTreeMap;
 use trunkline_engine::pool::Strategy;
 
 /// A fault of the simulated disk that applies to reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Menu {
-    /// Fewer bytes than asked.
+pub enum FaultKind {
+    /// Fewer bytes than requested.
     Short,
     /// No bytes at all.
     EndOfFile,
@@ -29,65 +29,65 @@ pub enum Menu {
 }
 
 /// All of them.
-pub const MENU: [Menu; 8] = [
-    Menu::Short,
-    Menu::EndOfFile,
-    Menu::Interrupted,
-    Menu::Again,
-    Menu::Error,
-    Menu::BitRot,
-    Menu::Delay,
-    Menu::Reorder,
+pub const FAULT_KINDS: [FaultKind; 8] = [
+    FaultKind::Short,
+    FaultKind::EndOfFile,
+    FaultKind::Interrupted,
+    FaultKind::Again,
+    FaultKind::Error,
+    FaultKind::BitRot,
+    FaultKind::Delay,
+    FaultKind::Reorder,
 ];
 
-/// Who executed a read and who completed it.
+/// Which thread executed a read, and which completed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Site {
-    /// Its issuer's thread, both.
+pub enum CompletionPath {
+    /// The issuer did both.
     Inline,
-    /// A worker, both.
+    /// A worker did both.
     Worker,
-    /// The device, both.
+    /// The device did both.
     DeviceReaper,
-    /// The device executed it, its issuer completed it.
+    /// The device executed it, and its issuer completed it.
     DeviceIssuer,
-    /// The device executed it, another session that waited for it completed it.
+    /// The device executed it, and another session that waited for it completed it.
     DeviceJoiner,
-    /// The device executed it, a helper completed it.
+    /// The device executed it, and a helper completed it.
     DeviceHelper,
-    /// A thread that did not execute it was faster than the one that did, between the result and
-    /// the claim: a window of two instructions.
+    /// Another thread completed it before the one that executed it could. That is possible between the
+    /// result and the claim, a window of two instructions.
     Overtaken,
 }
 
-/// All that are demanded.
-pub const SITES: [Site; 6] = [
-    Site::Inline,
-    Site::Worker,
-    Site::DeviceReaper,
-    Site::DeviceIssuer,
-    Site::DeviceJoiner,
-    Site::DeviceHelper,
+/// Those that must be reached.
+pub const COMPLETION_PATHS: [CompletionPath; 6] = [
+    CompletionPath::Inline,
+    CompletionPath::Worker,
+    CompletionPath::DeviceReaper,
+    CompletionPath::DeviceIssuer,
+    CompletionPath::DeviceJoiner,
+    CompletionPath::DeviceHelper,
 ];
 
-/// Pins on the page beside the read's own when the result came: who was concerned.
+/// Pins on the page beside the read's own when the result came: who was waiters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Concerned {
-    /// Nobody: its issuer had given up or vanished.
-    Nobody,
-    /// One: the issuer waits, or will.
+pub enum Waiters {
+    /// None: the issuer has abandoned the read or ended.
+    None,
+    /// The issuer, which waits or will wait.
     Issuer,
-    /// One has joined besides.
+    /// The issuer and one session that joined.
     OneJoined,
-    /// Several have.
+    /// The issuer and several sessions that joined.
     SeveralJoined,
 }
 
 /// All of them.
-pub const CONCERNED: [Concerned; 4] =
-    [Concerned::Nobody, Concerned::Issuer, Concerned::OneJoined, Concerned::SeveralJoined];
+pub const WAITERS: [Waiters; 4] =
+    [Waiters::None, Waiters::Issuer, Waiters::OneJoined, Waiters::SeveralJoined];
 
-/// What a read was for.
+/// The kind of request that a read belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A single page.
@@ -106,18 +106,18 @@ pub enum Kind {
 pub const KINDS: [Kind; 5] =
     [Kind::Single, Kind::Ordered, Kind::Unordered, Kind::Polled, Kind::PolledUnordered];
 
-/// See the module.
+/// A cell of the meter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cell {
     /// The fault.
-    pub fault: Menu,
-    /// By whom.
-    pub site: Site,
-    /// For whom.
-    pub concerned: Concerned,
-    /// For what.
+    pub fault: FaultKind,
+    /// The threads that executed and completed the read.
+    pub path: CompletionPath,
+    /// The sessions that waited.
+    pub waiters: Waiters,
+    /// The kind of request.
     pub kind: Kind,
-    /// Of the local pool.
+    /// The read is of the local pool.
     pub local: bool,
 }
 
@@ -125,11 +125,11 @@ impl Cell {
     /// Every cell of the meter.
     pub fn all() -> Vec<Cell> {
         let mut cells = Vec::new();
-        for fault in MENU {
-            for site in SITES {
-                for concerned in CONCERNED {
+        for fault in FAULT_KINDS {
+            for path in COMPLETION_PATHS {
+                for waiters in WAITERS {
                     for kind in KINDS {
-                        let of = |local| Cell { fault, site, concerned, kind, local };
+                        let of = |local| Cell { fault, path, waiters, kind, local };
                         cells.extend([false, true].map(of));
                     }
                 }
@@ -138,22 +138,30 @@ impl Cell {
         cells
     }
 
-    /// Why no run can fill the cell, or none can be relied on to; `None` if it must be filled.
+    /// Why no run can be relied on to reach the cell; `None` if it must be reached.
     pub fn excuse(&self) -> Option<&'static str> {
-        let joined = matches!(self.concerned, Concerned::OneJoined | Concerned::SeveralJoined);
-        let gone = self.concerned == Concerned::Nobody;
-        match self.site {
-            Site::Inline if gone => Some("an issuer that executes a read has not gone"),
-            Site::DeviceIssuer | Site::DeviceJoiner | Site::DeviceHelper
+        let joined = matches!(self.waiters, Waiters::OneJoined | Waiters::SeveralJoined);
+        let abandoned = self.waiters == Waiters::None;
+        match self.path {
+            CompletionPath::Inline if abandoned => {
+                Some("an issuer that executes a read has not ended")
+            }
+            CompletionPath::DeviceIssuer
+            | CompletionPath::DeviceJoiner
+            | CompletionPath::DeviceHelper
                 if self.kind == Kind::Single =>
             {
-                Some("a small read is completed by whoever reaps it")
+                Some("a small read is completed by the thread that reaps it")
             }
-            Site::DeviceIssuer if gone => {
-                Some("left to chance: who gave it up must wait for anything just then")
+            CompletionPath::DeviceIssuer if abandoned => {
+                Some("left to chance: the issuer must wait for something else at that moment")
             }
-            Site::DeviceJoiner if self.local => Some("a local pool has one session: no joiner"),
-            Site::DeviceJoiner if !joined => Some("who joins has pinned the page before"),
+            CompletionPath::DeviceJoiner if self.local => {
+                Some("a local pool has one session: no joiner")
+            }
+            CompletionPath::DeviceJoiner if !joined => {
+                Some("a session that joins has pinned the page")
+            }
             _ if joined && self.local && self.kind == Kind::Single => {
                 Some("the one session of a local pool waits for its single read itself")
             }
@@ -163,21 +171,23 @@ impl Cell {
 }
 
 impl Cell {
-    /// Filled only if two sessions come at the right moment: one fault or other must do.
+    /// Whether the cell is reached only by exact timing. Then any fault will do.
     pub fn is_rare(&self) -> bool {
-        let joined = matches!(self.concerned, Concerned::OneJoined | Concerned::SeveralJoined);
-        match self.site {
-            // The issuer waits for it as well, and is offered it first.
-            Site::DeviceJoiner => matches!(self.kind, Kind::Ordered | Kind::Unordered),
-            // A poll must come between the result and the helper that is woken for it.
-            Site::DeviceIssuer => matches!(self.kind, Kind::Polled | Kind::PolledUnordered),
-            // Only beside other reads does a session leave a single read to others.
-            Site::Worker | Site::DeviceReaper => {
-                self.concerned != Concerned::Issuer && self.kind == Kind::Single
+        let joined = matches!(self.waiters, Waiters::OneJoined | Waiters::SeveralJoined);
+        match self.path {
+            // The issuer waits for it too, and is offered it first.
+            CompletionPath::DeviceJoiner => matches!(self.kind, Kind::Ordered | Kind::Unordered),
+            // A poll must happen between the result and the helper that is woken for it.
+            CompletionPath::DeviceIssuer => {
+                matches!(self.kind, Kind::Polled | Kind::PolledUnordered)
             }
-            // The one session must want the block again before it executes what it has staged.
-            Site::Inline => joined && self.local,
-            Site::DeviceHelper | Site::Overtaken => false,
+            // Only with other reads in flight does a session leave a single read to the method.
+            CompletionPath::Worker | CompletionPath::DeviceReaper => {
+                self.waiters != Waiters::Issuer && self.kind == Kind::Single
+            }
+            // The session must request the block again before it executes its staged read.
+            CompletionPath::Inline => joined && self.local,
+            CompletionPath::DeviceHelper | CompletionPath::Overtaken => false,
         }
     }
 }
@@ -186,7 +196,7 @@ impl Cell {
 #[derive(Debug, Clone, Default)]
 pub struct Meter {
     cells: BTreeMap<Cell, u64>,
-    strategies: BTreeMap<(Menu, Strategy, bool), u64>,
+    strategies: BTreeMap<(FaultKind, Strategy, bool), u64>,
 }
 
 impl Meter {
@@ -195,7 +205,7 @@ impl Meter {
         *self.strategies.entry((cell.fault, strategy, cell.local)).or_default() += 1;
     }
 
-    /// Adds another run's.
+    /// Adds the counts of another run.
     pub fn add(&mut self, other: &Meter) {
         for (cell, count) in &other.cells {
             *self.cells.entry(*cell).or_default() += count;
@@ -205,43 +215,44 @@ impl Meter {
         }
     }
 
-    /// How often a cell was hit.
+    /// How often a cell was reached.
     pub fn count(&self, cell: &Cell) -> u64 {
         self.cells.get(cell).copied().unwrap_or_default()
     }
 
-    /// Cells that must be filled: how many there are, and those that are not.
+    /// The number of cells that must be reached, and those that were not.
     pub fn missing(&self) -> (usize, Vec<Cell>) {
         let wanted: Vec<Cell> =
             Cell::all().into_iter().filter(|cell| cell.excuse().is_none()).collect();
         let count = wanted.len();
-        (count, wanted.into_iter().filter(|cell| !self.is_filled(cell)).collect())
+        (count, wanted.into_iter().filter(|cell| !self.is_reached(cell)).collect())
     }
 
-    fn is_filled(&self, cell: &Cell) -> bool {
+    fn is_reached(&self, cell: &Cell) -> bool {
         let other = |fault| cell.is_rare() && self.count(&Cell { fault, ..*cell }) > 0;
-        self.count(cell) > 0 || MENU.into_iter().any(other)
+        self.count(cell) > 0 || FAULT_KINDS.into_iter().any(other)
     }
 
-    /// The cell that was filled least often, of those that must be.
+    /// The cell that was reached least often, of those that must be.
     pub fn rarest(&self) -> Option<(Cell, u64)> {
         let wanted =
             Cell::all().into_iter().filter(|cell| cell.excuse().is_none() && !cell.is_rare());
         wanted.map(|cell| (cell, self.count(&cell))).min_by_key(|(_, count)| *count)
     }
 
-    /// Faults × strategies × pools that have not met.
-    pub fn missing_strategies(&self) -> Vec<(Menu, Strategy, bool)> {
+    /// Combinations of fault, strategy and pool that were not reached.
+    pub fn missing_strategies(&self) -> Vec<(FaultKind, Strategy, bool)> {
         let strategies = [Strategy::Normal, Strategy::BulkRead, Strategy::Vacuum];
-        let all = MENU.iter().flat_map(|&fault| {
+        let all = FAULT_KINDS.iter().flat_map(|&fault| {
             strategies.into_iter().flat_map(move |s| [(fault, s, false), (fault, s, true)])
         });
         all.filter(|key| !self.strategies.contains_key(key)).collect()
     }
 
-    /// Reads that a thread completed that had not executed them, in the window before the claim.
+    /// Reads that another thread completed in the window before the claim.
     pub fn overtaken(&self) -> u64 {
-        let overtaken = self.cells.iter().filter(|(cell, _)| cell.site == Site::Overtaken);
+        let overtaken =
+            self.cells.iter().filter(|(cell, _)| cell.path == CompletionPath::Overtaken);
         overtaken.map(|(_, count)| count).sum()
     }
 }

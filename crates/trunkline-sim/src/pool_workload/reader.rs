@@ -1,14 +1,14 @@
-//! One stream of the pool's workload, and everything that it owes its consumer.
+//! One read stream of a pool workload, with a check of everything that it returns.
 //!
-//! The source notes what it has given; each block of it must come out once, as a page or as an
-//! error, in order if the stream is ordered, with the data that was given with it.
+//! The block source records the blocks that it has given. Each of them must be returned once, as a page
+//! or as an error, in order if the stream is ordered, and with the data that belongs to it.
 
-use super::desk::HOT_BLOCKS;
-use super::ledger::Failure;
+use super::expectations::Failure;
 use super::meter::Kind;
-use super::truth::{SHAPES, Shape};
-use super::watch::{self, Issuer};
-use super::{PoolWorkload, Scene};
+use super::model::{SHAPES, Shape};
+use super::pool_session::HOT_BLOCKS;
+use super::read_probe::{self, Issuer};
+use super::{PoolWorkload, Run};
 use trunkline_aio::Class;
 use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
 use trunkline_aio::sync::random::Rng;
@@ -20,44 +20,44 @@ use trunkline_format::BlockNo;
 /// Block numbers with their places in the order.
 pub(super) type Source = Box<dyn FnMut() -> Option<(BlockNo, usize)> + Send>;
 
-/// A scan of a relation that several tasks share.
+/// A scan of a relation that several clients share.
 #[derive(Debug)]
-pub(super) struct Parallel {
+pub(super) struct ParallelScan {
     range: ParallelRange,
     pub(super) relation: usize,
     seen: Mutex<Vec<bool>>,
-    /// Somebody took a part and did not finish it.
-    lost: AtomicBool,
+    /// A client has taken a part and not finished it.
+    abandoned: AtomicBool,
 }
 
-impl Parallel {
+impl ParallelScan {
     pub(super) fn new(relation: usize) -> Self {
         let blocks = SHAPES[relation].blocks;
         Self {
             range: ParallelRange::new(blocks),
             relation,
             seen: Mutex::new(vec![false; blocks as usize]),
-            lost: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
         }
     }
 
-    /// Whether every block was seen once, after all have ended; `None` if that cannot be said.
-    pub(super) fn is_whole(&self) -> Option<bool> {
+    /// Whether every block was returned, after all clients have ended. `None` if a part was abandoned.
+    pub(super) fn is_complete(&self) -> Option<bool> {
         let seen = self.seen.lock().iter().all(|&seen| seen);
-        (!self.lost.load(Ordering::SeqCst)).then_some(seen)
+        (!self.abandoned.load(Ordering::SeqCst)).then_some(seen)
     }
 }
 
-/// See the module.
+/// A stream and what it has returned.
 pub(super) struct Reader {
     pub(super) stream: ReadStream<Source>,
     pub(super) issuer: Issuer,
     given: Arc<Mutex<Vec<BlockNo>>>,
-    /// By place: whether it has come out.
-    out: Vec<bool>,
-    /// Blocks of the whole list; `None` if others take a part of it.
+    /// For each place, whether it was returned.
+    returned: Vec<bool>,
+    /// Blocks of the whole list; `None` if other clients take parts of it.
     length: Option<usize>,
-    parallel: Option<Arc<Parallel>>,
+    parallel: Option<Arc<ParallelScan>>,
     pub(super) ended: bool,
 }
 
@@ -69,7 +69,7 @@ fn some_blocks(rng: &mut Rng, workload: &PoolWorkload, relation: usize) -> Vec<B
     let first = below(rng, if crowded { HOT_BLOCKS } else { blocks });
     let most = 1 + below(rng, 60);
     let end = blocks.min(first + most);
-    // In a local pool nobody joins a read but who wants the block again.
+    // In a local pool only a second request for the same block joins a read.
     match rng.below(if pool == 1 { 12 } else { 7 }) {
         0 | 1 => (first..end).collect(),
         2 => (first..end).filter(|_| rng.below(4) > 0).collect(),
@@ -91,7 +91,7 @@ fn listed(list: Vec<BlockNo>, given: &Arc<Mutex<Vec<BlockNo>>>) -> Source {
     })
 }
 
-fn shared(parallel: &Parallel, given: &Arc<Mutex<Vec<BlockNo>>>) -> Source {
+fn shared(parallel: &ParallelScan, given: &Arc<Mutex<Vec<BlockNo>>>) -> Source {
     let given = Arc::clone(given);
     let mut range = parallel.range.clone();
     Box::new(move || {
@@ -134,34 +134,34 @@ fn some_strategy(rng: &mut Rng) -> Strategy {
 }
 
 impl Reader {
-    /// A stream over a list of its own, or over its part of a parallel scan.
+    /// A stream over its own list, or over its part of a parallel scan.
     pub(super) fn open(
-        scene: &Scene,
+        run: &Run,
         rng: &mut Rng,
-        task: u32,
+        client: u32,
         backend: &Backend,
         relation: usize,
-        parallel: Option<Arc<Parallel>>,
+        parallel: Option<Arc<ParallelScan>>,
     ) -> Self {
         let kinds = [Kind::Ordered, Kind::Unordered, Kind::Polled, Kind::PolledUnordered];
         let kind = kinds[rng.below(4) as usize];
         let unordered = matches!(kind, Kind::Unordered | Kind::PolledUnordered);
         let strategy = some_strategy(rng);
-        let options = some_options(rng, &scene.workload, unordered, strategy);
-        let owner = scene.new_owner();
+        let options = some_options(rng, &run.workload, unordered, strategy);
+        let owner = run.new_owner();
         let policy = backend.policy();
-        let issuer = Issuer { task, owner, relation, policy, kind, strategy };
+        let issuer = Issuer { client, owner, relation, policy, kind, strategy };
         let given = Arc::default();
         let (source, length) = match &parallel {
             Some(parallel) => (shared(parallel, &given), None),
             None => {
-                let list = some_blocks(rng, &scene.workload, relation);
+                let list = some_blocks(rng, &run.workload, relation);
                 let length = list.len();
                 (listed(list, &given), Some(length))
             }
         };
-        let stream = ReadStream::new(backend, &scene.relations[relation], source, options);
-        Self { stream, issuer, given, out: Vec::new(), length, parallel, ended: false }
+        let stream = ReadStream::new(backend, &run.relations[relation], source, options);
+        Self { stream, issuer, given, returned: Vec::new(), length, parallel, ended: false }
     }
 
     pub(super) fn is_polled(&self) -> bool {
@@ -172,53 +172,57 @@ impl Reader {
         matches!(self.issuer.kind, Kind::Unordered | Kind::PolledUnordered)
     }
 
-    /// Says that this thread works for the stream.
-    pub(super) fn enter(&self) {
-        watch::work_for(self.issuer);
+    /// Makes the stream the issuer of reads on this thread.
+    pub(super) fn set_issuer(&self) {
+        read_probe::set_issuer(self.issuer);
     }
 
-    /// Gives back what was read ahead.
+    /// Unpins everything that was read ahead.
     pub(super) fn let_go(&mut self) {
         self.stream.let_go();
     }
 
-    /// Starts anew, with another list.
+    /// Restarts with another list.
     pub(super) fn reset(&mut self, rng: &mut Rng, workload: &PoolWorkload) {
-        self.lose_part();
+        self.abandon_part();
         self.parallel = None;
         self.given = Arc::default();
-        self.out.clear();
+        self.returned.clear();
         self.ended = false;
         let list = some_blocks(rng, workload, self.issuer.relation);
         self.length = Some(list.len());
         self.stream.reset(listed(list, &self.given));
     }
 
-    /// Somebody else's part will be missing.
-    fn lose_part(&self) {
+    /// Its part of a parallel scan will be incomplete.
+    fn abandon_part(&self) {
         if let Some(parallel) = &self.parallel
             && !self.ended
         {
-            parallel.lost.store(true, Ordering::SeqCst);
+            parallel.abandoned.store(true, Ordering::SeqCst);
         }
     }
 
-    /// A page came out.
+    /// The stream has returned a page.
     pub(super) fn page(&mut self, block: BlockNo, place: usize) -> Result<(), String> {
         let given = self.given.lock().get(place).copied();
         if given != Some(block) {
-            return Err(format!("{}: {block} came with place {place}, {given:?}", self.describe()));
+            return Err(format!(
+                "{}: block {block} at place {place}, expected {given:?}",
+                self.describe()
+            ));
         }
-        self.came(place, block)
+        self.record(place, block)
     }
 
-    fn came(&mut self, place: usize, block: BlockNo) -> Result<(), String> {
-        let next = self.out.iter().position(|&out| !out).unwrap_or(self.out.len());
-        if self.out.len() <= place {
-            self.out.resize(place + 1, false);
+    fn record(&mut self, place: usize, block: BlockNo) -> Result<(), String> {
+        let next =
+            self.returned.iter().position(|&returned| !returned).unwrap_or(self.returned.len());
+        if self.returned.len() <= place {
+            self.returned.resize(place + 1, false);
         }
-        if std::mem::replace(&mut self.out[place], true) {
-            return Err(format!("{}: block {block} came twice", self.describe()));
+        if std::mem::replace(&mut self.returned[place], true) {
+            return Err(format!("{}: block {block} was returned twice", self.describe()));
         }
         if !self.is_unordered() && place != next {
             return Err(format!("{}: place {place}, not {next}", self.describe()));
@@ -226,62 +230,68 @@ impl Reader {
         if let Some(parallel) = &self.parallel
             && std::mem::replace(&mut parallel.seen.lock()[block as usize], true)
         {
-            return Err(format!("{}: block {block} came to two", self.describe()));
+            return Err(format!("{}: block {block} was returned to two clients", self.describe()));
         }
         Ok(())
     }
 
-    /// An error about a block came out. False: that is no error about a block.
-    pub(super) fn error(&mut self, scene: &Scene, error: &ReadError) -> Result<bool, String> {
+    /// The stream has returned an error. False if the error is not about a block.
+    pub(super) fn error(&mut self, run: &Run, error: &ReadError) -> Result<bool, String> {
         let Some((block, failure)) = failure(error) else { return Ok(false) };
-        if !scene.ledger.told(self.issuer.owner, block, failure) {
-            return Err(format!("{}: {error}: of no read of its own", self.describe()));
+        if !run.expectations.receive(self.issuer.owner, block, failure) {
+            return Err(format!("{}: {error}: not expected", self.describe()));
         }
         let given = self.given.lock();
         let mut places = given.iter().enumerate().map(|(place, &given)| {
-            let out = self.out.get(place).copied().unwrap_or(false);
-            (place, given == block && !out, out)
+            let returned = self.returned.get(place).copied().unwrap_or(false);
+            (place, given == block && !returned, returned)
         });
         let place = match self.is_unordered() {
             true => places.find(|(_, fits, _)| *fits).map(|(place, ..)| place),
-            false => places.find(|(.., out)| !out).filter(|(_, fits, _)| *fits).map(|(p, ..)| p),
+            false => places
+                .find(|(.., returned)| !returned)
+                .filter(|(_, fits, _)| *fits)
+                .map(|(p, ..)| p),
         };
         drop(given);
         match place {
-            Some(place) => self.came(place, block).map(|()| true),
-            None => Err(format!("{}: {error}: out of turn", self.describe())),
+            Some(place) => self.record(place, block).map(|()| true),
+            None => Err(format!("{}: {error}: out of order", self.describe())),
         }
     }
 
-    /// The end came.
-    pub(super) fn end(&mut self, scene: &Scene) -> Result<(), String> {
+    /// The stream has ended.
+    pub(super) fn end(&mut self, run: &Run) -> Result<(), String> {
         let given = self.given.lock().len();
-        let out = self.out.iter().filter(|&&out| out).count();
-        if out != given || self.length.is_some_and(|length| length != out) {
+        let returned = self.returned.iter().filter(|&&returned| returned).count();
+        if returned != given || self.length.is_some_and(|length| length != returned) {
             let wanted = self.length;
-            return Err(format!("{}: {out} of {given} ({wanted:?}) came", self.describe()));
+            return Err(format!(
+                "{}: {returned} of {given} ({wanted:?}) blocks were returned",
+                self.describe()
+            ));
         }
         self.ended = true;
-        // Every block has come out. What it was not told of are reads that it has let go of, or
-        // that the stream has for want of pins: it has read those blocks again.
-        scene.ledger.close(self.issuer.owner);
+        // Every block was returned. Other failures belong to reads that the consumer or the stream has
+        // abandoned; their blocks were read again.
+        run.expectations.close(self.issuer.owner);
         Ok(())
     }
 
-    /// It is dropped, at its end or not.
-    pub(super) fn gone(&self, scene: &Scene) {
-        self.lose_part();
-        // What is due to it comes after this, perhaps; nobody will ask.
-        scene.ledger.close(self.issuer.owner);
+    /// The stream is dropped.
+    pub(super) fn close(&self, run: &Run) {
+        self.abandon_part();
+        // Failures may still arrive for it; no consumer will receive them.
+        run.expectations.close(self.issuer.owner);
     }
 
     pub(super) fn describe(&self) -> String {
-        let Issuer { task, owner, relation, kind, strategy, .. } = self.issuer;
-        format!("stream {owner} of task {task} over {relation}, {kind:?}, {strategy:?}")
+        let Issuer { client, owner, relation, kind, strategy, .. } = self.issuer;
+        format!("stream {owner} of client {client} over {relation}, {kind:?}, {strategy:?}")
     }
 }
 
-/// The block that an error is about, and what it says.
+/// The block that an error is about, and the failure.
 pub(super) fn failure(error: &ReadError) -> Option<(BlockNo, Failure)> {
     match error {
         ReadError::Io { block, source, .. } => {

@@ -1,6 +1,8 @@
-//! Who completes an I/O: its issuer, a worker, who reaped it, a helper, or a session that waits for
-//! it. Each kind of thread does, and is counted; a read that is needed now and is alone needs no
-//! other thread at all.
+//! Which thread completes an I/O: the issuer, a worker, the thread that reaped it, a helper, or a
+//! session that waits.
+//!
+//! Each kind is possible and is counted. A read that is needed now and is alone needs no other
+//! thread.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Callback, Class, Completer, Completion, MethodKind, Outcome, Weight};
@@ -8,7 +10,7 @@ use trunkline_sim::BLOCK;
 use trunkline_sim::matrix::Environment;
 use trunkline_sim::matrix::io::{check_asynchronous, memory, original, read, wait_ok};
 
-/// Adds up the bytes; too much for who reaps it.
+/// Adds up the bytes, which is too much work for the reaping thread.
 pub(crate) struct Heavy;
 
 impl Callback<Vec<u64>> for Heavy {
@@ -26,7 +28,7 @@ impl Callback<Vec<u64>> for Heavy {
     }
 }
 
-/// Each kind of thread completes, and the sum is the number of I/Os.
+/// Each kind of thread completes I/O, and the counts add up to the number of I/Os.
 #[test]
 fn every_kind_of_thread_completes_and_is_counted() {
     let one = |environment: Environment, heavy: bool, wait: bool| {
@@ -56,8 +58,8 @@ fn every_kind_of_thread_completes_and_is_counted() {
     check_one(MethodKind::Worker, Completer::Worker, one, false, false);
     check_one(MethodKind::IoUring, Completer::Reaper, one, false, true);
     check_one(MethodKind::IoUring, Completer::Helper, one, true, false);
-    // The session that waits gets the I/O handed, or finds it; under the scheduler the other ways
-    // are open too.
+    // A waiting session is handed the I/O or finds it. Under the scheduler, other threads may be
+    // faster.
     static WAITED: trunkline_aio::sync::atomic::AtomicU64 =
         trunkline_aio::sync::atomic::AtomicU64::new(0);
     use trunkline_aio::sync::atomic::Ordering;
@@ -87,8 +89,8 @@ fn check_one(
     assert_eq!(counters.completed_by(completer), 1, "{method}: {:?}", counters.completers);
 }
 
-/// A read that is needed now, with nothing else in flight, needs no hop to another thread; with
-/// something in flight, or from a task, it goes to the method.
+/// A read that is needed now, with nothing else in flight, is executed by its issuer. With other
+/// I/O in flight, or from a task, it goes to the method.
 #[test]
 fn a_needed_read_is_executed_by_its_issuer_when_it_is_alone() {
     check_asynchronous(|environment| {

@@ -1,5 +1,6 @@
-//! Files: an I/O keeps its file open until it is complete, whatever its issuer does (PG 14, 15).
-//! And a thread that completes a stranger's I/O does not close the stranger's file.
+//! An I/O keeps its file open until it is complete, whatever its issuer does (PG 14, 15).
+//!
+//! A thread that completes the I/O of another session does not close that session's file.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, MethodKind, OpenOptions, Slots, State, Weight, WorkerSettings};
@@ -10,13 +11,13 @@ use trunkline_sim::matrix::io::{
 };
 use trunkline_sim::{BLOCK, content};
 
-/// Descriptors of this process that lead to `name` in the instance's folder.
+/// Descriptors of this process that refer to `name` in the folder of the instance.
 fn descriptors(instance: &Instance, name: &str) -> Vec<String> {
     let path = instance.path(name);
     let entries = std::fs::read_dir("/proc/self/fd").expect("lists");
     let mut found = Vec::new();
     for entry in entries.flatten() {
-        // Others of this list may be closed by other tests meanwhile.
+        // Other descriptors may be closed by other tests.
         if std::fs::read_link(entry.path()).is_ok_and(|target| target == path) {
             found.push(entry.file_name().to_string_lossy().into_owned());
         }
@@ -37,7 +38,7 @@ fn pg14_a_file_closed_before_its_batch_ends_stays_open_for_it() {
             read(&mut batch, &file, 1, 1, &mut slots, 0);
             read(&mut batch, &file, 2, 1, &mut slots, 1);
             drop(file);
-            assert_eq!(instance.aio.open_files(), 1, "the staged I/Os keep it");
+            assert_eq!(instance.aio.open_files(), 1, "the staged I/Os keep it open");
             if !environment.is_simulated() {
                 assert_eq!(descriptors(&instance, "a").len(), 1);
             }
@@ -80,12 +81,12 @@ fn pg15_a_file_closed_without_waiting_does_not_disturb_others() {
     });
 }
 
-/// The number of the descriptor of an I/O under way is not given to another file, so the I/O
-/// cannot hit that one.
+/// The descriptor number of an I/O in flight is not given to another file, so the I/O cannot reach
+/// that file.
 #[test]
 fn a_recycled_descriptor_does_not_get_the_io() {
     check_real(|environment| {
-        // The write is to be staged when the file is closed.
+        // The write must be staged when the file is closed.
         let instance = environment.start_with(|builder| builder.inline_write_max(0));
         for round in 0..10 {
             let (victim, target) = (format!("victim {round}"), format!("target {round}"));
@@ -115,13 +116,13 @@ fn a_recycled_descriptor_does_not_get_the_io() {
             assert_eq!(
                 instance.bytes(&victim),
                 original(0, 4),
-                "{environment:?}: the wrong file was hit"
+                "{environment:?}: the wrong file was written"
             );
         }
     });
 }
 
-/// From submit to completion as well: the I/O is held just before its result counts.
+/// The same from submission to completion. The I/O is stopped before its result takes effect.
 #[test]
 fn the_file_of_an_io_under_way_is_open_until_its_completion() {
     check_stoppable(|environment| {
@@ -143,10 +144,10 @@ fn the_file_of_an_io_under_way_is_open_until_its_completion() {
     });
 }
 
-/// Closing may block, so the device that reaps leaves it to a worker. The only worker is held in
-/// another completion here, so the file stays open until that goes on.
+/// Closing a file may block, so the reaping device leaves it to a worker. The only worker is
+/// stopped in another completion, so the file stays open until that continues.
 #[test]
-fn a_completer_leaves_the_closing_to_a_worker() {
+fn a_completing_thread_leaves_closing_to_a_worker() {
     check_seeds(&[MethodKind::Custom], 20, |environment| {
         let one = WorkerSettings { min: 1, max: 1, ..WorkerSettings::default() };
         let instance = environment.start_with(|builder| builder.workers(one));
@@ -169,7 +170,7 @@ fn a_completer_leaves_the_closing_to_a_worker() {
     });
 }
 
-/// A file that nobody closed is closed with the instance, after its last I/O.
+/// A file that was not closed is closed with the instance, after its last I/O.
 #[test]
 fn the_end_of_the_instance_waits_for_its_io_and_closes_everything() {
     check(|environment| {
@@ -200,7 +201,7 @@ fn the_end_of_the_instance_waits_for_its_io_and_closes_everything() {
     });
 }
 
-/// Threads that open, read and close at the same time, with instances that come and go.
+/// Threads that open, read and close concurrently.
 #[test]
 fn open_files_are_counted_over_many_threads() {
     check(|environment| {

@@ -1,5 +1,7 @@
-//! Waiting for a handle: every one that comes free wakes somebody who still waits, also past those
-//! who were cancelled, have gone, or have found one by themselves; and who waits sleeps.
+//! Waiting for a handle: every handle that is freed wakes a session that still waits, even if
+//! others in the queue were cancelled, have ended, or have found a handle themselves.
+//!
+//! A session that waits sleeps.
 
 use crate::completers::Heavy;
 use std::task::{Context, Waker};
@@ -12,9 +14,10 @@ use trunkline_sim::matrix::io::{
 };
 use trunkline_sim::{PausePoint, pause};
 
-/// Cancelled while it waits for a handle: the wake that was meant for it goes to the next.
+/// A session is cancelled while it waits for a handle. The wake-up that was meant for it goes to
+/// the next one.
 #[test]
-fn a_cancelled_waiter_for_a_handle_passes_the_wake_on() {
+fn a_cancelled_waiter_for_a_handle_passes_its_wake_up_on() {
     check_seeds(&[MethodKind::Sync], 100, |environment| {
         let instance = Arc::new(environment.start_with(|builder| builder.handles(1, 0, 0)));
         let mut holder = instance.session();
@@ -31,7 +34,7 @@ fn a_cancelled_waiter_for_a_handle_passes_the_wake_on() {
             gate.release();
         });
         instance.quiesce();
-        // In any order, at the same time.
+        // In any order, or together.
         let cancel = spawn("cancel", move || canceller.cancel());
         handle.release();
         cancel.join().expect("cancels");
@@ -41,10 +44,10 @@ fn a_cancelled_waiter_for_a_handle_passes_the_wake_on() {
     });
 }
 
-/// Two handles come free, and one of those who wait takes one and keeps it: the wake for the other
-/// must reach the other waiter.
+/// Two handles are freed. One waiter takes a handle itself and keeps it. The wake-up for the other
+/// handle must reach the other waiter.
 #[test]
-fn a_waiter_that_took_a_handle_by_itself_passes_its_wake_on() {
+fn a_waiter_that_found_a_handle_itself_passes_its_wake_up_on() {
     check_seeds(&[MethodKind::Sync], 300, |environment| {
         let instance = Arc::new(environment.start_with(|builder| builder.handles(2, 0, 0)));
         let (mut a, mut b) = (instance.session(), instance.session());
@@ -71,10 +74,10 @@ fn a_waiter_that_took_a_handle_by_itself_passes_its_wake_on() {
     });
 }
 
-/// A task that polled for a handle goes away, or finds one by itself: in both cases it must not
-/// stay in the queue, where it would swallow the wake-up of somebody who still waits.
+/// A task has polled for a handle, and then ends, finds a handle, or tries another class. It must
+/// not stay in the queue, where it would consume another session's wake-up.
 #[test]
-fn a_task_that_no_longer_polls_for_a_handle_swallows_no_wake() {
+fn a_task_that_stops_polling_for_a_handle_consumes_no_wake_up() {
     #[derive(Clone, Copy)]
     enum Then {
         Ends,
@@ -121,9 +124,9 @@ fn a_task_that_no_longer_polls_for_a_handle_swallows_no_wake() {
     }
 }
 
-/// A completion frees a handle for somebody who has nothing to do with it.
+/// A completion frees a handle for an unrelated session.
 #[test]
-fn a_completion_wakes_a_stranger_who_waits_for_a_handle() {
+fn a_completion_wakes_another_session_that_waits_for_a_handle() {
     check_asynchronous(|environment| {
         let instance = Arc::new(environment.start_with(|builder| builder.handles(1, 0, 0)));
         let file = instance.file("a", 4);
@@ -144,9 +147,9 @@ fn a_completion_wakes_a_stranger_who_waits_for_a_handle() {
     });
 }
 
-/// Many sessions wait for a handle that does not come: they sleep, and do not wake one another.
+/// Many sessions wait for a handle that is not freed. They sleep, and do not wake one another.
 #[test]
-fn waiters_for_a_handle_sleep_quietly() {
+fn sessions_that_wait_for_a_handle_sleep() {
     let report = Environment::simulated(MethodKind::Worker, 3).run(|environment| {
         let instance = Arc::new(environment.start_with(|builder| builder.handles(2, 0, 0)));
         let file = instance.file("a", 4);
@@ -181,9 +184,9 @@ fn waiters_for_a_handle_sleep_quietly() {
     assert!(report.is_some_and(|report| report.steps < 100_000), "the waiters do not sleep");
 }
 
-/// Sessions at their quota wait for their own I/O, not for a handle, and wake nobody.
+/// Sessions at their quota wait for their own I/O, not for a handle, and wake no other session.
 #[test]
-fn waiters_at_their_quota_sleep_quietly() {
+fn sessions_that_wait_at_their_quota_sleep() {
     for seed in 0..20 {
         let report = Environment::simulated(MethodKind::Custom, seed).run(|environment| {
             let instance = Arc::new(environment.start_with(|builder| builder.session_quota(1)));
@@ -203,7 +206,7 @@ fn waiters_at_their_quota_sleep_quietly() {
                 }));
             }
             instance.disk.wait_stuck(3);
-            instance.session().acquire(Class::Foreground).expect("there are some").release();
+            instance.session().acquire(Class::Foreground).expect("handles are free").release();
             pause(Duration::from_secs(1));
             instance.disk.release(1);
             threads.into_iter().for_each(|thread| thread.join().expect("ends"));
@@ -212,7 +215,7 @@ fn waiters_at_their_quota_sleep_quietly() {
     }
 }
 
-/// The same for a session that waits for a handle while its staged I/Os hold all of them.
+/// A session that waits for a handle first submits its staged I/Os, which may have all handles.
 #[test]
 fn waiting_for_a_handle_submits_what_is_staged() {
     check(|environment| {
@@ -233,9 +236,9 @@ fn waiting_for_a_handle_submits_what_is_staged() {
     });
 }
 
-/// A session that waits for a handle is handed reaped I/O of its own, and completes it.
+/// A session that waits for a handle receives its own reaped I/O and completes it.
 #[test]
-fn a_waiter_for_a_handle_completes_what_it_is_handed() {
+fn a_session_that_waits_for_a_handle_completes_its_reaped_io() {
     check_seeds(&[MethodKind::Custom], 100, |environment| {
         let instance = environment.start_with(|builder| {
             let workers = WorkerSettings { min: 1, max: 1, ..WorkerSettings::default() };

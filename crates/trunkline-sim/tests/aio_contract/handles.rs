@@ -1,14 +1,16 @@
-//! Handles: acquired, leaked, released, defined, in batches, under quotas (PG 1 to 7).
-//! That a session cannot acquire twice (PG 4) is a doctest of `Io` that must not compile.
+//! Handles: acquire, leak, release, define, batches, and quotas (PG 1 to 7).
+//!
+//! A session cannot acquire two handles (PG 4): a doc test of `Io` shows that this does not
+//! compile.
 
 use trunkline_aio::sync::thread;
 use trunkline_aio::{Class, DefineError, Leaks, MethodKind, STATES, State, WorkerSettings};
 use trunkline_sim::BLOCK;
 use trunkline_sim::matrix::io::{check, check_seeds, memory, original, read, wait_ok, write};
 
-/// PG 1: acquire and leak. The scope reports it and the session goes on.
+/// PG 1: acquire and leak. The scope reports it, and the session remains usable.
 #[test]
-fn pg01_a_leaked_handle_is_reported_by_the_scope_and_given_back() {
+fn pg01_a_leaked_handle_is_reported_and_released_by_the_scope() {
     check(|environment| {
         let instance = environment.start();
         let mut session = instance.session();
@@ -21,17 +23,17 @@ fn pg01_a_leaked_handle_is_reported_by_the_scope_and_given_back() {
         std::mem::forget(session.acquire(Class::Foreground));
         session.acquire(Class::Foreground).expect("usable").release();
         assert_eq!((instance.aio.handles_in_use(), instance.aio.counters().leaked), (0, 2));
-        // Nor does a session take one with it.
+        // Dropping the session releases the handle too.
         std::mem::forget(session.acquire(Class::Foreground));
         drop(session);
         assert_eq!((instance.aio.handles_in_use(), instance.aio.counters().leaked), (0, 3));
     });
 }
 
-/// PG 2: there is nothing to release once the scope has cleaned up, and by type no way to try: the
-/// `Io` borrows the session. What remains is that its late drop does not harm the next one.
+/// PG 2: a handle that the scope has released cannot be released again, because `Io` borrows the
+/// session. Its late drop does not affect the next handle.
 #[test]
-fn pg02_a_handle_given_back_by_the_scope_stays_given_back() {
+fn pg02_a_handle_released_by_the_scope_stays_released() {
     check(|environment| {
         let instance = environment.start();
         let mut session = instance.session();
@@ -62,7 +64,7 @@ fn pg03_a_released_handle_leaves_no_trace() {
 
 /// PG 5: an error after acquire; the next acquire works.
 #[test]
-fn pg05_an_error_after_acquire_gives_the_handle_back() {
+fn pg05_an_error_after_acquire_releases_the_handle() {
     check(|environment| {
         let instance = environment.start_with(|builder| builder.iovecs(2));
         let file = instance.file("a", 4);
@@ -90,7 +92,7 @@ fn pg05_an_error_after_acquire_gives_the_handle_back() {
     });
 }
 
-/// PG 6: a batch is leaked; the scope submits what it holds and the session goes on.
+/// PG 6: a batch is leaked. The scope submits its I/Os, and the session remains usable.
 #[test]
 fn pg06_a_leaked_batch_is_reported_and_submitted() {
     check(|environment| {
@@ -108,7 +110,7 @@ fn pg06_a_leaked_batch_is_reported_and_submitted() {
         for slot in 0..3 {
             wait_ok(&mut session, &mut slots, slot);
         }
-        assert!(!session.end_scope().any(), "the next I/O goes out at once again");
+        assert!(!session.end_scope().any(), "the next I/O is submitted immediately again");
         read(&mut session, &file, 3, 1, &mut slots, 3);
         assert_eq!(instance.probe.transitions(State::Staged, State::Submitted), 4);
         wait_ok(&mut session, &mut slots, 3);
@@ -116,7 +118,7 @@ fn pg06_a_leaked_batch_is_reported_and_submitted() {
     });
 }
 
-/// PG 7: batch start and end are silent; one that is open when its session waits does not hang.
+/// PG 7: a batch that ends is silent. A wait inside an open batch does not hang.
 #[test]
 fn pg07_a_batch_that_ends_leaves_no_trace() {
     check(|environment| {
@@ -137,7 +139,7 @@ fn pg07_a_batch_that_ends_leaves_no_trace() {
 }
 
 #[test]
-fn every_edge_of_the_diagram_is_passed_and_no_other() {
+fn every_transition_of_the_diagram_happens_and_no_other() {
     check(|environment| {
         let instance = environment.start();
         let file = instance.file("a", 4);
@@ -172,7 +174,7 @@ fn every_edge_of_the_diagram_is_passed_and_no_other() {
 
 /// One batch of more I/Os than a session may stage, each into its own memory.
 #[test]
-fn a_batch_of_seventy_goes_out_in_parts() {
+fn a_batch_of_seventy_is_submitted_in_parts() {
     check(|environment| {
         let instance = environment.start_with(|builder| builder.handles(128, 4, 8));
         let file = instance.file("a", 70);
@@ -184,7 +186,7 @@ fn a_batch_of_seventy_goes_out_in_parts() {
                 read(&mut batch, &file, slot, 1, &mut slots, slot as usize);
             }
             let submitted = instance.probe.transitions(State::Staged, State::Submitted);
-            assert!(submitted > 70 - 32, "fewer than 32 are kept back, {submitted} went out");
+            assert!(submitted > 70 - 32, "fewer than 32 stay staged, {submitted} were submitted");
         }
         for _ in 0..70 {
             let (slot, outcome) = session.wait_any(&mut slots).expect("not cancelled");
@@ -198,8 +200,8 @@ fn a_batch_of_seventy_goes_out_in_parts() {
     });
 }
 
-/// Look-ahead cannot take the reserves, foreground reads not the log's, and the log gets a handle
-/// while everybody else is stuck.
+/// Read-ahead cannot take reserved handles, foreground reads cannot take those of the log, and the
+/// log gets a handle when all others are in use.
 #[test]
 fn the_reserves_of_log_and_foreground_hold() {
     check(|environment| {
@@ -222,16 +224,16 @@ fn the_reserves_of_log_and_foreground_hold() {
         take(Class::Foreground, 3);
         assert!(none(Class::Foreground) && none(Class::LookAhead));
         take(Class::Log, 2);
-        assert!(none(Class::Log), "all ten are out");
+        assert!(none(Class::Log), "all ten are in use");
         assert_eq!(instance.aio.handles_in_use(), 10);
         held.truncate(8);
-        assert!(none(Class::Foreground), "the log's two are for the log alone");
+        assert!(none(Class::Foreground), "two handles are reserved for the log");
         drop(held);
         assert_eq!(instance.aio.handles_in_use(), 0);
     });
 }
 
-/// A session may hold so many handles and no more; the log is exempt.
+/// A session may hold at most its quota of handles; the log is exempt.
 #[test]
 fn the_quota_of_a_session_holds() {
     for method in [MethodKind::Worker, MethodKind::Custom] {
@@ -248,8 +250,11 @@ fn the_quota_of_a_session_holds() {
             let log = session.try_acquire(Class::Log).expect("exempt");
             log.read(&file, 3 * BLOCK as u64, BLOCK as u32, &mut slots, 3).expect("defined");
             assert_eq!(session.in_flight(), 4);
-            assert!(instance.session().try_acquire(Class::Foreground).is_some(), "others are free");
-            // One that waits for its quota goes on when one of its own ends.
+            assert!(
+                instance.session().try_acquire(Class::Foreground).is_some(),
+                "other sessions are not affected"
+            );
+            // A session at its quota continues when one of its own I/Os completes.
             let disk = trunkline_aio::sync::Arc::clone(&instance.disk);
             let opener = trunkline_sim::matrix::io::spawn("opener", move || disk.release(1));
             read(&mut session, &file, 4, 1, &mut slots, 4);
@@ -265,7 +270,7 @@ fn the_quota_of_a_session_holds() {
     }
 }
 
-/// Handles are reused for ever, and a reference to an old use is stale, not wrong.
+/// Handles are reused, and a wait reference to an earlier use counts as complete.
 #[test]
 fn a_reused_handle_is_another_io() {
     check(|environment| {

@@ -1,6 +1,7 @@
-//! Forced hand-over: a thread is held exactly where it has brought a handle into a state, and
-//! others wait for the I/O, join it, poll it, look at it, cancel, close its file, give it up.
-//! Every state with every action of a stranger and every action of the issuer.
+//! A thread is stopped exactly where it has brought a handle into a state, and other sessions act
+//! on the I/O.
+//!
+//! Every state is combined with every action of another session and every action of the issuer.
 
 use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};
@@ -9,15 +10,15 @@ use trunkline_sim::matrix::io::{PassThrough, check_seeds, memory, original, spaw
 use trunkline_sim::matrix::{Environment, Instance, REAL, SIMULATED};
 use trunkline_sim::{BLOCK, poll_until_done};
 
-/// What somebody else does while the handle is in the state.
+/// What another session does while the handle is in the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stranger {
+enum OtherSession {
     Joins,
     Looks,
     Cancels,
     /// Closes the issuer's file.
     Closes,
-    /// Takes handles until there are no more, and waits for the one.
+    /// Takes all handles, and waits for the one that is in use.
     Acquires,
 }
 
@@ -35,8 +36,13 @@ enum Issuer {
     ReadsAgain,
 }
 
-const STRANGERS: [Stranger; 5] =
-    [Stranger::Joins, Stranger::Looks, Stranger::Cancels, Stranger::Closes, Stranger::Acquires];
+const OTHER_SESSIONS: [OtherSession; 5] = [
+    OtherSession::Joins,
+    OtherSession::Looks,
+    OtherSession::Cancels,
+    OtherSession::Closes,
+    OtherSession::Acquires,
+];
 const ISSUERS: [Issuer; 6] = [
     Issuer::Waits,
     Issuer::WaitsForAny,
@@ -47,33 +53,40 @@ const ISSUERS: [Issuer; 6] = [
 ];
 
 #[test]
-fn every_state_is_handed_over_to_everybody_under_the_scheduler() {
+fn every_state_with_every_action_under_the_scheduler() {
     for method in SIMULATED {
-        check_seeds(&[method], 4, all_of_them);
+        check_seeds(&[method], 4, all_actions);
     }
 }
 
 #[test]
-fn every_state_is_handed_over_to_everybody_on_real_files() {
+fn every_state_with_every_action_on_real_files() {
     for method in REAL {
-        all_of_them(Environment::real(method));
+        all_actions(Environment::real(method));
     }
 }
 
-fn all_of_them(environment: Environment) {
+fn all_actions(environment: Environment) {
     let mut weight = Weight::Light;
     for state in STATES {
-        for stranger in STRANGERS {
+        for other_session in OTHER_SESSIONS {
             for issuer in ISSUERS {
-                one(environment, state, stranger, issuer, weight);
+                one(environment, state, other_session, issuer, weight);
                 weight = if weight == Weight::Light { Weight::Heavy } else { Weight::Light };
             }
         }
     }
 }
 
-fn one(environment: Environment, state: State, stranger: Stranger, issuer: Issuer, weight: Weight) {
-    let context = format!("{environment:?} {} {stranger:?} {issuer:?} {weight:?}", state.name());
+fn one(
+    environment: Environment,
+    state: State,
+    other_session: OtherSession,
+    issuer: Issuer,
+    weight: Weight,
+) {
+    let context =
+        format!("{environment:?} {} {other_session:?} {issuer:?} {weight:?}", state.name());
     let instance = Arc::new(environment.start_with(|builder| builder.handles(3, 1, 0)));
     let all = instance.aio.region().free_frames();
     let held = instance.probe.pause_at(state, |_| true);
@@ -90,18 +103,19 @@ fn one(environment: Environment, state: State, stranger: Stranger, issuer: Issue
     let io = held.wait();
     let started = Arc::new(AtomicBool::new(false));
     let (theirs, begun) = (Arc::clone(&instance), Arc::clone(&started));
-    let other = spawn("stranger", move || {
-        // A look is over before the held thread goes on; what may sleep has begun.
-        if stranger == Stranger::Looks {
+    let other = spawn("other_session", move || {
+        // Reading the row ends before the stopped thread continues. An action that may sleep has
+        // begun.
+        if other_session == OtherSession::Looks {
             look(&theirs, io, state);
         }
         begun.store(true, Ordering::SeqCst);
-        match stranger {
-            Stranger::Joins => theirs.session().join(io).expect("not cancelled"),
-            Stranger::Looks => {}
-            Stranger::Cancels => canceller.lock().take().expect("set before it issued").cancel(),
-            Stranger::Closes => drop(file.lock().take()),
-            Stranger::Acquires => {
+        match other_session {
+            OtherSession::Joins => theirs.session().join(io).expect("not cancelled"),
+            OtherSession::Looks => {}
+            OtherSession::Cancels => canceller.lock().take().expect("set before the I/O").cancel(),
+            OtherSession::Closes => drop(file.lock().take()),
+            OtherSession::Acquires => {
                 let (mut a, mut b) = (theirs.session(), theirs.session());
                 let log = a.acquire(Class::Log).expect("not cancelled");
                 b.acquire(Class::LookAhead).expect("not cancelled").release();
@@ -109,12 +123,12 @@ fn one(environment: Environment, state: State, stranger: Stranger, issuer: Issue
             }
         }
     });
-    instance.wait_until("the stranger", || started.load(Ordering::SeqCst));
+    instance.wait_until("the other_session", || started.load(Ordering::SeqCst));
     if environment.is_simulated() {
         instance.quiesce();
     }
     held.release();
-    other.join().unwrap_or_else(|_| panic!("stranger: {context}"));
+    other.join().unwrap_or_else(|_| panic!("other_session: {context}"));
     own.join().unwrap_or_else(|_| panic!("issuer: {context}"));
     instance.settle();
     let session = instance.session();
@@ -123,7 +137,7 @@ fn one(environment: Environment, state: State, stranger: Stranger, issuer: Issue
     instance.wait_until("all frames", || instance.aio.region().free_frames() == all);
 }
 
-/// Another look may find the handle further on: the issuer, who waits, completes what is ready.
+/// In COMPLETED_IO the handle may be further on, because the waiting issuer completes it.
 fn look(instance: &Instance, io: WaitRef, state: State) {
     match instance.row(io) {
         Some(row) => assert!(row.state == state.name() || state == State::CompletedIo, "{row:?}"),
@@ -140,7 +154,7 @@ fn issue_and(
     context: &str,
 ) {
     let mut slots = instance.slots_with(2, 1, vec![Arc::new(PassThrough(weight))]);
-    // Cancelled before it has a handle: nothing was issued, which is right as well.
+    // Cancelled before it has a handle: no I/O was issued, which is correct too.
     let Ok(io) = session.acquire(Class::Foreground) else { return };
     io.read(&file, 3 * BLOCK as u64, BLOCK as u32, &mut slots, 0).expect("defined");
     drop(file);
@@ -179,7 +193,7 @@ fn issue_and(
     assert_eq!(memory(&mut slots, 0), original(3, 1), "{context}");
 }
 
-/// A wait that goes on after a cancel.
+/// Waits again after a cancel.
 fn retry(
     session: &mut trunkline_aio::Session,
     slots: &mut trunkline_aio::Slots,

@@ -1,5 +1,8 @@
-//! Sessions that wait for I/O which others issued, and for news by number: asleep and as tasks, for
-//! an I/O that is only staged, one whose handle is released unused, one whose result nobody takes.
+//! Sessions that wait for I/O of other sessions, and for notifications by session number: asleep
+//! and as tasks.
+//!
+//! The I/O may be staged only, its handle may be released unused, and its result may never be
+//! taken.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, Wake, Waker};
@@ -25,7 +28,7 @@ impl Wake for Count {
     }
 }
 
-/// Both ways to wait for somebody's I/O.
+/// Wait asleep, or poll.
 const WAYS: [bool; 2] = [false, true];
 
 fn join(session: &mut Session, io: WaitRef, polls: bool) -> Result<(), Cancelled> {
@@ -35,14 +38,15 @@ fn join(session: &mut Session, io: WaitRef, polls: bool) -> Result<(), Cancelled
     }
 }
 
-/// A thread that joins an I/O, whose reference it gets as one word, and says when it is through.
+/// A thread that joins an I/O and sets a flag when it is complete. It gets the wait reference as
+/// one word.
 fn joins(
     instance: &Arc<Instance>,
     io: WaitRef,
     polls: bool,
 ) -> (Arc<AtomicBool>, thread::JoinHandle) {
-    let through = Arc::new(AtomicBool::new(false));
-    let (theirs, says, word) = (Arc::clone(instance), Arc::clone(&through), io.to_bits());
+    let joined = Arc::new(AtomicBool::new(false));
+    let (theirs, says, word) = (Arc::clone(instance), Arc::clone(&joined), io.to_bits());
     let handle = spawn("joins", move || {
         let io = WaitRef::from_bits(word).expect("a reference");
         let mut session = theirs.session();
@@ -50,11 +54,11 @@ fn joins(
         assert!(session.is_complete(io));
         says.store(true, Ordering::SeqCst);
     });
-    (through, handle)
+    (joined, handle)
 }
 
 #[test]
-fn any_number_of_strangers_join_an_io_asleep_or_as_tasks() {
+fn any_number_of_sessions_join_an_io_asleep_or_as_tasks() {
     check(|environment| {
         for weight in [Weight::Light, Weight::Heavy] {
             let instance = Arc::new(environment.start());
@@ -72,9 +76,10 @@ fn any_number_of_strangers_join_an_io_asleep_or_as_tasks() {
     });
 }
 
-/// The reference is public before the I/O is submitted: who waits from then on is woken.
+/// A wait reference can be published before the I/O is submitted. A session that waits from then on
+/// is woken.
 #[test]
-fn a_staged_io_wakes_its_joiners_when_it_ends() {
+fn a_staged_io_wakes_its_joiners_when_it_completes() {
     check(|environment| {
         for polls in WAYS {
             let instance = Arc::new(environment.start_with(|builder| builder.try_cached_below(0)));
@@ -83,10 +88,10 @@ fn a_staged_io_wakes_its_joiners_when_it_ends() {
             let mut slots = instance.slots(1, 1);
             let mut batch = session.batch();
             let io = read(&mut batch, &file, 3, 1, &mut slots, 0);
-            let (through, thread) = joins(&instance, io, polls);
+            let (joined, thread) = joins(&instance, io, polls);
             if environment.is_simulated() {
                 instance.quiesce();
-                assert!(!through.load(Ordering::SeqCst), "{environment:?}");
+                assert!(!joined.load(Ordering::SeqCst), "{environment:?}");
             }
             assert_eq!(instance.row(io).map(|row| row.state), Some("STAGED"));
             drop(batch);
@@ -96,8 +101,8 @@ fn a_staged_io_wakes_its_joiners_when_it_ends() {
     });
 }
 
-/// A handle that is given back unused is over for whoever has its reference, also where the next
-/// I/O of the same handle begins at once.
+/// A handle that is released unused counts as complete for every session with its reference, even
+/// if the next I/O of the handle begins immediately.
 #[test]
 fn a_released_handle_wakes_its_joiners() {
     check(|environment| {
@@ -108,15 +113,15 @@ fn a_released_handle_wakes_its_joiners() {
             let mut slots = instance.slots(1, 1);
             let io = session.acquire(Class::Foreground).expect("a handle");
             let reference = io.wait_ref();
-            let (through, thread) = joins(&instance, reference, polls);
+            let (joined, thread) = joins(&instance, reference, polls);
             if environment.is_simulated() {
                 instance.quiesce();
-                assert!(!through.load(Ordering::SeqCst), "{environment:?}");
+                assert!(!joined.load(Ordering::SeqCst), "{environment:?}");
             }
             io.release();
             if environment.is_simulated() {
                 instance.quiesce();
-                assert!(through.load(Ordering::SeqCst), "before anything else happens");
+                assert!(joined.load(Ordering::SeqCst), "the release has not woken the joiner");
             }
             let next = read(&mut session, &file, 1, 1, &mut slots, 0);
             assert_eq!(next.io_id(), reference.io_id());
@@ -126,7 +131,7 @@ fn a_released_handle_wakes_its_joiners() {
     });
 }
 
-/// So is one whose definition failed.
+/// The same for a handle whose definition failed.
 #[test]
 fn a_refused_definition_wakes_the_joiners() {
     check(|environment| {
@@ -144,15 +149,15 @@ fn a_refused_definition_wakes_the_joiners() {
     });
 }
 
-/// Stands in the completion of the first I/O until it is let go.
-struct Stands {
+/// Stops in the completion of the first I/O until it is released.
+struct StopsFirst {
     first: AtomicBool,
     gate: PausePoint,
 }
 
-impl Callback for Stands {
+impl Callback for StopsFirst {
     fn name(&self) -> &'static str {
-        "stands"
+        "stops first"
     }
     fn weight(&self) -> Weight {
         Weight::Heavy
@@ -165,8 +170,8 @@ impl Callback for Stands {
     }
 }
 
-/// Where results are reaped, a session that joined a heavy I/O completes it although its issuer
-/// looks away and every helper is busy.
+/// A session that joined a heavy I/O completes it, although the issuer does not wait and every
+/// helper is busy.
 #[test]
 fn a_joiner_completes_a_heavy_io_itself() {
     let case = |environment: Environment| {
@@ -176,21 +181,21 @@ fn a_joiner_completes_a_heavy_io_itself() {
             let file = instance.file_on("a", 8, 1);
             let mut session = instance.session();
             let gate = PausePoint::default();
-            let stands = Stands { first: AtomicBool::new(false), gate: gate.clone() };
-            let mut slots = instance.slots_with(2, 1, vec![Arc::new(stands)]);
+            let stops = StopsFirst { first: AtomicBool::new(false), gate: gate.clone() };
+            let mut slots = instance.slots_with(2, 1, vec![Arc::new(stops)]);
             let first = read(&mut session, &file, 0, 1, &mut slots, 0);
             gate.wait_for_arrivals(1);
             instance.disk.hold(1);
             let second = read(&mut session, &file, 5, 1, &mut slots, 1);
-            let (through, thread) = joins(&instance, second, polls);
+            let (joined, thread) = joins(&instance, second, polls);
             if environment.is_simulated() {
-                // Asleep before the result is there.
+                // The joiner sleeps before the result arrives.
                 instance.quiesce();
-                assert!(!through.load(Ordering::SeqCst), "{environment:?}");
+                assert!(!joined.load(Ordering::SeqCst), "{environment:?}");
             }
             instance.disk.release(1);
             thread.join().expect("the joiner");
-            assert!(!session.is_complete(first), "the only helper still stands");
+            assert!(!session.is_complete(first), "the only helper is stopped");
             gate.release();
             wait_ok(&mut session, &mut slots, 0);
             wait_ok(&mut session, &mut slots, 1);
@@ -201,9 +206,10 @@ fn a_joiner_completes_a_heavy_io_itself() {
     case(Environment::real(MethodKind::IoUring));
 }
 
-/// Who is woken for a heavy I/O and does not come does not keep it from being completed.
+/// A session that is woken for a heavy I/O and does not run cannot keep the I/O from being
+/// completed.
 #[test]
-fn a_heavy_io_whose_joiner_is_gone_is_completed_by_a_helper() {
+fn a_heavy_io_with_a_joiner_that_does_not_run_is_completed_by_a_helper() {
     let case = |environment: Environment| {
         let instance = environment.start();
         let file = instance.file_on("a", 8, 1);
@@ -224,10 +230,10 @@ fn a_heavy_io_whose_joiner_is_gone_is_completed_by_a_helper() {
     check_real(case);
 }
 
-/// A join that was cancelled, or given up with its session, is forgotten: the I/O's end wakes nobody
-/// who does not wait for it any more.
+/// A join that was cancelled, or dropped with its session, leaves nothing behind. The I/O does not
+/// wake the session.
 #[test]
-fn a_join_that_is_given_up_leaves_nothing_behind() {
+fn an_abandoned_join_leaves_nothing_behind() {
     for method in [MethodKind::Worker, MethodKind::Custom] {
         check_seeds(&[method], 60, |environment| {
             for cancels in [false, true] {
@@ -264,8 +270,8 @@ fn a_join_that_is_given_up_leaves_nothing_behind() {
     }
 }
 
-/// A task may poll for several things in one go; that one of them is ready does not take away the
-/// waker that another one has left.
+/// A task may poll for several things. A poll that is ready does not remove the waker of a pending
+/// one.
 #[test]
 fn a_ready_poll_leaves_the_waker_of_a_pending_one() {
     for method in [MethodKind::Worker, MethodKind::Custom] {
@@ -286,7 +292,7 @@ fn a_ready_poll_leaves_the_waker_of_a_pending_one() {
                     assert!(other.poll(context, &mut others, 0).is_ready(), "{environment:?}");
                     assert!(other.poll_for(context, || true).is_ready());
                 }
-                // Now the task has said that it sleeps.
+                // The task has registered its waker.
                 instance.disk.release(1);
                 joined
             }))
@@ -297,7 +303,7 @@ fn a_ready_poll_leaves_the_waker_of_a_pending_one() {
     }
 }
 
-/// Whoever knows a session's number can wake it wherever it waits; what it had staged goes out.
+/// A session can be notified by its number, wherever it waits. Its staged I/O is submitted first.
 #[test]
 fn a_session_is_notified_by_its_number() {
     check(|environment| {
@@ -315,8 +321,8 @@ fn a_session_is_notified_by_its_number() {
                 theirs.session().join(io).expect("not cancelled");
                 grants.store(true, Ordering::SeqCst);
                 notifiers.clone().notify(id);
-                for nobody in [0, 255, 256, u32::MAX] {
-                    notifiers.notify(nobody);
+                for unused in [0, 255, 256, u32::MAX] {
+                    notifiers.notify(unused);
                 }
             });
             let done = || granted.load(Ordering::SeqCst);
@@ -337,10 +343,10 @@ fn a_session_is_notified_by_its_number() {
     });
 }
 
-/// A task that joins one I/O after another, each about to end or just over, misses none of the ends
-/// nor of the news.
+/// A task joins one I/O after another, each about to complete or just completed. It misses no
+/// completion and no notification.
 #[test]
-fn a_task_that_joins_as_the_io_ends_is_not_forgotten() {
+fn a_task_that_joins_while_the_io_completes_is_woken() {
     let case = |environment: Environment| {
         let instance = environment.start();
         let file = instance.file("a", 8);
@@ -354,8 +360,8 @@ fn a_task_that_joins_as_the_io_ends_is_not_forgotten() {
             let mut last = 0;
             while last != u64::MAX {
                 let news = || shown.load(Ordering::SeqCst) != last;
-                let told = block_on(poll_fn(|context| other.poll_for(context, news)));
-                told.expect("not cancelled");
+                let notified = block_on(poll_fn(|context| other.poll_for(context, news)));
+                notified.expect("not cancelled");
                 last = shown.load(Ordering::SeqCst);
                 if let Some(io) = WaitRef::from_bits(last).filter(|_| last != u64::MAX) {
                     join(&mut other, io, true).expect("not cancelled");
@@ -370,7 +376,7 @@ fn a_task_that_joins_as_the_io_ends_is_not_forgotten() {
             published.store(io.to_bits(), Ordering::SeqCst);
             notifiers.notify(id);
             wait_ok(&mut session, &mut slots, 0);
-            // Nothing else wakes it meanwhile.
+            // Nothing else wakes it.
             let followed = || followed.load(Ordering::SeqCst) == io.to_bits();
             session.wait_for(followed).expect("not cancelled");
         }
@@ -380,7 +386,7 @@ fn a_task_that_joins_as_the_io_ends_is_not_forgotten() {
     };
     for method in [MethodKind::Worker, MethodKind::Custom] {
         for seed in 0..400 {
-            // With rare switches too: what is to be met is one look, and a whole completion in it.
+            // With rare switches too, so that a whole completion can happen during one check.
             let switch_one_in = [3, 10, 30, 60][seed as usize % 4];
             let environment = Environment::simulated(method, seed);
             Environment { switch_one_in, ..environment }.run(case);
@@ -388,7 +394,7 @@ fn a_task_that_joins_as_the_io_ends_is_not_forgotten() {
     }
 }
 
-/// Says when its instance has ended.
+/// A method that records when its instance has ended.
 struct Ends(Arc<AtomicBool>);
 
 impl Method for Ends {

@@ -1,5 +1,7 @@
-//! Results: short, failed, interrupted and repeated I/O, injected as the storage would report it
-//! (PG 21 to 27). What a result no longer covers is overwritten, so nothing is good by accident.
+//! Results: short, failed, interrupted and retried I/O, injected as storage would report it (PG 21
+//! to 27).
+//!
+//! Memory beyond the result is overwritten, so that no test passes by accident.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{
@@ -29,7 +31,7 @@ fn cut_is_right(slots: &mut Slots, outcome: Outcome, cut: u32, context: &str) {
 }
 
 #[test]
-fn a_read_cut_at_every_length_is_partial_and_says_how_much() {
+fn a_read_cut_at_every_length_is_partial_with_its_length() {
     check(|environment| {
         let instance = environment.start();
         let file = instance.file("a", 4);
@@ -44,9 +46,9 @@ fn a_read_cut_at_every_length_is_partial_and_says_how_much() {
     });
 }
 
-/// The same where the disk itself transfers less.
+/// The same if the disk transfers less.
 #[test]
-fn a_disk_that_reads_short_at_every_length_is_believed() {
+fn a_short_read_of_every_length_is_reported() {
     check_simulated(|environment| {
         let instance = environment.start();
         let file = instance.file("a", 4);
@@ -61,9 +63,9 @@ fn a_disk_that_reads_short_at_every_length_is_believed() {
     });
 }
 
-/// The end of the file is found where it is, by every method on real files.
+/// Every method finds the end of a real file.
 #[test]
-fn a_read_over_the_end_of_the_file_is_cut_there() {
+fn a_read_past_the_end_of_the_file_is_short() {
     check_real(|environment| {
         let instance = environment.start();
         let file = instance.file("a", 4);
@@ -79,7 +81,7 @@ fn a_read_over_the_end_of_the_file_is_cut_there() {
             assert_eq!(outcome.is_end_of_file(), end == 0);
             read(&mut session, &file, 40, 1, &mut slots, 0);
             let outcome = session.wait(&mut slots, 0).expect("not cancelled");
-            assert!(outcome.is_end_of_file(), "{environment:?}: far behind the end");
+            assert!(outcome.is_end_of_file(), "{environment:?}: far beyond the end");
         }
     });
 }
@@ -96,7 +98,7 @@ fn pieces(instance: &Instance, count: u32) -> Slots {
     slots
 }
 
-/// PG 23: a read of several blocks is cut after one, two, three; the issuer reads the rest.
+/// PG 23: a read of several blocks is short by one, two or three. The issuer reads the rest.
 #[test]
 fn pg23_a_combined_read_cut_at_every_block_is_continued_by_the_issuer() {
     check(|environment| {
@@ -130,7 +132,7 @@ fn pg23_a_combined_read_cut_at_every_block_is_continued_by_the_issuer() {
     });
 }
 
-/// PG 21: an injected result equal to the full length is no short read.
+/// PG 21: a result of exactly the full length is not a short read.
 #[test]
 fn pg21_a_result_equal_to_the_full_length_is_ok() {
     check(|environment| {
@@ -146,7 +148,7 @@ fn pg21_a_result_equal_to_the_full_length_is_ok() {
 
 /// PG 22: 17 bytes of one block.
 #[test]
-fn pg22_seventeen_bytes_of_a_block_are_named() {
+fn pg22_a_result_of_seventeen_bytes_is_reported() {
     check(|environment| {
         let instance = environment.start();
         let file = instance.file("a", 4);
@@ -156,11 +158,11 @@ fn pg22_seventeen_bytes_of_a_block_are_named() {
         let outcome = session.wait(&mut slots, 0).expect("not cancelled");
         assert_eq!((outcome.status, outcome.count), (Status::Partial, 17));
         assert_eq!(slots.describe(outcome), "only 17 bytes transferred");
-        assert_ne!(memory(&mut slots, 0), original(0, 1), "the rest was wiped");
+        assert_ne!(memory(&mut slots, 0), original(0, 1), "the rest was overwritten");
     });
 }
 
-/// Says ERROR with the number of the first block that is not version 0 of file 0.
+/// Reports an error with the number of the first block that is not version 0 of file 0.
 struct Verify(Weight);
 
 impl Callback for Verify {
@@ -189,7 +191,8 @@ impl Callback for Verify {
     }
 }
 
-/// PG 24: a read that was cut still finds the bad page when the rest is read; light and heavy.
+/// PG 24: a bad block behind the end of a short read is found when the rest is read; with light and
+/// heavy callbacks.
 #[test]
 fn pg24_a_bad_block_behind_a_cut_is_found_in_the_second_read() {
     check(|environment| {
@@ -215,9 +218,9 @@ fn pg24_a_bad_block_behind_a_cut_is_found_in_the_second_read() {
     });
 }
 
-/// PG 25: EIO, EIO again, then it recovers; the same for every operation.
+/// PG 25: EIO twice, then success; for every operation.
 #[test]
-fn pg25_eio_is_reported_each_time_and_gone_when_it_is_gone() {
+fn pg25_eio_is_reported_each_time_until_it_ends() {
     check(|environment| {
         let instance = environment.start();
         let file = instance.file("a", 4);
@@ -264,7 +267,7 @@ fn pg26_an_errno_is_reported_with_its_text() {
     });
 }
 
-/// PG 27: a worker cannot use the file; the issuer is told, the pool lives on.
+/// PG 27: a worker cannot use the file. The issuer receives the error, and the pool survives.
 #[test]
 fn pg27_a_failure_in_a_worker_leaves_the_pool_alive() {
     check(|environment| {
@@ -289,9 +292,9 @@ fn pg27_a_failure_in_a_worker_leaves_the_pool_alive() {
     });
 }
 
-/// EINTR and EAGAIN are the method's business; the issuer sees none of it.
+/// The method retries EINTR and EAGAIN; the issuer does not see them.
 #[test]
-fn interrupted_io_is_repeated_by_the_method() {
+fn interrupted_io_is_retried_by_the_method() {
     check(|environment| {
         let instance = environment.start();
         let file = instance.file("a", 4);
@@ -320,9 +323,9 @@ fn interrupted_io_is_repeated_by_the_method() {
     });
 }
 
-/// A file that says EAGAIN for ever does not hang its issuer.
+/// EAGAIN that does not end becomes an error and does not hang the issuer.
 #[test]
-fn eagain_for_good_becomes_an_error() {
+fn permanent_eagain_becomes_an_error() {
     let case = |environment: Environment| {
         let instance = environment.start();
         let file = instance.file("a", 4);
@@ -340,9 +343,9 @@ fn eagain_for_good_becomes_an_error() {
     }
 }
 
-/// Many results that come at once, each of another length, reach each its own I/O.
+/// Many results of different lengths arrive together. Each reaches its own I/O.
 #[test]
-fn results_that_come_together_are_not_mixed_up() {
+fn results_that_arrive_together_reach_their_own_io() {
     check(|environment| {
         let instance = environment.start();
         let file = instance.file("a", 32);

@@ -1,5 +1,7 @@
-//! The scheduler that the suite stands on: it repeats itself, and it finds what it is there to
-//! find. A test tool that cannot fail proves nothing.
+//! The scheduler below the suites: it repeats a run exactly, and it finds the bugs that it must
+//! find.
+//!
+//! A test tool that cannot fail proves nothing.
 
 use std::time::Duration;
 use trunkline_aio::clock;
@@ -37,7 +39,7 @@ fn the_same_seed_gives_the_same_run() {
         }
         prints.sort_unstable();
         prints.dedup();
-        // With `sync` the workers of the pool are not even started: little can differ.
+        // With `sync` no workers are started, so runs differ little.
         let least = if method == trunkline_aio::MethodKind::Sync { 1 } else { 10 };
         assert!(prints.len() >= least, "{method}: different seeds are different runs");
     }
@@ -96,7 +98,7 @@ fn a_livelock_is_found() {
 #[test]
 fn a_panic_in_any_task_fails_the_run() {
     let found = failure(3, || {
-        // Not a panic of the default hook, which would print it.
+        // Not a panic that the default hook would print.
         let body = || std::panic::resume_unwind(Box::new("on purpose"));
         drop(spawn("unlucky", body));
         pause(Duration::from_secs(1));
@@ -104,7 +106,8 @@ fn a_panic_in_any_task_fails_the_run() {
     assert_eq!(found.expect("a panic").message, "task unlucky panicked: on purpose");
 }
 
-/// The classic: the sleeper looks, then sleeps without looking again; the wake comes in between.
+/// The classic bug: the waiter checks the condition and then reads the futex word. A wake-up in
+/// between is lost.
 fn wait_wrongly(word: &Futex, ready: &AtomicU32) {
     while ready.load(Ordering::SeqCst) == 0 {
         let seen = word.word().load(Ordering::SeqCst);
@@ -112,7 +115,7 @@ fn wait_wrongly(word: &Futex, ready: &AtomicU32) {
     }
 }
 
-/// As it must be: the word is read before the look.
+/// Correct: the word is read before the condition is checked.
 fn wait_rightly(word: &Futex, ready: &AtomicU32) {
     loop {
         let seen = word.word().load(Ordering::SeqCst);
@@ -136,7 +139,7 @@ fn toy(seed: u64, waiter: fn(&Futex, &AtomicU32)) -> Option<sched::Failure> {
 }
 
 #[test]
-fn a_lost_wake_up_in_a_toy_is_found_and_the_right_toy_passes() {
+fn a_lost_wake_up_is_found_and_the_correct_version_passes() {
     let found = (0..200).filter(|&seed| toy(seed, wait_wrongly).is_some()).count();
     assert!(found > 0, "no seed of 200 loses the wake-up");
     for seed in 0..200 {
@@ -145,7 +148,7 @@ fn a_lost_wake_up_in_a_toy_is_found_and_the_right_toy_passes() {
 }
 
 #[test]
-fn virtual_time_passes_only_when_nobody_can_run() {
+fn virtual_time_passes_only_when_no_thread_can_run() {
     let report = sched::run(sched::Config::new(5), || {
         let begin = clock::now();
         let order = Arc::new(Mutex::new(Vec::new()));

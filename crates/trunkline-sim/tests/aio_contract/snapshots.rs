@@ -1,5 +1,5 @@
-//! The snapshot of all handles, taken without a lock while everything moves: no row that cannot
-//! be, and nulls exactly where `pg_aios` has them.
+//! The snapshot of all handles, taken without a lock during I/O: no row is impossible, and columns
+//! are null exactly where those of `pg_aios` are.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, IoRow, MethodKind, STATES, State};
@@ -12,8 +12,8 @@ fn state_of(row: &IoRow) -> State {
     state.expect("a state of the diagram")
 }
 
-/// The I/Os of this test: at block b, b % 3 + 1 blocks are read, with as many data words, in
-/// session classes that tell them apart. So a row of two halves shows.
+/// The I/O of this test at block b reads b % 3 + 1 blocks and has as many data words. A row with
+/// halves of two I/Os is therefore noticed.
 fn check_row(row: &IoRow) {
     let state = state_of(row);
     assert_ne!(state, State::Idle, "{row:?}");
@@ -76,7 +76,7 @@ fn load(instance: &Instance, number: u32, rounds: u32) {
         }
         drop(batch);
         if round % 5 == 4 {
-            // Handles that are only handed out must be seen as well.
+            // Some handles are only handed out.
             session.acquire(Class::Log).expect("a handle").release();
         }
         while slots.pending() > 0 {
@@ -116,7 +116,7 @@ fn a_snapshot_under_load_never_shows_an_impossible_row() {
     check(under_load);
 }
 
-/// Every state but IDLE is seen, with the columns that it has.
+/// Every state but IDLE is shown, with its columns.
 #[test]
 fn a_snapshot_shows_a_handle_in_each_of_its_states() {
     for method in [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom] {
@@ -141,7 +141,7 @@ fn each_state(environment: Environment, states: &[State]) {
             trunkline_sim::matrix::io::wait_ok(&mut session, &mut slots, 0);
         });
         let io = held.wait();
-        // In COMPLETED_IO the issuer, who waits, may have completed it by itself.
+        // In COMPLETED_IO the waiting issuer may have completed it.
         match instance.row(io) {
             Some(row) => {
                 check_row(&row);

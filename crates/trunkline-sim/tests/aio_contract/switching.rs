@@ -1,5 +1,7 @@
-//! The method changes while I/O is under way, and a ring that breaks at run time.
-//! An I/O stays with the method it was given to; what no kernel has accepted moves to the workers.
+//! The I/O method changes while I/O is in flight, and a ring breaks at run time.
+//!
+//! An I/O stays with the method that it was given to. I/O that no kernel has accepted moves to the
+//! workers.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Cause, Completer, Feature, MethodKind, Session, Slots, State};
@@ -29,9 +31,9 @@ fn drain(session: &mut Session, slots: &mut Slots) {
     }
 }
 
-/// Every ordered pair of methods, with I/O of the first under way while the second begins.
+/// Every ordered pair of methods, with I/O of the first in flight when the second takes over.
 #[test]
-fn io_under_way_stays_with_its_method_when_another_takes_over() {
+fn io_in_flight_stays_with_its_method_when_another_takes_over() {
     for from in [MethodKind::Worker, MethodKind::Custom] {
         check_seeds(&[from], 10, |environment| {
             for to in SIMULATED {
@@ -39,7 +41,7 @@ fn io_under_way_stays_with_its_method_when_another_takes_over() {
                 let mut session = instance.session();
                 let mut slots = instance.slots(8, 1);
                 drop(instance.file("a", 64));
-                // A mount that has never answered would be asked for one thing at a time.
+                // A mount without history is given one I/O at a time.
                 batch_of(&instance, &mut session, &mut slots, 0, 4);
                 drain(&mut session, &mut slots);
                 instance.disk.hold(1);
@@ -50,7 +52,11 @@ fn io_under_way_stays_with_its_method_when_another_takes_over() {
                 let good = instance.file_on("good", 8, 2);
                 read(&mut session, &good, 5, 1, &mut slots, 5);
                 wait_ok(&mut session, &mut slots, 5);
-                assert_eq!(memory(&mut slots, 5), original(5, 1), "the new one serves at once");
+                assert_eq!(
+                    memory(&mut slots, 5),
+                    original(5, 1),
+                    "the new method is used immediately"
+                );
                 let methods: Vec<_> =
                     instance.aio.snapshot().into_iter().filter_map(|row| row.method).collect();
                 assert_eq!(methods, [environment.method.name(); 4], "{environment:?} to {to}");
@@ -62,7 +68,7 @@ fn io_under_way_stays_with_its_method_when_another_takes_over() {
 }
 
 #[test]
-fn real_methods_take_turns_without_a_pause() {
+fn real_methods_alternate_under_load() {
     for from in REAL {
         let instance = Environment::real(from).start();
         let mut session = instance.session();
@@ -83,7 +89,7 @@ fn real_methods_take_turns_without_a_pause() {
     }
 }
 
-/// `sync` gives advice instead of reading ahead, the others do not.
+/// Only `sync` advises the kernel instead of reading ahead.
 #[test]
 fn only_sync_advises() {
     for method in SIMULATED {
@@ -101,26 +107,28 @@ fn only_sync_advises() {
     }
 }
 
-/// The ring refuses service before anything was accepted: all goes to the workers, and it is said.
+/// The ring fails before it has accepted anything. All I/O goes to the workers, and the fallback is
+/// reported.
 #[test]
-fn a_ring_that_breaks_moves_its_io_to_the_workers() {
+fn a_ring_that_fails_moves_its_io_to_the_workers() {
     let instance = Environment::real(MethodKind::IoUring).start();
     let mut session = instance.session();
     let mut slots = instance.slots(32, 1);
-    // Asleep in the kernel: a driver that has not got there would find out without any I/O.
+    // The driver sleeps in the kernel. A driver that has not got there would notice the failure
+    // without any I/O.
     instance.wait_until("the ring is entered", || instance.probe.ring_entries() > 0);
     instance.probe.break_rings(1);
     batch_of(&instance, &mut session, &mut slots, 0, 32);
     drain(&mut session, &mut slots);
     let status = instance.aio.method_status();
     assert_eq!((status.requested, status.used), (MethodKind::IoUring, MethodKind::Worker));
-    let note = status.fallbacks.first().expect("a note");
+    let note = status.fallbacks.first().expect("a fallback");
     assert_eq!((note.feature, note.errno), (Feature::IoUring, 1));
     assert!(matches!(note.cause, Cause::Permission | Cause::Seccomp | Cause::Sysctl(_)), "{note}");
-    assert_eq!(status.fallbacks.len(), 1, "said once");
+    assert_eq!(status.fallbacks.len(), 1, "reported once");
     let counters = instance.aio.counters();
     assert_eq!(counters.moved, 32);
-    // And it can be had again.
+    // The ring can be enabled again.
     instance.probe.break_rings(0);
     let status = instance.aio.set_method(MethodKind::IoUring);
     assert_eq!(status.used, MethodKind::IoUring, "{status:?}");
@@ -130,10 +138,10 @@ fn a_ring_that_breaks_moves_its_io_to_the_workers() {
     assert_eq!(instance.aio.counters().completed_by(Completer::Reaper) - before, 32);
 }
 
-/// The ring breaks with accepted I/O in flight: that is reaped, since it can still write memory,
-/// and everything after goes to the workers.
+/// The ring fails with accepted I/O in flight. That I/O is reaped, because it can still write
+/// memory; later I/O goes to the workers.
 #[test]
-fn a_ring_that_breaks_under_load_still_reaps_what_it_accepted() {
+fn a_ring_that_fails_under_load_still_reaps_accepted_io() {
     for round in 0..20 {
         let instance = Environment::real(MethodKind::IoUring)
             .start_with(|builder| builder.region_bytes(64 << 20).handles(128, 4, 8));
@@ -163,7 +171,7 @@ fn a_ring_that_breaks_under_load_still_reaps_what_it_accepted() {
     }
 }
 
-/// A new ring is asked for while the broken one still waits for something it accepted.
+/// A new ring is requested while the broken one still waits for accepted I/O.
 #[test]
 fn a_broken_ring_can_be_replaced_while_it_still_reaps() {
     let instance = Arc::new(
@@ -172,7 +180,7 @@ fn a_broken_ring_can_be_replaced_while_it_still_reaps() {
     let file = instance.file("a", 64);
     let mut session = instance.session();
     let mut slots = instance.slots(2, 1);
-    // The driver is held with the first completion in its hands, while its ring is broken.
+    // The driver is stopped with the first completion while its ring fails.
     let held = instance.probe.pause_at(State::CompletedIo, |_| true);
     read(&mut session, &file, 0, 1, &mut slots, 0);
     held.wait();
@@ -180,8 +188,9 @@ fn a_broken_ring_can_be_replaced_while_it_still_reaps() {
     read(&mut session, &file, 1, 1, &mut slots, 1);
     let theirs = Arc::clone(&instance);
     let again = trunkline_sim::matrix::io::spawn("again", move || {
-        theirs
-            .wait_until("the break is known", || !theirs.aio.method_status().fallbacks.is_empty());
+        theirs.wait_until("the failure is known", || {
+            !theirs.aio.method_status().fallbacks.is_empty()
+        });
         theirs.probe.break_rings(0);
         let status = theirs.aio.set_method(MethodKind::IoUring);
         assert_eq!(status.used, MethodKind::IoUring, "{status:?}");

@@ -1,5 +1,6 @@
-//! Sessions that are driven by tasks: polled for any I/O and for a handle, woken from outside; and
-//! what callbacks may own.
+//! Sessions that are polled by tasks, for any I/O and for a handle, and woken by a notification.
+//!
+//! Also what callbacks may own.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -13,7 +14,7 @@ use trunkline_sim::matrix::io::{
 };
 use trunkline_sim::{BLOCK, block_on};
 
-/// A task with more to read than it has handles: it polls for handles and for any result.
+/// A task with more blocks to read than handles polls for handles and for any result.
 #[test]
 fn a_task_polls_for_handles_and_for_any_result() {
     check(|environment| {
@@ -61,9 +62,9 @@ fn a_task_polls_for_handles_and_for_any_result() {
     });
 }
 
-/// Somebody else's news wakes a session as its I/O does, and what it had staged goes out first.
+/// A notification wakes a session as its I/O does, and its staged I/O is submitted first.
 #[test]
-fn a_notified_session_looks_again() {
+fn a_notification_wakes_a_session() {
     check(|environment| {
         let instance = Arc::new(environment.start_with(|builder| builder.try_cached_below(0)));
         let file = instance.file("a", 4);
@@ -74,7 +75,7 @@ fn a_notified_session_looks_again() {
         let io = read(&mut batch, &file, 2, 1, &mut slots, 0);
         let (theirs, grants, waiter) = (Arc::clone(&instance), Arc::clone(&granted), batch.id());
         let other = spawn("grants", move || {
-            // Holds what the first one wants until that one's staged read is done.
+            // Grants what the first session waits for, after its staged read is complete.
             theirs.session().join(io).expect("not cancelled");
             grants.store(true, Ordering::SeqCst);
             theirs.aio.notifier().notify(waiter);
@@ -88,10 +89,10 @@ fn a_notified_session_looks_again() {
     });
 }
 
-/// Waiting for some in one go: so many are there afterwards, more if they came together, and none
-/// is lost when I/O of another set of the same session ends in between.
+/// A wait for a number of results returns when that number is there, or more. I/O of another set of
+/// slots does not disturb it.
 #[test]
-fn waiting_for_some_returns_when_so_many_are_there() {
+fn a_wait_for_some_results_returns_when_they_are_there() {
     check(|environment| {
         for heavy in [false, true] {
             let instance = environment.start();
@@ -125,7 +126,7 @@ fn waiting_for_some_returns_when_so_many_are_there() {
                 wait_ok(&mut session, &mut slots, slot);
                 assert_eq!(memory(&mut slots, slot), original(slot as u32, 1));
             }
-            session.wait_some(&slots, 1).expect("at once: nothing is pending");
+            session.wait_some(&slots, 1).expect("immediately: nothing is pending");
             while others.pending() > 0 {
                 session.wait_any(&mut others).expect("not cancelled");
             }
@@ -134,8 +135,8 @@ fn waiting_for_some_returns_when_so_many_are_there() {
     });
 }
 
-/// A wait for some that hangs can be cancelled, and leaves no count behind that would keep the
-/// next wait asleep.
+/// A wait for a number of results can be cancelled, and leaves no count that would delay the next
+/// wait.
 #[test]
 fn a_cancelled_wait_for_some_does_not_delay_the_next_wait() {
     for method in [MethodKind::Worker, MethodKind::Custom] {
@@ -168,7 +169,7 @@ fn a_cancelled_wait_for_some_does_not_delay_the_next_wait() {
     }
 }
 
-/// Says where it was dropped, and owns whatever a callback may own.
+/// Records the thread that drops it, and owns what a callback may own.
 struct Owner {
     dropped_by: Arc<Mutex<Option<String>>>,
     aio: Option<Aio>,
@@ -176,7 +177,7 @@ struct Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // Last, as it may end the instance.
+        // Last, because it may end the instance.
         let name = std::thread::current().name().unwrap_or_default().to_owned();
         *self.dropped_by.lock() = Some(name);
         drop(self.aio.take());
@@ -195,8 +196,8 @@ impl Callback for Owner {
     }
 }
 
-/// A completion that turns out to be the last user of the slots does not run the destructors of
-/// their callbacks: they are the embedder's code.
+/// A completion may be the last user of its slots. It must not run destructors of their callbacks,
+/// which are the embedder's code.
 #[test]
 fn callbacks_of_dropped_slots_are_dropped_by_a_worker() {
     check_seeds(&[MethodKind::Custom], 30, |environment| {
@@ -210,7 +211,7 @@ fn callbacks_of_dropped_slots_are_dropped_by_a_worker() {
         read(&mut session, &file, 1, 1, &mut slots, 0);
         instance.disk.wait_stuck(1);
         drop(slots);
-        assert_eq!(*dropped_by.lock(), None, "the I/O still has them");
+        assert_eq!(*dropped_by.lock(), None, "the I/O still owns the callbacks");
         instance.disk.release(1);
         instance.wait_until("dropped", || dropped_by.lock().is_some());
         let name = dropped_by.lock().clone().expect("dropped");
@@ -218,10 +219,10 @@ fn callbacks_of_dropped_slots_are_dropped_by_a_worker() {
     });
 }
 
-/// The last clone of an instance may hang on a callback of an I/O under way: it ends in the hands
-/// of a thread of its own, which must not wait for itself.
+/// The last clone of an instance may be owned by a callback of an I/O in flight. Then a thread of
+/// the instance itself ends it, and must not wait for itself.
 #[test]
-fn an_instance_may_end_in_the_hands_of_its_own_worker() {
+fn an_instance_may_be_ended_by_its_own_worker() {
     for method in [MethodKind::Worker, MethodKind::Custom] {
         check_seeds(&[method], 30, |environment| {
             let instance = environment.start();
@@ -235,9 +236,9 @@ fn an_instance_may_end_in_the_hands_of_its_own_worker() {
             read(&mut session, &file, 1, 1, &mut slots, 0);
             instance.disk.wait_stuck(1);
             let probe = Arc::clone(&instance.probe);
-            // The instance lets the mount go on as it goes.
+            // Dropping the instance releases the mount.
             drop((slots, session, file, instance));
-            // If the instance did not end, its tasks would be a deadlock of the run.
+            // If the instance did not end, the scheduler would report a deadlock.
             trunkline_sim::pause(std::time::Duration::from_secs(1));
             assert_eq!(probe.transitions(State::CompletedLocal, State::Idle), 1);
             assert!(dropped_by.lock().is_some());
@@ -245,11 +246,12 @@ fn an_instance_may_end_in_the_hands_of_its_own_worker() {
     }
 }
 
-/// A batch wakes one worker, the lowest that is idle; that one wakes the next if there is more.
-/// Tasks run here until they sleep, so the first to execute is the one that was woken.
+/// A batch wakes one worker, the idle one with the lowest number. That worker wakes the next one if
+/// there is more work. Threads run here until they sleep, so the first one to execute is the one
+/// that was woken.
 #[test]
 fn a_batch_wakes_one_worker() {
-    static OTHERS: AtomicU32 = AtomicU32::new(0);
+    static OTHER_WORKERS: AtomicU32 = AtomicU32::new(0);
     for seed in 0..40 {
         let environment = trunkline_sim::matrix::Environment {
             switch_one_in: u32::MAX,
@@ -283,8 +285,8 @@ fn a_batch_wakes_one_worker() {
                 wait_ok(&mut session, &mut slots, slot);
             }
             let lowest = first.lock().as_deref() == Some("aio worker 0");
-            OTHERS.fetch_add(u32::from(!lowest), Ordering::SeqCst);
+            OTHER_WORKERS.fetch_add(u32::from(!lowest), Ordering::SeqCst);
         });
     }
-    assert_eq!(OTHERS.load(Ordering::SeqCst), 0, "others were awake as well");
+    assert_eq!(OTHER_WORKERS.load(Ordering::SeqCst), 0, "other workers were woken too");
 }

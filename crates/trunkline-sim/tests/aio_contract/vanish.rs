@@ -1,5 +1,6 @@
-//! Those who issued and went away: slots, sessions, threads with I/O in flight (PG 11, 12).
-//! Someone always completes, and nothing that the storage may still use is free before.
+//! Issuers that end: slots, sessions and threads are dropped with I/O in flight (PG 11, 12).
+//!
+//! Every I/O is completed, and nothing that storage may still use is freed before.
 
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Class, MethodKind, State};
@@ -9,7 +10,8 @@ use trunkline_sim::matrix::io::{
 };
 use trunkline_sim::{BLOCK, content};
 
-/// PG 11: A starts a read and does not wait; B joins it, and reads the block itself.
+/// PG 11: session A starts a read and does not wait. Session B joins it, and reads the block
+/// itself.
 #[test]
 fn pg11_a_read_whose_issuer_does_not_wait_is_complete_for_others() {
     check(|environment| {
@@ -35,7 +37,7 @@ fn pg11_a_read_whose_issuer_does_not_wait_is_complete_for_others() {
     });
 }
 
-/// PG 12: A starts a read and disconnects; B is fine.
+/// PG 12: session A starts a read and disconnects. Session B is not affected.
 #[test]
 fn pg12_a_read_whose_issuer_disconnects_is_complete_for_others() {
     check(|environment| {
@@ -64,7 +66,7 @@ fn pg12_a_read_whose_issuer_disconnects_is_complete_for_others() {
     });
 }
 
-/// The session and its thread are gone, its slots are not: whoever has them gets the result.
+/// The session and its thread end and the slots do not. Another session gets the result.
 #[test]
 fn a_thread_that_ends_right_after_submit_loses_nothing() {
     check(|environment| {
@@ -107,8 +109,8 @@ fn a_thread_that_ends_right_after_submit_loses_nothing() {
     });
 }
 
-/// Large buffered reads go to kernel threads that serve the submitting thread, and die with it:
-/// only threads that never end submit.
+/// Large buffered reads run in kernel threads that belong to the submitting thread and end with it.
+/// Therefore only threads that never end submit.
 #[test]
 fn exiting_threads_leave_their_large_reads_running_under_io_uring() {
     let environment = Environment::real(MethodKind::IoUring);
@@ -139,10 +141,10 @@ fn exiting_threads_leave_their_large_reads_running_under_io_uring() {
     }
 }
 
-/// Dropping the slots gives up the results and not the memory: the frames are free only after the
+/// Dropping the slots abandons the results, not the memory: the frames are free only after the
 /// completion.
 #[test]
-fn frames_of_dropped_slots_come_back_after_completion_and_not_before() {
+fn frames_of_dropped_slots_are_freed_after_completion_and_not_before() {
     check_stoppable(|environment| {
         let instance = environment.start();
         let file = instance.file("a", 4);
@@ -160,9 +162,9 @@ fn frames_of_dropped_slots_come_back_after_completion_and_not_before() {
     });
 }
 
-/// A write goes on without its issuer, from the memory that it was given.
+/// A write continues without its issuer, from the memory that it was given.
 #[test]
-fn a_write_goes_on_without_its_session_and_its_slots() {
+fn a_write_continues_without_its_session_and_slots() {
     check_stoppable(|environment| {
         let instance = environment.start();
         let file = instance.file("a", 4);
@@ -174,7 +176,7 @@ fn a_write_goes_on_without_its_session_and_its_slots() {
         };
         held.wait();
         let mut session = instance.session();
-        assert_eq!(session.in_flight(), 0, "the I/O of another one is not charged to it");
+        assert_eq!(session.in_flight(), 0, "another session's I/O is not charged to it");
         let mut slots = instance.slots(1, 1);
         slots.memory(0).expect("idle")[0].fill(0x33);
         held.release();
@@ -201,7 +203,7 @@ fn a_panic_with_io_in_flight_leaves_nothing_behind() {
                 let mut batch = session.batch();
                 read(&mut batch, &file, 1, 1, &mut slots, 1);
                 let _io = batch.acquire(Class::Log);
-                // Not a panic of the default hook, which would print it.
+                // Not a panic that the default hook would print.
                 std::panic::resume_unwind(Box::new("on purpose"));
             });
             assert!(std::panic::catch_unwind(body).is_err());
@@ -215,9 +217,9 @@ fn a_panic_with_io_in_flight_leaves_nothing_behind() {
     });
 }
 
-/// Nobody waits and every session sleeps on something else; completion does not need them.
+/// No session waits for the I/O; completion does not need one.
 #[test]
-fn io_is_complete_though_nobody_ever_waits() {
+fn io_completes_without_a_waiting_session() {
     check(|environment| {
         let instance = environment.start();
         let file = instance.file("a", 16);

@@ -1,5 +1,7 @@
-//! Waiting for I/O: for one, for any, by polling, for another's; cancelled or not. Who waits has
-//! submitted what it has staged, and a result is found once.
+//! Waiting for I/O: for one, for any, by polling, and for another session's, with and without a
+//! cancel.
+//!
+//! A session submits its staged I/O before it waits, and each result is found once.
 
 use crate::completers::Heavy;
 use std::time::Duration;
@@ -12,7 +14,7 @@ use trunkline_sim::matrix::{Environment, SIMULATED};
 use trunkline_sim::{PausePoint, pause, poll_until_done};
 
 #[test]
-fn wait_any_returns_the_fast_one_although_an_older_one_hangs() {
+fn wait_any_returns_a_fast_io_although_an_older_one_hangs() {
     check_asynchronous(|environment| {
         let instance = environment.start();
         let (slow, fast) = (instance.file_on("slow", 4, 1), instance.file_on("fast", 4, 2));
@@ -38,9 +40,9 @@ fn wait_any_returns_the_fast_one_although_an_older_one_hangs() {
     });
 }
 
-/// The same on real files: the older one is held in its worker.
+/// The same on real files. The older I/O is stopped in its worker.
 #[test]
-fn wait_any_returns_the_fast_one_on_real_files() {
+fn wait_any_returns_a_fast_io_on_real_files() {
     let environment = Environment::real(MethodKind::Worker);
     let instance = environment.start();
     let file = instance.file("a", 4);
@@ -51,7 +53,8 @@ fn wait_any_returns_the_fast_one_on_real_files() {
     read(&mut session, &file, 0, 1, &mut slots, 0);
     held.wait();
     read(&mut session, &file, 1, 1, &mut slots, 1);
-    // The held one is in COMPLETED_IO, so the waiter may complete it: then both are fine.
+    // The stopped I/O is in COMPLETED_IO, so the waiter may complete it; then both results are
+    // correct.
     let (slot, _) = session.wait_any(&mut slots).expect("not cancelled");
     assert_eq!(memory(&mut slots, slot), original(slot as u32, 1));
     held.release();
@@ -80,7 +83,7 @@ fn polling_with_a_tiny_executor_gets_every_result() {
     });
 }
 
-/// The task that polls has another session than the one that issued.
+/// The polling task has another session than the issuer.
 #[test]
 fn polling_for_another_sessions_io_is_woken() {
     check_asynchronous(|environment| {
@@ -103,7 +106,7 @@ fn polling_for_another_sessions_io_is_woken() {
 }
 
 #[test]
-fn a_cancelled_wait_ends_and_the_io_goes_on() {
+fn a_cancelled_wait_ends_and_the_io_continues() {
     check_asynchronous(|environment| {
         let instance = environment.start();
         let file = instance.file("a", 4);
@@ -115,7 +118,11 @@ fn a_cancelled_wait_ends_and_the_io_goes_on() {
         let canceller = session.canceller();
         let cancel = spawn("cancel", move || canceller.cancel());
         assert_eq!(session.wait(&mut slots, 0), Err(Cancelled));
-        assert_eq!(session.wait_any(&mut slots), Err(Cancelled), "until it is cleared");
+        assert_eq!(
+            session.wait_any(&mut slots),
+            Err(Cancelled),
+            "the cancel stays until it is cleared"
+        );
         let io = slots.wait_ref(0).expect("issued");
         assert_eq!(session.join(io), Err(Cancelled));
         assert_eq!(poll_until_done(&mut session, &mut slots, 0), Err(Cancelled));
@@ -129,10 +136,10 @@ fn a_cancelled_wait_ends_and_the_io_goes_on() {
     });
 }
 
-/// A canceller of a session that ended does nothing to the next one of that number, not even by
-/// coming between that one's own cancel and its look.
+/// The canceller of a session that ended does not affect the next session with that number, and
+/// does not hide a cancel of that session.
 #[test]
-fn a_stale_canceller_cancels_nobody() {
+fn a_stale_canceller_has_no_effect() {
     check_asynchronous(|environment| {
         let instance = environment.start();
         let file = instance.file("a", 4);
@@ -153,7 +160,7 @@ fn a_stale_canceller_cancels_nobody() {
     });
 }
 
-/// A result that is taken by its slot, in the moment it comes, is not found again by wait_any.
+/// A result that is taken by slot as it arrives is not found again by wait_any.
 #[test]
 fn a_result_taken_by_its_slot_is_not_found_again() {
     check_asynchronous(|environment| {
@@ -173,8 +180,8 @@ fn a_result_taken_by_its_slot_is_not_found_again() {
     });
 }
 
-/// A session that has staged I/O and waits for something else submits first: two sessions that
-/// wait for each other's staged I/O both get on.
+/// A session with staged I/O submits before it waits for something else. Two sessions that wait for
+/// each other's staged I/O both make progress.
 #[test]
 fn waiting_submits_what_is_staged() {
     for method in SIMULATED {

@@ -1,5 +1,7 @@
-//! Random workloads over every method: all bytes right, every outcome once, nothing left behind.
-//! On the simulated disk with faults under seeds; on real files with real threads.
+//! Random workloads over every method: all bytes are right, every outcome arrives once, and nothing
+//! is left behind.
+//!
+//! On the simulated disk with faults under seeds, and on real files with real threads.
 
 use trunkline_aio::sync::{Arc, random};
 use trunkline_aio::{Builder, File, MethodKind, OpenOptions};
@@ -13,16 +15,16 @@ const NAMES: [&str; 2] = ["first", "second"];
 /// Seeds of the random workloads, per method.
 const SEEDS: u64 = 200;
 
-/// Faults that the issuer is told of.
+/// Faults that the issuer sees.
 const LOUD: Rates = Rates { short: 60, again: 60, error: 40, delay: 40, reorder: 60, silent: 0 };
-/// Faults that only the bytes tell.
+/// Faults that only the bytes reveal.
 const SILENT: Rates = Rates { short: 0, again: 0, error: 0, delay: 0, reorder: 0, silent: 100 };
 
 fn original(file: u32) -> Vec<u8> {
     (0..BLOCKS).flat_map(|block| content(file, block, 0)).collect()
 }
 
-/// A finding of one run, if there is one.
+/// The failure of one run, if there is one.
 fn simulated(
     environment: Environment,
     rates: Rates,
@@ -31,7 +33,7 @@ fn simulated(
     let seed = random::seed();
     let plan = FaultPlan::random(seed, rates);
     let disk = Arc::new(trunkline_sim::Disk::new());
-    // Few of everything, so that every kind of want happens.
+    // Few of everything, so that every resource runs out.
     let aio = Builder::new()
         .handles(10, 1, 2)
         .session_quota(6)
@@ -67,7 +69,7 @@ fn random_workloads_with_loud_faults_leave_nothing_behind() {
 }
 
 #[test]
-fn random_workloads_survive_live_switches_in_all_directions() {
+fn random_workloads_survive_switches_between_all_methods() {
     for method in SIMULATED {
         for seed in 0..SEEDS / 2 {
             Environment::simulated(method, 1000 + seed).run(|environment| {
@@ -77,9 +79,9 @@ fn random_workloads_survive_live_switches_in_all_directions() {
     }
 }
 
-/// The checker is no use if it finds nothing: silent faults are there to be found.
+/// The model must find silent faults, or it proves nothing.
 #[test]
-fn the_checker_finds_silent_faults() {
+fn the_model_finds_silent_faults() {
     use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
     static FOUND: AtomicU64 = AtomicU64::new(0);
     for seed in 0..30 {
@@ -120,8 +122,8 @@ fn real(method: MethodKind, cached: bool, methods: &'static [MethodKind], seed: 
         clients: 4,
         steps: 150,
         blocks: BLOCKS,
-        // Reads and writes of a page by different threads at once are not atomic on every file
-        // system, nor is it the I/O core that makes them so.
+        // Not every file system makes concurrent reads and writes of a page atomic, and neither
+        // does the I/O core.
         share: false,
         methods,
     };

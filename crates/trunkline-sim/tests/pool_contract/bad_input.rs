@@ -1,6 +1,7 @@
-//! Files that are not what they were: cut off while a stream looks ahead, a segment missing in the
-//! middle, errors of the storage at every place of a read. Whoever needs the block is told; nothing
-//! stays pinned.
+//! Bad files under a read stream: truncated during read-ahead, a missing segment, storage errors at
+//! every block of a read.
+//!
+//! The error reaches the consumer at the affected block, and no page stays pinned.
 
 use trunkline_engine::pool::ReadError;
 use trunkline_engine::read_stream::StreamOptions;
@@ -20,10 +21,10 @@ fn every_kind() -> impl Iterator<Item = StreamOptions> {
     })
 }
 
-/// The relation is cut off after the stream has begun: the blocks that were there in time come, those
-/// that were not are errors that name them, in their turn.
+/// The relation is truncated after the stream has begun. Blocks that were read before are returned.
+/// The others are errors that name their block, in order.
 #[test]
-fn a_relation_is_cut_off_while_a_stream_looks_ahead() {
+fn a_stream_reports_blocks_truncated_during_read_ahead() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
         for options in every_kind() {
             cluster.set_blocks(0, 10);
@@ -62,7 +63,8 @@ fn a_relation_is_cut_off_while_a_stream_looks_ahead() {
     });
 }
 
-/// The file ends within a block: the blocks before it come, of that one a part, of the next nothing.
+/// The file ends within a block. The blocks before it are returned, that block is a short read, and
+/// the next one is a read of 0 bytes.
 #[test]
 fn pg_22_a_file_that_ends_within_a_block() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -99,8 +101,8 @@ fn pg_22_a_file_that_ends_within_a_block() {
     });
 }
 
-/// A relation of three segments of which the middle one is missing. (The segments are as short as
-/// the case needs: what is not read need not be there.)
+/// The middle one of three segments is missing. (The segments are as short as the case allows:
+/// blocks that are not read need not exist.)
 #[test]
 fn a_segment_is_missing_in_the_middle() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -139,11 +141,11 @@ fn a_segment_is_missing_in_the_middle() {
     });
 }
 
-/// A read never crosses from one segment into the next.
+/// A read never crosses a segment boundary.
 #[test]
-fn segments_end_reads() {
+fn a_read_ends_at_the_end_of_its_segment() {
     check_simulated(Needs { seeds: 2, ..Needs::one_session() }, |cluster| {
-        // A file of 1 GiB would be too much to simulate; the end of one is enough.
+        // A simulated file of 1 GiB would be too large, so the file ends early.
         cluster.probe.record();
         let mut backend = cluster.backend();
         let list = [SEGMENT_BLOCKS - 2, SEGMENT_BLOCKS - 1, SEGMENT_BLOCKS, SEGMENT_BLOCKS + 1];
@@ -160,17 +162,17 @@ fn segments_end_reads() {
             }
         }
         drop(stream);
-        // What ended short was tried once more, block by block.
+        // Short reads were retried, block by block.
         let reads = cluster.reads();
         assert_eq!(reads[0], (SEGMENT_BLOCKS - 2, 2));
-        assert!(reads.contains(&(0, 2)), "the second segment's offsets begin anew: {reads:?}");
+        assert!(reads.contains(&(0, 2)), "offsets restart in the second segment: {reads:?}");
     });
 }
 
-/// The storage fails on one block: the blocks around it come, that one is an error with its name and
-/// the system's text, whatever else was in the same read.
+/// The storage fails on one block. The blocks around it are returned. That block is an error with
+/// its number and the text of the errno, whatever other blocks the same read had.
 #[test]
-fn pg_25_and_26_errors_of_the_storage_hit_their_block_only() {
+fn pg_25_and_26_a_storage_error_affects_only_its_block() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
         for (errno, text) in [(5, "Input/output error"), (30, "Read-only file system")] {
             for options in every_kind() {
@@ -188,7 +190,7 @@ fn pg_25_and_26_errors_of_the_storage_hit_their_block_only() {
                         assert!(seen[5].is_err());
                     }
                 }
-                // It works again once the storage does.
+                // The block is readable when the storage recovers.
                 cluster.probe.keep_results();
                 cluster.read_ok(&mut backend, 5);
                 assert_eq!(backend.pins(), 0);
@@ -197,7 +199,8 @@ fn pg_25_and_26_errors_of_the_storage_hit_their_block_only() {
     });
 }
 
-/// Reads that are cut short go on where they ended, to the last block, and see what is bad there.
+/// Short reads are continued where they ended, to the last block. A damaged block behind the end of
+/// the short read is found.
 #[test]
 fn pg_23_and_24_short_reads_are_continued() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -219,9 +222,9 @@ fn pg_23_and_24_short_reads_are_continued() {
     });
 }
 
-/// Blocks that no relation has, and a relation that is not there.
+/// Blocks beyond the end, and a relation that does not exist.
 #[test]
-fn blocks_and_relations_that_are_not_there() {
+fn missing_blocks_and_relations_are_errors() {
     check(Needs::one_session(), |cluster| {
         let mut backend = cluster.backend();
         let error = backend.read(&cluster.relation(0), 16).map(drop).expect_err("past the end");
@@ -238,9 +241,9 @@ fn blocks_and_relations_that_are_not_there() {
     });
 }
 
-/// The source names the last block number there can be, and what would follow it.
+/// The source returns the largest block numbers there are.
 #[test]
-fn a_stream_may_be_asked_for_any_number() {
+fn a_stream_accepts_any_block_number() {
     check(Needs::one_session(), |cluster| {
         for options in every_kind() {
             let mut backend = cluster.backend();

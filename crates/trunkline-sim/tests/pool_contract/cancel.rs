@@ -1,6 +1,8 @@
-//! A session is cancelled while it waits: for its own I/O, for another one's, to be admitted, for a
-//! buffer, for a handle, for a lock in each mode. It is told at once, holds nothing afterwards, and
-//! can go on when the cancel is cleared.
+//! A session is cancelled while it waits: for its own read, for another session's, for admission, a
+//! buffer, a handle, or a content lock in each mode.
+//!
+//! The wait ends immediately, the session holds nothing afterwards, and it works again when the
+//! cancel is cleared.
 
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Cancelled, Canceller};
@@ -11,13 +13,13 @@ use trunkline_sim::matrix::TestThread;
 use trunkline_sim::matrix::cluster::check;
 use trunkline_sim::matrix::{Cluster, Needs};
 
-/// A session that does something in a thread of its own.
+/// A session in its own thread that is going to be cancelled.
 struct Victim {
     canceller: Canceller,
     task: TestThread<Backend>,
 }
 
-/// Starts `body`, which must end because it is cancelled.
+/// Starts `body`, which must end with a cancel.
 fn start(
     cluster: &Arc<Cluster>,
     body: impl FnOnce(&Arc<Cluster>, &mut Backend) -> bool + Send + 'static,
@@ -25,17 +27,17 @@ fn start(
     let mut backend = cluster.async_backend();
     let canceller = backend.session().canceller();
     let task = cluster.spawn("victim", move |cluster| {
-        assert!(body(cluster, &mut backend), "it was not cancelled");
+        assert!(body(cluster, &mut backend), "the session was not cancelled");
         backend
     });
     Victim { canceller, task }
 }
 
 impl Victim {
-    /// Cancels it; afterwards it has nothing, and works again.
+    /// Cancels the session. It has no pins afterwards, and can read again.
     fn end(self, cluster: &Arc<Cluster>, free: impl FnOnce(), works: BlockNo) {
         cluster.let_others_run();
-        assert!(!self.task.is_done(), "it does not wait");
+        assert!(!self.task.is_done(), "the session does not wait");
         self.canceller.cancel();
         let mut backend = self.task.join();
         assert_eq!(backend.pins(), 0);
@@ -51,7 +53,7 @@ fn read_cancelled(cluster: &Arc<Cluster>, backend: &mut Backend, block: BlockNo)
 }
 
 #[test]
-fn while_it_waits_for_its_own_read() {
+fn a_session_is_cancelled_while_it_waits_for_its_own_read() {
     check(Needs::one_session(), |cluster| {
         if !cluster.is_asynchronous() {
             return;
@@ -64,7 +66,7 @@ fn while_it_waits_for_its_own_read() {
 }
 
 #[test]
-fn while_its_stream_waits() {
+fn a_session_is_cancelled_while_its_stream_waits() {
     check(Needs::one_session(), |cluster| {
         if !cluster.is_asynchronous() {
             return;
@@ -72,27 +74,27 @@ fn while_its_stream_waits() {
         for unordered in [false, true] {
             cluster.pool.evict_all();
             let held = cluster.hold(3);
-            let gone_on = Arc::new(Mutex::new(Vec::new()));
-            let theirs = Arc::clone(&gone_on);
+            let pinned = Arc::new(Mutex::new(Vec::new()));
+            let theirs = Arc::clone(&pinned);
             let victim = start(cluster, move |cluster, backend| {
                 let options = StreamOptions { full: true, unordered, ..StreamOptions::default() };
                 let mut stream = cluster.stream(backend, &[3, 4, 5], options);
                 let cancelled = matches!(stream.next(backend), Err(ReadError::Cancelled));
-                // Still cancelled; and after that it goes on where it was.
+                // The cancel stays in force. Afterwards the stream continues where it was.
                 assert!(matches!(stream.next(backend), Err(ReadError::Cancelled)));
                 *theirs.lock() = vec![stream.pinned()];
                 cancelled
             });
             held.wait();
             victim.end(cluster, || held.release(), 3);
-            assert_eq!(*gone_on.lock(), [3], "the read under way is the stream's all the same");
+            assert_eq!(*pinned.lock(), [3], "the stream keeps its read in flight");
         }
     });
 }
 
-/// The stream itself goes on after a cancel: the same page comes.
+/// After a cancel the stream returns the same page.
 #[test]
-fn a_stream_goes_on_after_a_cancel() {
+fn a_stream_continues_after_a_cancel() {
     check(Needs::one_session(), |cluster| {
         if !cluster.is_asynchronous() {
             return;
@@ -110,7 +112,7 @@ fn a_stream_goes_on_after_a_cancel() {
 }
 
 #[test]
-fn while_it_waits_for_another_sessions_read() {
+fn a_session_is_cancelled_while_it_waits_for_another_sessions_read() {
     check(Needs::default(), |cluster| {
         for by_stream in [false, true] {
             cluster.pool.evict_all();
@@ -133,7 +135,7 @@ fn while_it_waits_for_another_sessions_read() {
 }
 
 #[test]
-fn while_it_waits_to_be_admitted() {
+fn a_session_is_cancelled_while_it_waits_for_admission() {
     check(Needs { buffers: 16, ..Needs::default() }, |cluster| {
         for by_stream in [false, true] {
             let mut others: Vec<_> = (0..4).map(|_| cluster.backend()).collect();
@@ -154,9 +156,9 @@ fn while_it_waits_to_be_admitted() {
     });
 }
 
-/// Reads that nobody waits for any more have every buffer.
+/// Every buffer has a read that no session waits for.
 #[test]
-fn while_it_waits_for_a_buffer() {
+fn a_session_is_cancelled_while_it_waits_for_a_buffer() {
     check(Needs { buffers: 16, blocks: 32, ..Needs::default() }, |cluster| {
         if !cluster.is_asynchronous() {
             return;
@@ -178,8 +180,8 @@ fn while_it_waits_for_a_buffer() {
 }
 
 #[test]
-fn while_it_waits_for_a_handle() {
-    // Six handles, two of them the log's.
+fn a_session_is_cancelled_while_it_waits_for_a_handle() {
+    // Six handles, of which two are reserved for the log.
     check(Needs { handles: 6, ..Needs::default() }, |cluster| {
         for by_stream in [false, true] {
             cluster.pool.evict_all();
@@ -209,14 +211,14 @@ fn while_it_waits_for_a_handle() {
 }
 
 #[test]
-fn while_it_waits_for_a_lock() {
+fn a_session_is_cancelled_while_it_waits_for_a_content_lock() {
     check(Needs::default(), |cluster| {
         for mode in 0..4 {
             let mut other = cluster.backend();
             let pin = other.read(&cluster.relation(0), 3).expect("reads");
             let mut locked = pin.page().try_write();
             if mode == 3 {
-                // A cleanup lock waits for the pin alone.
+                // A cleanup lock waits for the pin, without a lock.
                 locked = None;
             }
             let victim = start(cluster, move |cluster, backend| {
@@ -229,14 +231,14 @@ fn while_it_waits_for_a_lock() {
                 }
             });
             cluster.wait_pins(3, 2);
-            // The lock ends with the pin, which ends with the session's next turn.
+            // The lock and its pin are released by the other session later.
             victim.end(cluster, || locked = None, if mode == 3 { 4 } else { 3 });
         }
     });
 }
 
 #[test]
-fn while_it_waits_to_forget_a_relation() {
+fn a_session_is_cancelled_while_it_invalidates_a_relation() {
     check(Needs::default(), |cluster| {
         let mut other = cluster.backend();
         let pin = other.read(&cluster.relation(0), 3).expect("reads");

@@ -1,6 +1,8 @@
-//! Who may read a page, when several want it: PG 9, 10, 13, 16 and 17's foreign completion.
+//! Several sessions need the same page, and one of them reads it: PG 9, 10, 13, 16, and the foreign
+//! completion of 17.
 //!
-//! PostgreSQL starts and ends buffer I/O by hand; here a read is held back at the storage instead.
+//! PostgreSQL's tests start and end buffer I/O by hand. Here the result of a read is held back
+//! instead.
 
 use std::task::{Context, Poll, Waker};
 use trunkline_engine::pool::ReadError;
@@ -10,10 +12,10 @@ use trunkline_sim::matrix::cluster::check;
 
 const EIO: i32 = 5;
 
-/// The first claim gets the page, the second one must wait; when the first fails, who waits gets the
-/// right and reads the page itself.
+/// The first session claims the page, and the second must wait. When the first read fails, a
+/// waiting session claims the page and reads it itself.
 #[test]
-fn pg_9_a_failed_read_passes_the_right_on() {
+fn pg_9_a_failed_read_passes_the_claim_on() {
     check(Needs::default(), |cluster| {
         cluster.probe.record();
         let held = cluster.hold(3);
@@ -24,7 +26,7 @@ fn pg_9_a_failed_read_passes_the_right_on() {
             found.expect_err("its own I/O failed").to_string()
         });
         held.wait();
-        // Not even a session that does not want to wait can have it.
+        // A session that polls does not get the page either.
         let mut third = cluster.backend();
         let mut stream = cluster.stream(&third, &[3], StreamOptions::default());
         let mut context = Context::from_waker(Waker::noop());
@@ -34,7 +36,7 @@ fn pg_9_a_failed_read_passes_the_right_on() {
             cluster.read_ok(&mut backend, 3);
             backend.session_id()
         });
-        // The first, its I/O, the stream, the second.
+        // Pins of the first session, its I/O, the stream, and the second session.
         cluster.wait_pins(3, 4);
         assert_eq!(cluster.reads(), [(3, 1)]);
         let mut times = 0;
@@ -47,14 +49,18 @@ fn pg_9_a_failed_read_passes_the_right_on() {
         assert!(error.contains("block 3") && error.contains("16384"), "{error}");
         second.join();
         assert_eq!(cluster.drain(&mut third, &mut stream), [Ok(3)]);
-        assert_eq!(cluster.reads(), [(3, 1), (3, 1)], "one failed, one for everybody else");
+        assert_eq!(
+            cluster.reads(),
+            [(3, 1), (3, 1)],
+            "one read failed, and one served the other sessions"
+        );
         cluster.probe.keep_results();
     });
 }
 
-/// When the first succeeds, nobody else reads.
+/// When the first read succeeds, no other session reads.
 #[test]
-fn pg_9_a_read_that_succeeds_is_everybodys() {
+fn pg_9_a_read_that_succeeds_serves_every_waiter() {
     check(Needs::default(), |cluster| {
         cluster.probe.record();
         let held = cluster.hold(3);
@@ -74,7 +80,8 @@ fn pg_9_a_read_that_succeeds_is_everybodys() {
     });
 }
 
-/// One session: its second stream joins what its first one reads, or reads it again if that failed.
+/// The second stream of a session joins a read of its first stream. If that read fails, the second
+/// stream reads again.
 #[test]
 fn pg_10_one_session_claims_twice() {
     check(Needs::one_session(), |cluster| {
@@ -104,19 +111,24 @@ fn pg_10_one_session_claims_twice() {
     });
 }
 
-/// One starts to read a bad page and looks no more; another one's error is its own.
+/// One session starts to read a damaged page and does not wait. The other session receives its own
+/// error.
 #[test]
-fn pg_13_a_bad_page_is_each_ones_own_error() {
+fn pg_13_each_session_receives_its_own_error_for_a_bad_page() {
     check(Needs::default(), |cluster| {
         cluster.damage(2, trunkline_sim::matrix::Damage::Header);
         cluster.probe.record();
         let mut first = cluster.backend();
         let started = cluster.start_read(&mut first, &[2]);
         let mut second = cluster.backend();
-        let error = second.read(&cluster.relation(0), 2).expect_err("it is bad");
+        let error = second.read(&cluster.relation(0), 2).expect_err("the page is damaged");
         assert!(matches!(error, ReadError::Corrupt { block: 2, .. }), "{error}");
         assert_eq!(second.pins(), 0);
-        assert_eq!(cluster.reads(), [(2, 1), (2, 1)], "the second has judged for itself");
+        assert_eq!(
+            cluster.reads(),
+            [(2, 1), (2, 1)],
+            "the second session has read the page itself"
+        );
         drop(started);
         assert_eq!(first.pins(), 0);
         assert!(!cluster.pool.contains(&cluster.relation(0), 2));
@@ -124,10 +136,10 @@ fn pg_13_a_bad_page_is_each_ones_own_error() {
     });
 }
 
-/// One starts a read and ends, session, thread and all; another one reads the block fine (PG 11 and
-/// 12, through the pool).
+/// The issuer starts a read and ends, with its session and thread. Another session reads the block
+/// (PG 11 and 12, through the pool).
 #[test]
-fn pg_12_who_started_a_read_may_go() {
+fn pg_12_the_issuer_of_a_read_may_end() {
     check(Needs::default(), |cluster| {
         let held = cluster.hold(6);
         let starter = cluster.spawn("starter", |cluster| {
@@ -138,7 +150,7 @@ fn pg_12_who_started_a_read_may_go() {
         let reader = cluster.spawn("reader", |cluster| cluster.read_ok(&mut cluster.backend(), 6));
         if cluster.is_asynchronous() {
             starter.join();
-            // The reader, and the I/O that nobody owns.
+            // Pins of the reader and of the abandoned I/O.
             cluster.wait_pins(6, 2);
             held.release();
         } else {
@@ -149,20 +161,21 @@ fn pg_12_who_started_a_read_may_go() {
     });
 }
 
-/// Reads under way when the relation goes: no error, no hang, nothing of it stays.
+/// Reads are in flight when the relation is invalidated. There is no error, no hang, and no page of
+/// it is left.
 #[test]
-fn pg_16_a_relation_goes_while_it_is_read() {
+fn pg_16_a_relation_is_invalidated_while_it_is_read() {
     check(Needs::one_session(), |cluster| {
         for vanish in [false, true] {
             let mut backend = cluster.backend();
             let mut started = cluster.start_read(&mut backend, &[1, 2, 3, 9]);
-            // Reads under way are pinned for the session too, until it lets go of them, as at the
-            // end of a statement, or until the stream ends.
+            // The session also has pins on reads in flight. It drops them here, as at the end of a
+            // statement.
             started.let_go();
             let kept = (!vanish).then_some(started);
             backend.invalidate(&cluster.relation(0), 0).expect("not cancelled");
             assert_eq!(cluster.pool.rows().len(), 0);
-            assert_eq!(cluster.storage.files().open(), 0, "the files are forgotten");
+            assert_eq!(cluster.storage.files().open(), 0, "the files are closed");
             assert_eq!(backend.pins(), 0);
             cluster.read_ok(&mut backend, 2);
             drop(kept);
@@ -170,9 +183,9 @@ fn pg_16_a_relation_goes_while_it_is_read() {
     });
 }
 
-/// The same while another session has a read under way that is held up: who drops waits for it.
+/// The read in flight belongs to another session and is held back: invalidation waits for it.
 #[test]
-fn pg_16_dropping_waits_for_a_read_of_another_session() {
+fn pg_16_invalidation_waits_for_a_read_of_another_session() {
     check(Needs::default(), |cluster| {
         let held = cluster.hold(4);
         let reader = cluster.spawn("reader", |cluster| {
@@ -184,7 +197,7 @@ fn pg_16_dropping_waits_for_a_read_of_another_session() {
         });
         cluster.let_others_run();
         assert!(!dropper.is_done());
-        assert!(cluster.pins(4) >= 2, "the reader's and its I/O's");
+        assert!(cluster.pins(4) >= 2, "pins of the reader and of its I/O");
         held.release();
         dropper.join();
         reader.join();
@@ -192,9 +205,9 @@ fn pg_16_dropping_waits_for_a_read_of_another_session() {
     });
 }
 
-/// Two sessions forget the same relation at once, while a third still has a page of it.
+/// Two sessions invalidate the same relation, while a third session has a page pinned.
 #[test]
-fn two_that_forget_the_same_relation_do_not_wait_for_each_other() {
+fn two_invalidations_of_a_relation_do_not_wait_for_each_other() {
     check(Needs::default(), |cluster| {
         let mut reader = cluster.backend();
         let pin = reader.read(&cluster.relation(0), 4).expect("reads");
@@ -212,9 +225,9 @@ fn two_that_forget_the_same_relation_do_not_wait_for_each_other() {
     });
 }
 
-/// A poll that finds another's read does not take it over, and is not told of its end twice.
+/// A poll that finds another session's read joins it. It returns the page once.
 #[test]
-fn a_poll_joins_and_is_ready_once() {
+fn a_poll_joins_a_read_and_is_ready_once() {
     check(Needs::default(), |cluster| {
         let held = cluster.hold(3);
         let first = cluster.spawn("first", |cluster| cluster.read_ok(&mut cluster.backend(), 3));

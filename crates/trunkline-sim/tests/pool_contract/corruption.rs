@@ -1,4 +1,4 @@
-//! Pages that are not sound: PG 8, 17, 18 and 20.
+//! Damaged pages: PG 8, 17, 18 and 20.
 //!
 //! PG 19 reads a template database through a copy of its files, which nothing here does.
 
@@ -16,13 +16,13 @@ const ZERO: Policy = Policy { zero_damaged_pages: true, ..STRICT };
 const IGNORE: Policy = Policy { ignore_checksum_failure: true, ..STRICT };
 const LAX: Policy = Policy { zero_damaged_pages: true, ignore_checksum_failure: true };
 
-/// What came of a block.
+/// What a read of a block has returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Got {
     Page,
     /// All zeros, with a warning that says so.
     Zeroed,
-    /// As it is on disk, with a warning.
+    /// The page as it is on disk, with a warning.
     AsIs,
     Error,
 }
@@ -73,7 +73,7 @@ fn read_all(
     got
 }
 
-/// An error names block and file.
+/// Checks that an error names block and file.
 fn check_error(error: &ReadError) -> BlockNo {
     let ReadError::Corrupt { path, block, verdict } = error else { panic!("{error}") };
     assert!(path.ends_with("base/5/16384"), "{error}");
@@ -88,7 +88,8 @@ fn pg_8_a_bad_header_is_an_error_with_block_and_file() {
     check(Needs::one_session(), |cluster| {
         cluster.damage(3, Damage::Header);
         let mut backend = cluster.backend();
-        let error = backend.read(&cluster.relation(0), 3).map(drop).expect_err("it is bad");
+        let error =
+            backend.read(&cluster.relation(0), 3).map(drop).expect_err("the page is damaged");
         assert_eq!(check_error(&error), 3);
         assert_eq!(backend.pins(), 0);
         for unordered in [false, true] {
@@ -108,7 +109,7 @@ fn pg_8_a_bad_header_is_an_error_with_block_and_file() {
 }
 
 #[test]
-fn pg_17_zeroing() {
+fn pg_17_damaged_pages_are_zeroed() {
     check(Needs::one_session(), |cluster| {
         cluster.damage(2, Damage::Header);
         let mut backend = cluster.backend();
@@ -120,14 +121,15 @@ fn pg_17_zeroing() {
         assert_eq!(warnings.len(), 1);
         assert!(warnings[0].zeroed && warnings[0].block == 2);
         assert!(warnings[0].to_string().ends_with("zeroed") || warnings[0].verdict.is_some());
-        // It is in the pool as zeros now, for everybody; after repair and eviction it is sound.
+        // The pool now has zeros for all sessions. After repair and eviction the page is valid.
         backend.set_policy(STRICT);
         backend.read(&cluster.relation(0), 2).expect("a hit");
         cluster.repair(2);
         cluster.pool.evict_all();
         cluster.read_ok(&mut backend, 2);
         assert_eq!(backend.take_warnings().0.len(), 0);
-        // A second bad block is reported by its own number; two in one read of four, both.
+        // A second damaged block is reported by its own number, and two in one read of four are
+        // both reported.
         cluster.damage(5, Damage::Both);
         cluster.damage(7, Damage::Header);
         let options = StreamOptions { full: true, combine: 4, ..StreamOptions::default() };
@@ -138,11 +140,12 @@ fn pg_17_zeroing() {
             let got = read_all(cluster, &mut backend, &[4, 5, 6, 7], options);
             assert_eq!(got, [(4, Got::Page), (5, bad), (6, Got::Page), (7, bad)], "{policy:?}");
         }
-        assert_eq!(cluster.reads(), [(4, 4); 3], "one read each");
+        assert_eq!(cluster.reads(), [(4, 4); 3], "one read for each policy");
     });
 }
 
-/// Session B completes A's zeroing I/O, or joins it: the page is zeros for both, the warning A's.
+/// A session completes or joins the read of another one that zeroes damaged pages. Both see zeros,
+/// and only the issuer is warned.
 #[test]
 fn pg_17_only_the_issuer_is_warned() {
     check(Needs::default(), |cluster| {
@@ -174,8 +177,8 @@ fn pg_17_only_the_issuer_is_warned() {
     });
 }
 
-/// The issuer has started to read and does something else; whoever completes the I/O judges by the
-/// issuer's policy, not by its own.
+/// The issuer has started to read and does something else. The thread that completes the I/O
+/// applies the policy of the issuer, not its own.
 #[test]
 fn pg_17_the_completer_judges_by_the_issuers_policy() {
     check(Needs::default(), |cluster| {
@@ -187,15 +190,15 @@ fn pg_17_the_completer_judges_by_the_issuers_policy() {
             let mut started = cluster.start_read(&mut first, &[2]);
             let mut second = cluster.backend();
             second.set_policy(completer);
-            // A joiner whose own policy is another one gets what is there, or reads for itself.
-            let pin = second.read(&cluster.relation(0), 2).expect("one of the two zeroes");
+            // A joiner with another policy gets the page as it is, or reads it itself.
+            let pin = second.read(&cluster.relation(0), 2).expect("one of the two policies zeroes");
             let page = second.read_lock(pin.page()).expect("locks");
             assert!(page.iter().all(|&byte| byte == 0));
             drop(page);
             drop(pin);
             assert_eq!(second.take_warnings().0.len(), usize::from(!zeroed));
             match started.next(&mut first) {
-                // What came of it came with the poll that started the read.
+                // The poll that started the read has already returned its result.
                 Ok(None) => {}
                 Ok(Some(_)) => {}
                 Err(error) => assert_eq!((check_error(&error), zeroed), (2, false)),
@@ -205,7 +208,7 @@ fn pg_17_the_completer_judges_by_the_issuers_policy() {
     });
 }
 
-/// A checksum failure is an error and is counted for its relation.
+/// A checksum failure is an error, and counts for its relation.
 #[test]
 fn pg_18_checksum_failures_are_counted_per_relation() {
     check(Needs::one_session(), |cluster| {
@@ -217,7 +220,10 @@ fn pg_18_checksum_failures_are_counted_per_relation() {
         cluster.read_ok(&mut backend, 1);
         backend.read(&cluster.relation(1), 1).map(drop).expect("reads");
         for block in [3, 4, 5] {
-            let error = backend.read(&cluster.relation(0), block).map(drop).expect_err("it is bad");
+            let error = backend
+                .read(&cluster.relation(0), block)
+                .map(drop)
+                .expect_err("the page is damaged");
             assert_eq!(check_error(&error), block);
         }
         let options = StreamOptions { full: true, ..StreamOptions::default() };
@@ -234,7 +240,7 @@ fn pg_18_checksum_failures_are_counted_per_relation() {
 }
 
 #[test]
-fn pg_20_ignoring_checksums() {
+fn pg_20_checksum_failures_are_ignored() {
     use Got::{AsIs, Error, Page, Zeroed};
     check(Needs::one_session(), |cluster| {
         cluster.damage(4, Damage::Checksum);
@@ -262,9 +268,9 @@ fn pg_20_ignoring_checksums() {
     });
 }
 
-/// More bad pages in one read than there is room for verdicts: every block is reported all the same.
+/// A read has more damaged pages than fit into its outcome. Every block is reported nevertheless.
 #[test]
-fn pg_20_every_page_of_a_large_read_may_be_bad() {
+fn pg_20_every_page_of_a_large_read_is_reported() {
     check(Needs { buffers: 256, blocks: 128, seeds: 1, ..Needs::one_session() }, |cluster| {
         (0..128).for_each(|block| cluster.damage(block, Damage::Both));
         let mut backend = cluster.backend();
@@ -272,7 +278,7 @@ fn pg_20_every_page_of_a_large_read_may_be_bad() {
         let blocks: Vec<BlockNo> = (0..128).collect();
         let mut stream = cluster.stream(&backend, &blocks, options);
         for block in 0..128 {
-            let error = stream.next(&mut backend).map(drop).expect_err("it is bad");
+            let error = stream.next(&mut backend).map(drop).expect_err("the page is damaged");
             assert_eq!(error.block(), Some(block), "{error}");
         }
         assert!(stream.next(&mut backend).expect("the end").is_none());
@@ -281,9 +287,9 @@ fn pg_20_every_page_of_a_large_read_may_be_bad() {
     });
 }
 
-/// A page fails in one session while three others wait for it: each gets its own error.
+/// The read of a page fails while three other sessions wait for it. Each receives its own error.
 #[test]
-fn a_bad_page_that_four_wait_for_is_an_error_for_each() {
+fn a_bad_page_is_an_error_for_each_of_four_waiters() {
     check(Needs::default(), |cluster| {
         cluster.damage(2, Damage::Checksum);
         let held = cluster.hold(2);
@@ -307,7 +313,7 @@ fn a_bad_page_that_four_wait_for_is_an_error_for_each() {
         assert_eq!(cluster.pins(2), 0);
         assert!(
             cluster.probe.transitions(State::CompletedLocal, State::Idle) >= 4,
-            "each has read"
+            "each session has read"
         );
     });
 }

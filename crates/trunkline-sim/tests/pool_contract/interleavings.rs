@@ -1,6 +1,6 @@
-//! Two sessions at one page, each stopped where the other one can do the most harm: between the
-//! look-up and the file, between the buffers and the claim, between the claim and the storage,
-//! between the result and the verdict.
+//! Two sessions need one page, and each is stopped at the worst moment: between lookup and file
+//! open, between buffer allocation and claim, between claim and submission, between result and
+//! verification.
 
 use trunkline_aio::State;
 use trunkline_aio::sync::Arc;
@@ -16,7 +16,7 @@ fn reader(cluster: &Arc<Cluster>, block: BlockNo) -> TestThread<()> {
     cluster.spawn("reader", move |cluster| cluster.read_ok(&mut cluster.backend(), block))
 }
 
-/// Reads blocks as one read if nobody comes in between; the session.
+/// Reads blocks with one I/O, unless another session reads one of them first. Returns the session.
 fn run_reader(cluster: &Arc<Cluster>, blocks: &'static [BlockNo]) -> TestThread<u32> {
     cluster.spawn("run reader", move |cluster| {
         let mut backend = cluster.backend();
@@ -28,9 +28,9 @@ fn run_reader(cluster: &Arc<Cluster>, blocks: &'static [BlockNo]) -> TestThread<
     })
 }
 
-/// Both have seen that the page is not there, and both have a buffer for it. The faster one reads.
+/// Both sessions have missed the page and have a buffer for it. The faster one reads it.
 #[test]
-fn two_insert_the_same_page() {
+fn two_sessions_insert_the_same_page() {
     check(Needs::default(), |cluster| {
         cluster.probe.record();
         let step = cluster.probe.pause_at(State::HandedOut, |_| true);
@@ -46,9 +46,9 @@ fn two_insert_the_same_page() {
     });
 }
 
-/// The same, but the faster one's read is still under way: the slower one joins it.
+/// The same with the faster session's read still in flight: the slower one joins it.
 #[test]
-fn two_insert_the_same_page_and_one_joins() {
+fn two_sessions_insert_the_same_page_and_one_joins() {
     check(Needs::default(), |cluster| {
         cluster.probe.record();
         let step = cluster.probe.pause_at(State::HandedOut, |_| true);
@@ -67,10 +67,10 @@ fn two_insert_the_same_page_and_one_joins() {
     });
 }
 
-/// One is about to read three blocks; another one reads the first, the second or the last of them.
-/// The claim stops there, and the buffers that were meant for the rest are given back.
+/// A session is about to read three blocks, and another one reads the first, the second or the last
+/// of them. The claim stops there, and the other buffers are given back.
 #[test]
-fn a_claim_stops_at_a_page_that_somebody_else_was_faster_with() {
+fn a_claim_stops_at_a_page_that_another_session_has_read() {
     type Case = (BlockNo, &'static [(BlockNo, u32)]);
     const CASES: [Case; 3] = [(2, &[(3, 2)]), (3, &[(2, 1), (4, 1)]), (4, &[(2, 2)])];
     check(Needs::default(), |cluster| {
@@ -87,10 +87,9 @@ fn a_claim_stops_at_a_page_that_somebody_else_was_faster_with() {
     });
 }
 
-/// A page that one has seen in the middle of its run is evicted before the claim: it is not hit, but
-/// nothing is lost: it is read after all.
+/// A page in the middle of a run was a hit, and is evicted before the claim. It is read after all.
 #[test]
-fn a_page_is_evicted_between_the_look_and_the_claim() {
+fn a_page_is_evicted_between_the_lookup_and_the_claim() {
     check(Needs::default(), |cluster| {
         cluster.read_ok(&mut cluster.backend(), 3);
         let step = cluster.probe.pause_at(State::HandedOut, |_| true);
@@ -102,10 +101,10 @@ fn a_page_is_evicted_between_the_look_and_the_claim() {
     });
 }
 
-/// A page whose read failed is known and not there; another one evicts it, or reads it, before the
-/// claim of who has just pinned it.
+/// A page whose read has failed is in the mapping table and not valid. A second session evicts it,
+/// or reads it, after the first one has pinned it.
 #[test]
-fn a_page_that_failed_is_claimed_by_two() {
+fn a_page_that_failed_is_claimed_by_two_sessions() {
     check(Needs::default(), |cluster| {
         cluster.fail(3, 5);
         assert!(cluster.backend().read(&cluster.relation(0), 3).is_err());
@@ -114,7 +113,11 @@ fn a_page_that_failed_is_claimed_by_two() {
         let step = cluster.probe.pause_at(State::HandedOut, |_| true);
         let slow = reader(cluster, 3);
         step.wait();
-        assert_eq!(cluster.pool.evict_all(), Evicted { evicted: 0, skipped: 1 }, "it is pinned");
+        assert_eq!(
+            cluster.pool.evict_all(),
+            Evicted { evicted: 0, skipped: 1 },
+            "the page is pinned"
+        );
         reader(cluster, 3).join();
         step.release();
         slow.join();
@@ -122,10 +125,10 @@ fn a_page_that_failed_is_claimed_by_two() {
     });
 }
 
-/// One has looked the page up in vain and stops before it opens the file; meanwhile the page comes
-/// and goes, and comes again.
+/// A session has missed the page and stops before it opens the file. In between, the page is read,
+/// perhaps evicted, and read again.
 #[test]
-fn the_page_comes_and_goes_behind_a_look_up() {
+fn the_page_is_read_and_evicted_after_a_lookup() {
     check(Needs::default(), |cluster| {
         for stays in [false, true] {
             cluster.pool.evict_all();
@@ -145,10 +148,10 @@ fn the_page_comes_and_goes_behind_a_look_up() {
     });
 }
 
-/// A read stopped at every step of its I/O: nobody can evict its page, a second session waits for
-/// it or finds it, who wants to forget the relation waits.
+/// A read is stopped in every state of its I/O. Its page cannot be evicted, a second session waits
+/// for it or finds it, and an invalidation waits.
 #[test]
-fn eviction_leaves_a_page_alone_while_it_is_read() {
+fn a_page_that_is_being_read_is_not_evicted() {
     check(Needs { seeds: 4, ..Needs::default() }, |cluster| {
         for state in [
             State::Defined,
@@ -179,7 +182,7 @@ fn eviction_leaves_a_page_alone_while_it_is_read() {
     });
 }
 
-/// The I/O is in COMPLETED_IO and its reaper stands still: whoever waits completes it.
+/// The I/O is in COMPLETED_IO and the reaping thread is stopped. A waiting session completes it.
 #[test]
 fn a_joiner_completes_what_its_issuer_does_not() {
     check(Needs::default(), |cluster| {
@@ -197,10 +200,10 @@ fn a_joiner_completes_what_its_issuer_does_not() {
     });
 }
 
-/// Small pool, many sessions, a relation that does not fit, one session that evicts all the time:
-/// the look-up races with eviction at every switch point, and never gives a wrong page.
+/// A small pool, many sessions, a relation that does not fit, and a session that evicts
+/// continuously. Lookup races with eviction at every switch point and never returns a wrong page.
 #[test]
-fn look_ups_and_evictions_under_many_seeds() {
+fn lookups_and_evictions_under_many_seeds() {
     check(Needs { buffers: 24, blocks: 32, seeds: 24, ..Needs::default() }, |cluster| {
         let seed = cluster.environment.seed.unwrap_or(1);
         let readers: Vec<_> = (0..5)
@@ -209,7 +212,7 @@ fn look_ups_and_evictions_under_many_seeds() {
                     let mut random = Rng::new(seed * 16 + number);
                     let mut backend = cluster.backend();
                     for _ in 0..25 {
-                        // Few of them often, all of them now and then.
+                        // Most reads are of a few blocks.
                         let range = if random.below(3) == 0 { 32 } else { 4 };
                         cluster.read_ok(&mut backend, random.below(range) as BlockNo);
                     }
@@ -224,9 +227,9 @@ fn look_ups_and_evictions_under_many_seeds() {
     });
 }
 
-/// The same with forgetting, which waits for pins, and with streams of both orders.
+/// The same with invalidation, which waits for pins, and with ordered and unordered streams.
 #[test]
-fn streams_and_forgetting_under_many_seeds() {
+fn streams_and_invalidations_under_many_seeds() {
     check_simulated(Needs { buffers: 16, blocks: 32, seeds: 20, ..Needs::default() }, |cluster| {
         let tasks: Vec<_> = (0..4)
             .map(|number: u32| {

@@ -1,5 +1,7 @@
-//! What PostgreSQL learned the hard way, pinned down: lessons 11, 12, 13, 15, 16, 31 and 32 of our
-//! notes. Lesson 25 is with the locks.
+//! Regression tests for lessons of PostgreSQL: 11, 12, 13, 15, 16, 31 and 32 of
+//! `docs/postgres-lessons.md`.
+//!
+//! Lesson 25 is in `locks`.
 
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -13,17 +15,17 @@ use trunkline_sim::matrix::cluster::{check, check_real, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs, Pools};
 use trunkline_sim::{Fault, PausedIo, Rule};
 
-/// A device that lets everybody wait.
+/// A device on which every read takes time.
 const SLOW: Fault = Fault::Delay(Duration::from_micros(500));
 
 fn full(combine: u32) -> StreamOptions {
     StreamOptions { full: true, combine, ..StreamOptions::default() }
 }
 
-/// A stream in a session-local pool pins a quarter of it at most, whatever it is told; the rest can
-/// be pinned beside it.
+/// A stream in a local pool pins at most a quarter of it, whatever its options. The rest can be
+/// pinned beside it. See `docs/postgres-lessons.md#lesson-11`.
 #[test]
-fn lesson_11_a_local_pool_is_not_a_streams_alone() {
+fn lesson_11_a_stream_does_not_pin_all_of_a_local_pool() {
     let needs = Needs { pools: Pools::Local, blocks: 128, seeds: 3, ..Needs::default() };
     check(needs, |cluster| {
         let list: Vec<BlockNo> = (0..128).collect();
@@ -47,14 +49,15 @@ fn lesson_11_a_local_pool_is_not_a_streams_alone() {
     });
 }
 
-/// A stream that looks ahead as far as it can leaves enough for others to be admitted.
+/// A stream at its largest look-ahead distance leaves enough pins for other sessions. See
+/// `docs/postgres-lessons.md#lesson-12`.
 #[test]
-fn lesson_12_looking_ahead_leaves_room_for_others() {
+fn lesson_12_read_ahead_leaves_pins_for_other_sessions() {
     check(Needs { blocks: 128, ..Needs::default() }, |cluster| {
         let list: Vec<BlockNo> = (0..64).collect();
         let mut backend = cluster.backend();
         let mut stream = cluster.stream(&backend, &list, full(16));
-        // Until it looks as far ahead as it may.
+        // Until the stream is at its largest distance.
         for _ in 0..24 {
             assert!(stream.next(&mut backend).expect("reads").is_some());
         }
@@ -67,7 +70,7 @@ fn lesson_12_looking_ahead_leaves_room_for_others() {
                 pins.push(other.read(&cluster.relation(0), 100 + step).expect("guaranteed"));
             }
         }
-        // One more has to wait, and is served as soon as there is room.
+        // One more session waits, and is admitted when there is room.
         let last = cluster.spawn("last", |cluster| cluster.read_ok(&mut cluster.backend(), 110));
         cluster.let_others_run();
         drop(pins);
@@ -77,8 +80,9 @@ fn lesson_12_looking_ahead_leaves_room_for_others() {
     });
 }
 
-/// Splits at hits, short pools, wrapping queues: what is pinned for a block that did not make it into
-/// a read is not found later in the wrong place. Each page is the one that was asked for.
+/// Reads are split at hits, in a pool that is too small, with a queue that wraps. A buffer that was
+/// pinned for a block and not read must not be used for another block. See
+/// `docs/postgres-lessons.md#lesson-13`.
 #[test]
 fn lesson_13_no_page_is_carried_over_to_the_wrong_block() {
     check(Needs { buffers: 24, blocks: 64, seeds: 6, ..Needs::one_session() }, |cluster| {
@@ -86,7 +90,7 @@ fn lesson_13_no_page_is_carried_over_to_the_wrong_block() {
         for round in 0..6 {
             let mut list = Vec::new();
             while list.len() < 150 {
-                // Runs of neighbours, some of which were read lately.
+                // Runs of adjacent blocks, some of which were read recently.
                 let first = random.below(60) as BlockNo;
                 list.extend(first..(first + 1 + random.below(6) as BlockNo).min(64));
             }
@@ -110,7 +114,8 @@ fn lesson_13_no_page_is_carried_over_to_the_wrong_block() {
     });
 }
 
-/// i, i+1, i+2, i+3 for each i: every block comes four times, within the look-ahead of its read.
+/// i, i+1, i+2, i+3 for each i: every block is requested four times, within the look-ahead of its
+/// read.
 fn overlapping(cluster: &Arc<Cluster>, count: BlockNo) -> StreamStats {
     let list: Vec<BlockNo> = (1..=count).flat_map(|i| i..i + 4).collect();
     let mut backend = cluster.backend();
@@ -132,7 +137,7 @@ fn overlapping(cluster: &Arc<Cluster>, count: BlockNo) -> StreamStats {
 }
 
 #[test]
-fn lesson_15_a_block_that_comes_again_while_it_is_read_is_joined() {
+fn lesson_15_a_repeated_block_joins_its_read_in_flight() {
     let needs = Needs { buffers: 1024, blocks: 10_004, ..Needs::default() };
     check_real(needs, |cluster| _ = overlapping(cluster, 10_000));
     check_real(Needs { pools: Pools::Local, direct: true, ..needs }, |cluster| {
@@ -143,14 +148,14 @@ fn lesson_15_a_block_that_comes_again_while_it_is_read_is_joined() {
         cluster.plan.set(vec![Rule::new(Operation::Readv, 1, SLOW).times(u64::MAX)]);
         let stats = overlapping(cluster, 400);
         if cluster.is_asynchronous() {
-            assert!(stats.in_flight_mean() > 2.0, "one at a time: {stats:?}");
+            assert!(stats.in_flight_mean() > 2.0, "no reads in parallel: {stats:?}");
         }
     });
 }
 
-/// Every other page is in the pool: the stream looks ahead all the same.
+/// Every other page is a hit. The stream still reads ahead.
 #[test]
-fn lesson_16_hits_in_between_do_not_end_the_look_ahead() {
+fn lesson_16_hits_do_not_end_read_ahead() {
     let needs = Needs { buffers: 512, blocks: 256, seeds: 3, ..Needs::one_session() };
     check_simulated(needs, |cluster| {
         let mut backend = cluster.backend();
@@ -170,7 +175,8 @@ fn lesson_16_hits_in_between_do_not_end_the_look_ahead() {
     });
 }
 
-/// Who stops after one page has read one block; who finds everything never looks ahead.
+/// A consumer that stops after one page has read one block. A stream that finds only hits does not
+/// read ahead.
 #[test]
 fn lesson_16_limit_1_reads_one_block() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -190,7 +196,7 @@ fn lesson_16_limit_1_reads_one_block() {
                 let mut stream = cluster.stream(&backend, &list, options);
                 for _ in 0..16 {
                     assert!(stream.next(&mut backend).expect("reads").is_some());
-                    assert!(stream.pinned() <= 1, "looks ahead over hits");
+                    assert!(stream.pinned() <= 1, "reads ahead over hits");
                 }
                 assert_eq!(stream.stats().ios, 0);
             }
@@ -198,9 +204,10 @@ fn lesson_16_limit_1_reads_one_block() {
     });
 }
 
-/// Every buffer is pinned, by reads that nobody waits for: the search for one ends, and says so.
+/// Every buffer is pinned by a read that no session waits for. The search for a victim ends with an
+/// error.
 #[test]
-fn lesson_31_the_sweep_ends_when_everything_is_pinned() {
+fn lesson_31_the_clock_sweep_ends_when_every_buffer_is_pinned() {
     check(Needs { buffers: 16, blocks: 32, ..Needs::one_session() }, |cluster| {
         if !cluster.is_asynchronous() {
             return;
@@ -225,13 +232,13 @@ fn lesson_31_the_sweep_ends_when_everything_is_pinned() {
     });
 }
 
-/// Lets the mount prove that it works: a new one gets one worker only.
-fn prove(cluster: &Arc<Cluster>) {
+/// Gives the mount a history: a new mount gets one worker only.
+fn warm_up(cluster: &Arc<Cluster>) {
     let mut backend = cluster.async_backend();
     (40..56).for_each(|block| cluster.read_ok(&mut backend, block));
 }
 
-/// One read is slow: an unordered stream hands out everything else meanwhile.
+/// One read is slow. An unordered stream returns all other blocks first.
 #[test]
 fn lesson_32_an_unordered_stream_does_not_wait_for_the_slowest() {
     let needs = Needs { blocks: 64, ..Needs::one_session() };
@@ -239,11 +246,11 @@ fn lesson_32_an_unordered_stream_does_not_wait_for_the_slowest() {
         if !cluster.is_asynchronous() {
             return;
         }
-        prove(cluster);
+        warm_up(cluster);
         let slow = Fault::Delay(Duration::from_secs(10));
         cluster.plan.set(vec![Rule::new(Operation::Readv, 1, slow)]);
         let mut backend = cluster.async_backend();
-        // No neighbours: each is a read of its own.
+        // No adjacent blocks: each is its own read.
         let list: Vec<BlockNo> = (0..12).map(|at| at * 2).collect();
         let options = StreamOptions { unordered: true, ..full(4) };
         let mut stream = cluster.stream(&backend, &list, options);
@@ -255,12 +262,12 @@ fn lesson_32_an_unordered_stream_does_not_wait_for_the_slowest() {
         assert!(waited < Duration::from_secs(5), "{waited:?} for the fast ones");
         assert_eq!(cluster.drain(&mut backend, &mut stream).len(), 1);
     });
-    // A worker can be held by itself; a ring's driver cannot.
+    // One worker can be stopped alone; a ring driver cannot.
     check_real(needs, |cluster| {
         if cluster.environment.method != MethodKind::Worker {
             return;
         }
-        prove(cluster);
+        warm_up(cluster);
         let held = cluster.hold(0);
         let mut backend = cluster.async_backend();
         let options = StreamOptions { unordered: true, concurrency: 8, ..full(8) };
@@ -275,8 +282,7 @@ fn lesson_32_an_unordered_stream_does_not_wait_for_the_slowest() {
     });
 }
 
-/// The same in order: nothing is handed out before its turn, but the reads behind the slow one are
-/// started meanwhile.
+/// An ordered stream returns nothing before the slow read, but starts the reads behind it.
 #[test]
 fn lesson_32_an_ordered_stream_starts_later_reads_behind_a_slow_one() {
     check(Needs::one_session(), |cluster| {
@@ -300,6 +306,6 @@ fn lesson_32_an_ordered_stream_starts_later_reads_behind_a_slow_one() {
         assert!(!reader.is_done());
         held.release();
         let (ios, in_flight) = reader.join();
-        assert!(in_flight > ios, "one at a time: {in_flight} over {ios} reads");
+        assert!(in_flight > ios, "no reads in parallel: {in_flight} over {ios} reads");
     });
 }

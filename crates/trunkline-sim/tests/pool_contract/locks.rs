@@ -1,5 +1,5 @@
-//! Content locks: who waits for whom in the three modes, and that whoever gives a page back wakes
-//! who wants it for himself.
+//! Content locks: which modes conflict, and that releasing the last pin wakes a session that waits
+//! for a cleanup lock.
 
 use trunkline_aio::State;
 use trunkline_aio::sync::Arc;
@@ -21,8 +21,8 @@ enum Mode {
 const MODES: [Mode; 3] = [Mode::Read, Mode::Stable, Mode::Write];
 
 impl Mode {
-    /// Whether both can be had at once.
-    fn goes_with(self, other: Mode) -> bool {
+    /// Whether both modes can be held at the same time.
+    fn is_compatible_with(self, other: Mode) -> bool {
         use Mode::{Read, Stable, Write};
         match (self, other) {
             (Write, _) | (_, Write) | (Stable, Stable) => false,
@@ -31,7 +31,7 @@ impl Mode {
     }
 }
 
-/// Holds block 3 in a mode until the gate opens.
+/// Holds block 3 in a mode until the pause point is released.
 fn hold(cluster: &Arc<Cluster>, mode: Mode, gate: &PausePoint) -> TestThread<()> {
     let gate = gate.clone();
     cluster.spawn("holder", move |cluster| with_lock(cluster, mode, || gate.wait()))
@@ -53,7 +53,7 @@ fn with_lock(cluster: &Arc<Cluster>, mode: Mode, body: impl FnOnce()) {
         }
         Mode::Write => {
             let mut page = backend.write_lock(pin.page()).expect("locks");
-            // Nobody sees this.
+            // No other session sees this.
             page[6000] ^= 0xFF;
             body();
             page[6000] ^= 0xFF;
@@ -61,9 +61,10 @@ fn with_lock(cluster: &Arc<Cluster>, mode: Mode, body: impl FnOnce()) {
     }
 }
 
-/// Every pair of modes: what goes together is had at once, what does not waits and is woken.
+/// Every pair of modes: compatible locks are granted immediately; a conflicting one waits and is
+/// woken.
 #[test]
-fn modes_exclude_each_other_as_they_should() {
+fn conflicting_lock_modes_exclude_each_other() {
     check(Needs { seeds: 4, ..Needs::default() }, |cluster| {
         for first in MODES {
             for second in MODES {
@@ -75,13 +76,13 @@ fn modes_exclude_each_other_as_they_should() {
                 let waiter = cluster.spawn("waiter", move |cluster| {
                     with_lock(cluster, second, || theirs.store(true, Ordering::SeqCst));
                 });
-                if first.goes_with(second) {
+                if first.is_compatible_with(second) {
                     waiter.join();
                     assert!(got.load(Ordering::SeqCst));
                 } else {
                     cluster.wait_pins(3, 2);
                     cluster.let_others_run();
-                    assert!(!got.load(Ordering::SeqCst), "{first:?} and {second:?} at once");
+                    assert!(!got.load(Ordering::SeqCst), "{first:?} and {second:?} together");
                     gate.release();
                     waiter.join();
                 }
@@ -92,9 +93,9 @@ fn modes_exclude_each_other_as_they_should() {
     });
 }
 
-/// Many threads and all modes: a change is never seen half done.
+/// Many threads and all modes: no reader sees a partial change.
 #[test]
-fn nobody_sees_a_change_in_the_making() {
+fn no_reader_sees_a_partial_change() {
     check(Needs { seeds: 12, ..Needs::default() }, |cluster| {
         let writers = Arc::new(AtomicU32::new(0));
         let tasks: Vec<_> = (0..6)
@@ -117,8 +118,8 @@ fn nobody_sees_a_change_in_the_making() {
     });
 }
 
-/// A cleanup lock waits for every other pin, and is woken by the last one's end: a point read's pin,
-/// a stream's page, a stream that is dropped, pages that a stream lets go of.
+/// A cleanup lock waits for every other pin and is woken by the last one: a single read's, a
+/// stream's page, a stream that is dropped, and pages that a stream unpins.
 #[test]
 fn a_cleanup_lock_waits_for_pins_of_every_kind() {
     check(Needs::default(), |cluster| {
@@ -155,11 +156,11 @@ fn a_cleanup_lock_waits_for_pins_of_every_kind() {
     });
 }
 
-/// Hard lesson 25: the last pin may be an I/O's, given back by a thread that never had one of its
-/// own. Here a page whose first read failed is read again by a session that then vanishes, while
-/// another one waits for the page to be free of pins.
+/// The last pin may belong to an I/O, and be released by a thread that never had a pin. A page
+/// whose first read failed is read again by a session that then ends, while another session waits
+/// for the pin count. See `docs/postgres-lessons.md#lesson-25`.
 #[test]
-fn lesson_25_the_end_of_an_io_wakes_who_waits_for_the_last_pin() {
+fn lesson_25_an_io_that_drops_the_last_pin_wakes_the_waiter() {
     check(Needs { seeds: 20, ..Needs::default() }, |cluster| {
         cluster.fail(3, 5);
         assert!(cluster.backend().read(&cluster.relation(0), 3).is_err());
@@ -171,7 +172,7 @@ fn lesson_25_the_end_of_an_io_wakes_who_waits_for_the_last_pin() {
             drop(cluster.start_read(&mut backend, &[3]));
         });
         step.wait();
-        assert_eq!(cluster.pins(3), 1, "the starter's: no I/O yet");
+        assert_eq!(cluster.pins(3), 1, "only the starter's pin, no I/O yet");
         let dropper = cluster.spawn("dropper", |cluster| {
             cluster.backend().invalidate(&cluster.relation(0), 0).expect("not cancelled");
         });
@@ -182,7 +183,7 @@ fn lesson_25_the_end_of_an_io_wakes_who_waits_for_the_last_pin() {
             starter.join();
             cluster.wait_pins(3, 1);
             cluster.let_others_run();
-            assert!(!dropper.is_done(), "the I/O has the page");
+            assert!(!dropper.is_done(), "the I/O has the page pinned");
             held.release();
         } else {
             held.release();
@@ -192,10 +193,10 @@ fn lesson_25_the_end_of_an_io_wakes_who_waits_for_the_last_pin() {
     });
 }
 
-/// The same by force: a cleaner that has a pin and waits, while the session that has the other one
-/// gives it back in the moment in which it completes its I/O on the neighbouring block.
+/// The same in every state: a session waits for a cleanup lock, and the other pin is released while
+/// that session completes an I/O on the next block.
 #[test]
-fn lesson_25_pins_given_back_at_every_step_of_an_io_wake_the_cleaner() {
+fn lesson_25_a_pin_dropped_in_any_state_of_an_io_wakes_the_waiter() {
     check(Needs { seeds: 3, ..Needs::default() }, |cluster| {
         for state in
             [State::Submitted, State::CompletedIo, State::CompletedShared, State::CompletedLocal]
@@ -223,9 +224,9 @@ fn lesson_25_pins_given_back_at_every_step_of_an_io_wake_the_cleaner() {
     });
 }
 
-/// A lock cannot be had on a page that another one is cleaning, nor be waited for in vain.
+/// Conditional locks return immediately.
 #[test]
-fn try_locks_answer_at_once() {
+fn conditional_locks_return_immediately() {
     check_simulated(Needs { seeds: 2, ..Needs::one_session() }, |cluster| {
         let mut backend = cluster.backend();
         let pin = backend.read(&cluster.relation(0), 3).expect("reads");

@@ -1,6 +1,8 @@
-//! The suite of the buffer pool and its streams, over `sync`, `worker`, `io_uring` and a simulated
-//! disk under seeds, for shared and session-local pools. Cases of PostgreSQL's own test suite are
-//! named PG 8 to PG 37, as in our notes; PG 19 (a database made from a template) has no counterpart.
+//! Contract suite of the buffer pool and read streams: shared and local pools, under `sync`,
+//! `worker` and `io_uring`, and on a simulated disk under seeds.
+//!
+//! Cases of PostgreSQL's own `test_aio` module have its numbers, PG 8 to PG 37. PG 19 (a database
+//! made from a template) has no counterpart.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 

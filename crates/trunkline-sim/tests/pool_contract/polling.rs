@@ -1,5 +1,5 @@
-//! Streams that are polled: for everything that they may have to wait for the task is told "pending"
-//! once, is woken when that has changed, and gets its page.
+//! Polled streams: for every resource that they wait for, the poll is pending, the task is woken
+//! when the resource is available, and the page is returned.
 
 use std::task::{Context, Poll};
 use trunkline_aio::sync::Arc;
@@ -14,7 +14,7 @@ use trunkline_sim::matrix::{Cluster, Needs};
 
 type Stream = ReadStream<BlockList>;
 
-/// One poll: the block, if it is ready.
+/// Polls once; returns the block if it is ready.
 fn poll(
     cluster: &Cluster,
     stream: &mut Stream,
@@ -25,14 +25,14 @@ fn poll(
         Poll::Pending => None,
         Poll::Ready(found) => {
             let found = found.expect("reads").expect("not the end");
-            let page = found.pin.try_read().expect("nobody changes it");
+            let page = found.pin.try_read().expect("not locked");
             cluster.check_page(&page, found.block);
             Some(found.block)
         }
     }
 }
 
-/// A stream over `blocks` that is pending; after `free` it is woken and brings `wanted`.
+/// Checks a stream over `blocks` that is pending. After `free` it is woken and returns the blocks.
 fn check_blocked(cluster: &Arc<Cluster>, blocks: &[BlockNo], unordered: bool, free: impl FnOnce()) {
     let (wakes, waker) = CountingWaker::new();
     let mut context = Context::from_waker(&waker);
@@ -50,7 +50,7 @@ fn check_blocked(cluster: &Arc<Cluster>, blocks: &[BlockNo], unordered: bool, fr
         let before = wakes.count();
         match poll(cluster, &mut stream, &mut backend, &mut context) {
             Some(block) => seen.push(block),
-            // Woken perhaps by the very event that made the last poll come in vain.
+            // The wake-up may belong to the event that made the last poll pending.
             None => cluster.wait_until("a wake-up", || wakes.count() > before),
         }
     }
@@ -64,7 +64,7 @@ fn check_blocked(cluster: &Arc<Cluster>, blocks: &[BlockNo], unordered: bool, fr
 }
 
 #[test]
-fn pending_for_its_own_read() {
+fn a_poll_waits_for_its_own_read() {
     check(Needs::one_session(), |cluster| {
         if cluster.is_asynchronous() {
             let held = cluster.hold(3);
@@ -74,7 +74,7 @@ fn pending_for_its_own_read() {
 }
 
 #[test]
-fn pending_for_any_of_its_reads() {
+fn a_poll_waits_for_any_of_its_reads() {
     check(Needs::one_session(), |cluster| {
         if cluster.is_asynchronous() {
             let held: Vec<_> = [3, 5, 7].into_iter().map(|block| cluster.hold(block)).collect();
@@ -84,7 +84,7 @@ fn pending_for_any_of_its_reads() {
 }
 
 #[test]
-fn pending_for_another_sessions_read() {
+fn a_poll_waits_for_another_sessions_read() {
     check(Needs::default(), |cluster| {
         for unordered in [false, true] {
             cluster.pool.evict_all();
@@ -99,7 +99,7 @@ fn pending_for_another_sessions_read() {
 }
 
 #[test]
-fn pending_to_be_admitted() {
+fn a_poll_waits_for_admission() {
     check(Needs { buffers: 16, ..Needs::default() }, |cluster| {
         let mut others: Vec<_> = (0..4).map(|_| cluster.backend()).collect();
         let pins: Vec<_> =
@@ -109,7 +109,7 @@ fn pending_to_be_admitted() {
 }
 
 #[test]
-fn pending_for_a_buffer() {
+fn a_poll_waits_for_a_buffer() {
     check(Needs { buffers: 16, blocks: 32, ..Needs::one_session() }, |cluster| {
         if cluster.is_asynchronous() {
             let held = cluster.fill_with_reads();
@@ -120,7 +120,7 @@ fn pending_for_a_buffer() {
 }
 
 #[test]
-fn pending_for_a_handle() {
+fn a_poll_waits_for_a_handle() {
     check(Needs { handles: 6, ..Needs::default() }, |cluster| {
         let held: Vec<_> = (0..4).map(|block| cluster.hold(block)).collect();
         let others: Vec<_> = (0..4)
@@ -135,9 +135,9 @@ fn pending_for_a_handle() {
     });
 }
 
-/// Two streams of one session wait to be admitted; one is dropped, the other one is still woken.
+/// Two streams of one session wait for admission. One is dropped, and the other one is still woken.
 #[test]
-fn a_stream_that_is_dropped_does_not_take_the_others_turn() {
+fn a_dropped_stream_does_not_consume_another_streams_wake_up() {
     check(Needs { buffers: 16, ..Needs::default() }, |cluster| {
         let mut others: Vec<_> = (0..4).map(|_| cluster.backend()).collect();
         let pins: Vec<_> =
@@ -163,10 +163,10 @@ fn a_stream_that_is_dropped_does_not_take_the_others_turn() {
     });
 }
 
-/// A stream that waits in a queue outlives its backend, and another session gets the number; when the
-/// stream ends, that session's turn is not lost.
+/// A stream that waits in a queue outlives its backend, and another session gets its number. When
+/// the stream is dropped, that session keeps its place in the queue.
 #[test]
-fn a_stream_that_outlives_its_backend_does_not_take_the_next_ones_turn() {
+fn a_stream_that_outlives_its_backend_keeps_no_place_in_the_admission_queue() {
     check_simulated(Needs { buffers: 16, ..Needs::default() }, |cluster| {
         let mut others: Vec<_> = (0..4).map(|_| cluster.backend()).collect();
         let pins: Vec<_> =
@@ -191,9 +191,9 @@ fn a_stream_that_outlives_its_backend_does_not_take_the_next_ones_turn() {
     });
 }
 
-/// The same for who waits for any buffer.
+/// The same for a session that waits for a buffer.
 #[test]
-fn a_stream_that_outlives_its_backend_does_not_take_the_next_ones_buffer() {
+fn a_stream_that_outlives_its_backend_keeps_no_place_in_the_buffer_queue() {
     check_simulated(Needs { buffers: 16, blocks: 32, ..Needs::default() }, |cluster| {
         if !cluster.is_asynchronous() {
             return;

@@ -1,5 +1,5 @@
-//! Sixteen buffers and thirty-two sessions: every kind of stream comes to its end, with pages read by
-//! themselves beside the stream's, and nobody is ever refused a pin that is guaranteed.
+//! Progress in a tiny pool: sixteen buffers and thirty-two sessions. Streams of every kind end,
+//! single reads succeed beside them, and no session is refused a pin within its guarantee.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};
@@ -24,7 +24,7 @@ enum Kind {
 
 const KINDS: [Kind; 3] = [Kind::Ordered, Kind::Unordered, Kind::Polled];
 
-/// Drives one future to its end in this thread.
+/// Polls one future until it is ready, with a limit on the wait.
 fn block_on<T>(cluster: &Cluster, future: impl Future<Output = T>) -> T {
     let (wakes, waker) = trunkline_sim::CountingWaker::new();
     let mut future = std::pin::pin!(future);
@@ -37,7 +37,7 @@ fn block_on<T>(cluster: &Cluster, future: impl Future<Output = T>) -> T {
     }
 }
 
-/// The next block, with its page pinned until the next call.
+/// The next block. Its page is pinned until the next call.
 fn next(
     cluster: &Cluster,
     kind: Kind,
@@ -59,7 +59,8 @@ fn next(
     found.unwrap_or_else(|error| panic!("{kind:?}: {error}")).map(|(block, _)| block)
 }
 
-/// Reads a table through a stream; beside every fifth page as many others as are guaranteed.
+/// Reads a table through a stream. Beside every fifth page it pins all other pages of its
+/// guarantee.
 fn scan(cluster: &Arc<Cluster>, kind: Kind, options: StreamOptions, number: u32) {
     let mut backend =
         if kind == Kind::Polled { cluster.async_backend() } else { cluster.backend() };
@@ -78,7 +79,7 @@ fn scan(cluster: &Arc<Cluster>, kind: Kind, options: StreamOptions, number: u32)
                 .map(|step| {
                     let wanted = (block + step * 5) % BLOCKS;
                     backend.read(&cluster.relation(0), wanted).unwrap_or_else(|error| {
-                        panic!("{kind:?}, {options:?}, {step} beside the stream's: {error}")
+                        panic!("{kind:?}, {options:?}, page {step} beside the stream: {error}")
                     })
                 })
                 .collect();
@@ -124,7 +125,7 @@ fn run_all(cluster: &Arc<Cluster>, sessions: u32, kind_of: impl Fn(u32) -> (Kind
 }
 
 #[test]
-fn every_kind_by_itself_on_real_files() {
+fn every_kind_of_stream_alone_on_real_files() {
     check_real(Needs { buffers: 16, blocks: BLOCKS, ..Needs::default() }, |cluster| {
         for kind in KINDS {
             for strategy in STRATEGIES {
@@ -135,7 +136,7 @@ fn every_kind_by_itself_on_real_files() {
 }
 
 #[test]
-fn every_kind_at_once_on_real_files() {
+fn all_kinds_of_streams_together_on_real_files() {
     check_real(
         Needs { buffers: 16, blocks: BLOCKS, direct: true, ..Needs::default() },
         |cluster| {
@@ -149,7 +150,7 @@ fn every_kind_at_once_on_real_files() {
 }
 
 #[test]
-fn every_kind_at_once_under_seeds() {
+fn all_kinds_of_streams_together_under_seeds() {
     let needs = Needs { buffers: 16, blocks: BLOCKS, seeds: 1, ..Needs::default() };
     check_simulated(needs, |cluster| {
         run_all(cluster, SESSIONS, |number| {
@@ -158,9 +159,9 @@ fn every_kind_at_once_under_seeds() {
     });
 }
 
-/// Fewer sessions, more seeds: still more than there are places for.
+/// Fewer sessions and more seeds; still more sessions than the pool admits.
 #[test]
-fn every_kind_by_itself_under_seeds() {
+fn every_kind_of_stream_alone_under_seeds() {
     let needs = Needs { buffers: 16, blocks: BLOCKS, seeds: 2, ..Needs::default() };
     check_simulated(needs, |cluster| {
         for kind in KINDS {
@@ -171,10 +172,10 @@ fn every_kind_by_itself_under_seeds() {
     });
 }
 
-/// One session uses its whole guarantee beside a stream that looks ahead by advice and by hits, with
-/// all other permits given out.
+/// A session uses its whole guarantee beside a stream that reads ahead, while all other permits are
+/// taken.
 #[test]
-fn pages_at_hand_come_before_pages_ahead() {
+fn guaranteed_pins_take_precedence_over_read_ahead() {
     let needs = Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::default() };
     let case: fn(&Arc<Cluster>) = |cluster| {
         let mut others: Vec<_> = (0..3).map(|_| cluster.backend()).collect();
@@ -214,9 +215,9 @@ fn pages_at_hand_come_before_pages_ahead() {
     check_real(needs, case);
 }
 
-/// A session that wants more than its guarantee is told so, and nothing else.
+/// Beyond its guarantee a session receives an error and does not wait.
 #[test]
-fn beyond_the_guarantee_the_answer_is_an_error_not_a_wait() {
+fn a_pin_beyond_the_guarantee_is_an_error_and_not_a_wait() {
     let needs = Needs { buffers: 16, ..Needs::default() };
     check_simulated(needs, |cluster| {
         let relation = cluster.relation(0);
@@ -235,12 +236,13 @@ fn beyond_the_guarantee_the_answer_is_an_error_not_a_wait() {
             let mut context = Context::from_waker(Waker::noop());
             assert!(matches!(stream.poll_next(&mut context, backend), Poll::Ready(Err(_))));
         }
-        // One that is alone may have all of them.
+        // A session alone may pin all buffers.
         drop(pins);
         drop(backends);
         let mut backend = cluster.backend();
-        let pins: Vec<_> =
-            (0..16).map(|block| backend.read(&relation, block).expect("nobody else")).collect();
+        let pins: Vec<_> = (0..16)
+            .map(|block| backend.read(&relation, block).expect("no other session"))
+            .collect();
         assert_eq!((backend.pins(), pins.len()), (16, 16));
     });
 }

@@ -1,7 +1,7 @@
-//! How neighbouring blocks become reads: PG 30 to 33.
+//! How adjacent blocks are combined into reads: PG 30 to 33.
 //!
-//! A stream that skips the slow start gathers the blocks and starts them as PostgreSQL's low-level
-//! read does; what it asked the storage for is what the probe saw.
+//! A stream without the slow start collects blocks and issues them as PostgreSQL's
+//! `StartReadBuffers` does. The probe records the reads.
 
 use trunkline_aio::sync::Arc;
 use trunkline_engine::read_stream::StreamOptions;
@@ -9,8 +9,8 @@ use trunkline_format::BlockNo;
 use trunkline_sim::matrix::cluster::check;
 use trunkline_sim::matrix::{Cluster, Needs};
 
-/// One line: what is in the pool, what is asked for, how many blocks make a read at most, and the
-/// reads that this must lead to.
+/// One row of the table: blocks in the pool, blocks requested, combine limit, and the expected
+/// reads.
 struct Line {
     present: &'static [BlockNo],
     wanted: &'static [BlockNo],
@@ -19,7 +19,7 @@ struct Line {
 }
 
 const LINES: &[Line] = &[
-    // Two misses are one read, two hits none.
+    // Two misses are one read, and two hits are none.
     Line { present: &[], wanted: &[0, 1], combine: 16, reads: &[(0, 2)] },
     Line { present: &[0, 1], wanted: &[0, 1], combine: 16, reads: &[] },
     // A hit ends a read.
@@ -27,10 +27,10 @@ const LINES: &[Line] = &[
     Line { present: &[0, 1], wanted: &[0, 1, 2], combine: 16, reads: &[(2, 1)] },
     Line { present: &[1, 2], wanted: &[0, 1, 2], combine: 16, reads: &[(0, 1)] },
     Line { present: &[0, 2], wanted: &[0, 1, 2, 3, 4], combine: 16, reads: &[(1, 1), (3, 2)] },
-    // The limit ends it, too.
+    // The combine limit ends it too.
     Line { present: &[], wanted: &[0, 1, 2, 3, 4], combine: 3, reads: &[(0, 3), (3, 2)] },
     Line { present: &[], wanted: &[5, 6, 7], combine: 1, reads: &[(5, 1), (6, 1), (7, 1)] },
-    // A block that does not follow begins a new one; going down combines nothing.
+    // A block that is not adjacent begins a new read; descending blocks are not combined.
     Line { present: &[], wanted: &[4, 5, 8, 9], combine: 16, reads: &[(4, 2), (8, 2)] },
     Line { present: &[], wanted: &[3, 2, 1], combine: 16, reads: &[(3, 1), (2, 1), (1, 1)] },
 ];
@@ -64,9 +64,9 @@ fn pg_30_hits_and_limits_split_reads() {
     check(Needs::one_session(), |cluster| LINES.iter().for_each(|line| read_line(cluster, line)));
 }
 
-/// Under a bulk read's ring and under vacuum's, the splits are the same.
+/// The ring buffers of bulk reads and vacuum do not change this.
 #[test]
-fn pg_30_a_ring_splits_no_differently() {
+fn pg_30_a_ring_buffer_does_not_change_the_splits() {
     use trunkline_engine::pool::Strategy;
     check(Needs { buffers: 128, ..Needs::one_session() }, |cluster| {
         for strategy in [Strategy::BulkRead, Strategy::Vacuum] {
@@ -82,10 +82,10 @@ fn pg_30_a_ring_splits_no_differently() {
     });
 }
 
-/// A block that the session itself has under way ends a read before it, needs no other one, and
-/// begins a new one behind it: at the first place, in the middle, at the last.
+/// A block with a read of the same session in flight splits a read in two. It may be the first, the
+/// middle or the last block.
 #[test]
-fn pg_31_an_own_read_under_way_splits_a_read() {
+fn pg_31_a_read_in_flight_of_the_same_session_splits_a_read() {
     type Case = (BlockNo, &'static [(BlockNo, u32)]);
     const CASES: [Case; 3] =
         [(4, &[(4, 1), (5, 2)]), (5, &[(5, 1), (4, 1), (6, 1)]), (6, &[(6, 1), (4, 2)])];
@@ -98,15 +98,15 @@ fn pg_31_an_own_read_under_way_splits_a_read() {
             let options = StreamOptions { full: true, ..StreamOptions::default() };
             let mut second = cluster.stream(&backend, &[4, 5, 6], options);
             assert_eq!(cluster.drain(&mut backend, &mut second), [Ok(4), Ok(5), Ok(6)]);
-            assert_eq!(cluster.reads(), reads, "block {under_way} under way");
+            assert_eq!(cluster.reads(), reads, "block {under_way} in flight");
             first.let_go();
             assert_eq!(backend.pins(), 0);
         }
     });
 }
 
-/// Another session has a read under way within ours. If it fails, we read the block ourselves, by
-/// itself; if it succeeds it is a hit. What follows is a read of its own either way.
+/// A read in flight of another session splits a read. If it fails, the block is read again, alone.
+/// If it succeeds, the block is a hit. The blocks behind it are a separate read either way.
 #[test]
 fn pg_32_another_sessions_read_splits_a_read() {
     check(Needs::default(), |cluster| {
@@ -126,7 +126,7 @@ fn pg_32_another_sessions_read_splits_a_read() {
                 assert_eq!(seen, [Ok(4), Ok(5), Ok(6), Ok(7)]);
                 backend.session_id()
             });
-            // The other's, its I/O's, ours.
+            // Pins of the other session, its I/O, and the reader.
             cluster.wait_pins(5, 3);
             if fails {
                 let mut times = 0;
@@ -140,7 +140,7 @@ fn pg_32_another_sessions_read_splits_a_read() {
             let mut reads = cluster.reads_of(reader.join());
             reads.sort_unstable();
             match fails {
-                // Nothing was read ahead: what the stream still needs it reads at once.
+                // Nothing was read ahead, so the rest is one read.
                 true if !cluster.is_asynchronous() => assert_eq!(reads, [(4, 1), (5, 3)]),
                 true => assert_eq!(reads, [(4, 1), (5, 1), (6, 2)]),
                 false => assert_eq!(reads, [(4, 1), (6, 2)]),
@@ -150,8 +150,7 @@ fn pg_32_another_sessions_read_splits_a_read() {
     });
 }
 
-/// The wait for another session's read is by its reference: it counts as a hit that was joined, and
-/// as a wait.
+/// A read of another session is waited for by its reference. It counts as a hit, a join and a wait.
 #[test]
 fn pg_33_another_sessions_read_is_joined() {
     check(Needs::default(), |cluster| {
@@ -160,8 +159,7 @@ fn pg_33_another_sessions_read_is_joined() {
         held.wait();
         let mut backend = cluster.async_backend();
         let mut stream = cluster.start_read(&mut backend, &[2]);
-        let row =
-            cluster.pool.rows().into_iter().find(|row| row.block == 2).expect("it has a buffer");
+        let row = cluster.pool.rows().into_iter().find(|row| row.block == 2).expect("a buffer");
         assert!(!row.valid && row.pins == 3 && row.io.is_some(), "{row:?}");
         held.release();
         other.join();

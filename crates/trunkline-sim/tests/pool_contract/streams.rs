@@ -1,4 +1,4 @@
-//! Streams that meet blocks again, and other sessions' reads: PG 34 to 37.
+//! Read streams with repeated blocks, and with reads of other sessions: PG 34 to 37.
 
 use std::task::{Context, Waker};
 use trunkline_engine::read_stream::StreamOptions;
@@ -8,9 +8,9 @@ use trunkline_sim::matrix::cluster::check;
 
 const UP_AND_DOWN: [BlockNo; 13] = [0, 1, 2, 3, 4, 5, 6, 5, 4, 3, 2, 1, 0];
 
-/// Blocks that come again, uncached, cached, and half cached, with every combination of options.
+/// Repeated blocks: misses, hits, and half of each, with every combination of options.
 #[test]
-fn pg_34_repeats() {
+fn pg_34_a_repeated_block_is_read_once() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
         let lists: [&[BlockNo]; 3] = [&[0, 2, 2, 4, 4], &UP_AND_DOWN, &[7; 20]];
         for list in lists {
@@ -38,7 +38,7 @@ fn pg_34_repeats() {
                         }
                         assert_eq!(seen, wanted);
                     }
-                    // Each block is read once, whatever came again.
+                    // Each block is read once, however often it is requested.
                     let mut blocks = list.to_vec();
                     blocks.sort_unstable();
                     blocks.dedup();
@@ -50,10 +50,10 @@ fn pg_34_repeats() {
     });
 }
 
-/// Another session's read of block 5 is held up. The stream goes on: it starts block 7 before it
-/// waits for 5. Then it hands out all in order.
+/// Another session's read of block 5 is held back. The stream starts block 7 before it waits for
+/// block 5, and then returns all blocks in order.
 #[test]
-fn pg_35_a_stream_goes_on_past_another_sessions_read() {
+fn pg_35_a_stream_reads_ahead_past_another_sessions_read() {
     check(Needs::default(), |cluster| {
         cluster.probe.record();
         let held = cluster.hold(5);
@@ -76,14 +76,18 @@ fn pg_35_a_stream_goes_on_past_another_sessions_read() {
         held.release();
         other.join();
         reader.join();
-        assert_eq!(cluster.reads_of(session), [(1, 1), (7, 1)], "5 was the other's");
+        assert_eq!(
+            cluster.reads_of(session),
+            [(1, 1), (7, 1)],
+            "the other session has read block 5"
+        );
     });
 }
 
-/// The same, but the other session's read fails: the stream reads block 5 itself and all is well,
-/// the error is the other's alone.
+/// The other session's read fails. The stream reads block 5 itself, and only the other session
+/// receives the error.
 #[test]
-fn pg_36_a_stream_reads_itself_what_another_session_could_not() {
+fn pg_36_a_stream_reads_a_block_again_that_another_session_failed_to_read() {
     check(Needs::default(), |cluster| {
         cluster.probe.record();
         let held = cluster.hold(5);
@@ -120,9 +124,9 @@ fn pg_36_a_stream_reads_itself_what_another_session_could_not() {
     });
 }
 
-/// Two blocks of the stream are within one read of three by another session.
+/// Two blocks of the stream are in one read of three by another session.
 #[test]
-fn pg_37_two_blocks_within_one_foreign_read() {
+fn pg_37_two_blocks_join_one_read_of_another_session() {
     check(Needs::default(), |cluster| {
         cluster.probe.record();
         let held = cluster.hold(3);
@@ -150,7 +154,7 @@ fn pg_37_two_blocks_within_one_foreign_read() {
     });
 }
 
-/// A stream's own second stream holds up nothing: both are polled in turn and deliver in order.
+/// Two streams of one session are polled in turn, and both return their blocks in order.
 #[test]
 fn two_polled_streams_share_one_session() {
     check(Needs::one_session(), |cluster| {

@@ -1,5 +1,5 @@
-//! Consumers that let go, go on, or go away while reads are under way, and a method that changes
-//! meanwhile.
+//! Consumers that unpin their read-ahead, reset, or end while reads are in flight, and a method
+//! that changes in between.
 
 use trunkline_aio::MethodKind;
 use trunkline_engine::pool::{Evicted, Strategy};
@@ -19,10 +19,10 @@ fn every_kind() -> impl Iterator<Item = StreamOptions> {
     })
 }
 
-/// After each page the consumer lets go of everything, reads under way included: it holds nothing
-/// then, and all pages come all the same, each once.
+/// The consumer unpins everything after each page, including reads in flight. It then has no pins,
+/// and every page is returned once.
 #[test]
-fn letting_go_after_every_page() {
+fn a_consumer_may_unpin_read_ahead_after_every_page() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
         for options in every_kind() {
             cluster.pool.evict_all();
@@ -30,7 +30,7 @@ fn letting_go_after_every_page() {
             let mut stream = cluster.stream(&backend, &ALL, options);
             let mut seen = Vec::new();
             while let Some(found) = stream.next(&mut backend).expect("reads") {
-                let page = found.pin.try_read().expect("nobody changes it");
+                let page = found.pin.try_read().expect("not locked");
                 cluster.check_page(&page, found.block);
                 seen.push(found.block);
                 drop(page);
@@ -48,9 +48,9 @@ fn letting_go_after_every_page() {
     });
 }
 
-/// What is let go of while it is read is found again, not read again.
+/// Blocks that were unpinned while they were read are found in the pool, and not read again.
 #[test]
-fn what_is_let_go_of_is_not_read_twice() {
+fn unpinned_read_ahead_is_not_read_twice() {
     check(Needs::one_session(), |cluster| {
         cluster.probe.record();
         let mut backend = cluster.backend();
@@ -58,20 +58,20 @@ fn what_is_let_go_of_is_not_read_twice() {
         stream.let_go();
         let mut seen = cluster.drain(&mut backend, &mut stream);
         if !cluster.is_asynchronous() {
-            // Under `sync` the first page came at once, and was let go of as the page at hand.
+            // Under `sync` the first page was ready, and was dropped as the current page.
             seen.insert(0, Ok(0));
         }
         let wanted: Vec<Result<BlockNo, String>> = ALL.map(Ok).to_vec();
-        // A read may be so fast that the page was at hand.
+        // A read may have been fast enough for the same.
         assert!(seen == wanted || seen == wanted[1..], "{seen:?}");
         let blocks: u32 = cluster.reads().iter().map(|read| read.1).sum();
         assert_eq!(blocks, 16);
     });
 }
 
-/// Streams, backends and whole sessions are dropped in every order with reads in every state.
+/// Streams and backends are dropped in every order, with reads in every state.
 #[test]
-fn dropping_in_every_order() {
+fn streams_and_backends_are_dropped_in_every_order() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
         for options in every_kind() {
             for taken in [0, 1, 3] {
@@ -98,9 +98,9 @@ fn dropping_in_every_order() {
     });
 }
 
-/// A stream starts anew while its reads are under way: nothing of the old blocks comes.
+/// A stream is reset while its reads are in flight. None of the old blocks is returned.
 #[test]
-fn a_reset_forgets_what_was_read_ahead() {
+fn a_reset_discards_read_ahead() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
         for options in every_kind() {
             cluster.pool.evict_all();
@@ -116,7 +116,7 @@ fn a_reset_forgets_what_was_read_ahead() {
             let mut seen = cluster.drain(&mut backend, &mut stream);
             seen.sort();
             assert_eq!(seen, [Ok(14), Ok(5)].into_iter().rev().collect::<Vec<_>>());
-            // At its end it can begin once more.
+            // A stream at its end can be reset too.
             stream.reset(BlockList::new(vec![1]));
             assert_eq!(cluster.drain(&mut backend, &mut stream), [Ok(1)]);
             stream.reset(BlockList::new(Vec::new()));
@@ -136,7 +136,7 @@ fn the_method_changes_under_a_stream() {
                 cluster.pool.evict_all();
                 let mut backend = cluster.async_backend();
                 let options = StreamOptions { full, ..options };
-                // Jumps, so that `sync` gives advice that another method must make good.
+                // Scattered blocks: `sync` only advises, and the next method must read.
                 let list: Vec<BlockNo> = (0..32).map(|at| at * 7 % 16).collect();
                 let mut stream = cluster.stream(&backend, &list, options);
                 let mut seen = Vec::new();
@@ -158,9 +158,9 @@ fn the_method_changes_under_a_stream() {
     });
 }
 
-/// Evicting while a stream has pages at hand, ahead and under way takes only what nobody has.
+/// Eviction skips the current page of a stream, pages read ahead, and reads in flight.
 #[test]
-fn evicting_under_a_stream() {
+fn eviction_skips_the_pages_of_a_stream() {
     check(Needs::one_session(), |cluster| {
         let mut backend = cluster.backend();
         let options = StreamOptions { full: true, combine: 4, ..StreamOptions::default() };
@@ -169,7 +169,7 @@ fn evicting_under_a_stream() {
             let block = stream.next(&mut backend).expect("reads").expect("a page").block;
             cluster.pool.evict_all();
             let Evicted { skipped, .. } = cluster.pool.evict_relation(&cluster.relation(0), 0);
-            // The page at hand, and what is pinned ahead.
+            // The current page, and those pinned ahead.
             assert!(skipped > stream.pinned(), "{skipped} skipped");
             assert!(cluster.pool.contains(&cluster.relation(0), block));
             assert_eq!(cluster.pool.evict_relation(&cluster.relation(0), 16), Evicted::default());

@@ -1,5 +1,4 @@
-//! The threads that write when nobody waits for it: the checkpointer with its requests, and the
-//! background writer.
+//! The checkpointer, with its requests, and the background writer.
 
 use std::time::Duration;
 use trunkline_aio::Operation;
@@ -33,17 +32,20 @@ fn a_request_hurries_a_timed_checkpoint() {
         let begin = clock::now();
         let checkpointer = Checkpointer::start(&cluster.pool, settings).expect("starts");
         cluster.wait_until("a timed checkpoint", || checkpointer.counts().num_timed == 1);
-        assert!(clock::now().since(begin) >= timeout, "not before its time");
+        assert!(clock::now().since(begin) >= timeout, "not before the timeout");
         assert_eq!(checkpointer.counts().num_done, 0);
         change_sixteen(cluster, 2);
         let asked = clock::now();
         let report = checkpointer.request().expect("a checkpoint");
-        assert!(clock::now().since(asked) < Duration::from_millis(150), "it hurried");
+        assert!(
+            clock::now().since(asked) < Duration::from_millis(150),
+            "the request was not throttled"
+        );
         assert_eq!(report.cause, Cause::Requested);
         let counts = checkpointer.counts();
         assert_eq!((counts.num_timed, counts.num_requested, counts.num_done), (1, 1, 2));
         assert!(is_all_on_disk(cluster, 2));
-        // One that nobody hurries takes its time.
+        // A timed checkpoint is spread over its interval.
         change_sixteen(cluster, 3);
         cluster.wait_until("the next", || checkpointer.counts().num_timed == 2);
         let begun = clock::now();
@@ -54,9 +56,9 @@ fn a_request_hurries_a_timed_checkpoint() {
     });
 }
 
-/// The time until the next one is counted from any checkpoint.
+/// The timeout restarts with every checkpoint.
 #[test]
-fn a_request_puts_the_timed_checkpoint_off() {
+fn a_request_restarts_the_checkpoint_timeout() {
     check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
         let timeout = Duration::from_millis(400);
         let settings = CheckpointerSettings { timeout, ..CheckpointerSettings::default() };
@@ -65,11 +67,11 @@ fn a_request_puts_the_timed_checkpoint_off() {
         let asked = clock::now();
         checkpointer.request().expect("a checkpoint");
         cluster.wait_until("a timed checkpoint", || checkpointer.counts().num_timed == 1);
-        assert!(clock::now().since(asked) >= timeout, "counted from the one before");
+        assert!(clock::now().since(asked) >= timeout, "counted from the requested checkpoint");
     });
 }
 
-/// A request that comes while a checkpoint runs gets the next one.
+/// A request during a checkpoint is served by the next one.
 #[test]
 fn a_request_is_served_by_a_checkpoint_that_began_after_it() {
     check(Needs::writable(), |cluster| {
@@ -79,18 +81,20 @@ fn a_request_is_served_by_a_checkpoint_that_began_after_it() {
         let held = cluster.hold_write(3);
         let request = |cluster: &Arc<Cluster>| {
             let checkpointer = Arc::clone(&checkpointer);
-            cluster.spawn("asker", move |_| checkpointer.request().map(drop).expect("a checkpoint"))
+            cluster.spawn("requester", move |_| {
+                checkpointer.request().map(drop).expect("a checkpoint")
+            })
         };
         let first = request(cluster);
         held.wait();
-        // Too late for the one that runs.
+        // Too late for the current checkpoint.
         cluster.change(&mut cluster.backend(), 20, 7);
         let second = request(cluster);
         let third = request(cluster);
         cluster.let_others_run();
         assert!(!first.is_done() && !second.is_done());
         held.release();
-        // Perhaps told of the next one, if that was quicker than it.
+        // This may return the report of the next checkpoint, if that was faster.
         first.join();
         assert!(is_all_on_disk(cluster, 1));
         second.join();
@@ -104,7 +108,7 @@ fn a_request_is_served_by_a_checkpoint_that_began_after_it() {
 }
 
 #[test]
-fn the_last_checkpoint_is_done_at_the_end() {
+fn shutdown_runs_a_last_checkpoint() {
     check(Needs::writable(), |cluster| {
         change_sixteen(cluster, 1);
         let checkpointer = Checkpointer::start(&cluster.pool, CheckpointerSettings::default());
@@ -124,7 +128,7 @@ fn the_last_checkpoint_is_done_at_the_end() {
 }
 
 #[test]
-fn who_asks_is_told_of_a_failure() {
+fn a_requester_receives_the_failure_of_its_checkpoint() {
     check(Needs::writable(), |cluster| {
         change_sixteen(cluster, 1);
         let checkpointer = Checkpointer::start(&cluster.pool, CheckpointerSettings::default());
@@ -145,9 +149,9 @@ fn who_asks_is_told_of_a_failure() {
     });
 }
 
-/// With the background writer ahead of the clock, sessions find clean buffers and write none.
+/// With the background writer ahead of the clock hand, sessions find clean buffers and write none.
 #[test]
-fn the_background_writer_goes_ahead_of_the_clock() {
+fn the_background_writer_stays_ahead_of_the_clock_hand() {
     check(Needs { buffers: 64, blocks: 256, seeds: 3, ..Needs::writable() }, |cluster| {
         let settings = BackgroundWriterSettings {
             delay: Duration::from_millis(1),
@@ -159,7 +163,7 @@ fn the_background_writer_goes_ahead_of_the_clock() {
         let mut backend = cluster.pool.backend(BackendType::Client).expect("a session");
         let mine = backend.session_id();
         for block in 0..1024 {
-            // Every fourth page is changed; the clock passes by all of them.
+            // Every fourth page is changed. The clock hand passes all of them.
             match block % 4 {
                 0 => cluster.change(&mut backend, block % 256, block / 256 + 1),
                 _ => drop(backend.read(&cluster.relation(0), block % 256).expect("reads")),
@@ -175,16 +179,16 @@ fn the_background_writer_goes_ahead_of_the_clock() {
         let written = cluster.probe.recorded();
         let by_me =
             written.iter().filter(|io| io.operation == Operation::Writev && io.session == mine);
-        assert_eq!(by_me.count(), 0, "the session wrote nothing itself");
+        assert_eq!(by_me.count(), 0, "the session wrote nothing");
         drop(writer);
         cluster.checkpoint(&mut backend).expect("a checkpoint");
         assert!((0..256).step_by(4).all(|block| cluster.is_on_disk(block, 4)));
     });
 }
 
-/// No more than so many pages in a round.
+/// A round writes at most `max_pages` pages.
 #[test]
-fn a_round_has_a_limit() {
+fn a_round_of_the_background_writer_has_a_page_limit() {
     check_simulated(Needs { buffers: 64, blocks: 64, ..Needs::writable() }, |cluster| {
         let settings = BackgroundWriterSettings {
             delay: Duration::from_millis(1),
@@ -195,7 +199,7 @@ fn a_round_has_a_limit() {
         let mut backend = cluster.backend();
         (0..60).for_each(|block| cluster.change(&mut backend, block, 1));
         let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
-        // The clock passes by until nothing is used any more.
+        // The clock hand passes until all usage counts are zero.
         (0..20).for_each(|turn| cluster.assert_reads(&mut backend, 60 + turn % 4, 0));
         cluster.create(1, 64);
         cluster.wait_until("a round at the limit", || {
@@ -212,7 +216,7 @@ fn a_round_has_a_limit() {
 }
 
 #[test]
-fn no_pages_a_round_is_off() {
+fn a_page_limit_of_zero_disables_the_background_writer() {
     check_simulated(Needs { buffers: 64, blocks: 200, ..Needs::writable() }, |cluster| {
         let settings = BackgroundWriterSettings {
             delay: Duration::from_millis(1),
@@ -231,15 +235,16 @@ fn no_pages_a_round_is_off() {
     });
 }
 
-/// An idle pool is cleaned once; then the writer sleeps, and whoever takes a buffer wakes it.
+/// An idle pool is cleaned once. Then the writer sleeps, and a session that takes a buffer wakes
+/// it.
 #[test]
-fn it_sleeps_long_and_is_woken() {
+fn an_idle_background_writer_hibernates_and_is_woken() {
     check_simulated(Needs { buffers: 64, blocks: 200, ..Needs::writable() }, |cluster| {
         let delay = Duration::from_millis(20);
         let settings = BackgroundWriterSettings { delay, ..BackgroundWriterSettings::default() };
         let mut backend = cluster.backend();
         (0..40).for_each(|block| cluster.change(&mut backend, block, 1));
-        // Nobody uses them any more.
+        // No session uses these any more.
         (40..200).for_each(|block| cluster.assert_reads(&mut backend, block, 0));
         (0..20).for_each(|block| cluster.change(&mut backend, block, 2));
         let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
@@ -263,15 +268,15 @@ fn it_sleeps_long_and_is_woken() {
     });
 }
 
-/// A writer that is off sleeps its delay through, though sessions take buffers all the while.
+/// A writer with no pages per round sleeps its full delay, although sessions take buffers.
 #[test]
-fn a_writer_that_is_off_is_not_woken() {
+fn a_disabled_background_writer_is_not_woken() {
     check_simulated(Needs { buffers: 16, seeds: 1, ..Needs::writable() }, |cluster| {
         let settings =
             BackgroundWriterSettings { max_pages: 0, ..BackgroundWriterSettings::default() };
         let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
         let mut backend = cluster.backend();
-        // Long enough for it to sleep long.
+        // Long enough for the writer to hibernate.
         pause(Duration::from_secs(1));
         let before = writer.counts().rounds;
         for step in 0..1000_u32 {

@@ -1,5 +1,5 @@
-//! Loads that are larger than the pool: they go round in a ring of their own, write what they leave
-//! there themselves, and everybody else's pages stay.
+//! Bulk writes larger than the pool: they reuse a ring buffer and flush its pages themselves, and
+//! the pages of other sessions stay.
 
 use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
@@ -21,7 +21,7 @@ const NEEDS: Needs = Needs {
     ..Needs::writable()
 };
 
-/// Adds so many blocks to relation 1, each with a version in it.
+/// Adds blocks to relation 1, each with a version in it.
 fn load(cluster: &Cluster, backend: &mut Backend, bulk: &mut BulkWrite, blocks: u32, step: u32) {
     let mut made = 0;
     while made < blocks {
@@ -41,7 +41,7 @@ fn load_some(
     Ok(pins.len() as u32)
 }
 
-/// Blocks that the pool has of a relation.
+/// Blocks of a relation that are in the pool.
 fn resident(cluster: &Cluster, number: u32) -> u32 {
     let locator = cluster.relation(number).locator();
     cluster.pool.rows().iter().filter(|row| row.relation == locator).count() as u32
@@ -64,19 +64,19 @@ fn assert_loaded(cluster: &Arc<Cluster>, blocks: u32) {
 }
 
 #[test]
-fn a_load_stays_in_its_ring() {
+fn a_bulk_write_stays_in_its_ring_buffer() {
     for step in [1, 5, 16, 64] {
         let case = match step {
-            1 => |cluster: &Arc<Cluster>| stay(cluster, 1),
-            5 => |cluster: &Arc<Cluster>| stay(cluster, 5),
-            16 => |cluster: &Arc<Cluster>| stay(cluster, 16),
-            _ => |cluster: &Arc<Cluster>| stay(cluster, 64),
+            1 => |cluster: &Arc<Cluster>| check_ring(cluster, 1),
+            5 => |cluster: &Arc<Cluster>| check_ring(cluster, 5),
+            16 => |cluster: &Arc<Cluster>| check_ring(cluster, 16),
+            _ => |cluster: &Arc<Cluster>| check_ring(cluster, 64),
         };
         check(NEEDS, case);
     }
 }
 
-fn stay(cluster: &Arc<Cluster>, step: u32) {
+fn check_ring(cluster: &Arc<Cluster>, step: u32) {
     const BLOCKS: u32 = 300;
     cluster.create(1, 0);
     let mut backend = cluster.backend();
@@ -84,7 +84,7 @@ fn stay(cluster: &Arc<Cluster>, step: u32) {
     let mut bulk = backend.bulk_write();
     assert_eq!(bulk.buffers(), RING);
     load(cluster, &mut backend, &mut bulk, BLOCKS, step);
-    assert_eq!(resident(cluster, 0), 160, "nobody else's page had to go");
+    assert_eq!(resident(cluster, 0), 160, "no other page was evicted");
     assert!(resident(cluster, 1) <= RING, "{} buffers", resident(cluster, 1));
     bulk.finish(&mut backend).expect("writes");
     backend.show_counts();
@@ -94,14 +94,15 @@ fn stay(cluster: &Arc<Cluster>, step: u32) {
     assert!(counts.reuses >= u64::from(BLOCKS - RING), "{counts:?}");
     let written = u64::from(BLOCKS - RING)..=u64::from(BLOCKS);
     assert!(written.contains(&counts.written_blocks), "{counts:?}");
-    assert!(counts.writes < counts.written_blocks / 4, "neighbours together: {counts:?}");
+    assert!(counts.writes < counts.written_blocks / 4, "adjacent blocks are combined: {counts:?}");
     assert_eq!(counted(cluster, Strategy::Normal).written_blocks, 0);
     assert_loaded(cluster, BLOCKS);
 }
 
-/// A page that others have come to use leaves the ring and stays in the pool; so does one that is held.
+/// A page that other sessions use leaves the ring buffer and stays in the pool. So does a pinned
+/// page.
 #[test]
-fn what_others_use_leaves_the_ring() {
+fn a_page_that_other_sessions_use_leaves_the_ring_buffer() {
     check(NEEDS, |cluster| {
         cluster.create(1, 0);
         let mut backend = cluster.backend();
@@ -122,9 +123,10 @@ fn what_others_use_leaves_the_ring() {
     });
 }
 
-/// Who loads is told of a write that failed, loses nothing by it, and goes on when it is over.
+/// A bulk write receives the error of a failed write, loses no page, and continues when the fault
+/// is gone.
 #[test]
-fn a_failed_write_of_the_ring() {
+fn a_failed_write_of_the_ring_buffer_is_reported() {
     check_simulated(NEEDS, |cluster| {
         cluster.create(1, 0);
         let mut backend = cluster.backend();
@@ -155,9 +157,9 @@ fn a_failed_write_of_the_ring() {
     });
 }
 
-/// Two loads, a checkpoint, and sessions that change other pages.
+/// Two bulk writes, checkpoints, and a session that changes other pages.
 #[test]
-fn beside_everything_else() {
+fn bulk_writes_run_beside_checkpoints_and_changes() {
     check(Needs { pools: Pools::Shared, seeds: 3, ..NEEDS }, |cluster| {
         cluster.create(1, 0);
         let loads: Vec<_> = (0..2)

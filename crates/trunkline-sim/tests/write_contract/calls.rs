@@ -1,8 +1,8 @@
-//! What is asked of a file system beside I/O, refused at every place where it is asked for: making a
-//! relation, making it longer, cutting it off, removing it.
+//! File system calls that fail: at every place where a relation is made, extended, truncated or
+//! removed.
 //!
-//! Either nothing has happened, or the error says that the relation is damaged; and in either case it
-//! can be tried again.
+//! Either nothing has happened, or the error says that the relation is damaged. In both cases the
+//! operation can be retried.
 
 use std::path::Path;
 use trunkline_aio::sync::Arc;
@@ -17,7 +17,7 @@ use trunkline_sim::matrix::{Cluster, FileCall, Needs, Pools, is_version};
 const ERRNOS: [i32; 6] =
     [libc::EIO, libc::ENOSPC, libc::EDQUOT, libc::EROFS, libc::EMFILE, libc::EACCES];
 
-/// What the system says of data that it could not write; ext4 says the last one when it has given up.
+/// Errors after which unsynced data may be lost. ext4 returns the last one when it has shut down.
 const LOSSES: [i32; 4] = [libc::EIO, libc::ENOSPC, libc::EDQUOT, libc::EROFS];
 
 const NEEDS: Needs = Needs {
@@ -35,18 +35,18 @@ fn is_damaged(error: &WriteError) -> bool {
     damaged
 }
 
-/// Reads the meter: each of these calls was refused with every error.
-fn assert_refused(cluster: &Cluster, calls: &[FileCall]) {
+/// Checks the coverage: each of these calls has failed with every error.
+fn assert_all_failed(cluster: &Cluster, calls: &[FileCall]) {
     for &call in calls {
         for errno in ERRNOS {
-            let is_for_ever = call == FileCall::SyncDirectory && LOSSES.contains(&errno);
-            assert!(is_for_ever || cluster.files.has_failed(call, errno), "{call:?}, {errno}");
+            let is_permanent = call == FileCall::SyncDirectory && LOSSES.contains(&errno);
+            assert!(is_permanent || cluster.files.has_failed(call, errno), "{call:?}, {errno}");
         }
     }
 }
 
-/// Runs `case` for every call and error, each beginning with all that is open forgotten, or not.
-fn each(cluster: &Arc<Cluster>, mut case: impl FnMut(FileCall, i32, bool)) {
+/// Runs `case` for every call and error, with the files open, and with the files closed.
+fn for_each_fault(cluster: &Arc<Cluster>, mut case: impl FnMut(FileCall, i32, bool)) {
     for call in FileCall::ALL {
         for errno in ERRNOS {
             for open in [true, false] {
@@ -63,12 +63,12 @@ fn each(cluster: &Arc<Cluster>, mut case: impl FnMut(FileCall, i32, bool)) {
 }
 
 #[test]
-fn cutting_off() {
+fn a_truncation_that_fails_can_be_repeated() {
     check(NEEDS, |cluster| {
         let mut backend = cluster.backend();
         let relation = cluster.relation(0);
         let mut version = 0;
-        each(cluster, |call, errno, _| {
+        for_each_fault(cluster, |call, errno, _| {
             version += 1;
             (0..16).for_each(|block| cluster.change(&mut backend, block, version));
             cluster.files.fail(call, errno);
@@ -83,27 +83,27 @@ fn cutting_off() {
                 }
                 Err(error) => {
                     assert!(matches!(call, FileCall::Open | FileCall::Length), "{call:?}: {error}");
-                    // Nothing has happened.
+                    // The truncation has not started.
                     assert!((0..16).all(|block| cluster.is_dirty(0, block)));
                     backend.truncate(&relation, 8).expect("cut off");
                 }
             }
-            assert_eq!(relation.blocks().expect("looks"), 8);
+            assert_eq!(relation.blocks().expect("a length"), 8);
             cluster.checkpoint(&mut backend).expect("a checkpoint");
             assert!((0..8).all(|block| cluster.is_on_disk(block, version)));
             let more = backend.extend(&relation, 8, ExtendMethod::WriteZeros).expect("room");
             assert_eq!(more.len(), 8);
         });
-        assert_refused(cluster, &[FileCall::Open, FileCall::Length, FileCall::Truncate]);
+        assert_all_failed(cluster, &[FileCall::Open, FileCall::Length, FileCall::Truncate]);
     });
 }
 
 #[test]
-fn removing() {
+fn a_removal_that_fails_can_be_repeated() {
     check(NEEDS, |cluster| {
         let mut backend = cluster.backend();
         let relation = cluster.relation(1);
-        each(cluster, |call, errno, _| {
+        for_each_fault(cluster, |call, errno, _| {
             cluster.create(1, 4);
             (0..4).for_each(|block| cluster.change_in(&mut backend, 1, block, 1));
             cluster.change(&mut backend, 2, 9);
@@ -118,21 +118,21 @@ fn removing() {
                 backend.drop_relation(&relation).expect("dropped");
             }
             assert!(!cluster.exists(1));
-            cluster.checkpoint(&mut backend).expect("nothing is left of it");
+            cluster.checkpoint(&mut backend).expect("a checkpoint");
             assert!(cluster.is_on_disk(2, 9));
         });
-        assert_refused(cluster, &[FileCall::Length, FileCall::Remove]);
+        assert_all_failed(cluster, &[FileCall::Length, FileCall::Remove]);
     });
 }
 
 #[test]
-fn making() {
+fn a_creation_or_extension_that_fails_can_be_repeated() {
     check(NEEDS, |cluster| {
         let mut backend = cluster.backend();
         let relation = cluster.relation(1);
-        each(cluster, |call, errno, _| {
+        for_each_fault(cluster, |call, errno, _| {
             if call == FileCall::SyncDirectory && LOSSES.contains(&errno) {
-                // For ever, see below.
+                // A permanent error, see below.
                 return;
             }
             cluster.files.fail(call, errno);
@@ -144,7 +144,7 @@ fn making() {
                 assert!(may && !cluster.exists(1), "{call:?}: {error}");
                 relation.create().expect("made");
             }
-            assert!(relation.create().is_err(), "it is there");
+            assert!(relation.create().is_err(), "it exists");
             cluster.files.fail(call, errno);
             let made = backend.extend(&relation, 10, ExtendMethod::PosixFallocate).map(drop);
             cluster.files.clear_fault();
@@ -168,12 +168,13 @@ fn making() {
             backend.drop_relation(&relation).expect("dropped");
         });
         let calls = [FileCall::Open, FileCall::Length, FileCall::Allocate, FileCall::SyncDirectory];
-        assert_refused(cluster, &calls);
+        assert_all_failed(cluster, &calls);
     });
 }
 
-/// The directory of a new file cannot be synced: that may succeed the next time, and prove nothing.
-fn a_lost_name_is_for_ever(cluster: &Arc<Cluster>, errno: i32) {
+/// The fsync of a directory with a new file fails. It may succeed the next time, which proves
+/// nothing.
+fn a_lost_name_is_permanent(cluster: &Arc<Cluster>, errno: i32) {
     let (relation, mut backend) = (cluster.relation(1), cluster.backend());
     cluster.files.fail(FileCall::SyncDirectory, errno);
     let refused = relation.create().expect_err("a failed sync").to_string();
@@ -183,39 +184,39 @@ fn a_lost_name_is_for_ever(cluster: &Arc<Cluster>, errno: i32) {
     let made = backend.extend(&relation, 4, ExtendMethod::WriteZeros).expect("room");
     made.iter().for_each(|pin| cluster.change_pinned(&mut backend, 1, pin, 1));
     drop(made);
-    assert_refused_for_ever(cluster);
+    assert_checkpoints_fail(cluster);
 }
 
-fn assert_refused_for_ever(cluster: &Cluster) {
+fn assert_checkpoints_fail(cluster: &Cluster) {
     for _ in 0..2 {
-        let refused = cluster.checkpoint(&mut cluster.backend()).expect_err("for ever");
+        let refused = cluster.checkpoint(&mut cluster.backend()).expect_err("permanent");
         assert!(matches!(refused, CheckpointError::Sync { path: None, .. }), "{refused}");
     }
 }
 
 #[test]
-fn a_lost_name_is_for_ever_after_eio() {
-    check(NEEDS, |cluster| a_lost_name_is_for_ever(cluster, libc::EIO));
+fn a_lost_name_is_permanent_after_eio() {
+    check(NEEDS, |cluster| a_lost_name_is_permanent(cluster, libc::EIO));
 }
 
 #[test]
-fn a_lost_name_is_for_ever_after_enospc() {
-    check(NEEDS, |cluster| a_lost_name_is_for_ever(cluster, libc::ENOSPC));
+fn a_lost_name_is_permanent_after_enospc() {
+    check(NEEDS, |cluster| a_lost_name_is_permanent(cluster, libc::ENOSPC));
 }
 
 #[test]
-fn a_lost_name_is_for_ever_after_edquot() {
-    check(NEEDS, |cluster| a_lost_name_is_for_ever(cluster, libc::EDQUOT));
+fn a_lost_name_is_permanent_after_edquot() {
+    check(NEEDS, |cluster| a_lost_name_is_permanent(cluster, libc::EDQUOT));
 }
 
 #[test]
-fn a_lost_name_is_for_ever_after_erofs() {
-    check(NEEDS, |cluster| a_lost_name_is_for_ever(cluster, libc::EROFS));
+fn a_lost_name_is_permanent_after_erofs() {
+    check(NEEDS, |cluster| a_lost_name_is_permanent(cluster, libc::EROFS));
 }
 
-/// And when everybody has closed the cluster: the pool does not forget it.
+/// The same after all users have closed the cluster: the pool remembers the failure.
 #[test]
-fn a_lost_name_is_for_ever_in_a_closed_cluster() {
+fn a_lost_name_is_permanent_in_a_closed_cluster() {
     check_simulated(NEEDS, |cluster| {
         let other = storage(Path::new("/sim/b"), Arc::clone(&cluster.files) as _, false);
         let first = relation(&other, 0).path(0);
@@ -226,13 +227,13 @@ fn a_lost_name_is_for_ever_in_a_closed_cluster() {
         relation(&other, 1).create().expect_err("a failed sync");
         cluster.files.clear_fault();
         drop(other);
-        assert_refused_for_ever(cluster);
+        assert_checkpoints_fail(cluster);
     });
 }
 
-/// The same of a later segment.
+/// The same for a later segment.
 #[test]
-fn a_lost_name_of_a_segment_is_for_ever() {
+fn a_lost_name_of_a_segment_is_permanent() {
     check_real(Needs::writable(), |cluster| {
         let (relation, mut backend) = (cluster.relation(3), cluster.backend());
         cluster.create(3, 1);
@@ -244,6 +245,6 @@ fn a_lost_name_of_a_segment_is_for_ever() {
         extend().expect_err("a failed sync");
         cluster.files.clear_fault();
         extend().expect("room");
-        assert_refused_for_ever(cluster);
+        assert_checkpoints_fail(cluster);
     });
 }

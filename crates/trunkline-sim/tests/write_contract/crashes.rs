@@ -1,7 +1,8 @@
-//! Crashes in the midst of writes, checkpoints, evictions and extensions: of every unsynced write all,
-//! nothing or some sectors survive. Every page is then a version that was there at some time, or its
-//! checksum says that it is torn; and what was changed before a checkpoint began that has ended is
-//! there.
+//! Crashes during writes, checkpoints, evictions and extensions.
+//!
+//! Of every unsynced write all, nothing or some sectors survive. Every page is then a version that
+//! existed at some time, or its checksum shows that it is torn. Changes before the start of a
+//! completed checkpoint survive.
 
 use crate::reopened;
 use std::collections::BTreeMap;
@@ -15,21 +16,21 @@ use trunkline_sim::matrix::cluster::check_simulated;
 use trunkline_sim::matrix::{Cluster, Needs, Pools, is_sound, is_version};
 use trunkline_sim::pause;
 
-/// What may be found of each block.
+/// The versions that a block may have after a crash.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Known {
-    /// The last version that a change has begun to make.
+    /// The last version that a change has started to make.
     begun: u32,
-    /// The last one that was made, and is to be written.
+    /// The last version that was completed in the pool.
     made: u32,
-    /// What a crash may not undo.
+    /// The last version that must survive a crash.
     durable: u32,
 }
 
 #[derive(Default)]
-struct Ledger(Mutex<BTreeMap<u32, Known>>);
+struct Versions(Mutex<BTreeMap<u32, Known>>);
 
-impl Ledger {
+impl Versions {
     fn change(&self, cluster: &Cluster, backend: &mut trunkline_engine::pool::Backend, block: u32) {
         let version = {
             let mut known = self.0.lock();
@@ -52,25 +53,29 @@ impl Ledger {
     }
 }
 
-/// Crashes now, and judges what is left. How many pages are torn, and how many behind.
-fn judge(cluster: &Cluster, ledger: &Ledger, seed: u64) -> (u32, u32) {
-    let before = ledger.0.lock().clone();
+/// Crashes a copy of the disk and checks it. Returns how many pages are torn, and how many have an
+/// older version.
+fn crash_and_check(cluster: &Cluster, versions: &Versions, seed: u64) -> (u32, u32) {
+    let before = versions.0.lock().clone();
     let left = Arc::new(cluster.disk.after_crash(seed));
-    let after = ledger.0.lock().clone();
+    let after = versions.0.lock().clone();
     let bytes = left.content(cluster.relation(0).path(0).to_str().expect("a name"));
     if seed.is_multiple_of(20) {
         let known = after.iter().map(|(&block, known)| {
             let durable = before.get(&block).map_or(0, |known| known.durable);
             (block, durable..=known.begun)
         });
-        reopened::judge(cluster, &left, &known.collect());
+        reopened::check(cluster, &left, &known.collect());
     }
     let (mut torn, mut behind) = (0, 0);
     for (&block, known) in &after {
         let durable = before.get(&block).map_or(0, |known| known.durable);
         let at = block as usize * BLOCK_SIZE;
         let Some(found) = bytes.get(at..at + BLOCK_SIZE) else {
-            assert!(durable == 0 && block >= 32, "block {block} is gone, {known:?}, seed {seed}");
+            assert!(
+                durable == 0 && block >= 32,
+                "block {block} is missing, {known:?}, seed {seed}"
+            );
             continue;
         };
         if !is_sound(found, block) {
@@ -86,14 +91,14 @@ fn judge(cluster: &Cluster, ledger: &Ledger, seed: u64) -> (u32, u32) {
     (torn, behind)
 }
 
-/// Changes pages until it is told to stop; makes the relation longer now and then.
-fn session(cluster: &Cluster, ledger: &Ledger, number: u32, stop: &AtomicBool) {
+/// Changes pages until it is stopped, and extends the relation now and then.
+fn session(cluster: &Cluster, versions: &Versions, number: u32, stop: &AtomicBool) {
     let mut backend = cluster.backend();
     let mut random = Rng::new(cluster.environment.seed.unwrap_or(0) * 10 + u64::from(number));
     while !stop.load(Ordering::SeqCst) {
-        // Every block is one session's.
+        // Each block is changed by one session only.
         let block = random.below(8) as u32 * 4 + number;
-        ledger.change(cluster, &mut backend, block);
+        versions.change(cluster, &mut backend, block);
         if random.below(10) == 0 {
             let method = match random.below(2) {
                 0 => ExtendMethod::WriteZeros,
@@ -102,56 +107,56 @@ fn session(cluster: &Cluster, ledger: &Ledger, number: u32, stop: &AtomicBool) {
             let made = backend.extend(&cluster.relation(0), 1 + random.below(12) as u32, method);
             let blocks: Vec<u32> =
                 made.expect("room").iter().map(|pin| pin.page().block()).collect();
-            blocks.into_iter().for_each(|block| ledger.change(cluster, &mut backend, block));
+            blocks.into_iter().for_each(|block| versions.change(cluster, &mut backend, block));
         }
         pause(Duration::from_micros(random.below(60)));
     }
 }
 
 fn run(cluster: &Arc<Cluster>) {
-    let (ledger, stop) = (Arc::new(Ledger::default()), Arc::new(AtomicBool::new(false)));
+    let (versions, stop) = (Arc::new(Versions::default()), Arc::new(AtomicBool::new(false)));
     let tasks: Vec<_> = (0..4)
         .map(|number| {
-            let (ledger, stop) = (Arc::clone(&ledger), Arc::clone(&stop));
-            cluster.spawn("session", move |cluster| session(cluster, &ledger, number, &stop))
+            let (versions, stop) = (Arc::clone(&versions), Arc::clone(&stop));
+            cluster.spawn("session", move |cluster| session(cluster, &versions, number, &stop))
         })
         .collect();
-    let (ledger_too, stop_too) = (Arc::clone(&ledger), Arc::clone(&stop));
+    let (versions_too, stop_too) = (Arc::clone(&versions), Arc::clone(&stop));
     let checkpoints = cluster.spawn("checkpoints", move |cluster| {
         let mut backend = cluster.backend();
         while !stop_too.load(Ordering::SeqCst) {
             pause(Duration::from_micros(300));
-            ledger_too.checkpoint(cluster, &mut backend);
+            versions_too.checkpoint(cluster, &mut backend);
         }
     });
     let mut random = Rng::new(cluster.environment.seed.unwrap_or(0));
     let mut behind = 0;
     for crash in 0..12 {
         pause(Duration::from_micros(50 + random.below(400)));
-        (0..4).for_each(|seed| behind += judge(cluster, &ledger, crash * 10 + seed).1);
+        (0..4).for_each(|seed| behind += crash_and_check(cluster, &versions, crash * 10 + seed).1);
     }
     stop.store(true, Ordering::SeqCst);
     tasks.into_iter().for_each(trunkline_sim::matrix::TestThread::join);
     checkpoints.join();
-    assert!(behind > 0, "the crashes undid something");
-    ledger.checkpoint(cluster, &mut cluster.backend());
-    let undone = judge(cluster, &ledger, 99);
-    assert_eq!(undone, (0, 0), "everything is there after the last checkpoint");
+    assert!(behind > 0, "the crashes undid changes");
+    versions.checkpoint(cluster, &mut cluster.backend());
+    let undone = crash_and_check(cluster, &versions, 99);
+    assert_eq!(undone, (0, 0), "every change survives after the last checkpoint");
 }
 
 #[test]
-fn with_evictions_in_a_small_pool() {
+fn no_change_is_lost_with_evictions_in_a_small_pool() {
     check_simulated(Needs { buffers: 16, seeds: 6, ..Needs::writable() }, run);
 }
 
 #[test]
-fn with_checkpoints_in_a_large_pool() {
+fn no_change_is_lost_with_checkpoints_in_a_large_pool() {
     check_simulated(Needs { buffers: 256, seeds: 6, ..Needs::writable() }, run);
 }
 
-/// What a failed sync has lost stays lost, and no checkpoint says otherwise.
+/// Data that a failed fsync has lost stays lost, and no later checkpoint succeeds.
 #[test]
-fn after_a_sync_that_lost_its_pages() {
+fn no_checkpoint_succeeds_after_an_fsync_that_lost_pages() {
     check_simulated(Needs { seeds: 4, pools: Pools::Both, ..Needs::writable() }, |cluster| {
         let mut backend = cluster.backend();
         (0..16).for_each(|block| cluster.change(&mut backend, block, 1));
@@ -160,7 +165,7 @@ fn after_a_sync_that_lost_its_pages() {
         cluster.disk.lose_syncs(1);
         cluster.checkpoint(&mut backend).expect_err("a failed sync");
         for seed in 0..4 {
-            cluster.checkpoint(&mut backend).expect_err("for ever");
+            cluster.checkpoint(&mut backend).expect_err("permanent");
             let left = cluster.disk.after_crash(seed);
             let bytes = left.content(cluster.relation(0).path(0).to_str().expect("a name"));
             for (found, block) in bytes.chunks(BLOCK_SIZE).zip(0..16) {
@@ -170,7 +175,7 @@ fn after_a_sync_that_lost_its_pages() {
     });
 }
 
-/// What a checkpoint has seen cut off or made longer is so after a crash.
+/// A length that was changed before a checkpoint survives a crash.
 #[test]
 fn lengths_are_durable_after_a_checkpoint() {
     check_simulated(Needs { seeds: 4, pools: Pools::Both, ..Needs::writable() }, |cluster| {

@@ -1,6 +1,7 @@
-//! Writers that stop in the middle: a stream whose session is cancelled, a session that makes room and
-//! finds that there is some. Nothing is lost, nothing stays claimed or locked, and what was not written
-//! is as dirty as before, for the next one.
+//! Writers that stop early: a write stream whose session is cancelled, and a session that evicts
+//! and finds a free buffer.
+//!
+//! Nothing is lost, no page stays claimed or locked, and pages that were not written stay dirty.
 
 use trunkline_aio::{MethodKind, Operation};
 use trunkline_engine::pool::{Backend, WriteError};
@@ -9,12 +10,13 @@ use trunkline_sim::PausePoint;
 use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs};
 
-/// Whether a session that waits for a write can be cancelled while the write is held: it is not inside.
+/// Whether a session can be cancelled while its write is held back: only if it does not execute the
+/// write.
 fn is_cancellable(cluster: &Cluster) -> bool {
     cluster.is_asynchronous() && !cluster.environment.writes_inline()
 }
 
-/// Gives a stream the pages of relation 0.
+/// Adds the pages of relation 0 to a write stream.
 fn gather(
     cluster: &Cluster,
     stream: &mut WriteStream,
@@ -36,7 +38,7 @@ fn write_all(
     stream.finish(backend)
 }
 
-/// Every page is dirty or on disk, and locked by nobody but its I/O, if there is one.
+/// Every page is dirty or on disk, and only an I/O may hold its content lock.
 fn assert_nothing_lost(cluster: &Cluster, blocks: u32, version: u32) {
     let mut backend = cluster.backend();
     for block in 0..blocks {
@@ -50,7 +52,7 @@ fn assert_nothing_lost(cluster: &Cluster, blocks: u32, version: u32) {
 }
 
 #[test]
-fn a_stream_cancelled_while_it_gathers() {
+fn a_stream_cancelled_while_it_collects_pages_loses_nothing() {
     check(Needs { blocks: 32, seeds: 3, ..Needs::writable() }, |cluster| {
         for (must, version) in [(false, 1), (true, 2)] {
             let mut backend = cluster.backend();
@@ -68,9 +70,9 @@ fn a_stream_cancelled_while_it_gathers() {
             if is_cancellable(cluster) {
                 cluster.wait_until("cancelled", || task.is_done());
                 let under_io = (0..32).filter(|&block| cluster.is_under_io(block)).count();
-                assert!((1..=4).contains(&under_io), "{under_io}: what is in flight");
+                assert!((1..=4).contains(&under_io), "{under_io} pages in flight");
                 assert_nothing_lost(cluster, 32, version);
-                // Others change what is not being written.
+                // Other sessions can change pages that are not being written.
                 cluster.change(&mut cluster.backend(), 20, version);
             }
             held.release();
@@ -86,9 +88,10 @@ fn a_stream_cancelled_while_it_gathers() {
     });
 }
 
-/// It waits for somebody who changes a page, is cancelled, and goes on later: with that page too.
+/// A stream waits for a session that changes a page, is cancelled, and continues later with that
+/// page too.
 #[test]
-fn a_stream_goes_on_where_it_was_cancelled() {
+fn a_cancelled_stream_continues_where_it_stopped() {
     check(Needs { blocks: 8, seeds: 4, ..Needs::writable() }, |cluster| {
         let mut backend = cluster.backend();
         (0..8).for_each(|block| cluster.change(&mut backend, block, 1));
@@ -118,11 +121,11 @@ fn a_stream_goes_on_where_it_was_cancelled() {
             backend.session().clear_cancel();
             stream.finish(&mut backend).expect("written")
         });
-        cluster.wait_until("the others are written", || {
+        cluster.wait_until("the other pages are written", || {
             [0, 1, 4, 5, 7].into_iter().all(|block| cluster.is_on_disk(block, 1))
         });
         cluster.let_others_run();
-        assert!(!cancelled.is_released(), "it waits");
+        assert!(!cancelled.is_released(), "the stream waits");
         canceller.cancel();
         cancelled.wait();
         assert!([2, 3, 6].into_iter().all(|block| cluster.is_dirty(0, block)));
@@ -135,9 +138,10 @@ fn a_stream_goes_on_where_it_was_cancelled() {
     });
 }
 
-/// The same while the copy of a page that somebody reads is being written: that one is waited for.
+/// The same during the write of a copy, which a reader has made necessary. The stream waits for
+/// that write when it continues.
 #[test]
-fn a_stream_cancelled_while_it_writes_a_copy() {
+fn a_stream_cancelled_while_it_writes_a_copy_waits_for_it_later() {
     check(Needs { blocks: 8, seeds: 4, ..Needs::writable() }, |cluster| {
         if !is_cancellable(cluster) {
             return;
@@ -147,7 +151,7 @@ fn a_stream_cancelled_while_it_writes_a_copy() {
         let mut reader = cluster.backend();
         let relation = cluster.relation(0);
         let pins = [2, 5].map(|block| reader.read(&relation, block).expect("reads"));
-        // Against the writer's exclusive lock, which it takes for a moment.
+        // The read locks prevent the exclusive lock that the writer tries to take.
         let pages = [&pins[0], &pins[1]].map(|pin| reader.read_lock(pin.page()).expect("locks"));
         let held = cluster.hold_write(2);
         let canceller = backend.session().canceller();
@@ -166,7 +170,7 @@ fn a_stream_cancelled_while_it_writes_a_copy() {
         held.wait();
         canceller.cancel();
         cancelled.wait();
-        assert!(cluster.is_dirty(0, 5), "it has not come to that one");
+        assert!(cluster.is_dirty(0, 5), "the stream has not reached this page");
         again.release();
         cluster.let_others_run();
         assert!(!writer.is_done(), "the copy is still being written");
@@ -178,9 +182,9 @@ fn a_stream_cancelled_while_it_writes_a_copy() {
     });
 }
 
-/// The first write that ends makes room; the other victims are left alone, to be used or written.
+/// The first write that completes frees a buffer. The other victims are left alone.
 #[test]
-fn room_is_made_by_as_few_writes_as_may_be() {
+fn eviction_writes_as_few_pages_as_possible() {
     check(Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {
         let mut backend = cluster.backend();
         let dirty: Vec<u32> = (0..16).map(|at| at * 2).collect();
@@ -189,26 +193,28 @@ fn room_is_made_by_as_few_writes_as_may_be() {
             dirty.iter().for_each(|&block| cluster.change(&mut backend, block, version));
             let dirty_now = |block: &&u32| cluster.is_dirty(0, **block);
             if dirty.iter().filter(dirty_now).count() < 16 {
-                // A page of the turn before was still there, and one of these had to go for it.
+                // A clean page was still in the pool and took a buffer.
                 cluster.pool.evict_all();
                 dirty.iter().for_each(|&block| cluster.change(&mut backend, block, version));
             }
-            assert_eq!(dirty.iter().filter(dirty_now).count(), 16, "nothing else is there");
+            assert_eq!(dirty.iter().filter(dirty_now).count(), 16, "the pool has no other page");
             cluster.probe.record();
             cluster.assert_reads(&mut backend, 33 + 2 * turn, 0);
             let recorded = cluster.probe.recorded();
             let writes = recorded.iter().filter(|io| io.operation == Operation::Writev).count();
-            let at_once = cluster.environment.writes_inline()
+            let inline = cluster.environment.writes_inline()
                 && cluster.environment.method != MethodKind::Sync;
-            match at_once {
-                true => assert_eq!(writes, 1, "the first has ended before the second begins"),
-                false => assert!((1..=8).contains(&writes), "{writes} at once"),
+            match inline {
+                true => {
+                    assert_eq!(writes, 1, "the first write is complete before the second begins")
+                }
+                false => assert!((1..=8).contains(&writes), "{writes} together"),
             }
             cluster.wait_until("nothing in flight", || cluster.aio.handles_in_use() == 0);
             let rows = cluster.pool.rows();
             assert!(rows.iter().all(|row| row.io.is_none() && row.pins == 0), "{rows:?}");
             let left = dirty.iter().filter(dirty_now).count();
-            assert_eq!(left, 16 - writes, "what was not written is as dirty as before");
+            assert_eq!(left, 16 - writes, "pages that were not written stay dirty");
             for &block in dirty.iter().filter(dirty_now) {
                 let pin = backend.read(&cluster.relation(0), block).expect("a hit");
                 assert!(pin.page().try_write().is_some(), "block {block} is locked");
@@ -219,10 +225,10 @@ fn room_is_made_by_as_few_writes_as_may_be() {
     });
 }
 
-/// One of many writes is held: the session goes on with the room that another one has made, and every
-/// page but that one can be used at once.
+/// One of several writes is held back. The session uses the buffer of another one, and every page
+/// but the held one can be locked immediately.
 #[test]
-fn a_write_that_hangs_keeps_nothing_but_its_pages() {
+fn a_write_that_hangs_blocks_only_its_own_page() {
     check_simulated(Needs { buffers: 16, blocks: 64, seeds: 6, ..Needs::writable() }, |cluster| {
         if !is_cancellable(cluster) || cluster.environment.method == MethodKind::Custom {
             return;
@@ -233,7 +239,7 @@ fn a_write_that_hangs_keeps_nothing_but_its_pages() {
         let held = cluster.hold_write(4);
         let reader =
             cluster.spawn("reader", |cluster| cluster.assert_reads(&mut cluster.backend(), 41, 0));
-        cluster.wait_until("room", || reader.is_done());
+        cluster.wait_until("a free buffer", || reader.is_done());
         cluster.wait_until("one is left", || cluster.aio.handles_in_use() == 1);
         let rows = cluster.pool.rows();
         let claimed: Vec<u32> =

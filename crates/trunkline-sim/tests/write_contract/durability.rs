@@ -1,6 +1,6 @@
-//! What makes a checkpoint durable, at its worst moments: a write that ends during a sync, a sync of
-//! somebody else's that fails meanwhile, a file that was removed when its write was about to start, a
-//! name that nobody has synced.
+//! Durability of a checkpoint at its worst moments: a write that completes during an fsync, an
+//! fsync of another pool that fails, a file that is removed before its write starts, and an
+//! unsynced directory.
 
 use std::time::Duration;
 use trunkline_aio::sync::Arc;
@@ -18,12 +18,13 @@ fn syncs(io: &Observed) -> bool {
     io.operation == Operation::Fsync
 }
 
-/// Whether a result that is held keeps other I/Os from ending: it is a ring driver's, or a device's.
+/// Whether holding back one result blocks other I/O, because it stops the ring driver or the
+/// device.
 fn holds_all(cluster: &Cluster) -> bool {
     matches!(cluster.environment.method, MethodKind::Custom | MethodKind::IoUring)
 }
 
-/// Writes a block of relation 0 as the background writer does: nothing is synced.
+/// Writes a block of relation 0 as the background writer does, and syncs nothing.
 fn write(cluster: &Cluster, backend: &mut Backend, block: u32) {
     let mut stream = WriteStream::new(backend, WriteOptions::default());
     let row = cluster.row(0, block).expect("in the pool");
@@ -37,9 +38,9 @@ fn page_on(cluster: &Cluster, disk: &Disk, number: u32, block: u32) -> Vec<u8> {
     bytes.get(at..at + BLOCK_SIZE).map(<[u8]>::to_vec).unwrap_or_default()
 }
 
-/// The sync under way may not have seen it, so the next one is to.
+/// The fsync in flight may have missed the write, so the next checkpoint must sync the file again.
 #[test]
-fn what_ends_during_a_sync_waits_for_the_next() {
+fn a_write_that_completes_during_an_fsync_needs_the_next_one() {
     check(Needs { blocks: 16, seeds: 4, ..Needs::writable() }, |cluster| {
         if holds_all(cluster) {
             return;
@@ -56,7 +57,7 @@ fn what_ends_during_a_sync_waits_for_the_next() {
         held.release();
         assert_eq!(task.join(), 1);
         let next = cluster.checkpoint(&mut backend).expect("a checkpoint");
-        assert_eq!((next.buffers, next.files), (0, 1), "written, and not yet durable");
+        assert_eq!((next.buffers, next.files), (0, 1), "written, but not durable");
         if cluster.is_simulated() {
             let left = cluster.disk.after_crash(3);
             assert!(is_version(&page_on(cluster, &left, 0, 2), 0, 2, 2));
@@ -64,8 +65,8 @@ fn what_ends_during_a_sync_waits_for_the_next() {
     });
 }
 
-/// Who finds a page clean finds its write among those that a sync covers: after a checkpoint that begins at
-/// that moment nothing is left to be synced.
+/// A clean page implies that its write is among the pending fsyncs. A checkpoint that begins at
+/// that moment leaves nothing to be synced.
 #[test]
 fn a_page_is_clean_when_its_write_is_counted() {
     let needs = Needs { buffers: 16, blocks: 4, ..Needs::writable() };
@@ -89,15 +90,15 @@ fn a_page_is_clean_when_its_write_is_counted() {
             assert_eq!((report.buffers, report.files), (0, 1));
             writer.join();
             let next = cluster.checkpoint(&mut backend).expect("a checkpoint");
-            assert_eq!((next.buffers, next.files), (0, 0), "its write was counted after that");
+            assert_eq!((next.buffers, next.files), (0, 0), "the write was counted too late");
         });
     }
 }
 
-/// Another pool of the cluster has its sync fail while ours is under way, and goes well: the system may
-/// have told it of what was ours.
+/// An fsync of another pool of the cluster fails while ours is in flight and succeeds. The kernel
+/// may have reported our lost page to the other pool.
 #[test]
-fn somebody_elses_sync_fails_meanwhile() {
+fn an_fsync_of_another_pool_fails_during_a_checkpoint() {
     check(Needs { blocks: 16, seeds: 4, ..Needs::writable() }, |cluster| {
         if holds_all(cluster) {
             return;
@@ -107,7 +108,7 @@ fn somebody_elses_sync_fails_meanwhile() {
         let mut theirs = other.backend(BackendType::Client).expect("a session");
         let mut mine = cluster.backend();
         cluster.change(&mut mine, 0, 1);
-        // A mount that has never answered a worker is asked for one thing at a time.
+        // A mount without history is given one I/O at a time.
         cluster.checkpoint(&mut mine).expect("a checkpoint");
         cluster.change(&mut mine, 1, 1);
         cluster.change(&mut theirs, 8, 1);
@@ -121,14 +122,15 @@ fn somebody_elses_sync_fails_meanwhile() {
         assert!(matches!(failed, CheckpointError::Sync { path: Some(_), .. }), "{failed}");
         cluster.clear_faults();
         held.release();
-        let ours = task.join().expect_err("it cannot know what was lost");
+        let ours = task.join().expect_err("pages may be lost");
         assert!(matches!(ours, CheckpointError::Sync { path: None, .. }), "{ours}");
     });
 }
 
-/// The same, but nobody has learned yet that it has failed: ours, which went well, is to wait for that.
+/// The same, but the failure is not known yet. Our fsync, which succeeds, must wait for the other
+/// one.
 #[test]
-fn somebody_elses_sync_has_failed_in_silence() {
+fn a_checkpoint_waits_for_an_fsync_of_another_pool() {
     check_simulated(Needs { blocks: 16, seeds: 4, ..Needs::writable() }, |cluster| {
         if holds_all(cluster) {
             return;
@@ -150,19 +152,19 @@ fn somebody_elses_sync_has_failed_in_silence() {
         let task =
             cluster.spawn("checkpoint", move |cluster| cluster.checkpoint(&mut mine).map(drop));
         cluster.let_others_run();
-        assert!(!task.is_done(), "it cannot know yet");
+        assert!(!task.is_done(), "the other fsync is not complete");
         held.release();
         failing.join().expect_err("a failed sync");
-        task.join().expect_err("it cannot know what was lost");
+        task.join().expect_err("pages may be lost");
         cluster.clear_faults();
     });
 }
 
-/// A relation is removed, and another one made under its number, after a writer has looked its file up and
-/// before it has claimed the first page. The page that it then claims belongs to the new one. (A checkpoint
-/// claims only what it has marked, and the new page is not.)
+/// A relation is removed and made again, after a writer has opened its file and before it claims
+/// the first page. The page that the writer then claims belongs to the new file. (A checkpoint
+/// claims only pages that it has marked, and the new page is not marked.)
 #[test]
-fn a_page_goes_to_the_file_that_is_there() {
+fn a_page_is_written_to_the_file_that_exists() {
     check(Needs { buffers: 16, blocks: 0, seeds: 4, ..Needs::writable() }, |cluster| {
         cluster.create(1, 16);
         let mut backend = cluster.backend();
@@ -181,24 +183,28 @@ fn a_page_goes_to_the_file_that_is_there() {
         for block in 0..16 {
             let pin = backend.read(&cluster.relation(1), block).expect("reads");
             let mut bytes = backend.write_lock(pin.page()).expect("locks");
-            // Of no position in the log, which would have to be made durable first.
+            // LSN 0, so that no log flush is needed.
             bytes.copy_from_slice(&page(1, block, 2, 0));
             bytes.mark_dirty();
         }
-        assert_eq!(cluster.row(1, 0).expect("in the pool").bufferid, before, "the case is set up");
+        assert_eq!(
+            cluster.row(1, 0).expect("in the pool").bufferid,
+            before,
+            "the buffer was reused"
+        );
         held.release();
         task.join();
         cluster.checkpoint(&mut backend).expect("a checkpoint");
         let found = cluster.on_disk(1);
         for (page, block) in found.chunks(BLOCK_SIZE).zip(0..) {
-            assert!(is_version(page, 1, block, 2), "block {block} is in a file that is gone");
+            assert!(is_version(page, 1, block, 2), "block {block} was written to the removed file");
         }
     });
 }
 
-/// A relation that was made is there after a crash, by its name.
+/// A relation that was made before a checkpoint survives a crash.
 #[test]
-fn names_are_durable() {
+fn a_new_relation_survives_a_crash_after_a_checkpoint() {
     check_simulated(Needs { seeds: 2, pools: Pools::Both, ..Needs::writable() }, |cluster| {
         let (relation, mut backend) = (cluster.relation(1), cluster.backend());
         relation.create().expect("made");
@@ -218,7 +224,7 @@ fn names_are_durable() {
     });
 }
 
-/// Every segment that was written is synced at the same time as the others.
+/// All segments are synced in parallel.
 #[test]
 fn segments_are_synced_in_parallel() {
     const FILES: u32 = 5;
@@ -236,7 +242,7 @@ fn segments_are_synced_in_parallel() {
             cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint").files
         });
         first.wait();
-        // None of them comes to its end from now on.
+        // No fsync completes from now on.
         cluster.probe.record();
         cluster.disk.hold(1);
         first.release();
@@ -248,16 +254,16 @@ fn segments_are_synced_in_parallel() {
             files.dedup();
             files.len()
         };
-        cluster.wait_until("all of them", || under_way() == FILES as usize);
+        cluster.wait_until("an fsync of every file", || under_way() == FILES as usize);
         assert_eq!(cluster.aio.handles_in_use(), FILES);
         cluster.disk.release(1);
         assert_eq!(task.join(), u64::from(FILES));
     });
 }
 
-/// The times of syncs are theirs: one that is quick is not said to have taken as long as one beside it.
+/// The duration of each fsync is measured separately, although they run in parallel.
 #[test]
-fn a_quick_sync_is_told_as_quick() {
+fn a_fast_fsync_is_measured_as_fast() {
     check_simulated(Needs { blocks: 4, seeds: 4, ..Needs::writable() }, |cluster| {
         let mut backend = cluster.backend();
         cluster.create(1, 4);
@@ -272,10 +278,10 @@ fn a_quick_sync_is_told_as_quick() {
     });
 }
 
-/// What a session may do while the fsync of its segment is in each state: everything, and nothing of it
-/// is lost. The session that does the checkpoint may be cancelled meanwhile.
+/// Sessions change pages while an fsync is in each state, and nothing is lost. The session of the
+/// checkpoint may be cancelled.
 #[test]
-fn syncs_in_every_state() {
+fn changes_during_an_fsync_in_every_state_are_not_lost() {
     check(Needs { blocks: 16, seeds: 1, ..Needs::writable() }, |cluster| {
         let states = [State::Defined, State::Staged, State::Submitted, State::CompletedIo];
         let cases = states.into_iter().flat_map(|state| [false, true].map(|cut| (state, cut)));
@@ -306,9 +312,9 @@ fn syncs_in_every_state() {
     });
 }
 
-/// What the system does now and then to a sync, and what it never tells of.
+/// Faults of an fsync that are not errors.
 #[test]
-fn syncs_hide_what_is_no_error() {
+fn an_fsync_retries_interruptions() {
     check(Needs { blocks: 16, seeds: 2, ..Needs::writable() }, |cluster| {
         for (fault, version) in HIDDEN.into_iter().zip(1..) {
             let mut backend = cluster.backend();

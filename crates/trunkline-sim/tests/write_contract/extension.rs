@@ -1,5 +1,5 @@
-//! Making relations longer: two sessions never get the same block, segments end where they end, and
-//! what there was no room for is given back.
+//! Relation extension: two sessions never get the same block, segments end at their limit, and
+//! blocks for which there was no room are given back.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -13,7 +13,7 @@ use trunkline_sim::matrix::{Cluster, FileCall, Needs, Pools, TestThread, is_soun
 
 const METHODS: [ExtendMethod; 2] = [ExtendMethod::PosixFallocate, ExtendMethod::WriteZeros];
 
-/// Extends, writes a version into each new page; the new blocks.
+/// Extends a relation and writes a version into each new page. Returns the new blocks.
 fn extend(
     cluster: &Cluster,
     backend: &mut Backend,
@@ -58,7 +58,7 @@ fn two_sessions_never_get_the_same_block() {
 }
 
 #[test]
-fn across_the_end_of_a_segment() {
+fn an_extension_crosses_the_end_of_a_segment() {
     for direct in [false, true] {
         check_real(Needs { direct, pools: Pools::Both, ..Needs::writable() }, |cluster| {
             for (method, number) in METHODS.into_iter().zip(3..) {
@@ -85,7 +85,7 @@ fn across_the_end_of_a_segment() {
                 }
                 let end = first + blocks.len() as u32;
                 assert_eq!(relation.blocks().expect("looks"), end);
-                // Back over the boundary, and once more across it.
+                // Truncates below the boundary and crosses it again.
                 backend.truncate(&relation, SEGMENT_BLOCKS - 2).expect("cut off");
                 assert_eq!(relation.blocks().expect("looks"), SEGMENT_BLOCKS - 2);
                 let again = extend(cluster, &mut backend, number, 12, method);
@@ -101,7 +101,7 @@ fn across_the_end_of_a_segment() {
 }
 
 #[test]
-fn no_room_in_the_midst() {
+fn an_extension_without_room_gives_its_blocks_back() {
     check_simulated(Needs { pools: Pools::Both, ..Needs::writable() }, |cluster| {
         let mut backend = cluster.backend();
         for (method, count) in [
@@ -125,19 +125,19 @@ fn no_room_in_the_midst() {
                 let left = cluster.relation(0).blocks().expect("looks");
                 assert!(left <= before + 3, "{left} blocks");
                 cluster.disk.limit_space(None);
-                cluster.checkpoint(&mut backend).expect("nothing of it is left to be written");
+                cluster.checkpoint(&mut backend).expect("no page of the extension is left");
             }
             let blocks = extend(cluster, &mut backend, 0, count, method);
-            assert_eq!(blocks[0], before, "the same blocks are given out again");
+            assert_eq!(blocks[0], before, "the same blocks are used again");
             cluster.checkpoint(&mut backend).expect("a checkpoint");
             assert!(blocks.iter().all(|&block| cluster.is_on_disk(block, 3)));
         }
     });
 }
 
-/// Where the system cannot reserve blocks, zeros are written.
+/// Where the file system cannot reserve blocks, zeros are written.
 #[test]
-fn a_file_system_that_cannot_allocate() {
+fn zeros_are_written_where_allocation_is_not_supported() {
     check(Needs { pools: Pools::Both, seeds: 3, ..Needs::writable() }, |cluster| {
         cluster.files.fail(FileCall::Allocate, libc::EOPNOTSUPP);
         let mut backend = cluster.backend();
@@ -153,10 +153,10 @@ fn a_file_system_that_cannot_allocate() {
     });
 }
 
-/// The session is cancelled while its zeros are being written: those blocks are not given to anybody
-/// else before that write has ended, and nobody falls over them.
+/// The session is cancelled while its zeros are written. No other session gets these blocks before
+/// that write completes.
 #[test]
-fn cancelled_in_the_midst() {
+fn the_blocks_of_a_cancelled_extension_are_not_reused_during_its_write() {
     check(Needs { ..Needs::writable() }, |cluster: &Arc<Cluster>| {
         if !cluster.is_asynchronous() {
             return;
@@ -171,7 +171,7 @@ fn cancelled_in_the_midst() {
         });
         held.wait();
         canceller.cancel();
-        cluster.wait_until("cancelled, with its write under way", || task.is_done());
+        cluster.wait_until("cancelled, with its write in flight", || task.is_done());
         let other = cluster.spawn("other", |cluster| {
             let mut backend = cluster.backend();
             extend(cluster, &mut backend, 0, 4, ExtendMethod::PosixFallocate)
@@ -188,10 +188,10 @@ fn cancelled_in_the_midst() {
     });
 }
 
-/// Another session, which has found the block because a later extension was quicker, fills a new page
-/// before the zeros of its extender are written: its record is durable first.
+/// Another session fills a new page before the zeros of the extension are written. Its WAL record
+/// is durable first.
 #[test]
-fn what_became_of_zeros_is_written_after_its_log() {
+fn a_page_filled_during_its_extension_is_written_after_its_wal() {
     check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
         let theirs = Arc::clone(cluster);
         cluster.files.before_allocation(move || theirs.change(&mut theirs.backend(), 33, 7));
@@ -205,9 +205,9 @@ fn what_became_of_zeros_is_written_after_its_log() {
     });
 }
 
-/// The same page is not thrown away when the extension fails.
+/// The same page survives when the extension fails.
 #[test]
-fn a_failed_extension_keeps_what_others_wrote() {
+fn a_failed_extension_keeps_the_changes_of_other_sessions() {
     check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
         let theirs = Arc::clone(cluster);
         cluster.files.before_allocation(move || theirs.change(&mut theirs.backend(), 33, 7));
@@ -216,17 +216,17 @@ fn a_failed_extension_keeps_what_others_wrote() {
         let made = backend.extend(&cluster.relation(0), 12, ExtendMethod::PosixFallocate);
         made.map(drop).expect_err("no room");
         cluster.files.clear_fault();
-        assert!(cluster.is_dirty(0, 33), "what a session has put into block 33");
+        assert!(cluster.is_dirty(0, 33), "the change of the other session");
         cluster.assert_reads(&mut backend, 33, 7);
-        assert!(!cluster.pool.contains(&cluster.relation(0), 34), "nobody wants that one");
+        assert!(!cluster.pool.contains(&cluster.relation(0), 34), "an unused block");
         let more = extend(cluster, &mut backend, 0, 2, ExtendMethod::WriteZeros);
-        assert_eq!(more, [44, 45], "a block that has content is not given out again");
+        assert_eq!(more, [44, 45], "a block with contents is not used again");
     });
 }
 
-/// An extender whose new page somebody reads sleeps, and can be cancelled.
+/// An extension waits while another session reads its new page, and can be cancelled.
 #[test]
-fn an_extender_waits_for_a_reader() {
+fn an_extension_waits_for_a_reader_of_its_new_page() {
     check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster: &Arc<Cluster>| {
         let (locked, let_go) = (PausePoint::new(), PausePoint::new());
         let allocates = PausePoint::new();
@@ -243,7 +243,7 @@ fn an_extender_waits_for_a_reader() {
         let theirs = Arc::clone(cluster);
         cluster.files.before_allocation(move || {
             allocates.release();
-            theirs.wait_until("a reader has it", || locked.is_released());
+            theirs.wait_until("a reader has the page", || locked.is_released());
         });
         cluster.files.fail(FileCall::Allocate, libc::EOPNOTSUPP);
         let mut backend = cluster.backend();

@@ -1,4 +1,4 @@
-//! A checkpoint that fails is counted and told as such, with all that it has written until then.
+//! A failed checkpoint is counted and logged, with the pages that it has written.
 
 use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
@@ -15,18 +15,18 @@ static STARTING: AtomicU64 = AtomicU64::new(0);
 static COMPLETE: AtomicU64 = AtomicU64::new(0);
 static FAILED: AtomicU64 = AtomicU64::new(0);
 
-/// Counts what is told; a failure says with which file.
-fn tell(event: CheckpointEvent<'_>) {
-    let (count, told) = match event {
+/// Counts log events. A failure must name the file.
+fn count_event(event: CheckpointEvent<'_>) {
+    let (count, counts) = match event {
         CheckpointEvent::Starting(_) => (&STARTING, true),
         CheckpointEvent::Complete(_) => (&COMPLETE, true),
         CheckpointEvent::Failed(error) => (&FAILED, error.to_string().contains("base/5/16384")),
     };
-    count.fetch_add(u64::from(told), Ordering::SeqCst);
+    count.fetch_add(u64::from(counts), Ordering::SeqCst);
 }
 
-/// How many were told of since the last call: begun, complete, failed.
-fn told() -> [u64; 3] {
+/// Events since the last call: started, complete, failed.
+fn events() -> [u64; 3] {
     [&STARTING, &COMPLETE, &FAILED].map(|count| count.swap(0, Ordering::SeqCst))
 }
 
@@ -35,19 +35,22 @@ fn change_sixteen(cluster: &Arc<Cluster>, version: u32) {
     (0..16).for_each(|block| cluster.change(&mut backend, block, version));
 }
 
-/// Requested, done, failed; and the pages.
+/// Requested, done and failed checkpoints, and the pages written.
 fn numbers(counts: CheckpointerCounts) -> ([u64; 3], u64) {
     let checkpoints = [counts.num_requested, counts.num_done, counts.num_failed];
     (checkpoints, counts.buffers_written)
 }
 
 #[test]
-fn they_are_counted_with_what_they_wrote() {
+fn failed_checkpoints_are_counted_with_their_pages() {
     check(Needs { blocks: 16, seeds: 3, ..Needs::writable() }, |cluster| {
         let options = CheckpointOptions { combine: 4, ..CheckpointOptions::default() };
-        let settings =
-            CheckpointerSettings { options, log: Some(tell), ..CheckpointerSettings::default() };
-        told();
+        let settings = CheckpointerSettings {
+            options,
+            log: Some(count_event),
+            ..CheckpointerSettings::default()
+        };
+        events();
         change_sixteen(cluster, 1);
         let checkpointer = Checkpointer::start(&cluster.pool, settings).expect("starts");
 
@@ -55,44 +58,45 @@ fn they_are_counted_with_what_they_wrote() {
         cluster.inject(Operation::Writev, Fault::Error(libc::EIO), 1);
         checkpointer.request().expect_err("a failed write");
         assert_eq!(numbers(checkpointer.counts()), ([1, 0, 1], 12));
-        assert_eq!(told(), [1, 0, 1]);
+        assert_eq!(events(), [1, 0, 1]);
         let dirty = (0..16).filter(|&block| cluster.is_dirty(0, block)).count();
-        assert_eq!(dirty, 4, "what it has not written");
+        assert_eq!(dirty, 4, "the pages that were not written");
         let counts = checkpointer.counts();
         assert!(counts.write_time.is_zero() && counts.sync_time.is_zero(), "{counts:?}");
 
         cluster.clear_faults();
         assert_eq!(checkpointer.request().expect("a checkpoint").buffers, 4);
         assert_eq!(numbers(checkpointer.counts()), ([2, 1, 1], 16));
-        assert_eq!(told(), [1, 1, 0]);
+        assert_eq!(events(), [1, 1, 0]);
 
-        // Everything is written, and cannot be made durable.
+        // All pages are written, and the fsync fails.
         change_sixteen(cluster, 2);
         cluster.inject(Operation::Fsync, Fault::Error(libc::EIO), 1);
         checkpointer.request().expect_err("a failed sync");
         assert_eq!(numbers(checkpointer.counts()), ([3, 1, 2], 32));
-        assert_eq!(told(), [1, 0, 1]);
+        assert_eq!(events(), [1, 0, 1]);
 
-        // Refused from now on, with nothing written; which names no file.
+        // Every later checkpoint fails without a write; its error names no file.
         cluster.clear_faults();
         change_sixteen(cluster, 3);
-        checkpointer.request().expect_err("refused");
+        checkpointer.request().expect_err("fails without a write");
         assert_eq!(numbers(checkpointer.counts()), ([4, 1, 3], 32));
-        assert_eq!(told(), [1, 0, 0]);
-        // So that the cluster knows that there will be no checkpoint any more.
-        cluster.checkpoint(&mut cluster.backend()).expect_err("refused");
+        assert_eq!(events(), [1, 0, 0]);
+        // Tells the final checks that no checkpoint can succeed any more.
+        cluster.checkpoint(&mut cluster.backend()).expect_err("fails without a write");
         drop(checkpointer);
-        told();
+        events();
     });
 }
 
-/// The thread ends before its last checkpoint does: the one before that, which went well, is no answer.
+/// The thread ends during its last checkpoint. The checkpoint before, which succeeded, must not be
+/// returned instead.
 #[test]
-fn a_last_one_without_an_end_is_told_as_such() {
+fn a_shutdown_checkpoint_that_panics_is_an_error() {
     check_real(Needs { blocks: 16, ..Needs::writable() }, |cluster| {
         let log: fn(CheckpointEvent<'_>) = |event| {
             let last = matches!(event, CheckpointEvent::Starting(Cause::Shutdown));
-            assert!(!last, "as a bug would");
+            assert!(!last, "on purpose");
         };
         let settings = CheckpointerSettings { log: Some(log), ..CheckpointerSettings::default() };
         let checkpointer = Checkpointer::start(&cluster.pool, settings).expect("starts");

@@ -1,6 +1,7 @@
-//! Every place that writes or syncs meets every fault: what was not written stays dirty and readable,
-//! whoever needed it on disk is told, with file and block, and it is written once the fault is gone.
-//! A sync that failed is for ever.
+//! Storage faults at every site that writes or syncs.
+//!
+//! Pages that were not written stay dirty and readable. The operation that needed the write fails,
+//! with file and block. The pages are written when the fault is gone. A failed fsync is permanent.
 
 use std::time::Duration;
 use trunkline_aio::sync::Arc;
@@ -16,11 +17,11 @@ use trunkline_sim::matrix::{Cluster, Needs, Pools};
 
 const BLOCK: u32 = BLOCK_SIZE as u32;
 
-/// Faults that the issuer never hears of.
+/// Faults that the issuer never sees.
 const HIDDEN: [Fault; 4] =
     [Fault::Interrupted, Fault::Again, Fault::Delay(Duration::from_millis(3)), Fault::Reorder];
 
-/// Writes that end short, of runs of several blocks: the rest is written all the same.
+/// Short writes of several blocks: the rest is written too.
 const SHORT: [Fault; 4] = [
     Fault::Short(BLOCK),
     Fault::Short(BLOCK + 512),
@@ -47,7 +48,7 @@ fn assert_all_on_disk(cluster: &Arc<Cluster>, version: u32) {
 }
 
 #[test]
-fn a_checkpoint_hides_what_the_system_does_now_and_then() {
+fn a_checkpoint_retries_interrupted_and_short_writes() {
     check(small(), |cluster| {
         for (fault, version) in HIDDEN.into_iter().chain(SHORT).zip(1..) {
             for times in [1, 3] {
@@ -64,7 +65,7 @@ fn a_checkpoint_hides_what_the_system_does_now_and_then() {
 }
 
 #[test]
-fn a_checkpoint_that_cannot_write_says_so_and_loses_nothing() {
+fn a_checkpoint_that_cannot_write_fails_and_loses_nothing() {
     check(small(), |cluster| {
         let options = CheckpointOptions { combine: 4, ..CheckpointOptions::default() };
         for (errno, version) in HARD.into_iter().zip(1..) {
@@ -88,9 +89,9 @@ fn a_checkpoint_that_cannot_write_says_so_and_loses_nothing() {
                 assert_eq!(dirty, if times == 1 { 4 } else { 16 });
                 assert!((block..block + 4).all(|block| cluster.is_dirty(0, block)));
                 (0..16).for_each(|block| cluster.assert_reads(&mut backend, block, version));
-                // Again and again, as long as the fault is there.
+                // It fails again while the fault lasts.
                 if times > 1 {
-                    cluster.checkpoint(&mut backend).expect_err("still");
+                    cluster.checkpoint(&mut backend).expect_err("fails again");
                 }
                 cluster.clear_faults();
                 let report = cluster.checkpoint(&mut backend).expect("the fault is gone");
@@ -101,9 +102,9 @@ fn a_checkpoint_that_cannot_write_says_so_and_loses_nothing() {
     });
 }
 
-/// Nothing at all is written, without an error: the system has no room.
+/// A write of 0 bytes without an error.
 #[test]
-fn writes_of_nothing_are_an_error() {
+fn a_write_of_zero_bytes_is_an_error() {
     check_simulated(small(), |cluster| {
         change_all(cluster, 1);
         cluster.inject(Operation::Writev, Fault::EndOfFile, u64::MAX);
@@ -116,7 +117,7 @@ fn writes_of_nothing_are_an_error() {
 }
 
 #[test]
-fn a_failed_sync_is_for_ever() {
+fn a_failed_fsync_fails_every_later_checkpoint() {
     check(Needs { blocks: 16, seeds: 3, ..Needs::writable() }, |cluster| {
         change_all(cluster, 1);
         cluster.inject(Operation::Fsync, Fault::Error(libc::EIO), 1);
@@ -128,7 +129,7 @@ fn a_failed_sync_is_for_ever() {
         assert_eq!((path, source.raw_os_error()), (&cluster.relation(0).path(0), Some(libc::EIO)));
         cluster.clear_faults();
         for _ in 0..3 {
-            let error = cluster.checkpoint(&mut backend).expect_err("for ever");
+            let error = cluster.checkpoint(&mut backend).expect_err("permanent");
             assert!(matches!(error, CheckpointError::Sync { path: None, .. }), "{error}");
             change_all(cluster, 2);
         }
@@ -136,10 +137,10 @@ fn a_failed_sync_is_for_ever() {
     });
 }
 
-/// The session that does the checkpoint is cancelled while the sync that fails is under way: the
-/// failure must not be lost, since a second sync would say that all is well.
+/// The session of the checkpoint is cancelled while the failing fsync is in flight. The failure
+/// must not be lost, because a second fsync would succeed.
 #[test]
-fn a_failed_sync_is_noticed_whoever_still_waits() {
+fn a_failed_fsync_of_a_cancelled_checkpoint_is_not_lost() {
     check_simulated(Needs { blocks: 16, seeds: 6, ..Needs::writable() }, |cluster| {
         if !cluster.is_asynchronous() {
             return;
@@ -157,13 +158,13 @@ fn a_failed_sync_is_noticed_whoever_still_waits() {
         held.release();
         cluster.wait_until("the sync has ended", || cluster.aio.handles_in_use() == 0);
         let again = cluster.checkpoint(&mut cluster.backend());
-        assert!(matches!(again, Err(CheckpointError::Sync { .. })), "claimed: {again:?}");
+        assert!(matches!(again, Err(CheckpointError::Sync { .. })), "reported as done: {again:?}");
     });
 }
 
-/// A session that needs a buffer, and can get one only by writing.
+/// A session that can get a buffer only by a write.
 #[test]
-fn an_eviction_that_cannot_write_is_an_error_and_loses_nothing() {
+fn an_eviction_that_cannot_write_fails_and_loses_nothing() {
     check(
         Needs { buffers: 16, blocks: 32, seeds: 3, pools: Pools::Both, ..Needs::writable() },
         |cluster| {
@@ -200,7 +201,7 @@ fn an_eviction_that_cannot_write_is_an_error_and_loses_nothing() {
 }
 
 #[test]
-fn the_background_writer_goes_on_after_a_fault() {
+fn the_background_writer_continues_after_a_fault() {
     check(Needs { buffers: 32, blocks: 64, seeds: 2, ..Needs::writable() }, |cluster| {
         let settings = BackgroundWriterSettings {
             delay: Duration::from_millis(1),
@@ -210,7 +211,7 @@ fn the_background_writer_goes_on_after_a_fault() {
         let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
         cluster.inject(Operation::Writev, Fault::Error(libc::EIO), u64::MAX);
         let mut backend = cluster.backend();
-        // Changes a page now and then, and lets the clock pass by meanwhile.
+        // Changes a page, and reads so many others that the clock hand passes it.
         let mut turn = |version| {
             cluster.change(&mut backend, 1, version);
             for block in (16..64).cycle().take(48 * 7) {
@@ -266,10 +267,10 @@ fn an_extension_that_cannot_write_gives_its_blocks_back() {
     });
 }
 
-/// Whatever state the handle of a write is in, and whoever brings it further: readers come in, and the
-/// end is what the result says, also for a checkpoint whose session was cancelled meanwhile.
+/// The write is stopped in every state of its handle. Readers continue, and the result decides,
+/// also for a checkpoint whose session was cancelled.
 #[test]
-fn in_every_state_of_the_handle() {
+fn readers_continue_while_a_write_is_in_every_state() {
     check(Needs { blocks: 16, seeds: 1, ..Needs::writable() }, |cluster| {
         let states = [State::Defined, State::Staged, State::Submitted, State::CompletedIo];
         let cases = states.into_iter().flat_map(|state| {

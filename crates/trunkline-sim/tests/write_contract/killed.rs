@@ -1,9 +1,11 @@
-//! A process that is killed while it writes, under each method: the page cache outlives it, so every
-//! page that it had written before a checkpoint ended is there, and no page is torn but one whose
-//! write was cut short, which its checksum tells.
+//! A process that is killed while it writes, under each method.
 //!
-//! The child is this binary again, told by an argument what to do. It says which version every page
-//! had when a checkpoint began that has ended, line by line, until it is killed.
+//! The page cache outlives the process. Every page that was written before a completed checkpoint
+//! is therefore in its file. Only a page whose write was interrupted may be torn, and its checksum
+//! shows that.
+//!
+//! The child process is this test binary with an extra argument. After each checkpoint it prints
+//! the version that all pages had when the checkpoint began.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -22,10 +24,10 @@ use trunkline_sim::matrix::{REAL, is_sound, is_version};
 
 const MARK: &str = "killed-child:";
 const BLOCKS: u32 = 96;
-/// A small pool, so that pages are also written to make room.
+/// A small pool, so that pages are evicted too.
 const BUFFERS: u32 = 64;
 
-/// The child: changes all pages again and again, version by version, while checkpoints run.
+/// The child changes all pages repeatedly, version by version, while checkpoints run.
 fn change_until_killed(method: &str, direct: bool, root: &Path) {
     let method = REAL.into_iter().find(|kind| kind.to_string() == method).expect("a method");
     let aio = Builder::new().method(method).region_bytes(8 << 20).start().expect("starts");
@@ -59,7 +61,7 @@ fn change_until_killed(method: &str, direct: bool, root: &Path) {
     drop(writer);
 }
 
-/// The parent: kills a child after so many checkpoints, and judges what is left.
+/// The parent kills a child after a number of checkpoints, and checks the file.
 fn kill(method: MethodKind, direct: bool, checkpoints: usize) {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let path = root.path().join("base/5/16384");
@@ -79,14 +81,14 @@ fn kill(method: MethodKind, direct: bool, checkpoints: usize) {
         let Some(version) = line.strip_prefix(MARK) else { continue };
         durable = version.parse().expect("a version");
         seen += 1;
-        // Some are to be of pages that have changed.
+        // Continue until a checkpoint has included changes.
         if seen >= checkpoints && durable > 3 {
             break;
         }
     }
     child.kill().expect("killed");
     assert!(!child.wait().expect("it ended").success());
-    assert!(seen >= checkpoints, "the child ended by itself");
+    assert!(seen >= checkpoints, "the child ended early");
     let left = std::fs::read(&path).expect("reads");
     assert_eq!(left.len(), BLOCKS as usize * BLOCK_SIZE);
     let mut torn = 0;

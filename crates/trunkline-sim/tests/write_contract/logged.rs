@@ -1,5 +1,6 @@
-//! No page reaches the disk before its log: the cluster looks at every write of every case. Here the cases
-//! that are about nothing else: many pages share a flush, and a log that fails keeps pages back.
+//! WAL before data: many pages share a log flush, and a log that fails prevents page writes.
+//!
+//! The write checker of the cluster also checks this rule for every write of every case.
 
 use std::io;
 use trunkline_aio::Operation;
@@ -12,14 +13,14 @@ use trunkline_format::Lsn;
 use trunkline_sim::matrix::cluster::check;
 use trunkline_sim::matrix::{Needs, page};
 
-/// A log that fails when it is told to.
+/// A log that can be made to fail.
 #[derive(Default)]
-struct Fragile {
+struct FailingLog {
     log: PositionLog,
     broken: AtomicBool,
 }
 
-impl Log for Fragile {
+impl Log for FailingLog {
     fn durable(&self) -> Lsn {
         self.log.durable()
     }
@@ -58,9 +59,9 @@ fn pages_of_an_eviction_share_a_flush() {
 }
 
 #[test]
-fn a_log_that_fails_keeps_the_pages_back() {
+fn a_failed_log_flush_prevents_page_writes() {
     check(Needs { handles: 64, ..Needs::writable() }, |cluster| {
-        let log = Arc::new(Fragile::default());
+        let log = Arc::new(FailingLog::default());
         let pool = Pool::with_log(&cluster.aio, 16, Arc::clone(&log) as _).expect("a pool");
         let mut backend = pool.backend(BackendType::Client).expect("a session");
         let relation = cluster.relation(0);
@@ -85,7 +86,7 @@ fn a_log_that_fails_keeps_the_pages_back() {
         assert!(written.iter().all(|io| io.operation != Operation::Writev), "nothing was written");
         assert!(pool.rows().iter().all(|row| row.dirty && row.pins == 0));
         log.broken.store(false, Ordering::SeqCst);
-        // The cluster's own probe looks at the cluster's own log.
+        // The write checker uses the log of the cluster, not this one.
         cluster.writes.detach();
         drop(backend.read(&relation, 20).expect("a buffer"));
         checkpoint(&pool, &mut backend, options, |_| {}).expect("a checkpoint");
@@ -95,11 +96,11 @@ fn a_log_that_fails_keeps_the_pages_back() {
     });
 }
 
-/// A log that says that all is well, whatever it was asked for.
+/// A log that reports success without flushing.
 #[derive(Default)]
-struct Careless(PositionLog);
+struct LyingLog(PositionLog);
 
-impl Log for Careless {
+impl Log for LyingLog {
     fn durable(&self) -> Lsn {
         self.0.durable()
     }
@@ -109,12 +110,12 @@ impl Log for Careless {
     }
 }
 
-/// A page that names a position beyond the log's end is damaged: an error, for a checkpoint and for who
-/// makes room, and no endless loop.
+/// A page with an LSN beyond the end of the log is damaged. Checkpoint and eviction fail, and do
+/// not loop.
 #[test]
-fn a_log_that_ends_early() {
+fn a_page_beyond_the_end_of_the_log_is_an_error() {
     check(Needs { handles: 64, seeds: 2, ..Needs::writable() }, |cluster| {
-        let log = Arc::new(Careless::default());
+        let log = Arc::new(LyingLog::default());
         let pool = Pool::with_log(&cluster.aio, 16, Arc::clone(&log) as _).expect("a pool");
         let mut backend = pool.backend(BackendType::Client).expect("a session");
         let relation = cluster.relation(0);

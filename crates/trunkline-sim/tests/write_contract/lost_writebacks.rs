@@ -1,8 +1,9 @@
-//! The system cannot write back what it has cached, and tells each open file of that once: whoever is told
-//! first, the pages are lost, and no checkpoint may say that all is well.
+//! Writeback that fails in the kernel. The kernel reports it once to each open file.
 //!
-//! A checkpoint beside others waits for write-back by the very file that it syncs in the end, so it may
-//! be told there and not by its sync (ext4 on a device without room does just that).
+//! Whichever call receives the error, the pages are lost, and no checkpoint may succeed afterwards.
+//! A checkpoint with other I/O in flight waits for writeback on the file that it syncs at the end.
+//! It may therefore receive the error from the writeback and not from the fsync (ext4 on a full
+//! device behaves like that).
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, Observed, Operation};
@@ -31,15 +32,15 @@ fn checkpoint(cluster: &Cluster, backend: &mut Backend) -> Result<(), Checkpoint
     cluster.checkpoint_with(backend, options).map(drop)
 }
 
-fn assert_refused_for_ever(cluster: &Cluster, backend: &mut Backend) {
+fn assert_checkpoints_fail(cluster: &Cluster, backend: &mut Backend) {
     for _ in 0..2 {
-        let again = checkpoint(cluster, backend).expect_err("for ever");
+        let again = checkpoint(cluster, backend).expect_err("permanent");
         assert!(matches!(again, CheckpointError::Sync { path: None, .. }), "{again}");
     }
 }
 
-/// Alone, where the sync is told, and beside somebody who has an I/O under way.
-fn a_checkpoint_learns_of_it(cluster: &Arc<Cluster>, beside_others: bool) {
+/// Alone, where the fsync reports the error, or with I/O of another session in flight.
+fn a_checkpoint_fails(cluster: &Arc<Cluster>, beside_others: bool) {
     let mut backend = cluster.backend();
     change_all(cluster, &mut backend, 1);
     checkpoint(cluster, &mut backend).expect("a checkpoint");
@@ -53,7 +54,7 @@ fn a_checkpoint_learns_of_it(cluster: &Arc<Cluster>, beside_others: bool) {
     };
     assert_eq!((path, source.raw_os_error()), (&cluster.relation(0).path(0), Some(libc::EIO)));
     drop(held);
-    assert_refused_for_ever(cluster, &mut backend);
+    assert_checkpoints_fail(cluster, &mut backend);
     let left = cluster.disk.after_crash(3);
     let bytes = left.content(cluster.relation(0).path(0).to_str().expect("a name"));
     let old =
@@ -62,34 +63,34 @@ fn a_checkpoint_learns_of_it(cluster: &Arc<Cluster>, beside_others: bool) {
 }
 
 #[test]
-fn a_checkpoint_alone_is_told() {
-    check_simulated(NEEDS, |cluster| a_checkpoint_learns_of_it(cluster, false));
+fn a_lost_writeback_fails_a_checkpoint_alone() {
+    check_simulated(NEEDS, |cluster| a_checkpoint_fails(cluster, false));
 }
 
 #[test]
-fn a_checkpoint_beside_others_is_told() {
-    check_simulated(NEEDS, |cluster| a_checkpoint_learns_of_it(cluster, true));
+fn a_lost_writeback_fails_a_checkpoint_beside_other_io() {
+    check_simulated(NEEDS, |cluster| a_checkpoint_fails(cluster, true));
 }
 
-/// Other checkpoints are refused also if he who was told has nobody to tell it to: a session that made
-/// room.
+/// Checkpoints also fail if the error was reported to an eviction, which has no caller to report it
+/// to.
 #[test]
-fn whoever_is_told_the_next_checkpoint_fails() {
+fn a_writeback_error_of_an_eviction_fails_the_next_checkpoint() {
     let needs = Needs { buffers: 16, blocks: 64, seeds: 2, ..NEEDS };
     check(needs, |cluster| {
         cluster.inject(Operation::BeginWriteback, Fault::Error(libc::ENOSPC), 1);
-        let tells = |io: &Observed| io.operation == Operation::BeginWriteback;
+        let is_writeback = |io: &Observed| io.operation == Operation::BeginWriteback;
         cluster.probe.record();
         let mut backend = cluster.backend();
         backend.set_flush_after(2);
         (0..64).for_each(|block| cluster.change(&mut backend, block, 1));
         cluster.settle();
         cluster.clear_faults();
-        assert!(cluster.probe.recorded().iter().any(tells), "the system was told");
+        assert!(cluster.probe.recorded().iter().any(is_writeback), "no writeback was issued");
         let refused = cluster.checkpoint(&mut backend).expect_err("pages are lost");
         assert!(matches!(refused, CheckpointError::Sync { .. }), "{refused}");
-        assert_refused_for_ever(cluster, &mut backend);
-        // Pages can be read all the same, as far as they were not lost.
+        assert_checkpoints_fail(cluster, &mut backend);
+        // The pages in the pool are still readable.
         (0..64).for_each(|block| cluster.assert_reads(&mut backend, block, 1));
     });
 }

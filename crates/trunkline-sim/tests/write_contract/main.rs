@@ -1,8 +1,9 @@
-//! The suite of page writes, over `sync`, `worker`, `io_uring` and a simulated disk under seeds:
-//! write-back, checkpoints, extension, removal, crashes, and what each does when storage fails.
+//! Contract suite of page writes: checkpoints, eviction, writeback, relation extension, removal and
+//! crashes, under `sync`, `worker` and `io_uring`, and on a simulated disk under seeds, with and
+//! without storage faults.
 //!
-//! Beside what a case asserts, the cluster looks at every write of every case: the pages that reached the
-//! disk have the right checksum, and the log was durable up to them when they were submitted.
+//! The write checker of the cluster checks every write of every case: the pages on disk have the
+//! right checksum, and the WAL was durable up to their LSN when the write was submitted.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 

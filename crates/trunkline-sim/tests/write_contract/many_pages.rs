@@ -1,5 +1,5 @@
-//! Many pages at once where there is room for few: sessions that extend by more pages than they are
-//! guaranteed, and a log that must go on while page writes have every handle that they may have.
+//! Many pages in a small pool: sessions that extend by more pages than their guarantee, and a log
+//! that makes progress while page writes use all other handles.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, Class, File, Slots};
@@ -10,9 +10,9 @@ use trunkline_format::Lsn;
 use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Needs, TestThread, page};
 
-/// Sixteen buffers, eight sessions, each extends by 32 pages at once and changes what it got.
+/// Sixteen buffers and eight sessions. Each extends by 32 pages and changes those that it gets.
 #[test]
-fn by_all_sessions_in_a_tiny_pool() {
+fn all_sessions_extend_in_a_tiny_pool() {
     check(Needs { buffers: 16, blocks: 16, seeds: 2, ..Needs::writable() }, |cluster| {
         let extend = |session: u32| {
             cluster.spawn("session", move |cluster| {
@@ -40,7 +40,7 @@ fn by_all_sessions_in_a_tiny_pool() {
     });
 }
 
-/// A log that makes itself durable by I/O of its own.
+/// A log that flushes by its own I/O.
 struct Writing {
     log: PositionLog,
     aio: Aio,
@@ -62,14 +62,15 @@ impl Log for Writing {
     }
 }
 
-/// Every handle that page writes can have is at a mount that hangs: the log goes on, by its reserve.
+/// Page writes have all handles that they may use, at a mount that hangs. The log continues with
+/// its reserved handles.
 #[test]
-fn the_log_goes_on() {
+fn the_log_flushes_while_page_writes_hang() {
     check_simulated(Needs { handles: 12, seeds: 2, ..Needs::writable() }, |cluster| {
         if !cluster.is_asynchronous() || cluster.environment.writes_inline() {
             return;
         }
-        // Its log is not the cluster's.
+        // This pool has another log than the cluster.
         cluster.writes.detach();
         cluster.disk.create("/other/log", 7, &[0; 8192]);
         let open = || cluster.disk.open_existing(&cluster.aio, "/other/log", false).expect("there");
@@ -93,7 +94,7 @@ fn the_log_goes_on() {
         cluster.wait_until("the log is durable", || log.flushes() == 1);
         cluster.let_others_run();
         let mut session = cluster.aio.session().expect("a session");
-        assert!(session.try_acquire(Class::Eviction).is_none(), "all that may be is in flight");
+        assert!(session.try_acquire(Class::Eviction).is_none(), "page writes have no handle left");
         drop(session);
         writing().flush(log.append(10)).expect("durable");
         cluster.disk.release(1);

@@ -1,5 +1,5 @@
-//! A file that takes long to be opened, since its mount hangs, keeps nobody's pages locked but its own:
-//! what was claimed before is submitted first.
+//! Opening a file may take long, because its mount hangs. Pages that a writer has already claimed
+//! are submitted first, so they do not stay locked.
 
 use trunkline_aio::sync::Arc;
 use trunkline_engine::pool::ExtendMethod;
@@ -7,8 +7,8 @@ use trunkline_sim::PausePoint;
 use trunkline_sim::matrix::cluster::check_simulated;
 use trunkline_sim::matrix::{Cluster, Needs};
 
-/// The file of relation 1 is to be opened anew, as happens with more files than the table may have open,
-/// and that takes until the second gate is opened. The first says when it has begun.
+/// Closes the file of relation 1, as happens with more files than may be open. Opening it again
+/// takes until the second point is released. The first point signals that the open has begun.
 fn close_and_hold(cluster: &Cluster) -> (PausePoint, PausePoint) {
     cluster.storage.forget(cluster.relation(1).locator());
     let (opening, go) = (PausePoint::new(), PausePoint::new());
@@ -20,12 +20,12 @@ fn close_and_hold(cluster: &Cluster) -> (PausePoint, PausePoint) {
     (opening, go)
 }
 
-/// `work` writes pages of relation 0, then of 1, whose file is not open: meanwhile `block` of the former
-/// can be changed.
-fn assert_free_meanwhile(cluster: &Arc<Cluster>, block: u32, work: fn(&Arc<Cluster>)) {
+/// `work` writes pages of relation 0 and then of relation 1, whose file is not open. In between,
+/// `block` of relation 0 can be changed.
+fn assert_unlocked_during_open(cluster: &Arc<Cluster>, block: u32, work: fn(&Arc<Cluster>)) {
     let (opening, go) = close_and_hold(cluster);
     let worker = cluster.spawn("worker", work);
-    cluster.wait_until("it opens the second file", || opening.is_released());
+    cluster.wait_until("the second file is being opened", || opening.is_released());
     let writer =
         cluster.spawn("writer", move |cluster| cluster.change(&mut cluster.backend(), block, 2));
     cluster.let_others_run();
@@ -34,16 +34,16 @@ fn assert_free_meanwhile(cluster: &Arc<Cluster>, block: u32, work: fn(&Arc<Clust
     go.release();
     writer.join();
     worker.join();
-    assert!(free, "block {block} is locked by a write that nobody has submitted");
+    assert!(free, "block {block} is locked by a write that is not submitted");
 }
 
-/// Where sessions write at once, nothing is ever staged.
+/// Inline writes are never staged.
 fn stages(cluster: &Cluster) -> bool {
     cluster.is_asynchronous() && !cluster.environment.writes_inline()
 }
 
 #[test]
-fn by_a_checkpoint() {
+fn a_checkpoint_keeps_no_page_locked_while_it_opens_a_file() {
     check_simulated(Needs { seeds: 4, ..Needs::writable() }, |cluster| {
         if !stages(cluster) {
             return;
@@ -52,14 +52,14 @@ fn by_a_checkpoint() {
         let mut backend = cluster.backend();
         cluster.change(&mut backend, 3, 1);
         cluster.change_in(&mut backend, 1, 2, 1);
-        assert_free_meanwhile(cluster, 3, |cluster| {
+        assert_unlocked_during_open(cluster, 3, |cluster| {
             cluster.checkpoint(&mut cluster.backend()).map(drop).expect("a checkpoint");
         });
     });
 }
 
 #[test]
-fn by_a_session_that_makes_room() {
+fn an_eviction_keeps_no_page_locked_while_it_opens_a_file() {
     check_simulated(Needs { buffers: 16, seeds: 4, ..Needs::writable() }, |cluster| {
         if !stages(cluster) {
             return;
@@ -68,15 +68,15 @@ fn by_a_session_that_makes_room() {
         let mut backend = cluster.backend();
         (0..8).for_each(|block| cluster.change(&mut backend, block, 1));
         (0..8).for_each(|block| cluster.change_in(&mut backend, 1, block, 1));
-        assert_free_meanwhile(cluster, 3, |cluster| {
+        assert_unlocked_during_open(cluster, 3, |cluster| {
             cluster.assert_reads(&mut cluster.backend(), 20, 0)
         });
     });
 }
 
-/// A load goes round in a ring with pages of two relations.
+/// A bulk write whose ring buffer has pages of two relations.
 #[test]
-fn by_a_load() {
+fn a_bulk_write_keeps_no_page_locked_while_it_opens_a_file() {
     let needs = Needs { buffers: 256, blocks: 0, seeds: 4, ..Needs::writable() };
     check_simulated(needs, |cluster| {
         if !stages(cluster) {
@@ -101,7 +101,7 @@ fn by_a_load() {
             bulk.finish(&mut backend).expect("writes");
         });
         cluster.create(2, 0);
-        cluster.wait_until("it opens the second file", || opening.is_released());
+        cluster.wait_until("the second file is being opened", || opening.is_released());
         let writer = cluster.spawn("writer", |cluster| {
             let mut backend = cluster.backend();
             (0..12).for_each(|block| cluster.change(&mut backend, block, 2));
@@ -112,6 +112,6 @@ fn by_a_load() {
         go.release();
         writer.join();
         loader.join();
-        assert!(free, "pages are locked by a write that nobody has submitted");
+        assert!(free, "pages are locked by a write that is not submitted");
     });
 }

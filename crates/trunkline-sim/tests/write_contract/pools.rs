@@ -1,5 +1,5 @@
-//! Two pools over one cluster, each with pages of its own: what one makes durable the other need not,
-//! and what one loses the other has lost too.
+//! Two pools over one cluster, each with its own pages. A pool need not sync what the other one has
+//! synced, and a failed fsync of one pool fails both.
 
 use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
@@ -27,11 +27,11 @@ fn extend(cluster: &Cluster, backend: &mut Backend, step: u32) -> Vec<u32> {
 }
 
 #[test]
-fn each_writes_its_own_pages() {
+fn each_pool_writes_its_own_pages() {
     check(Needs { blocks: 32, seeds: 4, ..Needs::writable() }, |cluster| {
         let other = second(cluster);
         let theirs = other.clone();
-        // Even blocks are one pool's, odd ones the other's; both make the relation longer.
+        // One pool changes even blocks, the other odd blocks; both extend the relation.
         let task = cluster.spawn("other", move |cluster| {
             let mut backend = theirs.backend(BackendType::Client).expect("a session");
             let mut made = Vec::new();
@@ -71,9 +71,10 @@ fn each_writes_its_own_pages() {
     });
 }
 
-/// The system tells of what it has lost once; whoever hears it, no pool may say that all is well.
+/// The kernel reports lost pages once. Whichever pool receives the error, no pool may report
+/// success.
 #[test]
-fn a_failed_sync_is_every_pools() {
+fn a_failed_fsync_fails_every_pool() {
     check(Needs { seeds: 3, ..Needs::writable() }, |cluster| {
         let other = second(cluster);
         let mut theirs = other.backend(BackendType::Client).expect("a session");
@@ -86,6 +87,6 @@ fn a_failed_sync_is_every_pools() {
         cluster.clear_faults();
         let second = cluster.checkpoint(&mut mine).expect_err("the other pool's");
         assert!(matches!(second, CheckpointError::Sync { path: None, .. }), "{second}");
-        assert!(write_all(&other).is_err(), "for ever");
+        assert!(write_all(&other).is_err(), "permanent");
     });
 }

@@ -1,5 +1,5 @@
-//! Sixteen and thirty-two buffers, all of them with something to write, and sessions that change pages
-//! all the time: everybody goes on, nobody is refused a pin that is guaranteed, and nothing is lost.
+//! Small pools in which every buffer is dirty, and sessions that change pages continuously. Every
+//! session makes progress, none is refused a guaranteed pin, and nothing is lost.
 
 use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
@@ -11,8 +11,8 @@ use trunkline_sim::matrix::{Cluster, Needs, Pools, TestThread};
 const SESSIONS: u32 = 8;
 const BLOCKS: u32 = 48;
 
-/// Changes the blocks of one session again and again; beside each it has as many pages pinned as it is
-/// guaranteed.
+/// Changes the blocks of one session repeatedly. Beside each it pins all other pages of its
+/// guarantee.
 fn work(cluster: &Arc<Cluster>, session: u32, steps: u32) {
     let mut backend = cluster.backend();
     let relation = cluster.relation(0);
@@ -53,14 +53,14 @@ fn run(cluster: &Arc<Cluster>, sessions: u32) {
 }
 
 #[test]
-fn sixteen_buffers() {
+fn sessions_make_progress_with_sixteen_dirty_buffers() {
     let needs =
         Needs { buffers: 16, blocks: BLOCKS, pools: Pools::Both, seeds: 2, ..Needs::writable() };
     check(needs, |cluster| run(cluster, SESSIONS));
 }
 
 #[test]
-fn thirty_two_buffers_and_few_handles() {
+fn sessions_make_progress_with_few_handles() {
     let needs = Needs {
         buffers: 32,
         blocks: BLOCKS,
@@ -72,9 +72,9 @@ fn thirty_two_buffers_and_few_handles() {
     check(needs, |cluster| run(cluster, SESSIONS));
 }
 
-/// Checkpoints one after the other meanwhile, and the background writer.
+/// The same with continuous checkpoints and the background writer.
 #[test]
-fn with_checkpoints_and_the_background_writer() {
+fn sessions_make_progress_beside_checkpoints_and_the_background_writer() {
     use trunkline_engine::checkpoint::{BackgroundWriter, BackgroundWriterSettings};
     let needs = Needs { buffers: 16, blocks: BLOCKS, seeds: 2, ..Needs::writable() };
     check(needs, |cluster| {
@@ -94,13 +94,13 @@ fn with_checkpoints_and_the_background_writer() {
     });
 }
 
-/// Every handle that a session could have for a write is at a mount that hangs: who needs a buffer goes
-/// on when somebody lets go of a clean one.
+/// Writes to a mount that hangs have all handles. A session that needs a buffer continues when
+/// another session unpins a clean one.
 #[test]
-fn a_buffer_comes_free_while_there_is_no_handle() {
+fn a_session_uses_a_freed_buffer_while_no_handle_is_free() {
     let needs = Needs { buffers: 16, blocks: 64, handles: 8, ..Needs::writable() };
     check_simulated(needs, |cluster| {
-        // A session that writes by itself is where its write is, if the mount hangs from then on.
+        // A session that writes inline would hang with its mount.
         if !cluster.is_asynchronous() || cluster.environment.writes_inline() {
             return;
         }
@@ -117,9 +117,9 @@ fn a_buffer_comes_free_while_there_is_no_handle() {
         let reader =
             cluster.spawn("reader", |cluster| cluster.assert_reads(&mut cluster.backend(), 20, 0));
         cluster.let_others_run();
-        assert!(!reader.is_done(), "there is no buffer");
+        assert!(!reader.is_done(), "no buffer is free");
         drop(clean);
-        cluster.wait_until("a page that is read meanwhile", || reader.is_done());
+        cluster.wait_until("a page that is read", || reader.is_done());
         assert!(!checkpoint.is_done());
         drop(held);
         reader.join();
@@ -127,10 +127,10 @@ fn a_buffer_comes_free_while_there_is_no_handle() {
     });
 }
 
-/// One page is clean, the one that was used most, and all others have something to write: it goes, and
-/// nothing is written.
+/// Only one page is clean, and it has the highest usage count. It is evicted, and nothing is
+/// written.
 #[test]
-fn a_clean_page_goes_before_anything_is_written() {
+fn a_clean_page_is_evicted_before_a_dirty_one() {
     let needs =
         Needs { buffers: 16, blocks: 64, pools: Pools::Both, seeds: 3, ..Needs::writable() };
     check(needs, |cluster| {
@@ -148,10 +148,10 @@ fn a_clean_page_goes_before_anything_is_written() {
     });
 }
 
-/// Who writes is counted, for the relation that he has written of; and the system is told to write back
-/// what a session has written to make room.
+/// Writes are counted for the relation and the session, and the writeback of evictions is counted
+/// too.
 #[test]
-fn writes_are_counted_by_who_made_them() {
+fn writes_and_writebacks_are_counted() {
     let needs = Needs { buffers: 64, blocks: 256, seeds: 2, ..Needs::writable() };
     check(needs, |cluster| {
         cluster.create(1, 64);
@@ -159,19 +159,19 @@ fn writes_are_counted_by_who_made_them() {
         backend.set_flush_after(4);
         (0..64).for_each(|block| cluster.change_in(&mut backend, 1, block, 1));
         (0..256).for_each(|block| cluster.change(&mut backend, block, 1));
-        cluster.wait_until("no write under way", || cluster.aio.handles_in_use() == 0);
+        cluster.wait_until("no write in flight", || cluster.aio.handles_in_use() == 0);
         drop(backend);
         let before = cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint").buffers;
         let mut written = [0; 2];
-        let mut told = 0;
+        let mut writebacks = 0;
         for (key, tally) in cluster.pool.counts() {
             assert_eq!(tally.writes > 0, tally.written_blocks > 0, "{key:?}");
             let number = key.relation.relfilenode - cluster.relation(0).locator().relfilenode;
             written[number as usize] += tally.written_blocks;
-            told += tally.writebacks;
+            writebacks += tally.writebacks;
         }
         assert_eq!(written, [256, 64], "{before} by the checkpoint");
-        // What has ended together, and is near together, is told as one.
-        assert!(told >= 2, "{told}");
+        // Ranges that are close together share a writeback.
+        assert!(writebacks >= 2, "{writebacks}");
     });
 }

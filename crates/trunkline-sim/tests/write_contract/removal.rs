@@ -1,5 +1,5 @@
-//! Relations that go, or are cut off, while their pages are being written or read: nothing hangs,
-//! nothing comes back, and nobody fails for want of a file that is gone.
+//! Relations that are dropped or truncated while their pages are read or written: nothing hangs, no
+//! page comes back, and no session fails because of the removed file.
 
 use std::path::Path;
 use trunkline_aio::Operation;
@@ -20,7 +20,7 @@ fn pages_of(cluster: &Arc<Cluster>, number: u32) -> usize {
 }
 
 #[test]
-fn dropped_while_a_checkpoint_writes_it() {
+fn a_relation_is_dropped_while_a_checkpoint_writes_it() {
     check(Needs::writable(), |cluster| {
         cluster.create(1, 16);
         change_sixteen(cluster, 1, 1);
@@ -36,15 +36,15 @@ fn dropped_while_a_checkpoint_writes_it() {
         drop((held, last));
         dropper.join().expect("dropped");
         assert_eq!(writer.join(), Ok(()));
-        assert!(!cluster.exists(1), "its file is gone");
+        assert!(!cluster.exists(1), "its file is removed");
         assert_eq!(pages_of(cluster, 1), 0);
         assert!((0..16).all(|block| cluster.is_on_disk(block, 1)));
     });
 }
 
-/// The checkpoint has noted its pages, and comes to them when they are gone.
+/// The checkpoint has marked the pages, and the relation is dropped before it writes them.
 #[test]
-fn dropped_before_the_checkpoint_comes_to_it() {
+fn a_relation_is_dropped_before_the_checkpoint_writes_it() {
     check(Needs::writable(), |cluster| {
         cluster.create(1, 16);
         change_sixteen(cluster, 0, 1);
@@ -67,7 +67,7 @@ fn dropped_before_the_checkpoint_comes_to_it() {
 }
 
 #[test]
-fn cut_off_while_it_is_written() {
+fn a_relation_is_truncated_while_it_is_written() {
     check(Needs { pools: Pools::Shared, ..Needs::writable() }, |cluster| {
         change_sixteen(cluster, 0, 1);
         let held = cluster.hold_write(12);
@@ -82,19 +82,19 @@ fn cut_off_while_it_is_written() {
         held.release();
         cutter.join().expect("cut off");
         assert_eq!(writer.join(), Ok(()));
-        assert_eq!(cluster.on_disk(0).len(), 8 * BLOCK_SIZE, "nothing came back");
+        assert_eq!(cluster.on_disk(0).len(), 8 * BLOCK_SIZE, "no block came back");
         cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint");
-        assert_eq!(cluster.on_disk(0).len(), 8 * BLOCK_SIZE, "nothing came back");
+        assert_eq!(cluster.on_disk(0).len(), 8 * BLOCK_SIZE, "no block came back");
         assert!((0..8).all(|block| cluster.is_on_disk(block, 1)));
-        assert_eq!(cluster.relation(0).blocks().expect("looks"), 8);
+        assert_eq!(cluster.relation(0).blocks().expect("a length"), 8);
         assert!(cluster.backend().read(&cluster.relation(0), 8).is_err());
     });
 }
 
-/// Nobody has read a page of the cluster through this pool yet: its checkpoint syncs what was cut off all
-/// the same, or old pages come back after a crash.
+/// No page of the cluster was read through this pool. The checkpoint still syncs the truncation, or
+/// old pages come back after a crash.
 #[test]
-fn what_is_cut_off_stays_so() {
+fn a_truncation_survives_a_crash_after_a_checkpoint() {
     check(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
         let mut backend = cluster.backend();
         backend.truncate(&cluster.relation(0), 8).expect("cut off");
@@ -110,12 +110,12 @@ fn what_is_cut_off_stays_so() {
 }
 
 #[test]
-fn cut_off_while_it_is_read() {
+fn a_relation_is_truncated_while_it_is_read() {
     check(Needs::writable(), |cluster| {
         let held = cluster.probe.hold_result(|io| io.operation == Operation::Readv);
         let reader = cluster.spawn("read", |cluster| {
             let mut backend = cluster.backend();
-            let pin = backend.read(&cluster.relation(0), 12).expect("was there when it was read");
+            let pin = backend.read(&cluster.relation(0), 12).expect("the block existed");
             let page = backend.read_lock(pin.page()).expect("locks");
             assert!(is_version(&*page, 0, 12, 0));
         });
@@ -132,9 +132,9 @@ fn cut_off_while_it_is_read() {
     });
 }
 
-/// The write under way fails; nobody needs the page any more.
+/// The write in flight fails. The page is not needed any more.
 #[test]
-fn dropped_while_a_write_of_it_fails() {
+fn a_relation_is_dropped_while_its_write_fails() {
     check(Needs::writable(), |cluster| {
         cluster.create(1, 16);
         change_sixteen(cluster, 1, 1);
@@ -150,17 +150,17 @@ fn dropped_while_a_write_of_it_fails() {
         cluster.let_others_run();
         held.release();
         dropper.join().expect("dropped");
-        writer.join().expect_err("the write failed all the same");
+        writer.join().expect_err("the write failed");
         cluster.clear_faults();
         assert_eq!(pages_of(cluster, 1), 0);
-        let report = cluster.checkpoint(&mut cluster.backend()).expect("nothing is left of it");
+        let report = cluster.checkpoint(&mut cluster.backend()).expect("no page is left");
         assert_eq!((report.buffers, report.files), (0, 0));
     });
 }
 
-/// Its pages were written by whoever needed their buffers, and not synced: nobody syncs them now.
+/// Its pages were evicted and not synced. No checkpoint syncs them any more.
 #[test]
-fn dropped_with_writes_that_were_not_synced() {
+fn a_dropped_relation_is_not_synced() {
     check(Needs { buffers: 16, blocks: 32, ..Needs::writable() }, |cluster| {
         cluster.create(1, 16);
         change_sixteen(cluster, 1, 1);
@@ -171,7 +171,7 @@ fn dropped_with_writes_that_were_not_synced() {
         backend.drop_relation(&cluster.relation(1)).expect("dropped");
         let report = cluster.checkpoint(&mut backend).expect("a checkpoint");
         assert_eq!((report.buffers, report.files), (0, 0));
-        // A relation of the same name is another one.
+        // A new relation with the same name.
         cluster.create(1, 4);
         cluster.change_in(&mut backend, 1, 3, 7);
         let report = cluster.checkpoint(&mut backend).expect("a checkpoint");
@@ -180,9 +180,9 @@ fn dropped_with_writes_that_were_not_synced() {
     });
 }
 
-/// Sessions change a relation until it is gone, checkpoints run all the while.
+/// Sessions change relations and drop or truncate them, while checkpoints run.
 #[test]
-fn dropped_while_everybody_uses_others() {
+fn relations_are_dropped_while_others_are_used() {
     check(Needs { buffers: 32, blocks: 32, seeds: 3, ..Needs::writable() }, |cluster| {
         (1..5).for_each(|number| cluster.create(number, 8));
         let tasks: Vec<_> = (1..5)
@@ -215,9 +215,10 @@ fn dropped_while_everybody_uses_others() {
     });
 }
 
-/// A session that has made room sits idle: what is dropped goes from the disk all the same.
+/// An idle session has evicted pages of a relation. The file of the relation is closed when it is
+/// dropped.
 #[test]
-fn an_idle_session_keeps_no_dropped_file() {
+fn an_idle_session_keeps_no_dropped_file_open() {
     check_simulated(Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {
         let mut idle = cluster.backend();
         (0..64).for_each(|block| cluster.change(&mut idle, block, 1));
@@ -230,9 +231,9 @@ fn an_idle_session_keeps_no_dropped_file() {
     });
 }
 
-/// A cluster that is closed goes as well.
+/// The same for a cluster that is closed.
 #[test]
-fn an_idle_session_keeps_no_closed_cluster() {
+fn an_idle_session_keeps_no_closed_cluster_open() {
     check_simulated(Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {
         let other = trunkline_sim::matrix::cluster::storage(
             Path::new("/sim/b"),
@@ -252,9 +253,9 @@ fn an_idle_session_keeps_no_closed_cluster() {
         let mut backend = cluster.backend();
         cluster.checkpoint(&mut backend).expect("a checkpoint");
         cluster.pool.evict_all();
-        // It is let go of when the next checkpoint asks whose pages there are.
+        // The next checkpoint drops clusters without pages.
         cluster.checkpoint(&mut backend).expect("a checkpoint");
-        assert_eq!(table.open(), 0, "the cluster is still there");
+        assert_eq!(table.open(), 0, "the cluster is still open");
         drop(idle);
     });
 }

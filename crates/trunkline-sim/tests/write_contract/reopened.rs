@@ -1,5 +1,7 @@
-//! What a crash has left, under a second engine: it reads every page as one of the versions that there
-//! may be, or its checksum says that it is torn; then it writes all of them anew, and crashes too.
+//! A second engine opens what a crash has left.
+//!
+//! It reads every page as one of the allowed versions, or its checksum shows that the page is torn.
+//! Then it writes all pages and crashes too.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -13,11 +15,11 @@ use trunkline_format::{BLOCK_SIZE, page as format_page};
 use trunkline_sim::matrix::{Cluster, is_sound, is_version, page};
 use trunkline_sim::{Disk, FaultPlan, SimExecutor, SimFiles, SimMethod};
 
-/// The version that the second engine gives every page.
-const ANEW: u32 = 1_000_000;
+/// The version that the second engine writes.
+const REWRITTEN: u32 = 1_000_000;
 
-/// Opens relation 0 on the disk that is left; `known` are the versions that each block may have.
-pub(crate) fn judge(
+/// Opens relation 0 on the crashed disk; `known` has the versions that each block may have.
+pub(crate) fn check(
     cluster: &Cluster,
     left: &Arc<Disk>,
     known: &BTreeMap<u32, RangeInclusive<u32>>,
@@ -50,31 +52,34 @@ pub(crate) fn judge(
             }
             Err(ReadError::Corrupt { .. }) => {
                 let found = &bytes[at..at + BLOCK_SIZE];
-                // Of a page that was new the rest may have arrived, and its header not.
+                // Of a new page, the rest may be on disk without the header.
                 let headless = found[..24] == [0; 24] && found.iter().any(|&byte| byte != 0);
                 assert!(headless || !is_sound(found, block), "block {block}");
                 torn += 1;
             }
             Err(ReadError::Short { .. } | ReadError::Storage(StorageError::BeyondEnd { .. })) => {
-                assert!(block >= blocks && *versions.start() == 0, "block {block} is gone");
+                assert!(block >= blocks && *versions.start() == 0, "block {block} is missing");
             }
             Err(error) => panic!("{error}"),
         }
     }
-    // As recovery from full pages would: what is torn does not matter.
+    // Recovery would restore torn pages from full-page images.
     backend.set_policy(Policy { zero_damaged_pages: true, ..Policy::default() });
     for block in 0..blocks {
         let pin = backend.read(&relation, block).expect("zeroed if it is torn");
         let mut bytes = backend.write_lock(pin.page()).expect("locks");
         bytes.mark_dirty();
-        bytes.copy_from_slice(&page(0, block, ANEW, 0));
+        bytes.copy_from_slice(&page(0, block, REWRITTEN, 0));
     }
     assert!(backend.take_warnings().0.len() >= torn);
     checkpoint(&pool, &mut backend, CheckpointOptions::default(), |_| {}).expect("a checkpoint");
     for seed in 0..2 {
         let bytes = left.after_crash(seed).content(name);
         for (found, block) in bytes.chunks(BLOCK_SIZE).zip(0..blocks) {
-            assert!(is_sound(found, block) && is_version(found, 0, block, ANEW), "block {block}");
+            assert!(
+                is_sound(found, block) && is_version(found, 0, block, REWRITTEN),
+                "block {block}"
+            );
         }
     }
 }

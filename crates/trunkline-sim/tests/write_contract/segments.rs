@@ -1,4 +1,5 @@
-//! Borders: the end of a segment and the beginning of the next, and two tablespaces in one checkpoint.
+//! Boundaries: the end of a segment and the beginning of the next, and two tablespaces in one
+//! checkpoint.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Observed, Operation};
@@ -9,8 +10,8 @@ use trunkline_format::{BLOCK_SIZE, Fork, Oid, SEGMENT_BLOCKS};
 use trunkline_sim::matrix::cluster::{check_real, check_simulated};
 use trunkline_sim::matrix::{Cluster, FileCall, Needs, page};
 
-/// The end of a segment and the beginning of the next one are given out, and fail; what a third session
-/// has put behind them is there all the same.
+/// Two extensions fail, one at the end of a segment and one at the beginning of the next. The pages
+/// that a third session has added behind them are found.
 #[test]
 fn pages_behind_two_failures_are_found() {
     check_real(Needs::writable(), |cluster| {
@@ -20,7 +21,7 @@ fn pages_behind_two_failures_are_found() {
         let length = u64::from(SEGMENT_BLOCKS - 12) * BLOCK_SIZE as u64;
         file.and_then(|file| file.set_len(length)).expect("made longer");
         let theirs = Arc::clone(cluster);
-        // While the first session is about to make room at the end of the segment.
+        // Runs before the first session allocates at the end of the segment.
         cluster.files.before_allocation(move || {
             let third = Arc::clone(&theirs);
             theirs.files.before_open(move || put_behind(&third));
@@ -42,7 +43,7 @@ fn extend(cluster: &Arc<Cluster>) -> Result<(), String> {
     extended.map(drop).map_err(|error| error.to_string())
 }
 
-/// The third session, when the second is about to make the next segment, and fails to.
+/// The third session extends before the second one opens the next segment, which then fails.
 fn put_behind(cluster: &Arc<Cluster>) {
     let mut backend = cluster.backend();
     let method = ExtendMethod::PosixFallocate;
@@ -52,7 +53,7 @@ fn put_behind(cluster: &Arc<Cluster>) {
     cluster.files.fail(FileCall::Open, libc::ENOSPC);
 }
 
-/// A relation in a tablespace of its own.
+/// A relation in another tablespace.
 fn elsewhere(cluster: &Cluster, blocks: u32) -> Relation {
     let relfilenode = cluster.relation(0).locator().relfilenode;
     let locator = RelationLocator { tablespace: Oid(40_000), database: Oid(5), relfilenode };
@@ -62,12 +63,12 @@ fn elsewhere(cluster: &Cluster, blocks: u32) -> Relation {
     relation
 }
 
-/// Each may be a disk of its own: at any time about the same part of each is written.
+/// Each tablespace may be on another disk. At any time, about the same part of each is written.
 #[test]
 fn tablespaces_are_written_in_turn() {
     const LARGE: u32 = 1024;
     const SMALL: u32 = 512;
-    /// Pages of one turn.
+    /// Pages of one tablespace before the other one continues.
     const TURN: u32 = 256;
     let needs = Needs { buffers: LARGE + SMALL + 16, blocks: LARGE, seeds: 1, ..Needs::writable() };
     check_simulated(needs, |cluster| {
@@ -89,7 +90,7 @@ fn tablespaces_are_written_in_turn() {
         let mut done = [0_u32; 2];
         for io in written {
             done[usize::from(io.file_id != file)] += io.length / BLOCK_SIZE as u32;
-            // In pages of both together, so that whole numbers can be compared.
+            // Multiplied crosswise, to compare whole numbers.
             let parts = [done[0] * SMALL, done[1] * LARGE];
             let turn = (TURN + 16) * LARGE;
             assert!(parts[0].abs_diff(parts[1]) <= turn, "{done:?} of {LARGE} and {SMALL}");

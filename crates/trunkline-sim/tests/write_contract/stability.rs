@@ -1,5 +1,5 @@
-//! A page does not change while it is being written, and everybody may read it meanwhile; who writes
-//! pages never waits for one while it keeps others from being used.
+//! A page does not change while it is written, and readers continue. A writer never waits for a
+//! page while it keeps other pages locked.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::PageBytes;
@@ -14,7 +14,7 @@ fn start_checkpoint(cluster: &Arc<Cluster>) -> TestThread<()> {
 }
 
 #[test]
-fn readers_come_in_and_writers_wait() {
+fn readers_continue_and_writers_wait_during_a_write() {
     check(Needs::writable(), |cluster| {
         let mut backend = cluster.backend();
         (0..8).for_each(|block| cluster.change(&mut backend, block, 1));
@@ -23,12 +23,12 @@ fn readers_come_in_and_writers_wait() {
         held.wait();
         let pin = backend.read(&cluster.relation(0), 3).expect("a hit");
         {
-            let page = backend.read_lock(pin.page()).expect("readers come in");
+            let page = backend.read_lock(pin.page()).expect("readers continue");
             assert!(is_version(&*page, 0, 3, 1));
-            assert!(pin.page().try_read().is_some(), "several of them");
+            assert!(pin.page().try_read().is_some(), "several readers");
         }
         assert!(pin.page().try_write().is_none(), "it does not change");
-        assert!(pin.page().try_read_stable().is_none(), "the write has that");
+        assert!(pin.page().try_read_stable().is_none(), "the write holds the share-exclusive lock");
         let writer =
             cluster.spawn("writer", |cluster| cluster.change(&mut cluster.backend(), 3, 2));
         cluster.let_others_run();
@@ -36,8 +36,8 @@ fn readers_come_in_and_writers_wait() {
         held.release();
         writer.join();
         checkpoint.join();
-        assert!(cluster.is_on_disk(3, 1), "as it was when the write began");
-        assert!(cluster.is_dirty(0, 3), "and is to be written again");
+        assert!(cluster.is_on_disk(3, 1), "the version at the start of the write");
+        assert!(cluster.is_dirty(0, 3), "it must be written again");
         cluster.assert_reads(&mut backend, 3, 2);
     });
 }
@@ -63,16 +63,16 @@ fn a_cleanup_lock_waits_for_the_pin_of_the_write() {
     });
 }
 
-/// The cluster judges the checksum of every page that reaches the disk.
+/// The write checker verifies the checksum of every page on disk.
 #[test]
-fn pages_that_change_all_the_time_are_written_whole() {
+fn pages_that_change_continuously_are_written_whole() {
     check(Needs { blocks: 24, seeds: 8, ..Needs::writable() }, |cluster| {
         let tasks: Vec<_> = (0..4)
             .map(|session| {
                 cluster.spawn("session", move |cluster| {
                     let mut backend = cluster.backend();
                     for step in 0..60 {
-                        // Everybody changes every page, everybody reads the next one.
+                        // Every session changes every page, and reads the next one.
                         cluster.change_in(&mut backend, 0, (step * 5 + session) % 24, step);
                         let pin =
                             backend.read(&cluster.relation(0), (step + 1) % 24).expect("reads");
@@ -96,54 +96,54 @@ fn pages_that_change_all_the_time_are_written_whole() {
     });
 }
 
-/// Says of the page's one row that its inserter has committed, or takes that back.
+/// Flips a hint bit of the page's row.
 fn change_hint(bytes: &mut PageBytes) {
     let row = usize::from(u16::from_le_bytes([bytes[14], bytes[15]]));
     bytes[row + 21] ^= 1;
 }
 
 #[test]
-fn hints_wait_for_nobody_and_nobody_is_disturbed_by_them() {
+fn hint_bits_are_set_only_without_other_readers_and_writes() {
     check(Needs::writable(), |cluster| {
         let mut backend = cluster.backend();
         let pin = backend.read(&cluster.relation(0), 3).expect("reads");
         let mut page = pin.page().try_read().expect("locks");
-        assert!(page.try_set_hints(change_hint), "alone");
+        assert!(page.try_set_hints(change_hint), "the only reader");
         let other = pin.page().try_read().expect("a reader again");
         let before = *page;
-        assert!(!page.try_set_hints(change_hint), "not before the eyes of another reader");
+        assert!(!page.try_set_hints(change_hint), "another reader has the page locked");
         assert_eq!(*page, before);
         drop(other);
         let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            page.try_set_hints(|_| panic!("of the caller's"));
+            page.try_set_hints(|_| panic!("on purpose"));
         }));
-        assert!(refused.is_err() && pin.page().try_read().is_some(), "a reader's lock again");
+        assert!(refused.is_err() && pin.page().try_read().is_some(), "the share lock is back");
         drop(page);
         assert!(cluster.is_dirty(0, 3));
         let held = cluster.hold_write(3);
         let checkpoint = start_checkpoint(cluster);
         held.wait();
-        let mut page = pin.page().try_read().expect("readers come in");
+        let mut page = pin.page().try_read().expect("readers continue");
         let mut stable = before;
         stable[8..10].copy_from_slice(&page[8..10]);
-        assert!(!page.try_set_hints(change_hint), "it is being written");
+        assert!(!page.try_set_hints(change_hint), "the page is being written");
         assert_eq!(*page, stable, "only its checksum is new");
         drop(page);
         held.release();
         checkpoint.join();
         assert!(!cluster.is_dirty(0, 3), "a hint that was refused makes nothing dirty");
         let mut page = pin.page().try_read().expect("locks");
-        assert!(page.try_set_hints(change_hint), "the write is over");
+        assert!(page.try_set_hints(change_hint), "the write is complete");
         drop(page);
         cluster.checkpoint(&mut backend).expect("a checkpoint");
-        assert!(cluster.is_on_disk(3, 0), "the hint is as it was at first");
+        assert!(cluster.is_on_disk(3, 0), "the hint bit is restored");
     });
 }
 
-/// Readers set hint bits all the while, writers change, checkpoints write; the cluster judges the checksum
-/// of every page that reaches the disk, the engine that of every page whose write has ended.
+/// Readers set hint bits, writers change pages, and checkpoints write them. The write checker
+/// verifies checksums on disk, and the engine after each write.
 #[test]
-fn pages_whose_hints_change_all_the_time_are_written_whole() {
+fn pages_with_changing_hint_bits_are_written_whole() {
     for direct in [false, true] {
         check(Needs { blocks: 12, seeds: 8, direct, ..Needs::writable() }, |cluster| {
             let tasks: Vec<_> = (0..4)
@@ -177,10 +177,10 @@ fn pages_whose_hints_change_all_the_time_are_written_whole() {
     }
 }
 
-/// Who writes pages has A in flight and wants D; who has D wants A. A's write ends by itself, so it
-/// must have been submitted before anybody waits for D.
+/// The writer has page A in flight and needs D. The holder of D needs A. The write of A completes
+/// alone, so it must be submitted before the writer waits for D.
 #[test]
-fn whoever_holds_the_next_page_may_want_the_last() {
+fn a_writer_submits_its_pages_before_it_waits_for_a_lock() {
     check(Needs { seeds: 20, ..Needs::writable() }, |cluster| {
         let mut backend = cluster.backend();
         (0..8).for_each(|block| cluster.change(&mut backend, block, 1));
@@ -209,9 +209,9 @@ fn whoever_holds_the_next_page_may_want_the_last() {
     });
 }
 
-/// Somebody reads the page all the while: it is written all the same.
+/// A page that a reader keeps locked is written nevertheless.
 #[test]
-fn a_page_that_is_read_for_ever_is_written() {
+fn a_page_that_stays_locked_by_a_reader_is_written() {
     check(Needs::writable(), |cluster| {
         let mut backend = cluster.backend();
         (0..4).for_each(|block| cluster.change(&mut backend, block, 1));

@@ -1,5 +1,7 @@
-//! A sync at the end of a checkpoint goes through the very file that was written: the system may tell an
-//! error of writing back to nobody else, whatever has become of the name and of the table of open files.
+//! The fsync of a checkpoint uses the same open file as the writes.
+//!
+//! The kernel may report a writeback error only to that file. The name may refer to another file by
+//! then, and the table of open files may have closed it.
 
 use std::fs;
 use trunkline_aio::sync::Arc;
@@ -10,14 +12,14 @@ use trunkline_engine::write_stream::{WriteOptions, WriteStream};
 use trunkline_sim::matrix::cluster::check;
 use trunkline_sim::matrix::{Cluster, Needs, Pools};
 
-/// What has become of a file between its writes and its sync.
+/// What happens to a file between its writes and its fsync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Since {
-    /// The table of open files has let go of it, for others.
+    /// The table of open files has closed it, to open others.
     Closed,
-    /// The same, and there is another file of that name by now.
+    /// The same, and the name now refers to another file.
     Replaced,
-    /// The same, and the table has opened that.
+    /// The same, and the table has opened the new file.
     Reopened,
 }
 
@@ -32,7 +34,7 @@ const NEEDS: Needs = Needs {
     ..Needs::writable()
 };
 
-/// Changes the pages of relation 0 and writes them, as the background writer does: nothing is synced.
+/// Changes the pages of relation 0 and writes them as the background writer does, without an fsync.
 fn write_unsynced(cluster: &Cluster, backend: &mut Backend, version: u32) {
     (0..16).for_each(|block| cluster.change(backend, block, version));
     let mut stream = WriteStream::new(backend, WriteOptions::default());
@@ -46,7 +48,7 @@ fn write_unsynced(cluster: &Cluster, backend: &mut Backend, version: u32) {
     assert_eq!(stream.finish(backend).expect("written").blocks, 16);
 }
 
-/// Opens other files until the table has no room for that of relation 0.
+/// Opens other files until the table closes that of relation 0.
 fn push_out(cluster: &Cluster, backend: &mut Backend) {
     let relation = cluster.relation(0);
     for number in (10..30).cycle() {
@@ -59,7 +61,7 @@ fn push_out(cluster: &Cluster, backend: &mut Backend) {
     }
 }
 
-/// Replaces the file of relation 0 past the engine.
+/// Replaces the file of relation 0, bypassing the engine.
 fn replace(cluster: &Cluster) {
     let path = cluster.relation(0).path(0);
     if cluster.is_simulated() {
@@ -70,7 +72,7 @@ fn replace(cluster: &Cluster) {
     cluster.create(0, 16);
 }
 
-/// The file that was written, after all that; its syncs are recorded from now on.
+/// Writes, closes and replaces the file. Returns its id; later fsyncs are recorded.
 fn prepare(cluster: &Cluster, backend: &mut Backend, since: Since, version: u32) -> u64 {
     cluster.probe.record();
     write_unsynced(cluster, backend, version);
@@ -88,7 +90,7 @@ fn prepare(cluster: &Cluster, backend: &mut Backend, since: Since, version: u32)
     written[0]
 }
 
-/// Files that met an operation since the cluster began to record, each once.
+/// Files with an operation since recording began, each once.
 fn files(cluster: &Cluster, operation: Operation) -> Vec<u64> {
     let recorded = cluster.probe.recorded().into_iter().filter(|io| io.operation == operation);
     let mut files: Vec<u64> = recorded.map(|io: Observed| io.file_id).collect();
@@ -98,7 +100,7 @@ fn files(cluster: &Cluster, operation: Operation) -> Vec<u64> {
 }
 
 #[test]
-fn what_was_written_is_synced() {
+fn the_file_that_was_written_is_synced() {
     check(NEEDS, |cluster: &Arc<Cluster>| {
         (10..30).for_each(|number| cluster.create(number, 1));
         let mut backend = cluster.backend();
@@ -115,10 +117,10 @@ fn an_error_is_not_missed(cluster: &Arc<Cluster>, since: Since) {
     (10..30).for_each(|number| cluster.create(number, 1));
     let mut backend = cluster.backend();
     let written = prepare(cluster, &mut backend, since, 1);
-    // The system could not write back; it tells who had the file open then.
+    // Writeback fails in the kernel, which reports it to the file that was open then.
     cluster.probe.change_results(move |io, raw| {
-        let told = io.operation == Operation::Fsync && io.file_id == written;
-        if told { -libc::EIO } else { raw }
+        let failed = io.operation == Operation::Fsync && io.file_id == written;
+        if failed { -libc::EIO } else { raw }
     });
     let error = cluster.checkpoint(&mut backend).expect_err("pages are lost");
     let CheckpointError::Sync { path: Some(path), .. } = &error else {
@@ -126,7 +128,7 @@ fn an_error_is_not_missed(cluster: &Arc<Cluster>, since: Since) {
     };
     assert!(path.ends_with("base/5/16384"), "{error}");
     cluster.clear_faults();
-    let again = cluster.checkpoint(&mut backend).expect_err("for ever");
+    let again = cluster.checkpoint(&mut backend).expect_err("permanent");
     assert!(matches!(again, CheckpointError::Sync { path: None, .. }), "{again}");
 }
 

@@ -1,6 +1,8 @@
-//! The system is told to write back what was put into its cache, whoever has put it there: an I/O like
-//! others, which is counted, may be missing or hang without harm, and keeps nothing that is gone. What
-//! could not be written back is `lost_writebacks`.
+//! Writeback: after a number of written pages, the kernel is asked to start writing its dirty page
+//! cache.
+//!
+//! It is an I/O like others: it is counted, it may be unsupported or hang without harm, and it
+//! keeps no removed file open. Writeback that fails is in `lost_writebacks`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,16 +17,16 @@ use trunkline_sim::Fault;
 use trunkline_sim::matrix::cluster::{self, check, check_simulated, storage};
 use trunkline_sim::matrix::{Cluster, Needs, Pools, page};
 
-fn tells(io: &Observed) -> bool {
+fn is_writeback(io: &Observed) -> bool {
     io.operation == Operation::BeginWriteback
 }
 
-/// Ranges that the system was told of since the cluster began to record.
-fn told(cluster: &Cluster) -> u64 {
-    cluster.probe.recorded().iter().filter(|io| tells(io)).count() as u64
+/// Writebacks since recording began.
+fn issued(cluster: &Cluster) -> u64 {
+    cluster.probe.recorded().iter().filter(|io| is_writeback(io)).count() as u64
 }
 
-/// The same, as it was counted.
+/// Writebacks in the statistics.
 fn counted(cluster: &Cluster) -> u64 {
     cluster.pool.counts().iter().map(|(_, tally)| tally.writebacks).sum()
 }
@@ -34,29 +36,29 @@ fn checkpoint(cluster: &Cluster, backend: &mut Backend, flush_after: u32) -> Che
     cluster.checkpoint_with(backend, options).expect("a checkpoint")
 }
 
-/// Changes more pages than there are buffers, so that the session must make room.
-fn make_room(cluster: &Cluster, backend: &mut Backend, version: u32) {
+/// Changes more pages than there are buffers, so that the session evicts.
+fn change_and_evict(cluster: &Cluster, backend: &mut Backend, version: u32) {
     (0..64).for_each(|block| cluster.change(backend, block, version));
 }
 
 #[test]
-fn whoever_writes_tells_the_system() {
+fn every_kind_of_writer_starts_writeback() {
     let needs =
         Needs { buffers: 16, blocks: 64, pools: Pools::Both, seeds: 4, ..Needs::writable() };
     check(needs, |cluster| {
         cluster.probe.record();
         let mut backend = cluster.backend();
-        make_room(cluster, &mut backend, 1);
+        change_and_evict(cluster, &mut backend, 1);
         checkpoint(cluster, &mut backend, 0);
-        assert_eq!(told(cluster), 0, "nobody wants it");
+        assert_eq!(issued(cluster), 0, "writeback is off");
 
         backend.set_flush_after(4);
-        make_room(cluster, &mut backend, 2);
-        let by_session = told(cluster);
-        assert!(by_session > 0, "a session that makes room");
+        change_and_evict(cluster, &mut backend, 2);
+        let by_session = issued(cluster);
+        assert!(by_session > 0, "an eviction");
 
         let report = checkpoint(cluster, &mut backend, 4);
-        let by_checkpoint = told(cluster) - by_session;
+        let by_checkpoint = issued(cluster) - by_session;
         assert!(by_checkpoint > 0 && report.writes.writebacks == by_checkpoint, "{report:?}");
 
         let mut bulk = backend.bulk_write();
@@ -66,16 +68,16 @@ fn whoever_writes_tells_the_system() {
             pins.iter().for_each(|pin| cluster.change_pinned(&mut backend, 0, pin, 3));
         }
         bulk.finish(&mut backend).expect("written");
-        assert!(told(cluster) > by_session + by_checkpoint, "a bulk write");
+        assert!(issued(cluster) > by_session + by_checkpoint, "a bulk write");
         backend.show_counts();
-        assert_eq!(counted(cluster), told(cluster), "each is counted");
+        assert_eq!(counted(cluster), issued(cluster), "each writeback is counted");
     });
 }
 
 const METHOD: ExtendMethod = ExtendMethod::WriteZeros;
 
 #[test]
-fn the_background_writer_tells_the_system() {
+fn the_background_writer_starts_writeback() {
     check_simulated(Needs { buffers: 64, blocks: 256, seeds: 3, ..Needs::writable() }, |cluster| {
         cluster.probe.record();
         let settings = BackgroundWriterSettings {
@@ -87,7 +89,7 @@ fn the_background_writer_tells_the_system() {
         let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
         let mut backend = cluster.backend();
         for block in 0..512 {
-            // The clock passes by all of them, and finds clean ones.
+            // The clock hand passes all pages and finds clean ones.
             match block % 4 {
                 0 => cluster.change(&mut backend, block % 256, 1),
                 _ => drop(backend.read(&cluster.relation(0), block % 256).expect("reads")),
@@ -98,37 +100,37 @@ fn the_background_writer_tells_the_system() {
             }
         }
         drop(writer);
-        assert!(told(cluster) > 0);
-        assert_eq!(counted(cluster), told(cluster));
+        assert!(issued(cluster) > 0);
+        assert_eq!(counted(cluster), issued(cluster));
     });
 }
 
-/// What is near together is told as one range, which ends with the segment's last block.
+/// Ranges that are close together are one writeback, which ends with the last block of the segment.
 #[test]
-fn near_pages_are_told_as_one() {
+fn ranges_close_together_are_one_writeback() {
     check(Needs { buffers: 64, blocks: 64, seeds: 2, ..Needs::writable() }, |cluster| {
         let mut backend = cluster.backend();
         (0..64).step_by(2).for_each(|block| cluster.change(&mut backend, block, 1));
         cluster.probe.record();
         let report = checkpoint(cluster, &mut backend, 32);
         assert_eq!((report.buffers, report.writes.writebacks), (32, 1), "{report:?}");
-        let ranges = cluster.probe.recorded().into_iter().filter(tells);
+        let ranges = cluster.probe.recorded().into_iter().filter(is_writeback);
         let ranges: Vec<_> = ranges.map(|io| (io.offset, io.length)).collect();
         assert_eq!(ranges, [(0, 63 * BLOCK_SIZE as u32)]);
     });
 }
 
-/// Who has the device to itself tells of what is in a row less often, and of what is scattered as it is
-/// set.
+/// A checkpoint alone combines adjacent ranges into longer ones. For scattered pages it keeps to
+/// the setting.
 #[test]
-fn rows_are_told_in_longer_ranges() {
+fn a_checkpoint_alone_uses_longer_ranges() {
     check(Needs { buffers: 512, blocks: 512, seeds: 2, ..Needs::writable() }, |cluster| {
         let mut backend = cluster.backend();
         let options =
             CheckpointOptions { flush_after: 4, combine: 16, ..CheckpointOptions::default() };
         (0..512).for_each(|block| cluster.change(&mut backend, block, 1));
         let report = cluster.checkpoint_with(&mut backend, options).expect("a checkpoint");
-        // One or two, if they end in order or all at once; 128 as it is set.
+        // Few, because the writes complete in order; 128 by the setting.
         assert_eq!(report.buffers, 512);
         assert!((1..10).contains(&report.writes.writebacks), "{report:?}");
 
@@ -138,11 +140,11 @@ fn rows_are_told_in_longer_ranges() {
     });
 }
 
-/// The system is to be told of what lies on a mount that hangs: a session that needs buffers goes on.
+/// Writeback to a mount that hangs does not block a session that needs buffers.
 #[test]
-fn a_session_does_not_wait_for_the_mount() {
+fn a_session_does_not_wait_for_writeback() {
     check_simulated(Needs { buffers: 16, blocks: 64, seeds: 6, ..Needs::writable() }, |cluster| {
-        // A session that makes the call itself is where the call is, and a worker too.
+        // Inline writeback would block the session, and a worker would hang too.
         if cluster.environment.method != MethodKind::Custom || cluster.environment.writes_inline() {
             return;
         }
@@ -162,8 +164,8 @@ fn a_session_does_not_wait_for_the_mount() {
         let task = cluster.spawn("session", move |cluster| {
             (32..64).for_each(|block| cluster.change(&mut backend, block, 1));
         });
-        cluster.wait_until("a session that goes on", || task.is_done());
-        assert!(told(cluster) > 4, "more than can be under way");
+        cluster.wait_until("the session continues", || task.is_done());
+        assert!(issued(cluster) > 4, "more than can be in flight");
         assert!(cluster.aio.handles_in_use() > 0, "some hang");
         cluster.disk.release(HUNG);
         task.join();
@@ -173,9 +175,9 @@ fn a_session_does_not_wait_for_the_mount() {
 /// Another mount than that of the other relations.
 const HUNG: u64 = 2;
 
-/// What every file system but a few says of a call that it does not have.
+/// Errors of file systems that do not support the call.
 #[test]
-fn a_system_without_it_is_no_error() {
+fn unsupported_writeback_is_not_an_error() {
     check(Needs { buffers: 16, blocks: 64, seeds: 2, ..Needs::writable() }, |cluster| {
         cluster.probe.record();
         let mut backend = cluster.backend();
@@ -183,19 +185,19 @@ fn a_system_without_it_is_no_error() {
         let errors = [libc::ENOSYS, libc::EOPNOTSUPP, libc::EINVAL, libc::ESPIPE];
         for (errno, version) in errors.into_iter().zip(1..) {
             cluster.inject(Operation::BeginWriteback, Fault::Error(errno), u64::MAX);
-            make_room(cluster, &mut backend, version);
+            change_and_evict(cluster, &mut backend, version);
             checkpoint(cluster, &mut backend, 2);
             cluster.clear_faults();
             assert!((0..64).all(|block| cluster.is_on_disk(block, version)));
         }
-        assert!(told(cluster) > 0);
+        assert!(issued(cluster) > 0);
     });
 }
 
-/// Sessions and loads that sit idle, with ranges that they have not told yet, and the clusters of these
-/// are closed: their files are too.
+/// Idle sessions and bulk writes have ranges that are not written back yet. When the cluster is
+/// closed, its files are closed too.
 #[test]
-fn idle_sessions_keep_no_closed_cluster() {
+fn pending_writeback_keeps_no_closed_cluster_open() {
     check_simulated(Needs { buffers: 32, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {
         let other = storage(Path::new("/sim/b"), Arc::clone(&cluster.files) as _, false);
         let table = other.files().clone();
@@ -218,14 +220,14 @@ fn idle_sessions_keep_no_closed_cluster() {
         let mut backend = cluster.backend();
         checkpoint(cluster, &mut backend, 0);
         cluster.pool.evict_all();
-        // It is let go of when the next checkpoint asks whose pages there are.
+        // The next checkpoint drops clusters without pages.
         checkpoint(cluster, &mut backend, 0);
-        assert_eq!(told(cluster), 0, "there are ranges left to be told");
-        assert_eq!(table.open(), 0, "the cluster is still there");
-        // And nobody falls over what is gone.
+        assert_eq!(issued(cluster), 0, "ranges of the closed cluster were written back");
+        assert_eq!(table.open(), 0, "the cluster is still open");
+        // The session and the bulk write continue without the cluster.
         idle.set_flush_after(1);
-        make_room(cluster, &mut idle, 1);
-        bulk.finish(&mut idle).expect("nothing is under way");
+        change_and_evict(cluster, &mut idle, 1);
+        bulk.finish(&mut idle).expect("no write in flight");
         drop(idle);
     });
 }

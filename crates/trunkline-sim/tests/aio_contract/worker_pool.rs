@@ -1,5 +1,5 @@
-//! The worker pool in virtual time: it grows, shrinks, follows its settings, and a mount that
-//! hangs does not take it away from the others.
+//! The worker pool in virtual time: it grows, shrinks and follows its settings, and a mount that
+//! hangs leaves workers for other mounts.
 
 use std::time::Duration;
 use trunkline_aio::clock;
@@ -45,10 +45,10 @@ fn drain(session: &mut trunkline_aio::Session, slots: &mut trunkline_aio::Slots)
     }
 }
 
-/// Reads one after the other: a mount may hold one more I/O than it has given back.
-fn prove(instance: &Instance, session: &mut trunkline_aio::Session, device: u64, reads: u32) {
+/// Reads one block after another. A mount may have one more I/O in flight than it has completed.
+fn warm_up(instance: &Instance, session: &mut trunkline_aio::Session, device: u64, reads: u32) {
     for _ in 0..reads {
-        let mut slots = fill(instance, session, "proof", device, 1);
+        let mut slots = fill(instance, session, "warm-up", device, 1);
         drain(session, &mut slots);
     }
 }
@@ -60,7 +60,7 @@ fn the_pool_grows_to_its_maximum_one_per_interval_and_shrinks_again() {
         instance.quiesce();
         assert_eq!(instance.aio.worker_count(), 2);
         let mut session = instance.session();
-        prove(&instance, &mut session, 1, 5);
+        warm_up(&instance, &mut session, 1, 5);
         instance.disk.hold(1);
         let mut slots = fill(&instance, &mut session, "a", 1, 20);
         let begin = clock::now();
@@ -81,7 +81,7 @@ fn the_pool_grows_to_its_maximum_one_per_interval_and_shrinks_again() {
             assert!(apart >= Duration::from_millis(95), "{apart:?} between two launches");
         }
         pause(10 * SECOND);
-        assert_eq!(instance.aio.worker_count(), 5, "the one mount is at its share");
+        assert_eq!(instance.aio.worker_count(), 5, "one mount has no larger share");
         assert_eq!(instance.aio.counters().workers_launched, 5);
         instance.disk.release(1);
         drain(&mut session, &mut slots);
@@ -90,7 +90,7 @@ fn the_pool_grows_to_its_maximum_one_per_interval_and_shrinks_again() {
         let took = clock::now().since(idle);
         assert!(took > 59 * SECOND, "left after {took:?} of idleness");
         pause(600 * SECOND);
-        assert_eq!(instance.aio.worker_count(), 2, "never below the least");
+        assert_eq!(instance.aio.worker_count(), 2, "never below the minimum");
     });
 }
 
@@ -122,7 +122,7 @@ fn an_idle_pool_does_not_grow() {
     });
 }
 
-/// PG 28: sizes changed while the pool runs are reached, up and down, whatever it does.
+/// PG 28: sizes that are changed while the pool runs are reached, up and down.
 #[test]
 fn pg28_sizes_changed_live_are_reached() {
     check(|environment| {
@@ -140,7 +140,7 @@ fn pg28_sizes_changed_live_are_reached() {
 }
 
 #[test]
-fn a_queue_of_one_place_overflows_to_the_issuer_and_is_counted() {
+fn a_full_queue_overflows_to_the_issuer_and_is_counted() {
     check(|environment| {
         let instance = environment.start_with(|builder| builder.worker_queue(1));
         let mut session = instance.session();
@@ -153,16 +153,17 @@ fn a_queue_of_one_place_overflows_to_the_issuer_and_is_counted() {
     });
 }
 
-/// A mount that hangs holds no more workers than its share; all I/O of the other one gets done.
+/// A mount that hangs occupies no more workers than its share. All I/O of the other mount
+/// completes.
 #[test]
 fn a_mount_that_hangs_leaves_workers_for_the_others() {
     check(|environment| {
         let instance = environment.start_with(|builder| builder.workers(settings(2, 4)));
         drop((instance.file_on("hung", 1, 1), instance.file_on("good", 1, 2)));
         let mut session = instance.session();
-        // Every other seed it hangs only after it has worked.
+        // With every other seed it hangs after it has worked.
         if environment.seed.unwrap_or_default() % 2 == 1 {
-            prove(&instance, &mut session, 1, 5);
+            warm_up(&instance, &mut session, 1, 5);
         }
         instance.disk.hold(1);
         let mut hung = fill(&instance, &mut session, "hung16", 1, 16);
@@ -181,7 +182,7 @@ fn a_mount_that_hangs_leaves_workers_for_the_others() {
     });
 }
 
-/// A mount that hung before anybody came holds one worker, though nothing else is asked for yet.
+/// A mount that has never answered occupies one worker, even if no other I/O is queued.
 #[test]
 fn a_mount_that_never_answered_holds_one_worker() {
     check(|environment| {
@@ -190,7 +191,7 @@ fn a_mount_that_never_answered_holds_one_worker() {
         let mut session = instance.session();
         let mut hung = fill(&instance, &mut session, "hung", 1, 16);
         pause(10 * SECOND);
-        assert_eq!(instance.aio.worker_count(), 2, "no growth for what cannot be begun");
+        assert_eq!(instance.aio.worker_count(), 2, "no growth for I/O that cannot start");
         let begin = clock::now();
         let mut good = fill(&instance, &mut session, "good", 2, 16);
         drain(&mut session, &mut good);
@@ -202,8 +203,8 @@ fn a_mount_that_never_answered_holds_one_worker() {
     });
 }
 
-/// The wake-up of one worker is enough for a batch over two mounts, even if the one that was woken
-/// gets stuck at once: it passes the wake-up on before it executes.
+/// Waking one worker is enough for a batch over two mounts, even if that worker hangs immediately:
+/// it passes the wake-up on before it executes.
 #[test]
 fn a_batch_over_a_hung_and_a_good_mount_gets_the_good_half_done() {
     check_seeds(&[MethodKind::Worker], 60, |environment| {
@@ -211,7 +212,7 @@ fn a_batch_over_a_hung_and_a_good_mount_gets_the_good_half_done() {
         let (bad, good) = (instance.file_on("bad", 4, 1), instance.file_on("good", 4, 2));
         let mut session = instance.session();
         let mut slots = instance.slots(2, 1);
-        // A history of wake-ups that found little to do: others were faster.
+        // A history of wake-ups that found little work.
         for _ in 0..10 {
             read(&mut session, &good, 0, 1, &mut slots, 0);
             read(&mut session, &good, 1, 1, &mut slots, 1);
@@ -239,7 +240,7 @@ fn a_batch_over_a_hung_and_a_good_mount_gets_the_good_half_done() {
     });
 }
 
-/// With one worker at most, the one that hangs is replaced after a second.
+/// With at most one worker, a worker that hangs is replaced after a second.
 #[test]
 fn a_stuck_worker_is_replaced() {
     check(|environment| {
@@ -259,14 +260,14 @@ fn a_stuck_worker_is_replaced() {
         }
         let took = clock::now().since(begin);
         assert!(took < 2 * SECOND, "{took:?}");
-        assert_eq!(instance.aio.worker_count(), 2, "the stuck one does not count");
+        assert_eq!(instance.aio.worker_count(), 2, "the stuck worker does not count");
         instance.disk.release(1);
         wait_ok(&mut session, &mut slots, 0);
         wait_for_workers(&instance, 1);
     });
 }
 
-/// The workers end with the instance, and only after what they were given.
+/// The workers end with the instance, after all I/O that they were given.
 #[test]
 fn the_pool_ends_with_its_instance() {
     check(|environment| {

@@ -1,5 +1,7 @@
-//! Buffered writes that the session makes itself, since its mount takes them as quickly as a copy, and
-//! what they have in common with those that are handed over. Decision 0008.
+//! Inline writes: buffered writes that the session executes itself, because the mount takes them as
+//! fast as a copy.
+//!
+//! They must behave like writes of the method. See decision 0008.
 
 use std::time::Duration;
 use trunkline_aio::{Class, Completer, MethodKind, Operation, Status};
@@ -10,13 +12,14 @@ use trunkline_sim::{BLOCK, Fault, Rule, content, pause};
 /// What makes a write slow on the simulated disk.
 const SLOW: Fault = Fault::Delay(Duration::from_millis(5));
 
-fn at_once(environment: Environment) -> bool {
+fn writes_inline(environment: Environment) -> bool {
     environment.method != MethodKind::Sync
 }
 
-/// In a batch too they are over when they are issued, and leave nothing staged behind them.
+/// An inline write is complete when it is issued, also in a batch. It leaves nothing staged before
+/// it.
 #[test]
-fn a_write_is_over_when_it_is_issued() {
+fn an_inline_write_is_complete_when_it_is_issued() {
     check(|environment| {
         let instance = environment.start_with(|builder| builder.inline_write_max(u32::MAX));
         let file = instance.file("a", 8);
@@ -25,11 +28,11 @@ fn a_write_is_over_when_it_is_issued() {
         let io = read(&mut batch, &file, 4, 1, &mut slots, 2);
         for (slot, first) in [(0, 0), (1, 2)] {
             write(&mut batch, &file, first, 2, 3, &mut slots, slot);
-            if at_once(environment) {
-                assert!(slots.is_done(slot), "{environment:?}: it was the session that wrote");
+            if writes_inline(environment) {
+                assert!(slots.is_done(slot), "{environment:?}: the session did not write");
                 let row = instance.row(io);
                 let waits = row.is_some_and(|row| row.state == "STAGED");
-                assert!(!waits, "{environment:?}: what was staged waits for a write");
+                assert!(!waits, "{environment:?}: a staged read waits for a write");
             }
         }
         drop(batch);
@@ -39,7 +42,7 @@ fn a_write_is_over_when_it_is_issued() {
         let counters = instance.aio.counters();
         assert_eq!(
             counters.inline_writes,
-            if at_once(environment) { 2 } else { 0 },
+            if writes_inline(environment) { 2 } else { 0 },
             "{environment:?}"
         );
         assert!(counters.completed_by(Completer::Inline) >= 2, "{environment:?}");
@@ -49,9 +52,9 @@ fn a_write_is_over_when_it_is_issued() {
     });
 }
 
-/// An error, a short write and an interruption are told as by any method.
+/// An error, a short write and an interruption have the same outcome as with any method.
 #[test]
-fn faults_are_told_as_ever() {
+fn faults_of_inline_writes_have_the_usual_outcome() {
     check(|environment| {
         let instance = environment.start_with(|builder| builder.inline_write_max(u32::MAX));
         let file = instance.file("a", 4);
@@ -74,9 +77,10 @@ fn faults_are_told_as_ever() {
     });
 }
 
-/// Long writes, reads, syncs, what is direct, what must not block: all go to the method.
+/// Long writes, reads, fsyncs and direct I/O go to the method, and so does all I/O of a session
+/// that must not block.
 #[test]
-fn the_others_are_handed_over() {
+fn other_io_is_not_executed_inline() {
     check_simulated(|environment| {
         let instance = environment.start_with(|builder| builder.inline_write_max(BLOCK as u32));
         let file = instance.file("a", 8);
@@ -87,7 +91,7 @@ fn the_others_are_handed_over() {
         let io = session.acquire(Class::Eviction).expect("a handle");
         io.write(&direct, 0, BLOCK as u32, &mut slots, 0).expect("defined");
         session.wait(&mut slots, 0).expect("not cancelled");
-        for (may_block, made) in [(false, 0), (true, 2 * u64::from(at_once(environment)))] {
+        for (may_block, made) in [(false, 0), (true, 2 * u64::from(writes_inline(environment)))] {
             session.set_may_block(may_block);
             write(&mut session, &file, 0, 1, 2, &mut slots, 0);
             wait_ok(&mut session, &mut slots, 0);
@@ -99,12 +103,12 @@ fn the_others_are_handed_over() {
     });
 }
 
-/// A mount that makes writers wait gets its writes from the method, many in flight, and is tried now
-/// and then; once it is quick again the session writes.
+/// A slow mount gets its writes from the method, many in flight, with an inline write as a probe
+/// now and then. When the mount is fast again, sessions write inline again.
 #[test]
-fn a_mount_that_takes_long_is_left_to_the_method() {
+fn writes_to_a_slow_mount_go_to_the_method() {
     check_simulated(|environment| {
-        if !at_once(environment) {
+        if !writes_inline(environment) {
             return;
         }
         let instance = environment.start_with(|builder| builder.inline_write_max(u32::MAX));
@@ -119,20 +123,21 @@ fn a_mount_that_takes_long_is_left_to_the_method() {
             }
             instance.aio.counters().inline_writes - before
         };
-        assert_eq!(made(&file, 20), 4, "{environment:?}: four tell");
-        assert_eq!(made(&file, 200), 3, "{environment:?}: it was tried every 320 ms");
+        assert_eq!(made(&file, 20), 4, "{environment:?}: four slow writes decide");
+        assert_eq!(made(&file, 200), 3, "{environment:?}: a probe every 320 ms");
         instance.plan.set(Vec::new());
-        assert_eq!(made(&other, 20), 20, "{environment:?}: another mount is another matter");
+        assert_eq!(made(&other, 20), 20, "{environment:?}: each mount is measured separately");
         pause(Duration::from_secs(1));
-        assert_eq!(made(&file, 40), 40, "{environment:?}: it was found quick");
+        assert_eq!(made(&file, 40), 40, "{environment:?}: the mount is fast again");
     });
 }
 
-/// A mount hangs: who is inside a write of his own stays there, but nobody follows him.
+/// A mount hangs. The session inside an inline write hangs with it, but no other session starts
+/// one.
 #[test]
-fn a_mount_that_hangs_catches_no_more_than_the_first() {
+fn a_mount_that_hangs_blocks_only_the_first_inline_write() {
     check_simulated(|environment| {
-        if !at_once(environment) {
+        if !writes_inline(environment) {
             return;
         }
         let instance = environment.start_with(|builder| builder.inline_write_max(u32::MAX));
@@ -152,9 +157,9 @@ fn a_mount_that_hangs_catches_no_more_than_the_first() {
         session.submit();
         assert!(!slots.is_done(0) && !slots.is_done(1), "{environment:?}: the mount hangs");
         session.canceller().cancel();
-        assert!(session.wait(&mut slots, 0).is_err(), "{environment:?}: it can be cancelled");
+        assert!(session.wait(&mut slots, 0).is_err(), "{environment:?}: the wait can be cancelled");
         instance.disk.release_all();
-        caught.join().expect("well");
+        caught.join().expect("no panic");
         instance.settle();
         assert_eq!(instance.aio.counters().inline_writes, 1, "{environment:?}");
     });

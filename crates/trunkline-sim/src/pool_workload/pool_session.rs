@@ -1,14 +1,14 @@
-//! A task's place at one pool: a backend, its streams, and pages that it keeps pinned.
+//! A client's session with one pool: a backend, its streams, and pages that it keeps pinned.
 //!
-//! All calls into the pool are made here, so that each is made in the name of a stream or of a
-//! single read, and each outcome is held against the books.
+//! All calls into the pool are made here. Each call names the stream or single read that makes it, and
+//! each outcome is compared with the expectations.
 
-use super::Scene;
-use super::look::Sight;
+use super::Run;
 use super::meter::Kind;
+use super::model::SHAPES;
+use super::page_check::PageCheck;
+use super::read_probe::{self, Issuer};
 use super::reader::{Reader, failure};
-use super::truth::SHAPES;
-use super::watch::{self, Issuer};
 use crate::waker::CountingWaker;
 use std::task::{Context, Poll};
 use trunkline_aio::sync::random::Rng;
@@ -17,42 +17,42 @@ use trunkline_engine::pool::{Backend, PINS_GUARANTEED, Pin, ReadError, Strategy}
 use trunkline_engine::read_stream::StreamPage;
 use trunkline_format::BlockNo;
 
-/// A relation that is so small and does not change is where a crowd meets.
+/// The largest relation that a crowd prefers.
 const CROWDED_BLOCKS_MAX: BlockNo = 20;
 
-/// Polls of an impatient executor in a row.
-const POLLS_IN_VAIN_MAX: u32 = 300;
+/// The most polls in a row of an executor that does not wait for a wake-up.
+const BUSY_POLLS_MAX: u32 = 300;
 
-/// Blocks that a crowd wants above all.
+/// Blocks that a crowd reads most often.
 pub(super) const HOT_BLOCKS: BlockNo = 3;
 
-/// What tasks count.
+/// What the clients have done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Pages handed out, locked and judged.
+    /// Pages that were returned, locked and checked.
     pub pages: u64,
-    /// Blocks that could not be had, as their issuers were told.
+    /// Blocks for which the issuer received an error.
     pub errors: u64,
     /// Waits for a content lock: shared, share-exclusive, exclusive.
     pub lock_waits: [u64; 3],
     /// Waits that were cancelled.
     pub cancelled: u64,
-    /// Requests that found the session with all the pins it may have.
+    /// Requests of a session at its pin limit.
     pub too_many_pins: u64,
-    /// Polls that found nothing.
+    /// Polls that were pending.
     pub pending: u64,
-    /// Streams that came to their end.
+    /// Streams that were read to their end.
     pub ended: u64,
-    /// Streams that were dropped before.
+    /// Streams that were dropped before their end.
     pub dropped: u64,
-    /// Threads that vanished with whatever they had.
+    /// Threads that ended with streams and pins.
     pub vanished: u64,
-    /// Relations invalidated, cut off or extended.
+    /// Relations invalidated, truncated or extended.
     pub resized: u64,
 }
 
 impl Counts {
-    /// Adds another one's.
+    /// Adds the counts of another client.
     pub fn add(&mut self, other: &Counts) {
         self.pages += other.pages;
         self.errors += other.errors;
@@ -67,53 +67,53 @@ impl Counts {
     }
 }
 
-/// A page that is kept.
+/// A page that is kept pinned.
 struct Kept {
     pin: Pin,
     relation: usize,
     block: BlockNo,
 }
 
-/// See the module.
-pub(super) struct Desk {
+/// A session with one pool.
+pub(super) struct PoolSession {
     pub(super) pool: usize,
     pub(super) backend: Backend,
     pub(super) readers: Vec<Reader>,
     kept: Vec<Kept>,
 }
 
-/// What a stream was asked for has come to.
+/// What a request to a stream has returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Came {
+pub(super) enum Progress {
     /// A page or an error.
     Block,
     End,
-    /// Cancelled: the same again.
+    /// Cancelled: the same request again.
     Again,
-    /// Nothing can be had with so many pins.
+    /// The session is at its pin limit.
     TooManyPins,
-    /// Left while it was pending.
+    /// The consumer left while the stream was pending.
     Left,
 }
 
-impl Desk {
-    pub(super) fn new(scene: &Scene, pool: usize, backend: Backend) -> Self {
-        let mut desk = Self { pool, backend, readers: Vec::new(), kept: Vec::new() };
-        scene.cancellers.lock().push(desk.backend.session().canceller());
-        desk
+impl PoolSession {
+    pub(super) fn new(run: &Run, pool: usize, backend: Backend) -> Self {
+        let mut session = Self { pool, backend, readers: Vec::new(), kept: Vec::new() };
+        run.cancellers.lock().push(session.backend.session().canceller());
+        session
     }
 
     pub(super) fn is_idle(&self) -> bool {
         self.readers.is_empty() && self.kept.is_empty()
     }
 
-    /// A relation that is read here.
-    pub(super) fn some_relation(&self, scene: &Scene, rng: &mut Rng) -> usize {
+    /// A relation of this pool.
+    pub(super) fn some_relation(&self, run: &Run, rng: &mut Rng) -> usize {
         loop {
             let relation = rng.below(SHAPES.len() as u64) as usize;
             let is_small = SHAPES[relation].floor == SHAPES[relation].blocks
                 && SHAPES[relation].blocks <= CROWDED_BLOCKS_MAX;
-            if scene.workload.crowd && !is_small && rng.below(4) > 0 {
+            if run.workload.crowd && !is_small && rng.below(4) > 0 {
                 continue;
             }
             if SHAPES[relation].pool == self.pool {
@@ -122,57 +122,57 @@ impl Desk {
         }
     }
 
-    /// Reads one page, and keeps it perhaps.
+    /// Reads one page.
     pub(super) fn single(
         &mut self,
-        scene: &Scene,
+        run: &Run,
         rng: &mut Rng,
-        task: u32,
+        client: u32,
         counts: &mut Counts,
     ) -> Option<(Pin, usize, BlockNo)> {
-        let relation = self.some_relation(scene, rng);
-        // A few blocks beyond the end as well.
+        let relation = self.some_relation(run, rng);
+        // Sometimes a block beyond the end.
         let blocks = SHAPES[relation].blocks + 2;
-        let crowded = scene.workload.crowd && rng.below(2) == 0;
+        let crowded = run.workload.crowd && rng.below(2) == 0;
         let block = rng.below(u64::from(if crowded { HOT_BLOCKS } else { blocks })) as BlockNo;
-        if scene.workload.fickle && rng.below(4) == 0 {
+        if run.workload.fickle && rng.below(4) == 0 {
             self.backend.session().canceller().cancel();
         }
-        let owner = scene.new_owner();
+        let owner = run.new_owner();
         let policy = self.backend.policy();
         let (kind, strategy) = (Kind::Single, Strategy::Normal);
-        watch::work_for(Issuer { task, owner, relation, policy, kind, strategy });
-        let read = self.backend.read(&scene.relations[relation], block);
-        scene.check_warnings(&mut self.backend, owner);
+        read_probe::set_issuer(Issuer { client, owner, relation, policy, kind, strategy });
+        let read = self.backend.read(&run.relations[relation], block);
+        run.check_warnings(&mut self.backend, owner);
         let pin = match read {
             Ok(pin) => Some(pin),
             Err(ReadError::Cancelled) => {
                 counts.cancelled += 1;
                 self.backend.session().clear_cancel();
-                // The read goes on, and nobody will be told of it.
+                // The read continues, and no owner receives its result.
                 return None;
             }
             Err(error) => {
-                self.judge_error(scene, counts, owner, block, &error);
+                self.check_error(run, counts, owner, block, &error);
                 None
             }
         };
-        let untold = scene.ledger.close(owner);
-        if !untold.is_empty() {
-            scene.find(format!("a read of {relation} block {block} was not told of {untold:?}"));
+        let missed = run.expectations.close(owner);
+        if !missed.is_empty() {
+            run.fail(format!("a read of {relation} block {block} did not return {missed:?}"));
         }
         let pin = pin?;
-        let sight = Sight { scene, relation, block };
-        if sight.look(rng, &mut self.backend, counts, pin.page()).is_err() {
+        let check = PageCheck { run, relation, block };
+        if check.run(rng, &mut self.backend, counts, pin.page()).is_err() {
             counts.cancelled += 1;
             self.backend.session().clear_cancel();
         }
         Some((pin, relation, block))
     }
 
-    fn judge_error(
+    fn check_error(
         &mut self,
-        scene: &Scene,
+        run: &Run,
         counts: &mut Counts,
         owner: u64,
         block: BlockNo,
@@ -181,21 +181,21 @@ impl Desk {
         match failure(error) {
             Some((of, failure)) => {
                 counts.errors += 1;
-                if of != block || !scene.ledger.told(owner, of, failure) {
-                    scene.find(format!("a read of block {block}: {error}: of no read of its own"));
+                if of != block || !run.expectations.receive(owner, of, failure) {
+                    run.fail(format!("a read of block {block}: {error}: not expected"));
                 }
             }
-            None => self.too_many_pins(scene, counts, error),
+            None => self.too_many_pins(run, counts, error),
         }
     }
 
-    /// The only other error there may be.
-    fn too_many_pins(&mut self, scene: &Scene, counts: &mut Counts, error: &ReadError) {
+    /// Any other error must be the pin limit.
+    fn too_many_pins(&mut self, run: &Run, counts: &mut Counts, error: &ReadError) {
         match error {
             ReadError::TooManyPins { held } if *held >= PINS_GUARANTEED => {
                 counts.too_many_pins += 1;
             }
-            other => scene.find(format!("task with pool {}: {other}", self.pool)),
+            other => run.fail(format!("a session of pool {}: {other}", self.pool)),
         }
     }
 
@@ -205,90 +205,90 @@ impl Desk {
         }
     }
 
-    /// Looks once more at what was kept, and lets go of it.
-    pub(super) fn let_kept_go(&mut self, scene: &Scene, rng: &mut Rng, counts: &mut Counts) {
+    /// Checks the kept pages once more, and unpins them.
+    pub(super) fn release_kept(&mut self, run: &Run, rng: &mut Rng, counts: &mut Counts) {
         for Kept { pin, relation, block } in self.kept.drain(..) {
-            let sight = Sight { scene, relation, block };
-            if sight.look(rng, &mut self.backend, counts, pin.page()).is_err() {
+            let check = PageCheck { run, relation, block };
+            if check.run(rng, &mut self.backend, counts, pin.page()).is_err() {
                 self.backend.session().clear_cancel();
             }
         }
     }
 
-    /// Asks a stream for its next page.
+    /// Requests the next page of a stream.
     pub(super) fn next(
         &mut self,
-        scene: &Scene,
+        run: &Run,
         rng: &mut Rng,
         at: usize,
         counts: &mut Counts,
-    ) -> Came {
-        self.ask(scene, rng, at, counts, false)
+    ) -> Progress {
+        self.ask(run, rng, at, counts, false)
     }
 
-    /// Polls streams once that may be polled, so that they have reads under way.
-    pub(super) fn nudge(&mut self, scene: &Scene, rng: &mut Rng, counts: &mut Counts) {
+    /// Polls each polled stream once, so that it has reads in flight.
+    pub(super) fn poll_streams(&mut self, run: &Run, rng: &mut Rng, counts: &mut Counts) {
         for at in 0..self.readers.len() {
             if self.readers[at].is_polled() && !self.readers[at].ended {
-                self.ask(scene, rng, at, counts, true);
+                self.ask(run, rng, at, counts, true);
             }
         }
     }
 
     fn ask(
         &mut self,
-        scene: &Scene,
+        run: &Run,
         rng: &mut Rng,
         at: usize,
         counts: &mut Counts,
         once: bool,
-    ) -> Came {
+    ) -> Progress {
         let Self { backend, readers, .. } = self;
         let reader = &mut readers[at];
-        reader.enter();
-        let answer = ask(scene, reader, backend, rng, counts, once);
-        scene.check_warnings(backend, reader.issuer.owner);
-        let Some(answer) = answer else { return Came::Left };
+        reader.set_issuer();
+        let answer = ask(run, reader, backend, rng, counts, once);
+        run.check_warnings(backend, reader.issuer.owner);
+        let Some(answer) = answer else { return Progress::Left };
         let outcome = match answer {
-            Ok(Some((block, place))) => reader.page(block, place).map(|()| Came::Block),
+            Ok(Some((block, place))) => reader.page(block, place).map(|()| Progress::Block),
             Ok(None) => {
                 counts.ended += 1;
-                reader.end(scene).map(|()| Came::End)
+                reader.end(run).map(|()| Progress::End)
             }
             Err(ReadError::Cancelled) => {
                 counts.cancelled += 1;
                 backend.session().clear_cancel();
-                Ok(Came::Again)
+                Ok(Progress::Again)
             }
-            Err(error) => match reader.error(scene, &error) {
+            Err(error) => match reader.error(run, &error) {
                 Ok(true) => {
                     counts.errors += 1;
-                    Ok(Came::Block)
+                    Ok(Progress::Block)
                 }
                 Ok(false) => {
-                    self.too_many_pins(scene, counts, &error);
-                    Ok(Came::TooManyPins)
+                    self.too_many_pins(run, counts, &error);
+                    Ok(Progress::TooManyPins)
                 }
-                Err(finding) => Err(finding),
+                Err(failure) => Err(failure),
             },
         };
-        outcome.unwrap_or_else(|finding| {
-            scene.find(finding);
-            Came::End
+        outcome.unwrap_or_else(|failure| {
+            run.fail(failure);
+            Progress::End
         })
     }
 
     /// Drops a stream.
-    pub(super) fn drop_reader(&mut self, scene: &Scene, at: usize, counts: &mut Counts) {
+    pub(super) fn drop_reader(&mut self, run: &Run, at: usize, counts: &mut Counts) {
         let reader = self.readers.swap_remove(at);
         counts.dropped += u64::from(!reader.ended);
-        reader.gone(scene);
+        reader.close(run);
     }
 
-    /// Leaves everything as it is: backend and streams go in some order.
-    pub(super) fn abandon(self, scene: &Scene, rng: &mut Rng) {
+    /// Drops backend, streams and pins in a random order.
+    pub(super) fn abandon(self, run: &Run, rng: &mut Rng) {
         let Self { backend, readers, kept, .. } = self;
-        readers.iter().for_each(|reader| reader.gone(scene));
+        readers.iter().for_each(|reader| reader.close(run));
         match rng.below(3) {
             0 => {
                 drop(readers);
@@ -309,13 +309,13 @@ impl Desk {
     }
 }
 
-/// A stream's answer, with the page already looked at: its block and its place in the order.
+/// What a stream returned, after its page was checked: the block, and its place in the order.
 type Answer = Result<Option<(BlockNo, usize)>, ReadError>;
 
-/// Asks a stream for its next page in its own way, and looks at it. `None`: a poll found nothing,
-/// and the consumer did not wait, or was to poll only once.
+/// Requests the next page of a stream, and checks it. `None` if a poll was pending, and the consumer
+/// does not wait, or polls only once.
 fn ask(
-    scene: &Scene,
+    run: &Run,
     reader: &mut Reader,
     backend: &mut Backend,
     rng: &mut Rng,
@@ -323,14 +323,14 @@ fn ask(
     once: bool,
 ) -> Option<Answer> {
     let (polled, relation) = (reader.is_polled(), reader.issuer.relation);
-    let look = |backend: &mut Backend,
-                rng: &mut Rng,
-                counts: &mut Counts,
-                found: Option<StreamPage<'_, usize>>| {
+    let check = |backend: &mut Backend,
+                 rng: &mut Rng,
+                 counts: &mut Counts,
+                 found: Option<StreamPage<'_, usize>>| {
         let found = found?;
         let (block, place) = (found.block, *found.data);
-        let sight = Sight { scene, relation, block };
-        if sight.look(rng, backend, counts, found.pin).is_err() {
+        let check = PageCheck { run, relation, block };
+        if check.run(rng, backend, counts, found.pin).is_err() {
             counts.cancelled += 1;
             backend.session().clear_cancel();
         }
@@ -338,30 +338,30 @@ fn ask(
     };
     if !polled {
         let next = reader.stream.next(backend);
-        return Some(next.map(|found| look(backend, rng, counts, found)));
+        return Some(next.map(|found| check(backend, rng, counts, found)));
     }
-    // An executor may poll a task that nobody has woken; so it completes large reads itself.
+    // An executor may poll without a wake-up; then the session completes large reads itself.
     let one_in = if SHAPES[relation].pool == 1 { 2 } else { 5 };
-    let impatient = scene.workload.wide && rng.below(one_in) == 0;
-    let mut impatience = if impatient { POLLS_IN_VAIN_MAX } else { 0 };
+    let busy = run.workload.wide && rng.below(one_in) == 0;
+    let mut busy_polls = if busy { BUSY_POLLS_MAX } else { 0 };
     let (wakes, waker) = CountingWaker::new();
     let mut context = Context::from_waker(&waker);
     loop {
-        let seen = wakes.count();
+        let before = wakes.count();
         if let Poll::Ready(next) = reader.stream.poll_next(&mut context, backend) {
-            return Some(next.map(|found| look(backend, rng, counts, found)));
+            return Some(next.map(|found| check(backend, rng, counts, found)));
         }
         counts.pending += 1;
-        let leave_one_in = if scene.workload.fickle { 2 } else { 16 };
-        if once || (impatience == 0 && rng.below(leave_one_in) == 0) {
+        let leave_one_in = if run.workload.fickle { 2 } else { 16 };
+        if once || (busy_polls == 0 && rng.below(leave_one_in) == 0) {
             return None;
         }
-        match impatience {
+        match busy_polls {
             0 => {
-                wakes.wait_while(seen);
+                wakes.wait_while(before);
             }
             _ => {
-                impatience -= 1;
+                busy_polls -= 1;
                 thread::yield_now();
             }
         }

@@ -1,6 +1,7 @@
-//! I/O into frames that somebody else leases, by number: a buffer pool's kind of memory, under every
-//! method. Order, pieces, results that are not whole, numbers that are wrong, and the slot's own
-//! memory, which must stay out of it.
+//! I/O by frame number, into frames that another owner leases, as a buffer pool does.
+//!
+//! Order and adjacency of frames, partial results and invalid numbers are covered. The slot's own
+//! memory must not be used.
 
 #[path = "../../../trunkline-aio/tests/it/frames.rs"]
 mod frames;
@@ -17,22 +18,22 @@ use trunkline_sim::BLOCK;
 use trunkline_sim::matrix::io::{check, check_seeds, memory, original, read, wait_ok};
 use trunkline_sim::matrix::{Environment, Instance, REAL, SIMULATED};
 
-/// Orders of frames: neighbours, scattered, backwards, and runs between gaps.
+/// Orders of frames: adjacent, scattered, descending, and runs with gaps.
 const ORDERS: [&[usize]; 5] =
     [&[0, 1, 2, 3], &[6, 1, 4, 9], &[3, 2, 1, 0], &[4, 5, 6, 0, 1, 9], &[7]];
 
-/// Sees that an I/O by frames has no memory of the slot's, and whose completion it is.
+/// Records how many leases a completion has, and of which I/O it is.
 #[derive(Default)]
-struct Sees {
+struct Recorder {
     heavy: bool,
     completed: AtomicU32,
     io: AtomicU64,
     leases: AtomicU64,
 }
 
-impl Callback<Vec<u64>> for Sees {
+impl Callback<Vec<u64>> for Recorder {
     fn name(&self) -> &'static str {
-        "sees"
+        "recorder"
     }
     fn weight(&self) -> Weight {
         if self.heavy { Weight::Heavy } else { Weight::Light }
@@ -47,8 +48,9 @@ impl Callback<Vec<u64>> for Sees {
 }
 
 /// A slot with a word of data and no memory.
-fn bare_slot(sees: &Arc<Sees>) -> Slots<Vec<u64>> {
-    let mut slots = Slots::with_callbacks(1, vec![Arc::clone(sees) as Arc<dyn Callback<Vec<u64>>>]);
+fn bare_slot(recorder: &Arc<Recorder>) -> Slots<Vec<u64>> {
+    let mut slots =
+        Slots::with_callbacks(1, vec![Arc::clone(recorder) as Arc<dyn Callback<Vec<u64>>>]);
     slots.payload(0).expect("idle").push(17);
     slots
 }
@@ -58,14 +60,14 @@ fn io(session: &mut Session) -> Io<'_> {
 }
 
 #[test]
-fn a_read_fills_frames_in_the_order_they_are_given() {
+fn a_read_fills_frames_in_the_given_order() {
     check(|environment| {
         for heavy in [false, true] {
             let instance = environment.start();
             let file = instance.file("a", 16);
             let mut session = instance.session();
-            let sees = Arc::new(Sees { heavy, ..Sees::default() });
-            let mut slots = bare_slot(&sees);
+            let recorder = Arc::new(Recorder { heavy, ..Recorder::default() });
+            let mut slots = bare_slot(&recorder);
             for which in ORDERS {
                 let frames = Frames::new(&instance.aio, 10, 0xEE);
                 let numbers = frames.numbers(which);
@@ -77,31 +79,31 @@ fn a_read_fills_frames_in_the_order_they_are_given() {
                 assert!(frames.bytes(which) == original(5, which.len() as u32), "{environment:?}");
                 let rest: Vec<usize> = (0..10).filter(|at| !which.contains(at)).collect();
                 assert!(frames.bytes(&rest).iter().all(|&byte| byte == 0xEE), "{environment:?}");
-                assert_eq!(sees.io.load(Ordering::SeqCst), issued.to_bits());
-                assert_eq!(sees.leases.load(Ordering::SeqCst), 0);
+                assert_eq!(recorder.io.load(Ordering::SeqCst), issued.to_bits());
+                assert_eq!(recorder.leases.load(Ordering::SeqCst), 0);
                 instance.settle();
             }
-            assert_eq!(sees.completed.load(Ordering::SeqCst), ORDERS.len() as u32);
+            assert_eq!(recorder.completed.load(Ordering::SeqCst), ORDERS.len() as u32);
         }
     });
 }
 
 #[test]
-fn a_write_takes_frames_in_the_order_they_are_given_and_leaves_them_readable() {
+fn a_write_uses_frames_in_the_given_order_and_leaves_them_readable() {
     check(|environment| {
         for which in ORDERS {
             let instance = environment.start();
             let file = instance.file("a", 12);
             let mut session = instance.session();
-            let sees = Arc::new(Sees::default());
-            let mut slots = bare_slot(&sees);
+            let recorder = Arc::new(Recorder::default());
+            let mut slots = bare_slot(&recorder);
             let frames = Frames::new(&instance.aio, 10, 0);
             (0..10).for_each(|at| frames.put(at, &[at as u8 + 1; BLOCK]));
             let numbers = frames.numbers(which);
             let offset = 2 * BLOCK as u64;
             let issued = write_frames(io(&mut session), &file, offset, &numbers, &mut slots, 0);
             issued.expect("defined");
-            // Shared with the write under way.
+            // Readable while the write is in flight.
             let mut wanted = frames.bytes(which);
             wait_ok(&mut session, &mut slots, 0);
             wanted.splice(0..0, original(0, 2));
@@ -112,24 +114,24 @@ fn a_write_takes_frames_in_the_order_they_are_given_and_leaves_them_readable() {
     });
 }
 
-/// One set of slots, now with frames, now with its own memory, which a read by frames leaves alone;
-/// and a sync, which has neither.
+/// One set of slots is used with frames, with its own memory, and for a sync. A read into frames
+/// leaves the slot's memory alone.
 #[test]
-fn the_memory_of_the_slot_has_no_part_in_it() {
+fn io_by_frames_does_not_use_the_memory_of_the_slot() {
     check(|environment| {
         let instance = environment.start_with(|builder| builder.handles(1, 0, 0));
         let file = instance.file("a", 8);
         let mut session = instance.session();
-        let sees = Arc::new(Sees::default());
+        let recorder = Arc::new(Recorder::default());
         let mut slots =
-            instance.slots_with(1, 2, vec![Arc::clone(&sees) as Arc<dyn Callback<Vec<u64>>>]);
+            instance.slots_with(1, 2, vec![Arc::clone(&recorder) as Arc<dyn Callback<Vec<u64>>>]);
         slots.payload(0).expect("idle").push(17);
         let frames = Frames::new(&instance.aio, 2, 0);
         for round in 0..3 {
             let numbers = frames.numbers(&[0, 1]);
             read_frames(io(&mut session), &file, 0, &numbers, &mut slots, 0).expect("defined");
             wait_ok(&mut session, &mut slots, 0);
-            assert_eq!(sees.leases.load(Ordering::SeqCst), 0);
+            assert_eq!(recorder.leases.load(Ordering::SeqCst), 0);
             if round == 0 {
                 assert!(memory(&mut slots, 0).iter().all(|&byte| byte == 0xEE));
             }
@@ -138,7 +140,7 @@ fn the_memory_of_the_slot_has_no_part_in_it() {
                 _ => _ = io(&mut session).fsync(&file, &mut slots, 0),
             }
             wait_ok(&mut session, &mut slots, 0);
-            assert_eq!(sees.leases.load(Ordering::SeqCst), 1, "{environment:?}");
+            assert_eq!(recorder.leases.load(Ordering::SeqCst), 1, "{environment:?}");
             assert!(memory(&mut slots, 0) == original(3, 2));
             assert!(frames.bytes(&[0, 1]) == original(0, 2));
         }
@@ -151,8 +153,8 @@ fn partial_results_errors_and_the_end_of_the_file_are_reported() {
         let instance = environment.start();
         let file = instance.file("a", 6);
         let mut session = instance.session();
-        let sees = Arc::new(Sees::default());
-        let mut slots = bare_slot(&sees);
+        let recorder = Arc::new(Recorder::default());
+        let mut slots = bare_slot(&recorder);
         let frames = Frames::new(&instance.aio, 8, 0x11);
         let which = [5, 0, 1, 3];
         let numbers = frames.numbers(&which);
@@ -174,8 +176,8 @@ fn partial_results_errors_and_the_end_of_the_file_are_reported() {
             assert!(found[cut..].iter().all(|&byte| byte == 0xA5), "{environment:?} {cut}");
             let outcome = once(0, true);
             assert_eq!((outcome.status, outcome.count), (Status::Partial, cut as u32));
-            assert!(frames.bytes(&which) == found, "a write leaves its memory as it is");
-            // What the storage took, whatever it said, put right again.
+            assert!(frames.bytes(&which) == found, "a write does not change its memory");
+            // Restores what the storage has written.
             instance.probe.keep_results();
             which.iter().enumerate().for_each(|(at, &f)| frames.put(f, &original(at as u32, 1)));
             assert_eq!(once(0, true).status, Status::Ok);
@@ -194,20 +196,20 @@ fn partial_results_errors_and_the_end_of_the_file_are_reported() {
         let outcome = once(4, false);
         assert_eq!((outcome.status, outcome.count), (Status::Partial, 2 * BLOCK as u32));
         assert!(frames.bytes(&which[..2]) == original(4, 2), "{environment:?}");
-        assert_eq!(once(6, false).count, 0, "behind the end");
+        assert_eq!(once(6, false).count, 0, "beyond the end");
     });
 }
 
-/// What is wrong is refused before anything is issued, and the session and its slot go on.
+/// Invalid frames are rejected before anything is issued, and session and slot remain usable.
 #[test]
-fn wrong_frames_are_refused_and_the_handle_is_given_back() {
+fn invalid_frames_are_rejected_and_the_handle_is_released() {
     check(|environment| {
         let instance =
             environment.start_with(|b| b.handles(1, 0, 0).iovecs(3).region_bytes(80 * BLOCK));
         let file = instance.file("a", 16);
         let mut session = instance.session();
-        let sees = Arc::new(Sees::default());
-        let mut slots = bare_slot(&sees);
+        let recorder = Arc::new(Recorder::default());
+        let mut slots = bare_slot(&recorder);
         let frames = Frames::new(&instance.aio, 12, 0);
         let count = instance.aio.region().frames();
         let scattered = frames.numbers(&[1, 3, 5, 7]);
@@ -231,13 +233,13 @@ fn wrong_frames_are_refused_and_the_handle_is_given_back() {
             }
         }
         assert_eq!(wanted_text(count), format!("frame {count} of a region of {count} frames"));
-        // Twelve frames in three pieces are fine.
+        // Twelve frames in three pieces are accepted.
         let which = [4, 5, 6, 7, 8, 9, 10, 11, 2, 3, 0, 1];
         let numbers = frames.numbers(&which);
         read_frames(io(&mut session), &file, 0, &numbers, &mut slots, 0).expect("defined");
         wait_ok(&mut session, &mut slots, 0);
         assert!(frames.bytes(&which) == original(0, 12), "{environment:?}");
-        // None at all are an I/O of nothing, as with a length of 0.
+        // No frames are an I/O of length 0.
         read_frames(io(&mut session), &file, 0, &[], &mut slots, 0).expect("defined");
         assert_eq!(wait_ok(&mut session, &mut slots, 0).count, 0);
     });
@@ -247,9 +249,9 @@ fn wanted_text(count: u32) -> String {
     DefineError::NoSuchFrame { frame: count, frames: count }.to_string()
 }
 
-/// The length is bounded by what one system call transfers, however few pieces there are.
+/// The length is limited to that of one system call, however few the pieces.
 #[test]
-fn more_than_one_call_can_transfer_is_refused() {
+fn io_longer_than_one_system_call_is_rejected() {
     let instance = Environment::real(MethodKind::Sync).start_with(|b| b.region_bytes(16 << 20));
     let file = instance.file("a", 1);
     let mut session = instance.session();
@@ -260,8 +262,7 @@ fn more_than_one_call_can_transfer_is_refused() {
     assert_eq!(refused, Err(DefineError::TooLong { limit: 0x7FFF_E000 }));
 }
 
-/// Looks at the pieces of every request on its way to the operating system, as an executor and as
-/// a method.
+/// Records the pieces of every request on its way to the kernel, as an executor and as a method.
 #[derive(Default)]
 struct Pieces(Mutex<Vec<Vec<usize>>>);
 
@@ -298,7 +299,7 @@ impl Method for Passes {
 }
 
 #[test]
-fn neighbouring_frames_are_one_piece() {
+fn adjacent_frames_are_one_piece() {
     for method in [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom] {
         let (seen, passed) = (Arc::new(Pieces::default()), Arc::new(Pieces::default()));
         let aio = Builder::new()
@@ -340,9 +341,9 @@ fn neighbouring_frames_are_one_piece() {
     }
 }
 
-/// Frames live as long as their owner says, not as the slots: the issuer gives the slots up.
+/// The owner of the frames keeps them alive, not the slots. The issuer drops its slots.
 #[test]
-fn an_issuer_that_goes_away_leaves_the_io_to_the_owner_of_the_frames() {
+fn io_by_frames_outlives_its_issuer() {
     let case = |environment: Environment| {
         let instance: Instance = environment.start();
         let file = instance.file("a", 8);
@@ -350,8 +351,8 @@ fn an_issuer_that_goes_away_leaves_the_io_to_the_owner_of_the_frames() {
         let mut joiner = instance.session();
         let issued = {
             let mut session = instance.session();
-            let sees = Arc::new(Sees::default());
-            let mut slots = bare_slot(&sees);
+            let recorder = Arc::new(Recorder::default());
+            let mut slots = bare_slot(&recorder);
             let numbers = frames.numbers(&[3, 0, 2, 1]);
             read_frames(io(&mut session), &file, 0, &numbers, &mut slots, 0).expect("defined")
         };

@@ -1,14 +1,13 @@
-//! Looking at a page that was handed out: under one of the three locks, with what a bad consumer
-//! might do meanwhile.
+//! Checks a page that a pool has returned, under one of the three content locks.
 //!
-//! Under the exclusive lock the page may be scribbled on, if it is put right before the unlock: a
-//! reader that sees the scribble has found a bug. Under any lock the thread may stop for a moment,
-//! so that others come to wait for it, or read another page.
+//! Under the exclusive lock the client changes the page and restores it before it unlocks. A reader that
+//! sees the change has found a bug. Under any lock the thread may pause, so that others wait for the
+//! lock, or it may read another page.
 
-use super::Scene;
-use super::desk::Counts;
+use super::Run;
 use super::meter::Kind;
-use super::watch::{self, Issuer};
+use super::pool_session::Counts;
+use super::read_probe::{self, Issuer};
 use crate::pause::pause;
 use std::time::Duration;
 use trunkline_aio::Cancelled;
@@ -16,10 +15,10 @@ use trunkline_aio::sync::random::Rng;
 use trunkline_engine::pool::{Backend, Page, PageMut, PinRef, ReadError, Strategy};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// What is looked at.
+/// The page to check.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sight<'a> {
-    pub(super) scene: &'a Scene,
+pub(super) struct PageCheck<'a> {
+    pub(super) run: &'a Run,
     pub(super) relation: usize,
     pub(super) block: BlockNo,
 }
@@ -29,12 +28,12 @@ enum Locked<'p> {
     Exclusive(PageMut<'p>),
 }
 
-impl Sight<'_> {
-    /// Locks the page in some way and judges it.
+impl PageCheck<'_> {
+    /// Locks the page in a random mode and compares it.
     ///
     /// # Errors
     /// The session was cancelled.
-    pub(super) fn look(
+    pub(super) fn run(
         &self,
         rng: &mut Rng,
         backend: &mut Backend,
@@ -42,19 +41,19 @@ impl Sight<'_> {
         pin: PinRef<'_>,
     ) -> Result<(), Cancelled> {
         if pin.block() != self.block {
-            self.scene.find(format!("{self}: the pin is of block {}", pin.block()));
+            self.run.fail(format!("{self}: the pin is of block {}", pin.block()));
         }
         let mode = match rng.below(8) {
             0..=3 => 0,
             4 | 5 => 1,
             _ => 2,
         };
-        let at_once = match mode {
+        let immediate = match mode {
             0 => pin.try_read().map(Locked::Shared),
             1 => pin.try_read_stable().map(Locked::Shared),
             _ => pin.try_write().map(Locked::Exclusive),
         };
-        let locked = match at_once {
+        let locked = match immediate {
             Some(locked) => locked,
             None => {
                 counts.lock_waits[mode] += 1;
@@ -67,73 +66,73 @@ impl Sight<'_> {
         };
         match locked {
             Locked::Shared(page) => {
-                self.judge(&page[..]);
-                self.idle(rng, backend);
-                self.judge(&page[..]);
+                self.compare(&page[..]);
+                self.do_something(rng, backend);
+                self.compare(&page[..]);
             }
             Locked::Exclusive(mut page) => {
-                self.judge(&page[..]);
+                self.compare(&page[..]);
                 self.scribble(rng, backend, &mut page);
-                self.judge(&page[..]);
+                self.compare(&page[..]);
             }
         }
         counts.pages += 1;
         Ok(())
     }
 
-    /// Compares the page with what it must show.
-    pub(super) fn judge(&self, page: &[u8]) {
-        let Self { scene, relation, block } = *self;
-        let shown = scene.ledger.shown(relation, block);
-        if !scene.truth.is(shown, relation, block, page) {
-            scene.find(format!("{self}: not {shown:?}, but {:?}", &page[..24]));
+    /// Compares the page with its expected contents.
+    pub(super) fn compare(&self, page: &[u8]) {
+        let Self { run, relation, block } = *self;
+        let contents = run.expectations.contents(relation, block);
+        if !run.model.matches(contents, relation, block, page) {
+            run.fail(format!("{self}: not {contents:?}, but {:?}", &page[..24]));
         }
     }
 
-    /// Changes the page and puts it right again.
+    /// Changes the page and restores it.
     fn scribble(&self, rng: &mut Rng, backend: &mut Backend, page: &mut PageMut<'_>) {
         let from = rng.below(BLOCK_SIZE as u64) as usize;
         let to = BLOCK_SIZE.min(from + 1 + rng.below(500) as usize);
         page[from..to].iter_mut().for_each(|byte| *byte ^= 0xFF);
-        self.idle(rng, backend);
+        self.do_something(rng, backend);
         page[from..to].iter_mut().for_each(|byte| *byte ^= 0xFF);
     }
 
-    /// What a thread may do that has a page locked.
-    fn idle(&self, rng: &mut Rng, backend: &mut Backend) {
+    /// A thread may do any of this with a page locked.
+    fn do_something(&self, rng: &mut Rng, backend: &mut Backend) {
         match rng.below(12) {
             0 => pause(Duration::from_micros(1)),
-            // It has a pin, so it is admitted and gets another one without waiting for anybody who
+            // The session has a pin, so it is admitted. Another pin does not wait for a session that
             // might wait for this lock.
             1 => {
                 let block = rng.below(u64::from(self.block) + 1) as BlockNo;
-                self.scene.read_aside(backend, self.relation, block);
+                self.run.read_aside(backend, self.relation, block);
             }
             _ => {}
         }
     }
 }
 
-impl std::fmt::Display for Sight<'_> {
+impl std::fmt::Display for PageCheck<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "relation {} block {}", self.relation, self.block)
     }
 }
 
-impl Scene {
-    /// Reads a page on behalf of whoever works on this thread, and does not lock it.
+impl Run {
+    /// Reads a page for the client of this thread, and does not lock it.
     fn read_aside(&self, backend: &mut Backend, relation: usize, block: BlockNo) {
-        let Some(before) = watch::here() else { return };
+        let Some(before) = read_probe::issuer() else { return };
         self.check_warnings(backend, before.owner);
         let owner = self.new_owner();
         let (kind, strategy, policy) = (Kind::Single, Strategy::Normal, backend.policy());
-        watch::work_for(Issuer { owner, relation, kind, strategy, policy, ..before });
+        read_probe::set_issuer(Issuer { owner, relation, kind, strategy, policy, ..before });
         let read = backend.read(&self.relations[relation], block);
         if let Err(ReadError::Cancelled) = read {
             backend.session().clear_cancel();
         }
         self.check_warnings(backend, owner);
-        self.ledger.close(owner);
-        watch::work_for(before);
+        self.expectations.close(owner);
+        read_probe::set_issuer(before);
     }
 }

@@ -1,0 +1,174 @@
+//! The final check of a pool workload: nothing may be left behind.
+//!
+//! All sessions have ended, some of them with reads in flight. When these are complete, no page may be
+//! pinned or locked, and valid pages must have the right contents. As many sessions as the pool has pins
+//! for must be admitted together. After the pools are dropped, every handle, frame and file must be free.
+
+use super::meter::Kind;
+use super::model::SHAPES;
+use super::read_probe::{self, Issuer, ReadProbe};
+use super::{PoolReport, Run, RunFiles, locator};
+use crate::pause::pause;
+use std::time::Duration;
+use trunkline_aio::sync::Arc;
+use trunkline_engine::pool::{Backend, BackendType, PINS_GUARANTEED, Policy, Pool, Strategy};
+use trunkline_engine::storage::Storage;
+use trunkline_format::BlockNo;
+
+/// The most sessions that are admitted together.
+const SESSIONS_MAX: u32 = 8;
+
+/// Waits for all clients and checks what is left.
+///
+/// # Errors
+/// The first failure.
+pub(super) fn check(
+    run: Arc<Run>,
+    probe: &ReadProbe,
+    storage: &Storage,
+    files: &RunFiles,
+) -> Result<PoolReport, String> {
+    join_all(&run)?;
+    let faults = run.plan.struck();
+    run.plan.set(Vec::new());
+    let counts = *run.counts.lock();
+    let checked = check_quiescent(&run);
+    let meter = probe.end();
+    let aio = run.aio.clone();
+    let frames = aio.region().frames();
+    drop(run);
+    checked?;
+    for relation in 0..SHAPES.len() {
+        storage.forget(locator(relation));
+    }
+    let left = files.0.lock().take();
+    drop(left);
+    settle(|| {
+        let counts = (aio.handles_in_use(), frames - aio.region().free_frames(), aio.open_files());
+        match counts {
+            (0, 0, 0) => Ok(()),
+            (handles, frames, files) => {
+                Err(format!("left behind: {handles} handles, {frames} frames, {files} files"))
+            }
+        }
+    })?;
+    Ok(PoolReport { faults, counts, meter, steps: 0 })
+}
+
+fn join_all(run: &Run) -> Result<(), String> {
+    loop {
+        // Not in the condition, where the lock would be held during the join.
+        let thread = run.threads.lock().pop();
+        let Some(thread) = thread else { return Ok(()) };
+        thread.join().map_err(|error| error.to_string())?;
+    }
+}
+
+fn check_quiescent(run: &Run) -> Result<(), String> {
+    if let Some(failure) = run.failure.lock().take() {
+        return Err(failure);
+    }
+    if let Some(scan) = run.parallels.lock().iter().find(|scan| scan.is_complete() == Some(false)) {
+        return Err(format!("a parallel scan of {} has missed blocks", scan.relation));
+    }
+    settle(|| match run.aio.handles_in_use() {
+        0 => Ok(()),
+        handles => Err(format!("{handles} handles in use after all sessions ended")),
+    })?;
+    for (number, pool) in run.pools.iter().enumerate() {
+        check_pool(run, number, pool).map_err(|failure| format!("pool {number}: {failure}"))?;
+    }
+    Ok(())
+}
+
+fn check_pool(run: &Run, number: usize, pool: &Pool) -> Result<(), String> {
+    // The thread that completed the last read may still be running.
+    settle(|| match pool.rows().iter().find(|row| row.pins > 0 || row.io.is_some()) {
+        None => Ok(()),
+        Some(row) => Err(format!("pinned after all sessions ended: {row:?}")),
+    })?;
+    let permits = pool.permits();
+    if permits > pool.buffers() {
+        return Err(format!("{permits} permits for {} buffers", pool.buffers()));
+    }
+    let mut backend = pool.backend(BackendType::Client).map_err(|error| error.to_string())?;
+    if backend.pins() > 0 {
+        return Err(format!("a new session has {} pins", backend.pins()));
+    }
+    for row in pool.rows().iter().filter(|row| row.valid) {
+        let relation = (0..SHAPES.len()).find(|&relation| locator(relation) == row.relation);
+        let relation = relation.ok_or_else(|| format!("a page of an unknown relation: {row:?}"))?;
+        if SHAPES[relation].pool != number {
+            return Err(format!("a page of the other pool: {row:?}"));
+        }
+        check_page(run, &mut backend, relation, row.block)?;
+    }
+    drop(backend);
+    check_admission(run, number, pool)
+}
+
+/// A valid page must be a hit, be unlocked, and have the right contents.
+fn check_page(
+    run: &Run,
+    backend: &mut Backend,
+    relation: usize,
+    block: BlockNo,
+) -> Result<(), String> {
+    set_no_client(relation);
+    let reads = run.plan.calls(trunkline_aio::Operation::Readv);
+    let what = format!("relation {relation} block {block}");
+    let pin = backend.read(&run.relations[relation], block).map_err(|e| format!("{what}: {e}"))?;
+    if run.plan.calls(trunkline_aio::Operation::Readv) != reads {
+        return Err(format!("{what} was valid, and was read again"));
+    }
+    let Some(page) = pin.page().try_write() else {
+        return Err(format!("{what} is locked after all sessions ended"));
+    };
+    let contents = run.expectations.contents(relation, block);
+    match run.model.matches(contents, relation, block, &page[..]) {
+        true => Ok(()),
+        false => Err(format!("{what} at the end: not {contents:?}, but {:?}", &page[..24])),
+    }
+}
+
+/// Reads of the final check belong to no client.
+fn set_no_client(relation: usize) {
+    let (kind, strategy, policy) = (Kind::Single, Strategy::Normal, Policy::default());
+    read_probe::set_issuer(Issuer { client: u32::MAX, owner: 0, relation, policy, kind, strategy });
+}
+
+/// As many sessions as the pool has pins for read a page each. A lost permit would keep the last session
+/// waiting, which the scheduler reports as a deadlock.
+fn check_admission(run: &Run, number: usize, pool: &Pool) -> Result<(), String> {
+    let relation = SHAPES.iter().position(|shape| shape.pool == number).unwrap_or_default();
+    set_no_client(relation);
+    let sessions = pool.buffers() / PINS_GUARANTEED;
+    if sessions > SESSIONS_MAX {
+        return Ok(());
+    }
+    let mut admitted = Vec::new();
+    for block in 0..sessions {
+        let backend = pool.backend(BackendType::Client);
+        let mut backend = backend.map_err(|error| error.to_string())?;
+        let pin = backend.read(&run.relations[relation], block);
+        admitted.push((pin.map_err(|error| format!("session {block} of many: {error}"))?, backend));
+    }
+    let permits = pool.permits();
+    match permits > pool.buffers() {
+        true => Err(format!("{permits} permits for {} buffers", pool.buffers())),
+        false => Ok(()),
+    }
+}
+
+/// Waits until `state` is OK, for at most a second of the façade's time.
+fn settle(state: impl Fn() -> Result<(), String>) -> Result<(), String> {
+    let mut last = Ok(());
+    for _ in 0..1000 {
+        last = state();
+        if last.is_ok() {
+            break;
+        }
+        pause(Duration::from_millis(1));
+    }
+    last
+}

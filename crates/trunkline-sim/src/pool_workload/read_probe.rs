@@ -1,0 +1,268 @@
+//! The probe of a pool workload: it sees the results of every read and updates the expectations.
+//!
+//! ```text
+//!   defined            on the issuer's thread: the issuer, the kind of request, the policy
+//!   raw result         the fault of the plan, the contents of the pages, the expected failure, the pins
+//!   COMPLETED_SHARED   on the completing thread: which thread that is; the meter counts
+//! ```
+//! A page that is being read is not valid, and no other session can read it. So no session can check a
+//! block between the update of the expectations and the end of the callback. The update happens with the
+//! raw result and not in COMPLETED_IO, because another thread may complete the read before the probe
+//! is called there. If the read is retried, the expected failure is removed.
+
+use super::expectations::{Expectations, Failure};
+use super::meter::{Cell, CompletionPath, FaultKind, Kind, Meter, Waiters};
+use super::model::{Contents, Damage, Model, SHAPES};
+use crate::fault::{Fault, FaultPlan};
+use std::cell::Cell as Local;
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_aio::{MethodKind, Observed, Probe, State, WaitRef};
+use trunkline_engine::pool::{Policy, Pool, Strategy};
+use trunkline_engine::storage::Relation;
+use trunkline_format::{BLOCK_SIZE, BlockNo};
+
+/// The owner of the reads that a thread issues.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Issuer {
+    /// The client; its thread may change.
+    pub(super) client: u32,
+    /// Number of the stream or single read, from 1.
+    pub(super) owner: u64,
+    pub(super) relation: usize,
+    pub(super) policy: Policy,
+    pub(super) kind: Kind,
+    pub(super) strategy: Strategy,
+}
+
+thread_local! {
+    static ISSUER: Local<Option<Issuer>> = const { Local::new(None) };
+    static EXECUTED: Local<Option<WaitRef>> = const { Local::new(None) };
+}
+
+/// Sets the issuer of reads on this thread.
+pub(super) fn set_issuer(issuer: Issuer) {
+    ISSUER.set(Some(issuer));
+}
+
+/// One read in flight.
+#[derive(Debug, Clone)]
+struct ReadRecord {
+    io: WaitRef,
+    issuer: Issuer,
+    faults: Vec<FaultKind>,
+    /// The failure that the last result makes the issuer expect.
+    expected: Option<(BlockNo, Failure)>,
+    waiters: Option<Waiters>,
+}
+
+/// Pools and relations, to count the pins of a page.
+type Pools = ([Pool; 2], Vec<Relation>);
+
+/// The probe.
+pub(super) struct ReadProbe {
+    plan: FaultPlan,
+    model: Arc<Model>,
+    expectations: Arc<Expectations>,
+    pools: Mutex<Option<Pools>>,
+    records: Mutex<Vec<Option<ReadRecord>>>,
+    meter: Mutex<Meter>,
+}
+
+impl ReadProbe {
+    pub(super) fn new(
+        plan: &FaultPlan,
+        model: &Arc<Model>,
+        expectations: &Arc<Expectations>,
+    ) -> Self {
+        Self {
+            plan: plan.clone(),
+            model: Arc::clone(model),
+            expectations: Arc::clone(expectations),
+            pools: Mutex::new(None),
+            records: Mutex::default(),
+            meter: Mutex::default(),
+        }
+    }
+
+    /// Enables the meter. `end` must follow, because a pool owns the instance, which owns this probe.
+    pub(super) fn begin(&self, pools: [Pool; 2], relations: Vec<Relation>) {
+        *self.pools.lock() = Some((pools, relations));
+    }
+
+    /// Drops the pools; returns the counts of the meter.
+    pub(super) fn end(&self) -> Meter {
+        let pools = self.pools.lock().take();
+        drop(pools);
+        std::mem::take(&mut *self.meter.lock())
+    }
+
+    fn with_record<R>(&self, io: WaitRef, body: impl FnOnce(&mut ReadRecord) -> R) -> Option<R> {
+        let mut records = self.records.lock();
+        let record = records.get_mut(io.io_id() as usize)?.as_mut()?;
+        (record.io == io).then(|| body(record))
+    }
+
+    fn defined(&self, io: &Observed) {
+        let Some(issuer) = ISSUER.get() else { return };
+        let mut records = self.records.lock();
+        let at = io.io.io_id() as usize;
+        if records.len() <= at {
+            records.resize(at + 1, None);
+        }
+        let faults = Vec::new();
+        let record = ReadRecord { io: io.io, issuer, faults, expected: None, waiters: None };
+        records[at] = Some(record);
+    }
+
+    fn result(&self, io: &Observed, raw: i32, fault: Option<Fault>) {
+        let added = self.with_record(io.io, |record| {
+            record.faults.extend(fault.and_then(fault_kind));
+            record.clone()
+        });
+        let Some(mut record) = added else { return };
+        let (first, blocks) =
+            ((io.offset / BLOCK_SIZE as u64) as BlockNo, io.length / BLOCK_SIZE as u32);
+        if let Some((block, failure)) = record.expected.take() {
+            self.expectations.receive(record.issuer.owner, block, failure);
+        }
+        let expected = self.update(record.issuer, (first, blocks), raw, fault);
+        let pins = if record.faults.is_empty() { None } else { self.pins(&record, first, blocks) };
+        // One pin is the read's own.
+        let waiters = pins.map(|pins| match pins {
+            0 | 1 => Waiters::None,
+            2 => Waiters::Issuer,
+            3 => Waiters::OneJoined,
+            _ => Waiters::SeveralJoined,
+        });
+        self.with_record(io.io, |record| (record.waiters, record.expected) = (waiters, expected));
+    }
+
+    fn pins(&self, record: &ReadRecord, first: BlockNo, blocks: u32) -> Option<u32> {
+        let pools = self.pools.lock();
+        let (pools, relations) = pools.as_ref()?;
+        let relation = &relations[record.issuer.relation];
+        let pool = &pools[SHAPES[record.issuer.relation].pool];
+        let pins = (first..first + blocks.min(16)).map(|block| pool.pins_on(relation, block));
+        pins.max().flatten()
+    }
+
+    /// Updates the expectations with a result; returns the failure that the issuer must receive.
+    fn update(
+        &self,
+        issuer: Issuer,
+        (first, blocks): (BlockNo, u32),
+        raw: i32,
+        fault: Option<Fault>,
+    ) -> Option<(BlockNo, Failure)> {
+        let Issuer { owner, relation, policy, .. } = issuer;
+        let expected = match usize::try_from(raw) {
+            Ok(count) => {
+                let whole = count / BLOCK_SIZE;
+                let mut contents = vec![Contents::Original; whole];
+                let damage = self.damage(relation, policy, (first, blocks), fault);
+                let damage = damage.filter(|(page, ..)| *page < whole);
+                if let Some((page, found, _)) = damage {
+                    contents[page] = found;
+                }
+                self.expectations.set_contents(relation, first, &contents);
+                match damage {
+                    _ if whole == 0 => Some((first, Failure::Short(count as u32))),
+                    Some((page, _, failure)) => {
+                        failure.map(|failure| (first + page as BlockNo, failure))
+                    }
+                    None => None,
+                }
+            }
+            // The blocks of a combined read that fails are read again, one by one.
+            Err(_) => (blocks == 1).then_some((first, Failure::Errno(-raw))),
+        };
+        if let Some((block, failure)) = expected {
+            self.expectations.expect(owner, block, failure);
+        }
+        expected
+    }
+
+    /// The page with a wrong bit, its contents, and the failure that the issuer must receive.
+    fn damage(
+        &self,
+        relation: usize,
+        policy: Policy,
+        (first, blocks): (BlockNo, u32),
+        fault: Option<Fault>,
+    ) -> Option<(usize, Contents, Option<Failure>)> {
+        let Some(Fault::BitRot(at)) = fault else { return None };
+        let at = at as usize % (blocks as usize * BLOCK_SIZE);
+        let (page, at) = (at / BLOCK_SIZE, at % BLOCK_SIZE);
+        let warning = |zeroed| Some(Failure::Warning { zeroed });
+        let block = first + page as BlockNo;
+        // Beyond the end there is nothing to damage.
+        if block >= SHAPES[relation].blocks {
+            return None;
+        }
+        Some(match self.model.damaged(relation, block, at, policy) {
+            Damage::Unnoticed => (page, Contents::Flipped(at), None),
+            Damage::Ignored => (page, Contents::Flipped(at), warning(false)),
+            Damage::Zeroed => (page, Contents::Zeros, warning(true)),
+            Damage::Refused => (page, Contents::Original, Some(Failure::Corrupt)),
+        })
+    }
+
+    fn completed(&self, io: &Observed) {
+        let Some(record) = self.with_record(io.io, |record| record.clone()) else { return };
+        let Some(waiters) = record.waiters else { return };
+        let here = ISSUER.get().map(|here| here.client == record.issuer.client);
+        let path = match (io.synchronous, io.method, here) {
+            (true, _, Some(true)) => CompletionPath::Inline,
+            (false, MethodKind::Custom, Some(true)) => CompletionPath::DeviceIssuer,
+            (false, MethodKind::Custom, Some(false)) => CompletionPath::DeviceJoiner,
+            (false, method, None) if EXECUTED.get() == Some(io.io) => match method {
+                MethodKind::Custom => CompletionPath::DeviceReaper,
+                _ => CompletionPath::Worker,
+            },
+            (false, MethodKind::Custom, None) => CompletionPath::DeviceHelper,
+            _ => CompletionPath::Overtaken,
+        };
+        let Issuer { relation, kind, strategy, .. } = record.issuer;
+        let local = SHAPES[relation].pool == 1;
+        let mut meter = self.meter.lock();
+        for fault in record.faults {
+            meter.hit(Cell { fault, path, waiters, kind, local }, strategy);
+        }
+    }
+}
+
+impl Probe for ReadProbe {
+    fn transition(&self, io: &Observed, _from: State, to: State) {
+        match to {
+            State::Defined => self.defined(io),
+            State::CompletedShared => self.completed(io),
+            _ => {}
+        }
+    }
+
+    fn raw_result(&self, io: &Observed, raw: i32) -> i32 {
+        EXECUTED.set(Some(io.io));
+        let fault = self.plan.take_strike(io.file_id, io.offset);
+        self.result(io, raw, fault);
+        raw
+    }
+}
+
+fn fault_kind(fault: Fault) -> Option<FaultKind> {
+    match fault {
+        Fault::Short(_) => Some(FaultKind::Short),
+        Fault::EndOfFile => Some(FaultKind::EndOfFile),
+        Fault::Interrupted => Some(FaultKind::Interrupted),
+        Fault::Again => Some(FaultKind::Again),
+        Fault::Error(_) => Some(FaultKind::Error),
+        Fault::BitRot(_) => Some(FaultKind::BitRot),
+        Fault::Delay(_) => Some(FaultKind::Delay),
+        Fault::Reorder => Some(FaultKind::Reorder),
+        Fault::LostWrite | Fault::Misdirected(_) | Fault::TornWrite(_) => None,
+    }
+}
+
+/// The issuer of reads on this thread.
+pub(super) fn issuer() -> Option<Issuer> {
+    ISSUER.get()
+}
