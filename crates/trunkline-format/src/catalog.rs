@@ -1,43 +1,82 @@
-//! The system catalogs' rows: which columns they have in which version, and the rows as values.
+//! **System catalogs**: `pg_class`, `pg_attribute`, `pg_type` and the others, described once as data.
 //!
-//! The catalogs describe every table, themselves included, so that a reader must know some of them by
-//! heart before it can read any. Those are written down in [`CatalogTable`]s, column by column for
-//! every version:
+//! The catalogs describe every table, themselves included. So a reader must know the layout of a
+//! few of them before it can read any. PostgreSQL solves this with bootstrap code that is generated
+//! from its headers; here, each catalog is one declaration:
 //!
 //! ```text
-//!   CatalogTable ── layout(version) ──▶ CatalogLayout ── fields(tuple) ──▶ Fields ──▶ ClassRow, …
-//!   names, sizes, alignments            where each column starts          one row
+//!   describe_catalog! {
+//!       PG_NAMESPACE = "pg_namespace", 2615;                  name, OID, where its file number is
+//!       columns { oid: Oid, nspname: Name, nspowner: Oid,     every column with its type and the
+//!                 nspacl: AclItemArray }                      versions that have it
+//!       row NamespaceRow { oid: Oid = oid,                    the columns that are decoded, and the
+//!                          name: Box<[u8]> = nspname, }       Rust fields that they fill
+//!   }
 //! ```
 //!
-//! Most of what a reader wants stands in the fixed part of a row: columns of fixed size that are
-//! never null, which come first, so that their places are the same in every row. What follows is
-//! found by walking the row as any other ([`crate::deform`]).
+//! A new column is one line, a new catalog one block. The [`CatalogTable`] that results says
+//! everything that a scan needs, also for columns that no row type decodes:
 //!
-//! [`CatalogLayout::agrees`] compares such knowledge with what the cluster says of itself: a reader
-//! that asks will not take one layout for another.
+//! ```
+//! use trunkline_format::PgVersion;
+//! use trunkline_format::catalog::PG_CLASS;
+//!
+//! let layout = PG_CLASS.layout(PgVersion::V18);
+//! let at = layout.columns().iter().position(|column| column.name == "relallfrozen");
+//! assert_eq!(at, Some(12)); // new in PostgreSQL 18
+//! ```
+//!
+//! Columns of fixed size that are never null come first in most catalogs. They are at the same
+//! offset in every row, as in the C structs (`FormData_pg_class`), and are read without deforming
+//! the row. The rest is found as in any other table ([`crate::deform`]).
+//!
+//! **Trust.** The descriptions come from what servers of each version say in `pg_attribute`.
+//! [`CatalogLayout::agrees`] compares them with `pg_attribute` of the cluster at hand. A fork of
+//! PostgreSQL with other columns therefore ends in an error, not in garbage.
 
-mod access;
-mod columns;
-mod database;
-mod fields;
-mod layout;
-mod listed_tables;
-mod mapped_tables;
-mod relation;
+mod codes;
+mod data_types;
+mod describe;
+mod description;
+mod objects;
+mod relations;
 mod settings;
+mod shared;
 #[cfg(test)]
 mod tests;
-mod typed;
+mod tuple;
 
-pub use access::{
-    AccessMethodRow, CollationRow, IndexRow, InheritsRow, OperatorClassRow, SequenceRow,
+pub use codes::{Generated, Persistence, RelationKind};
+pub use data_types::*;
+pub use description::{
+    CatalogColumn, CatalogLayout, CatalogTable, ColumnType, Described, Mismatch,
 };
-pub use columns::NAME_SIZE;
-pub use database::{DatabaseRow, NamespaceRow, RoleRow, TablespaceRow};
-pub use fields::{Fields, RowError};
-pub use layout::{CatalogColumn, CatalogLayout, CatalogTable, Mismatch};
-pub use listed_tables::*;
-pub use mapped_tables::*;
-pub use relation::{AttributeRow, ClassRow, Generated, Persistence, RelationKind};
-pub use settings::{RoleSettingRow, settings_of};
-pub use typed::{EnumRow, NamedRow, RangeRow, TypeRow};
+pub use objects::ObjectRow;
+pub use relations::*;
+pub use settings::settings_of;
+pub use shared::*;
+pub use tuple::{CatalogRow, CatalogTuple, ColumnValue, NAME_SIZE, RowError};
+
+/// All catalogs that are described.
+pub static CATALOGS: [&CatalogTable; 20] = [
+    &PG_CLASS,
+    &PG_ATTRIBUTE,
+    &PG_INDEX,
+    &PG_INHERITS,
+    &PG_NAMESPACE,
+    &PG_AM,
+    &PG_OPCLASS,
+    &PG_SEQUENCE,
+    &PG_TYPE,
+    &PG_ENUM,
+    &PG_RANGE,
+    &PG_PROC,
+    &PG_OPERATOR,
+    &PG_COLLATION,
+    &PG_TS_CONFIG,
+    &PG_TS_DICT,
+    &PG_DATABASE,
+    &PG_TABLESPACE,
+    &PG_AUTHID,
+    &PG_DB_ROLE_SETTING,
+];

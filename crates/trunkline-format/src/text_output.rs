@@ -35,7 +35,7 @@ mod xml;
 #[cfg(test)]
 mod tests;
 
-pub use catalog::{ColumnRow, ObjectClass, ObjectRow, TypeCatalog, TypeRow};
+pub use catalog::{ColumnRow, ObjectClass, TypeCatalog};
 pub use compound::TEXT_MAX;
 pub use error::{UnsupportedReason, UnsupportedType, ValueError};
 pub use options::{ByteaOutput, IntervalStyle, TextOptions, TimeZone, Utc};

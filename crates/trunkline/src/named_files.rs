@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use trunkline_aio::sync::Arc;
 use trunkline_engine::catalog::{
-    CatalogError, Database, Place, QualifiedName, RelationInfo, Unreadable,
+    CatalogError, Database, QualifiedName, RelationInfo, RelationPath, Unreadable,
 };
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::settings::Settings;
@@ -166,7 +166,7 @@ impl RelationNames {
 
     /// The name of the relation that a file belongs to, with database and schema.
     pub(crate) fn of_file(&mut self, path: &Path) -> Option<Arc<str>> {
-        let locator = Place::of(&self.dir, path)?.locator()?;
+        let locator = RelationPath::of(&self.dir, path)?.locator()?;
         if let Some(known) = self.names.get(&locator) {
             return known.clone();
         }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
-use trunkline_engine::catalog::{Catalog, CatalogError, Database, DatabaseInfo, RelationInfo};
+use trunkline_engine::catalog::{Catalog, CatalogError, Database, DatabaseRow, RelationInfo};
 use trunkline_engine::datadir::{DataDir, FileEntry};
 use trunkline_engine::settings::Settings;
 use trunkline_engine::storage::RelationLocator;
@@ -131,7 +131,7 @@ struct DatabaseLine {
 }
 
 fn databases(catalog: &Catalog, sizes: &Sizes) -> Vec<DatabaseLine> {
-    let line = |info: &DatabaseInfo| {
+    let line = |info: &DatabaseRow| {
         let tablespace = catalog.tablespaces().iter().find(|space| space.oid == info.tablespace);
         DatabaseLine {
             name: shown_name(&info.name, SHARED_CATALOG_ENCODING),
@@ -144,7 +144,7 @@ fn databases(catalog: &Catalog, sizes: &Sizes) -> Vec<DatabaseLine> {
             bytes: sizes.databases.get(&info.oid).copied().unwrap_or_default(),
             template: info.is_template,
             allows_connections: info.allows_connections,
-            invalid: info.is_invalid,
+            invalid: info.is_invalid(),
         }
     };
     catalog.databases().iter().map(line).collect()

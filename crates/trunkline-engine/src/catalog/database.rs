@@ -1,81 +1,82 @@
-//! One database: an unchanging snapshot of its catalogs, and the questions that it answers.
+//! One database: an immutable snapshot of its catalogs, with look-ups by OID.
 //!
-//! Everything is found by OID; names are [`super::resolve`]'s matter, values' types
-//! [`super::lookups`]'s.
+//! Look-ups by name are in [`super::resolve`], those for printing values in [`super::lookups`].
 
 use trunkline_aio::sync::hash::Map;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_format::btree::{KeyColumn, KeyLayout, Order};
-use trunkline_format::catalog::{IndexRow, Persistence, RangeRow, RelationKind};
-use trunkline_format::text_output::{ObjectClass, TypeRow};
+use trunkline_format::catalog::{
+    DatabaseRow, IndexRow, NamespaceRow, OperatorClassRow, Persistence, RangeRow, RelationKind,
+    TypeRow,
+};
+use trunkline_format::text_output::ObjectClass;
 use trunkline_format::{Fork, Oid};
 
-use super::Cluster;
+use super::cluster::Cluster;
 use super::error::{CatalogError, Unreadable};
-use super::load::Labels;
 use super::name::quoted;
 use super::objects::Objects;
-use super::relation::{
-    BTREE_METHOD, ColumnInfo, DatabaseInfo, HEAP_METHOD, RelationInfo, SchemaInfo,
-};
+use super::relation::{BTREE_METHOD, ColumnInfo, HEAP_METHOD, RelationInfo};
 use crate::btree::Index;
 use crate::heap::ToastTable;
 use crate::storage::{Relation, RelationLocator};
 use crate::transactions::Transactions;
 
-/// The collations that come with servers and sort by bytes: C, POSIX, ucs_basic, pg_c_utf8 and
-/// pg_unicode_fast.
+/// Built-in collations that sort by bytes: C, POSIX, ucs_basic, pg_c_utf8 and pg_unicode_fast.
 const BYTEWISE: [u32; 5] = [950, 951, 962, 811, 6411];
 
-/// The collation that the database has.
+/// `DEFAULT_COLLATION_OID`: the collation of the database.
 const DEFAULT_COLLATION: Oid = Oid(100);
 
-/// See the module.
+/// A snapshot of a database's catalogs.
 #[derive(Debug)]
 pub struct Database {
     pub(super) cluster: Arc<Cluster>,
-    pub(super) info: DatabaseInfo,
+    pub(super) info: DatabaseRow,
     /// By OID.
     pub(super) relations: Vec<RelationInfo>,
-    /// Places in it, by schema and name.
+    /// Indexes into `relations`, sorted by schema and name.
     pub(super) by_name: Vec<u32>,
+    /// By relation and number.
     pub(super) columns: Vec<ColumnInfo>,
     /// By OID.
-    pub(super) schemas: Vec<SchemaInfo>,
+    pub(super) schemas: Vec<NamespaceRow>,
     pub(super) types: Map<Oid, TypeRow>,
-    pub(super) labels: Labels,
+    /// Of each enum, the OIDs that values hold and the labels.
+    pub(super) labels: Map<Oid, Vec<(Oid, Vec<u8>)>>,
     pub(super) ranges: Vec<RangeRow>,
+    /// Of each parent, its children and partitions by OID.
     pub(super) children: Map<Oid, Vec<Oid>>,
     /// By table.
     pub(super) indexes: Vec<IndexRow>,
     pub(super) access_methods: Map<Oid, Box<[u8]>>,
-    pub(super) operator_classes: Map<Oid, (Oid, Oid)>,
+    pub(super) operator_classes: Map<Oid, OperatorClassRow>,
     pub(super) objects: Mutex<Map<ObjectClass, Arc<Objects>>>,
     pub(super) faults: Vec<CatalogError>,
 }
 
-/// What there is to scan of a table, and where its long values are.
+/// The files of a table and of its TOAST table.
 #[derive(Debug, Clone)]
 pub struct TableFiles {
-    /// Its rows.
+    /// The main fork.
     pub rows: Relation,
-    /// Where its long values are; `None`: it can have none.
+    /// The TOAST table; `None` if there is none.
     pub toast: Option<ToastTable>,
 }
 
 impl Database {
-    /// The database.
-    pub fn info(&self) -> &DatabaseInfo {
+    /// Its row of `pg_database`.
+    pub fn info(&self) -> &DatabaseRow {
         &self.info
     }
 
-    /// What was left out of its catalogs, in the order in which it was met; nothing unless the
-    /// catalog was opened with [`super::OnDamage::Collect`].
+    /// Damage that was left out of its catalogs, in the order in which it was found. Empty unless
+    /// the catalog was opened with [`super::OnDamage::Collect`].
     pub fn faults(&self) -> &[CatalogError] {
         &self.faults
     }
 
-    /// What became of the cluster's transactions.
+    /// The commit log and multixacts of the cluster.
     pub fn transactions(&self) -> &Arc<Transactions> {
         &self.cluster.transactions
     }
@@ -85,7 +86,7 @@ impl Database {
         String::from_utf8_lossy(&self.info.name).into_owned()
     }
 
-    /// Its name as one would write it.
+    /// Its name, quoted if needed.
     pub fn quoted_name(&self) -> String {
         quoted(&self.info.name)
     }
@@ -107,12 +108,12 @@ impl Database {
     }
 
     /// All schemas, by OID.
-    pub fn schemas(&self) -> &[SchemaInfo] {
+    pub fn schemas(&self) -> &[NamespaceRow] {
         &self.schemas
     }
 
     /// The schema with this OID.
-    pub fn schema(&self, oid: Oid) -> Option<&SchemaInfo> {
+    pub fn schema(&self, oid: Oid) -> Option<&NamespaceRow> {
         let at = self.schemas.binary_search_by_key(&oid, |schema| schema.oid).ok()?;
         self.schemas.get(at)
     }
@@ -123,18 +124,17 @@ impl Database {
         schema.map_or_else(|| relation.schema.to_string().into_bytes(), |found| found.name.to_vec())
     }
 
-    /// Schema and name as one would write them: `public."My table"`.
+    /// Schema and name, quoted if needed: `public."My table"`.
     pub fn qualified_name(&self, relation: &RelationInfo) -> String {
         format!("{}.{}", quoted(&self.schema_name(relation)), quoted(&relation.name))
     }
 
-    /// The columns of a relation by rising number from 1, those that were dropped included; their
-    /// places are their numbers less one.
+    /// The columns of a relation by `attnum`, dropped ones included. Column `n` is at index `n - 1`.
     ///
     /// # Errors
-    /// [`CatalogError::Columns`]: some are missing from the catalog.
+    /// [`CatalogError::Columns`]: some are missing in `pg_attribute`.
     pub fn columns(&self, relation: &RelationInfo) -> Result<&[ColumnInfo], CatalogError> {
-        let columns = self.columns.get(relation.columns.clone()).unwrap_or_default();
+        let columns = self.columns.get(relation.columns()).unwrap_or_default();
         let numbered = (1..).zip(columns).all(|(number, column)| column.number == number);
         if !numbered || columns.len() != usize::from(relation.column_count) {
             return Err(CatalogError::Columns {
@@ -157,7 +157,7 @@ impl Database {
         Some(self.cluster.storage.relation(locator, Fork::Main))
     }
 
-    /// Nothing if a relation has files that can be read, whatever is in them.
+    /// Checks that a relation has files, whatever is in them.
     ///
     /// # Errors
     /// [`CatalogError::NotReadable`] if it has none.
@@ -171,11 +171,11 @@ impl Database {
         Err(CatalogError::NotReadable { name: self.qualified_name(relation), reason })
     }
 
-    /// What there is to scan of a table, a materialized view or a TOAST table.
+    /// The files of a table, a materialized view or a TOAST table.
     ///
     /// # Errors
-    /// [`CatalogError::NotReadable`] for any other kind, for a partitioned table too, whose rows are
-    /// in its [`Database::leaves`]; and for other access methods than the heap.
+    /// [`CatalogError::NotReadable`] for any other kind, and for other access methods than the heap.
+    /// The rows of a partitioned table are in its [`Database::leaves`].
     pub fn table_files(&self, relation: &RelationInfo) -> Result<TableFiles, CatalogError> {
         let refuse =
             |reason| Err(CatalogError::NotReadable { name: self.qualified_name(relation), reason });
@@ -194,11 +194,11 @@ impl Database {
         }
     }
 
-    /// The table with the long values of a relation, and its index.
+    /// The TOAST table of a relation, and its index.
     pub(super) fn toast_files(&self, relation: &RelationInfo) -> Option<ToastTable> {
         let toast = self.relation(relation.toast)?;
-        // They are all on the value's number and the chunk's. Others than the one in use are left from a
-        // REINDEX CONCURRENTLY that failed, and may be empty.
+        // All its indexes are on (chunk_id, chunk_seq). An invalid one is left over from a failed
+        // REINDEX CONCURRENTLY and may be empty.
         let indexes = self.indexes_of(toast.oid);
         let index = indexes.iter().find(|row| row.valid).or(indexes.first())?;
         let files = self.files(self.relation(index.index)?)?;
@@ -212,13 +212,13 @@ impl Database {
         self.indexes.get(first..behind).unwrap_or_default()
     }
 
-    /// What the catalog says of an index.
+    /// The row of `pg_index` of an index.
     pub fn index(&self, oid: Oid) -> Option<&IndexRow> {
         self.indexes.iter().find(|row| row.index == oid)
     }
 
-    /// A B-tree index with its columns, ready to be searched and walked; `None` if it is no B-tree
-    /// with files, or if the catalog does not describe it.
+    /// A B-tree index with its key columns, ready for searches and scans. `None` if it is not a
+    /// B-tree with files, or if columns are missing in the catalog.
     pub fn btree(&self, index: &IndexRow) -> Option<Index> {
         let relation = self.relation(index.index)?;
         if relation.access_method != BTREE_METHOD || relation.kind != RelationKind::Index {
@@ -228,8 +228,9 @@ impl Database {
         for (at, column) in self.columns(relation).ok()?.iter().enumerate() {
             let bytewise = self.sorts_by_bytes(index.collations.get(at).copied().unwrap_or(Oid(0)));
             let class = index.classes.get(at).and_then(|class| self.operator_classes.get(class));
-            let order =
-                class.map_or(Order::Unknown, |&(family, input)| Order::of(family, input, bytewise));
+            let order = class.map_or(Order::Unknown, |class| {
+                Order::of(class.family, class.input_type, bytewise)
+            });
             let options = index.options.get(at).copied().unwrap_or_default();
             columns.push(KeyColumn {
                 attribute: column.attribute,
@@ -242,17 +243,17 @@ impl Database {
         Some(Index::new(self.files(relation)?, layout))
     }
 
-    /// Whether a collation sorts text by its bytes; without a collation there is nothing else.
+    /// Whether a collation sorts text by its bytes. OID 0, no collation, does.
     pub fn sorts_by_bytes(&self, collation: Oid) -> bool {
         match collation {
             Oid(0) => true,
-            DEFAULT_COLLATION => self.info.sorts_by_bytes,
+            DEFAULT_COLLATION => self.info.sorts_by_bytes(),
             Oid(other) => BYTEWISE.contains(&other),
         }
     }
 
-    /// A relation with what belongs to it: of a table its indexes, its TOAST table and the index of
-    /// that.
+    /// A relation and what belongs to it: the indexes of a table, its TOAST table, and the index of
+    /// the TOAST table.
     pub fn parts(&self, relation: &RelationInfo) -> Vec<&RelationInfo> {
         let tables = [relation.oid, relation.toast].into_iter();
         let found = tables.filter_map(|oid| self.relation(oid)).flat_map(|table| {
@@ -263,9 +264,9 @@ impl Database {
         found.collect()
     }
 
-    /// The tables whose rows are those of `relation`: itself, and all of its partitions or children
-    /// at any depth, but for partitioned tables, which have none of their own. In the order in which
-    /// a server goes through them: level by level, each by OID.
+    /// The tables that a query of `relation` reads: itself and its partitions or children at any
+    /// depth, without partitioned tables, which have no rows of their own. The order is that of
+    /// `find_all_inheritors`: level by level, each by OID.
     pub fn leaves(&self, relation: &RelationInfo) -> Vec<&RelationInfo> {
         let Some(first) = self.relation(relation.oid) else { return Vec::new() };
         let mut found = vec![first];
@@ -274,7 +275,7 @@ impl Database {
             next += 1;
             let children = self.children.get(&parent.oid).map_or(&[][..], Vec::as_slice);
             for child in children.iter().filter_map(|&child| self.relation(child)) {
-                // A child of two parents comes once; a circle, which no server makes, ends.
+                // A child of two parents is listed once. A cycle, which only damage makes, ends.
                 if !found.iter().any(|known| known.oid == child.oid) {
                     found.push(child);
                 }

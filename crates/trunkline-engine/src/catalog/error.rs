@@ -1,156 +1,190 @@
-//! Why the catalog does not answer: a name that is none, a relation without rows, files that are not
-//! as they should be.
+//! Errors of the catalog reader: an unknown name, a relation without rows, damaged files.
 //!
-//! Texts about names are PostgreSQL's where it has some. What a caller can do is in the hint.
+//! Texts about names are PostgreSQL's, where it has one. [`CatalogError::hint`] says what to do.
 
-use std::fmt;
 use std::path::PathBuf;
 
+use thiserror::Error;
+use trunkline_format::Oid;
 use trunkline_format::catalog::{Mismatch, RelationKind, RowError};
 use trunkline_format::relmap::RelationMapError;
-use trunkline_format::{BlockNo, Oid};
 
 use super::name::NameProblem;
+use crate::Location;
 use crate::datadir::DataDirError;
 use crate::heap::{HeapError, RowError as HeapRowError};
 use crate::storage::StorageError;
 
-/// See the module.
-#[derive(Debug)]
+/// Why a question about the catalogs has no answer.
+#[derive(Debug, Error)]
 pub enum CatalogError {
-    /// What was written is no name.
+    /// The text is not a name.
+    #[error("invalid name \"{name}\": {problem}")]
     Name {
-        /// As it was written.
+        /// The text.
         name: String,
-        /// Why not.
+        /// What is wrong with it.
         problem: NameProblem,
     },
     /// There is no such database.
+    #[error("database \"{name}\" does not exist")]
     NoDatabase {
         /// Its name.
         name: String,
-        /// A name that is nearly the same.
+        /// A similar name that exists.
         near: Option<String>,
     },
-    /// The removal of the database began and did not end: parts of it may be gone.
+    /// `DROP DATABASE` was interrupted: files may be gone.
+    #[error("database \"{name}\" is invalid")]
     InvalidDatabase {
         /// Its name.
         name: String,
     },
-    /// The name is of another database than the one that is looked at.
+    /// The name contains another database than the open one.
+    #[error("{name} is of another database than \"{database}\"")]
     OtherDatabase {
-        /// As it was written.
+        /// The name.
         name: String,
-        /// The database that is looked at.
+        /// The open database.
         database: String,
     },
     /// There is no such schema.
+    #[error("schema \"{name}\" does not exist in database \"{database}\"")]
     NoSchema {
         /// Its name.
         name: String,
         /// The database.
         database: String,
-        /// A name that is nearly the same.
+        /// A similar name that exists.
         near: Option<String>,
     },
     /// There is no such relation.
+    #[error("relation {name} does not exist in database \"{database}\"")]
     NoRelation {
         /// Its name.
         name: String,
         /// The database.
         database: String,
-        /// Names that may have been meant.
+        /// Similar names that exist.
         near: Vec<String>,
     },
-    /// A relation that is no table of ours to read: it has no rows of its own, or they are laid out
-    /// by an access method that we do not know.
+    /// The relation has no rows of its own, or an unknown access method lays them out.
+    #[error("{name} {reason}")]
     NotReadable {
         /// Its name.
         name: String,
         /// Why not.
         reason: Unreadable,
     },
-    /// The columns of a relation are not those that it should have.
+    /// `pg_attribute` does not have the columns that `pg_class` counts.
+    #[error("relation {relation} has {found} columns in pg_attribute, expected {expected}")]
     Columns {
         /// The relation.
         relation: String,
-        /// Columns that there should be.
+        /// `relnatts`.
         expected: u16,
-        /// Columns that were found.
+        /// The columns in `pg_attribute`.
         found: usize,
     },
-    /// The map that says where the first catalogs are is not sound.
+    /// A relation map is damaged.
+    #[error("\"{}\": {source}", path.display())]
     Map {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         source: RelationMapError,
     },
-    /// The map is not there.
+    /// A relation map is missing.
+    #[error("\"{}\" is missing", path.display())]
     MapMissing {
         /// Where it should be.
         path: PathBuf,
     },
-    /// A catalog has no files, or its row is gone.
+    /// A catalog has no files, or no row in `pg_class`.
+    #[error("database \"{database}\" does not say where {table} is")]
     NoCatalog {
         /// The catalog.
         table: &'static str,
         /// The database.
         database: String,
     },
-    /// The cluster describes its catalogs otherwise than servers of its version do.
+    /// The cluster's catalogs have other columns than those of its version.
+    #[error("database \"{database}\" is not laid out as its version says: {source}")]
     Layout {
         /// The database.
         database: String,
-        /// Where it differs.
+        /// The first column that differs.
         source: Mismatch,
     },
-    /// A row of a catalog makes no sense.
+    /// A row of a catalog is damaged.
+    #[error("{location}: {source}")]
     Row {
-        /// The file.
-        path: PathBuf,
-        /// The block within the relation.
-        block: BlockNo,
-        /// The line pointer, from 1.
-        item: u16,
+        /// The row.
+        location: Location,
         /// What is wrong with it.
         source: RowError,
     },
-    /// A value of a row of a catalog is in TOAST, and not whole there.
+    /// A value of a catalog's row is incomplete in its TOAST table.
+    #[error("a value of {table} is not whole in its TOAST table")]
     LongValue {
         /// The catalog.
         table: &'static str,
     },
     /// A small file could not be read.
-    Directory(DataDirError),
-    /// How long a file is could not be found out.
-    Storage(StorageError),
-    /// A page could not be had.
-    Heap(HeapError),
-    /// A row could not be had.
-    HeapRow(HeapRowError),
+    #[error(transparent)]
+    Directory(#[from] DataDirError),
+    /// A file's size could not be determined.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A page of a catalog could not be read.
+    #[error(transparent)]
+    Heap(#[from] HeapError),
+    /// A row of a catalog could not be read.
+    #[error(transparent)]
+    HeapRow(#[from] HeapRowError),
 }
 
-/// Why a relation has no rows that we could read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Why a relation has no rows that could be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unreadable {
     /// Its kind has none.
+    #[error("{}", describe_kind(*.0))]
     Kind(RelationKind),
-    /// An access method that we do not know laid it out.
+    /// An unknown access method lays it out.
+    #[error("{}", describe_method(*oid, name.as_deref()))]
     AccessMethod {
         /// The method's OID.
         oid: Oid,
-        /// The method's name, if it has one.
+        /// The method's name, if it has a row in `pg_am`.
         name: Option<String>,
     },
-    /// It is a session's own, which has ended.
+    /// It belongs to a session that has ended.
+    #[error("is a temporary table, left behind by a session that has ended")]
     Temporary,
-    /// Its row says that it has files, and not which.
+    /// `pg_class` says that it has files, but not which.
+    #[error("should have files, and pg_class does not say which")]
     NoFiles,
 }
 
+fn describe_kind(kind: RelationKind) -> String {
+    match kind {
+        RelationKind::ForeignTable => "is a foreign table: its rows are on another server".into(),
+        RelationKind::Index => "is an index: it has entries, not rows".into(),
+        RelationKind::PartitionedIndex => "is a partitioned index: it has entries, not rows".into(),
+        kind => format!("is a {kind}: it has no rows"),
+    }
+}
+
+fn describe_method(oid: Oid, name: Option<&str>) -> String {
+    match name {
+        Some(name) => format!("is of access method \"{name}\", which is not known here"),
+        None => format!("is of access method {oid}, which does not exist"),
+    }
+}
+
 impl CatalogError {
-    /// Whether the question was wrong, and not the cluster.
+    /// Whether the caller asked for something that does not exist, rather than the cluster being
+    /// damaged.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
@@ -164,7 +198,7 @@ impl CatalogError {
         )
     }
 
-    /// Whether a row or page of a catalog is damaged, and the others can be had without it.
+    /// Whether a row or page of a catalog is damaged, so that the others can be read without it.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Row { .. } | Self::LongValue { .. } | Self::HeapRow(_) => true,
@@ -173,7 +207,7 @@ impl CatalogError {
         }
     }
 
-    /// What to do about it, without full stop.
+    /// What to do about it, without a full stop.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Name { .. } => Some(
@@ -202,110 +236,5 @@ impl CatalogError {
             Self::Storage(error) => error.hint().map(str::to_owned),
             _ => None,
         }
-    }
-}
-
-impl fmt::Display for CatalogError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name { name, problem } => write!(f, "invalid name \"{name}\": {problem}"),
-            Self::NoDatabase { name, .. } => write!(f, "database \"{name}\" does not exist"),
-            Self::InvalidDatabase { name } => write!(f, "database \"{name}\" is invalid"),
-            Self::OtherDatabase { name, database } => {
-                write!(f, "{name} is of another database than \"{database}\"")
-            }
-            Self::NoSchema { name, database, .. } => {
-                write!(f, "schema \"{name}\" does not exist in database \"{database}\"")
-            }
-            Self::NoRelation { name, database, .. } => {
-                write!(f, "relation {name} does not exist in database \"{database}\"")
-            }
-            Self::NotReadable { name, reason } => write!(f, "{name} {reason}"),
-            Self::Columns { relation, expected, found } => write!(
-                f,
-                "relation {relation} has {found} columns in pg_attribute, expected {expected}"
-            ),
-            Self::Map { path, source } => write!(f, "\"{}\": {source}", path.display()),
-            Self::MapMissing { path } => write!(f, "\"{}\" is missing", path.display()),
-            Self::NoCatalog { table, database } => {
-                write!(f, "database \"{database}\" does not say where {table} is")
-            }
-            Self::Layout { database, source } => {
-                write!(f, "database \"{database}\" is not laid out as its version says: {source}")
-            }
-            Self::Row { path, block, item, source } => {
-                write!(f, "\"{}\": block {block}, line pointer {item}: {source}", path.display())
-            }
-            Self::LongValue { table } => {
-                write!(f, "a value of {table} is not whole in its TOAST table")
-            }
-            Self::Directory(error) => error.fmt(f),
-            Self::Storage(error) => error.fmt(f),
-            Self::Heap(error) => error.fmt(f),
-            Self::HeapRow(error) => error.fmt(f),
-        }
-    }
-}
-
-impl fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kind(RelationKind::ForeignTable) => {
-                f.write_str("is a foreign table: its rows are on another server")
-            }
-            Self::Kind(kind @ (RelationKind::Index | RelationKind::PartitionedIndex)) => {
-                write!(f, "is an {kind}").and_then(|()| f.write_str(": it has entries, not rows"))
-            }
-            Self::Kind(kind) => write!(f, "is a {kind}: it has no rows"),
-            Self::AccessMethod { name: Some(name), .. } => {
-                write!(f, "is of access method \"{name}\", which is not known here")
-            }
-            Self::AccessMethod { oid, name: None } => {
-                write!(f, "is of access method {oid}, which does not exist")
-            }
-            Self::Temporary => {
-                f.write_str("is a temporary table, left behind by a session that has ended")
-            }
-            Self::NoFiles => f.write_str("should have files, and pg_class does not say which"),
-        }
-    }
-}
-
-impl std::error::Error for CatalogError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Map { source, .. } => Some(source),
-            Self::Layout { source, .. } => Some(source),
-            Self::Row { source, .. } => Some(source),
-            Self::Directory(error) => Some(error),
-            Self::Storage(error) => Some(error),
-            Self::Heap(error) => Some(error),
-            Self::HeapRow(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<DataDirError> for CatalogError {
-    fn from(error: DataDirError) -> Self {
-        Self::Directory(error)
-    }
-}
-
-impl From<StorageError> for CatalogError {
-    fn from(error: StorageError) -> Self {
-        Self::Storage(error)
-    }
-}
-
-impl From<HeapError> for CatalogError {
-    fn from(error: HeapError) -> Self {
-        Self::Heap(error)
-    }
-}
-
-impl From<HeapRowError> for CatalogError {
-    fn from(error: HeapRowError) -> Self {
-        Self::HeapRow(error)
     }
 }

@@ -1,16 +1,15 @@
-//! What printing values asks of a database: types, columns, labels, names.
+//! Catalog look-ups for printing values: types, columns, enum labels, object names.
 //!
-//! Look-ups never read a file. Whoever prints values of types that consist of names, such as
-//! `regproc`, has the names read first ([`Database::load_names`]); without, they are numbers.
+//! Look-ups do no I/O, since they run in the middle of a row. A caller that prints types such as
+//! `regproc` first calls [`Database::load_names`]; without it, the values are printed as numbers.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::hash::Set;
 use trunkline_format::Oid;
-use trunkline_format::text_output::{
-    Base, ColumnRow, ObjectClass, ObjectRow, Type, TypeCatalog, TypeRow,
-};
+use trunkline_format::catalog::{ObjectRow, TypeRow};
+use trunkline_format::text_output::{Base, ColumnRow, ObjectClass, Type, TypeCatalog};
 
-use super::OnDamage;
+use super::cluster::OnDamage;
 use super::database::Database;
 use super::error::CatalogError;
 use super::objects::{Objects, catalog_of, classes_of};
@@ -18,8 +17,8 @@ use super::reader::{Faults, Reader};
 use crate::pool::Backend;
 
 impl Database {
-    /// Reads the names that values of these types may consist of, as far as they were not read
-    /// before: elements, columns, bounds and base types included.
+    /// Loads the catalogs whose names values of these types can show, unless they are loaded:
+    /// `pg_proc` for `regproc` and so on. Looks into arrays, composites, ranges and domains.
     ///
     /// # Errors
     /// [`CatalogError`]: a catalog is damaged, or cannot be read.
@@ -39,30 +38,28 @@ impl Database {
                 table: table.name,
                 database: self.display_name(),
             })?;
-            let cluster = &self.cluster;
-            // Damage there concerns whoever prints these types, who is told, and nobody else.
+            // Damage there matters only to the caller that prints these types, so it is an error
+            // even where damage is collected.
             let mut faults = Faults::new(OnDamage::Fail);
-            let mut reader = Reader {
-                backend,
-                storage: &cluster.storage,
-                transactions: &cluster.transactions,
-                version: cluster.version,
-                faults: &mut faults,
-            };
-            let objects = Arc::new(Objects::new(reader.objects(table, locator)?));
-            self.objects.lock().insert(class, objects);
+            let mut reader = Reader { backend, cluster: &self.cluster, faults: &mut faults };
+            let mut rows = Vec::new();
+            reader.scan(table, locator, |tuple| {
+                rows.push(ObjectRow::decode(tuple)?);
+                Ok(())
+            })?;
+            self.objects.lock().insert(class, Arc::new(Objects::new(rows)));
         }
         Ok(())
     }
 
-    /// Whether `test` holds for the type of any column of any relation, or for what it is made of.
+    /// Whether `test` holds for the type of any column of any relation, or for one of its parts.
     pub fn has_type(&self, test: &dyn Fn(Base) -> bool) -> bool {
         let columns = self.columns.iter().filter(|column| !column.dropped);
         let types: Set<Oid> = columns.map(|column| column.type_oid).collect();
         types.into_iter().any(|oid| Type::resolve(oid, self).is_ok_and(|ty| ty.contains(test)))
     }
 
-    /// The classes of objects that values of these types may name, of those that are read later.
+    /// The classes of objects that values of these types can name and that are loaded on demand.
     fn classes_needed(&self, types: impl IntoIterator<Item = Oid>) -> Vec<ObjectClass> {
         let mut seen = Set::default();
         let mut to_see: Vec<Oid> = types.into_iter().collect();
@@ -86,23 +83,23 @@ impl Database {
         classes
     }
 
-    /// The objects of a class; `None` if their catalog is one that is read later, and was not.
+    /// The objects of a class; `None` if its catalog is loaded on demand and was not.
     fn objects(&self, class: ObjectClass) -> Option<Arc<Objects>> {
         let mut all = self.objects.lock();
         if let Some(found) = all.get(&class) {
             return Some(Arc::clone(found));
         }
-        let made = Arc::new(Objects::new(self.objects_at_hand(class)?));
+        let made = Arc::new(Objects::new(self.loaded_objects(class)?));
         all.insert(class, Arc::clone(&made));
         Some(made)
     }
 
-    /// The objects of a class that is in memory anyway.
-    fn objects_at_hand(&self, class: ObjectClass) -> Option<Vec<ObjectRow>> {
+    /// The objects of a class that the snapshot contains.
+    fn loaded_objects(&self, class: ObjectClass) -> Option<Vec<ObjectRow>> {
         let object = |oid, schema, name: &[u8]| ObjectRow {
             oid,
             schema,
-            name: name.to_vec(),
+            name: name.into(),
             arguments: Vec::new(),
         };
         Some(match class {

@@ -1,7 +1,7 @@
-//! Names as people write them: `schema.table`, folded and quoted as SQL and psql do.
+//! SQL identifiers: parsing, quoting and suggestions for misspelt names.
 //!
-//! Letters outside of quotes are folded to lower case, inside they stay, and two quotes in a row
-//! are one. What is written is cut at 63 bytes, as a server cuts it when it makes the object.
+//! Letters outside double quotes are folded to lower case. Inside quotes they stay as they are, and
+//! two quotes in a row mean one. As in PostgreSQL, a longer name is truncated to 63 bytes.
 //!
 //! ```text
 //!   Public.Accounts     public . accounts
@@ -10,19 +10,21 @@
 
 use std::fmt;
 
-/// Bytes of the longest name.
-const NAME_MOST: usize = 63;
+use thiserror::Error;
 
-/// The most differences between a name and one that is offered instead.
-const DISTANCE_MOST: usize = 3;
+/// Bytes of the longest name: `NAMEDATALEN` - 1.
+const NAME_MAX: usize = 63;
 
-/// Bytes of the shortest beginning of a name that stands for it.
-const PREFIX_LEAST: usize = 3;
+/// The largest edit distance between a misspelt name and a suggestion.
+const DISTANCE_MAX: usize = 3;
 
-/// Longer names are not compared.
-const COMPARED_MOST: usize = 64;
+/// Bytes of the shortest prefix for which the whole name is suggested.
+const PREFIX_MIN: usize = 3;
 
-/// A name taken apart: from the last part on, the relation, its schema, its database.
+/// Longer names are not compared: the distance takes quadratic time.
+const COMPARED_MAX: usize = 64;
+
+/// A relation's name, with its schema and database if they were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QualifiedName {
     /// The database, if it was written.
@@ -33,32 +35,25 @@ pub struct QualifiedName {
     pub relation: Vec<u8>,
 }
 
-/// Why a name cannot be taken apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a text is not a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NameProblem {
     /// A quote is not closed.
+    #[error("a quoted identifier is not ended")]
     OpenQuote,
-    /// Between two dots, or within quotes, there is nothing.
+    /// A part between dots or within quotes is empty.
+    #[error("an identifier is empty")]
     Empty,
-    /// There is something between a closing quote and the next dot.
+    /// Characters follow a closing quote.
+    #[error("something follows a quoted identifier")]
     AfterQuote,
     /// More parts than database, schema and relation.
+    #[error("too many dotted names")]
     TooManyParts,
 }
 
-impl fmt::Display for NameProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OpenQuote => "a quoted identifier is not ended",
-            Self::Empty => "an identifier is empty",
-            Self::AfterQuote => "something follows a quoted identifier",
-            Self::TooManyParts => "too many dotted names",
-        })
-    }
-}
-
 impl QualifiedName {
-    /// Takes `text` apart.
+    /// Parses `text`.
     ///
     /// # Errors
     /// [`NameProblem`].
@@ -83,7 +78,7 @@ impl QualifiedName {
     }
 }
 
-/// As it would have to be written.
+/// Quoted if needed.
 impl fmt::Display for QualifiedName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for part in [&self.database, &self.schema].into_iter().flatten() {
@@ -93,7 +88,7 @@ impl fmt::Display for QualifiedName {
     }
 }
 
-/// The identifier that `text` begins with, and what is behind it.
+/// The identifier at the start of `text`, and the rest.
 fn identifier(text: &[u8]) -> Result<(Vec<u8>, &[u8]), NameProblem> {
     let (mut name, behind) = if let Some(quoted) = text.strip_prefix(b"\"") {
         quoted_identifier(quoted)?
@@ -105,16 +100,16 @@ fn identifier(text: &[u8]) -> Result<(Vec<u8>, &[u8]), NameProblem> {
     if name.is_empty() {
         return Err(NameProblem::Empty);
     }
-    if name.len() > NAME_MOST {
-        // Not in the middle of a character, if the text is in UTF-8.
+    if name.len() > NAME_MAX {
+        // Do not cut a UTF-8 character in half.
         let is_start = |at: &usize| name.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
-        let end = (1..=NAME_MOST).rev().find(is_start).unwrap_or(NAME_MOST);
+        let end = (1..=NAME_MAX).rev().find(is_start).unwrap_or(NAME_MAX);
         name.truncate(end);
     }
     Ok((name, behind))
 }
 
-/// The identifier in front of the closing quote, and what is behind that.
+/// The identifier up to the closing quote, and the rest.
 fn quoted_identifier(text: &[u8]) -> Result<(Vec<u8>, &[u8]), NameProblem> {
     let mut name = Vec::new();
     let mut rest = text;
@@ -133,9 +128,9 @@ fn quoted_identifier(text: &[u8]) -> Result<(Vec<u8>, &[u8]), NameProblem> {
     }
 }
 
-/// A name as it has to be written: in quotes unless it is small letters, digits and underscores.
+/// A name in double quotes, unless it is lower-case letters, digits and underscores.
 ///
-/// Keywords stay as they are: they are no words of any language here.
+/// Keywords are not quoted: names are not parsed as SQL here.
 pub fn quoted(name: &[u8]) -> String {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_';
     let text = String::from_utf8_lossy(name);
@@ -146,33 +141,33 @@ pub fn quoted(name: &[u8]) -> String {
     }
 }
 
-/// Of `names`, the one that `wanted` was most likely meant to be: the one that differs least, if that
-/// is little, or the one that begins so. Letters' case is no difference.
+/// The name that `wanted` most likely means: the one with the smallest edit distance, if that is
+/// small, or one that starts with it. Case does not matter.
 pub(super) fn nearest<'n>(
     wanted: &[u8],
     names: impl IntoIterator<Item = &'n [u8]>,
 ) -> Option<&'n [u8]> {
     let wanted = wanted.to_ascii_lowercase();
-    // As many as a third of it: a short name is easily near another one.
-    let most = DISTANCE_MOST.min(wanted.len() / 3).max(1);
+    // At most a third of the name: short names are close to many others.
+    let most = DISTANCE_MAX.min(wanted.len() / 3).max(1);
     let near = names.into_iter().filter_map(|name| {
         let folded = name.to_ascii_lowercase();
         let distance = distance(&wanted, &folded)?;
-        // The beginning of a name is as good as its whole.
-        let begins = wanted.len() >= PREFIX_LEAST && folded.starts_with(&wanted);
+        // A prefix counts, whatever the distance.
+        let begins = wanted.len() >= PREFIX_MIN && folded.starts_with(&wanted);
         (distance <= most || begins).then_some((distance, name))
     });
     near.min().map(|(_, name)| name)
 }
 
-/// Insertions, removals and replacements of bytes from one to the other; `None` if one is too long.
+/// The Levenshtein distance in bytes; `None` if a name is too long.
 fn distance(one: &[u8], other: &[u8]) -> Option<usize> {
-    if one.len().max(other.len()) > COMPARED_MOST {
+    if one.len().max(other.len()) > COMPARED_MAX {
         return None;
     }
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (line, a) in one.iter().enumerate() {
-        // What stood diagonally above, and to the left.
+        // The previous row's value diagonally above, and the value to the left.
         let (mut above, mut left) = (line, line + 1);
         for (cell, b) in row.iter_mut().skip(1).zip(other) {
             let replaced = above + usize::from(a != b);
@@ -213,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name() {
+    fn invalid_names_are_refused() {
         let check = |text: &str, expected: &str| {
             let error = QualifiedName::parse(text.as_bytes()).expect_err("refused");
             assert_eq!(error.to_string(), expected, "{text}");
@@ -230,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_written_so_that_they_are_read_again() {
+    fn quoted_names_parse_to_themselves() {
         for name in ["a", "a_1", "A", "1a", "say \"hi\"", "a.b", "é", " "] {
             let written = quoted(name.as_bytes());
             let read = QualifiedName::parse(written.as_bytes()).expect("a name");
@@ -241,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn near_names() {
+    fn similar_names_are_suggested() {
         let names = ["pgbench_accounts", "pgbench_tellers", "t", "Orders"].map(str::as_bytes);
         let near = |wanted: &str| nearest(wanted.as_bytes(), names).map(String::from_utf8_lossy);
         assert_eq!(near("pgbench_acounts").as_deref(), Some("pgbench_accounts"));

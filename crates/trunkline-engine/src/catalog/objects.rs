@@ -1,21 +1,22 @@
-//! Objects that values name by their OIDs: functions, operators, roles and the like.
+//! Names of objects that values refer to by OID: functions, operators, roles and others.
 //!
-//! Only a few types print such names, and some of the catalogs are the largest that there are, so
-//! they are read when somebody is about to print such a type, and not before.
+//! Only `regproc` and a few other types show such names, and `pg_proc` is one of the largest
+//! catalogs. So these catalogs are loaded on demand.
 
 use trunkline_aio::sync::hash::Map;
 use trunkline_format::Oid;
 use trunkline_format::catalog::{
-    CatalogTable, PG_AUTHID, PG_COLLATION, PG_OPERATOR, PG_PROC, PG_TS_CONFIG, PG_TS_DICT,
+    CatalogTable, ObjectRow, PG_AUTHID, PG_COLLATION, PG_OPERATOR, PG_PROC, PG_TS_CONFIG,
+    PG_TS_DICT,
 };
-use trunkline_format::text_output::{ObjectClass, ObjectRow};
+use trunkline_format::text_output::ObjectClass;
 
 /// The objects of one class.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     /// By name.
     rows: Vec<ObjectRow>,
-    /// Places in it.
+    /// Indexes into `rows`.
     by_oid: Map<Oid, usize>,
 }
 
@@ -31,13 +32,13 @@ impl Objects {
     }
 
     pub(super) fn named(&self, name: &[u8]) -> &[ObjectRow] {
-        let first = self.rows.partition_point(|row| row.name.as_slice() < name);
-        let behind = self.rows.partition_point(|row| row.name.as_slice() <= name);
+        let first = self.rows.partition_point(|row| *row.name < *name);
+        let behind = self.rows.partition_point(|row| *row.name <= *name);
         self.rows.get(first..behind).unwrap_or_default()
     }
 }
 
-/// The catalog of a class that is not read with the others.
+/// The catalog of a class that is loaded on demand; `None` if the snapshot contains it.
 pub(super) fn catalog_of(class: ObjectClass) -> Option<&'static CatalogTable> {
     match class {
         ObjectClass::Procedure => Some(&PG_PROC),
@@ -52,8 +53,8 @@ pub(super) fn catalog_of(class: ObjectClass) -> Option<&'static CatalogTable> {
     }
 }
 
-/// Every class that is not read with the others.
-pub(super) const READ_LATER: [ObjectClass; 6] = [
+/// Every class that is loaded on demand.
+pub(super) const ON_DEMAND: [ObjectClass; 6] = [
     ObjectClass::Procedure,
     ObjectClass::Operator,
     ObjectClass::Role,
@@ -62,7 +63,7 @@ pub(super) const READ_LATER: [ObjectClass; 6] = [
     ObjectClass::TextSearchDictionary,
 ];
 
-/// The classes whose names values of a type consist of, of those that are read later.
+/// The classes that are loaded on demand and that values of a type can name.
 pub(super) fn classes_of(type_oid: Oid) -> &'static [ObjectClass] {
     match type_oid.0 {
         // regproc, regprocedure
@@ -77,8 +78,8 @@ pub(super) fn classes_of(type_oid: Oid) -> &'static [ObjectClass] {
         3734 => &[ObjectClass::TextSearchConfig],
         // regdictionary
         3769 => &[ObjectClass::TextSearchDictionary],
-        // anyarray, record, record[]: values say themselves what they are of.
-        2277 | 2249 | 2287 => &READ_LATER,
+        // anyarray, record, record[]: only the values say which types they contain.
+        2277 | 2249 | 2287 => &ON_DEMAND,
         _ => &[],
     }
 }
@@ -88,11 +89,16 @@ mod tests {
     use super::*;
 
     fn row(oid: u32, name: &str) -> ObjectRow {
-        ObjectRow { oid: Oid(oid), schema: Oid(11), name: name.into(), arguments: Vec::new() }
+        ObjectRow {
+            oid: Oid(oid),
+            schema: Oid(11),
+            name: name.as_bytes().into(),
+            arguments: Vec::new(),
+        }
     }
 
     #[test]
-    fn by_name_and_number() {
+    fn objects_are_found_by_name_and_by_oid() {
         let rows = [row(3, "b"), row(1, "b"), row(2, "a"), row(4, "bb"), row(5, "")];
         let objects = Objects::new(rows.to_vec());
         let named = |name: &str| -> Vec<u32> {
@@ -107,8 +113,8 @@ mod tests {
     }
 
     #[test]
-    fn classes_that_are_read_later_have_a_catalog() {
-        assert!(READ_LATER.iter().all(|&class| catalog_of(class).is_some()));
+    fn classes_loaded_on_demand_have_a_catalog() {
+        assert!(ON_DEMAND.iter().all(|&class| catalog_of(class).is_some()));
         assert!(catalog_of(ObjectClass::Type).is_none());
         assert_eq!(classes_of(Oid(2202)), [ObjectClass::Procedure]);
         assert!(classes_of(Oid(23)).is_empty());

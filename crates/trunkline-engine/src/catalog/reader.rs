@@ -1,30 +1,24 @@
-//! Scans of catalogs, and what becomes of what is damaged there.
-//!
-//! A row that makes no sense ends the reading: what is left out here would be missing everywhere
-//! without a word. Who asks for it gets the others, and [`Faults`].
+//! Sequential scans of catalogs, and what happens to damage in them.
 
-use trunkline_aio::sync::Arc;
-use trunkline_format::catalog::{CatalogTable, Fields, RowError};
+use trunkline_format::Fork;
+use trunkline_format::catalog::{CatalogRow, CatalogTable, CatalogTuple, RowError};
 use trunkline_format::segment::segment_of;
-use trunkline_format::{Fork, PgVersion};
 
-use super::OnDamage;
+use super::cluster::{Cluster, OnDamage};
 use super::error::CatalogError;
+use crate::Location;
 use crate::heap::{HeapError, HeapScan, ScanOptions};
 use crate::pool::Backend;
-use crate::storage::{RelationLocator, Storage};
-use crate::transactions::Transactions;
+use crate::storage::RelationLocator;
 
 /// Reads catalogs with a backend.
 pub(super) struct Reader<'r> {
     pub(super) backend: &'r mut Backend,
-    pub(super) storage: &'r Storage,
-    pub(super) transactions: &'r Arc<Transactions>,
-    pub(super) version: PgVersion,
+    pub(super) cluster: &'r Cluster,
     pub(super) faults: &'r mut Faults,
 }
 
-/// What was left out of catalogs, if anything may be.
+/// Damage that was left out, if the caller allows that.
 #[derive(Debug)]
 pub(super) struct Faults {
     on_damage: OnDamage,
@@ -36,7 +30,7 @@ impl Faults {
         Self { on_damage, found: Vec::new() }
     }
 
-    /// Takes a fault and goes on, or hands it back.
+    /// Records damage, or returns it if it ends the reading. A cancelled read is not damage.
     pub(super) fn take(&mut self, error: CatalogError) -> Result<(), CatalogError> {
         let cancelled = matches!(&error, CatalogError::Heap(error) if error.is_cancelled());
         if self.on_damage == OnDamage::Fail || cancelled {
@@ -46,8 +40,9 @@ impl Faults {
         Ok(())
     }
 
-    /// Takes what may follow from another fault, and hands back what must have a cause of its own.
-    pub(super) fn take_further(&mut self, error: CatalogError) -> Result<(), CatalogError> {
+    /// Records an error that earlier damage explains. Without earlier damage it has a cause of its
+    /// own, and is returned.
+    pub(super) fn take_consequence(&mut self, error: CatalogError) -> Result<(), CatalogError> {
         if self.found.is_empty() { Err(error) } else { self.take(error) }
     }
 
@@ -57,18 +52,41 @@ impl Faults {
 }
 
 impl Reader<'_> {
-    /// Scans a catalog and hands out its visible rows.
+    /// The visible rows of a catalog.
+    pub(super) fn rows<R: CatalogRow>(
+        &mut self,
+        locator: RelationLocator,
+    ) -> Result<Vec<R>, CatalogError> {
+        let mut rows = Vec::new();
+        self.scan(R::CATALOG, locator, |tuple| {
+            rows.push(R::decode(tuple)?);
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    /// The visible rows of a catalog. Without a location there are none, and that is damage.
+    pub(super) fn rows_at<R: CatalogRow>(
+        &mut self,
+        locator: Result<RelationLocator, CatalogError>,
+    ) -> Result<Vec<R>, CatalogError> {
+        match locator {
+            Ok(locator) => self.rows(locator),
+            Err(error) => self.faults.take(error).map(|()| Vec::new()),
+        }
+    }
+
+    /// Passes the visible rows of a catalog to `each`.
     pub(super) fn scan(
         &mut self,
         table: &'static CatalogTable,
         locator: RelationLocator,
-        mut each: impl FnMut(&mut Fields<'_, '_>) -> Result<(), RowError>,
+        mut each: impl FnMut(&mut CatalogTuple<'_, '_>) -> Result<(), RowError>,
     ) -> Result<(), CatalogError> {
-        let relation = self.storage.relation(locator, Fork::Main);
-        let layout = table.layout(self.version);
-        let options = ScanOptions::default();
-        let scan = HeapScan::of_table(self.backend, &relation, self.transactions, options);
-        let mut scan = match scan {
+        let relation = self.cluster.storage.relation(locator, Fork::Main);
+        let layout = table.layout(self.cluster.version);
+        let (transactions, options) = (&self.cluster.transactions, ScanOptions::default());
+        let mut scan = match HeapScan::of_table(self.backend, &relation, transactions, options) {
             Ok(scan) => scan,
             Err(error) => return self.faults.take(error.into()),
         };
@@ -77,7 +95,8 @@ impl Reader<'_> {
                 Ok(Some(page)) => page,
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    // About one block the scan goes on; about the file there is no more.
+                    // After a damaged block the scan continues. An error of the file itself, such
+                    // as a failed open, would repeat for every block.
                     let of_file =
                         matches!(&error, HeapError::Read(error) if error.block().is_none());
                     self.faults.take(error.into())?;
@@ -95,28 +114,13 @@ impl Reader<'_> {
                         continue;
                     }
                 };
-                let read = layout.fields(row.tuple).and_then(|mut fields| each(&mut fields));
+                let read = layout.tuple(row.tuple).and_then(|mut tuple| each(&mut tuple));
                 if let Err(source) = read {
-                    self.faults.take(CatalogError::Row {
-                        path: relation.path(segment_of(row.tid.block).0),
-                        block: row.tid.block,
-                        item: row.tid.item,
-                        source,
-                    })?;
+                    let path = relation.path(segment_of(row.tid.block).0);
+                    let location = Location::new(path).at_tid(row.tid);
+                    self.faults.take(CatalogError::Row { location, source })?;
                 }
             }
-        }
-    }
-
-    /// What `read` reads of the catalog at `place`; nothing if there is no place, which is a fault.
-    pub(super) fn found<T: Default>(
-        &mut self,
-        place: Result<RelationLocator, CatalogError>,
-        read: impl FnOnce(&mut Self, RelationLocator) -> Result<T, CatalogError>,
-    ) -> Result<T, CatalogError> {
-        match place {
-            Ok(place) => read(self, place),
-            Err(error) => self.faults.take(error).map(|()| T::default()),
         }
     }
 }

@@ -1,109 +1,61 @@
-//! What the catalog knows of one relation and its columns, and of one database.
-//!
-//! Plain values, copied out of the catalogs' rows: nothing here keeps a page.
+//! One relation and one column, as plain values copied out of `pg_class` and `pg_attribute`.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use trunkline_format::Oid;
-use trunkline_format::catalog::{Generated, Persistence, RelationKind};
-use trunkline_format::deform::Attribute;
+use trunkline_format::catalog::{
+    AttributeRow, ClassRow, Generated, PG_ATTRIBUTE, RelationKind, RowError,
+};
+use trunkline_format::deform::{Attribute, missing_value};
+use trunkline_format::varlena::Varlena;
 
 use super::name::quoted;
 use crate::storage::RelationLocator;
 
-/// The access method of ordinary tables.
+/// `pg_am.oid` of the heap (`HEAP_TABLE_AM_OID`).
 pub const HEAP_METHOD: Oid = Oid(2);
 
-/// The access method of B-trees.
+/// `pg_am.oid` of B-trees (`BTREE_AM_OID`).
 pub const BTREE_METHOD: Oid = Oid(403);
 
-/// A database.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DatabaseInfo {
-    /// Its OID: the name of its directory.
-    pub oid: Oid,
-    /// Its name.
-    pub name: Box<[u8]>,
-    /// The encoding of its text: 6 is UTF-8, 0 is unknown.
-    pub encoding: i32,
-    /// Whether others may be made after it.
-    pub is_template: bool,
-    /// Whether a server lets anybody connect to it.
-    pub allows_connections: bool,
-    /// Its removal began and did not end: its files may be gone.
-    pub is_invalid: bool,
-    /// Where its files are unless something else is said of them.
-    pub tablespace: Oid,
-    /// Whether text is sorted by its bytes unless a column says otherwise.
-    pub sorts_by_bytes: bool,
-}
-
-/// A tablespace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TablespaceInfo {
-    /// Its OID: the name of its link.
-    pub oid: Oid,
-    /// Its name.
-    pub name: Box<[u8]>,
-}
-
-/// A schema.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SchemaInfo {
-    /// Its OID.
-    pub oid: Oid,
-    /// Its name.
-    pub name: Box<[u8]>,
-}
-
-/// A table, index, sequence, view or whatever else has a row in `pg_class`.
+/// A table, index, sequence, view or anything else with a row in `pg_class`. Dereferences to that
+/// row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelationInfo {
-    /// Its OID.
-    pub oid: Oid,
-    /// The OID of the schema it is in.
-    pub schema: Oid,
-    /// Its name.
-    pub name: Box<[u8]>,
-    /// What it is.
-    pub kind: RelationKind,
-    /// What becomes of it after a crash.
-    pub persistence: Persistence,
-    /// The OID of the access method that laid out its files; 0 if none.
-    pub access_method: Oid,
-    /// Its files; `None` if it has none, or if they are another session's.
+    row: ClassRow,
+    /// Its files; `None` if it has none, or if it is another session's temporary relation.
     pub locator: Option<RelationLocator>,
-    /// Blocks when a server last counted, as far as it did.
-    pub pages: i32,
-    /// Rows when a server last counted; `None` if it never did.
-    pub rows: Option<f32>,
-    /// The OID of the table with its long values; 0 if it has none.
-    pub toast: Oid,
-    /// The OID of the composite type of its rows; 0 if it has none.
-    pub row_type: Oid,
-    /// Whether all databases share it.
-    pub shared: bool,
-    /// Whether it holds what its query says; true of everything but materialized views.
-    pub populated: bool,
-    /// Whether it is a partition.
-    pub is_partition: bool,
-    /// The oldest transaction that a row of it may name as an ordinary one; 0 if it has no rows.
-    pub frozen_xid: u32,
-    /// The oldest multixact that a row of it may name; 0 if it has no rows.
-    pub min_multi: u32,
-    /// Columns that there should be, those that were dropped included.
-    pub(super) column_count: u16,
-    /// Its columns among all.
-    pub(super) columns: Range<usize>,
+    /// Its columns among those of all relations.
+    columns: Range<usize>,
+}
+
+impl Deref for RelationInfo {
+    type Target = ClassRow;
+
+    fn deref(&self) -> &ClassRow {
+        &self.row
+    }
 }
 
 impl RelationInfo {
-    /// Its name as one would write it without its schema.
+    pub(super) fn new(row: ClassRow, locator: Option<RelationLocator>) -> Self {
+        Self { row, locator, columns: 0..0 }
+    }
+
+    pub(super) fn columns(&self) -> Range<usize> {
+        self.columns.clone()
+    }
+
+    pub(super) fn set_columns(&mut self, columns: Range<usize>) {
+        self.columns = columns;
+    }
+
+    /// Its name without its schema, quoted if needed.
     pub fn quoted_name(&self) -> String {
         quoted(&self.name)
     }
 
-    /// Whether what it holds is in its partitions.
+    /// Whether it is partitioned, so that its rows or entries are in the partitions.
     pub fn is_partitioned(&self) -> bool {
         matches!(self.kind, RelationKind::PartitionedTable | RelationKind::PartitionedIndex)
     }
@@ -112,24 +64,56 @@ impl RelationInfo {
 /// A column of a relation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnInfo {
-    /// Its name; of a dropped column one that nobody would give.
+    /// Its name; `........pg.dropped.N........` if it was dropped.
     pub name: Box<[u8]>,
     /// Its number, from 1.
     pub number: u16,
     /// The OID of its type; 0 if it was dropped.
     pub type_oid: Oid,
-    /// What its type was given, such as a length; -1 if nothing.
+    /// `atttypmod`, such as a length; -1 if there is none.
     pub modifier: i32,
-    /// How it lies in a row.
+    /// Its size and alignment in a row.
     pub attribute: Attribute,
-    /// The OID of the collation of its type; 0 if it has none.
+    /// The OID of its collation; 0 if its type has none.
     pub collation: Oid,
-    /// Whether it is never null.
+    /// Whether it has a `NOT NULL` constraint.
     pub not_null: bool,
-    /// Whether it was dropped: rows may still hold values.
+    /// Whether it was dropped. Old rows still hold its values.
     pub dropped: bool,
-    /// Whether it is computed, and stored.
+    /// Whether it is generated.
     pub generated: Generated,
-    /// What rows have that are older than it, in the form in which rows hold values; `None`: null.
+    /// The value in rows from before it was added, as rows store it; `None`: null.
     pub missing: Option<Box<[u8]>>,
+}
+
+impl ColumnInfo {
+    /// Of a row of `pg_attribute`; `None` for system columns, which are the same in all tables.
+    pub(super) fn of_row(row: AttributeRow) -> Result<Option<Self>, RowError> {
+        let Some(number) = u16::try_from(row.number).ok().filter(|&number| number > 0) else {
+            return Ok(None);
+        };
+        let attribute = Attribute { len: row.len, align: row.align };
+        let mut decompressed = Vec::new();
+        let missing = row.missing.map(|stored| {
+            let array = Varlena::parse(&stored).and_then(|array| array.payload(&mut decompressed));
+            let value = array.ok().and_then(|array| missing_value(array, attribute));
+            value.map(Box::from).ok_or(RowError::Value {
+                table: PG_ATTRIBUTE.name,
+                column: "attmissingval",
+                found: i64::from(stored.first().copied().unwrap_or_default()),
+            })
+        });
+        Ok(Some(Self {
+            name: row.name,
+            number,
+            type_oid: row.type_oid,
+            modifier: row.modifier,
+            attribute,
+            collation: row.collation,
+            not_null: row.not_null,
+            dropped: row.dropped,
+            generated: row.generated,
+            missing: missing.transpose()?,
+        }))
+    }
 }

@@ -1,25 +1,27 @@
-//! From a name to a relation, or to an error that says what was perhaps meant.
+//! Relations by name, with a suggestion in the error if there is no such relation.
 //!
-//! A name without a schema is looked for where a server looks: in `pg_catalog`, then in `public`.
-//! One that is only elsewhere is not found, and the error says where it is.
+//! A name without a schema is searched in `pg_catalog` and then in `public`, like with PostgreSQL's
+//! default `search_path`. If a relation of that name is in another schema, the error names it.
+
+use trunkline_format::catalog::NamespaceRow;
 
 use super::database::Database;
 use super::error::CatalogError;
 use super::name::{QualifiedName, nearest, quoted};
-use super::relation::{RelationInfo, SchemaInfo};
+use super::relation::RelationInfo;
 
-/// Where names without a schema are looked for.
+/// The schemas in which names without a schema are searched.
 const SEARCH_PATH: [&[u8]; 2] = [b"pg_catalog", b"public"];
 
-/// The most names that an error offers.
-const OFFERS_MOST: usize = 3;
+/// The most names that an error suggests.
+const SUGGESTIONS_MAX: usize = 3;
 
 impl Database {
-    /// The relation that is called `text`, as one writes it: `public.accounts`, `"My table"`, or with
-    /// the name of this database in front.
+    /// The relation with this name, written as in SQL: `public.accounts`, `"My table"`, or with the
+    /// name of this database in front.
     ///
     /// # Errors
-    /// [`CatalogError`]: it is no name, or nothing is called so.
+    /// [`CatalogError`]: the text is not a name, or there is no such relation.
     pub fn resolve(&self, text: &[u8]) -> Result<&RelationInfo, CatalogError> {
         let name = QualifiedName::parse(text).map_err(|problem| CatalogError::Name {
             name: String::from_utf8_lossy(text).into_owned(),
@@ -36,7 +38,7 @@ impl Database {
                 .find_map(|schema| self.find(self.schema_named(schema).ok()?, &name.relation)),
         };
         found.ok_or_else(|| CatalogError::NoRelation {
-            near: self.perhaps(&name),
+            near: self.similar(&name),
             name: name.to_string(),
             database: self.display_name(),
         })
@@ -46,7 +48,7 @@ impl Database {
     ///
     /// # Errors
     /// [`CatalogError::NoSchema`].
-    pub fn schema_named(&self, name: &[u8]) -> Result<&SchemaInfo, CatalogError> {
+    pub fn schema_named(&self, name: &[u8]) -> Result<&NamespaceRow, CatalogError> {
         let found = self.schemas.iter().find(|schema| *schema.name == *name);
         found.ok_or_else(|| CatalogError::NoSchema {
             name: String::from_utf8_lossy(name).into_owned(),
@@ -56,7 +58,7 @@ impl Database {
     }
 
     /// The relation of this name in a schema.
-    pub fn find(&self, schema: &SchemaInfo, name: &[u8]) -> Option<&RelationInfo> {
+    pub fn find(&self, schema: &NamespaceRow, name: &[u8]) -> Option<&RelationInfo> {
         let at = self.by_name.binary_search_by(|&place| match self.relations.get(place as usize) {
             Some(relation) => (relation.schema, &*relation.name).cmp(&(schema.oid, name)),
             None => std::cmp::Ordering::Greater,
@@ -64,7 +66,7 @@ impl Database {
         self.relations.get(*self.by_name.get(at.ok()?)? as usize)
     }
 
-    /// The places of all relations by schema and name.
+    /// The indexes of all relations, sorted by schema and name.
     pub(super) fn places_by_name(&self) -> Vec<u32> {
         let mut places: Vec<u32> = (0..).take(self.relations.len()).collect();
         places.sort_by_key(|&place| {
@@ -73,19 +75,19 @@ impl Database {
         places
     }
 
-    /// What may have been meant by a name that does not exist: the same in other schemas, else
-    /// nearly the same where it was looked for.
-    fn perhaps(&self, name: &QualifiedName) -> Vec<String> {
+    /// Suggestions for a name that does not exist: the same name in other schemas, else a similar
+    /// name in the schemas that were searched.
+    fn similar(&self, name: &QualifiedName) -> Vec<String> {
         let elsewhere = self.relations.iter().filter(|relation| *relation.name == *name.relation);
         let elsewhere: Vec<String> =
-            elsewhere.map(|found| self.qualified_name(found)).take(OFFERS_MOST).collect();
+            elsewhere.map(|found| self.qualified_name(found)).take(SUGGESTIONS_MAX).collect();
         if !elsewhere.is_empty() {
             return elsewhere;
         }
         let schema = |relation: &RelationInfo| self.schema_name(relation);
         let in_place = self.relations.iter().filter(|relation| match &name.schema {
             Some(wanted) => schema(relation) == *wanted,
-            // Nobody means a catalog or a TOAST table.
+            // A misspelt name rarely means a catalog or a TOAST table.
             None => !schema(relation).starts_with(b"pg_"),
         });
         let near = nearest(&name.relation, in_place.map(|relation| &*relation.name));

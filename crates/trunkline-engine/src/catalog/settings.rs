@@ -1,30 +1,30 @@
-//! The settings that a database's sessions begin with: what `ALTER DATABASE … SET` and
-//! `ALTER ROLE ALL SET` left in `pg_db_role_setting`, which all databases share.
+//! Settings that sessions of a database start with: what `ALTER DATABASE … SET` and
+//! `ALTER ROLE ALL SET` stored in `pg_db_role_setting`.
 //!
-//! Only few ask for them, so they are read when somebody does.
+//! Few callers need them, so they are read on demand.
 
 use std::collections::BTreeMap;
 
 use trunkline_format::Oid;
-use trunkline_format::catalog::{PG_DB_ROLE_SETTING, RoleSettingRow, RowError, settings_of};
+use trunkline_format::catalog::{
+    CatalogRow, PG_DB_ROLE_SETTING, RoleSettingRow, RowError, settings_of,
+};
 use trunkline_format::varlena::Varlena;
 
 use super::database::Database;
 use super::error::CatalogError;
-use super::load::shared_catalog;
 use super::reader::{Faults, Reader};
 use crate::heap::{HeapError, ToastBatch, ToastReader};
 use crate::pool::Backend;
 use crate::read_stream::StreamOptions;
 
-/// Values by names in lower case.
+/// Values by lower-case names.
 type Settings = BTreeMap<String, String>;
 
 impl Database {
-    /// The settings that sessions of any role begin with in this database: values by names in lower
-    /// case. What is said of the database counts before what is said of all. With them comes what
-    /// was left out, as of the catalogs themselves ([`Database::faults`]): nothing unless the
-    /// catalog was opened with [`super::OnDamage::Collect`].
+    /// The settings that sessions of any role start with in this database, as values by lower-case
+    /// names. A setting of the database overrides one of all databases. The second value is damage
+    /// that was left out, as in [`Database::faults`].
     ///
     /// # Errors
     /// [`CatalogError`]: they cannot be read.
@@ -35,30 +35,24 @@ impl Database {
         let (table, cluster) = (&PG_DB_ROLE_SETTING, &self.cluster);
         let mut faults = Faults::new(cluster.on_damage);
         if let Err(error) = self.check_layout(table) {
-            // Where a row that describes it is missing, it cannot agree.
+            // If one of its rows in pg_attribute was left out, it cannot agree.
             if self.faults().is_empty() {
                 return Err(error);
             }
             faults.take(error)?;
         }
-        let locator = shared_catalog(table, &cluster.map)?;
+        let locator = cluster.shared_catalog(table)?;
         let (mut of_all, mut of_it) = (Settings::new(), Settings::new());
-        // Of each that is not in its row, whether it is of this database.
+        // Values in TOAST, and of each whether it is a setting of this database.
         let (mut long, mut own) = (ToastBatch::new(), Vec::new());
-        let mut reader = Reader {
-            backend,
-            storage: &cluster.storage,
-            transactions: &cluster.transactions,
-            version: cluster.version,
-            faults: &mut faults,
-        };
-        reader.scan(table, locator, |fields| {
-            let row = RoleSettingRow::read(fields)?;
+        let mut reader = Reader { backend, cluster, faults: &mut faults };
+        reader.scan(table, locator, |tuple| {
+            let row = RoleSettingRow::decode(tuple)?;
             let is_own = row.database == self.info.oid;
             if row.role != Oid(0) || !(is_own || row.database == Oid(0)) {
                 return Ok(());
             }
-            if let Ok(Varlena::External(pointer)) = Varlena::parse(row.settings) {
+            if let Ok(Varlena::External(pointer)) = Varlena::parse(&row.settings) {
                 long.push(pointer);
                 own.push(is_own);
                 return Ok(());
@@ -82,10 +76,10 @@ impl Database {
     }
 }
 
-/// Takes the settings of a row.
-fn take(row: &RoleSettingRow<'_>, settings: &mut Settings) -> Result<(), RowError> {
-    let mut room = Vec::new();
-    let array = Varlena::parse(row.settings).and_then(|array| array.payload(&mut room));
+/// Adds the settings of a row.
+fn take(row: &RoleSettingRow, settings: &mut Settings) -> Result<(), RowError> {
+    let mut decompressed = Vec::new();
+    let array = Varlena::parse(&row.settings).and_then(|array| array.payload(&mut decompressed));
     let found = array.ok().and_then(settings_of).ok_or(RowError::Value {
         table: PG_DB_ROLE_SETTING.name,
         column: "setconfig",

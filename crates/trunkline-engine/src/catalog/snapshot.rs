@@ -1,95 +1,115 @@
-//! A database's catalogs, read into the snapshot that [`Database`] is.
+//! Loads a database's catalogs into the snapshot that is a [`Database`].
 //!
-//! Everything is scanned once, relations and columns first: they say where the others are. Then it
-//! is compared with what servers of the cluster's version have.
+//! `pg_class` and `pg_attribute` come first: they say where the other catalogs are. At the end, what
+//! they say of the catalogs is compared with the layouts that were used.
 
+use trunkline_aio::sync::hash::Map;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_format::Oid;
 use trunkline_format::catalog::{
-    AttributeRow, CatalogTable, PG_AM, PG_ATTRIBUTE, PG_CLASS, PG_DATABASE, PG_ENUM, PG_INDEX,
-    PG_INHERITS, PG_NAMESPACE, PG_OPCLASS, PG_RANGE, PG_TABLESPACE, PG_TYPE,
+    AccessMethodRow, AttributeRow, CatalogRow, CatalogTable, ClassRow, DatabaseRow, Described,
+    EnumRow, IndexRow, InheritsRow, NamespaceRow, OperatorClassRow, PG_AM, PG_ATTRIBUTE, PG_CLASS,
+    PG_DATABASE, PG_ENUM, PG_INDEX, PG_INHERITS, PG_NAMESPACE, PG_OPCLASS, PG_RANGE, PG_TABLESPACE,
+    PG_TYPE, TypeRow,
 };
 
+use super::cluster::{Cluster, RelationMaps};
 use super::database::Database;
 use super::error::CatalogError;
-use super::load::{OwnedColumn, Places};
 use super::reader::{Faults, Reader};
-use super::relation::{ColumnInfo, DatabaseInfo, RelationInfo};
-use super::{Cluster, database_place, read_map};
+use super::relation::{ColumnInfo, RelationInfo};
 use crate::pool::Backend;
+use crate::storage::RelationLocator;
+
+/// The catalogs that a snapshot is made of.
+static CATALOGS: [&CatalogTable; 12] = [
+    &PG_CLASS,
+    &PG_ATTRIBUTE,
+    &PG_DATABASE,
+    &PG_TABLESPACE,
+    &PG_NAMESPACE,
+    &PG_TYPE,
+    &PG_ENUM,
+    &PG_RANGE,
+    &PG_INHERITS,
+    &PG_INDEX,
+    &PG_AM,
+    &PG_OPCLASS,
+];
 
 impl Database {
-    /// Reads the catalogs of a database.
+    /// Loads the catalogs of a database.
     pub(super) fn load(
         cluster: &Arc<Cluster>,
         backend: &mut Backend,
-        info: &DatabaseInfo,
+        info: &DatabaseRow,
     ) -> Result<Self, CatalogError> {
-        let place = database_place(info.oid, info.tablespace);
-        let map = read_map(&cluster.storage, &place, cluster.version)?;
-        let places = Places {
-            database: info.oid,
-            tablespace: info.tablespace,
-            map: &map,
-            shared_map: &cluster.map,
-        };
+        let maps = RelationMaps::read(cluster, info)?;
         let mut faults = Faults::new(cluster.on_damage);
-        let mut reader = Reader {
-            backend,
-            storage: &cluster.storage,
-            transactions: &cluster.transactions,
-            version: cluster.version,
-            faults: &mut faults,
-        };
-        let nowhere = |table: &'static CatalogTable| CatalogError::NoCatalog {
+        let mut reader = Reader { backend, cluster, faults: &mut faults };
+        let unknown = |table: &'static CatalogTable| CatalogError::NoCatalog {
             table: table.name,
             database: String::from_utf8_lossy(&info.name).into_owned(),
         };
-        let mapped = |table| places.mapped(table).ok_or_else(|| nowhere(table));
-        let mut relations = reader.relations(&places, mapped(&PG_CLASS)?)?;
-        let columns = reader.columns(mapped(&PG_ATTRIBUTE)?)?;
-        let columns = give_columns(&mut relations, columns);
+        let mapped = |table| maps.mapped(table).ok_or_else(|| unknown(table));
+        let rows = reader.rows::<ClassRow>(mapped(&PG_CLASS)?)?;
+        let mut relations: Vec<RelationInfo> = rows
+            .into_iter()
+            .map(|row| {
+                let locator = maps.locate(&row);
+                RelationInfo::new(row, locator)
+            })
+            .collect();
+        relations.sort_by_key(|relation| relation.oid);
+        let columns = load_columns(&mut reader, mapped(&PG_ATTRIBUTE)?, &mut relations)?;
         let find = |table: &'static CatalogTable| {
             let at = relations.binary_search_by_key(&table.oid, |relation| relation.oid).ok();
             let relation = at.and_then(|at| relations.get(at));
             let found = relation.and_then(|relation| relation.locator);
-            // A mapped one needs no row.
-            found.or_else(|| places.mapped(table)).ok_or_else(|| nowhere(table))
+            // The map suffices for a mapped catalog, even if its row is missing.
+            found.or_else(|| maps.mapped(table)).ok_or_else(|| unknown(table))
         };
+        let mut schemas = reader.rows_at::<NamespaceRow>(find(&PG_NAMESPACE))?;
+        schemas.sort_by_key(|schema| schema.oid);
+        let types = reader.rows_at::<TypeRow>(find(&PG_TYPE))?;
+        let mut labels: Map<Oid, Vec<(Oid, Vec<u8>)>> = Map::default();
+        for row in reader.rows_at::<EnumRow>(find(&PG_ENUM))? {
+            labels.entry(row.enum_type).or_default().push((row.oid, row.label.into()));
+        }
+        let ranges = reader.rows_at(find(&PG_RANGE))?;
+        let mut children: Map<Oid, Vec<Oid>> = Map::default();
+        for row in reader.rows_at::<InheritsRow>(find(&PG_INHERITS))? {
+            // As in a query: a partition with a pending DETACH no longer counts.
+            if !row.detaching {
+                children.entry(row.parent).or_default().push(row.child);
+            }
+        }
+        children.values_mut().for_each(|children| children.sort_unstable());
+        let mut indexes = reader.rows_at::<IndexRow>(find(&PG_INDEX))?;
+        indexes.sort_by_key(|row| (row.table, row.index));
+        let access_methods = reader.rows_at::<AccessMethodRow>(find(&PG_AM))?;
+        let operator_classes = reader.rows_at::<OperatorClassRow>(find(&PG_OPCLASS))?;
         let mut database = Self {
-            schemas: reader.found(find(&PG_NAMESPACE), Reader::schemas)?,
-            types: reader.found(find(&PG_TYPE), Reader::types)?,
-            labels: reader.found(find(&PG_ENUM), Reader::labels)?,
-            ranges: reader.found(find(&PG_RANGE), Reader::ranges)?,
-            children: reader.found(find(&PG_INHERITS), Reader::children)?,
-            indexes: reader.found(find(&PG_INDEX), Reader::indexes)?,
-            access_methods: reader.found(find(&PG_AM), Reader::access_methods)?,
-            operator_classes: reader.found(find(&PG_OPCLASS), Reader::operator_classes)?,
             cluster: Arc::clone(cluster),
             info: info.clone(),
             relations,
             by_name: Vec::new(),
             columns,
+            schemas,
+            types: types.into_iter().map(|row| (row.oid, row)).collect(),
+            labels,
+            ranges,
+            children,
+            indexes,
+            access_methods: access_methods.into_iter().map(|row| (row.oid, row.name)).collect(),
+            operator_classes: operator_classes.into_iter().map(|row| (row.oid, row)).collect(),
             objects: Mutex::default(),
             faults: Vec::new(),
         };
-        for table in [
-            &PG_CLASS,
-            &PG_ATTRIBUTE,
-            &PG_DATABASE,
-            &PG_TABLESPACE,
-            &PG_NAMESPACE,
-            &PG_TYPE,
-            &PG_ENUM,
-            &PG_RANGE,
-            &PG_INHERITS,
-            &PG_INDEX,
-            &PG_AM,
-            &PG_OPCLASS,
-        ] {
+        for table in CATALOGS {
             if let Err(error) = database.check_layout(table) {
-                // Where a row of it is missing, it cannot agree.
-                faults.take_further(error)?;
+                // If one of its rows in pg_attribute was left out, it cannot agree.
+                faults.take_consequence(error)?;
             }
         }
         database.by_name = database.places_by_name();
@@ -97,51 +117,41 @@ impl Database {
         Ok(database)
     }
 
-    /// Compares what the database says of a catalog with what we read it by.
+    /// Compares what the database says of a catalog with the layout that we read it by.
     pub(super) fn check_layout(&self, table: &'static CatalogTable) -> Result<(), CatalogError> {
         let found = self.relation(table.oid);
-        let columns = found.and_then(|relation| self.columns.get(relation.columns.clone()));
-        let rows: Vec<AttributeRow<'_>> =
-            columns.unwrap_or_default().iter().map(|column| row_of(table.oid, column)).collect();
-        table
-            .layout(self.cluster.version)
-            .agrees(&rows)
-            .map_err(|source| CatalogError::Layout { database: self.display_name(), source })
+        let columns = found.and_then(|relation| self.columns.get(relation.columns()));
+        let described = columns.unwrap_or_default().iter().map(|column| Described {
+            name: &column.name,
+            number: i16::try_from(column.number).unwrap_or_default(),
+            attribute: column.attribute,
+            dropped: column.dropped,
+        });
+        let agrees = table.layout(self.cluster.version).agrees(described);
+        agrees.map_err(|source| CatalogError::Layout { database: self.display_name(), source })
     }
 }
 
-/// Says of each relation which of the columns are its own.
-fn give_columns(relations: &mut [RelationInfo], columns: Vec<OwnedColumn>) -> Vec<ColumnInfo> {
-    let mut next = 0;
+/// Reads the columns of all relations, by relation and number, and assigns them to `relations`,
+/// which are sorted by OID.
+fn load_columns(
+    reader: &mut Reader<'_>,
+    locator: RelationLocator,
+    relations: &mut [RelationInfo],
+) -> Result<Vec<ColumnInfo>, CatalogError> {
+    let mut columns = Vec::new();
+    reader.scan(&PG_ATTRIBUTE, locator, |tuple| {
+        let row = AttributeRow::decode(tuple)?;
+        let relation = row.relation;
+        columns.extend(ColumnInfo::of_row(row)?.map(|column| (relation, column)));
+        Ok(())
+    })?;
+    columns.sort_by_key(|(relation, column)| (*relation, column.number));
     for relation in relations {
-        // Both are by OID; columns of a relation that is gone are passed over.
-        while columns.get(next).is_some_and(|owned| owned.relation < relation.oid) {
-            next += 1;
-        }
-        let first = next;
-        while columns.get(next).is_some_and(|owned| owned.relation == relation.oid) {
-            next += 1;
-        }
-        relation.columns = first..next;
+        // Columns whose relation has no row, which only damage leaves, belong to nothing.
+        let first = columns.partition_point(|(owner, _)| *owner < relation.oid);
+        let end = columns.partition_point(|(owner, _)| *owner <= relation.oid);
+        relation.set_columns(first..end);
     }
-    columns.into_iter().map(|owned| owned.column).collect()
-}
-
-fn row_of(relation: Oid, column: &ColumnInfo) -> AttributeRow<'_> {
-    AttributeRow {
-        relation,
-        name: &column.name,
-        type_oid: column.type_oid,
-        len: column.attribute.len,
-        number: i16::try_from(column.number).unwrap_or_default(),
-        modifier: column.modifier,
-        align: column.attribute.align,
-        storage: 0,
-        not_null: column.not_null,
-        has_missing: false,
-        generated: column.generated,
-        dropped: column.dropped,
-        collation: column.collation,
-        missing: None,
-    }
+    Ok(columns.into_iter().map(|(_, column)| column).collect())
 }

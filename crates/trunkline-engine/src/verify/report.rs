@@ -1,37 +1,36 @@
-//! The result of a page verification.
+//! What a verification has to say: the counts of `pg_checksums`, what that would not see, and what
+//! the I/O looked like.
 
 use std::time::Duration;
 
 use trunkline_format::BLOCK_SIZE;
 
-use super::finding::Finding;
+use super::Finding;
 use crate::datadir::Problem;
 use crate::job::{End, IoSummary, bytes_per_second};
 
-/// The result of a page verification. Files, blocks and bad checksums are counted as `pg_checksums
-/// --check` counts them. New pages count as blocks.
+/// The result of a verification. Files, blocks and bad checksums are counted as `pg_checksums
+/// --check` counts them; new pages are among the blocks.
 #[derive(Debug)]
 pub struct VerifyReport {
-    /// Whether it reached its end. Otherwise all counts but that of the files cover only part of
-    /// the data.
+    /// Whether it came to its end. If not, the counts say how far it came, save that of the files.
     pub end: End,
     /// Files scanned.
     pub files: u64,
     /// Blocks scanned.
     pub blocks: u64,
-    /// `data_checksum_version` of the control file; 0 if checksums are disabled.
+    /// `data_checksum_version` of the control file; 0 where checksums are off.
     pub checksum_version: u32,
-    /// Pages with a wrong checksum.
+    /// Pages whose checksum is wrong.
     pub bad_checksums: u64,
-    /// Pages with a correct checksum, or without one, that are invalid otherwise. `pg_checksums`
-    /// does not find them.
+    /// Pages with a right checksum, or none, that are wrong otherwise; `pg_checksums` passes over
+    /// them.
     pub beyond_checksums: u64,
-    /// All other findings: unreadable blocks, truncated or missing files.
+    /// Everything else: blocks that could not be read, files cut off or missing.
     pub other_findings: u64,
-    /// The findings by file and block, up to
-    /// [`Options::findings_listed`](super::Options::findings_listed).
+    /// What was found, by file and block, up to [`super::Options::findings_listed`].
     pub findings: Vec<Finding>,
-    /// Observations that are not findings.
+    /// Oddities that are no findings.
     pub notes: Vec<Problem>,
     /// How long it took.
     pub elapsed: Duration,
@@ -40,12 +39,12 @@ pub struct VerifyReport {
 }
 
 impl VerifyReport {
-    /// The number of findings.
+    /// Everything found.
     pub fn findings_total(&self) -> u64 {
         self.bad_checksums + self.beyond_checksums + self.other_findings
     }
 
-    /// Findings that are counted but not listed.
+    /// Findings that are counted and not listed.
     pub fn findings_omitted(&self) -> u64 {
         self.findings_total().saturating_sub(self.findings.len() as u64)
     }

@@ -1,61 +1,65 @@
-//! The results of a content check, as the check of one table adds to them.
+//! Where the check of one table leaves what it finds: findings with names and places, counts, and
+//! what was not looked into.
+//!
+//! Workers share it, each with its own table.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::BlockNo;
 use trunkline_format::segment::segment_of;
 
-use super::checked_table::{CheckedIndex, CheckedTable};
-use super::content_problem::ContentProblem;
-use super::content_report::{Orphans, Skipped};
-use super::content_results::ContentResults;
-use super::finding::{Finding, FindingKind};
+use super::content_report::Skipped;
+use super::contents::Work;
+use super::findings::{Finding, FindingKind};
+use super::orphans::Orphans;
+use super::problem::ContentProblem;
+use super::target::{IndexTarget, Target};
 use crate::job::Job;
 use crate::storage::Relation;
 use trunkline_aio::sync::atomic::Ordering;
 
-/// Adds the results of the check of one table. Each worker has its own.
-pub(super) struct Sink<'r> {
-    job: &'r Job,
-    results: &'r ContentResults,
+/// Where a check of one table leaves what it finds.
+pub(super) struct Sink<'w> {
+    job: &'w Job,
+    work: &'w Work,
 }
 
-impl<'r> Sink<'r> {
-    /// For a table that is checked as part of `results`.
-    pub(super) fn new(job: &'r Job, results: &'r ContentResults) -> Self {
-        Self { job, results }
+impl<'w> Sink<'w> {
+    /// For a table that is checked as part of `work`.
+    pub(super) fn new(job: &'w Job, work: &'w Work) -> Self {
+        Self { job, work }
     }
 
-    /// Notes something about a table that is not checked.
-    pub(super) fn skipped(&self, table: &CheckedTable, reason: String) {
-        let relation = Arc::clone(&table.name);
-        self.results.skipped.lock().push(Skipped { relation, reason });
+    /// Something about a table is not looked into.
+    pub(super) fn not_looked_into(&self, target: &Target, reason: String) {
+        let relation = Arc::clone(&target.name);
+        self.work.skipped.lock().push(Skipped { relation, reason });
     }
 
-    /// Adds the orphaned TOAST values of a table.
+    /// A table's long values that no row names.
     pub(super) fn orphans(&self, orphans: Orphans) {
-        self.results.orphans.lock().push(orphans);
+        self.work.orphans.lock().push(orphans);
     }
 
-    /// Adds a finding about a table.
+    /// Something is wrong with a table.
     pub(super) fn table(
         &self,
-        table: &CheckedTable,
+        target: &Target,
         block: Option<BlockNo>,
         item: Option<u16>,
         problem: ContentProblem,
     ) {
-        self.add(&table.heap, &table.name, block, item, problem);
+        self.add(&target.heap, &target.name, block, item, problem);
     }
 
-    /// Adds a finding about a block of the visibility map.
-    pub(super) fn map(&self, table: &CheckedTable, block: BlockNo, problem: ContentProblem) {
-        self.add(&table.map, &table.name, Some(block), None, problem);
+    /// Something is wrong with a block of its visibility map.
+    pub(super) fn map(&self, target: &Target, block: BlockNo, problem: ContentProblem) {
+        self.add(&target.map, &target.name, Some(block), None, problem);
     }
 
-    /// Adds a finding about an index.
+    /// Something is wrong with an index.
     pub(super) fn index(
         &self,
-        index: &CheckedIndex,
+        index: &IndexTarget,
         block: BlockNo,
         item: Option<u16>,
         problem: ContentProblem,
@@ -63,7 +67,7 @@ impl<'r> Sink<'r> {
         self.add(index.index.relation(), &index.full_name, Some(block), item, problem);
     }
 
-    /// Adds a finding about `files`, which belong to the relation `name`.
+    /// Something is wrong with `files`, which are those of the relation `name`.
     pub(super) fn add(
         &self,
         files: &Relation,
@@ -72,29 +76,29 @@ impl<'r> Sink<'r> {
         item: Option<u16>,
         problem: ContentProblem,
     ) {
-        // The text of such a problem has the line pointer already.
+        // The text of a page's fault names the line pointer itself.
         let item = item.filter(|_| !matches!(problem, ContentProblem::IndexPage(_)));
         let path = files.path(segment_of(block.unwrap_or_default()).0);
         let (relation, kind) = (Some(Arc::clone(name)), FindingKind::Content(problem));
-        self.results.findings.push(Finding { path, relation, block, item, kind });
+        self.work.findings.push(Finding { path, relation, block, item, kind });
     }
 
-    /// Counts a page.
+    /// A page is done with.
     pub(super) fn count_page(&self) {
         self.job.count(1, 1);
     }
 
-    /// Counts a visible row.
+    /// A visible row was seen.
     pub(super) fn count_row(&self) {
-        self.results.rows.fetch_add(1, Ordering::Relaxed);
+        self.work.counts.rows.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts index entries.
+    /// Index entries were seen.
     pub(super) fn count_entries(&self, entries: u64) {
-        self.results.entries.fetch_add(entries, Ordering::Relaxed);
+        self.work.counts.entries.fetch_add(entries, Ordering::Relaxed);
     }
 
-    /// Whether the job is stopping.
+    /// Whether to stop.
     pub(super) fn is_stopping(&self) -> bool {
         self.job.is_stopping()
     }

@@ -1,5 +1,5 @@
-//! Catalogs of clusters that PostgreSQL made, compared with the server's output, and damaged copies
-//! of them, which must never cause a panic.
+//! The catalog of clusters that PostgreSQL made, against what the server said of them; and damaged
+//! copies of them, of which something must be said that is no panic.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,14 +12,14 @@ use trunkline_engine::catalog::{Catalog, CatalogError, Database, RelationInfo};
 use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::pool::{Backend, BackendType, Policy, Pool};
 use trunkline_engine::storage::{OpenFiles, Storage};
-use trunkline_format::catalog::{Generated, Persistence, RelationKind};
+use trunkline_format::catalog::{CATALOGS, Generated, Persistence, RelationKind};
 use trunkline_format::text_output::{ObjectClass, TypeCatalog};
 use trunkline_format::{Fork, Oid};
 
 use crate::fixtures::fixtures;
 use crate::jobs::METHODS;
 
-/// What is needed to read the catalog of a cluster.
+/// What it takes to read a cluster's catalog.
 struct Opened {
     catalog: Catalog,
     backend: Backend,
@@ -29,7 +29,7 @@ struct Opened {
 
 impl Opened {
     fn new(data: &Path, method: MethodKind, buffers: u32, direct: bool) -> Opened {
-        // A few more pages for the commit log.
+        // A few pages more, for the commit log.
         let region = (buffers as usize + 64) * 8192;
         let aio = Builder::new().method(method).region_bytes(region).start().expect("started");
         Self::with(aio, data, buffers, direct, Policy::default()).expect("opened")
@@ -88,10 +88,9 @@ fn listed(database: &Database) -> Vec<[String; 4]> {
     found
 }
 
-/// Names, kinds and columns equal those of the server, with every method, in a small and a large
-/// pool.
+/// Names, kinds and columns are the server's, by every method, in the smallest pool and a large one.
 #[test]
-fn columns_equal_those_of_the_server() {
+fn columns_are_the_servers() {
     for (major, data) in fixtures() {
         let expected_dir = data.with_file_name("expected");
         let opens = METHODS.iter().flat_map(|&method| {
@@ -119,6 +118,28 @@ fn columns_equal_those_of_the_server() {
     }
 }
 
+/// The description of every catalog has the columns and types that the server has.
+#[test]
+fn described_catalogs_are_the_servers() {
+    for (major, data) in fixtures() {
+        let version =
+            DataDir::open(&data, OpenOptions::default()).expect("opened").control().version;
+        let mut opened = Opened::new(&data, MethodKind::Sync, 64, false);
+        let database = opened.database("fixture").expect("loaded");
+        for table in CATALOGS {
+            let relation = database.relation(table.oid).expect(table.name);
+            assert_eq!((&*relation.name, relation.shared), (table.name.as_bytes(), table.shared));
+            assert_eq!(relation.relfilenode == 0, table.mapped, "{}", table.name);
+            let columns = database.columns(relation).expect("columns");
+            for (column, found) in table.layout(version).columns().iter().zip(columns) {
+                let described = (column.name.as_bytes(), column.column_type.oid());
+                let context = (major, table.name, column.name);
+                assert_eq!(described, (&*found.name, found.type_oid), "{context:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn databases_and_tablespaces() {
     for (major, data) in fixtures() {
@@ -128,7 +149,7 @@ fn databases_and_tablespaces() {
         assert_eq!(names, ["bench", "fixture", "postgres", "template0", "template1"], "{major}");
         for info in opened.catalog.databases() {
             assert_eq!((info.encoding, info.tablespace), (6, Oid(1663)), "{major}");
-            assert!(info.sorts_by_bytes && !info.is_invalid, "{major}");
+            assert!(info.sorts_by_bytes() && !info.is_invalid(), "{major}");
             assert_eq!(info.allows_connections, *info.name != *b"template0", "{major}");
             assert_eq!(info.is_template, info.name.starts_with(b"template"), "{major}");
         }
@@ -138,10 +159,10 @@ fn databases_and_tablespaces() {
     }
 }
 
-/// A database refers to its cluster and the catalog to its databases. They must not keep each other
-/// alive, and with them the memory of the pool.
+/// A database knows its cluster, and the catalog its databases: nothing may hold the other for ever,
+/// and with it the pool's memory.
 #[test]
-fn a_dropped_catalog_is_freed() {
+fn a_catalog_that_is_dropped_is_gone() {
     if let Some((_, data)) = fixtures().first() {
         let mut opened = Opened::new(data, MethodKind::Sync, 64, false);
         let database = opened.database("fixture").expect("opened");
@@ -149,13 +170,13 @@ fn a_dropped_catalog_is_freed() {
         drop(opened);
         assert!(Arc::ptr_eq(database.transactions(), &transactions.upgrade().expect("in use")));
         drop(database);
-        assert!(transactions.upgrade().is_none(), "the cluster is still referenced");
+        assert!(transactions.upgrade().is_none(), "somebody still holds the cluster");
     }
 }
 
-/// Every relation has its files where the catalog says, and every file belongs to a relation.
+/// Every relation with files has them where it says, and every file is some relation's.
 #[test]
-fn every_relation_has_its_files() {
+fn files_are_there() {
     for (major, data) in fixtures() {
         let mut opened = Opened::new(&data, MethodKind::Sync, 256, false);
         let dir = DataDir::open(&data, OpenOptions::default()).expect("opened");
@@ -279,7 +300,7 @@ fn names_that_do_not_exist() {
     }
 }
 
-/// Enum labels and object names are loaded on request only.
+/// Names that values consist of are read when they are asked for; until then there are none.
 #[test]
 fn look_ups() {
     for (_, data) in fixtures() {
@@ -297,7 +318,7 @@ fn look_ups() {
         assert_eq!(named(ObjectClass::Database, "bench"), 1);
         assert_eq!(named(ObjectClass::Type, "int4"), 1);
         assert_eq!(catalog.object(ObjectClass::Procedure, Oid(42)), None);
-        // regproc[] is not requested itself, but is an element type.
+        // regproc[], which is not asked for by itself.
         database.load_names(&mut opened.backend, [Oid(1008), Oid(23)]).expect("read");
         let input = catalog.object(ObjectClass::Procedure, Oid(42)).expect("int4in");
         assert_eq!((text(&input.name).as_str(), input.arguments), ("int4in", vec![Oid(2275)]));
@@ -313,7 +334,7 @@ fn look_ups() {
     }
 }
 
-/// Copies the files that the catalog reads: the small files, and the catalogs of one database.
+/// Copies what the catalog is read from: the small files, and the catalogs of one database.
 fn copy_catalogs(data: &Path, to: &Path, database: Oid) {
     let copy = |name: &str| {
         let target = to.join(name);
@@ -333,9 +354,9 @@ fn copy_catalogs(data: &Path, to: &Path, database: Oid) {
     }
 }
 
-/// Any damage ends in a catalog or in an error that names a file.
+/// Whatever is damaged, there is an answer: a catalog, or an error that names a file.
 #[test]
-fn flipped_bits_end_in_a_catalog_or_an_error() {
+fn flipped_bits() {
     let seed = 0xF11B;
     let mut random = Rng::new(seed);
     for (major, data) in fixtures() {
@@ -386,7 +407,7 @@ fn flipped_bits_end_in_a_catalog_or_an_error() {
 
 fn open(data: &Path) -> Result<Opened, CatalogError> {
     let aio = Builder::new().method(MethodKind::Sync).region_bytes(1 << 20).start();
-    // Ignore checksums. Otherwise only they would be tested.
+    // Past the checksums, or nothing but them would be tried.
     let policy = Policy { ignore_checksum_failure: true, ..Policy::default() };
     Opened::with(aio.expect("started"), data, 64, false, policy)
 }
@@ -406,7 +427,7 @@ fn open_and_ask(data: &Path) -> Result<(), CatalogError> {
     database.load_names(&mut opened.backend, [Oid(2249)])
 }
 
-/// A database is read once however often it is opened, and a small pool is sufficient.
+/// A database is read once, however often it is asked for, and small pools do.
 #[test]
 fn snapshots_are_shared() {
     for (_, data) in fixtures() {
@@ -427,7 +448,7 @@ fn snapshots_are_shared() {
 }
 
 #[test]
-fn missing_relation_maps_are_reported() {
+fn maps_that_are_missing() {
     let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("directory");
     let Some((_, data)) = fixtures().into_iter().next() else { return };
     let mut opened = Opened::new(&data, MethodKind::Sync, 64, false);

@@ -1,4 +1,4 @@
-//! Copies of tables of real clusters, compared with the output of their servers.
+//! Tables of real clusters, copied, against what their servers printed.
 
 use std::io;
 use std::path::Path;
@@ -20,10 +20,10 @@ use trunkline_format::text_output::{ByteaOutput, IntervalStyle, Utc};
 use crate::fixtures::fixtures;
 use crate::tables::{instance, printed};
 
-/// The number of a task and what it wrote.
+/// What a task wrote, with its number.
 type Written = (usize, Vec<u8>);
 
-/// What all tasks wrote.
+/// What was written.
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<Written>>>);
 
@@ -95,7 +95,7 @@ impl Cluster {
     }
 }
 
-/// Copies every table that the server printed and compares.
+/// Copies every table that the server printed, and compares.
 fn check(aio: &Aio, data: &Path, direct: bool, buffers: u32) {
     let cluster = Cluster::open(aio, data, direct, buffers);
     for name in [&b"fixture"[..], b"bench"] {
@@ -134,16 +134,16 @@ fn check_method(method: MethodKind) {
 }
 
 #[test]
-fn copied_tables_equal_server_output_with_sync() {
+fn tables_are_copied_as_servers_do_by_sync() {
     check_method(MethodKind::Sync);
 }
 
 #[test]
-fn copied_tables_equal_server_output_with_workers() {
+fn tables_are_copied_as_servers_do_by_workers() {
     check_method(MethodKind::Worker);
 }
 
 #[test]
-fn copied_tables_equal_server_output_with_io_uring() {
+fn tables_are_copied_as_servers_do_by_io_uring() {
     check_method(MethodKind::IoUring);
 }

@@ -1,37 +1,12 @@
-//! Rows of `pg_db_role_setting`: what `ALTER DATABASE … SET` and `ALTER ROLE … SET` left behind.
-//!
-//! The settings of a row are one array of texts such as `TimeZone=Asia/Tokyo`.
+//! `setconfig` of `pg_db_role_setting`: an array of texts such as `TimeZone=Asia/Tokyo`.
 
-use super::fields::{Fields, RowError};
-use crate::ids::Oid;
 use crate::little_endian::u32_at;
 
 /// `text` in `pg_type`.
 const TEXT_TYPE: u32 = 25;
 
-/// A row of `pg_db_role_setting`: settings that sessions begin with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RoleSettingRow<'a> {
-    /// Sessions in this database; 0: in any.
-    pub database: Oid,
-    /// Sessions of this role; 0: of any.
-    pub role: Oid,
-    /// The settings as they are stored, for [`settings_of`] once it is plain.
-    pub settings: &'a [u8],
-}
-
-impl<'a> RoleSettingRow<'a> {
-    /// Takes it out of a row.
-    ///
-    /// # Errors
-    /// As [`super::DatabaseRow::read`].
-    pub fn read(fields: &mut Fields<'a, '_>) -> Result<Self, RowError> {
-        let (database, role) = (fields.oid("setdatabase")?, fields.oid("setrole")?);
-        Ok(Self { database, role, settings: fields.stored("setconfig")?.unwrap_or_default() })
-    }
-}
-
-/// Names and values of the settings in an array; `None` if it is no array of texts without nulls.
+/// Names and values of the settings in an array's payload; `None` if it is not an array of texts
+/// without nulls.
 pub fn settings_of(array: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let [dimensions, nulls, element] = [0, 4, 8].map(|at| u32_at(array, at));
     if dimensions? == 0 {
@@ -48,7 +23,7 @@ pub fn settings_of(array: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
         let text = rest.get(4..length).filter(|_| header & 3 == 0)?;
         let at = text.iter().position(|&byte| byte == b'=')?;
         settings.push((text.get(..at)?, text.get(at + 1..)?));
-        // The last one is not padded.
+        // Elements are padded to a multiple of 4, but not the last one.
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     Some(settings)
@@ -70,13 +45,13 @@ mod tests {
     }
 
     #[test]
-    fn settings_in_an_array() {
+    fn settings_are_split_at_the_first_equals_sign() {
         let bytes = array(3, &["TimeZone=Asia/Tokyo", "a=", "b=c=d"]);
         let expected: [(&[u8], &[u8]); 3] =
             [(b"TimeZone", b"Asia/Tokyo"), (b"a", b""), (b"b", b"c=d")];
         assert_eq!(settings_of(&bytes).as_deref(), Some(&expected[..]));
         assert_eq!(settings_of(&[0; 12]), Some(Vec::new()));
-        // Whatever it is cut to, and whatever it counts.
+        // A cut array, a wrong count, or a text without `=` is never half understood.
         for length in 0..bytes.len() {
             assert_eq!(settings_of(&bytes[..length]), None, "{length}");
         }

@@ -1,10 +1,11 @@
-//! Rows made column by column from the layouts, then read, damaged and read again.
+//! Rows are built column by column from the layouts, decoded, damaged and decoded again.
 //!
-//! Rows of real clusters are read by the engine's tests.
+//! The engine's tests decode the catalogs of real clusters.
 
 use super::*;
 use crate::align::Align;
 use crate::control::PgVersion;
+use crate::deform::Attribute;
 use crate::heap_tuple::{HAS_NULL, HeapTuple};
 use crate::ids::Oid;
 use crate::test_data::XorShift;
@@ -12,8 +13,7 @@ use crate::test_data::XorShift;
 /// Values of columns by name.
 type Given = Vec<(&'static str, Vec<u8>)>;
 
-/// A tuple whose columns are `values`; an empty one is null, and those that are not given are
-/// missing.
+/// A tuple with the columns `values`. An empty value is a null; the tuple ends after the last one.
 fn tuple(layout: &CatalogLayout, values: &[Vec<u8>]) -> Vec<u8> {
     let nulls = values.iter().any(Vec::is_empty);
     let mut bytes = vec![0; 23];
@@ -28,22 +28,22 @@ fn tuple(layout: &CatalogLayout, values: &[Vec<u8>]) -> Vec<u8> {
     }
     bytes.resize(bytes.len().next_multiple_of(8), 0);
     bytes[22] = bytes.len() as u8;
-    for (value, column) in values.iter().zip(layout.columns()) {
+    for (value, attribute) in values.iter().zip(layout.attributes()) {
         if !value.is_empty() {
-            bytes.resize(column.align.up(bytes.len()), 0);
+            bytes.resize(attribute.align.up(bytes.len()), 0);
             bytes.extend(value);
         }
     }
     bytes
 }
 
-/// Values for the whole of a row: each column's number, or what `given` has for its name.
+/// Values for a whole row: each column's number, unless `given` has a value for its name.
 fn values(layout: &CatalogLayout, given: &[(&str, Vec<u8>)]) -> Vec<Vec<u8>> {
     let value = |(at, column): (usize, &CatalogColumn)| {
         if let Some((_, value)) = given.iter().find(|(name, _)| *name == column.name) {
             return value.clone();
         }
-        match usize::try_from(column.len) {
+        match usize::try_from(layout.attributes()[at].len) {
             Ok(1) => vec![1],
             Ok(64) => {
                 let mut name = column.name.as_bytes().to_vec();
@@ -55,7 +55,7 @@ fn values(layout: &CatalogLayout, given: &[(&str, Vec<u8>)]) -> Vec<Vec<u8>> {
                 value.truncate(len);
                 value
             }
-            // Null, as most are.
+            // Most columns of varying size are null.
             Err(_) => Vec::new(),
         }
     };
@@ -81,7 +81,7 @@ fn shorts(shorts: &[i16]) -> Vec<u8> {
     vector(21, &bytes, shorts.len() as u32)
 }
 
-/// Those whose rows are read, with values that make sense where others would not.
+/// All catalogs, with values for the columns where not every value is valid.
 fn tables() -> Vec<(&'static CatalogTable, Given)> {
     vec![
         (&PG_CLASS, vec![("relkind", b"r".to_vec()), ("relpersistence", b"p".to_vec())]),
@@ -125,53 +125,53 @@ fn tables() -> Vec<(&'static CatalogTable, Given)> {
     ]
 }
 
-/// Reads a row in every way that its catalog knows.
-fn read(fields: &Fields<'_, '_>) -> Result<String, RowError> {
-    let text = |row: &dyn std::fmt::Debug| format!("{row:?}");
-    let mut fields = fields.clone();
-    let fields = &mut fields;
-    Ok(match fields.table().name {
-        "pg_class" => text(&ClassRow::read(fields)?),
-        "pg_attribute" => text(&AttributeRow::read(fields)?),
-        "pg_database" => text(&DatabaseRow::read(fields)?),
-        "pg_type" => text(&TypeRow::read(fields)?),
-        "pg_namespace" => text(&NamespaceRow::read(fields)?),
-        "pg_tablespace" => text(&TablespaceRow::read(fields)?),
-        "pg_am" => text(&AccessMethodRow::read(fields)?),
-        "pg_inherits" => text(&InheritsRow::read(fields)?),
-        "pg_index" => text(&IndexRow::read(fields)?),
-        "pg_enum" => text(&EnumRow::read(fields)?),
-        "pg_range" => text(&RangeRow::read(fields)?),
-        "pg_sequence" => text(&SequenceRow::read(fields)?),
-        "pg_authid" => text(&RoleRow::read(fields)?),
-        "pg_db_role_setting" => text(&RoleSettingRow::read(fields)?),
-        "pg_opclass" => text(&OperatorClassRow::read(fields)?),
-        "pg_collation" => text(&CollationRow::read(fields)?) + &text(&NamedRow::read(fields)?),
-        _ => text(&NamedRow::read(fields)?),
-    })
+/// Decodes a row as its catalog's row type, or as an object.
+fn read(tuple: &CatalogTuple<'_, '_>) -> Result<String, RowError> {
+    fn text<R: CatalogRow + std::fmt::Debug>(
+        tuple: &mut CatalogTuple<'_, '_>,
+    ) -> Result<String, RowError> {
+        R::decode(tuple).map(|row| format!("{row:?}"))
+    }
+    let tuple = &mut tuple.clone();
+    match tuple.table().name {
+        "pg_class" => text::<ClassRow>(tuple),
+        "pg_attribute" => text::<AttributeRow>(tuple),
+        "pg_database" => text::<DatabaseRow>(tuple),
+        "pg_type" => text::<TypeRow>(tuple),
+        "pg_namespace" => text::<NamespaceRow>(tuple),
+        "pg_tablespace" => text::<TablespaceRow>(tuple),
+        "pg_am" => text::<AccessMethodRow>(tuple),
+        "pg_inherits" => text::<InheritsRow>(tuple),
+        "pg_index" => text::<IndexRow>(tuple),
+        "pg_enum" => text::<EnumRow>(tuple),
+        "pg_range" => text::<RangeRow>(tuple),
+        "pg_db_role_setting" => text::<RoleSettingRow>(tuple),
+        "pg_opclass" => text::<OperatorClassRow>(tuple),
+        "pg_sequence" => tuple.get::<i64>("seqcache").map(|cache| cache.to_string()),
+        _ => ObjectRow::decode(tuple).map(|row| format!("{row:?}")),
+    }
 }
 
-/// Every catalog of every version is read, and each row says what was put in.
 #[test]
-fn rows_of_every_version() {
+fn every_catalog_of_every_version_is_decoded() {
     for version in PgVersion::ALL {
         for (table, given) in tables() {
             let layout = table.layout(version);
             let bytes = tuple(&layout, &values(&layout, &given));
             let tuple = HeapTuple::parse(1, &bytes).expect("a tuple");
-            let fields = layout.fields(tuple).expect("fields");
-            read(&fields).unwrap_or_else(|error| panic!("{version}: {error}"));
+            let row = layout.tuple(tuple).expect("a row");
+            read(&row).unwrap_or_else(|error| panic!("{version}: {error}"));
         }
     }
 }
 
 #[test]
-fn columns_are_where_servers_have_them() {
+fn columns_are_at_the_offsets_of_the_c_structs() {
     use PgVersion::{V15, V16, V17, V18, V19};
     let place = |table: &'static CatalogTable, version, name| {
         let layout = table.layout(version);
         let at = layout.columns().iter().position(|column| column.name == name).expect("there");
-        layout.place(at)
+        layout.offset(at)
     };
     for (version, kind, missing, spaces) in [
         (V15, 115, 98, 92),
@@ -196,13 +196,13 @@ fn columns_are_where_servers_have_them() {
 }
 
 #[test]
-fn an_index() {
+fn index_vectors_are_as_long_as_the_row_says() {
     let layout = PG_INDEX.layout(PgVersion::V18);
     let (_, mut given) = tables().swap_remove(8);
     let check = |given: &[(&str, Vec<u8>)]| {
         let bytes = tuple(&layout, &values(&layout, given));
         let tuple = HeapTuple::parse(1, &bytes).expect("a tuple");
-        IndexRow::read(&mut layout.fields(tuple)?)
+        IndexRow::decode(&mut layout.tuple(tuple)?)
     };
     let row = check(&given).expect("sound");
     assert_eq!((row.index, row.table), (Oid(1000), Oid(1001)));
@@ -217,13 +217,13 @@ fn an_index() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn errors_name_the_missing_column() {
     let layout = PG_NAMESPACE.layout(PgVersion::V16);
     let whole = values(&layout, &[]);
     let check = |values: &[Vec<u8>], cut: usize, expected: &str| {
         let bytes = tuple(&layout, values);
         let tuple = HeapTuple::parse(1, &bytes[..bytes.len() - cut]).expect("a tuple");
-        let read = layout.fields(tuple).and_then(|fields| read(&fields));
+        let read = layout.tuple(tuple).and_then(|row| read(&row));
         assert_eq!(read.expect_err("refused").to_string(), expected);
     };
     check(&whole[..1], 0, "a row of pg_namespace ends before its column nspname");
@@ -233,63 +233,57 @@ fn what_is_missing_is_named() {
     check(&null, 0, "a row of pg_namespace has a null in its column nspname, expected a value");
 }
 
-/// A cluster that describes its catalogs as we do is believed, any other is not.
+/// Accepts a cluster that describes its catalogs as we do, and refuses any other.
 #[test]
-fn self_check() {
+fn a_cluster_with_other_columns_is_refused() {
     for (table, _) in tables() {
         let layout = table.layout(PgVersion::V17);
-        let mut rows: Vec<AttributeRow<'_>> = layout.columns().iter().zip(1..).map(row).collect();
-        rows.push(AttributeRow { number: -1, ..rows[0] });
+        let mut rows: Vec<Described<'_>> =
+            (0..layout.columns().len()).map(|at| described(&layout, at)).collect();
+        rows.push(Described { number: -1, ..rows[0] });
         rows.rotate_left(2);
-        assert_eq!(layout.agrees(&rows), Ok(()));
+        assert_eq!(layout.agrees(rows.iter().copied()), Ok(()));
         let last =
             rows.iter().position(|row| usize::try_from(row.number) == Ok(layout.columns().len()));
         let last = last.expect("a column");
         for changed in [
-            AttributeRow { name: b"other", ..rows[last] },
-            AttributeRow { len: 3, ..rows[last] },
-            AttributeRow { align: Align::Short, len: 3, ..rows[last] },
-            AttributeRow { dropped: true, ..rows[last] },
-            AttributeRow { number: 77, ..rows[last] },
+            Described { name: b"other", ..rows[last] },
+            Described { attribute: Attribute { len: 3, ..rows[last].attribute }, ..rows[last] },
+            Described { attribute: Attribute { len: 3, align: Align::Short }, ..rows[last] },
+            Described { dropped: true, ..rows[last] },
+            Described { number: 77, ..rows[last] },
         ] {
             let before = std::mem::replace(&mut rows[last], changed);
-            assert_eq!(layout.agrees(&rows).expect_err("differs").number, layout.columns().len());
+            assert_eq!(
+                layout.agrees(rows.iter().copied()).expect_err("differs").number,
+                layout.columns().len()
+            );
             rows[last] = before;
         }
-        let further = AttributeRow { number: rows[last].number + 1, ..rows[last] };
+        let further = Described { number: rows[last].number + 1, ..rows[last] };
         rows.push(further);
-        assert_eq!(layout.agrees(&rows).is_ok(), table.open);
+        assert_eq!(layout.agrees(rows.iter().copied()).is_ok(), table.open);
         rows.clear();
-        assert_eq!(layout.agrees(&rows).expect_err("differs").found, None);
+        assert_eq!(layout.agrees(rows.iter().copied()).expect_err("differs").found, None);
     }
     let layout = PG_AM.layout(PgVersion::V17);
-    let one = [row((&layout.columns()[0], 1))];
-    let error = layout.agrees(&one).expect_err("differs").to_string();
+    let one = [described(&layout, 0)];
+    let error = layout.agrees(one).expect_err("differs").to_string();
     assert_eq!(error, "column 2 of pg_am is no column, expected amname (64, Char)");
 }
 
-fn row((column, number): (&CatalogColumn, i16)) -> AttributeRow<'static> {
-    AttributeRow {
-        relation: Oid(1),
-        name: column.name.as_bytes(),
-        type_oid: Oid(1),
-        len: column.len,
-        number,
-        modifier: -1,
-        align: column.align,
-        storage: b'p',
-        not_null: false,
-        has_missing: false,
-        generated: Generated::No,
+/// Column `at` as a cluster that agrees describes it.
+fn described(layout: &CatalogLayout, at: usize) -> Described<'static> {
+    Described {
+        name: layout.columns()[at].name.as_bytes(),
+        number: at as i16 + 1,
+        attribute: layout.attributes()[at],
         dropped: false,
-        collation: Oid(0),
-        missing: None,
     }
 }
 
-/// Whatever the bytes of a row, there is an answer.
 #[test]
-fn any_bytes() {
+fn random_damage_never_panics() {
     let seed = 0xCA7A;
     let mut random = XorShift(seed);
     for version in PgVersion::ALL {
@@ -304,9 +298,9 @@ fn any_bytes() {
                 }
                 bytes.truncate(bytes.len() - random.below(3) * random.below(bytes.len()) / 2);
                 if let Ok(tuple) = HeapTuple::parse(1, &bytes)
-                    && let Ok(fields) = layout.fields(tuple)
+                    && let Ok(row) = layout.tuple(tuple)
                 {
-                    let _ = read(&fields);
+                    let _ = read(&row);
                 }
             }
         }

@@ -5,35 +5,8 @@
 //! looks like) are applied here, to the rows that the look-ups give, so nobody else repeats them.
 
 use crate::align::Align;
+use crate::catalog::{ObjectRow, TypeRow};
 use crate::ids::Oid;
-
-/// A row of `pg_type`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TypeRow {
-    /// `oid`.
-    pub oid: Oid,
-    /// `typname`, in the encoding of the database.
-    pub name: Vec<u8>,
-    /// `typnamespace`.
-    pub schema: Oid,
-    /// `typlen`: bytes, −1 with a varlena header, −2 with a NUL at the end.
-    pub len: i16,
-    /// `typalign`.
-    pub align: Align,
-    /// `typtype`: `b` base, `c` composite, `d` domain, `e` enum, `m` multirange, `p` pseudo,
-    /// `r` range.
-    pub kind: u8,
-    /// `typdelim`: what separates elements of an array of this type.
-    pub delimiter: u8,
-    /// `typrelid`: of a composite type, the relation that holds its columns; else 0.
-    pub relation: Oid,
-    /// `typelem`: the element of what can be subscripted; else 0.
-    pub element: Oid,
-    /// `typoutput`: the function that prints it; 751 makes it an array.
-    pub output: Oid,
-    /// `typbasetype`: of a domain, what it is a domain over; else 0.
-    pub base: Oid,
-}
 
 /// A row of `pg_attribute`: a column of a composite type, or of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,20 +46,6 @@ pub enum ObjectClass {
     TextSearchDictionary,
     /// `pg_type`.
     Type,
-}
-
-/// An object with a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ObjectRow {
-    /// `oid`.
-    pub oid: Oid,
-    /// The schema it lives in; 0 for schemas, roles and databases.
-    pub schema: Oid,
-    /// Its name without quotes, in the encoding of the database.
-    pub name: Vec<u8>,
-    /// Of a procedure, the types of its input arguments (`proargtypes`); of an operator always
-    /// two, left and right, 0 for one that it does not have; of others none.
-    pub arguments: Vec<Oid>,
 }
 
 /// Look-ups in the catalogs of one database, as of the state that is read.

@@ -6,11 +6,12 @@
 //!
 //! Mirrors PostgreSQL's `utils/adt/regproc.c` and `aclitemout` of `utils/adt/acl.c`.
 
-use super::catalog::{ObjectClass, ObjectRow, TypeCatalog, TypeRow};
+use super::catalog::{ObjectClass, TypeCatalog};
 use super::error::ValueError;
 use super::quote::{identifier, in_quotes};
 use super::reader::Reader;
 use super::{TextOptions, digits};
+use crate::catalog::{ObjectRow, TypeRow};
 use crate::ids::Oid;
 
 /// The schema `pg_catalog`.

@@ -4,11 +4,12 @@
 //! are files like any other and may be damaged: how deep types nest and how many there are in one
 //! is bounded, so even a type that contains itself comes to an end.
 
-use super::catalog::{ObjectClass, TypeCatalog, TypeRow};
+use super::catalog::{ObjectClass, TypeCatalog};
 use super::compound::{Bounds, Columns, Part};
 use super::error::{UnsupportedReason, UnsupportedType};
 use super::reader::Layout;
 use super::reg_types::RegType;
+use crate::catalog::TypeRow;
 use crate::ids::Oid;
 use std::sync::Arc;
 

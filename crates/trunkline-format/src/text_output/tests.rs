@@ -5,6 +5,7 @@
 
 use super::*;
 use crate::align::Align;
+use crate::catalog::{ObjectRow, TypeRow};
 use crate::test_data::XorShift;
 use std::collections::BTreeMap;
 
@@ -52,10 +53,10 @@ impl TypeCatalog for Catalog {
 
     fn objects_named(&self, class: ObjectClass, name: &[u8]) -> Vec<ObjectRow> {
         if class == ObjectClass::Type {
-            let named = self.types.values().filter(|row| row.name == name);
+            let named = self.types.values().filter(|row| *row.name == *name);
             return named.filter_map(|row| self.object(class, row.oid)).collect();
         }
-        let objects = self.objects.iter().filter(|(of, row)| *of == class && row.name == name);
+        let objects = self.objects.iter().filter(|(of, row)| *of == class && *row.name == *name);
         objects.map(|(_, row)| row.clone()).collect()
     }
 }
@@ -88,7 +89,7 @@ impl Catalog {
                     oid(1).0,
                     TypeRow {
                         oid: oid(1),
-                        name: bytes(2),
+                        name: bytes(2).into(),
                         schema: oid(3),
                         len: fields[4].parse().unwrap(),
                         align: Align::from_code(byte(5)).unwrap(),
@@ -112,7 +113,7 @@ impl Catalog {
                 other => {
                     let arguments = fields[4].split_whitespace();
                     let arguments = arguments.map(|argument| Oid(argument.parse().unwrap()));
-                    let (oid, schema, name) = (oid(1), oid(2), bytes(3));
+                    let (oid, schema, name) = (oid(1), oid(2), bytes(3).into());
                     let row = ObjectRow { oid, schema, name, arguments: arguments.collect() };
                     catalog.objects.push((class(other), row));
                 }

@@ -54,7 +54,7 @@ pub(super) fn run(
         Some(name) => Some(session.database(name.as_bytes())?),
         // The names of shared catalogs are in the catalog of every database.
         None => {
-            let valid = session.catalog.databases().iter().find(|info| !info.is_invalid);
+            let valid = session.catalog.databases().iter().find(|info| !info.is_invalid());
             let name = valid.map(|info| info.name.clone());
             name.and_then(|name| session.catalog.database(&mut session.backend, &name).ok())
         }

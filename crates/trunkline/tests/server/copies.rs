@@ -139,8 +139,9 @@ fn settings_that_are_long_or_damaged() {
         page[8..10].copy_from_slice(&checksum.to_le_bytes());
         fs::write(&file, &bytes).expect("written");
         let (code, text) = said(&copy(&stopped, "postgres", &["public.times"]));
-        let place = format!("\"{}\": block 0, line pointer ", file.display());
-        assert!(code == Some(1) && text.contains(&place), "{code:?} {text}");
+        let place = format!(" of file \"{}\": ", file.display());
+        assert!(code == Some(1) && text.contains("block 0, line pointer "), "{code:?} {text}");
+        assert!(text.contains(&place), "{text}");
         assert!(text.contains("hint: --keep-going leaves"), "{text}");
         let output = copy(&stopped, "postgres", &["public.times", "--keep-going"]);
         let (code, text) = said(&output);

@@ -1,41 +1,40 @@
-//! Walks one index: checks its structure and collects its entries for the check of the table.
+//! One index: its structure, and its entries for the table's check.
 //!
-//! The structure is checked on the first walk only. If the table is checked in parts, the index is
-//! walked again for the entries of each part.
+//! The first time an index is walked it is checked too; if its table is done in parts, it is walked
+//! again for the entries of the next.
 
 use trunkline_format::BlockNo;
 use trunkline_format::btree::{BtreePage, Fault};
 
-use super::btree_check::{self, LeafVisitor};
-use super::checked_table::CheckedIndex;
-use super::content_problem::ContentProblem;
-use super::entry_table::EntryTable;
-use super::key_hash::hash_entry;
+use super::entries::{Entries, hash_entry};
+use super::problem::ContentProblem;
 use super::sink::Sink;
-use super::unique_check::UniqueCheck;
+use super::structure::{self, Visitor};
+use super::target::IndexTarget;
+use super::unique::Unique;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 
-/// Walks the leaves of `index` and adds their entries to `entries`. `part` has the number of blocks
-/// of the table and whether this is the first walk. `unique` is given on the first walk of a unique
-/// index.
+/// Walks the leaves of `index`, an index of `target`, and adds what they have to `entries`. `part`:
+/// blocks of the table, and whether this is the first walk, on which `unique` is given if the index
+/// is.
 ///
 /// # Errors
 /// The session was cancelled.
-pub(super) fn collect_entries(
-    index: &CheckedIndex,
+pub(super) fn collect(
+    index: &IndexTarget,
     backend: &mut Backend,
     options: StreamOptions,
     part: (BlockNo, bool),
-    entries: &mut EntryTable,
-    unique: Option<UniqueCheck<'_>>,
+    entries: &mut Entries,
+    unique: Option<Unique<'_>>,
     sink: &Sink<'_>,
 ) -> Result<(), ReadError> {
     let (blocks, first) = part;
     let known: Vec<bool> = index.sources.iter().map(Option::is_some).collect();
-    let mut collector = EntryCollector { index, entries, sink, known, blocks, first, unique };
-    let whole = btree_check::check(&index.index, backend, options, !first, &mut collector)?;
-    let EntryCollector { unique, .. } = collector;
+    let mut leaves = Leaves { index, entries, sink, known, blocks, first, unique };
+    let whole = structure::check(&index.index, backend, options, !first, &mut leaves)?;
+    let Leaves { unique, .. } = leaves;
     if !whole {
         entries.set_incomplete();
     }
@@ -45,24 +44,24 @@ pub(super) fn collect_entries(
     }
 }
 
-struct EntryCollector<'l, 's, 'u> {
-    index: &'l CheckedIndex,
-    entries: &'l mut EntryTable,
+struct Leaves<'l, 's, 'u> {
+    index: &'l IndexTarget,
+    entries: &'l mut Entries,
     sink: &'l Sink<'s>,
-    /// Whether each index column is a column of the table (and not an expression).
+    /// Of each column, whether the table has it.
     known: Vec<bool>,
     blocks: BlockNo,
     first: bool,
-    unique: Option<UniqueCheck<'u>>,
+    unique: Option<Unique<'u>>,
 }
 
-impl LeafVisitor for EntryCollector<'_, '_, '_> {
+impl Visitor for Leaves<'_, '_, '_> {
     fn leaf(&mut self, block: BlockNo, page: &BtreePage<'_>) -> Result<(), Fault> {
         if let Some(unique) = &mut self.unique {
             unique.leaf(page);
         }
         for entry in page.entries() {
-            // The check of the page reports an invalid entry.
+            // One that cannot be taken apart is told by the check of the page.
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(_) => {

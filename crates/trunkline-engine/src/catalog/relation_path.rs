@@ -1,4 +1,4 @@
-//! From the path of a file to the relation that it is of, and back.
+//! Paths of relation files: from a path to the relation, and back (`relpath.c`).
 //!
 //! ```text
 //!   global/1262                             database 0, tablespace 1664
@@ -14,20 +14,20 @@ use trunkline_format::{Oid, RelationFile};
 use crate::datadir::DataDir;
 use crate::storage::{DEFAULT_TABLESPACE, GLOBAL_TABLESPACE, RelationLocator};
 
-/// What a path in a data directory belongs to, as far as it says.
+/// The tablespace, database and file number in a path below a data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct RelationPath {
     /// The tablespace.
     pub tablespace: Oid,
-    /// The database, 0 in `global`; `None` above the directories of databases.
+    /// The database, 0 for `global`; `None` if the path ends above a database's directory.
     pub database: Option<Oid>,
-    /// The file number; `None` if it is no relation's file.
+    /// The file number; `None` if it is not a relation's file.
     pub relfilenode: Option<u32>,
 }
 
-impl Place {
-    /// Of `path`, which begins with the data directory's path, or with that of a tablespace that is
-    /// elsewhere than its link says; `None` if it lies elsewhere.
+impl RelationPath {
+    /// Takes `path` apart. It starts with the path of the data directory, or of a tablespace that was
+    /// moved without its link. `None` for any other path.
     pub fn of(dir: &DataDir, path: &Path) -> Option<Self> {
         Self::find(dir.path(), dir.moved_tablespaces(), path)
     }
@@ -56,14 +56,14 @@ impl Place {
         Some(Self { tablespace, database, relfilenode })
     }
 
-    /// The relation, if it is one's file.
+    /// The relation, if the path is that of a relation's file.
     pub fn locator(&self) -> Option<RelationLocator> {
         let (database, relfilenode) = (self.database?, self.relfilenode?);
         Some(RelationLocator { tablespace: self.tablespace, database, relfilenode })
     }
 }
 
-/// The first file of a relation.
+/// The path of a relation's first segment.
 pub fn first_file(dir: &DataDir, locator: RelationLocator) -> PathBuf {
     let (root, database) = (dir.path(), locator.database.to_string());
     let directory = match locator.tablespace {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_of_relations() {
+    fn paths_name_relations() {
         let root = Path::new("/data");
         for (path, tablespace, database, file) in [
             ("global/1262", 1664, Some(0), Some(1262)),
@@ -98,16 +98,16 @@ mod tests {
             ("pg_tblspc/16766/PG_18_202506291/5/16767_fsm", 16766, Some(5), Some(16767)),
             ("pg_tblspc/16766/PG_18_202506291", 16766, None, None),
         ] {
-            let found = Place::find(root, &[], &root.join(path)).expect(path);
+            let found = RelationPath::find(root, &[], &root.join(path)).expect(path);
             let expected = (Oid(tablespace), database.map(Oid), file);
             assert_eq!((found.tablespace, found.database, found.relfilenode), expected, "{path}");
         }
         for path in ["/data/pg_wal/1", "/data", "/elsewhere/base/5/1", "/data/pg_tblspc/x/y"] {
-            assert_eq!(Place::find(root, &[], Path::new(path)), None, "{path}");
+            assert_eq!(RelationPath::find(root, &[], Path::new(path)), None, "{path}");
         }
         let moved = [(Oid(16766), PathBuf::from("/space"))];
         let path = Path::new("/space/PG_18_202506291/5/16767");
-        let found = Place::find(root, &moved, path).and_then(|place| place.locator());
+        let found = RelationPath::find(root, &moved, path).and_then(|place| place.locator());
         let (tablespace, database) = (Oid(16766), Oid(5));
         assert_eq!(found, Some(RelationLocator { tablespace, database, relfilenode: 16767 }));
     }

@@ -1,91 +1,91 @@
-//! Checks that a unique index is unique: that no two live rows have the same key.
+//! Whether a unique index is: no two of its entries with the same key lead to rows that are there.
 //!
 //! ```text
-//!   order known     leaf by leaf: … 7 ─ 7 ─ 8 …      equal keys are adjacent
-//!   order unknown   hashes of all keys, sorted       equal hashes, wherever the keys are
+//!   order known     leaf by leaf: … 7 ─ 7 ─ 8 …      equal keys stand side by side
+//!   order unknown   hashes of all keys, sorted       equal bytes, wherever they stand
 //!                     └▶ rows behind equal keys ──▶ judged, many at a time ──▶ two of them live?
 //! ```
-//! Row versions keep their entries until a vacuum, so equal keys are common, and are an error only
-//! if more than one of their rows is live. Nulls are not equal to each other unless the index is
-//! `NULLS NOT DISTINCT`.
+//! Row versions that were replaced keep their entries until a vacuum, so equal keys are common, and
+//! mean nothing while one of their rows at most is live. Nulls are not equal to each other, unless
+//! the index was made `NULLS NOT DISTINCT`.
 //!
-//! The order of text can depend on libraries of the server. If a library was updated, keys may be
-//! in the wrong place. That is how duplicates get into a unique index, and then they are not
-//! adjacent. For such indexes, hashes of the keys are collected in bounded memory. If there are too
-//! many, the upper half is dropped and the leaves are walked again for it. Two keys have the same
-//! hash by chance once in 2⁶⁴. Keys that are equal but differ in their bytes (`1.0` and `1.00`
-//! within an array, a case-insensitive collation) are not found.
+//! Text whose order only the server's libraries know may stand in the wrong place after these were
+//! replaced: that is how duplicates get into a unique index, and they are not side by side then. So
+//! of such keys hashes are kept, in bounded memory: where they are too many, the lower half of them
+//! is kept, and the leaves are walked again for the others. Two keys have the same hash by chance
+//! once in 2⁶⁴. Keys that are equal and not the same bytes (`1.0` and `1.00` within an array, a
+//! collation without case) are not found there.
 
 use std::cmp::Ordering;
 
 use trunkline_format::btree::{BtreePage, Entry, Fault, Key};
 use trunkline_format::{BlockNo, Tid};
 
-use super::btree_check::{self, LeafVisitor};
-use super::checked_table::{CheckedIndex, CheckedTable};
-use super::content_problem::ContentProblem;
-use super::key_hash::hash_entry;
-use super::live_rows::LiveRowFinder;
+use super::entries::hash_entry;
+use super::judge::Judge;
+use super::problem::ContentProblem;
 use super::sink::Sink;
+use super::structure::{self, Visitor};
+use super::target::{IndexTarget, Target};
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 
-/// Rows to finder at a time, at least, unless there are no more.
+/// Rows that are judged at a time, at least, unless there are no more.
 const JUDGED_MIN: usize = 1 << 16;
 
 /// The check of one index.
-pub(super) struct UniqueCheck<'t> {
-    index: &'t CheckedIndex,
-    duplicates: Duplicates<'t>,
-    search: DuplicateSearch,
+pub(super) struct Unique<'t> {
+    index: &'t IndexTarget,
+    doubles: Doubles<'t>,
+    way: Way,
 }
 
 /// How equal keys are found.
-enum DuplicateSearch {
-    /// They are adjacent.
-    Adjacent(EqualRun),
+enum Way {
+    /// They are neighbours.
+    Order(Run),
     /// They have the same hash.
-    Hashed(Hashes),
+    Hash(Hashes),
 }
 
-impl<'t> UniqueCheck<'t> {
-    /// For an index of `table`. Keeps at most `most` hashes at a time.
+impl<'t> Unique<'t> {
+    /// Of an index of `target`; at most `most` hashes are kept at a time.
     pub(super) fn new(
-        table: &'t CheckedTable,
-        index: &'t CheckedIndex,
-        finder: LiveRowFinder<'t>,
+        target: &'t Target,
+        index: &'t IndexTarget,
+        judge: Judge<'t>,
         most: usize,
         sink: &'t Sink<'t>,
     ) -> Self {
-        let search = match index.has_unknown_order() {
-            true => DuplicateSearch::Hashed(Hashes::new(index, 0, most)),
-            false => DuplicateSearch::Adjacent(EqualRun::default()),
+        let way = match index.has_unknown_order() {
+            true => Way::Hash(Hashes::new(index, 0, most)),
+            false => Way::Order(Run::default()),
         };
         let rows = Vec::new();
-        let duplicates = Duplicates { table, index, finder, sink, rows, group: 0, earlier: None };
-        Self { index, duplicates, search }
+        let doubles = Doubles { target, index, judge, sink, rows, group: 0, earlier: None };
+        Self { index, doubles, way }
     }
 
-    /// Adds the entries of a leaf. Leaves must be passed in index order.
+    /// Takes the entries of a leaf; leaves come in their order.
     pub(super) fn leaf(&mut self, page: &BtreePage<'_>) {
-        match &mut self.search {
-            DuplicateSearch::Adjacent(run) => run.leaf(self.index, page, &mut self.duplicates),
-            DuplicateSearch::Hashed(hashes) => hashes.leaf(self.index, page),
+        match &mut self.way {
+            Way::Order(run) => run.leaf(self.index, page, &mut self.doubles),
+            Way::Hash(hashes) => hashes.leaf(self.index, page),
         }
     }
 
-    /// Judges the collected rows if there are enough.
+    /// Judges what has gathered, if it is enough.
     ///
     /// # Errors
     /// The session was cancelled.
     pub(super) fn page_done(&mut self, backend: &mut Backend) -> Result<(), ReadError> {
-        match self.duplicates.rows.len() < JUDGED_MIN {
+        match self.doubles.rows.len() < JUDGED_MIN {
             true => Ok(()),
-            false => self.duplicates.judge(backend),
+            false => self.doubles.settle(backend),
         }
     }
 
-    /// Completes the check after the last leaf.
+    /// There are no more leaves.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -94,65 +94,64 @@ impl<'t> UniqueCheck<'t> {
         backend: &mut Backend,
         options: StreamOptions,
     ) -> Result<(), ReadError> {
-        if let DuplicateSearch::Hashed(hashes) = self.search {
+        if let Way::Hash(hashes) = self.way {
             let mut hashes = hashes;
             loop {
-                hashes.duplicates(backend, &mut self.duplicates)?;
-                let Some(from) = hashes.below.filter(|_| !self.duplicates.sink.is_stopping())
-                else {
+                hashes.doubles(backend, &mut self.doubles)?;
+                let Some(from) = hashes.below.filter(|_| !self.doubles.sink.is_stopping()) else {
                     break;
                 };
                 hashes = Hashes::new(self.index, from, hashes.most);
-                let mut walk =
-                    HashWalk { index: self.index, sink: self.duplicates.sink, hashes: &mut hashes };
-                btree_check::check(&self.index.index, backend, options, true, &mut walk)?;
+                let mut again =
+                    Again { index: self.index, sink: self.doubles.sink, hashes: &mut hashes };
+                structure::check(&self.index.index, backend, options, true, &mut again)?;
             }
         }
-        self.duplicates.judge(backend)
+        self.doubles.settle(backend)
     }
 }
 
-/// Rows with equal keys that were not judged yet.
-struct Duplicates<'t> {
-    table: &'t CheckedTable,
-    index: &'t CheckedIndex,
-    finder: LiveRowFinder<'t>,
+/// Rows behind equal keys, until they are judged.
+struct Doubles<'t> {
+    target: &'t Target,
+    index: &'t IndexTarget,
+    judge: Judge<'t>,
     sink: &'t Sink<'t>,
-    /// The TIDs of the entries, each with the number of its key.
+    /// As entries have them, with the number of their key.
     rows: Vec<(Tid, u64)>,
-    /// The number of the current key.
+    /// The number of the key at hand.
     group: u64,
-    /// A live row with the current key, if one was found.
+    /// A row that was found live behind that key, if it has been asked for.
     earlier: Option<Live>,
 }
 
-/// A live row.
+/// A row that is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Live {
     group: u64,
     version: Tid,
 }
 
-impl Duplicates<'_> {
+impl Doubles<'_> {
     fn push(&mut self, row: Tid) {
         self.rows.push((row, self.group));
     }
 
-    /// Judges the rows and reports keys with more than one live row.
-    fn judge(&mut self, backend: &mut Backend) -> Result<(), ReadError> {
+    /// Judges the rows, and tells of keys behind which two are live.
+    fn settle(&mut self, backend: &mut Backend) -> Result<(), ReadError> {
         let mut live: Vec<Live> = self.earlier.take().into_iter().collect();
-        self.finder.find_live(backend, &mut self.rows, |&group, version, _| {
+        self.judge.live(backend, &mut self.rows, |&group, version, _| {
             live.push(Live { group, version });
         })?;
         live.sort_unstable();
-        // Two entries for one row are reported elsewhere.
+        // One row under two entries is another matter, which is told.
         live.dedup();
         for same in live.chunk_by(|one, other| one.group == other.group) {
             let [first, others @ ..] = same else { continue };
             for Live { version: Tid { block, item }, .. } in others {
                 let index = self.index.name.clone();
                 let problem = ContentProblem::NotUnique { index, other: first.version };
-                self.sink.table(self.table, Some(*block), Some(*item), problem);
+                self.sink.table(self.target, Some(*block), Some(*item), problem);
             }
             if first.group == self.group {
                 self.earlier = Some(*first);
@@ -162,33 +161,27 @@ impl Duplicates<'_> {
     }
 }
 
-/// A run of adjacent entries with the same key.
+/// Neighbours with the same key.
 #[derive(Default)]
-struct EqualRun {
-    /// The columns of the last key of the previous leaf. `None` if there is none, or it is not
-    /// equal to any key.
+struct Run {
+    /// The columns of the last key of the leaf before; `None`: there is none, or it equals nothing.
     last: Option<Vec<Option<Vec<u8>>>>,
-    rows: RunRows,
+    rows: Rows,
 }
 
-/// The rows of the current key.
+/// The rows behind the key at hand.
 #[derive(Default)]
-enum RunRows {
+enum Rows {
     #[default]
     None,
     /// Only one, which need not be judged.
     One(Tid),
-    /// Several, all added to the duplicates.
+    /// More, all handed over.
     More,
 }
 
-impl EqualRun {
-    fn leaf(
-        &mut self,
-        index: &CheckedIndex,
-        page: &BtreePage<'_>,
-        duplicates: &mut Duplicates<'_>,
-    ) {
+impl Run {
+    fn leaf(&mut self, index: &IndexTarget, page: &BtreePage<'_>, doubles: &mut Doubles<'_>) {
         let layout = index.index.layout();
         let mut before: Option<Entry<'_>> = None;
         for entry in page.entries().flatten().filter(|entry| !entry.is_dead()) {
@@ -200,14 +193,14 @@ impl EqualRun {
                 }
                 (None, None) => None,
             };
-            // The TIDs of a posting list with a null in its key are not equal to each other either.
+            // The rows of a list of nulls are not equal to each other either.
             let can_equal = index.can_equal(&entry);
             if ordering != Some(Ordering::Equal) || !can_equal {
-                duplicates.group += 1;
-                self.rows = RunRows::None;
+                doubles.group += 1;
+                self.rows = Rows::None;
             }
             for row in entry.rows().filter(|_| can_equal) {
-                self.add(row, duplicates);
+                self.add(row, doubles);
             }
             before = Some(entry);
         }
@@ -216,24 +209,24 @@ impl EqualRun {
         }
     }
 
-    fn add(&mut self, row: Tid, duplicates: &mut Duplicates<'_>) {
+    fn add(&mut self, row: Tid, doubles: &mut Doubles<'_>) {
         self.rows = match self.rows {
-            RunRows::None => RunRows::One(row),
-            RunRows::One(first) => {
-                duplicates.push(first);
-                duplicates.push(row);
-                RunRows::More
+            Rows::None => Rows::One(row),
+            Rows::One(first) => {
+                doubles.push(first);
+                doubles.push(row);
+                Rows::More
             }
-            RunRows::More => {
-                duplicates.push(row);
-                RunRows::More
+            Rows::More => {
+                doubles.push(row);
+                Rows::More
             }
         }
     }
 }
 
-/// The payloads of the key columns of an entry.
-fn key_of(index: &CheckedIndex, entry: &Entry<'_>) -> Option<Vec<Option<Vec<u8>>>> {
+/// The payloads of an entry's key.
+fn key_of(index: &IndexTarget, entry: &Entry<'_>) -> Option<Vec<Option<Vec<u8>>>> {
     let layout = index.index.layout();
     let mut room = Vec::new();
     let columns = layout.attributes(entry).zip(layout.keys()).map(|(stored, column)| {
@@ -243,25 +236,25 @@ fn key_of(index: &CheckedIndex, entry: &Entry<'_>) -> Option<Vec<Option<Vec<u8>>
     columns.collect()
 }
 
-/// The hashes of keys from `from` on, as many as there is memory for.
+/// Hashes of keys, from one on, as many as there is room for.
 struct Hashes {
     list: Vec<(u64, Tid)>,
     from: u64,
-    /// Hashes from here on are left for the next walk.
+    /// Those from here on are left for another time.
     below: Option<u64>,
     most: usize,
-    /// Whether each column is part of the key.
+    /// Of each column, whether it is part of the key.
     keys: Vec<bool>,
 }
 
 impl Hashes {
-    fn new(index: &CheckedIndex, from: u64, most: usize) -> Self {
+    fn new(index: &IndexTarget, from: u64, most: usize) -> Self {
         let layout = index.index.layout();
         let keys = (0..layout.columns().len()).map(|at| at < layout.keys().len()).collect();
         Self { list: Vec::new(), from, below: None, most: most.max(1024), keys }
     }
 
-    fn leaf(&mut self, index: &CheckedIndex, page: &BtreePage<'_>) {
+    fn leaf(&mut self, index: &IndexTarget, page: &BtreePage<'_>) {
         for entry in page.entries().flatten().filter(|entry| !entry.is_dead()) {
             let Ok(hash) = hash_entry(index.index.layout(), &entry, &self.keys) else { continue };
             if hash < self.from || self.below.is_some_and(|end| hash >= end) {
@@ -283,45 +276,44 @@ impl Hashes {
         let end = end.max(self.from.saturating_add(1));
         self.list.retain(|(hash, _)| *hash < end);
         self.below = Some(end);
-        // All have one hash. Half of the memory is more versions of a row than a server leaves
-        // behind.
+        // All behind one key: half of its versions is more than any server leaves there.
         self.list.truncate(self.most / 2 + 1);
     }
 
-    /// Passes on the rows with equal hashes.
-    fn duplicates(
+    /// Hands over the rows behind equal hashes.
+    fn doubles(
         &mut self,
         backend: &mut Backend,
-        duplicates: &mut Duplicates<'_>,
+        doubles: &mut Doubles<'_>,
     ) -> Result<(), ReadError> {
         self.list.sort_unstable();
         let groups = self.list.chunk_by(|(one, _), (other, _)| one == other);
         for group in groups.filter(|group| group.len() > 1) {
-            duplicates.group += 1;
-            group.iter().for_each(|(_, row)| duplicates.push(*row));
-            if duplicates.rows.len() >= JUDGED_MIN {
-                duplicates.judge(backend)?;
+            doubles.group += 1;
+            group.iter().for_each(|(_, row)| doubles.push(*row));
+            if doubles.rows.len() >= JUDGED_MIN {
+                doubles.settle(backend)?;
             }
         }
         Ok(())
     }
 }
 
-/// Walks the leaves again for the remaining hashes.
-struct HashWalk<'a, 't> {
-    index: &'t CheckedIndex,
+/// Walks the leaves for the hashes that there was no room for.
+struct Again<'a, 't> {
+    index: &'t IndexTarget,
     sink: &'t Sink<'t>,
     hashes: &'a mut Hashes,
 }
 
-impl LeafVisitor for HashWalk<'_, '_> {
+impl Visitor for Again<'_, '_> {
     fn leaf(&mut self, _: BlockNo, page: &BtreePage<'_>) -> Result<(), Fault> {
         self.hashes.leaf(self.index, page);
         Ok(())
     }
 
     fn problem(&mut self, _: BlockNo, _: Option<u16>, _: ContentProblem) {
-        // The first walk reported it.
+        // The first walk told of it.
     }
 
     fn page_done(&mut self, _: &mut Backend) -> Result<bool, ReadError> {
@@ -338,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_has_all_keys_of_each_of_its_hashes() {
+    fn hashes_come_in_parts_and_each_whole() {
         let row = |at: u64| Tid { block: at as u32, item: 1 };
         // Each of 2000 hashes three times, far apart.
         let all: Vec<(u64, Tid)> = (0..6000).map(|at| (at % 2000 * 977 % 4001, row(at))).collect();
@@ -365,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_rows_of_one_hash_do_not_loop() {
+    fn one_hash_too_often_ends_too() {
         let mut part = hashes(0);
         (0..5000).for_each(|block| part.push(9, Tid { block, item: 1 }));
         assert!(part.list.len() <= part.most);

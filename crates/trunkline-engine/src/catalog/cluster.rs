@@ -1,0 +1,122 @@
+//! What all databases of a cluster share, and how the relation maps locate a relation's files.
+
+use std::path::PathBuf;
+
+use trunkline_aio::sync::Arc;
+use trunkline_format::catalog::{CatalogTable, ClassRow, DatabaseRow, Persistence, TablespaceRow};
+use trunkline_format::relmap::{RELATION_MAP_NAME, RelationMap};
+use trunkline_format::{Fork, Oid, PgVersion};
+
+use super::error::CatalogError;
+use crate::datadir::read_small_file;
+use crate::storage::{GLOBAL_TABLESPACE, RelationLocator, Storage};
+use crate::transactions::Transactions;
+
+/// The most bytes of a map file that are read; every version's map is smaller.
+const MAP_BYTES_MAX: u64 = 4096;
+
+/// What to do about a damaged row or page of a catalog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDamage {
+    /// Fail. Otherwise the objects described there would be missing without notice.
+    #[default]
+    Fail,
+    /// Leave it out and record it in [`super::Catalog::faults`] or [`super::Database::faults`].
+    Collect,
+}
+
+/// What all databases of a cluster share.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    pub(super) version: PgVersion,
+    pub(super) storage: Storage,
+    pub(super) transactions: Arc<Transactions>,
+    /// The map in `global`.
+    pub(super) map: RelationMap,
+    /// By name.
+    pub(super) databases: Vec<DatabaseRow>,
+    /// By OID.
+    pub(super) tablespaces: Vec<TablespaceRow>,
+    pub(super) on_damage: OnDamage,
+    pub(super) faults: Vec<CatalogError>,
+}
+
+impl Cluster {
+    /// Where a catalog is that all databases share.
+    pub(super) fn shared_catalog(
+        &self,
+        table: &'static CatalogTable,
+    ) -> Result<RelationLocator, CatalogError> {
+        let file = self.map.file_of(table.oid);
+        file.map(global).ok_or_else(|| CatalogError::NoCatalog {
+            table: table.name,
+            database: "global".to_owned(),
+        })
+    }
+}
+
+fn global(relfilenode: u32) -> RelationLocator {
+    RelationLocator { tablespace: GLOBAL_TABLESPACE, database: Oid(0), relfilenode }
+}
+
+/// The relation maps that hold for a database: what a row of `pg_class` needs to become a file name.
+pub(super) struct RelationMaps<'c> {
+    database: Oid,
+    tablespace: Oid,
+    map: RelationMap,
+    shared_map: &'c RelationMap,
+}
+
+impl<'c> RelationMaps<'c> {
+    /// Reads the map of a database.
+    pub(super) fn read(cluster: &'c Cluster, info: &DatabaseRow) -> Result<Self, CatalogError> {
+        let (database, tablespace) = (info.oid, info.tablespace);
+        let map = read_map(&cluster.storage, database, tablespace, cluster.version)?;
+        Ok(Self { database, tablespace, map, shared_map: &cluster.map })
+    }
+
+    /// The files of a relation; `None` without storage, and for temporary relations, which are
+    /// another session's.
+    pub(super) fn locate(&self, row: &ClassRow) -> Option<RelationLocator> {
+        if !row.kind.has_storage() || row.persistence == Persistence::Temporary {
+            return None;
+        }
+        // A mapped catalog has 0 here: its file number changes without an update of pg_class.
+        let relfilenode = match row.relfilenode {
+            0 if row.shared => self.shared_map.file_of(row.oid)?,
+            0 => self.map.file_of(row.oid)?,
+            file => file,
+        };
+        let tablespace = if row.tablespace == Oid(0) { self.tablespace } else { row.tablespace };
+        Some(match row.shared {
+            true => global(relfilenode),
+            false => RelationLocator { tablespace, database: self.database, relfilenode },
+        })
+    }
+
+    /// The files of a mapped catalog.
+    pub(super) fn mapped(&self, table: &CatalogTable) -> Option<RelationLocator> {
+        if table.shared {
+            return self.shared_map.file_of(table.oid).map(global);
+        }
+        let (tablespace, database) = (self.tablespace, self.database);
+        let file = self.map.file_of(table.oid);
+        file.map(|relfilenode| RelationLocator { tablespace, database, relfilenode })
+    }
+}
+
+/// Reads the map beside the files of a database; database 0 is `global`.
+pub(super) fn read_map(
+    storage: &Storage,
+    database: Oid,
+    tablespace: Oid,
+    version: PgVersion,
+) -> Result<RelationMap, CatalogError> {
+    // Any relation has the directory; only the file name is replaced.
+    let any = RelationLocator { tablespace, database, relfilenode: 1 };
+    let mut path: PathBuf = storage.relation(any, Fork::Main).path(0);
+    path.set_file_name(RELATION_MAP_NAME);
+    let bytes = read_small_file(&path, MAP_BYTES_MAX)?;
+    let bytes = bytes.ok_or_else(|| CatalogError::MapMissing { path: path.clone() })?;
+    RelationMap::parse(&bytes, version).map_err(|source| CatalogError::Map { path, source })
+}

@@ -1,0 +1,143 @@
+//! The catalog of a cluster: its databases and tablespaces, and the databases that were opened.
+
+use trunkline_aio::sync::hash::Map;
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_format::Oid;
+use trunkline_format::catalog::{DatabaseRow, PG_DATABASE, PG_TABLESPACE, TablespaceRow};
+
+use super::cluster::{Cluster, OnDamage, read_map};
+use super::database::Database;
+use super::error::CatalogError;
+use super::name::{nearest, quoted};
+use super::reader::{Faults, Reader};
+use crate::datadir::DataDir;
+use crate::pool::Backend;
+use crate::storage::{GLOBAL_TABLESPACE, Storage};
+use crate::transactions::Transactions;
+
+/// The catalog of a cluster. Clones share what was loaded.
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    cluster: Arc<Cluster>,
+    /// A database keeps the cluster alive but not this map: the two would never be freed.
+    opened: Arc<Mutex<Map<Oid, Arc<Database>>>>,
+}
+
+impl Catalog {
+    /// Reads `pg_database` and `pg_tablespace`. `storage` must be that of `dir`.
+    ///
+    /// # Errors
+    /// [`CatalogError`]: a file is missing, damaged or unreadable.
+    pub fn open(
+        dir: &DataDir,
+        storage: &Storage,
+        backend: &mut Backend,
+    ) -> Result<Self, CatalogError> {
+        Self::open_with(dir, storage, backend, OnDamage::Fail)
+    }
+
+    /// As [`Catalog::open`]. `on_damage` holds here and for every database that is opened.
+    ///
+    /// # Errors
+    /// As [`Catalog::open`]; for damaged rows and pages only with [`OnDamage::Fail`].
+    pub fn open_with(
+        dir: &DataDir,
+        storage: &Storage,
+        backend: &mut Backend,
+        on_damage: OnDamage,
+    ) -> Result<Self, CatalogError> {
+        let version = dir.control().version;
+        let mut cluster = Cluster {
+            version,
+            storage: storage.clone(),
+            transactions: Arc::new(Transactions::of_datadir(dir, storage)),
+            map: read_map(storage, Oid(0), GLOBAL_TABLESPACE, version)?,
+            databases: Vec::new(),
+            tablespaces: Vec::new(),
+            on_damage,
+            faults: Vec::new(),
+        };
+        let mut faults = Faults::new(on_damage);
+        let mut reader = Reader { backend, cluster: &cluster, faults: &mut faults };
+        let mut databases = reader.rows::<DatabaseRow>(cluster.shared_catalog(&PG_DATABASE)?)?;
+        let mut tablespaces =
+            reader.rows::<TablespaceRow>(cluster.shared_catalog(&PG_TABLESPACE)?)?;
+        databases.sort_by(|one, other| one.name.cmp(&other.name));
+        tablespaces.sort_by_key(|tablespace| tablespace.oid);
+        cluster.databases = databases;
+        cluster.tablespaces = tablespaces;
+        cluster.faults = faults.into_found();
+        Ok(Self { cluster: Arc::new(cluster), opened: Arc::default() })
+    }
+
+    /// Damage that was left out of databases and tablespaces, in the order in which it was found.
+    /// Empty unless the catalog was opened with [`OnDamage::Collect`].
+    pub fn faults(&self) -> &[CatalogError] {
+        &self.cluster.faults
+    }
+
+    /// All databases, by name.
+    pub fn databases(&self) -> &[DatabaseRow] {
+        &self.cluster.databases
+    }
+
+    /// All tablespaces, by OID, with `pg_default` and `pg_global`.
+    pub fn tablespaces(&self) -> &[TablespaceRow] {
+        &self.cluster.tablespaces
+    }
+
+    /// The commit log and multixacts of the cluster.
+    pub fn transactions(&self) -> &Arc<Transactions> {
+        &self.cluster.transactions
+    }
+
+    /// The database with exactly this name. Loads it on first use.
+    ///
+    /// # Errors
+    /// [`CatalogError`]: it does not exist, or cannot be read.
+    pub fn database(
+        &self,
+        backend: &mut Backend,
+        name: &[u8],
+    ) -> Result<Arc<Database>, CatalogError> {
+        let Some(info) = self.cluster.databases.iter().find(|info| *info.name == *name) else {
+            let names = self.cluster.databases.iter().map(|info| &*info.name);
+            return Err(CatalogError::NoDatabase {
+                name: String::from_utf8_lossy(name).into_owned(),
+                near: nearest(name, names).map(quoted),
+            });
+        };
+        self.open_database(backend, info)
+    }
+
+    /// The database with this OID, or `None`. Loads it on first use.
+    ///
+    /// # Errors
+    /// [`CatalogError`]: it cannot be read.
+    pub fn database_by_oid(
+        &self,
+        backend: &mut Backend,
+        oid: Oid,
+    ) -> Result<Option<Arc<Database>>, CatalogError> {
+        let info = self.cluster.databases.iter().find(|info| info.oid == oid);
+        info.map(|info| self.open_database(backend, info)).transpose()
+    }
+
+    fn open_database(
+        &self,
+        backend: &mut Backend,
+        info: &DatabaseRow,
+    ) -> Result<Arc<Database>, CatalogError> {
+        if info.is_invalid() {
+            let name = String::from_utf8_lossy(&info.name).into_owned();
+            return Err(CatalogError::InvalidDatabase { name });
+        }
+        if let Some(found) = self.opened.lock().get(&info.oid) {
+            return Ok(Arc::clone(found));
+        }
+        // The lock is not held during I/O. Two sessions may therefore load the same database; the
+        // later one drops its copy.
+        let made = Arc::new(Database::load(&self.cluster, backend, info)?);
+        Ok(Arc::clone(self.opened.lock().entry(info.oid).or_insert(made)))
+    }
+}

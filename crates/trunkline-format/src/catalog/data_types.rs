@@ -1,0 +1,212 @@
+//! Catalogs about data types, and about the functions and operators that values can name.
+
+use super::describe::describe_catalog;
+use crate::align::Align;
+use crate::ids::Oid;
+
+describe_catalog! {
+    /// Types (`catalog/pg_type.h`).
+    PG_TYPE = "pg_type", 1247, mapped;
+    columns {
+        oid: Oid,
+        typname: Name,
+        typnamespace: Oid,
+        typowner: Oid,
+        typlen: Int2,
+        typbyval: Bool,
+        typtype: Char,
+        typcategory: Char,
+        typispreferred: Bool,
+        typisdefined: Bool,
+        typdelim: Char,
+        typrelid: Oid,
+        typsubscript: Regproc,
+        typelem: Oid,
+        typarray: Oid,
+        typinput: Regproc,
+        typoutput: Regproc,
+        typreceive: Regproc,
+        typsend: Regproc,
+        typmodin: Regproc,
+        typmodout: Regproc,
+        typanalyze: Regproc,
+        typalign: Char,
+        typstorage: Char,
+        typnotnull: Bool,
+        typbasetype: Oid,
+        typtypmod: Int4,
+        typndims: Int4,
+        typcollation: Oid,
+        typdefaultbin: PgNodeTree,
+        typdefault: Text,
+        typacl: AclItemArray,
+    }
+    /// A row of `pg_type`.
+    row TypeRow {
+        /// `oid`.
+        oid: Oid = oid,
+        /// `typname`, in the encoding of the database.
+        name: Box<[u8]> = typname,
+        /// `typnamespace`.
+        schema: Oid = typnamespace,
+        /// `typlen`: bytes; -1 with a varlena header, -2 for a C string.
+        len: i16 = typlen,
+        /// `typtype`: `b` base, `c` composite, `d` domain, `e` enum, `m` multirange, `p` pseudo,
+        /// `r` range.
+        kind: u8 = typtype,
+        /// `typdelim`: the separator between elements of an array of this type.
+        delimiter: u8 = typdelim,
+        /// `typrelid`: of a composite type, the relation with its columns; else 0.
+        relation: Oid = typrelid,
+        /// `typelem`: the type of its elements; 0 if it cannot be subscripted.
+        element: Oid = typelem,
+        /// `typoutput`: its output function; 751 (`array_out`) makes it an array.
+        output: Oid = typoutput,
+        /// `typalign`.
+        align: Align = typalign,
+        /// `typbasetype`: of a domain, the type that it restricts; else 0.
+        base: Oid = typbasetype,
+    }
+}
+
+describe_catalog! {
+    /// Labels of enums (`catalog/pg_enum.h`).
+    PG_ENUM = "pg_enum", 3501;
+    columns {
+        oid: Oid,
+        enumtypid: Oid,
+        enumsortorder: Float4,
+        enumlabel: Name,
+    }
+    /// A row of `pg_enum`: one label.
+    row EnumRow {
+        /// The OID that values hold.
+        oid: Oid = oid,
+        /// The OID of the enum.
+        enum_type: Oid = enumtypid,
+        /// The label.
+        label: Box<[u8]> = enumlabel,
+    }
+}
+
+describe_catalog! {
+    /// Range types (`catalog/pg_range.h`).
+    PG_RANGE = "pg_range", 3541;
+    columns {
+        rngtypid: Oid,
+        rngsubtype: Oid,
+        rngmultitypid: Oid,
+        rngcollation: Oid,
+        rngsubopc: Oid,
+        rngconstruct2: Regproc.since(V19),
+        rngconstruct3: Regproc.since(V19),
+        rngmltconstruct0: Regproc.since(V19),
+        rngmltconstruct1: Regproc.since(V19),
+        rngmltconstruct2: Regproc.since(V19),
+        rngcanonical: Regproc,
+        rngsubdiff: Regproc,
+    }
+    /// A row of `pg_range`.
+    row RangeRow {
+        /// The OID of the range type.
+        range: Oid = rngtypid,
+        /// The OID of the type of its bounds.
+        subtype: Oid = rngsubtype,
+        /// The OID of its multirange type.
+        multirange: Oid = rngmultitypid,
+    }
+}
+
+describe_catalog! {
+    /// Functions and procedures (`catalog/pg_proc.h`), up to the last column that is never null.
+    PG_PROC = "pg_proc", 1255, mapped, open;
+    columns {
+        oid: Oid,
+        proname: Name,
+        pronamespace: Oid,
+        proowner: Oid,
+        prolang: Oid,
+        procost: Float4,
+        prorows: Float4,
+        provariadic: Oid,
+        prosupport: Regproc,
+        prokind: Char,
+        prosecdef: Bool,
+        proleakproof: Bool,
+        proisstrict: Bool,
+        proretset: Bool,
+        provolatile: Char,
+        proparallel: Char,
+        pronargs: Int2,
+        pronargdefaults: Int2,
+        prorettype: Oid,
+        proargtypes: OidVector,
+    }
+}
+
+describe_catalog! {
+    /// Operators (`catalog/pg_operator.h`).
+    PG_OPERATOR = "pg_operator", 2617;
+    columns {
+        oid: Oid,
+        oprname: Name,
+        oprnamespace: Oid,
+        oprowner: Oid,
+        oprkind: Char,
+        oprcanmerge: Bool,
+        oprcanhash: Bool,
+        oprleft: Oid,
+        oprright: Oid,
+        oprresult: Oid,
+        oprcom: Oid,
+        oprnegate: Oid,
+        oprcode: Regproc,
+        oprrest: Regproc,
+        oprjoin: Regproc,
+    }
+}
+
+describe_catalog! {
+    /// Collations (`catalog/pg_collation.h`).
+    PG_COLLATION = "pg_collation", 3456;
+    columns {
+        oid: Oid,
+        collname: Name,
+        collnamespace: Oid,
+        collowner: Oid,
+        collprovider: Char,
+        collisdeterministic: Bool,
+        collencoding: Int4,
+        collcollate: Text,
+        collctype: Text,
+        colllocale: Text.since(V17),
+        colliculocale: Text.until(V16),
+        collicurules: Text.since(V16),
+        collversion: Text,
+    }
+}
+
+describe_catalog! {
+    /// Text search configurations (`catalog/pg_ts_config.h`).
+    PG_TS_CONFIG = "pg_ts_config", 3602;
+    columns {
+        oid: Oid,
+        cfgname: Name,
+        cfgnamespace: Oid,
+        cfgowner: Oid,
+        cfgparser: Oid,
+    }
+}
+
+describe_catalog! {
+    /// Text search dictionaries (`catalog/pg_ts_dict.h`).
+    PG_TS_DICT = "pg_ts_dict", 3600;
+    columns {
+        oid: Oid,
+        dictname: Name,
+        dictnamespace: Oid,
+        dictowner: Oid,
+        dicttemplate: Oid,
+        dictinitoption: Text,
+    }
+}

@@ -1,0 +1,47 @@
+//! Rows of catalogs that name objects: `pg_proc`, `pg_operator`, `pg_authid` and others.
+//!
+//! Printing a `regproc` or `regrole` needs little of such a row, and the same of each catalog. All of
+//! them start with the object's OID; the name is the first column of type `name`.
+
+use super::data_types::{PG_OPERATOR, PG_PROC};
+use super::description::ColumnType;
+use super::tuple::{CatalogTuple, RowError};
+use crate::ids::Oid;
+
+/// An object with a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectRow {
+    /// `oid`.
+    pub oid: Oid,
+    /// The schema it is in; 0 for schemas, roles and databases.
+    pub schema: Oid,
+    /// Its name without quotes, in the encoding of the database.
+    pub name: Box<[u8]>,
+    /// Of a function, the types of its input arguments (`proargtypes`). Of an operator always two,
+    /// left and right, 0 for a missing one. Of others none.
+    pub arguments: Vec<Oid>,
+}
+
+impl ObjectRow {
+    /// Decodes a row of any catalog that starts with an OID and has a column of type `name`.
+    ///
+    /// # Errors
+    /// [`RowError`]: a column is missing, null or has an impossible value.
+    pub fn decode(tuple: &mut CatalogTuple<'_, '_>) -> Result<Self, RowError> {
+        let table = tuple.table();
+        let name = table.columns.iter().find(|column| column.column_type == ColumnType::Name);
+        let schema = table.columns.iter().find(|column| column.name.ends_with("namespace"));
+        Ok(Self {
+            oid: tuple.get("oid")?,
+            name: tuple.get(name.map_or("", |column| column.name))?,
+            schema: schema.map_or(Ok(Oid(0)), |column| tuple.get(column.name))?,
+            arguments: if table.oid == PG_PROC.oid {
+                tuple.get("proargtypes")?
+            } else if table.oid == PG_OPERATOR.oid {
+                vec![tuple.get("oprleft")?, tuple.get("oprright")?]
+            } else {
+                Vec::new()
+            },
+        })
+    }
+}

@@ -1,0 +1,265 @@
+//! One row of a catalog: its columns by name, decoded into Rust types.
+//!
+//! A row type asks for its columns in the order in which the catalog has them. The search for a name
+//! continues where the last one ended, so a whole row costs one pass over the names.
+
+use super::description::{CatalogColumn, CatalogLayout, CatalogTable, ColumnType};
+use crate::deform::{Column, Deformer};
+use crate::heap_tuple::HeapTuple;
+use crate::ids::Oid;
+use crate::little_endian::{array, u32_at};
+use crate::varlena::Varlena;
+use thiserror::Error;
+
+/// `NAMEDATALEN`: the size of a `name`, padded with zeros.
+pub const NAME_SIZE: usize = 64;
+
+/// Damage in a row of a catalog.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum RowError {
+    /// The row ends before the column, has fewer columns, or the column's header points outside of it.
+    #[error("a row of {table} ends before its column {column}")]
+    Short {
+        /// The catalog.
+        table: &'static str,
+        /// The column.
+        column: &'static str,
+    },
+    /// A column is null that never is.
+    #[error("a row of {table} has a null in its column {column}, expected a value")]
+    Null {
+        /// The catalog.
+        table: &'static str,
+        /// The column.
+        column: &'static str,
+    },
+    /// A column holds a value that no server writes there.
+    #[error("a row of {table} has {found} in its column {column}, which means nothing")]
+    Value {
+        /// The catalog.
+        table: &'static str,
+        /// The column.
+        column: &'static str,
+        /// The value: a number, or the code of a character.
+        found: i64,
+    },
+}
+
+/// A row type that [`super`]'s declarations make: owned values of the columns that are decoded.
+pub trait CatalogRow: Sized {
+    /// The catalog that has such rows.
+    const CATALOG: &'static CatalogTable;
+
+    /// Decodes a row.
+    ///
+    /// # Errors
+    /// [`RowError`]: a column is missing, null or has an impossible value.
+    fn decode(tuple: &mut CatalogTuple<'_, '_>) -> Result<Self, RowError>;
+}
+
+/// A Rust type that a catalog's column decodes to.
+pub trait ColumnValue: Sized {
+    /// Decodes a column.
+    ///
+    /// # Errors
+    /// [`RowError`]: the column is missing, null or has an impossible value.
+    fn decode(tuple: &mut CatalogTuple<'_, '_>, column: &'static str) -> Result<Self, RowError>;
+}
+
+/// A row of a catalog. Columns are taken out by name.
+#[derive(Clone, Debug)]
+pub struct CatalogTuple<'a, 'l> {
+    layout: &'l CatalogLayout,
+    tuple: HeapTuple<'a>,
+    /// Where the search for the next name begins.
+    next: usize,
+}
+
+impl CatalogLayout {
+    /// `tuple` as a row of this catalog.
+    ///
+    /// # Errors
+    /// [`RowError`]: a column of the fixed part is null or missing. Its offsets hold only without
+    /// nulls, so this is checked first.
+    pub fn tuple<'a, 'l>(&'l self, tuple: HeapTuple<'a>) -> Result<CatalogTuple<'a, 'l>, RowError> {
+        let (table, natts, fixed) = (self.table().name, usize::from(tuple.natts()), self.fixed());
+        let name = |at: usize| self.columns().get(at).map_or("", |column| column.name);
+        if natts < fixed {
+            return Err(RowError::Short { table, column: name(natts) });
+        }
+        if !tuple.nulls().is_empty() {
+            let is_null =
+                |at: &usize| tuple.nulls().get(at / 8).is_none_or(|byte| byte & 1 << (at % 8) == 0);
+            if let Some(at) = (0..fixed).find(is_null) {
+                return Err(RowError::Null { table, column: name(at) });
+            }
+        }
+        Ok(CatalogTuple { layout: self, tuple, next: 0 })
+    }
+}
+
+impl<'a> CatalogTuple<'a, '_> {
+    /// The catalog.
+    pub fn table(&self) -> &'static CatalogTable {
+        self.layout.table()
+    }
+
+    /// The columns that this version of the catalog has.
+    pub fn columns(&self) -> &[CatalogColumn] {
+        self.layout.columns()
+    }
+
+    /// The value of a column.
+    ///
+    /// # Errors
+    /// [`RowError`]: the column is missing, null or has an impossible value.
+    pub fn get<T: ColumnValue>(&mut self, column: &'static str) -> Result<T, RowError> {
+        T::decode(self, column)
+    }
+
+    /// The datum of any column as it is stored, found by deforming the row; `None` if it is null.
+    ///
+    /// # Errors
+    /// [`RowError::Short`]
+    pub fn stored(&mut self, column: &'static str) -> Result<Option<&'a [u8]>, RowError> {
+        let at = self.position(column).ok_or_else(|| self.short(column))?;
+        let mut deformer = Deformer::of(&self.tuple);
+        let mut found = None;
+        for (&attribute, passed) in self.layout.attributes().iter().zip(self.columns()).take(at + 1)
+        {
+            found =
+                deformer.next(attribute).map(Column::value).map_err(|_| self.short(passed.name))?;
+        }
+        Ok(found)
+    }
+
+    /// The error for a column that holds `found`.
+    pub(super) fn value(&self, column: &'static str, found: impl Into<i64>) -> RowError {
+        RowError::Value { table: self.table().name, column, found: found.into() }
+    }
+
+    pub(super) fn short(&self, column: &'static str) -> RowError {
+        RowError::Short { table: self.table().name, column }
+    }
+
+    /// The bytes of a column in the fixed part.
+    fn fixed<const N: usize>(&mut self, column: &'static str) -> Result<[u8; N], RowError> {
+        let offset = self.position(column).and_then(|at| self.layout.offset(at));
+        let bytes = offset.and_then(|offset| array(self.tuple.data(), offset));
+        bytes.ok_or_else(|| self.short(column))
+    }
+
+    /// A column of varying size that is never null, and never compressed or in TOAST: its type's
+    /// storage in the catalogs is plain, or its values are short.
+    fn plain(&mut self, column: &'static str) -> Result<&'a [u8], RowError> {
+        let stored = self.stored(column)?;
+        let stored = stored.ok_or(RowError::Null { table: self.table().name, column })?;
+        match Varlena::parse(stored) {
+            Ok(Varlena::Plain(payload)) => Ok(payload),
+            _ => Err(self.value(column, stored.first().copied().unwrap_or_default())),
+        }
+    }
+
+    /// The elements of an `int2vector` or `oidvector`: an array of one dimension, without nulls.
+    fn vector<const N: usize>(
+        &mut self,
+        column: &'static str,
+        element: ColumnType,
+    ) -> Result<impl Iterator<Item = [u8; N]> + use<'a, N>, RowError> {
+        let array = self.plain(column)?;
+        let found = [0, 4, 8, 12, 16].map(|at| u32_at(array, at));
+        let [Some(dimensions), Some(nulls), Some(of), Some(count), Some(_)] = found else {
+            return Err(self.short(column));
+        };
+        for (found, expected) in [(dimensions, 1), (nulls, 0), (of, element.oid().0)] {
+            if found != expected {
+                return Err(self.value(column, found));
+            }
+        }
+        let (elements, _) = array.get(20..).unwrap_or_default().as_chunks::<N>();
+        match usize::try_from(count) {
+            Ok(count) if count <= elements.len() => Ok(elements.iter().copied().take(count)),
+            _ => Err(self.short(column)),
+        }
+    }
+
+    /// The place of a column among the columns, from 0.
+    fn position(&mut self, column: &'static str) -> Option<usize> {
+        let columns = self.layout.columns();
+        let same = |at: &usize| columns.get(*at).is_some_and(|known| known.name == column);
+        let at = (self.next..columns.len()).chain(0..self.next).find(same)?;
+        self.next = at + 1;
+        Some(at)
+    }
+}
+
+/// Types whose values are stored as their little-endian bytes.
+macro_rules! little_endian {
+    ($($type:ty),*) => {
+        $(impl ColumnValue for $type {
+            fn decode(tuple: &mut CatalogTuple<'_, '_>, column: &'static str) -> Result<Self, RowError> {
+                tuple.fixed(column).map(Self::from_le_bytes)
+            }
+        })*
+    };
+}
+
+little_endian!(u8, i16, i32, u32, i64, f32);
+
+impl ColumnValue for Oid {
+    fn decode(tuple: &mut CatalogTuple<'_, '_>, column: &'static str) -> Result<Self, RowError> {
+        tuple.get(column).map(Self)
+    }
+}
+
+/// An `int2` that is never negative.
+impl ColumnValue for u16 {
+    fn decode(tuple: &mut CatalogTuple<'_, '_>, column: &'static str) -> Result<Self, RowError> {
+        let found: i16 = tuple.get(column)?;
+        Self::try_from(found).map_err(|_| tuple.value(column, found))
+    }
+}
+
+impl ColumnValue for bool {
+    fn decode(tuple: &mut CatalogTuple<'_, '_>, column: &'static str) -> Result<Self, RowError> {
+        match tuple.get(column)? {
+            0_u8 => Ok(false),
+            1 => Ok(true),
+            other => Err(tuple.value(column, other)),
+        }
+    }
+}
+
+/// A `name` without its padding, or a short `text` that is never null.
+impl ColumnValue for Box<[u8]> {
+    fn decode(tuple: &mut CatalogTuple<'_, '_>, column: &'static str) -> Result<Self, RowError> {
+        let at = tuple.position(column);
+        let offset = at.and_then(|at| tuple.layout.offset(at));
+        let Some(offset) = offset else { return tuple.plain(column).map(Self::from) };
+        let padded = tuple.tuple.data().get(offset..).and_then(|rest| rest.get(..NAME_SIZE));
+        let padded = padded.ok_or_else(|| tuple.short(column))?;
+        Ok(padded.split(|&byte| byte == 0).next().unwrap_or_default().into())
+    }
+}
+
+/// The stored datum of a column that can be null, with its varlena header.
+impl ColumnValue for Option<Box<[u8]>> {
+    fn decode(tuple: &mut CatalogTuple<'_, '_>, column: &'static str) -> Result<Self, RowError> {
+        Ok(tuple.stored(column)?.map(Box::from))
+    }
+}
+
+/// An `oidvector`.
+impl ColumnValue for Vec<Oid> {
+    fn decode(tuple: &mut CatalogTuple<'_, '_>, column: &'static str) -> Result<Self, RowError> {
+        let elements = tuple.vector(column, ColumnType::Oid)?;
+        Ok(elements.map(|bytes| Oid(u32::from_le_bytes(bytes))).collect())
+    }
+}
+
+/// An `int2vector`.
+impl ColumnValue for Vec<i16> {
+    fn decode(tuple: &mut CatalogTuple<'_, '_>, column: &'static str) -> Result<Self, RowError> {
+        Ok(tuple.vector(column, ColumnType::Int2)?.map(i16::from_le_bytes).collect())
+    }
+}
