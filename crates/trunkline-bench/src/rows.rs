@@ -6,22 +6,15 @@ mod checkpoint;
 mod checkpoint_reads;
 mod checkpoint_spread;
 mod checkpoint_table;
+mod comparison;
 mod extend;
-mod lag;
 mod load;
-mod pool_cached;
-mod pool_lag;
 mod pool_memory;
 mod pool_page;
-mod pool_random;
 mod pool_reread;
-mod pool_round_trip;
 mod pool_scans;
-mod pool_sequential;
-mod random;
 mod readers;
-mod round_trip;
-mod sequential;
+mod reads;
 mod verify;
 
 pub(crate) use pool_memory::one_scan;
@@ -29,11 +22,9 @@ pub(crate) use pool_memory::one_scan;
 use crate::Result;
 use crate::bare::{Files, Look};
 use crate::data::{Data, SEGMENT};
-use crate::pairs::{Pairs, Run};
 use crate::pooled::Pooled;
-use crate::report::{Line, Report, Target};
+use crate::report::Report;
 use crate::work::Work;
-use std::cell::RefCell;
 use std::path::Path;
 use trunkline_aio::MethodKind;
 use trunkline_engine::pool::BUFFERS_MIN;
@@ -172,16 +163,16 @@ impl Row {
     /// Measures it.
     pub(crate) fn run(self, bench: &Bench<'_>) -> Result<Report> {
         match self {
-            Row::Sequential => sequential::run(bench),
-            Row::Random => random::run(bench),
-            Row::Lag => lag::run(bench),
-            Row::RoundTrip => round_trip::run(bench),
+            Row::Sequential => reads::SEQUENTIAL.run(bench),
+            Row::Random => reads::RANDOM.run(bench),
+            Row::Lag => reads::LAG.run(bench),
+            Row::RoundTrip => reads::ROUND_TRIP.run(bench),
             Row::Verify => verify::run(bench),
-            Row::PoolSequential => pool_sequential::run(bench),
-            Row::PoolRandom => pool_random::run(bench),
-            Row::PoolLag => pool_lag::run(bench),
-            Row::PoolCached => pool_cached::run(bench),
-            Row::PoolRoundTrip => pool_round_trip::run(bench),
+            Row::PoolSequential => reads::POOL_SEQUENTIAL.run(bench),
+            Row::PoolRandom => reads::POOL_RANDOM.run(bench),
+            Row::PoolLag => reads::POOL_LAG.run(bench),
+            Row::PoolCached => reads::POOL_CACHED.run(bench),
+            Row::PoolRoundTrip => reads::POOL_ROUND_TRIP.run(bench),
             Row::PoolReread => pool_reread::run(bench),
             Row::PoolScans => pool_scans::run(bench),
             Row::PoolPage => pool_page::run(bench),
@@ -253,38 +244,6 @@ struct Names {
     setting: String,
     contender: String,
     reference: String,
-}
-
-/// Cold pairs over the data.
-fn cold<W>(
-    bench: &Bench<'_>,
-    data: &Data,
-    names: Names,
-    target: Target,
-    next: impl FnMut(u64) -> W,
-    reference: Run<'_, W>,
-    contender: Run<'_, W>,
-) -> Result<Line> {
-    let mut evict = || data.evict();
-    let pairs = Pairs::run(bench.pairs, next, &mut evict, reference, contender)?;
-    Ok(Line::new(names.setting, names.contender, names.reference, &pairs, target))
-}
-
-/// Cold pairs over the data, through a pool that is emptied as well.
-fn pool_cold(
-    bench: &Bench<'_>,
-    data: &Data,
-    pooled: &mut Pooled,
-    names: Names,
-    target: Target,
-    next: impl FnMut(u64) -> Work,
-    reference: Run<'_, Work>,
-) -> Result<Line> {
-    let pooled = RefCell::new(pooled);
-    let mut prepare = || pool_half(data, &pooled.borrow());
-    let mut contender = |work: &Work| pooled.borrow_mut().run(work);
-    let pairs = Pairs::run(bench.pairs, next, &mut prepare, reference, &mut contender)?;
-    Ok(Line::new(names.setting, names.contender, names.reference, &pairs, target))
 }
 
 /// Before a half of a cold pair: nothing in the page cache, nothing in the pool.
