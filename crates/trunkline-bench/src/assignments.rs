@@ -1,7 +1,7 @@
-//! Settings that the user names, and whether they make a difference to any row that is to be run.
+//! Settings from the command line, and whether any of the chosen rows reads them.
 //!
-//! What would be read by no row is refused by name: a number measured under a setting that nobody looked
-//! at is worse than none. `-c checkpoint_timeout=30s` goes with `checkpoint-spread`, not with `extend`.
+//! A setting that no chosen row reads is refused by name, because a number measured under an ignored setting
+//! misleads. `-c checkpoint_timeout=30s` goes with `checkpoint-spread`, not with `extend`.
 
 use crate::Result;
 use crate::rows::Row;

@@ -1,7 +1,7 @@
 //! The references: the smallest programs that do the same work on the same device.
 //!
-//! They share no code with the I/O core that they judge: their own mapping, their own ring, their
-//! own threads. What a core with handles, sessions and counters costs is the distance to these.
+//! They share no code with the I/O core that they judge. They have their own mapping, their own ring and their own
+//! threads. The distance to them is the cost of a core with handles, sessions and counters.
 
 #![expect(unsafe_code, reason = "a reference must not go through the core that it is to judge")]
 

@@ -1,8 +1,7 @@
-//! What one page costs: nanoseconds of a thread's time and of CPU time, for several ways in turn.
+//! The cost of one page: nanoseconds of elapsed time and of CPU time for several ways of access.
 //!
-//! These have no reference of their own; the ways are measured one after the other in each round, so
-//! that what is compared was measured under the same load, and the bare reads stand in the same
-//! table.
+//! These measurements have no reference. All ways are measured one after the other in each round, so that they run
+//! under the same load, and bare reads are in the same table.
 
 use crate::Result;
 use crate::pairs::measure;

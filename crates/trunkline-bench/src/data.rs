@@ -1,7 +1,8 @@
-//! The file that is read: valid PostgreSQL pages with checksums, in segments, and how cold it is.
+//! The files that are read: valid PostgreSQL pages with checksums, in segments.
 //!
-//! Segments are named and cut like those of a relation, so that the engine's verification can read
-//! them as they are. They are made once and used again by later runs.
+//! Segments are named and sized like those of a relation, so the engine's verification can read them. They are
+//! written once and reused by later runs. This module also evicts them from the page cache and reports how much the
+//! kernel kept.
 
 use crate::Result;
 use crate::work::Random;

@@ -1,8 +1,7 @@
-//! A control group with a memory limit, for as long as it is needed.
+//! A control group with a memory limit, removed when it is dropped.
 //!
-//! Version 2 is looked for where it is mounted. A group to make it in can be named instead, of either
-//! version: on machines where the memory controller still belongs to version 1, and on those where a
-//! service manager owns the root.
+//! The root of cgroup version 2 is found by its mount. The user can name a parent group of either version instead,
+//! for machines where the memory controller still belongs to version 1 or a service manager owns the root.
 
 use crate::Result;
 use std::fs;

@@ -1,7 +1,7 @@
-//! The contender: the same work through handles, by one session with a window of slots.
+//! The work through I/O handles, by one session with a window of slots.
 //!
-//! Without a pool there is nothing between the work list and the core but this loop: leased frames
-//! per slot, batches, waiting for any. A window of one is a read that is needed now.
+//! Without a pool there is only this loop between the work list and the core: leased frames for each slot, batches,
+//! and waits for any of them. A window of one is a read whose result is needed immediately.
 
 use crate::Result;
 use crate::data::{Data, SEGMENT};
@@ -63,7 +63,7 @@ impl Setup {
     }
 }
 
-/// See the module.
+/// A session with a window of reads, its files and its instance.
 pub(crate) struct Handles {
     // The session goes first: it submits what it staged.
     session: Session,
@@ -122,7 +122,7 @@ impl Handles {
 
     fn windowed(&mut self, work: &Work) -> Result<()> {
         let mut offsets = work.offsets.iter();
-        // `sync` has no reads in flight of its own: the kernel reads ahead where it is told to.
+        // `sync` has no reads in flight of its own: the kernel reads ahead on advice.
         let mut ahead = offsets.clone();
         let advised = self.setup.method == MethodKind::Sync && !self.setup.direct;
         if advised {

@@ -1,5 +1,5 @@
-//! The machine that was measured.
-//! Ratios travel between machines better than rates do, but neither means much without this line.
+//! A description of the machine that was measured. Ratios can be compared between machines better than rates, but
+//! neither means much without it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,12 +1,13 @@
-//! Benchmarks of the I/O core, and of the buffer pool above it, against bare loops, in pairs, in one run.
+//! Benchmarks of the I/O core, and of the buffer pool above it, against bare loops.
 //!
 //! ```text
 //!   rows ──▶ pairs: reference, contender, contender, reference, … ──▶ statistics ──▶ report
 //!              bare ◀─┘          └─▶ handles, pooled, or the engine's verification
-//!              data: valid pages in segments, made once; work: the same list for both
+//!              data: valid pages in segments, written once; work: the same list for both
 //! ```
-//! `cargo run --release -p trunkline-bench -- sequential random --dir DIR`; what comes out, and why,
-//! is in `docs/benchmarks.md`.
+//!
+//! Run `cargo run --release -p trunkline-bench -- sequential random --dir DIR`. `docs/benchmarks.md` explains the
+//! results.
 
 #![deny(unsafe_code)]
 
@@ -26,39 +27,39 @@ mod work;
 
 use clap::Parser;
 use group::Group;
-use rows::{Bench, Row};
+use rows::{Row, RunOptions};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use trunkline_aio::MethodKind;
 
-/// An error is text for a person.
+/// An error is text for a person to read.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a row or a part of one comes to.
+/// The result of a row or of a part of one.
 type Result<T> = std::result::Result<T, Failure>;
 
 /// Measures trunkline's I/O core and buffer pool against bare loops.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// Which rows; `all` is without those that need --lag-dir or --group, unless these are given, and
-    /// without `checkpoint-spread`, unless `checkpoint_timeout` is set.
+    /// Rows to measure. `all` leaves out rows that need --lag-dir or --group unless those are given, and
+    /// `checkpoint-spread` unless `checkpoint_timeout` is set.
     #[arg(value_enum, default_value = "all")]
     rows: Vec<Row>,
 
-    /// Where the data is made, about --size, and kept for the next run.
+    /// Folder for the data, which takes about --size and stays for the next run.
     #[arg(long, default_value = "target/bench")]
     dir: PathBuf,
 
-    /// A folder on a slow device, for `lag` and `pool-lag`.
+    /// Folder on a slow device, for `lag` and `pool-lag`.
     #[arg(long)]
     lag_dir: Option<PathBuf>,
 
-    /// A control group to make groups in, for `pool-memory`; else the root of cgroup version 2.
+    /// Parent control group for `pool-memory`; the default is the root of cgroup version 2.
     #[arg(long)]
     group: Option<PathBuf>,
 
-    /// What `pool-memory` starts this program for.
+    /// `pool-memory` starts this program with it, for one scan.
     #[arg(long, hide = true, value_parser = parse_method)]
     one_scan: Option<MethodKind>,
 
@@ -70,7 +71,7 @@ struct Arguments {
     #[arg(long, default_value = "2GB", value_parser = parse_size)]
     size: u64,
 
-    /// What `checkpoint` and `checkpoint-spread` make dirty, of a table twice as large, in a pool with
+    /// How much `checkpoint` and `checkpoint-spread` make dirty, in a table twice as large and a pool with
     /// room for it.
     #[arg(long, default_value = "3GB", value_parser = parse_size)]
     bytes: u64,
@@ -79,12 +80,11 @@ struct Arguments {
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(1..1000))]
     pairs: u64,
 
-    /// Only lines whose setting and variant contain this, say `direct, depth 16, io_uring`.
+    /// Measure only lines with this text in setting and variant, for example `direct, depth 16, io_uring`.
     #[arg(long, default_value = "")]
     only: String,
 
-    /// One of PostgreSQL's settings of writing, for the rows of writes; refused if it makes no difference
-    /// to any row that is to be run. May be repeated.
+    /// A PostgreSQL setting for the rows that write. Refused if no chosen row reads it. May be repeated.
     ///
     /// checkpoint: checkpoint_flush_after, io_max_combine_limit; checkpoint-spread: also
     /// checkpoint_timeout and checkpoint_completion_target; bgwriter, bgwriter-paced: bgwriter_* and
@@ -92,16 +92,16 @@ struct Arguments {
     #[arg(short = 'c', value_name = "NAME=VALUE")]
     settings: Vec<String>,
 
-    /// Keep the table that rows of writes have made, for the next run that wants one of its size.
+    /// Keep the table of the rows that write for the next run that needs one of its size.
     #[arg(long)]
     keep: bool,
 
-    /// The references of `checkpoint` write the same few buffers again and again, out of the
-    /// processor's cache, and not from as much memory as they write
+    /// Let the references of `checkpoint` write a few buffers in the processor's cache again and again,
+    /// instead of as much memory as they write.
     #[arg(long)]
     hot_reference: bool,
 
-    /// One JSON object instead of tables.
+    /// Print one JSON object instead of tables.
     #[arg(long)]
     json: bool,
 }
@@ -148,7 +148,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         wanted.retain(|&row| row != Row::CheckpointSpread || timed);
     }
     let settings = assignments::read(&arguments.settings, &wanted)?;
-    let bench = Bench {
+    let bench = RunOptions {
         dir: &arguments.dir,
         lag_dir: arguments.lag_dir.as_deref(),
         group: arguments.group.as_deref(),

@@ -1,8 +1,8 @@
-//! Pairs: the reference and a contender in turn, on the same work, in one run.
+//! Pairs of measurements: the reference and a contender in turn, on the same work, in one run.
 //!
-//! The machine is shared, its disk more so: what a rate is now says little about what it was a
-//! minute ago. So each pair is measured back to back, the order changes from pair to pair, and only
-//! ratios within a pair are compared. One pair more is run before, and not counted.
+//! The machine is shared, and so is its disk, so a rate says little about the rate a minute ago. Each pair is
+//! measured back to back, the order alternates from pair to pair, and only ratios within a pair are compared. The
+//! first pair is a warm-up and is not counted.
 
 use crate::Result;
 use crate::statistics::{Estimate, Latency};
@@ -56,7 +56,7 @@ impl Pairs {
         Ok(Self(pairs))
     }
 
-    /// Pairs that were run by somebody else, one after the other.
+    /// Pairs that the caller measured itself.
     pub(crate) fn of(pairs: Vec<(Sample, Sample)>) -> Self {
         Self(pairs)
     }

@@ -1,8 +1,8 @@
-//! The contender above handles: the same work through the buffer pool, by read streams.
+//! The work through the buffer pool, by read streams.
 //!
-//! A stream is given the blocks of a work list in the list's order and hands out pinned pages; the
-//! consumer looks at none of them unless a row says so, since a bare loop looks at none either. The
-//! pool is made once per comparison and emptied before each half of a pair where the row is cold.
+//! A stream gets the blocks of a work list in order and returns pinned pages. The consumer does not look at them
+//! unless a row asks for it, because a bare loop does not look at its bytes either. The pool is created once for each
+//! comparison and emptied before each half of a cold pair.
 
 use crate::Result;
 use crate::data::{Data, RELATION};
@@ -49,7 +49,7 @@ impl PoolSetup {
     }
 }
 
-/// See the module.
+/// A relation, the pool that reads it, and the sessions that use the pool.
 pub(crate) struct Pooled {
     // Before the instance: sessions submit what they staged.
     backends: Vec<Backend>,
@@ -60,7 +60,7 @@ pub(crate) struct Pooled {
 }
 
 impl Pooled {
-    /// Starts an instance with a pool, and so many sessions.
+    /// Starts an instance with a pool and the given number of sessions.
     pub(crate) fn open(data: &Data, setup: PoolSetup, sessions: usize) -> Result<Self> {
         let aio = setup.io.start_with(setup.buffers as usize * BLOCK_SIZE)?;
         let pool = Pool::new(&aio, setup.buffers)?;

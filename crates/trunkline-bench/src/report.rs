@@ -1,6 +1,7 @@
-//! What was measured, as a table for people or JSON for programs.
-//! A line compares one contender with one reference: medians of both, ratios with their intervals,
-//! and each bound of its target with a verdict.
+//! The report: a table for people or JSON for programs.
+//!
+//! A line compares one contender with one reference. It has the medians of both, their ratios with intervals, and a
+//! verdict for each bound of the target.
 
 use crate::costs::{self, Cost};
 use crate::pairs::{Latencies, Pairs, operations_rate};
@@ -147,7 +148,7 @@ impl fmt::Display for Report {
             writeln!(f, "{}", costs::HEADER)?;
             return self.costs.iter().try_for_each(|cost| writeln!(f, "{cost}"));
         }
-        // A column more where anybody has measured what it is for.
+        // The latency column appears only if some line has latencies.
         let timed = self.lines.iter().any(|line| line.latencies.is_some());
         writeln!(f, "{}", if timed { TIMED_HEADER } else { HEADER })?;
         self.lines.iter().try_for_each(|line| {

@@ -1,5 +1,7 @@
-//! The rows of the table of targets that need no SQL: through handles, through the pool, and writes.
-//! Each row is a file; a row makes comparisons, a comparison becomes a line of its report.
+//! The rows of the benchmark table: reads through handles, reads through the pool, and writes.
+//!
+//! A row makes comparisons, and each comparison becomes a line of its report. The rows that only read are data in
+//! `reads.rs`; every other row has a file.
 
 mod bgwriter;
 mod checkpoint;
@@ -37,8 +39,8 @@ const COMBINED: u32 = 128 * 1024;
 const CONCURRENCY: usize = 16;
 const METHODS: [MethodKind; 3] = [MethodKind::IoUring, MethodKind::Worker, MethodKind::Sync];
 
-/// What every row needs.
-pub(crate) struct Bench<'a> {
+/// The options that the user chose for all rows.
+pub(crate) struct RunOptions<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) lag_dir: Option<&'a Path>,
     /// The control group to make groups in.
@@ -64,7 +66,7 @@ pub(crate) enum Row {
     Sequential,
     /// Cold random reads of 8 KiB at depth 1, 16 and 64.
     Random,
-    /// Random reads on a slow device that serves many at once.
+    /// Random reads on a slow device that serves many reads concurrently.
     Lag,
     /// Cached reads of 8 KiB through workers, against the price of a hop.
     RoundTrip,
@@ -74,29 +76,29 @@ pub(crate) enum Row {
     PoolSequential,
     /// Cold random blocks at depth 1, 16 and 64, through the pool.
     PoolRandom,
-    /// Random blocks of a slow device that serves many at once, through the pool.
+    /// Random blocks of a slow device that serves many reads concurrently, through the pool.
     PoolLag,
     /// A table in the page cache through a pool of a sixteenth of it, against our own `sync`.
     PoolCached,
     /// Cached blocks through the pool and workers, against the price of a hop.
     PoolRoundTrip,
-    /// Blocks that are wanted again while their read is in flight.
+    /// Blocks that are requested again while their read is in flight.
     PoolReread,
-    /// Two sessions that scan one table at once.
+    /// Two sessions that scan one table concurrently.
     PoolScans,
-    /// Nanoseconds per page for hit, miss and eviction.
+    /// Nanoseconds per page for a hit, a miss and an eviction.
     PoolPage,
     /// A table larger than the memory that the process may have.
     PoolMemory,
-    /// Checkpoints of many changed pages, and what they cost who reads meanwhile.
+    /// Checkpoints of many dirty pages, and their cost for concurrent readers.
     Checkpoint,
-    /// What timed checkpoints cost who reads meanwhile; a pair takes about two `checkpoint_timeout`.
+    /// The cost of timed checkpoints for concurrent readers; a pair takes about two `checkpoint_timeout`.
     CheckpointSpread,
-    /// Sessions that must evict changed pages, with and without a background writer.
+    /// Sessions that must evict dirty pages, with and without a background writer.
     Bgwriter,
-    /// The same, but each session does a hundred operations a second only.
+    /// The same, but each session performs only a hundred operations a second.
     BgwriterPaced,
-    /// Making a relation longer.
+    /// Relation extension.
     Extend,
     /// All of them.
     All,
@@ -161,7 +163,7 @@ impl Row {
     }
 
     /// Measures it.
-    pub(crate) fn run(self, bench: &Bench<'_>) -> Result<Report> {
+    pub(crate) fn run(self, bench: &RunOptions<'_>) -> Result<Report> {
         match self {
             Row::Sequential => reads::SEQUENTIAL.run(bench),
             Row::Random => reads::RANDOM.run(bench),
@@ -187,7 +189,7 @@ impl Row {
     }
 }
 
-impl Bench<'_> {
+impl RunOptions<'_> {
     /// Whether the user asked for this line.
     fn wants(&self, setting: &str, contender: &str) -> bool {
         format!("{setting}, {contender}").contains(self.only)
@@ -198,7 +200,7 @@ impl Bench<'_> {
     }
 }
 
-/// How the files are opened, and after how many blocks the system is told to write back.
+/// How the files are opened, and after how many blocks writeback starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Flush {
     direct: bool,
@@ -209,8 +211,7 @@ struct Flush {
 }
 
 impl Flush {
-    /// Through the page cache as it is set, and without telling the system; and past it, where there is
-    /// nothing to write back.
+    /// Buffered as set, buffered without writeback, and direct, where there is nothing to write back.
     fn each(after: u32) -> Vec<Self> {
         let as_set = Self { direct: false, after, varied: false };
         let never = Self { after: 0, varied: true, ..as_set };
@@ -258,7 +259,7 @@ fn random_list(data: &Data, round: u64, count: usize) -> Work {
     Work::random(round + 1, count.min(data.blocks() as usize), block, data.bytes)
 }
 
-/// Buffers for such a part of so many bytes.
+/// Buffers for one `part`-th of `bytes`.
 fn buffers(bytes: u64, part: u64) -> u32 {
     (bytes / part / BLOCK_SIZE as u64).max(u64::from(BUFFERS_MIN) * 8) as u32
 }
@@ -269,12 +270,12 @@ fn sums(checksums: bool) -> &'static str {
 }
 
 #[cfg(test)]
-impl<'a> Bench<'a> {
+impl<'a> RunOptions<'a> {
     /// A small one in this folder.
     fn small(dir: &'a Path, settings: &'a Settings) -> Self {
         let (bytes, dirty) = (4 << 20, 4 << 20);
         let (lag_dir, group, only, keep) = (Some(dir), None, "", false);
-        Bench {
+        RunOptions {
             dir,
             lag_dir,
             group,
@@ -298,7 +299,7 @@ mod tests {
     fn every_row_runs_on_a_small_file() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
         let settings = &Settings::default();
-        let bench = Bench::small(dir.path(), settings);
+        let bench = RunOptions::small(dir.path(), settings);
         // The first starts this program, which is not this test; the others take minutes, and have
         // tests of their own.
         let others = [Row::PoolMemory, Row::CheckpointSpread, Row::BgwriterPaced];

@@ -1,10 +1,9 @@
-//! Medians of paired ratios, and how sure they are.
+//! Medians of paired ratios, and how certain they are.
 //!
-//! Runs on a shared machine have outliers, not a normal distribution, so there is no mean and no
-//! standard deviation here. The interval of a median comes from order statistics: of n samples,
-//! the k-th smallest and the k-th largest enclose the median with a probability that the binomial
-//! distribution gives, whatever the distribution of the samples. With 9 pairs, the second smallest
-//! and the second largest enclose it with 96 %.
+//! Runs on a shared machine have outliers and no normal distribution, so there is no mean and no standard deviation
+//! here. The interval of a median comes from order statistics: of n samples, the k-th smallest and the k-th largest
+//! enclose the median with a probability that the binomial distribution gives, for any distribution of the samples.
+//! With 9 pairs, the second smallest and the second largest enclose it with 96 %.
 
 /// A median with the interval that encloses it with at least 95 %, or, with fewer than six samples,
 /// the whole range.

@@ -1,5 +1,5 @@
-//! What one run is to do, and what it did.
-//! Both halves of a pair get the same list, so that the device has the same to do.
+//! The work of one run and its result.
+//! Both halves of a pair get the same list, so the device has the same work.
 
 use crate::statistics::Latency;
 

@@ -51,7 +51,7 @@ impl MixedRelations {
     }
 
     /// Drops the files from the page cache, after writing out their dirty pages.
-    /// [`cached_part`](trunkline_engine::prewarm::cached_part) tells how much the kernel kept.
+    /// [`cached_part`](trunkline_engine::prewarm::cached_part) reports how much the kernel kept.
     ///
     /// # Errors
     /// A file cannot be opened or fsynced.

@@ -1,5 +1,5 @@
-//! Two threads that wake each other through one futex, in turn: the price of a hop.
-//! The core shares wake-ups among reads in order to pay it less often than once per read.
+//! Two threads that wake each other through one futex: the price of a hop between threads. The core shares wake-ups
+//! among reads, so that it pays this price less than once per read.
 
 use crate::work::Done;
 use std::io;

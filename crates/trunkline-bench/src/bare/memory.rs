@@ -1,7 +1,7 @@
-//! Memory of a bare loop: one mapping in huge pages where the system gives any, touched before use.
+//! The memory of a bare loop: one mapping, in huge pages if the kernel provides them, touched before use.
 //!
-//! Buffers of ordinary pages would make the reference slow: a direct read of 128 KiB into them is
-//! 32 segments for the device instead of one (decision record 0001).
+//! Buffers in ordinary pages would slow the reference down: a direct read of 128 KiB into them is 32 segments for the
+//! device instead of one (decision 0001).
 
 use std::io;
 
@@ -66,8 +66,8 @@ impl Memory {
         (0..self.bytes).step_by(PIECE).map(piece).collect()
     }
 
-    /// Where the next `length` bytes lie for who goes through all of it again and again from `at`,
-    /// which it moves on: the offset, of bytes that are all of one piece.
+    /// The offset of the next `length` contiguous bytes of a loop that walks through all of the memory again and again.
+    /// Advances `at`.
     pub(crate) fn next(&self, at: &mut usize, length: usize) -> usize {
         if *at / PIECE != (*at + length - 1) / PIECE {
             *at = at.next_multiple_of(PIECE);

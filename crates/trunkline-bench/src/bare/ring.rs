@@ -1,5 +1,5 @@
-//! One thread that submits to an io_uring and reaps it, with registered memory and files.
-//! As soon as a read is done, the next one takes its buffer: nothing but the device work is left.
+//! One thread that submits to an io_uring and reaps it, with registered memory and files. As soon as a read
+//! completes, the next one takes its buffer, so nothing but the device work is left.
 
 use super::memory::Memory;
 use super::{Files, check};

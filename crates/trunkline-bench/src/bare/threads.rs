@@ -1,6 +1,7 @@
 //! `pread` in a loop, by one thread or by several that share a list.
-//! With one thread it is the reference of a read that is needed now; with as many as a device
-//! serves at once it is that of a slow device, where a ring would need kernel threads as well.
+//!
+//! With one thread it is the reference of a read that is needed immediately. With as many threads as a device can
+//! serve it is the reference of a slow device, where a ring would need kernel threads as well.
 
 use super::memory::Memory;
 use super::{Files, check};

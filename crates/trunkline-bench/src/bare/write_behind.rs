@@ -1,8 +1,7 @@
-//! What writes share: ranges of files, telling the system to begin to write back, and making files
-//! longer.
+//! Parts that the bare write loops share: ranges of files, writeback, and file extension.
 //!
-//! A checkpoint through the page cache has the system write behind it, so that the sync at the end
-//! finds little to do; a reference that did not would do other device work.
+//! A checkpoint through the page cache issues writeback (`sync_file_range`), so that the fsync at the end finds
+//! little to do. A reference without it would do different device work.
 
 use super::Files;
 use std::fs::File;
@@ -11,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use trunkline_format::BLOCK_SIZE;
 
-/// Ranges this many bytes apart are told as one.
+/// Ranges at most this many bytes apart are written back by one call.
 const GAP_MAX: u64 = 1 << 20;
 
 /// A part of a file.
@@ -34,7 +33,7 @@ pub(super) struct WriteBehind {
 }
 
 impl WriteBehind {
-    /// Every so many blocks; never, if 0.
+    /// Writeback after every `blocks` blocks; never, if 0.
     pub(super) fn new(blocks: u64) -> Self {
         Self { blocks, bytes: 0, ended: Vec::new() }
     }
@@ -51,7 +50,7 @@ impl WriteBehind {
         }
     }
 
-    /// Tells the system of what has ended since, neighbours together, and what is near as we do.
+    /// Starts writeback of the ranges written since the last call. Near ranges become one, as in the engine.
     pub(super) fn flush(&mut self, files: &Files) {
         self.bytes = 0;
         self.ended.sort_unstable();
@@ -65,8 +64,8 @@ impl WriteBehind {
             }
             let descriptor = files.open[range.file as usize].as_raw_fd();
             let (offset, length) = (range.offset as i64, i64::from(range.length));
-            // SAFETY: the descriptor is open; the call touches no memory. An answer is of no use: the
-            // sync at the end tells of errors.
+            // SAFETY: the descriptor is open; the call touches no memory. The result is ignored,
+            // because the fsync at the end reports errors.
             unsafe {
                 libc::sync_file_range(descriptor, offset, length, libc::SYNC_FILE_RANGE_WRITE)
             };

@@ -1,9 +1,9 @@
-//! One thread that writes a list of ranges through an io_uring and then makes the files durable: the
-//! device work of a checkpoint, with nothing around it.
+//! One thread that writes a list of ranges through an io_uring and then fsyncs the files: the device work of a
+//! checkpoint with nothing around it.
 //!
-//! It writes what its memory happens to hold, going through all of it: a checkpoint of the same pages
-//! follows before anybody reads them. With as much memory as it writes, each page comes from a place of
-//! its own, as a checkpoint's do, and not out of the processor's cache.
+//! It writes the arbitrary contents of its memory, because a checkpoint of the same pages follows before they are
+//! read. With as much memory as it writes, each page comes from a place of its own and not from the processor's
+//! cache, as in a checkpoint.
 
 use super::memory::{Memory, PIECE};
 use super::{Files, Range, WriteBehind, check};
@@ -23,8 +23,8 @@ pub(crate) struct WriteRing {
 }
 
 impl WriteRing {
-    /// Takes files that are open for writing, a ring for `depth` writes, and so many bytes of memory,
-    /// which must be as long as a write.
+    /// Takes files that are open for writing, a ring for `depth` writes, and `bytes` of memory, which
+    /// must have room for one write.
     pub(crate) fn open(files: Files, depth: usize, bytes: u64) -> io::Result<Self> {
         let entries = u32::try_from(depth.next_power_of_two()).unwrap_or(u32::MAX);
         let ring = IoUring::builder().setup_coop_taskrun().build(entries)?;
@@ -37,8 +37,8 @@ impl WriteRing {
         Ok(Self { ring, memory, files, depth, at: 0 })
     }
 
-    /// Writes everything, `depth` at a time, then syncs all files at once. `behind` blocks of writes
-    /// that have ended, the system is told to begin to write back; 0 leaves that to the system.
+    /// Writes everything, `depth` writes at a time, then fsyncs all files together. Starts writeback after every
+    /// `behind` written blocks; 0 leaves that to the kernel.
     pub(crate) fn run(&mut self, ranges: &[Range], behind: u64) -> io::Result<()> {
         let mut free: Vec<usize> = (0..self.depth).rev().collect();
         let mut slots = vec![Range::default(); self.depth];

@@ -1,5 +1,5 @@
-//! Threads that share a list of ranges and write them with pwrite, then sync the files: the reference
-//! of `worker`, and with one thread that of `sync`. They go through their memory as the ring does.
+//! Threads that share a list of ranges, write them with pwrite and then fsync the files. They are the reference of
+//! `worker`, and with one thread that of `sync`. They walk through their memory as the ring does.
 
 use super::memory::Memory;
 use super::{Files, Range, WriteBehind, check};
@@ -16,8 +16,8 @@ pub(crate) struct WriteThreads {
 }
 
 impl WriteThreads {
-    /// Takes files that are open for writing, and so many bytes of memory, which must be as long as a
-    /// write; `threads` is at least 1.
+    /// Takes files that are open for writing and `bytes` of memory, which must have room for one write. `threads` is at
+    /// least 1.
     pub(crate) fn open(files: Files, threads: usize, bytes: u64) -> io::Result<Self> {
         Ok(Self { files, memory: Memory::map(bytes as usize)?, threads })
     }

@@ -1,18 +1,20 @@
-//! Sessions that must evict changed pages: a table twice as large as the pool, half of all operations
-//! changes, at random; with a background writer and without one.
+//! Sessions that must evict dirty pages, with and without a background writer.
+//!
+//! The table is twice as large as the pool, access is random, and half of all operations change a page.
 //!
 //! ```text
-//!   bgwriter         as fast as they can: far more pages become dirty than the writer's settings allow
-//!                    it to write, so one variant is as eager as makes sense
-//!   bgwriter-paced   400 operations a second: what PostgreSQL's defaults, 500 pages a second, are for;
-//!                    every run begins with a pool that is full of changed pages
+//!   bgwriter         as fast as possible: far more pages become dirty than the writer's settings allow
+//!                    it to write, so one variant is as eager as is useful
+//!   bgwriter-paced   400 operations a second: the load for which PostgreSQL's defaults, 500 pages a
+//!                    second, are made; every run begins with a pool that is full of dirty pages
 //! ```
-//! Said of each: which part of the pages that had to be written the sessions did not have to write
-//! themselves, having found clean buffers.
+//!
+//! The note on each line is the part of the written pages that the background writer wrote, so that the sessions
+//! found clean buffers.
 
 use super::checkpoint_table::Table;
 use super::load::{Load, SESSIONS};
-use super::{Bench, Flush, METHODS, Names, buffers};
+use super::{Flush, METHODS, Names, RunOptions, buffers};
 use crate::Result;
 use crate::pairs::Pairs;
 use crate::report::{Line, Report, Target};
@@ -42,7 +44,7 @@ struct Variant {
 }
 
 /// As it is set, and also otherwise.
-fn variants(bench: &Bench<'_>, paced: bool) -> Vec<Variant> {
+fn variants(bench: &RunOptions<'_>, paced: bool) -> Vec<Variant> {
     let settings = BackgroundWriterSettings::of(bench.settings);
     let eager = BackgroundWriterSettings {
         delay: Duration::from_millis(10),
@@ -64,7 +66,7 @@ fn variants(bench: &Bench<'_>, paced: bool) -> Vec<Variant> {
     variants
 }
 
-pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
+pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
     let bytes = bench.bytes.min(BYTES_MAX);
     let mut table = Table::make(bench, bytes, buffers(bytes, 2))?;
     let load = Load { operations: OPERATIONS.min(table.blocks() / 2), step: None };
@@ -73,12 +75,12 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
     Ok(Report { row: "bgwriter: changed pages must go", notes, lines, costs: Vec::new() })
 }
 
-pub(super) fn run_paced(bench: &Bench<'_>) -> Result<Report> {
+pub(super) fn run_paced(bench: &RunOptions<'_>) -> Result<Report> {
     run_paced_with(bench, PACED)
 }
 
 /// At another pace, for a test.
-fn run_paced_with(bench: &Bench<'_>, load: Load) -> Result<Report> {
+fn run_paced_with(bench: &RunOptions<'_>, load: Load) -> Result<Report> {
     let bytes = bench.bytes.min(PACED_BYTES_MAX);
     let mut table = Table::make(bench, bytes, buffers(bytes, 2))?;
     let (lines, mut notes) = compare_all(bench, &mut table, load)?;
@@ -101,7 +103,7 @@ fn introduction(table: &Table, pace: &str) -> String {
 }
 
 fn compare_all(
-    bench: &Bench<'_>,
+    bench: &RunOptions<'_>,
     table: &mut Table,
     load: Load,
 ) -> Result<(Vec<Line>, Vec<String>)> {
@@ -120,7 +122,7 @@ fn compare_all(
 }
 
 fn compare(
-    bench: &Bench<'_>,
+    bench: &RunOptions<'_>,
     table: &mut Table,
     method: MethodKind,
     variant: Variant,
@@ -194,7 +196,7 @@ mod tests {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
         let mut settings = Settings::default();
         settings.set("bgwriter_delay", "10ms").expect("a setting");
-        let bench = Bench { only: "io_uring", ..Bench::small(dir.path(), &settings) };
+        let bench = RunOptions { only: "io_uring", ..RunOptions::small(dir.path(), &settings) };
         let load = Load { operations: 50, step: Some(Duration::from_millis(4)) };
         let report = run_paced_with(&bench, load).expect("runs").json();
         let lines = report["lines"].as_array().expect("lines");

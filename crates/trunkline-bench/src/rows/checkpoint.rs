@@ -1,14 +1,14 @@
-//! A checkpoint of many changed pages against a bare loop that writes the same ranges of the same
-//! files, as many at a time, and syncs the files at the end; and what it costs who reads meanwhile.
+//! A checkpoint of many dirty pages against a bare loop that writes the same ranges of the same files.
 //!
-//! The reference of io_uring is one thread with a ring, that of `worker` as many threads as workers,
-//! that of `sync` one thread. It sorts nothing, computes no checksum and locks no page. It writes from as
-//! much memory as it writes, unless it is told to write the same few buffers. What it is worth
-//! to tell the system to write back (`checkpoint_flush_after`) is compared among checkpoints.
+//! The bare loop has the same number of writes in flight and fsyncs the files at the end. The reference of `io_uring`
+//! is one thread with a ring, that of `worker` is as many threads as there are workers, and that of `sync` is one
+//! thread. It sorts nothing, computes no checksum and locks no page. It uses as much memory as it writes, unless
+//! `--hot-reference` makes it reuse a few buffers. The effect of writeback (`checkpoint_flush_after`) is compared
+//! between checkpoints. `checkpoint_reads.rs` adds the cost for concurrent readers.
 
 use super::checkpoint_reads;
 use super::checkpoint_table::{Order, Table, ranges};
-use super::{Bench, Flush, METHODS, Names};
+use super::{Flush, METHODS, Names, RunOptions};
 use crate::Result;
 use crate::bare::{Files, Range, WriteRing, WriteThreads};
 use crate::pairs::Pairs;
@@ -19,12 +19,12 @@ use trunkline_aio::MethodKind;
 use trunkline_engine::checkpoint::CheckpointOptions;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// Buffers beside those that are dirty: for what is read meanwhile.
+/// Buffers in addition to the dirty ones, for the concurrent reads.
 pub(super) const BESIDE: u32 = 16_384;
 /// Threads of the reference of `worker`: as many as it has by default.
 const WORKERS: usize = 8;
 
-pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
+pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
     let options = CheckpointOptions::of(bench.settings);
     let pages = u32::try_from(bench.dirty / BLOCK_SIZE as u64)?.max(64);
     let mut table = Table::make(bench, bench.dirty.saturating_mul(2), pages + BESIDE)?;
@@ -62,7 +62,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
 enum Reference {
     Ring(Box<WriteRing>),
     Threads(WriteThreads),
-    /// A checkpoint that tells the system to write back, as it is set.
+    /// A checkpoint with writeback as set.
     Ours,
 }
 
@@ -120,7 +120,7 @@ fn names(method: MethodKind, order: Order, flush: Flush, options: CheckpointOpti
 }
 
 fn compare(
-    bench: &Bench<'_>,
+    bench: &RunOptions<'_>,
     table: &mut Table,
     blocks: &[BlockNo],
     order: Order,

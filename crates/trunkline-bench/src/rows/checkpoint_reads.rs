@@ -1,11 +1,11 @@
-//! What a requested checkpoint costs who reads meanwhile: random blocks of another table through the
-//! same pool, with a checkpoint under way and without one.
+//! The cost of a requested checkpoint for concurrent readers.
 //!
-//! The reference reads as long as the checkpoint before has taken.
+//! The readers read random blocks of another table through the same pool, with and without a checkpoint in progress.
+//! The reference reads for as long as the previous checkpoint took.
 
 use super::checkpoint_table::{Order, Table};
 use super::readers::Readers;
-use super::{Bench, Flush, METHODS, Names};
+use super::{Flush, METHODS, Names, RunOptions};
 use crate::Result;
 use crate::data::Data;
 use crate::pairs::Pairs;
@@ -22,7 +22,7 @@ const FIRST: Duration = Duration::from_secs(1);
 
 /// A line for each method and way, and a note on each.
 pub(super) fn compare_all(
-    bench: &Bench<'_>,
+    bench: &RunOptions<'_>,
     table: &mut Table,
     pages: u32,
     lines: &mut Vec<Line>,
@@ -58,7 +58,7 @@ pub(super) fn compare_all(
 }
 
 fn compare(
-    bench: &Bench<'_>,
+    bench: &RunOptions<'_>,
     table: &mut Table,
     data: &Data,
     blocks: &[BlockNo],

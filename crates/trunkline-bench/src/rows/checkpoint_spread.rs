@@ -1,18 +1,20 @@
-//! What a timed checkpoint costs who reads meanwhile: one that the engine's checkpointer does when
-//! `checkpoint_timeout` is over, spread by `checkpoint_completion_target`.
+//! The cost of a timed checkpoint for concurrent readers.
+//!
+//! The engine's checkpointer starts it when `checkpoint_timeout` has passed and spreads it by
+//! `checkpoint_completion_target`.
 //!
 //! ```text
-//!   checkpointer starts ──▶ its time has come ──────────────▶ checkpoint over
-//!     reference reads, a while │ contender reads, all the while
+//!   checkpointer starts ──▶ timeout has passed ──────────────▶ checkpoint complete
+//!     reference reads, a while │ contender reads, all the time
 //! ```
-//! A pair takes as long as a timeout and the part of one over which the writes are spread, so there is
-//! none more to begin with, and the reference is always the first: it makes use of the wait. Both begin
-//! with cold data.
+//!
+//! A pair takes one timeout plus the part of one over which the writes are spread. So there is no warm-up pair, and
+//! the reference always comes first, because it uses the wait. Both begin with cold data.
 
 use super::checkpoint::BESIDE;
 use super::checkpoint_table::{Order, Table};
 use super::readers::{READERS, Readers};
-use super::{Bench, Flush, METHODS, Names};
+use super::{Flush, METHODS, Names, RunOptions};
 use crate::Result;
 use crate::data::Data;
 use crate::pairs::{Pairs, Sample, measure};
@@ -28,15 +30,15 @@ use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 /// The reference reads so long at most.
 const ALONE: Duration = Duration::from_secs(10);
-/// How often the checkpointer's counts are looked at: nobody is told of its beginning and its end.
+/// How often the checkpointer's counters are polled, because it does not signal its start and its end.
 const LOOK: Duration = Duration::from_millis(5);
 
-pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
+pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
     run_with(bench, CheckpointerSettings::of(bench.settings))
 }
 
 /// With a timeout that no setting allows, for a test.
-fn run_with(bench: &Bench<'_>, settings: CheckpointerSettings) -> Result<Report> {
+fn run_with(bench: &RunOptions<'_>, settings: CheckpointerSettings) -> Result<Report> {
     let pages = u32::try_from(bench.dirty / BLOCK_SIZE as u64)?.max(64);
     let blocks = Order::Sequential.pages(pages);
     let data = bench.data()?;
@@ -77,7 +79,7 @@ fn introduction(settings: &CheckpointerSettings, pages: u32) -> Vec<String> {
 }
 
 fn compare(
-    bench: &Bench<'_>,
+    bench: &RunOptions<'_>,
     table: &mut Table,
     data: &Data,
     blocks: &[BlockNo],
@@ -134,9 +136,9 @@ fn beside(
 
 /// Waits until the counts are such.
 fn watch(checkpointer: &Checkpointer, are_such: impl Fn(CheckpointerCounts) -> bool) {
-    let nobody = Futex::new(0);
+    let never_woken = Futex::new(0);
     while !are_such(checkpointer.counts()) {
-        nobody.wait(0, Some(LOOK));
+        never_woken.wait(0, Some(LOOK));
     }
 }
 
@@ -159,7 +161,8 @@ mod tests {
     fn a_checkpoint_is_spread_and_read_beside() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
         let settings = &Settings::default();
-        let bench = Bench { only: "io_uring", pairs: 1, ..Bench::small(dir.path(), settings) };
+        let bench =
+            RunOptions { only: "io_uring", pairs: 1, ..RunOptions::small(dir.path(), settings) };
         let timeout = Duration::from_secs(2);
         let of = CheckpointerSettings { completion_target: 0.2, timeout, ..Default::default() };
         let report = run_with(&bench, of).expect("runs").json();

@@ -1,14 +1,14 @@
-//! The table that the rows of writes change: accounts made for them below the user's folder and
-//! removed afterwards, or kept, and a pool that one instance keeps through all methods.
+//! The table of the rows that write: a pgbench accounts table below the user's folder, and a pool over it.
 //!
-//! A table that an earlier run has left is used again if it has the right size and every page of it is
-//! sound: a run that was killed leaves what a bare loop wrote. Verification is the engine's job, past
-//! the page cache where the file system has direct I/O, so that it reads what is on disk, fast.
+//! The table is removed after the run unless the user keeps it. One instance and its pool are used with all methods.
+//! A table of an earlier run is reused if it has the right size and every page is valid, because a run that was
+//! killed leaves the bytes of a bare loop. The engine verifies it with direct I/O where possible, so that it reads
+//! what is on disk.
 //!
-//! A change swaps the balances of a page's first two accounts, so that every page stays one that
-//! PostgreSQL could have written, and the table's sum what it was.
+//! A change swaps the balances of a page's first two accounts. Every page stays one that PostgreSQL could have
+//! written, and the table's sum stays the same.
 
-use super::Bench;
+use super::RunOptions;
 use crate::Result;
 use crate::bare::{Files, Range};
 use crate::data::SEGMENT;
@@ -56,8 +56,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Makes a table of at least `bytes`, and a pool of so many buffers.
-    pub(super) fn make(bench: &Bench<'_>, bytes: u64, buffers: u32) -> Result<Self> {
+    /// Creates a table of at least `bytes` and a pool of `buffers`.
+    pub(super) fn make(bench: &RunOptions<'_>, bytes: u64, buffers: u32) -> Result<Self> {
         let folder = bench.dir.join(FOLDER);
         let maker = maker()?;
         let scale = accounts::scale_within(bytes) + 1;
@@ -137,7 +137,7 @@ impl Table {
         Ok(())
     }
 
-    /// A checkpoint of exactly so many pages.
+    /// A checkpoint that must write exactly `pages` pages.
     pub(super) fn checkpoint(
         &mut self,
         pages: usize,
@@ -267,7 +267,7 @@ fn at_storage(before: &Counters, after: &Counters, elapsed: Duration) -> f64 {
 /// Which pages are changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The first so many, one after the other.
+    /// The first ones, in order.
     Sequential,
     /// Every second one, in random order: no two are neighbours.
     Random,
@@ -281,7 +281,7 @@ impl Order {
         }
     }
 
-    /// So many pages of a table that has twice as many.
+    /// `count` pages of a table that has twice as many.
     pub(super) fn pages(self, count: u32) -> Vec<BlockNo> {
         match self {
             Self::Sequential => (0..count).collect(),
@@ -327,7 +327,7 @@ mod tests {
     fn a_kept_table_is_used_again_if_it_is_sound() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
         let settings = &Settings::default();
-        let bench = Bench { keep: true, ..Bench::small(dir.path(), settings) };
+        let bench = RunOptions { keep: true, ..RunOptions::small(dir.path(), settings) };
         let inode = |table: &Table| {
             let metadata = std::fs::metadata(&table.accounts.files[0].path).expect("is there");
             (metadata.ino(), metadata.ctime_nsec(), metadata.ctime())

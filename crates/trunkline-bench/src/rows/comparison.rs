@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use trunkline_aio::MethodKind;
 
-use super::{BLIND, Bench, files};
+use super::{BLIND, RunOptions, files};
 use crate::Result;
 use crate::bare::{Placement, Ring, Threads, ping_pong};
 use crate::data::Data;
@@ -92,7 +92,7 @@ pub(super) enum List {
 
 impl ReadRow {
     /// Measures every line that the user asked for.
-    pub(super) fn run(&self, bench: &Bench<'_>) -> Result<Report> {
+    pub(super) fn run(&self, bench: &RunOptions<'_>) -> Result<Report> {
         let data = match self.input {
             Input::Whole => bench.data()?,
             Input::Folder(name, most) => {
@@ -134,7 +134,7 @@ impl Comparison {
     /// Runs the pairs. `pages` becomes the kind of memory pages of subjects that read sequentially.
     fn measure(
         self,
-        bench: &Bench<'_>,
+        bench: &RunOptions<'_>,
         data: &Data,
         cache: PageCache,
         pages: &mut Option<&'static str>,

@@ -1,12 +1,11 @@
-//! Making a relation longer: many blocks at a time, reserved or as zeros, and one by one, against a
-//! bare loop that does the same to a file of its own and knows no pool.
+//! Relation extension: many blocks at a time, reserved or zeroed, and one by one.
 //!
-//! Each run begins with an empty file. New pages are all zeros in the pool, pinned for a moment; none
-//! is left to be written. A load fills each page too, goes round in a ring, and is over when all its
-//! writes are; what is left in the ring is not written.
+//! The reference is a bare loop that does the same to its own file and has no pool. Each run begins with an empty
+//! file. New pages are zeroed in the pool, pinned for a moment, and leave nothing to write. A bulk write fills each
+//! page too, uses a ring buffer, and ends when its writes are complete; pages still in the ring are not written.
 
 use super::checkpoint_table::Table;
-use super::{Bench, METHODS, Names, way};
+use super::{METHODS, Names, RunOptions, way};
 use crate::Result;
 use crate::bare::lengthen;
 use crate::pairs::Pairs;
@@ -50,7 +49,7 @@ const RESERVED: Kind = Kind {
     load: false,
 };
 
-fn kinds(bench: &Bench<'_>) -> [Kind; 4] {
+fn kinds(bench: &RunOptions<'_>) -> [Kind; 4] {
     let zeros = Kind { method: ExtendMethod::WriteZeros, ..RESERVED };
     let method = bench.settings.file_extend_method();
     [
@@ -61,7 +60,7 @@ fn kinds(bench: &Bench<'_>) -> [Kind; 4] {
     ]
 }
 
-pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
+pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
     let mut table = Table::make(bench, 0, BUFFERS)?;
     let mut lines = Vec::new();
     for kind in kinds(bench) {
@@ -79,7 +78,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
 }
 
 fn compare(
-    bench: &Bench<'_>,
+    bench: &RunOptions<'_>,
     table: &mut Table,
     kind: Kind,
     direct: bool,
@@ -138,7 +137,7 @@ fn compare(
     Ok(Some(Line::new(names.setting, names.contender, names.reference, &pairs, target)))
 }
 
-/// Adds so many pages with something in them.
+/// Adds `blocks` filled pages by a bulk write.
 fn load(
     backend: &mut Backend,
     relation: &Relation,

@@ -1,10 +1,9 @@
-//! Sessions that look at random pages of a table and, every second time, change one.
+//! Sessions that read random pages of a table and change every second one.
 //!
-//! An operation reads one page and looks at it, or locks it exclusively, changes it and marks it dirty.
-//! Sessions go as fast as they can, or at a pace: operation `i` is due `i` steps after the beginning,
-//! and who is early sleeps until then. The time of an operation counts from when it began, or from when
-//! it was due, if the one before has taken so long that it began late: else one long wait would count
-//! once and hide all that waited behind it.
+//! An operation reads a page and looks at it, or locks it exclusively, changes it and marks it dirty. Sessions run as
+//! fast as possible or at a pace: operation `i` is due `i` steps after the start, and an early session sleeps until
+//! then. The time of an operation counts from its start. If the operation before delayed it, its time counts from
+//! when it was due; otherwise one long wait would count once and hide all operations that were waiting behind it.
 
 use crate::Result;
 use crate::pairs::cpu_seconds;
@@ -48,7 +47,7 @@ impl Load {
                 let schedule = self.step.map(|step| Schedule {
                     next: begun.after(step * number / SESSIONS),
                     step,
-                    nobody: Futex::new(0),
+                    never_woken: Futex::new(0),
                 });
                 scope.spawn(move || self.operate(backend, relation, blocks, random, schedule))
             };
@@ -98,7 +97,7 @@ impl Load {
 struct Schedule {
     next: Time,
     step: Duration,
-    nobody: Futex,
+    never_woken: Futex,
 }
 
 impl Schedule {
@@ -111,7 +110,7 @@ impl Schedule {
             return due;
         }
         while now < due {
-            self.nobody.wait(0, Some(due.since(now)));
+            self.never_woken.wait(0, Some(due.since(now)));
             now = clock::now();
         }
         now
@@ -126,7 +125,7 @@ mod tests {
     fn nothing_is_done_before_it_is_due_and_what_is_late_counts_from_then() {
         let begun = clock::now();
         let step = Duration::from_millis(2);
-        let mut schedule = Schedule { next: begun, step, nobody: Futex::new(0) };
+        let mut schedule = Schedule { next: begun, step, never_woken: Futex::new(0) };
         assert_eq!(schedule.wait(), begun, "the first is late");
         assert!(schedule.wait() >= begun.after(step));
         schedule.next = Time::from_nanos(begun.nanos() - 7);

@@ -1,11 +1,10 @@
-//! A table four times as large as the memory that the process may have, read direct through the
-//! pool, against the same without the limit: past the page cache, nothing but the pool needs any.
+//! A table four times as large as the memory that the process may use, read with direct I/O through the pool.
 //!
-//! The limit is a control group's. Each half of a pair is a process of its own, this program started
-//! again, which enters the group first and measures itself: memory that was had before counts where
-//! it was had.
+//! The reference is the same scan without the limit. With direct I/O only the pool needs memory. A control group sets
+//! the limit. Each half of a pair is a new process of this program, which enters the group first and measures itself,
+//! because memory stays charged to the group in which it was allocated.
 
-use super::{Bench, COMBINED, CONCURRENCY, buffers, pool_half, way};
+use super::{COMBINED, CONCURRENCY, RunOptions, buffers, pool_half, way};
 use crate::Result;
 use crate::group::Group;
 use crate::handles::Setup;
@@ -21,7 +20,7 @@ use trunkline_engine::pool::Strategy;
 /// The table is as many times as large as the limit.
 const TIMES: u64 = 4;
 
-pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
+pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
     let data = bench.data()?;
     let group = Group::make(bench.group, data.bytes / TIMES)?;
     let mut lines = Vec::new();
@@ -42,7 +41,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
 }
 
 /// Starts this program again, for one scan, and reads what it says of it.
-fn again(bench: &Bench<'_>, group: Option<&Path>, method: MethodKind) -> Result<Done> {
+fn again(bench: &RunOptions<'_>, group: Option<&Path>, method: MethodKind) -> Result<Done> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("--dir").arg(bench.dir).arg("--size").arg(bench.bytes.to_string());
     command.arg("--one-scan").arg(method.name());
@@ -65,7 +64,7 @@ fn again(bench: &Bench<'_>, group: Option<&Path>, method: MethodKind) -> Result<
 }
 
 /// What the process that was started again does: one scan, measured; seconds, CPU seconds, bytes.
-pub(crate) fn one_scan(bench: &Bench<'_>, method: MethodKind) -> Result<String> {
+pub(crate) fn one_scan(bench: &RunOptions<'_>, method: MethodKind) -> Result<String> {
     let data = bench.data()?;
     let io = Setup::new(method, true, CONCURRENCY, COMBINED);
     let strategy = Strategy::BulkRead;
@@ -73,7 +72,7 @@ pub(crate) fn one_scan(bench: &Bench<'_>, method: MethodKind) -> Result<String> 
     let setup = PoolSetup { strategy, scan: true, ..PoolSetup::new(io, buffers(data.bytes, 16)) };
     let mut pooled = Pooled::open(&data, setup, 1)?;
     if pooled.method() != method {
-        return Err(format!("{method} is not to be had here").into());
+        return Err(format!("{method} is not available here").into());
     }
     pool_half(&data, &pooled)?;
     let count = (data.bytes / u64::from(COMBINED)).max(1) as usize;

@@ -1,11 +1,11 @@
-//! What one page costs in the pool: found, read from the page cache, and read in the place of
-//! another one; by one thread and by two, by point reads and by streams.
+//! The cost of one page in the pool: a hit, a miss from the page cache, and a miss with an eviction.
 //!
-//! Reads are `sync`, so that all of it is in the reader's thread; the bare `pread` of the same
-//! blocks, into memory that stays in the processor's caches, stands beside them. What eviction costs
-//! is the difference between a miss in a full pool and one in an empty pool.
+//! Each is measured with one thread and with two, by single reads and by streams. Reads use `sync`, so that all of
+//! the work is in the reader's thread. A bare `pread` of the same blocks, into memory that stays in the processor's
+//! caches, is measured for comparison. The cost of an eviction is the difference between a miss in a full pool and
+//! one in an empty pool.
 
-use super::{BLIND, Bench, COMBINED, CONCURRENCY, buffers, files};
+use super::{BLIND, COMBINED, CONCURRENCY, RunOptions, buffers, files};
 use crate::Result;
 use crate::bare::Threads;
 use crate::costs::{Cost, Way};
@@ -36,7 +36,7 @@ enum By {
     Stream,
 }
 
-pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
+pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
     let data = Data::prepare(&bench.dir.join("cached"), bench.bytes.min(BYTES_MAX))?;
     data.warm()?;
     let room = data.blocks() + 1024;
@@ -96,7 +96,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
 }
 
 fn way<'a>(
-    bench: &Bench<'_>,
+    bench: &RunOptions<'_>,
     name: String,
     threads: usize,
     prepare: impl FnMut() -> Result<()> + 'a,

@@ -1,8 +1,9 @@
-//! Blocks that are wanted again while their read is in flight: i, i+1, i+2, i+3 for every i from 1
-//! to 10,000, against the same stream over each block once. Nobody waits for a read that he need not
-//! wait for, and nothing is read twice, which is asserted of every run.
+//! Blocks that are requested again while their read is in flight.
+//!
+//! The list is i, i+1, i+2, i+3 for every i from 1 to 10,000, against the same stream over each block once. A stream
+//! must not stall on a read that it could join, and no block may be read twice. Every run asserts that.
 
-use super::{Bench, COMBINED, CONCURRENCY, METHODS, Names, pool_half, way};
+use super::{COMBINED, CONCURRENCY, METHODS, Names, RunOptions, pool_half, way};
 use crate::Result;
 use crate::data::Data;
 use crate::handles::Setup;
@@ -19,7 +20,7 @@ const BLOCK: u32 = BLOCK_SIZE as u32;
 /// The last i.
 const LAST: BlockNo = 10_000;
 
-pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
+pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
     let data = bench.data()?;
     let mut lines = Vec::new();
     for length in [BLOCK, COMBINED] {
@@ -37,7 +38,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
 }
 
 fn compare(
-    bench: &Bench<'_>,
+    bench: &RunOptions<'_>,
     data: &Data,
     length: u32,
     direct: bool,

@@ -1,7 +1,7 @@
-//! Two sessions that scan one table at once, in a pool with room for all of it, against one: each
-//! block is read once, by whichever comes first, which is asserted of every run.
+//! Two sessions that scan one table concurrently, in a pool with room for all of it, against one session. Each block
+//! is read once, by whichever session comes first. Every run asserts that.
 
-use super::{Bench, COMBINED, CONCURRENCY, METHODS, Names, pool_half, way};
+use super::{COMBINED, CONCURRENCY, METHODS, Names, RunOptions, pool_half, way};
 use crate::Result;
 use crate::data::Data;
 use crate::handles::Setup;
@@ -16,7 +16,7 @@ use trunkline_format::BLOCK_SIZE;
 /// The table at most.
 const BYTES_MAX: u64 = 512 << 20;
 
-pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
+pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
     let data = Data::prepare(&bench.dir.join("table"), bench.bytes.min(BYTES_MAX))?;
     let mut lines = Vec::new();
     for direct in [true, false] {
@@ -29,7 +29,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
 }
 
 fn compare(
-    bench: &Bench<'_>,
+    bench: &RunOptions<'_>,
     data: &Data,
     direct: bool,
     method: MethodKind,

@@ -1,13 +1,13 @@
-//! Two sessions that read random blocks of another table through the pool whose pages a checkpoint
-//! writes meanwhile.
+//! Two sessions that read random blocks of another table through the pool during a checkpoint.
 //!
 //! ```text
 //!   list      an order of all blocks; each session has its part of it
-//!   read      one block after the other, until it is enough, while something else is done
+//!   read      one block after the other, until the other work ends
 //! ```
-//! No block is read twice before each was read once, so that every read goes to the file; who comes to
-//! the end of its part begins again, and such reads are counted apart, since they may find the block in
-//! the page cache.
+//!
+//! No block is read twice before each was read once, so that every read goes to the file. A session that reaches the
+//! end of its part starts again. Such reads are counted separately, because they may find the block in the page
+//! cache.
 
 use super::checkpoint_table::Table;
 use super::random_list;

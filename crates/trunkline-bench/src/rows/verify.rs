@@ -1,7 +1,7 @@
-//! The engine's verification, cold and cached, against threads that read 128 KiB and check the
-//! checksum of each page, as many as there are CPUs.
+//! The engine's verification, cold and cached, against threads that read 128 KiB and check each page's checksum.
+//! There are as many threads as CPUs.
 
-use super::{Bench, COMBINED, CONCURRENCY, METHODS, files, way};
+use super::{COMBINED, CONCURRENCY, METHODS, RunOptions, files, way};
 use crate::Result;
 use crate::bare::Threads;
 use crate::data::{Data, is_sound};
@@ -18,7 +18,7 @@ use trunkline_engine::job::Unobserved;
 use trunkline_engine::verify::{Options, verify_files};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
+pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
     let data = bench.data()?;
     let mut lines = Vec::new();
     for (warm, direct) in [(true, false), (false, false), (false, true)] {
@@ -32,7 +32,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<Report> {
 }
 
 fn compare(
-    bench: &Bench<'_>,
+    bench: &RunOptions<'_>,
     data: &Data,
     warm: bool,
     direct: bool,
