@@ -1,17 +1,17 @@
 //! [`Aio`], the handle to an instance: sessions, files, settings, views.
 
-use crate::dispatcher::{Dispatcher, MethodStatus};
-use crate::file::{File, OpenOptions};
-use crate::in_flight::InFlight;
+use crate::completion::in_flight::InFlight;
+use crate::completion::roster::WorkerSettings;
 use crate::instance::Instance;
 use crate::limits::SESSIONS_MAX;
-use crate::method_kind::MethodKind;
-use crate::region::Region;
-use crate::roster::WorkerSettings;
+use crate::method::dispatcher::{Dispatcher, MethodStatus};
 use crate::session::Session;
 use crate::session::cancel::Notifier;
-use crate::snapshot::{IoRow, snapshot};
-use crate::statistics::{Counters, Latencies};
+use crate::storage::file::{File, OpenOptions};
+use crate::storage::region::Region;
+use crate::tables::method_kind::MethodKind;
+use crate::tables::snapshot::{IoRow, snapshot};
+use crate::tables::statistics::{Counters, Latencies};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;

@@ -2,22 +2,22 @@
 //!
 //! Everything that an I/O needs is allocated here, before the first I/O is issued.
 
-use crate::admission::Admission;
 use crate::aio::Aio;
-use crate::completion::Completions;
-use crate::dispatcher::{Dispatcher, DispatcherSettings};
-use crate::executor::{Executor, Kernel};
-use crate::handle_table::HandleTable;
-use crate::in_flight::InFlight;
+use crate::completion::completions::Completions;
+use crate::completion::in_flight::InFlight;
+use crate::completion::roster::WorkerSettings;
+use crate::completion::worker_pool::WorkerPool;
 use crate::limits::{HANDLES_MAX, INLINE_WRITE_MAX, IOVECS_MAX, SESSIONS_MAX, TRY_CACHED_BELOW};
 use crate::method::Method;
+use crate::method::dispatcher::{Dispatcher, DispatcherSettings};
 use crate::method::ring::UringSettings;
-use crate::method_kind::MethodKind;
-use crate::probe::Probe;
-use crate::region::Region;
-use crate::roster::WorkerSettings;
-use crate::session_table::SessionTable;
-use crate::worker_pool::WorkerPool;
+use crate::storage::executor::{Executor, Kernel};
+use crate::storage::region::Region;
+use crate::tables::admission::Admission;
+use crate::tables::handle_table::HandleTable;
+use crate::tables::method_kind::MethodKind;
+use crate::tables::probe::Probe;
+use crate::tables::session_table::SessionTable;
 use std::io;
 use std::sync::Arc;
 

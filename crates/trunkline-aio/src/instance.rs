@@ -4,11 +4,11 @@
 //! and then ends the threads. I/O in flight may still write into the region, so nothing may be freed
 //! before it has completed.
 
-use crate::class::Class;
-use crate::dispatcher::Dispatcher;
-use crate::file::FileRegistry;
 use crate::limits::SESSIONS_MAX;
+use crate::method::dispatcher::Dispatcher;
+use crate::storage::file::FileRegistry;
 use crate::sync::{Mutex, thread};
+use crate::tables::class::Class;
 use std::sync::Arc;
 
 /// The session number that the instance itself uses to wait for its end.

@@ -97,92 +97,50 @@ pub mod clock;
 pub mod limits;
 pub mod sync;
 
-// Lock-free pieces, each with a loom model.
-mod bitmap;
-mod event;
-mod freelist;
-mod mailbox;
-mod outcome;
-mod state;
-mod wait_ref;
-
-// What an I/O consists of.
-mod class;
-mod completer;
-mod executor;
-mod file;
-mod file_system;
-mod method_kind;
-mod operation;
-mod page_cache;
-mod region;
-mod request;
-mod write_latency;
-
-// The tables of an instance.
-mod admission;
-mod callback;
-mod deferred;
-mod handle;
-mod handle_table;
-mod lanes;
-mod probe;
-mod roster;
-mod session_table;
-mod slots;
-mod snapshot;
-mod statistics;
-mod wake_batch;
-mod worker_pool;
-
-// From submission to completion.
-mod completion;
-mod dispatcher;
-mod fallback;
-mod in_flight;
-mod method;
-mod method_in_force;
-
-// What an embedder uses.
 mod aio;
 mod builder;
+mod completion;
 mod instance;
+mod lock_free;
+mod method;
 mod session;
+mod storage;
+mod tables;
 
 pub use aio::{Aio, TooManySessions};
 pub use builder::Builder;
-pub use callback::{Callback, Completion, Payload, Staging, Weight};
-pub use class::{CLASSES, Class};
-pub use completer::{COMPLETERS, Completer};
-pub use dispatcher::MethodStatus;
-pub use fallback::{Cause, Fallback, Feature};
-pub use file::{DIRECT_ALIGNMENT_DEFAULT, File, OpenOptions};
-pub use file_system::file_system_name;
+pub use completion::roster::WorkerSettings;
+pub use lock_free::outcome::{DETAIL_MAX, Outcome, Status};
+pub use lock_free::state::{STATES, State};
+pub use lock_free::wait_ref::WaitRef;
+pub use method::dispatcher::MethodStatus;
+pub use method::fallback::{Cause, Fallback, Feature};
 pub use method::ring::{UringFeatures, UringSettings};
-pub use method_kind::MethodKind;
-pub use operation::{OPERATIONS, Operation};
-pub use outcome::{DETAIL_MAX, Outcome, Status};
-pub use page_cache::{Residency, residency, resident_blocks};
-pub use region::{Lease, PageKind, Region};
-pub use roster::WorkerSettings;
 pub use session::cancel::{Cancelled, Canceller, Notifier};
 pub use session::define::DefineError;
 pub use session::io::{Io, IoBatch};
 pub use session::{Leaks, Session};
-pub use slots::Slots;
-pub use snapshot::IoRow;
-pub use state::{STATES, State};
-pub use statistics::{Counters, Latencies, OperationCounters};
-pub use wait_ref::WaitRef;
+pub use storage::file::{DIRECT_ALIGNMENT_DEFAULT, File, OpenOptions};
+pub use storage::file_system::file_system_name;
+pub use storage::operation::{OPERATIONS, Operation};
+pub use storage::page_cache::{Residency, residency, resident_blocks};
+pub use storage::region::{Lease, PageKind, Region};
+pub use tables::callback::{Callback, Completion, Payload, Staging, Weight};
+pub use tables::class::{CLASSES, Class};
+pub use tables::completer::{COMPLETERS, Completer};
+pub use tables::method_kind::MethodKind;
+pub use tables::slots::Slots;
+pub use tables::snapshot::IoRow;
+pub use tables::statistics::{Counters, Latencies, OperationCounters};
 
 /// What a simulator needs: its own storage, its own method, a look at every transition.
 #[cfg(feature = "sim")]
 mod sim {
-    pub use crate::executor::{Executor, Kernel};
-    pub use crate::in_flight::{InFlight, Reaped, Submitted};
+    pub use crate::completion::in_flight::{InFlight, Reaped, Submitted};
     pub use crate::method::{Batch, Method};
-    pub use crate::probe::{Observed, Probe};
-    pub use crate::request::Request;
+    pub use crate::storage::executor::{Executor, Kernel};
+    pub use crate::storage::request::Request;
+    pub use crate::tables::probe::{Observed, Probe};
 }
 #[cfg(feature = "sim")]
 pub use sim::*;

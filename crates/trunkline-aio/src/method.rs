@@ -3,12 +3,15 @@
 //! The smallest implementation, `sync`, takes nothing from the batch, so the issuer executes
 //! everything inline. It is the specification that the other methods are tested against.
 
+pub(crate) mod dispatcher;
+pub(crate) mod fallback;
+pub(crate) mod in_force;
 pub(crate) mod inline;
 pub(crate) mod ring;
 pub(crate) mod uring;
 pub(crate) mod worker;
 
-use crate::in_flight::{InFlight, Submitted};
+use crate::completion::in_flight::{InFlight, Submitted};
 use std::sync::Arc;
 
 /// A batch of submitted I/O on its way to a method.

@@ -4,7 +4,7 @@
 //! `sync` is advice to the kernel ([`crate::Session::advise`]).
 
 use super::{Batch, Method};
-use crate::in_flight::InFlight;
+use crate::completion::in_flight::InFlight;
 use std::sync::Arc;
 
 /// The method `sync`.

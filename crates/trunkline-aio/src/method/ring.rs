@@ -5,11 +5,11 @@
 //! handle indexes. Everything that a running I/O needs in memory (iovecs, frames, the file) is owned
 //! by its handle.
 
-use crate::fallback::{Fallback, Feature};
-use crate::in_flight::{InFlight, Submitted};
-use crate::operation::Operation;
-use crate::region::Region;
-use crate::request::{IoVec, Request};
+use crate::completion::in_flight::{InFlight, Submitted};
+use crate::method::fallback::{Fallback, Feature};
+use crate::storage::operation::Operation;
+use crate::storage::region::Region;
+use crate::storage::request::{IoVec, Request};
 use io_uring::{IoUring, opcode, squeue, types};
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};

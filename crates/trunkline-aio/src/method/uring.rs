@@ -14,13 +14,13 @@
 
 use super::ring::{Ring, Setup, UringFeatures, UringSettings};
 use super::{Batch, Method};
-use crate::fallback::{Fallback, Feature};
-use crate::in_flight::{InFlight, Reaped};
-use crate::lanes::Lanes;
-use crate::method_in_force::MethodInForce;
+use crate::completion::in_flight::{InFlight, Reaped};
+use crate::completion::lanes::Lanes;
+use crate::method::fallback::{Fallback, Feature};
+use crate::method::in_force::MethodInForce;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Futex, Mutex, channel, thread};
-use crate::wake_batch::WakeBatch;
+use crate::tables::wake_batch::WakeBatch;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;

@@ -6,10 +6,10 @@
 
 use super::{Batch, Method};
 use crate::clock;
-use crate::completer::Completer;
-use crate::in_flight::InFlight;
-use crate::roster::{Decision, Job};
+use crate::completion::in_flight::InFlight;
+use crate::completion::roster::{Decision, Job};
 use crate::sync::thread;
+use crate::tables::completer::Completer;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,7 +6,7 @@
 //! from ending.
 
 use super::Session;
-use crate::session_table::SessionTable;
+use crate::tables::session_table::SessionTable;
 use std::sync::Arc;
 
 /// The wait was cancelled. The I/O continues, and other threads complete it.

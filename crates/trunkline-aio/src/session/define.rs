@@ -5,12 +5,12 @@
 //! handle, which are allocated at start. An invalid definition is an error, and the handle is given
 //! back.
 
-use crate::file::File;
 use crate::limits::{FRAME_SIZE, TRANSFER_MAX};
-use crate::operation::Operation;
-use crate::region::Region;
-use crate::request::IoVecs;
-use crate::slots::SlotSet;
+use crate::storage::file::File;
+use crate::storage::operation::Operation;
+use crate::storage::region::Region;
+use crate::storage::request::IoVecs;
+use crate::tables::slots::SlotSet;
 
 /// Why an I/O could not be defined. Its handle has been given back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

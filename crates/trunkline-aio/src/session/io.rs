@@ -5,14 +5,14 @@
 
 use super::Session;
 use super::define::{DefineError, Transfer, point_at_frames, point_at_slot};
-use crate::callback::Payload;
-use crate::file::File;
-use crate::handle::Definition;
-use crate::operation::Operation;
-use crate::region::Lease;
-use crate::slots::{IoFacts, SlotSet, Slots};
-use crate::state::State;
-use crate::wait_ref::WaitRef;
+use crate::lock_free::state::State;
+use crate::lock_free::wait_ref::WaitRef;
+use crate::storage::file::File;
+use crate::storage::operation::Operation;
+use crate::storage::region::Lease;
+use crate::tables::callback::Payload;
+use crate::tables::handle::Definition;
+use crate::tables::slots::{IoFacts, SlotSet, Slots};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 

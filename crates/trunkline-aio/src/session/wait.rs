@@ -25,15 +25,15 @@
 use super::Session;
 use super::cancel::Cancelled;
 use super::io::Io;
-use crate::callback::Payload;
-use crate::class::Class;
 use crate::clock;
-use crate::completer::Completer;
-use crate::mailbox::Wish;
-use crate::operation::Operation;
-use crate::outcome::Outcome;
-use crate::slots::{SlotSet, Slots};
-use crate::wait_ref::WaitRef;
+use crate::lock_free::mailbox::Wish;
+use crate::lock_free::outcome::Outcome;
+use crate::lock_free::wait_ref::WaitRef;
+use crate::storage::operation::Operation;
+use crate::tables::callback::Payload;
+use crate::tables::class::Class;
+use crate::tables::completer::Completer;
+use crate::tables::slots::{SlotSet, Slots};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 

@@ -4,12 +4,12 @@
 //! the I/O has ended and is left out. If only the state has changed, the copy may mix fields of two
 //! states and is made again. That loop ends, because states only go forward.
 
-use crate::file::FileRegistry;
-use crate::handle::Handle;
-use crate::handle_table::HandleTable;
 use crate::limits::FRAME_SIZE;
-use crate::outcome::Outcome;
-use crate::state::State;
+use crate::lock_free::outcome::Outcome;
+use crate::lock_free::state::State;
+use crate::storage::file::FileRegistry;
+use crate::tables::handle::Handle;
+use crate::tables::handle_table::HandleTable;
 use std::path::PathBuf;
 
 /// One handle that is not idle. The fields are the 15 columns of `pg_aios`, then two of our own.

@@ -5,10 +5,10 @@
 //! handle wakes one waiter, the most important class first. A waiter that was woken and leaves
 //! without taking the handle passes the wake-up on, so none is lost.
 
-use crate::class::{CLASSES, Class};
-use crate::session_table::{SessionSlot, SessionTable};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::tables::class::{CLASSES, Class};
+use crate::tables::session_table::{SessionSlot, SessionTable};
 use std::collections::VecDeque;
 
 /// Limits, quotas and the queues of sessions that wait for a free handle.

@@ -13,11 +13,11 @@
 //! What a callback needs to know about one particular I/O (which buffers, which block, which
 //! policy) is the [`Payload`] of its slot.
 
-use crate::file::File;
-use crate::operation::Operation;
-use crate::outcome::Outcome;
-use crate::region::Lease;
-use crate::wait_ref::WaitRef;
+use crate::lock_free::outcome::Outcome;
+use crate::lock_free::wait_ref::WaitRef;
+use crate::storage::file::File;
+use crate::storage::operation::Operation;
+use crate::storage::region::Lease;
 
 /// How expensive a callback's [`Callback::complete`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,12 +7,12 @@
 //! Closing may block, on a network or a FUSE daemon. A thread that completes I/O of other sessions
 //! therefore never drops the last clone: it calls [`File::give_up`] and leaves the file to a worker.
 
-use crate::file_system;
 use crate::limits::LANES_MAX;
+use crate::storage::file_system;
+use crate::storage::write_latency::WriteLatency;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::hash::Map;
-use crate::write_latency::WriteLatency;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use std::fmt;
 use std::io;

@@ -4,10 +4,10 @@
 //! rings were replaced by new ones, so it may only switch away from its own rings: every start of
 //! io_uring has a number, and the number is stored beside the method.
 
-use crate::fallback::Fallback;
-use crate::method_kind::MethodKind;
+use crate::method::fallback::Fallback;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use crate::tables::method_kind::MethodKind;
 
 /// Which method new I/O is submitted to.
 #[derive(Debug)]

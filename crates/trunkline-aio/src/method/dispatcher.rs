@@ -13,20 +13,20 @@
 //! io_uring without registered memory, worker, sync.
 
 use crate::clock;
-use crate::fallback::{Fallback, Feature};
-use crate::file::File;
-use crate::in_flight::InFlight;
+use crate::completion::in_flight::InFlight;
+use crate::lock_free::state::State;
+use crate::lock_free::wait_ref::WaitRef;
+use crate::method::fallback::{Fallback, Feature};
+use crate::method::in_force::MethodInForce;
 use crate::method::inline::Inline;
 use crate::method::ring::{UringFeatures, UringSettings};
 use crate::method::uring::Uring;
 use crate::method::worker::{self, Workers};
 use crate::method::{Batch, Method};
-use crate::method_in_force::MethodInForce;
-use crate::method_kind::MethodKind;
-use crate::operation::Operation;
-use crate::state::State;
+use crate::storage::file::File;
+use crate::storage::operation::Operation;
 use crate::sync::Mutex;
-use crate::wait_ref::WaitRef;
+use crate::tables::method_kind::MethodKind;
 use std::fmt;
 use std::sync::Arc;
 

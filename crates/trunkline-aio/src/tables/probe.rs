@@ -4,11 +4,11 @@
 //! probe pays a null check for it. Tests use probes to stop a thread at a transition until another
 //! thread has passed one, and to replace raw results.
 
-use crate::class::Class;
-use crate::method_kind::MethodKind;
-use crate::operation::Operation;
-use crate::state::State;
-use crate::wait_ref::WaitRef;
+use crate::lock_free::state::State;
+use crate::lock_free::wait_ref::WaitRef;
+use crate::storage::operation::Operation;
+use crate::tables::class::Class;
+use crate::tables::method_kind::MethodKind;
 
 /// An I/O as a probe sees it.
 #[derive(Debug, Clone, Copy)]

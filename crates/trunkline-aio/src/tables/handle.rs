@@ -10,20 +10,20 @@
 //! PostgreSQL's `PgAioHandle` is the same thing without the body: there, everything is in shared
 //! memory.
 
-use crate::bitmap::Bitmap;
-use crate::class::Class;
 use crate::clock::Time;
-use crate::file::File;
 use crate::limits::SESSIONS_MAX;
-use crate::method_kind::MethodKind;
-use crate::operation::Operation;
-use crate::outcome::Outcome;
-use crate::probe::Observed;
-use crate::request::{IoVecs, Request};
-use crate::slots::{IoFacts, SlotTable};
-use crate::state::StateWord;
+use crate::lock_free::bitmap::Bitmap;
+use crate::lock_free::outcome::Outcome;
+use crate::lock_free::state::StateWord;
+use crate::lock_free::wait_ref::WaitRef;
+use crate::storage::file::File;
+use crate::storage::operation::Operation;
+use crate::storage::request::{IoVecs, Request};
 use crate::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use crate::wait_ref::WaitRef;
+use crate::tables::class::Class;
+use crate::tables::method_kind::MethodKind;
+use crate::tables::probe::Observed;
+use crate::tables::slots::{IoFacts, SlotTable};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,7 +6,7 @@
 //! session once at the end of the batch.
 
 use crate::limits::SESSIONS_MAX;
-use crate::session_table::SessionTable;
+use crate::tables::session_table::SessionTable;
 
 /// Sessions to wake when this is dropped.
 pub(crate) struct WakeBatch<'s> {

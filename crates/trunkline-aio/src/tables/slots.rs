@@ -17,15 +17,15 @@
 //! through the private trait `Contents`. This costs one virtual call per stage or completion and no
 //! allocation.
 
-use crate::bitmap::Bitmap;
-use crate::callback::{Callback, Completion, Payload, Staging, Weight};
-use crate::file::File;
 use crate::limits::CALLBACKS_MAX;
-use crate::operation::Operation;
-use crate::outcome::{Outcome, Status};
-use crate::region::Lease;
+use crate::lock_free::bitmap::Bitmap;
+use crate::lock_free::outcome::{Outcome, Status};
+use crate::lock_free::wait_ref::WaitRef;
+use crate::storage::file::File;
+use crate::storage::operation::Operation;
+use crate::storage::region::Lease;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::wait_ref::WaitRef;
+use crate::tables::callback::{Callback, Completion, Payload, Staging, Weight};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::sync::Arc;

@@ -4,12 +4,12 @@
 //! and calls the probe. That gives one place to trace, to set a breakpoint and to pause a thread in
 //! a test. The table also owns the list of free handles.
 
-use crate::class::Class;
-use crate::freelist::FreeList;
-use crate::handle::Handle;
-use crate::probe::Probe;
-use crate::state::State;
-use crate::wait_ref::WaitRef;
+use crate::lock_free::freelist::FreeList;
+use crate::lock_free::state::State;
+use crate::lock_free::wait_ref::WaitRef;
+use crate::tables::class::Class;
+use crate::tables::handle::Handle;
+use crate::tables::probe::Probe;
 use std::fmt;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! prove it. The file is mapped without any access rights and never touched, so looking at it does
 //! not change it.
 
-use crate::file::File;
+use crate::storage::file::File;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
 

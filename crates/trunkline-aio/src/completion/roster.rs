@@ -15,11 +15,11 @@
 //! `method::worker` runs the threads.
 
 use crate::clock::Time;
-use crate::deferred::DeferredDrops;
-use crate::file::AbandonedFile;
-use crate::lanes::Lanes;
+use crate::completion::lanes::Lanes;
 use crate::limits::{STUCK_AFTER_MS, WORKERS_MAX};
+use crate::storage::file::AbandonedFile;
 use crate::sync::thread;
+use crate::tables::deferred::DeferredDrops;
 use std::time::Duration;
 
 /// The shortest time between two looks at work that no worker takes.

@@ -5,10 +5,10 @@
 //! dropping callbacks runs code of the embedder, which may even end an instance. So the completing
 //! thread leaves both here, and an idle worker drops them.
 
-use crate::file::{AbandonedFile, File};
-use crate::slots::SlotTable;
+use crate::storage::file::{AbandonedFile, File};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::tables::slots::SlotTable;
 use std::sync::Arc;
 
 /// Files and slot tables that wait to be dropped.

@@ -4,10 +4,10 @@
 //! puts a simulated disk here; [`Kernel`] is the real one. Ring drivers do not use it: they hand
 //! their requests to io_uring.
 
-use crate::file::File;
 use crate::limits::IOVECS_MAX;
-use crate::operation::Operation;
-use crate::request::Request;
+use crate::storage::file::File;
+use crate::storage::operation::Operation;
+use crate::storage::request::Request;
 use rustix::fs::Advice;
 use rustix::io::Errno;
 use std::num::NonZeroU64;

@@ -10,8 +10,8 @@
 //! wait reference is a handle index and a generation, and is stale as soon as the word says so.
 //! The claim bit gives exactly one thread the right to complete a COMPLETED_IO handle.
 
+use crate::lock_free::wait_ref::GENERATION_MAX;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::wait_ref::GENERATION_MAX;
 
 /// Where a handle stands. The order is the order of a handle's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

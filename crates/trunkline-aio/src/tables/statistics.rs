@@ -7,12 +7,12 @@
 //! Times go into HDR histograms of nanoseconds with two significant digits. The histograms are
 //! sharded, so recording takes a lock that is short and rarely contended.
 
-use crate::class::{CLASSES, Class};
-use crate::completer::{COMPLETERS, Completer};
-use crate::operation::{OPERATIONS, Operation};
-use crate::outcome::Status;
+use crate::lock_free::outcome::Status;
+use crate::storage::operation::{OPERATIONS, Operation};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::tables::class::{CLASSES, Class};
+use crate::tables::completer::{COMPLETERS, Completer};
 use hdrhistogram::Histogram;
 use std::time::Duration;
 

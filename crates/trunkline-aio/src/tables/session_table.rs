@@ -5,8 +5,8 @@
 //! allocated at start and outlives every session, so a wake-up that arrives late finds either the
 //! session or a later one with the same number, which looks around and goes back to sleep.
 
-use crate::event::Event;
-use crate::mailbox::Mailbox;
+use crate::lock_free::event::Event;
+use crate::lock_free::mailbox::Mailbox;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// All session slots of an instance, by session number.

@@ -13,8 +13,8 @@
 //! Whatever was assigned is taken out when the wait ends, for whatever reason it ends, so no
 //! handle can be lost between the two.
 
+use crate::lock_free::wait_ref::WaitRef;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::wait_ref::WaitRef;
 
 const EMPTY: u64 = 0;
 const ANY: u64 = 1;

@@ -2,7 +2,7 @@
 //!
 //! A [`Request`] is a view of a submitted handle. It knows nothing of pages or relations.
 
-use crate::operation::Operation;
+use crate::storage::operation::Operation;
 use std::os::fd::RawFd;
 
 /// One piece of memory of an I/O, laid out as the kernel's `struct iovec`.

@@ -5,12 +5,12 @@
 //! (`method::worker`), and below completion.
 
 use crate::clock::Time;
-use crate::deferred::DeferredDrops;
-use crate::event::{Epoch, Event};
+use crate::completion::roster::{Decision, Job, Roster, Wake, WorkerSettings};
 use crate::limits::WORKERS_MAX;
-use crate::roster::{Decision, Job, Roster, Wake, WorkerSettings};
+use crate::lock_free::event::{Epoch, Event};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, thread};
+use crate::tables::deferred::DeferredDrops;
 use std::time::Duration;
 
 /// The queue, the roster and the events of the pool.

@@ -16,19 +16,19 @@
 //! waits for it, or else to a helper, so that a driver is never busy with checksums.
 
 use crate::clock::{self, Time};
-use crate::completer::Completer;
-use crate::completion::{AbortOnPanic, Completions};
-use crate::executor::Executor;
-use crate::file::File;
+use crate::completion::completions::{AbortOnPanic, Completions};
 use crate::limits::RETRIES_MAX;
-use crate::method_kind::MethodKind;
-use crate::operation::Operation;
-use crate::region::Region;
-use crate::request::Request;
-use crate::state::State;
+use crate::lock_free::state::State;
+use crate::lock_free::wait_ref::WaitRef;
+use crate::storage::executor::Executor;
+use crate::storage::file::File;
+use crate::storage::operation::Operation;
+use crate::storage::region::Region;
+use crate::storage::request::Request;
 use crate::sync::thread;
-use crate::wait_ref::WaitRef;
-use crate::wake_batch::WakeBatch;
+use crate::tables::completer::Completer;
+use crate::tables::method_kind::MethodKind;
+use crate::tables::wake_batch::WakeBatch;
 use std::fmt;
 use std::sync::Arc;
 

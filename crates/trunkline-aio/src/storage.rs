@@ -1,0 +1,12 @@
+//! Storage: memory, files, and what can be done with them.
+//!
+//! Nothing here knows handles or sessions.
+
+pub(crate) mod executor;
+pub(crate) mod file;
+pub(crate) mod file_system;
+pub(crate) mod operation;
+pub(crate) mod page_cache;
+pub(crate) mod region;
+pub(crate) mod request;
+pub(crate) mod write_latency;

@@ -1,0 +1,18 @@
+//! The tables of an instance: handles, sessions, slots, statistics, and who may take a handle.
+//!
+//! All are allocated at start. Nothing here starts a thread or talks to the storage.
+
+pub(crate) mod admission;
+pub(crate) mod callback;
+pub(crate) mod class;
+pub(crate) mod completer;
+pub(crate) mod deferred;
+pub(crate) mod handle;
+pub(crate) mod handle_table;
+pub(crate) mod method_kind;
+pub(crate) mod probe;
+pub(crate) mod session_table;
+pub(crate) mod slots;
+pub(crate) mod snapshot;
+pub(crate) mod statistics;
+pub(crate) mod wake_batch;
