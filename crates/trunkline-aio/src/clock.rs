@@ -1,7 +1,7 @@
 //! The monotonic clock: the kernel's, or the scheduler's virtual one.
 //!
-//! A time is a number of nanoseconds since an arbitrary start, small enough for an atomic word, so
-//! that handles can carry times without a lock.
+//! A time is a number of nanoseconds since an arbitrary start. It fits into an atomic word, so
+//! handles can store times without a lock.
 
 use std::time::Duration;
 
@@ -10,28 +10,28 @@ use std::time::Duration;
 pub struct Time(u64);
 
 impl Time {
-    /// From the nanoseconds that [`Time::nanos`] gave.
+    /// The time that [`Time::nanos`] returned as a number.
     pub fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the clock's start.
+    /// Nanoseconds since the start of the clock.
     pub fn nanos(self) -> u64 {
         self.0
     }
 
-    /// The time `duration` later, at the latest the end of the clock.
+    /// The time `duration` later. Saturates at the end of the clock.
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// How long after `earlier` this is; zero if it is not.
+    /// How long after `earlier` this is; zero if it is earlier.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// The time now.
+/// The current time.
 #[expect(clippy::disallowed_methods, reason = "the façade's own clock")]
 pub fn now() -> Time {
     #[cfg(all(feature = "sched", not(loom)))]

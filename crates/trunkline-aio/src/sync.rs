@@ -1,7 +1,7 @@
-//! The façade: every source of non-determinism the project may touch (invariant 12).
+//! The façade: threads, locks, atomics, futexes, channels, randomness, hashing and the environment.
 //!
-//! Time, randomness, threads, locks, futexes, channels, hashing seeds and the environment are
-//! reached only through this module and [`crate::clock`]. Three implementations stand behind it:
+//! These, and the time ([`crate::clock`]), are what makes two runs of a test differ. All crates use
+//! them only through this façade, which has three implementations:
 //!
 //! ```text
 //!   ordinary build            std atomics, std locks, the kernel's futex, the monotonic clock
@@ -11,8 +11,10 @@
 //!   cfg(loom)                 loom's types, for the small lock-free pieces
 //! ```
 //!
-//! A thread that was not started by the scheduler pays one thread-local look-up per operation in
-//! a `sched` build and nothing at all in an ordinary one.
+//! In a `sched` build, a thread that the scheduler did not start pays one thread-local look-up per
+//! operation. An ordinary build pays nothing.
+//!
+//! Every `cfg(loom)` of this crate is in this module: the rest compiles under loom unchanged.
 
 pub mod atomic;
 pub mod channel;
@@ -28,6 +30,8 @@ pub mod thread;
 pub use futex::{Futex, FutexWait};
 pub use mutex::{Mutex, MutexGuard};
 
+/// `Arc` of std, or of loom in models. Outside of models and in public signatures use
+/// [`std::sync::Arc`].
 #[cfg(loom)]
 pub use loom::sync::Arc;
 #[cfg(not(loom))]

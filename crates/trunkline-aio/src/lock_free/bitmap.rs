@@ -1,11 +1,12 @@
-//! A set of small numbers as atomic bits: handles ready for a helper, sessions that joined an I/O.
+//! An atomic bitmap: a set of small numbers that any thread may change.
 //!
-//! Setting a bit twice is harmless and the set cannot overflow, which is what a queue of handles
-//! could do when entries go stale.
+//! It holds the handles that are ready for a helper, the sessions that joined an I/O, and the slots
+//! that are done. A queue would also work, but stale entries could make it overflow. A bitmap cannot
+//! overflow, and setting a bit twice is harmless.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// See the module.
+/// A set of numbers below a fixed size.
 #[derive(Debug)]
 pub(crate) struct Bitmap {
     words: Box<[AtomicU64]>,
@@ -17,28 +18,28 @@ impl Bitmap {
         Self { words: (0..size.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// Adds; what was written before is visible to whoever removes it.
+    /// Adds a number. What was written before is visible to the thread that removes it.
     pub(crate) fn insert(&self, number: u32) {
         self.words[number as usize / 64].fetch_or(1 << (number % 64), Ordering::SeqCst);
     }
 
-    /// Removes; true for exactly one caller per insertion.
+    /// Removes a number. Of several concurrent callers exactly one gets true.
     pub(crate) fn remove(&self, number: u32) -> bool {
         let bit = 1 << (number % 64);
         self.words[number as usize / 64].fetch_and(!bit, Ordering::SeqCst) & bit != 0
     }
 
-    /// Whether the set holds the number at this moment.
+    /// Whether the set contains the number now.
     pub(crate) fn contains(&self, number: u32) -> bool {
         self.words[number as usize / 64].load(Ordering::SeqCst) & (1 << (number % 64)) != 0
     }
 
-    /// Whether the set holds nothing at this moment.
+    /// Whether the set is empty now.
     pub(crate) fn is_empty(&self) -> bool {
         self.words.iter().all(|word| word.load(Ordering::SeqCst) == 0)
     }
 
-    /// Removes and returns some number, looking first at or after `start`.
+    /// Removes and returns a number, preferring those near and after `start`.
     pub(crate) fn pop(&self, start: u32) -> Option<u32> {
         let count = self.words.len();
         let first = start as usize / 64 % count.max(1);
@@ -56,10 +57,10 @@ impl Bitmap {
         None
     }
 
-    /// Removes everything, calling `f` for each number.
+    /// Removes all numbers and calls `f` for each.
     pub(crate) fn drain(&self, mut f: impl FnMut(u32)) {
         for (at, word) in self.words.iter().enumerate() {
-            // A plain look first: the set is almost always empty.
+            // A plain load first: the set is almost always empty, and a swap is expensive.
             if word.load(Ordering::SeqCst) == 0 {
                 continue;
             }
@@ -71,7 +72,7 @@ impl Bitmap {
         }
     }
 
-    /// Calls `f` for each number in the set at this moment, and leaves them there.
+    /// Calls `f` for each number in the set now, without removing it.
     pub(crate) fn for_each(&self, mut f: impl FnMut(u32)) {
         for (at, word) in self.words.iter().enumerate() {
             let mut bits = word.load(Ordering::SeqCst);
@@ -82,12 +83,12 @@ impl Bitmap {
         }
     }
 
-    /// How many numbers are in the set at this moment.
+    /// How many numbers are in the set now.
     pub(crate) fn count(&self) -> usize {
         self.words.iter().map(|word| word.load(Ordering::SeqCst).count_ones() as usize).sum()
     }
 
-    /// The lowest number in the set that is `wanted`, at this moment.
+    /// The lowest number in the set now for which `wanted` is true.
     pub(crate) fn find(&self, wanted: impl Fn(u32) -> bool) -> Option<u32> {
         self.words.iter().enumerate().find_map(|(at, word)| {
             let mut bits = word.load(Ordering::SeqCst);
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pop_starts_at_the_given_place_and_wraps() {
+    fn pop_starts_at_the_given_number_and_wraps() {
         let set = Bitmap::new(200);
         for number in [3, 70, 199] {
             set.insert(number);

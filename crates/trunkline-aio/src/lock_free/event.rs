@@ -1,9 +1,9 @@
-//! One event per session: everything a session may wait for wakes the same word.
+//! Events: one wake-up word per session, for everything that a session may wait for.
 //!
-//! An event count. The waiter reads the epoch, looks at whatever it waits for, and sleeps only if
-//! the epoch has not moved since; a signal moves it. Bit 0 says that somebody sleeps, so a signal
-//! to a session that runs costs one atomic addition and no system call. A task can leave a waker
-//! instead of sleeping.
+//! An event is an event count. The waiter reads the epoch, looks at what it waits for, and sleeps
+//! only if the epoch has not moved since. A signal moves the epoch, so no signal is lost between the
+//! look and the sleep. Bit 0 means that a thread sleeps, so a signal to a session that is running
+//! costs one atomic addition and no system call. A task leaves a waker instead of sleeping.
 
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Futex, FutexWait, Mutex};
@@ -13,17 +13,17 @@ use std::time::Duration;
 const SLEEPING: u32 = 1;
 const STEP: u32 = 2;
 
-/// See the module.
+/// The event of one session.
 #[derive(Debug)]
 pub(crate) struct Event {
     futex: Futex,
     has_waker: AtomicBool,
     waker: Mutex<Option<Waker>>,
-    /// Completions that are wanted before a signal; with 0 or 1 the next one signals.
+    /// How many completions must come before a signal. With 0 or 1 the next one signals.
     wanted: AtomicU32,
 }
 
-/// A reading of the event; [`Event::wait`] sleeps only while it is current.
+/// A reading of the event. [`Event::wait`] sleeps only while it is current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Epoch(u32);
 
@@ -37,7 +37,7 @@ impl Event {
         }
     }
 
-    /// Read before looking at what is waited for.
+    /// Reads the epoch. Read it before looking at what is waited for.
     pub(crate) fn epoch(&self) -> Epoch {
         Epoch(self.futex.word().load(Ordering::SeqCst) & !SLEEPING)
     }
@@ -64,16 +64,18 @@ impl Event {
         }
     }
 
-    /// Leaves a waker for the next signal. Look again after this: a signal may have come before.
+    /// Leaves a waker for the next signal. The caller must look again afterwards, because a signal
+    /// may have come before.
     pub(crate) fn register(&self, waker: &Waker) {
-        // Cloned and dropped outside the lock, which a completer takes: both run foreign code.
+        // Cloned and dropped outside the lock, because both run foreign code and a completing thread
+        // takes the lock.
         let new = waker.clone();
         let old = self.waker.lock().replace(new);
         drop(old);
         self.has_waker.store(true, Ordering::SeqCst);
     }
 
-    /// Forgets a waker that is not wanted any more.
+    /// Drops a waker that is no longer needed.
     pub(crate) fn clear_waker(&self) {
         if self.has_waker.swap(false, Ordering::SeqCst) {
             let waker = self.waker.lock().take();
@@ -81,12 +83,12 @@ impl Event {
         }
     }
 
-    /// Whether `done` says that `count` completions are there; if not, further ones signal only
-    /// when there are. Each is to be visible to `done` before [`Event::completed`] is called.
+    /// Whether `done` returns at least `count`. If not, completions signal only when there are that
+    /// many. Each completion must be visible to `done` before [`Event::completed`] is called.
     pub(crate) fn has(&self, count: usize, done: impl Fn() -> usize) -> bool {
         let mut seen = done();
-        // What becomes visible after the store counts down, what did before is seen here; both at
-        // once only signals too early.
+        // A completion after the store counts down; one before it is seen by the next `done`. One
+        // that does both makes the signal come too early, which is harmless.
         while seen < count {
             self.wanted.store((count - seen) as u32, Ordering::SeqCst);
             let now = done();
@@ -98,12 +100,12 @@ impl Event {
         true
     }
 
-    /// The next completion signals again.
+    /// From now on, the next completion signals again.
     pub(crate) fn has_enough(&self) {
         self.wanted.store(0, Ordering::SeqCst);
     }
 
-    /// Signals that `count` more of the session's I/Os are complete, unless it wants even more.
+    /// Signals that `count` more I/Os of the session are complete, unless it waits for more.
     pub(crate) fn completed(&self, count: u32) {
         let mut wanted = self.wanted.load(Ordering::SeqCst);
         while wanted > count {
@@ -116,7 +118,7 @@ impl Event {
         self.signal();
     }
 
-    /// Wakes the session, whichever way it waits.
+    /// Wakes the session, whether it sleeps or has left a waker.
     pub(crate) fn signal(&self) {
         let old = self.futex.word().fetch_add(STEP, Ordering::SeqCst);
         if old & SLEEPING != 0 {
@@ -160,8 +162,8 @@ mod loom_tests {
 
     #[test]
     fn loom_two_signallers_and_a_sleeper() {
-        // Three threads: every schedule with up to three preemptions, which loom's authors found to
-        // reach nearly all bugs, instead of all of them, which takes minutes.
+        // Three threads. Exploring every schedule takes minutes; those with up to three preemptions
+        // find nearly all bugs, according to the authors of loom.
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(|| {
@@ -189,10 +191,10 @@ mod loom_tests {
         });
     }
 
-    /// One signal for two completions, whether they are told one by one or at once.
+    /// One signal for two completions, whether they are announced one by one or together.
     #[test]
     fn loom_a_sleeper_that_wants_two_gets_two() {
-        for told in [[1, 1], [0, 2]] {
+        for announced in [[1, 1], [0, 2]] {
             let mut model = loom::model::Builder::new();
             // Without a bound it runs for minutes.
             model.preemption_bound = Some(3);
@@ -201,7 +203,7 @@ mod loom_tests {
                 let done = Arc::new(AtomicU32::new(0));
                 let (event2, done2) = (Arc::clone(&event), Arc::clone(&done));
                 let thread = loom::thread::spawn(move || {
-                    for count in told {
+                    for count in announced {
                         done2.fetch_add(1, Ordering::SeqCst);
                         if count > 0 {
                             event2.completed(count);

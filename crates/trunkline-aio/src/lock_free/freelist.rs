@@ -1,31 +1,31 @@
-//! Free handles: a lock-free stack of indexes, and admission by class.
+//! The free list of handles: a lock-free stack of indexes with a limit.
 //!
-//! The stack is last in, first out, so that a handle is reused while its memory is warm. Admission
-//! decides before the stack is touched: one counter of handles in use, and for each class a bound
-//! below the total, so that the log always finds a handle and a read that somebody waits for finds
-//! one when look-ahead and write-back have taken all they may. Once admitted, the stack cannot be
-//! empty: handles go back to it before the counter goes down.
+//! The stack is last in, first out, so that a handle is reused while its memory is in the CPU cache.
+//! A counter of handles in use is checked against the caller's limit before the stack is touched;
+//! classes have different limits, which keeps a reserve for the more important ones. Once the counter
+//! admits a caller, the stack cannot be empty, because a handle goes back to the stack before the
+//! counter is decremented.
 
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// See the module.
+/// Indexes of free handles.
 #[derive(Debug)]
 pub(crate) struct FreeList {
-    // Tag in the high half against ABA, index + 1 in the low half, 0 for empty.
+    /// A tag against ABA in the high half; index + 1 in the low half, 0 if the list is empty.
     head: AtomicU64,
     next: Box<[AtomicU32]>,
     in_use: AtomicU32,
 }
 
 impl FreeList {
-    /// All of `count` handles free; index 0 is handed out first.
+    /// `count` free handles; index 0 is taken first.
     pub(crate) fn new(count: u32) -> Self {
         let next: Box<[AtomicU32]> =
             (0..count).map(|i| AtomicU32::new(if i + 1 < count { i + 2 } else { 0 })).collect();
         Self { head: AtomicU64::new(u64::from(count != 0)), next, in_use: AtomicU32::new(0) }
     }
 
-    /// Takes a handle if fewer than `limit` are in use.
+    /// Takes a handle, unless `limit` or more are in use.
     pub(crate) fn take(&self, limit: u32) -> Option<u32> {
         let mut used = self.in_use.load(Ordering::SeqCst);
         loop {
@@ -55,7 +55,7 @@ impl FreeList {
         assert!(used > 0, "a handle was given back twice");
     }
 
-    /// Handles in use at this moment.
+    /// Number of handles in use now.
     pub(crate) fn in_use(&self) -> u32 {
         self.in_use.load(Ordering::SeqCst)
     }
@@ -80,11 +80,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_of_a_class_holds_and_the_reserve_stays() {
+    fn a_lower_limit_leaves_a_reserve() {
         let list = FreeList::new(4);
         let taken: Vec<u32> = std::iter::from_fn(|| list.take(3)).collect();
         assert_eq!(taken, [0, 1, 2]);
-        assert_eq!(list.take(4), Some(3), "the reserve is for the class with the higher limit");
+        assert_eq!(list.take(4), Some(3), "the reserve is for the higher limit");
         assert_eq!(list.take(4), None);
         list.give(1);
         assert_eq!(list.take(3), None, "three are still in use");

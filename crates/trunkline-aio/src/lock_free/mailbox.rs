@@ -1,8 +1,8 @@
-//! The mailbox of a session: how a reaper hands a finished I/O to the one who needs it.
+//! Mailboxes: how a ring driver hands a reaped I/O to the session that waits for it.
 //!
-//! Reaping is not completing. The thread that learns a raw result must give the handle to somebody
-//! who verifies it: to the issuing session if that sleeps waiting for exactly this I/O (or for any
-//! of its own), to the helpers otherwise. The mailbox decides with one compare-exchange:
+//! Reaping is not completing. The thread that reaps a raw result hands an expensive I/O to another
+//! thread for completion: to the issuing session if that sleeps waiting for this I/O (or for any I/O
+//! of its own), otherwise to the helpers. The mailbox decides with one compare-exchange:
 //!
 //! ```text
 //!   session                          reaper
@@ -10,8 +10,8 @@
 //!   look again, sleep                          otherwise     -> false: set the ready bit
 //!   take() -> Some(h): complete h
 //! ```
-//! Whatever was assigned is taken out when the wait ends, for whatever reason it ends, so no
-//! handle can be lost between the two.
+//! The session takes out an assigned handle when its wait ends, for whatever reason it ends. So a
+//! handle is never lost between the two.
 
 use crate::lock_free::wait_ref::WaitRef;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ const ANY: u64 = 1;
 const FOR: u64 = 2;
 const ASSIGNED: u64 = 3;
 
-/// What a session waits for.
+/// Which I/O a session offers to complete while it waits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wish {
     /// This I/O.
@@ -30,7 +30,7 @@ pub(crate) enum Wish {
     Any,
 }
 
-/// See the module.
+/// The mailbox of one session.
 #[derive(Debug)]
 pub(crate) struct Mailbox(AtomicU64);
 
@@ -39,7 +39,7 @@ impl Mailbox {
         Self(AtomicU64::new(EMPTY))
     }
 
-    /// Session: says what is waited for. Check for completion again afterwards.
+    /// Session: announces what it waits for. It must check for completion again afterwards.
     pub(crate) fn post(&self, wish: Wish) {
         let word = match wish {
             Wish::For(io) => encode(FOR, io),
@@ -48,13 +48,13 @@ impl Mailbox {
         self.0.store(word, Ordering::SeqCst);
     }
 
-    /// Session: ends the wait; what was assigned must now be completed by the session.
+    /// Session: ends the wait. The session must now complete the handle that was assigned.
     pub(crate) fn take(&self) -> Option<u32> {
         let word = self.0.swap(EMPTY, Ordering::SeqCst);
         (word & 3 == ASSIGNED).then(|| index_of(word))
     }
 
-    /// Reaper: offers a handle in COMPLETED_IO. True: the session has it, signal its event.
+    /// Reaper: offers a handle in COMPLETED_IO. If true, the session has it and must be signalled.
     pub(crate) fn offer(&self, io: WaitRef) -> bool {
         let word = self.0.load(Ordering::SeqCst);
         if word != ANY && word != encode(FOR, io) {
@@ -66,9 +66,10 @@ impl Mailbox {
     }
 }
 
-// Two bits of tag, 20 of index, the low 42 of the generation. Whoever takes an assigned handle
-// looks at the handle's own word for the whole generation, so the cut costs at most an offer to a
-// session that waits for a much older I/O of the same handle, which looks and sleeps again.
+// Two bits of tag, 20 bits of index, the low 42 bits of the generation. The session that takes an
+// assigned handle reads the whole generation from the state word. So the missing bits can at most
+// cause an offer to a session that waits for a much older I/O of the same handle. That session looks
+// around and sleeps again.
 fn encode(tag: u64, io: WaitRef) -> u64 {
     tag | u64::from(io.index()) << 2 | io.generation() << 22
 }
@@ -82,8 +83,7 @@ mod loom_tests {
     use super::*;
     use crate::sync::Arc;
 
-    /// The reaper's handle is either taken by the session or left to the helpers, never both,
-    /// never neither.
+    /// The handle is either taken by the session or left to the helpers: never both, never neither.
     #[test]
     fn loom_a_handle_is_handed_over_exactly_once() {
         loom::model(|| {

@@ -1,7 +1,8 @@
-//! The compact result of an I/O: eight bytes, `Copy`, readable by every thread.
+//! Outcomes: the compact result of an I/O, in eight bytes.
 //!
-//! A completion may run anywhere, so it must not build error objects. It packs what happened into
-//! one word, and the issuer turns that into text later with the callback that set it.
+//! A completion may run on any thread and must not allocate, so it cannot build error objects. It
+//! packs what happened into one word. The issuer turns the word into text later, with the callback
+//! that decided it. PostgreSQL's `PgAioResult` has the same purpose.
 //!
 //! ```text
 //!   63            32 31          6 5      3 2      0
@@ -9,21 +10,21 @@
 //!  | count (bytes)  | detail      |reporter| status |
 //!  +----------------+-------------+--------+--------+
 //! ```
-//! Count holds a full combined I/O (128 blocks of 8 KiB) with room to spare; the detail has 26
-//! bits because PostgreSQL's seven-bit counts overflow at 128 blocks.
+//! The count has room for more than a full combined I/O (128 blocks of 8 KiB). The detail has 26
+//! bits, because the seven-bit counts of PostgreSQL overflow at 128 blocks.
 
 /// How an I/O ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Status {
-    /// Not ended yet.
+    /// Not complete yet.
     #[default]
     Unknown = 0,
-    /// All of it done.
+    /// All bytes were transferred.
     Ok = 1,
-    /// Less than asked, without an error; a count of 0 on a read is the end of the file.
+    /// Fewer bytes than asked for, without an error. A count of 0 on a read means the end of the file.
     Partial = 2,
-    /// Usable, but a callback changed or ignored something.
+    /// Usable, but a callback has repaired or ignored something.
     Warning = 3,
     /// Failed.
     Error = 4,
@@ -45,16 +46,16 @@ impl Status {
 /// Largest value of [`Outcome::detail`].
 pub const DETAIL_MAX: u32 = (1 << 26) - 1;
 
-/// The compact result.
+/// The result of an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// How it ended.
+    /// How the I/O ended.
     pub status: Status,
-    /// Who decided: 0 the I/O method, n the n-th callback of the operations (1 is the first).
+    /// What decided the outcome: 0 is the method, n the n-th callback of the slot set, from 1.
     pub reporter: u8,
-    /// An errno where the method decided, the callback's own packing otherwise.
+    /// An errno if the method decided; otherwise defined by the callback.
     pub detail: u32,
-    /// Bytes transferred.
+    /// Number of bytes transferred.
     pub count: u32,
 }
 
@@ -64,12 +65,12 @@ impl Outcome {
         match u32::try_from(raw) {
             Ok(count) if count >= length => Self::new(Status::Ok, 0, count),
             Ok(count) => Self::new(Status::Partial, 0, count),
-            // No errno is that large; a custom method may say anything.
+            // No errno is that large, but a custom method may return anything.
             Err(_) => Self::new(Status::Error, raw.unsigned_abs().min(DETAIL_MAX), 0),
         }
     }
 
-    /// With reporter 0.
+    /// An outcome with reporter 0.
     ///
     /// # Panics
     /// If `detail` exceeds [`DETAIL_MAX`].
@@ -83,7 +84,7 @@ impl Outcome {
         (self.status == Status::Error && self.reporter == 0).then_some(self.detail as i32)
     }
 
-    /// A read that met the end of the file.
+    /// Whether a read found the end of the file.
     pub fn is_end_of_file(self) -> bool {
         self.status == Status::Partial && self.count == 0
     }

@@ -1,4 +1,4 @@
-//! The states of a handle, and the one word that holds them together with the generation.
+//! The states of a handle, in one atomic word together with its generation.
 //!
 //! ```text
 //!  IDLE -> HANDED_OUT -> DEFINED -> STAGED -> SUBMITTED -> COMPLETED_IO -> COMPLETED_SHARED
@@ -6,32 +6,34 @@
 //!   |          v release                                                       v
 //!   +---- generation + 1 <------------------------------------------- COMPLETED_LOCAL
 //! ```
-//! State and generation share one atomic word, so no observer can see one without the other; a
-//! wait reference is a handle index and a generation, and is stale as soon as the word says so.
-//! The claim bit gives exactly one thread the right to complete a COMPLETED_IO handle.
+//! State and generation share one word, so every reader sees a consistent pair. A wait reference is a
+//! handle index and a generation; it is stale as soon as the word has a later generation. The claim
+//! bit gives exactly one thread the right to complete a handle in COMPLETED_IO.
 
 use crate::lock_free::wait_ref::GENERATION_MAX;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Where a handle stands. The order is the order of a handle's life.
+/// The state of a handle. The order of the values is the order of the life of a handle. Each state
+/// has one owner, who alone may touch the body of the handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum State {
-    /// Free. Who may touch it: nobody but the free list.
+    /// Free. Owner: the free list.
     Idle = 0,
-    /// Taken by a session that has not said what for. The session.
+    /// Acquired, but no I/O is defined yet. Owner: the session.
     HandedOut = 1,
-    /// Operation, file, offset and memory are known. The session.
+    /// Operation, file, offset and memory are defined. Owner: the session.
     Defined = 2,
-    /// The stage callbacks have run. The session.
+    /// The stage callbacks have run. Owner: the session.
     Staged = 3,
-    /// Given to the method. The thread that executes or reaps it.
+    /// Given to the method. Owner: the thread that executes or reaps the I/O.
     Submitted = 4,
-    /// The raw result is known. Whoever wins the claim.
+    /// The raw result is known. Owner: the thread that wins the claim.
     CompletedIo = 5,
-    /// The completion callbacks have run, the outcome is final. The claimer.
+    /// The completion callbacks have run and the outcome is final. Owner: the thread with the claim.
     CompletedShared = 6,
-    /// The outcome is in the issuer's slot. The claimer, about to free the handle.
+    /// The outcome is in the issuer's slot. Owner: the thread with the claim, about to free the
+    /// handle.
     CompletedLocal = 7,
 }
 
@@ -62,7 +64,7 @@ impl State {
         }
     }
 
-    /// Whether a handle may go from this state to `to`.
+    /// Whether the diagram has an edge from this state to `to`.
     pub fn may_become(self, to: State) -> bool {
         use State::*;
         matches!(
@@ -84,9 +86,9 @@ impl State {
 pub(crate) struct StateReading {
     /// The state.
     pub(crate) state: State,
-    /// Whether a completer has claimed it.
+    /// Whether a thread has claimed the right to complete it.
     pub(crate) claimed: bool,
-    /// The generation; starts at 1, also when it starts again, so that 0 is never valid.
+    /// The generation. It starts at 1 and wraps to 1, so 0 is never valid.
     pub(crate) generation: u64,
 }
 
@@ -103,16 +105,16 @@ impl StateWord {
         Self(AtomicU64::new(encode(State::Idle, 1)))
     }
 
-    /// Everything published before the state was stored is visible afterwards.
+    /// Reads the word. What was written before the state was stored is visible afterwards.
     pub(crate) fn load(&self) -> StateReading {
         decode(self.0.load(Ordering::SeqCst))
     }
 
-    /// The only assignment of a state. Going to IDLE starts the next generation.
+    /// Changes the state; nothing else does. A change to IDLE starts the next generation.
     ///
     /// # Panics
-    /// If the edge is not in the diagram, or the word does not say `from` in this generation:
-    /// either is a bug that would give the handle two owners.
+    /// If the diagram does not have the edge, or the handle is not in `from` of this generation.
+    /// Either is a bug that would give the handle two owners.
     pub(crate) fn advance(&self, generation: u64, from: State, to: State) {
         assert!(from.may_become(to), "handle cannot go from {} to {}", from.name(), to.name());
         let claimed = from >= State::CompletedIo;
@@ -128,7 +130,7 @@ impl StateWord {
         }
     }
 
-    /// Takes the right to complete; true for exactly one caller per generation.
+    /// Takes the right to complete the I/O. True for exactly one caller per generation.
     pub(crate) fn claim(&self, generation: u64) -> bool {
         let free = encode(State::CompletedIo, generation);
         self.0.compare_exchange(free, free | CLAIMED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
@@ -136,7 +138,7 @@ impl StateWord {
 }
 
 #[cold]
-#[expect(clippy::panic, reason = "two owners of one handle: going on would corrupt memory")]
+#[expect(clippy::panic, reason = "two owners of one handle: continuing would corrupt memory")]
 fn panic_state(found: StateReading, generation: u64, from: State) -> ! {
     panic!(
         "handle found {} in generation {}, expected {} in generation {generation}",
@@ -146,7 +148,7 @@ fn panic_state(found: StateReading, generation: u64, from: State) -> ! {
     );
 }
 
-/// Wraps past 0, which no reference may hold (see [`crate::WaitRef`]).
+/// Skips 0 when it wraps, because a reference in generation 0 is not valid ([`crate::WaitRef`]).
 fn next_generation(generation: u64) -> u64 {
     if generation >= GENERATION_MAX { 1 } else { generation + 1 }
 }

@@ -1,12 +1,12 @@
-//! The page region: the memory that I/O may touch, allocated once at start.
+//! The page region: the memory for I/O, allocated once at start.
 //!
-//! One anonymous mapping of 8 KiB frames, in huge pages where the system gives any, aligned for
-//! direct I/O and registered with rings as a whole. A [`Lease`] is the sole right to a run of
-//! frames: whoever holds it may read and write them, an I/O under way holds it through the
-//! issuer's operation slot, and when the last holder is gone the frames are free again. So frames
-//! cannot be reused while the kernel may still write into them. A buffer pool keeps its leases and
-//! shares the frames out by rules of its own; its I/O names frames by number, and that they stay
-//! leased and who may touch them meanwhile is the pool's promise (`Io::read_frames`).
+//! The region is one anonymous mapping of 8 KiB frames, in huge pages if the system has any, aligned
+//! for direct I/O and registered with rings as a whole. A [`Lease`] is the exclusive right to a run
+//! of frames. An I/O in flight holds it through the issuer's slot, so frames are not reused while the
+//! kernel may still write into them.
+//!
+//! A buffer pool keeps its leases and shares the frames by rules of its own. Its I/O gives frames by
+//! number, and the pool promises that they stay leased and who may touch them (`Io::read_frames`).
 
 use crate::limits::FRAME_SIZE;
 use crate::sync::Mutex;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Which pages the region got.
+/// The kind of memory pages that back a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageKind {
     /// Reserved huge pages (`vm.nr_hugepages`).
@@ -29,7 +29,7 @@ pub enum PageKind {
 }
 
 impl PageKind {
-    /// A word for messages.
+    /// The name for messages.
     pub fn name(self) -> &'static str {
         match self {
             PageKind::Huge => "huge",
@@ -39,7 +39,7 @@ impl PageKind {
     }
 }
 
-/// A mapping of frames. Clones share it; it is unmapped with the last clone and lease.
+/// A mapping of frames. Clones share it. It is unmapped with the last clone and the last lease.
 #[derive(Debug, Clone)]
 pub struct Region(Arc<Inner>);
 
@@ -67,7 +67,7 @@ impl Region {
     /// Maps at least `bytes`, rounded up to whole frames.
     ///
     /// # Errors
-    /// The system has not that much address space or memory.
+    /// The system does not have that much address space or memory.
     pub fn map(bytes: usize) -> std::io::Result<Self> {
         let frames = bytes.div_ceil(FRAME_SIZE).max(1);
         let count = u32::try_from(frames).map_err(|_| std::io::ErrorKind::InvalidInput)?;
@@ -81,7 +81,7 @@ impl Region {
         })))
     }
 
-    /// Leases `frames` neighbouring frames; `None` if no run of free frames is that long.
+    /// Leases `frames` contiguous frames; `None` if no run of free frames is that long.
     ///
     /// # Panics
     /// If `frames` is 0.
@@ -91,17 +91,17 @@ impl Region {
         Some(Lease { region: Arc::clone(&self.0), first, frames })
     }
 
-    /// Frames of the region.
+    /// Number of frames.
     pub fn frames(&self) -> u32 {
         self.0.frames
     }
 
-    /// Frames that nobody holds.
+    /// Number of frames that are not leased.
     pub fn free_frames(&self) -> u32 {
         self.0.free.lock().free
     }
 
-    /// Which pages the region got.
+    /// The kind of memory pages that back the region.
     pub fn page_kind(&self) -> PageKind {
         self.0.kind
     }
@@ -111,13 +111,13 @@ impl Region {
         (self.0.base, self.0.frames as usize * FRAME_SIZE)
     }
 
-    /// Address of a frame; `None` if the region has no frame of that number.
+    /// Address of a frame; `None` if the region has no such frame.
     pub(crate) fn frame_start(&self, frame: u32) -> Option<*mut u8> {
         // SAFETY: below the region's frames, so the address is inside the mapping.
         (frame < self.0.frames).then(|| unsafe { self.0.base.add(frame as usize * FRAME_SIZE) })
     }
 
-    /// Whether the lease's frames are this region's.
+    /// Whether a lease is of this region.
     pub(crate) fn owns(&self, lease: &Lease) -> bool {
         Arc::ptr_eq(&self.0, &lease.region)
     }
@@ -152,16 +152,16 @@ fn map_pages(bytes: usize) -> std::io::Result<(*mut u8, usize, PageKind)> {
     let (base, mapped) = map_aligned(bytes, if large { HUGE_PAGE } else { 4096 })?;
     // SAFETY: the range was just mapped; the advice changes no content.
     let advised = unsafe { madvise(base.cast(), mapped, Advice::LinuxHugepage) };
-    // Touched now, so that no page fault and no allocation happens under an I/O, and so that
-    // registering the region pins huge pages: that is worth more than a factor of two in direct
-    // reads of 128 KiB (decision record 0001). Before Linux 5.14 pages come on first use.
-    // SAFETY: populating writes nothing but the zeros that are there already.
+    // Populate now, so that no page fault and no allocation happens during an I/O, and so that
+    // registering the region pins huge pages. That makes direct reads of 128 KiB more than twice as
+    // fast (decision 0001). Before Linux 5.14, pages are allocated on first use.
+    // SAFETY: populating does not change the content, which is zero.
     let _ = unsafe { madvise(base.cast(), mapped, Advice::LinuxPopulateWrite) };
     let kind = if advised.is_ok() && large { PageKind::Transparent } else { PageKind::Small };
     Ok((base, mapped, kind))
 }
 
-/// Maps whole pages at a multiple of `alignment`, which is a power of two.
+/// Maps whole pages at a multiple of `alignment`, a power of two.
 fn map_aligned(bytes: usize, alignment: usize) -> std::io::Result<(*mut u8, usize)> {
     let wanted = bytes.next_multiple_of(alignment);
     let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -171,7 +171,7 @@ fn map_aligned(bytes: usize, alignment: usize) -> std::io::Result<(*mut u8, usiz
     }?;
     let before = start.addr().next_multiple_of(alignment) - start.addr();
     let base = start.wrapping_byte_add(before);
-    // SAFETY: both ranges lie at the ends of the mapping just made and hold nothing.
+    // SAFETY: both ranges are at the ends of the new mapping, and nothing refers to them.
     unsafe {
         if before > 0 {
             munmap(start, before)?;
@@ -183,7 +183,7 @@ fn map_aligned(bytes: usize, alignment: usize) -> std::io::Result<(*mut u8, usiz
     Ok((base.cast(), wanted))
 }
 
-/// The sole right to a run of neighbouring frames. Dropping it frees them.
+/// The exclusive right to a run of contiguous frames. Dropping it frees them.
 pub struct Lease {
     region: Arc<Inner>,
     first: u32,
@@ -191,7 +191,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Frames in the run.
+    /// Number of frames.
     pub fn frames(&self) -> u32 {
         self.frames
     }
@@ -201,13 +201,13 @@ impl Lease {
         self.first
     }
 
-    /// Start of the run, for owners that hand out references of their own, a page at a time.
+    /// Start of the run, for an owner that hands out references to single pages.
     ///
-    /// It points to [`Lease::frames`] × [`FRAME_SIZE`] initialised bytes, aligned to 4 KiB, which
-    /// stay there while the lease lives, on any thread. Whoever makes references of it answers for
-    /// them: those that may change bytes exclude all others over the same bytes, and the lease's
-    /// own slices count among the others, so such an owner does not dereference its lease. The same
-    /// holds for I/O by frame numbers ([`crate::Io::read_frames`]), which is a change by a read.
+    /// It points to [`Lease::frames`] × [`FRAME_SIZE`] initialised bytes, aligned to 4 KiB, which stay
+    /// mapped while the lease lives. An owner that makes references from it must keep the rules of
+    /// Rust: a mutable reference excludes every other reference to the same bytes. The slices of the
+    /// lease itself count as such references, so this owner must not dereference the lease. An I/O
+    /// by frame numbers ([`crate::Io::read_frames`]) counts as a mutable reference if it is a read.
     pub fn as_ptr(&self) -> *mut u8 {
         // SAFETY: first + frames <= the region's frames, so the address is inside the mapping.
         unsafe { self.region.base.add(self.first as usize * FRAME_SIZE) }
@@ -247,18 +247,18 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// First-fit allocator over sorted free runs. Leasing is not on the I/O path.
+/// A first-fit allocator over sorted runs of free frames. Leasing is not on the I/O path.
 #[derive(Debug)]
 struct FreeRuns {
-    // (first, length), sorted, never adjacent.
+    /// First frame and length, sorted, never adjacent.
     runs: Vec<(u32, u32)>,
     free: u32,
 }
 
 impl FreeRuns {
     fn new(frames: u32) -> Self {
-        // Room for the worst fragmentation of leases of one frame, so that giving back, which may
-        // happen in a completion, never allocates.
+        // Enough for the worst fragmentation, so that freeing a lease, which may happen in a
+        // completion, never allocates.
         let mut runs = Vec::with_capacity(frames as usize / 2 + 1);
         runs.push((0, frames));
         Self { runs, free: frames }

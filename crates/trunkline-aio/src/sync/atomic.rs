@@ -1,8 +1,7 @@
-//! Atomics of the façade: std's, loom's, or std's with a switch point before each operation.
+//! Atomics: those of std, those of loom, or those of std with a switch point before each operation.
 //!
-//! The wrappers of the `sched` build change nothing about memory ordering. They give the seeded
-//! scheduler a chance to run another thread between any two atomic operations, which is where the
-//! interleavings that matter live.
+//! The wrappers of the `sched` build do not change the memory ordering. They let the seeded scheduler
+//! run another thread between any two atomic operations, because that is where interleavings matter.
 
 pub use std::sync::atomic::Ordering;
 

@@ -1,7 +1,7 @@
-//! A bounded channel for messages between threads off the I/O path.
+//! A bounded channel for messages between threads, with many senders and many receivers.
 //!
-//! Many senders, many receivers, first in first out. Sending to a full channel waits; the I/O path
-//! itself uses bitmaps and rings that cannot fill up.
+//! Messages arrive in the order in which they were sent. Sending to a full channel waits, so the I/O
+//! path does not use channels: it uses bitmaps and queues with room for every handle.
 
 use super::atomic::Ordering;
 use super::futex::Futex;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct Shared<T> {
     state: Mutex<State<T>>,
-    // Bumped on every change; sleepers of both sides wait on it.
+    /// Incremented at every change; the sleepers of both sides wait on it.
     changed: Futex,
     capacity: usize,
 }
@@ -24,15 +24,15 @@ struct State<T> {
     receivers: usize,
 }
 
-/// The sending side; clone it for more senders.
+/// The sending side. Clone it for more senders.
 #[derive(Debug)]
 pub struct Sender<T>(Arc<Shared<T>>);
 
-/// The receiving side; clone it for more receivers.
+/// The receiving side. Clone it for more receivers.
 #[derive(Debug)]
 pub struct Receiver<T>(Arc<Shared<T>>);
 
-/// The other side is gone; gives the message back.
+/// The other side is gone. Returns the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disconnected<T>(pub T);
 

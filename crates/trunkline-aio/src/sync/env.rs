@@ -1,5 +1,6 @@
-//! The environment, read in one place.
-//! A seeded run must not depend on what happens to be exported.
+//! Environment variables, read in one place.
+//!
+//! A seeded run must not depend on the environment, so only the program's `main` reads it.
 
 use std::ffi::OsString;
 

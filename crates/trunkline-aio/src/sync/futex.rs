@@ -1,17 +1,17 @@
-//! One 32-bit word that threads can sleep on: the only blocking primitive below the locks.
+//! A futex: a 32-bit word that threads can sleep on. All other waits are built on it.
 //!
-//! The kernel's private futex in an ordinary build; a model of it under the scheduler (which owns
-//! time, so timeouts fire in virtual time) and under loom (which has no timeouts).
+//! It is a private futex of the kernel in an ordinary build. Under the scheduler it is a model whose
+//! timeouts are in virtual time; under loom, a model without timeouts.
 
 use super::atomic::AtomicU32;
 #[cfg(any(feature = "sched", loom))]
 use super::atomic::Ordering;
 use std::time::Duration;
 
-/// Why [`Futex::wait`] came back.
+/// Why [`Futex::wait`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FutexWait {
-    /// Woken, interrupted, or the word had already changed: look again.
+    /// Woken, interrupted, or the word had changed: look again.
     Look,
     /// The timeout passed first.
     TimedOut,
@@ -44,7 +44,7 @@ impl Futex {
         &self.word
     }
 
-    /// Sleeps if the word still is `expected`. May return without cause.
+    /// Sleeps if the word is still `expected`. May return without a cause.
     #[cfg(not(loom))]
     pub fn wait(&self, expected: u32, timeout: Option<Duration>) -> FutexWait {
         #[cfg(feature = "sched")]
@@ -75,7 +75,7 @@ impl Futex {
         self.word.as_ptr().addr()
     }
 
-    /// Sleeps if the word still is `expected`.
+    /// Sleeps if the word is still `expected`.
     #[cfg(loom)]
     pub fn wait(&self, expected: u32, _timeout: Option<Duration>) -> FutexWait {
         if let Ok(guard) = self.lock.lock()
@@ -102,7 +102,7 @@ mod kernel {
     use rustix::thread::futex;
     use std::time::Duration;
 
-    /// The word as rustix wants it.
+    /// The word in the type that rustix expects.
     fn raw(word: &AtomicU32) -> &std::sync::atomic::AtomicU32 {
         // SAFETY: the façade's AtomicU32 is std's, or a repr(transparent) wrapper around it, and
         // the reference keeps it alive.

@@ -1,7 +1,8 @@
-//! Hash tables whose order depends on their content alone.
+//! Hash tables with a fixed seed, so that their order depends only on their content.
 //!
-//! std seeds its hasher differently in every process, which would make a seeded run differ from
-//! itself. Keys here are file ids and device numbers, not input of an attacker.
+//! The hasher of std has a random seed in every process, so two runs with the same scheduler seed
+//! would differ. That seed protects against chosen keys; the keys here are file ids and device
+//! numbers, which no attacker chooses.
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 

@@ -1,8 +1,8 @@
-//! A mutex without poisoning, known to the deterministic scheduler.
+//! A mutex without poisoning that the deterministic scheduler knows.
 //!
-//! Every critical section of this crate is short and does not block; a panic inside one is a bug
-//! that stops the process or fails the test, so the poison flag of std's mutex would only add an
-//! error that nobody can act on.
+//! Critical sections are short and do not block. A panic inside one is a bug that aborts the process
+//! or fails the test, so the poison flag of std's mutex would only add an error that no caller can
+//! handle.
 
 #[cfg(loom)]
 use loom::sync as imp;
@@ -11,7 +11,7 @@ use std::sync as imp;
 
 use std::ops::{Deref, DerefMut};
 
-/// Mutual exclusion for short critical sections that never block inside.
+/// Mutual exclusion for short critical sections that do not block.
 #[derive(Debug, Default)]
 pub struct Mutex<T> {
     #[cfg_attr(not(loom), expect(clippy::disallowed_types, reason = "the façade's own lock"))]
@@ -21,7 +21,7 @@ pub struct Mutex<T> {
 /// Holds the lock until dropped.
 #[derive(Debug)]
 pub struct MutexGuard<'a, T> {
-    // Taken out first on drop, so that a waiter told by the scheduler finds the lock free.
+    // Taken out first on drop, so that a waiter that the scheduler wakes finds the lock free.
     guard: Option<imp::MutexGuard<'a, T>>,
     #[cfg(all(feature = "sched", not(loom)))]
     lock: &'a Mutex<T>,
@@ -34,7 +34,7 @@ impl<T> Mutex<T> {
         Self { inner: imp::Mutex::new(value) }
     }
 
-    /// Takes the lock, waiting for it if need be.
+    /// Takes the lock, and waits for it if necessary.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         #[cfg(all(feature = "sched", not(loom)))]
         if super::sched::active() {

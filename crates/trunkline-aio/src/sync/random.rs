@@ -1,9 +1,9 @@
-//! Random numbers: from the scheduler's seed in a scheduled run, from the kernel otherwise.
+//! Random numbers: from the seed of the scheduler in a scheduled run, from the kernel otherwise.
 //!
-//! Nothing on the I/O path draws random numbers; block lists, samples and simulated faults do, each
-//! from a seed that can be printed and used again.
+//! The I/O path uses no random numbers. Block lists, samples and simulated faults do, each from a
+//! seed that can be printed and used again.
 
-/// A seed for a generator of the caller's own; print it where the run should be repeatable.
+/// A seed for a generator of the caller. Print it if the run should be repeatable.
 #[expect(clippy::disallowed_methods, reason = "the façade's own source of randomness")]
 pub fn seed() -> u64 {
     #[cfg(feature = "sched")]
@@ -13,7 +13,7 @@ pub fn seed() -> u64 {
     let mut bytes = [0_u8; 8];
     match rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()) {
         Ok(_) => u64::from_le_bytes(bytes),
-        // Without the kernel's generator the clock still makes runs differ.
+        // Without the generator of the kernel, the clock still makes runs differ.
         Err(_) => crate::clock::now().nanos(),
     }
 }

@@ -1,23 +1,25 @@
-//! A deterministic scheduler: real code, one thread at a time, every choice from a seed.
+//! A deterministic scheduler for tests: it runs real code, one thread at a time, and takes every
+//! choice from a seed.
 //!
-//! [`run`] starts its closure as the first task. Each façade atomic, lock and futex is a *switch
-//! point*: the running task hands the baton to a task that the seeded generator picks. A task that
-//! would block gives the baton away until another task wakes its address. When every task is
-//! blocked, the clock jumps to the earliest timeout; when there is none, that is a deadlock, and
-//! the run fails with the name and the place of every task. The same seed gives the same run.
+//! [`run`] starts its closure as the first task. Every operation on an atomic, lock or futex of the
+//! façade is a *switch point*: the running task may hand the baton to a task that the seeded
+//! generator picks. A task that would block gives the baton away until another task wakes its
+//! address. If every task is blocked, the clock jumps to the earliest timeout. If there is none
+//! either, the tasks are deadlocked, and the run fails with the name and state of each task. The
+//! same seed gives the same run.
 //!
 //! ```text
 //!   point()        maybe switch            wake(address, n)   blocked -> ready
 //!   block(address) running -> blocked      nobody ready       clock := earliest deadline, or fail
 //! ```
 //!
-//! Tasks are OS threads, so thread-locals, panics and stacks are the real ones. After a failure the
-//! other tasks stay parked for good: the process is a test about to end.
+//! Tasks are OS threads, so thread-locals, panics and stacks are real. After a failure the other tasks
+//! stay parked for ever, because the process is a test that is about to end.
 
 #![expect(
     clippy::disallowed_types,
     clippy::disallowed_methods,
-    reason = "the scheduler is what the façade's locks and threads are made of"
+    reason = "the locks and threads of the façade are built on the scheduler"
 )]
 
 use std::cell::RefCell;
@@ -26,43 +28,43 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// How much virtual time one switch point takes, in nanoseconds.
 const STEP_NS: u64 = 50;
 
-/// How to run.
+/// The configuration of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Config {
-    /// Decides every switch and every random number of the run.
+    /// The seed of every switch and every random number of the run.
     pub seed: u64,
-    /// One in this many switch points switches; at least 1.
+    /// On average one in this many switch points switches; at least 1.
     pub switch_one_in: u32,
     /// More switch points than this fail the run as a livelock.
     pub steps_max: u64,
 }
 
 impl Config {
-    /// The usual configuration for a seed: switches at one point in three.
+    /// The default configuration for a seed: one switch point in three switches.
     pub fn new(seed: u64) -> Self {
         Self { seed, switch_one_in: 3, steps_max: 20_000_000 }
     }
 }
 
-/// What a run did.
+/// What happened in a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Report {
     /// Switch points passed.
     pub steps: u64,
-    /// Times the baton changed hands.
+    /// How often the baton changed hands.
     pub switches: u64,
     /// Virtual nanoseconds passed.
     pub nanos: u64,
-    /// A hash over every scheduling choice: equal for equal seeds.
+    /// A hash of all scheduling choices. Equal seeds give equal fingerprints.
     pub fingerprint: u64,
 }
 
-/// Why a run failed; names the seed.
+/// Why a run failed.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// The seed to run again.
+    /// The seed that reproduces it.
     pub seed: u64,
-    /// What happened, and where every task stood.
+    /// What happened, and the state of every task.
     pub message: String,
 }
 
@@ -115,7 +117,7 @@ thread_local! {
 }
 
 fn me() -> Option<Me> {
-    // A thread-local that is being destroyed belongs to a task that has ended.
+    // While thread-locals are destroyed the task has ended.
     ME.try_with(|me| me.borrow().clone()).ok().flatten()
 }
 
@@ -124,7 +126,7 @@ pub fn active() -> bool {
     ME.try_with(|me| me.borrow().is_some()).unwrap_or(false)
 }
 
-/// Runs `body` and every thread it starts through the façade, to the end of all of them.
+/// Runs `body`, and every thread that it starts through the façade, until all have ended.
 ///
 /// # Errors
 /// A panic in any task, a deadlock, or a livelock, with the seed.
@@ -202,7 +204,7 @@ pub(crate) fn block(address: usize, deadline: Option<u64>) -> bool {
     await_baton(&me, world)
 }
 
-/// Makes up to `count` tasks that block on `address` ready; which ones, the seed decides.
+/// Makes up to `count` tasks ready that block on `address`. The seed decides which.
 pub(crate) fn wake(address: usize, count: usize) {
     let Some(me) = me() else { return };
     {
@@ -221,7 +223,7 @@ pub(crate) fn wake(address: usize, count: usize) {
     point();
 }
 
-/// Starts a task from inside a run; returns the address that is woken when it ends.
+/// Starts a task from inside a run.
 pub(super) fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> Option<TaskRef> {
     let me = me()?;
     let task = start(&me.shared, name, body);
@@ -248,7 +250,7 @@ impl TaskRef {
     }
 
     fn end_address(&self) -> usize {
-        // Any number that is no address of a façade word: those are aligned to at least four.
+        // A number that cannot be the address of a word of the façade, which is aligned to four bytes.
         self.task * 4 + 1
     }
 }
@@ -296,7 +298,7 @@ fn finish(me: &Me, panic: Option<Box<dyn std::any::Any + Send>>) {
         fail(&me.shared, &mut world, message);
         return;
     }
-    // A joiner that blocked between the wake above and now must look again.
+    // A joiner that has blocked since the wake above must look again.
     let address = TaskRef { shared: Arc::clone(&me.shared), task: me.task }.end_address();
     for task in &mut world.tasks {
         if matches!(task.status, Status::Blocked { address: a, .. } if a == address) {
@@ -311,7 +313,7 @@ fn finish(me: &Me, panic: Option<Box<dyn std::any::Any + Send>>) {
     }
 }
 
-/// Picks who runs next when the running task cannot.
+/// Picks the next task when the running one cannot continue.
 fn dispatch(shared: &Shared, world: &mut World) {
     if world.positions(|t| t.status == Status::Ready).is_empty() {
         let earliest = world
@@ -343,10 +345,10 @@ fn fail(shared: &Shared, world: &mut World, message: String) {
     shared.ended.notify_all();
 }
 
-/// Waits for the baton; returns whether the task was made ready by its deadline.
+/// Waits for the baton. Returns whether the deadline made the task ready.
 fn await_baton(me: &Me, mut world: MutexGuard<'_, World>) -> bool {
     let baton = Arc::clone(&world.tasks[me.task].baton);
-    // After a failure nobody hands the baton on: the task parks here until the process ends.
+    // After a failure no task hands the baton on, so this one parks here until the process ends.
     while world.running != me.task || world.failure.is_some() {
         world = baton.wait(world).unwrap_or_else(PoisonError::into_inner);
     }

@@ -1,12 +1,13 @@
-//! Threads of the façade: named, joinable, and tasks of the scheduler where one is running.
-//! Whoever starts a thread here can be run, switched and joined under a seed.
+//! Threads: named, joinable, and tasks of the scheduler in a scheduled run.
+//!
+//! Every thread of every crate is started here, so a seed can decide how all of them interleave.
 
 #![expect(clippy::disallowed_methods, reason = "the façade's own way to start a thread")]
 
 use std::cell::Cell;
 use std::io;
 
-/// A started thread; joining is not required.
+/// A started thread. It need not be joined.
 #[derive(Debug)]
 pub struct JoinHandle {
     kind: Kind,
@@ -45,17 +46,10 @@ impl JoinHandle {
     }
 }
 
-/// The joined thread ended in a panic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The joined thread panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the thread panicked")]
 pub struct ThreadPanicked;
-
-impl std::fmt::Display for ThreadPanicked {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("thread ended in a panic")
-    }
-}
-
-impl std::error::Error for ThreadPanicked {}
 
 thread_local! {
     static INTERNAL: Cell<bool> = const { Cell::new(false) };
@@ -63,14 +57,14 @@ thread_local! {
 
 /// Whether the calling thread was started by [`spawn_internal`].
 pub(crate) fn is_internal() -> bool {
-    // A thread-local that is being destroyed belongs to a thread that ends: no caller of ours.
+    // While thread-locals are destroyed the thread is ending, and does not call this.
     INTERNAL.try_with(Cell::get).unwrap_or(false)
 }
 
 /// Starts a thread.
 ///
 /// # Errors
-/// The operating system refuses another thread.
+/// The operating system refuses to start a thread.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle> {
     #[cfg(feature = "sched")]
     if super::sched::active() {
@@ -82,7 +76,7 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<Joi
     Ok(JoinHandle { kind: Kind::Native(handle) })
 }
 
-/// Starts a thread that belongs to an instance and is joined at its end.
+/// Starts a thread of an instance, which joins it at its end.
 pub(crate) fn spawn_internal(
     name: &str,
     body: impl FnOnce() + Send + 'static,
@@ -103,7 +97,7 @@ pub fn yield_now() {
     std::thread::yield_now();
 }
 
-/// How many threads can run at once; at least 1.
+/// How many threads can run in parallel; at least 1.
 pub fn available_parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
