@@ -85,7 +85,7 @@
 //! # Order of the modules
 //!
 //! The modules below are in the order in which they depend on one another: a file uses only files
-//! above it. Reading from the bottom up tells the story from [`Builder`] to the state word.
+//! above it. Read from the end, it leads from [`Builder`] to the state word.
 
 #![warn(missing_debug_implementations)]
 #![cfg_attr(

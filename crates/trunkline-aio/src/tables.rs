@@ -1,4 +1,4 @@
-//! The tables of an instance: handles, sessions, slots, statistics, and who may take a handle.
+//! The tables of an instance: handles, sessions, slots, statistics, and admission.
 //!
 //! All are allocated at start. Nothing here starts a thread or talks to the storage.
 

@@ -1,4 +1,4 @@
-//! The roster of the worker pool: who works, who is idle, what is queued, and every decision.
+//! The roster of the worker pool: which workers are busy or idle, what is queued, and every decision.
 //!
 //! **Waking.** Submitting a batch wakes at most one worker, the lowest idle one. A worker that takes
 //! a job and sees more queued wakes one idle worker with a higher number than its own. It does so

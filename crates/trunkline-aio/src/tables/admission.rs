@@ -1,4 +1,4 @@
-//! Admission: which session may take a handle, and who waits for one.
+//! Admission: which session may take a handle, and which sessions wait for one.
 //!
 //! Each class may bring the number of handles in use up to a limit of its own, and each session may
 //! hold no more than its quota. A session that is not admitted queues here by class. Each freed

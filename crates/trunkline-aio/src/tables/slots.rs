@@ -35,7 +35,7 @@ const FREE: u32 = 0;
 const PENDING: u32 = 1;
 const DONE: u32 = 2;
 
-/// What stage and completion callbacks are told about an I/O.
+/// The description of an I/O that stage and completion callbacks get.
 #[derive(Clone, Copy)]
 pub(crate) struct IoFacts<'a> {
     pub(crate) wait_ref: WaitRef,

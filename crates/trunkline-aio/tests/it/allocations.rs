@@ -1,5 +1,7 @@
-//! Nothing on the path of an I/O allocates: counted, with an allocator that counts, in the thread
-//! that issues and waits. Under `sync`, and where the page cache answers, that is the whole path.
+//! Nothing on the path of an I/O allocates.
+//!
+//! A counting allocator counts in the thread that issues and waits. Under `sync`, and for reads from
+//! the page cache, that thread executes the whole path.
 
 use crate::frames::{Frames, read_frames, write_frames};
 use crate::{BLOCK, METHODS, sample, start};
@@ -11,13 +13,13 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counting what each thread asks for.
+/// The allocator of the system, counting the allocations of each thread.
 struct Counting;
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-// SAFETY: every call is passed on as it is; counting touches a constant thread-local cell without a
+// SAFETY: every call is passed on unchanged. Counting uses a constant thread-local cell without a
 // destructor, which neither allocates nor fails.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -67,7 +69,7 @@ fn io_by_frames_allocates_nothing() {
                 assert_eq!(outcome.status, Status::Ok);
             }
         };
-        // The first rounds start threads and grow what starts empty.
+        // The first rounds start threads and grow buffers that start empty.
         for _ in 0..4 {
             round(false);
         }
@@ -85,7 +87,7 @@ fn io_by_frames_allocates_nothing() {
     }
 }
 
-/// A test of the test.
+/// Checks the counter itself.
 #[test]
 fn the_counter_counts() {
     let before = ALLOCATIONS.get();

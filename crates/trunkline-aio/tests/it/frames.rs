@@ -1,13 +1,13 @@
-//! Frames that a test leases and shares out by number, in the way of a buffer pool.
+//! Frames that a test leases and gives to I/O by number, like a buffer pool.
 //!
-//! I/O by frame numbers is unsafe to ask for, because only the owner of the frames can know who
-//! touches them. Here the owner is a test that waits for an I/O before it looks at its frames. The
-//! contract suite in `trunkline-sim` uses this file too, which is why no unsafe code is there.
+//! I/O by frame numbers is unsafe, because only the owner of the frames knows which threads touch
+//! them. Here the owner is a test that waits for an I/O before it looks at its frames. The contract
+//! suite in `trunkline-sim` includes this file, so it needs no unsafe code of its own.
 
 use trunkline_aio::limits::FRAME_SIZE;
 use trunkline_aio::{Aio, DefineError, File, Io, Lease, Payload, Slots, WaitRef};
 
-/// Leases of one frame each, never dereferenced; looked at through their addresses.
+/// Leases of one frame each. They are never dereferenced, only read through their addresses.
 pub(crate) struct Frames(Vec<Lease>);
 
 impl Frames {

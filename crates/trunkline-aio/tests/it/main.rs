@@ -1,5 +1,6 @@
-//! The public interface on real files, under every method. The contract itself is tested in
-//! `trunkline-sim`, over the simulated disk as well.
+//! Tests of the public interface on real files, with every method.
+//!
+//! The contract of the methods is tested in `trunkline-sim`, on the simulated disk as well.
 
 #![expect(clippy::expect_used, reason = "tests")]
 
@@ -118,7 +119,7 @@ fn written_bytes_are_there_after_fdatasync() {
 }
 
 #[test]
-fn waiting_for_some_brings_at_least_as_many() {
+fn wait_some_returns_when_enough_are_done() {
     let sample = sample(64);
     for method in METHODS {
         let aio = start(method);
@@ -129,7 +130,7 @@ fn waiting_for_some_brings_at_least_as_many() {
             let lease = aio.region().lease(1).expect("a frame");
             slots.memory(slot).expect("idle").push(lease);
         }
-        // Every count, more than are pending among them.
+        // Every count, including one that is larger than the number of pending I/Os.
         for count in 0..=17_usize {
             let mut batch = session.batch();
             for slot in 0..16 {
@@ -148,7 +149,7 @@ fn waiting_for_some_brings_at_least_as_many() {
     }
 }
 
-/// Buffered and direct, one piece and several, registered memory among them.
+/// Buffered and direct, one piece and several, with and without registered memory.
 #[test]
 fn frames_by_number_carry_reads_and_writes() {
     for method in METHODS {
