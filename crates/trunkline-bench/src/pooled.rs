@@ -173,7 +173,7 @@ pub(crate) fn scan(
         pages += 1;
     }
     drop(stream);
-    backend.show_counts();
+    backend.publish_counts();
     Ok(pages)
 }
 

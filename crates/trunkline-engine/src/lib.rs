@@ -47,7 +47,19 @@ pub mod storage;
 #[cfg(not(loom))]
 pub mod log;
 
+#[cfg(not(loom))]
 pub mod pool;
+
+/// The pool's lock-free pieces, and their models.
+#[cfg(loom)]
+#[path = "pool/loom.rs"]
+mod pool;
+
+#[cfg(not(loom))]
+mod waiting;
+
+#[cfg(not(loom))]
+mod window;
 
 #[cfg(not(loom))]
 pub mod read_stream;

@@ -40,6 +40,17 @@ pub trait Log: Send + Sync {
     fn flush(&self, lsn: Lsn) -> Result<(), LogError>;
 }
 
+/// A shared log.
+impl<L: Log + ?Sized> Log for Arc<L> {
+    fn durable(&self) -> Lsn {
+        (**self).durable()
+    }
+
+    fn flush(&self, lsn: Lsn) -> Result<(), LogError> {
+        (**self).flush(lsn)
+    }
+}
+
 /// The log of changes that are not logged: temporary and unlogged relations, and bulk loads that are
 /// made durable as a whole. Always durable.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,236 +1,272 @@
-//! The shared buffer pool: pages that everybody may use, read through I/O handles.
+//! Shared buffer pool: pages of relations in memory, read and written through I/O handles.
+//!
+//! This is the counterpart of PostgreSQL's `bufmgr.c`. [`Pool`] is what all sessions share, [`Backend`] is
+//! one session.
 //!
 //! ```text
-//!   Backend (one per session)        ReadStream (look-ahead)         Pool (all share)
-//!     read one page, lock it           many reads in flight            what is in it, eviction
-//!          └──────────────┬──────────────────┘
-//!                    read: start ──▶ table, clock, ring ──▶ frames ──▶ handle
-//!                    complete: judge each page ──▶ word: VALID or IO_ERROR ──▶ wake who waits
+//!   Backend: one page at a time     ReadStream: look-ahead          WriteStream, checkpoint, eviction
+//!        └──────────────┬───────────────┘                                │
+//!                page reads: start ─▶ frames ─▶ I/O handle        page writes: claim ─▶ I/O handle
+//!                completion: check pages, VALID or IO_ERROR       completion: clean, or still dirty
+//!                       └───────────────┬────────────────────────────────┘
+//!                buffer manager: mapping, replacement, pin limits, descriptors
 //! ```
 //!
-//! # One page's way
+//! # Life of a page
 //!
-//! A session books a pin (`pins`: never refused for good, perhaps granted later). The mapping table
-//! (`table`) says whether the page has a buffer. If it does and is valid, a compare-exchange on the
-//! buffer's word (`state`) pins it: that is a hit. If somebody reads it, the session waits by
-//! reference, for that I/O and nothing else. If nobody does, buffers that nobody needs are taken
-//! (`clock`, or the `ring` of bulk work), then a handle, then the pages are claimed one by one under
-//! their new names, and one I/O reads them all (`read`). Whoever completes it judges the pages
-//! (`complete`) by the issuer's policy.
+//! 1. **Pin reservation.** A session reserves a pin before it looks for a page (`pin_limits`). It may have
+//!    to wait, but it never fails for lack of buffers: PostgreSQL's "no unpinned buffers available".
+//! 2. **Lookup.** The mapping table gives the buffer for a tag (`mapping`). If the page is valid, a
+//!    compare-exchange on the buffer word pins it: a hit. PostgreSQL's `BufferAlloc`.
+//! 3. **Join.** If another session is reading the page, this session waits for that I/O by reference, as
+//!    `WaitReadBuffers` does.
+//! 4. **Read.** Otherwise the session takes an I/O handle and victims (`replacement`), claims the page and
+//!    the blocks that follow it, and issues one read for all of them (`read`). PostgreSQL's
+//!    `StartReadBuffers`.
+//! 5. **Completion.** The thread that completes the read checks every page, by the policy of the issuer,
+//!    and makes it valid. PostgreSQL's `buffer_readv_complete`.
+//! 6. **Access.** The session locks the page (`Backend::read_lock`, `write_lock`) and uses its bytes in
+//!    place. The pin is released when the [`Pin`] is dropped; no `ResourceOwner` is needed.
+//! 7. **Change.** A page becomes dirty under the exclusive content lock. A checkpoint, the background
+//!    writer or an eviction writes it (`write`): the log first, then the page, under a share-exclusive lock
+//!    that the I/O owns. PostgreSQL's `FlushBuffer`.
+//! 8. **Eviction.** The clock sweep takes a clean page without pins, and its buffer gets another tag.
 //!
 //! # Rules
 //!
-//! - A page is valid, or under a read, never both; its bytes are reached by `frame` alone.
-//! - An I/O under way has its own pin on each of its pages: an issuer may vanish at any time.
-//! - Blocking resources (bookings, buffers, handles) are had before a page is claimed; nothing
-//!   between the claim and the issue can block or fail but for a file that cannot be read so.
-//! - Every end of a pin and of a lock is made known in one place (`Shared::unpin`, `unlock`).
-//! - A session-local pool for temporary relations is a second pool that one session uses; workers
-//!   and rings fill it like the first.
+//! - A page is valid or being read, never both. Only `frame` makes references to its bytes.
+//! - An I/O has its own pin on each of its pages, so its issuer may end at any time.
+//! - Everything that can be unavailable (pins, handles, buffers) is acquired before a page is claimed. A
+//!   session never waits while it holds a claim.
+//! - Pins, locks and claims are released only by the methods of `buffers`, which wake the waiters.
+//! - A pool for the temporary relations of one session is a second pool ([`Pool::local`]).
+//!
+//! # Files
+//!
+//! From the bottom up; no file uses one that comes later.
+//!
+//! | File | Content |
+//! |---|---|
+//! | `tag`, `error` | buffer tag; errors |
+//! | `descriptor` | buffer word, content lock, I/O claims |
+//! | `waiters` | sessions that sleep for something of the pool |
+//! | `clusters` | clusters whose pages may be changed, and the log |
+//! | `buffers`, `frame` | descriptor array with wake-ups; the bytes of the pages |
+//! | `mapping`, `replacement` | tag to buffer; clock sweep, rings, victims |
+//! | `statistics`, `pin_limits` | `pg_stat_io`; how many pins a session may hold |
+//! | `manager`, `pin` | the parts joined; a pinned page |
+//! | `read`, `write`, `writeback` | page reads, page writes, `sync_file_range` |
+//! | `eviction`, `backend` | flushing victims; one session |
+//! | `bulk_write`, `extension` | loads, extending relations |
+//! | `maintenance`, `residency` | `pg_buffercache`, truncation, what is cached where |
 
-#[cfg(not(loom))]
 mod backend;
-#[cfg(not(loom))]
+mod buffers;
 mod bulk_write;
-mod clean_map;
-mod clock;
-#[cfg(not(loom))]
-mod complete;
-mod content_lock;
-#[cfg(not(loom))]
+mod clusters;
 mod descriptor;
-#[cfg(not(loom))]
 mod error;
-#[cfg(not(loom))]
-mod extend;
-#[cfg(not(loom))]
+mod eviction;
+mod extension;
 mod frame;
-mod io_claim;
-#[cfg(not(loom))]
 mod maintenance;
-#[cfg(not(loom))]
+mod manager;
+mod mapping;
 mod pin;
-#[cfg(not(loom))]
-mod pins;
-#[cfg(not(loom))]
-pub(crate) mod read;
-#[cfg(not(loom))]
+mod pin_limits;
+mod read;
+mod replacement;
 mod residency;
-#[cfg(not(loom))]
-mod ring;
-#[cfg(not(loom))]
-mod sessions;
-#[cfg(not(loom))]
-mod shared;
-mod state;
-#[cfg(not(loom))]
-mod stats;
-#[cfg(not(loom))]
-mod table;
-#[cfg(not(loom))]
+mod statistics;
 mod tag;
-#[cfg(not(loom))]
-pub(crate) mod write;
-#[cfg(not(loom))]
-mod write_back;
-#[cfg(not(loom))]
-pub(crate) mod write_behind;
-#[cfg(not(loom))]
-pub(crate) mod write_counts;
-#[cfg(not(loom))]
-mod written;
+mod waiters;
+mod write;
+mod writeback;
 
-#[cfg(not(loom))]
-pub use self::api::*;
-#[cfg(not(loom))]
-pub(crate) use self::{
-    ring::Ring, shared::Shared, state::USAGE_MAX, state::flag, stats::Cell, tag::Tag,
-};
+pub use self::backend::Backend;
+pub use self::bulk_write::BulkWrite;
+pub use self::error::{BUFFERS_MIN, PoolError, ReadError, ReadWarning, WriteError};
+pub use self::frame::{Page, PageMut};
+pub use self::maintenance::{BufferRow, Evicted};
+pub use self::pin::{Pin, PinRef};
+pub use self::pin_limits::PINS_GUARANTEED;
+pub use self::read::policy::Policy;
+pub use self::replacement::ring_buffer::Strategy;
+pub use self::residency::RelationResidency;
+pub use self::statistics::{BackendType, IoKey, IoObject, Tally};
+pub use crate::settings::ExtendMethod;
 
-#[cfg(not(loom))]
-mod api {
-    pub use super::backend::Backend;
-    pub use super::bulk_write::BulkWrite;
-    pub use super::complete::Policy;
-    pub use super::error::{ReadError, ReadWarning};
-    pub use super::extend::ExtendMethod;
-    pub use super::frame::{Page, PageMut};
-    pub use super::maintenance::{BufferRow, Evicted};
-    pub use super::pin::{Pin, PinRef};
-    pub use super::pins::PINS_GUARANTEED;
-    pub use super::residency::RelationResidency;
-    pub use super::ring::Strategy;
-    pub use super::stats::{BackendType, IoKey, IoObject, Tally};
-    pub use super::write::WriteError;
-    use super::*;
+pub(crate) use self::descriptor::{USAGE_MAX, flag};
+pub(crate) use self::eviction::WriteCounter;
+pub(crate) use self::manager::BufferManager;
+pub(crate) use self::read::{BlockResult, PageReads, ReadRequest, ReadStart, location_of};
+pub(crate) use self::replacement::ring_buffer::RingBuffer;
+pub(crate) use self::statistics::IoCounter;
+pub(crate) use self::tag::BufferTag;
+pub(crate) use self::write::{PageWrites, WriteRequest, WriteResult, WriteStart};
+pub(crate) use self::writeback::WritebackQueue;
 
-    use crate::log::{Log, Unlogged};
-    use std::fmt;
-    use trunkline_aio::sync::Arc;
-    use trunkline_aio::{Aio, TooManySessions};
+use self::clusters::WritableClusters;
+use self::statistics::Statistics;
+use self::waiters::SessionLock;
+use crate::log::{Log, Unlogged};
+use crate::storage::{Relation, StorageError};
+use std::sync::Arc;
+use trunkline_aio::{Aio, TooManySessions};
+use trunkline_format::BlockNo;
 
-    /// Buffers of the smallest pool (PostgreSQL's lower bound of `shared_buffers`).
-    pub const BUFFERS_MIN: u32 = 16;
+/// A buffer pool. Clones are the same pool.
+#[derive(Debug, Clone)]
+pub struct Pool {
+    manager: Arc<BufferManager>,
+    statistics: Arc<Statistics>,
+    /// Held by the checkpoint in progress (PostgreSQL's `CheckpointLock`).
+    checkpoint_lock: Arc<SessionLock>,
+    aio: Aio,
+}
 
-    /// A pool cannot be made.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub enum PoolError {
-        /// Fewer buffers than [`BUFFERS_MIN`].
-        TooSmall {
-            /// Buffers asked for.
-            buffers: u32,
-        },
-        /// The instance's page region has no run of so many free frames.
-        NoMemory {
-            /// Buffers asked for.
-            buffers: u32,
-        },
+impl Pool {
+    /// A pool of `buffers` pages (`shared_buffers`) in the page region of an I/O instance.
+    ///
+    /// # Errors
+    /// See [`PoolError`].
+    pub fn new(aio: &Aio, buffers: u32) -> Result<Self, PoolError> {
+        Self::with_log(aio, buffers, Unlogged)
     }
 
-    impl fmt::Display for PoolError {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            match self {
-                Self::TooSmall { buffers } => {
-                    write!(f, "a pool of {buffers} buffers: {BUFFERS_MIN} are the fewest")
-                }
-                Self::NoMemory { buffers } => {
-                    write!(f, "no memory for {buffers} buffers in the page region")
-                }
-            }
-        }
+    /// The same, with a log that must be durable before a page is written.
+    ///
+    /// # Errors
+    /// See [`PoolError`].
+    pub fn with_log(aio: &Aio, buffers: u32, log: impl Log + 'static) -> Result<Self, PoolError> {
+        // The look-ahead of one session may use most of an idle pool. The pin limiter leaves other
+        // sessions half of what is free at any time.
+        Self::make(aio, buffers, buffers / 4 * 3, IoObject::Relation, Box::new(log))
     }
 
-    impl std::error::Error for PoolError {}
-
-    /// See the module. Clones are the same pool.
-    #[derive(Debug, Clone)]
-    pub struct Pool {
-        pub(crate) shared: Arc<Shared>,
-        aio: Aio,
+    /// A pool of `buffers` pages (`temp_buffers`) for the temporary relations of one session. Look-ahead
+    /// uses a quarter of it at most, as in PostgreSQL.
+    ///
+    /// # Errors
+    /// See [`PoolError`].
+    pub fn local(aio: &Aio, buffers: u32) -> Result<Self, PoolError> {
+        Self::make(aio, buffers, buffers / 4, IoObject::TempRelation, Box::new(Unlogged))
     }
 
-    impl Pool {
-        /// A pool of `buffers` pages (`shared_buffers`) in the instance's page region.
-        ///
-        /// # Errors
-        /// See [`PoolError`].
-        pub fn new(aio: &Aio, buffers: u32) -> Result<Self, PoolError> {
-            // One session may look ahead over most of an idle pool: the limiter leaves the others
-            // half of what is free at any time.
-            Self::make(aio, buffers, buffers / 4 * 3, false, Arc::new(Unlogged))
+    fn make(
+        aio: &Aio,
+        buffers: u32,
+        ahead_max: u32,
+        object: IoObject,
+        log: Box<dyn Log>,
+    ) -> Result<Self, PoolError> {
+        if buffers < BUFFERS_MIN {
+            return Err(PoolError::TooSmall { buffers });
         }
+        let lease = aio.region().lease(buffers).ok_or(PoolError::NoMemory { buffers })?;
+        let clusters = WritableClusters::new(log);
+        let manager = BufferManager::new(lease, ahead_max, aio.notifier(), clusters);
+        Ok(Self {
+            manager: Arc::new(manager),
+            statistics: Arc::new(Statistics::new(object)),
+            checkpoint_lock: Arc::new(SessionLock::new(aio.notifier())),
+            aio: aio.clone(),
+        })
+    }
 
-        /// The same with a log that says what must be durable before a page is written.
-        ///
-        /// # Errors
-        /// See [`PoolError`].
-        pub fn with_log(aio: &Aio, buffers: u32, log: Arc<dyn Log>) -> Result<Self, PoolError> {
-            Self::make(aio, buffers, buffers / 4 * 3, false, log)
-        }
+    /// A backend with a new session.
+    ///
+    /// # Errors
+    /// The instance has no session left.
+    pub fn backend(&self, kind: BackendType) -> Result<Backend, TooManySessions> {
+        Ok(Backend::new(&self.manager, &self.statistics, self.aio.session()?, kind))
+    }
 
-        /// A pool of `buffers` pages (`temp_buffers`) for the temporary relations of one session:
-        /// looking ahead uses a quarter of it at most, as in PostgreSQL.
-        ///
-        /// # Errors
-        /// See [`PoolError`].
-        pub fn local(aio: &Aio, buffers: u32) -> Result<Self, PoolError> {
-            Self::make(aio, buffers, buffers / 4, true, Arc::new(Unlogged))
-        }
+    /// The I/O instance.
+    pub fn aio(&self) -> &Aio {
+        &self.aio
+    }
 
-        fn make(
-            aio: &Aio,
-            buffers: u32,
-            ahead: u32,
-            local: bool,
-            log: Arc<dyn Log>,
-        ) -> Result<Self, PoolError> {
-            if buffers < BUFFERS_MIN {
-                return Err(PoolError::TooSmall { buffers });
-            }
-            let lease = aio.region().lease(buffers).ok_or(PoolError::NoMemory { buffers })?;
-            let shared = Shared::new(lease, ahead, local, aio.notifier(), log);
-            Ok(Self { shared: Arc::new(shared), aio: aio.clone() })
-        }
+    /// Number of buffers.
+    pub fn buffers(&self) -> u32 {
+        self.manager.buffers().count()
+    }
 
-        /// A backend with a new session.
-        ///
-        /// # Errors
-        /// The instance has no session left.
-        pub fn backend(&self, kind: BackendType) -> Result<Backend, TooManySessions> {
-            Ok(Backend::new(&self.shared, self.aio.session()?, kind))
-        }
+    /// Complete rounds of the clock sweep, and the buffer that it visits next.
+    pub fn clock_position(&self) -> (u64, u32) {
+        self.manager.replacement().clock().position()
+    }
 
-        /// The I/O instance.
-        pub fn aio(&self) -> &Aio {
-            &self.aio
-        }
+    /// The I/O statistics since the start (`pg_stat_io`). Backends and streams publish their counts now
+    /// and then, and when they end.
+    pub fn counts(&self) -> Vec<(IoKey, Tally)> {
+        self.statistics.rows()
+    }
 
-        /// Buffers.
-        pub fn buffers(&self) -> u32 {
-            self.shared.count()
-        }
+    /// The sum of all counts.
+    pub fn total(&self) -> Tally {
+        let mut total = Tally::default();
+        self.counts().iter().for_each(|(_, tally)| total.add(tally));
+        total
+    }
 
-        /// Complete rounds of the clock, and the buffer that it looks at next.
-        pub fn clock_position(&self) -> (u64, u32) {
-            self.shared.clock.position()
-        }
+    /// Permits for pins that sessions hold. A session gets permits before it pins.
+    pub fn permits(&self) -> u32 {
+        self.manager.limits().taken()
+    }
 
-        /// Everything counted since the start, by kind of work. Backends and streams show their
-        /// counts now and then, and when they end.
-        pub fn counts(&self) -> Vec<(IoKey, Tally)> {
-            self.shared.stats.rows()
-        }
+    /// Lists every buffer that has a page. Each row was true at some moment; all of them together perhaps
+    /// never.
+    pub fn rows(&self) -> Vec<BufferRow> {
+        self.manager.rows()
+    }
 
-        /// The sum of all counts.
-        pub fn total(&self) -> Tally {
-            let mut total = Tally::default();
-            self.counts().iter().for_each(|(_, tally)| total.add(tally));
-            total
-        }
+    /// Whether a block has a valid page in the pool, at some moment during the call.
+    pub fn contains(&self, relation: &Relation, block: BlockNo) -> bool {
+        self.manager.peek_block(relation, block).is_some_and(|state| state.has(flag::VALID))
+    }
 
-        /// Permits for pins that sessions hold now; see `pins`.
-        pub fn permits(&self) -> u32 {
-            self.shared.limiter.taken()
-        }
+    /// Pins on a block's buffer, those of I/O included; `None` if it has no buffer. True at some moment
+    /// during the call. Cheap enough for a completion callback.
+    pub fn pins_on(&self, relation: &Relation, block: BlockNo) -> Option<u32> {
+        self.manager.peek_block(relation, block).map(|state| state.pins())
+    }
+
+    /// Evicts one buffer, numbered from 1 (`pg_buffercache_evict`). False: it is empty, pinned, dirty or
+    /// under I/O, or there is no such buffer.
+    pub fn evict(&self, bufferid: u32) -> bool {
+        self.manager.evict_buffer(bufferid)
+    }
+
+    /// Evicts every buffer of a relation's fork from block `first` on, as far as that is possible now.
+    pub fn evict_relation(&self, relation: &Relation, first: BlockNo) -> Evicted {
+        let tag = BufferTag::of(relation, first);
+        self.manager.evict_where(|other| other.same_fork(tag) && other.block() >= first)
+    }
+
+    /// Evicts every buffer that can be evicted now, and forgets clusters that were closed.
+    pub fn evict_all(&self) -> Evicted {
+        drop(self.manager.open_storages());
+        self.manager.evict_where(|_| true)
+    }
+
+    /// Counts where the blocks of a fork are, without reading any. The answer about the page cache is true
+    /// for files that the caller owns or may write (see [`trunkline_aio::residency`]), and may be outdated
+    /// when it is returned.
+    ///
+    /// # Errors
+    /// A file of the fork cannot be used or mapped.
+    pub fn residency(&self, relation: &Relation) -> Result<RelationResidency, StorageError> {
+        self.manager.residency(relation)
+    }
+
+    /// The shared part.
+    pub(crate) fn manager(&self) -> &Arc<BufferManager> {
+        &self.manager
+    }
+
+    /// Held by the checkpoint in progress.
+    pub(crate) fn checkpoint_lock(&self) -> &SessionLock {
+        &self.checkpoint_lock
     }
 }

@@ -1,40 +1,39 @@
-//! Read streams: block numbers in, pinned pages out, with reads in flight for those to come.
+//! Read streams: block numbers in, pinned pages out, with reads in flight for the pages to come.
 //!
 //! ```text
-//!   source ──▶ queue: gathered │ reading, joined, ready ──▶ next(): one page at a time
-//!                  look-ahead ─┘                            └▶ wait, only if it is not there
+//!   source ──▶ queue: pending │ reading, joined, ready ──▶ next(): one page at a time
+//!                 look-ahead ─┘                           └▶ wait, only if the page is not there
 //! ```
-//! Each time the consumer asks for a page the stream first looks ahead: it takes block numbers from
-//! its source, gathers those in a row into reads, and starts them, as far ahead as its distances say
-//! (`distance`). Then it hands out the next page, waiting for it if it must.
+//!
+//! This is PostgreSQL's `read_stream.c`. Each time the consumer asks for a page, the stream first looks
+//! ahead: it takes block numbers from its source, combines consecutive ones into reads, and starts those,
+//! as far ahead as its distances allow (`distance`). Then it returns the next page, waiting if it must.
 //!
 //! # An example
 //!
-//! A table of 1000 blocks, none in the pool, 16 reads of 16 blocks allowed. `next` reads block 0 in
-//! this thread and waits for it. So both distances double: blocks 1 and 2 in one read, then 4, then
-//! 8, 16, and from then on as many reads of 16 as hide the time of the device. Had the consumer
-//! stopped after the first page, one block would have been read.
+//! A table of 1000 blocks, none of them in the pool, and 16 reads of 16 blocks allowed. `next` reads block
+//! 0 in this thread and waits for it. So both distances double: the next read is of blocks 1 and 2, then 4
+//! blocks, 8, 16, and from then on as many reads of 16 blocks as hide the latency of the device. If the
+//! consumer had stopped after the first page, one block would have been read.
 //!
 //! # Rules
 //!
-//! - Pages that others read are joined by reference: looking ahead goes on past them. If that read
-//!   fails, the stream reads the page itself.
-//! - A read that ends short, or fails as a whole, is retried from where it ended, or block by block;
-//!   an error names the block that could not be had and comes when its turn has come. The stream
-//!   can go on after it.
-//! - Pins are booked for look-ahead only as far as the limiter grants them, and one page is always
-//!   granted (`crate::pool`).
-//! - The backend is lent to each call: several streams share one session, and a stream that is
-//!   dropped, with reads in flight or not, leaves nothing pinned.
-//! - [`ReadStream::let_go`] gives back everything that was pinned ahead, for a consumer that has to
-//!   wait for something else; the stream reads it again when asked.
+//! - Pages that other sessions are reading are joined by reference, and look-ahead continues past them
+//!   (`docs/postgres-lessons.md#lesson-15`). If such a read fails, the stream reads the page itself.
+//! - A short read is continued from where it ended; a failed one is retried block by block. The error names
+//!   the block, and is returned when the block's turn comes. The stream can continue after it.
+//! - Pins for look-ahead are limited by the pin limiter, but one page is always possible.
+//! - The backend is passed to each call, so several streams can share one session. Dropping a stream, with
+//!   reads in flight or not, leaves nothing pinned.
+//! - [`ReadStream::release_ahead`] releases everything that is pinned ahead, for a consumer that must wait
+//!   for something else. The stream reads it again when asked.
 
 mod distance;
-mod ends;
+mod group;
 mod look_ahead;
 mod options;
-mod pace;
 mod queue;
+mod results;
 mod source;
 mod stats;
 mod wait;
@@ -43,12 +42,14 @@ pub use options::StreamOptions;
 pub use source::{BlockList, BlockRange, BlockSource, ParallelRange};
 pub use stats::StreamStats;
 
-use crate::pool::read::Reads;
-use crate::pool::{Backend, Cell, PinRef, Policy, ReadError, Ring, Shared, Tag, Tally};
+use crate::pool::{
+    Backend, BufferManager, BufferTag, IoCounter, PageReads, PinRef, Policy, ReadError, RingBuffer,
+};
 use crate::storage::Relation;
+use crate::waiting::{Waiting, slept};
 use distance::Distances;
-use pace::Pace;
-use queue::{Queue, State};
+use group::GroupSize;
+use queue::{EntryState, Queue};
 use std::collections::VecDeque;
 use std::fmt;
 use std::task::{Context, Poll, ready};
@@ -58,58 +59,59 @@ use trunkline_aio::sync::Arc;
 use trunkline_format::BlockNo;
 use wait::Blocked;
 
-/// See the module.
+/// A stream of pages. It pins and reads blocks ahead of its consumer.
 pub struct ReadStream<S: BlockSource> {
-    shared: Arc<Shared>,
+    manager: Arc<BufferManager>,
     session: u32,
     relation: Relation,
-    tag: Tag,
+    tag: BufferTag,
     policy: Policy,
     options: StreamOptions,
     source: S,
-    ended: bool,
-    /// A block that the source has given and the queue has not taken.
+    /// The source has returned its last block.
+    exhausted: bool,
+    /// A block that the source has returned and that did not fit into the queue.
     unget: Option<(BlockNo, S::Data)>,
     queue: Queue<S::Data>,
     /// Sequence numbers of ready entries, for an unordered stream.
     ready: VecDeque<u64>,
-    reads: Reads,
-    /// By slot: the sequence number of the read's first entry; `None` once it was let go of.
-    flights: Vec<Option<Flight>>,
-    ring: Option<Ring>,
+    reads: PageReads,
+    /// By slot: the read in flight. `None` for a read whose pages were released.
+    in_flight: Vec<Option<ReadInFlight>>,
+    ring: Option<RingBuffer>,
     distances: Distances,
-    pace: Pace,
+    group: GroupSize,
     /// Entries with a pin.
     pinned: u32,
-    /// Those of them whose page another entry has brought.
+    /// Those of them whose page another entry has pinned too.
     duplicates: u32,
-    /// Reads that were let go of and are still under way.
-    let_go_reads: usize,
-    /// Entries of which the system was told in advance, and that are not read yet.
+    /// Reads in flight whose pages were released.
+    released_reads: usize,
+    /// Entries that the kernel was advised of, and that are not read yet.
     advised: u32,
     /// The block after the last one that was started.
-    next_in_row: Option<BlockNo>,
-    /// A pin that is booked and not used yet.
-    reserve: bool,
+    next_sequential: Option<BlockNo>,
+    /// A pin is reserved that is not used yet.
+    reserved: bool,
     /// The page that the consumer has.
     current: Option<Current<S::Data>>,
-    /// Since when a polled consumer waits.
+    /// When a polled consumer began to wait.
     blocked_since: Option<Time>,
-    /// It waits, polled, for a pin or a buffer, and has a place in a queue for that.
-    queued: Option<Blocked>,
-    /// The I/O of somebody else for which it waits, polled.
+    /// A polled consumer waits for a pin or a victim, and the session is registered for that.
+    registered: Option<Blocked>,
+    /// The I/O of another session that the consumer has waited for last.
     joined: Option<WaitRef>,
-    /// It waits, polled, for any of its reads.
-    any: bool,
-    tally: Tally,
-    cell: Arc<Cell>,
+    /// The consumer has waited for any read.
+    waited_for_any: bool,
+    counter: IoCounter,
     stats: StreamStats,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Flight {
+struct ReadInFlight {
+    /// Sequence number of the read's first entry.
     first: u64,
-    /// The consumer's own thread has executed it, or has waited for it.
+    /// The consumer has waited for the read, or has executed it in its own thread.
     waited: bool,
 }
 
@@ -126,14 +128,14 @@ enum Step {
     Blocked(Blocked),
 }
 
-/// A page at hand, until the stream is asked for the next one.
+/// A page, until the stream is asked for the next one.
 #[derive(Debug)]
 pub struct StreamPage<'s, D> {
-    /// The page, pinned; lock it to look at it.
+    /// The page, pinned. Lock it to read it.
     pub pin: PinRef<'s>,
     /// The block.
     pub block: BlockNo,
-    /// What the source gave with it.
+    /// What the source returned with the block.
     pub data: &'s mut D,
 }
 
@@ -149,54 +151,54 @@ impl<S: BlockSource> fmt::Debug for ReadStream<S> {
 }
 
 impl<S: BlockSource> ReadStream<S> {
-    /// A stream over the blocks that `source` names, by the means of `backend`, which every call is
-    /// to be given. Policy and options are captured now.
+    /// A stream over the blocks that `source` returns. Every call must be given the same `backend`. Policy
+    /// and options are captured now.
     pub fn new(backend: &Backend, relation: &Relation, source: S, options: StreamOptions) -> Self {
-        let shared = Arc::clone(&backend.shared);
-        // Frames that are no neighbours take an iovec each.
-        let combine = options.combine.clamp(1, backend.session.iovecs() as u32);
+        let manager = Arc::clone(backend.manager());
+        // Frames that are not neighbours need an iovec each.
+        let combine = options.combine.clamp(1, backend.iovecs() as u32);
         let reads = options.concurrency.clamp(1, 1000);
-        // As many as can be in flight once more: where results come in bursts, others are to be in
-        // flight while the consumer goes through the pages that are there.
+        // Twice as many pages as can be in flight. Where results arrive in bursts, the next reads should
+        // be in flight while the consumer processes the last ones.
         let blocks = (2 * options.concurrency.min(1000) + 1).saturating_mul(combine);
-        let ring = options.strategy.ring_size(blocks, shared.count()).map(Ring::new);
-        let ring_max = ring.as_ref().map_or(u32::MAX, Ring::size);
-        let ahead = blocks.min(shared.limiter.ahead_max()).min(ring_max);
+        let ring = options.strategy.ring_size(blocks, backend.pool_buffers()).map(RingBuffer::new);
+        let ring_max = ring.as_ref().map_or(u32::MAX, RingBuffer::size);
+        let ahead = blocks.min(manager.limits().ahead_max()).min(ring_max);
         let distances = Distances::new(ahead, combine, options.full);
         let capacity = look_ahead::queue_capacity(&distances);
-        shared.allow_writes(relation.storage());
-        let key = backend.key(relation, options.strategy);
+        manager.clusters().allow_writes(relation.storage());
+        let mut counter = IoCounter::new(backend.statistics());
+        counter.count_as(backend.key(relation, options.strategy));
         Self {
             session: backend.session_id(),
             relation: relation.clone(),
-            tag: Tag::of(relation, 0),
+            tag: BufferTag::of(relation, 0),
             policy: backend.policy(),
             options,
             source,
-            ended: false,
+            exhausted: false,
             unget: None,
             queue: Queue::with_capacity(capacity),
             ready: VecDeque::with_capacity(if options.unordered { capacity } else { 0 }),
-            reads: Reads::new(&shared, reads as usize, distances.combine_max()),
-            flights: vec![None; reads as usize],
+            reads: PageReads::new(&manager, reads as usize, distances.combine_max()),
+            in_flight: vec![None; reads as usize],
             ring,
             distances,
-            pace: Pace::new(options.concurrency),
+            group: GroupSize::new(options.concurrency),
             pinned: 0,
             duplicates: 0,
-            let_go_reads: 0,
+            released_reads: 0,
             advised: 0,
-            next_in_row: None,
-            reserve: false,
+            next_sequential: None,
+            reserved: false,
             current: None,
             blocked_since: None,
-            queued: None,
+            registered: None,
             joined: None,
-            any: false,
-            tally: Tally::default(),
-            cell: shared.stats.cell(key),
+            waited_for_any: false,
+            counter,
             stats: StreamStats { capacity: distances.ahead_max(), ..StreamStats::default() },
-            shared,
+            manager,
         }
     }
 
@@ -205,38 +207,31 @@ impl<S: BlockSource> ReadStream<S> {
         self.stats
     }
 
-    /// The relation that it reads.
+    /// The relation that is read.
     pub fn relation(&self) -> &Relation {
         &self.relation
     }
 
-    /// Pages pinned ahead now, reads under way included.
+    /// Pages pinned ahead, those of reads in flight included.
     pub fn pinned(&self) -> u32 {
         self.pinned
     }
 
-    /// The next page; `None` at the end. The one before is let go of first.
+    /// Returns the next page, or `None` at the end. Releases the page before it.
     ///
     /// # Errors
-    /// The block whose turn it is could not be had, or the session was cancelled. The stream can be
-    /// asked again: for what follows, or after a cancel for the same page.
+    /// The block could not be read, or the session was cancelled. The stream can be asked again: it returns
+    /// the page after the failed block, or after a cancel the same page.
     /// # Panics
     /// If the backend is not the one that the stream was made with.
     pub fn next(
         &mut self,
         backend: &mut Backend,
     ) -> Result<Option<StreamPage<'_, S::Data>>, ReadError> {
-        self.let_current_go();
-        loop {
-            match self.step(backend)? {
-                Step::Page => return Ok(self.page()),
-                Step::End => return Ok(None),
-                Step::Blocked(blocked) => self.wait(backend, blocked)?,
-            }
-        }
+        if slept(self.advance(&mut Waiting::Sleep, backend))? { Ok(self.page()) } else { Ok(None) }
     }
 
-    /// The next page if it is there; otherwise the task is woken when it may be.
+    /// Returns the next page if it is there; otherwise the task is woken when it may be.
     ///
     /// # Errors
     /// As [`ReadStream::next`].
@@ -247,55 +242,66 @@ impl<S: BlockSource> ReadStream<S> {
         context: &mut Context<'_>,
         backend: &mut Backend,
     ) -> Poll<Result<Option<StreamPage<'_, S::Data>>, ReadError>> {
-        self.let_current_go();
-        self.leave_queue();
+        let more = ready!(self.advance(&mut Waiting::Wake(context), backend))?;
+        Poll::Ready(Ok(if more { self.page() } else { None }))
+    }
+
+    /// Makes the next page the current one. False at the end.
+    fn advance(
+        &mut self,
+        waiting: &mut Waiting<'_, '_>,
+        backend: &mut Backend,
+    ) -> Poll<Result<bool, ReadError>> {
+        self.release_current();
+        self.unregister();
         loop {
             let step = self.step(backend);
             if !matches!(step, Ok(Step::Blocked(_))) {
                 self.count_polled_wait();
             }
             let blocked = match step? {
-                Step::Page => return Poll::Ready(Ok(self.page())),
-                Step::End => return Poll::Ready(Ok(None)),
+                Step::Page => return Poll::Ready(Ok(true)),
+                Step::End => return Poll::Ready(Ok(false)),
                 Step::Blocked(blocked) => blocked,
             };
-            self.blocked_since.get_or_insert_with(clock::now);
-            ready!(self.poll_wait(context, backend, blocked))?;
+            if !waiting.is_sleep() {
+                self.blocked_since.get_or_insert_with(clock::now);
+            }
+            ready!(self.wait(waiting, backend, blocked))?;
         }
     }
 
-    /// Gives back every pin that was taken ahead, the page at hand included, and forgets nothing:
-    /// what was let go of is read again when its turn comes. For a consumer that has to wait for
-    /// something else for long.
-    pub fn let_go(&mut self) {
-        self.let_current_go();
-        self.let_ahead_go();
-        let (shared, session) = (&self.shared, self.session);
-        if std::mem::take(&mut self.reserve) {
-            shared.limiter.unpin(session, 1, &shared.notifiers);
+    /// Releases every pin that was taken ahead, and the current page. Nothing is lost: the stream reads the
+    /// released blocks again when their turn comes. For a consumer that has to wait for something else.
+    pub fn release_ahead(&mut self) {
+        self.release_current();
+        self.release_queue();
+        let limits = self.manager.limits();
+        if std::mem::take(&mut self.reserved) {
+            limits.give_back(self.session, 1);
         }
-        shared.limiter.give_up(session, &shared.notifiers);
+        limits.return_permits(self.session);
     }
 
-    /// Gives back the pins of every page ahead.
-    fn let_ahead_go(&mut self) {
-        let (shared, session) = (Arc::clone(&self.shared), self.session);
+    /// Releases the pins of all entries.
+    fn release_queue(&mut self) {
+        let (manager, session) = (&self.manager, self.session);
         for entry in self.queue.iter_mut() {
             match entry.state {
-                State::Ready { buffer } | State::Joined { buffer, .. } => {
-                    shared.release(buffer, session);
-                    entry.state = State::Unread { advised: false };
+                EntryState::Ready { buffer } | EntryState::Joined { buffer, .. } => {
+                    manager.release(buffer, session);
+                    entry.state = EntryState::Unread { advised: false };
                 }
-                // The pin is the read's; given back with it below.
-                State::Reading { .. } => entry.state = State::Unread { advised: false },
-                State::Unread { .. } | State::Failed(_) | State::Taken => {}
+                // The pins of a read are released with the read, below.
+                EntryState::Reading { .. } => entry.state = EntryState::Unread { advised: false },
+                EntryState::Unread { .. } | EntryState::Failed(_) | EntryState::Taken => {}
             }
         }
-        for (slot, flight) in self.flights.iter_mut().enumerate() {
-            if flight.take().is_some() {
-                self.let_go_reads += 1;
+        for (slot, read) in self.in_flight.iter_mut().enumerate() {
+            if read.take().is_some() {
+                self.released_reads += 1;
                 let buffers = self.reads.buffers(slot);
-                buffers.iter().for_each(|&buffer| shared.release(buffer, session));
+                buffers.iter().for_each(|&buffer| manager.release(buffer, session));
             }
         }
         self.ready.clear();
@@ -303,33 +309,33 @@ impl<S: BlockSource> ReadStream<S> {
         self.forget_duplicates();
     }
 
-    /// Starts anew with the blocks of another source. What was read ahead is let go of; distances
-    /// and counts stay.
+    /// Starts again with the blocks of another source. Pages read ahead are released; distances and counts
+    /// stay.
     pub fn reset(&mut self, source: S) {
-        self.let_go();
+        self.release_ahead();
         self.queue.drain().for_each(drop);
         self.unget = None;
         self.advised = 0;
-        self.ended = false;
-        self.next_in_row = None;
+        self.exhausted = false;
+        self.next_sequential = None;
         self.source = source;
     }
 
     fn page(&mut self) -> Option<StreamPage<'_, S::Data>> {
         let Current { buffer, block, data } = self.current.as_mut()?;
-        Some(StreamPage { pin: PinRef::new(&self.shared, *buffer), block: *block, data })
+        Some(StreamPage { pin: PinRef::new(self.manager.frames(), *buffer), block: *block, data })
     }
 
-    fn let_current_go(&mut self) {
+    fn release_current(&mut self) {
         if let Some(current) = self.current.take() {
-            self.shared.release(current.buffer, self.session);
+            self.manager.release(current.buffer, self.session);
         }
     }
 
-    /// Goes on as far as it can without waiting.
+    /// Does as much as it can without waiting.
     fn step(&mut self, backend: &mut Backend) -> Result<Step, ReadError> {
-        let mine = backend.session_id() == self.session && backend.is_of(&self.shared);
-        assert!(mine, "a stream was lent another backend than its own");
+        let mine = backend.session_id() == self.session && backend.is_of(&self.manager);
+        assert!(mine, "a stream was given a backend that it was not made with");
         loop {
             let refused = self.start_overdue(backend).or_else(|| self.look_ahead(backend));
             let at = if self.options.unordered { self.first_usable() } else { 0 };
@@ -337,54 +343,50 @@ impl<S: BlockSource> ReadStream<S> {
                 return Ok(match refused {
                     Some(blocked) => Step::Blocked(blocked),
                     None if self.is_exhausted() => Step::End,
-                    // Every slot has a read that was let go of: the source was not even asked.
+                    // Every slot has a read whose pages were released: the source was not asked.
                     None => Step::Blocked(Blocked::Any),
                 });
             }
             match self.queue.at(at).state {
-                State::Ready { .. } => {
+                EntryState::Ready { .. } => {
                     self.take(at);
                     return Ok(Step::Page);
                 }
-                State::Failed(_) => {
-                    let (State::Failed(error), ..) = self.queue.take(at) else {
-                        unreachable!("just looked at");
+                EntryState::Failed(_) => {
+                    let (EntryState::Failed(error), ..) = self.queue.take(at) else {
+                        unreachable!("the entry was just found to be failed");
                     };
                     return Err(*error);
                 }
-                State::Reading { slot } => match self.reads.operations.take(slot) {
+                EntryState::Reading { slot } => match self.reads.window().take(slot) {
                     Some(outcome) => self.read_ended(backend, slot, outcome),
                     None if self.options.unordered => return Ok(Step::Blocked(Blocked::Any)),
                     None => return Ok(Step::Blocked(Blocked::Own(slot))),
                 },
-                State::Joined { io, .. } => {
-                    if !backend.session.is_complete(io) {
-                        if self.options.unordered && self.flights.iter().any(Option::is_some) {
+                EntryState::Joined { io, .. } => {
+                    if !backend.session().is_complete(io) {
+                        if self.options.unordered && self.in_flight.iter().any(Option::is_some) {
                             return Ok(Step::Blocked(Blocked::Any));
                         }
                         return Ok(Step::Blocked(Blocked::Joined(io)));
                     }
                     self.join_ended(at);
                 }
-                State::Unread { .. } => {
+                EntryState::Unread { .. } => {
                     if let Some(blocked) = refused.or_else(|| self.start_front(backend, at)) {
                         return Ok(Step::Blocked(blocked));
                     }
                 }
-                State::Taken => unreachable!("the front of the queue was taken"),
+                EntryState::Taken => unreachable!("the front of the queue was taken"),
             }
         }
-    }
-
-    fn show_counts(&mut self) {
-        self.cell.absorb(&mut self.tally);
     }
 }
 
 impl<S: BlockSource> Drop for ReadStream<S> {
     fn drop(&mut self) {
-        self.let_go();
-        self.show_counts();
-        self.leave_queue();
+        self.release_ahead();
+        self.counter.publish();
+        self.unregister();
     }
 }

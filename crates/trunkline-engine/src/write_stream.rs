@@ -1,31 +1,34 @@
-//! Write streams: sorted pages in, combined writes in flight, nothing waited for that need not be.
+//! Write streams: sorted dirty pages in, combined writes in flight.
 //!
 //! ```text
-//!   write(relation, block, buffer) ──▶ gathered: neighbours in a row ──▶ one write, up to the limit
-//!                                          │ page in use                    │
+//!   write(relation, block, buffer) ──▶ collected: consecutive blocks ──▶ one write, up to the limit
+//!                                          │ page is locked                 │
 //!                                          ▼                                ▼
-//!                                       left for later              in flight, bounded
+//!                                       deferred                   in flight, bounded
 //! ```
-//! Pages are to come sorted by name, so that neighbours follow each other. The stream keeps a bounded
-//! number of writes in flight, each of up to `io_combine_limit` blocks. Before it writes pages it has
-//! the log made durable up to the last change of any page that it has gathered: once for many.
 //!
-//! A page that somebody uses at the moment is left for later: the stream never waits for a lock while
-//! it gathers. What is left at the end is waited for page by page if it *must* be written (a
-//! checkpoint), and else stays as it is (the background writer). A page that somebody reads even then
-//! is written from a copy: readers may come one after the other for ever. Writes in flight hold the
-//! locks of their pages, but they are submitted, and end whatever anybody does.
+//! The caller adds pages sorted by tag, so that neighbours are combined. The stream keeps a bounded number
+//! of writes in flight. Before it writes pages it makes the log durable up to the LSN that the next of them
+//! needs, which is one flush for many pages.
+//!
+//! A page that is locked is deferred: the stream never waits for a lock while it collects pages. At the end
+//! deferred pages are waited for one by one if they *must* be written (a checkpoint), and are skipped
+//! otherwise (the background writer). A page that readers keep locked even then is written from a copy,
+//! since readers may follow each other for ever. Writes in flight hold the content locks of their pages,
+//! but they are submitted, and so will end.
+//!
+//! PostgreSQL's checkpointer writes one page at a time, synchronously (`SyncOneBuffer`).
 
-mod later;
+mod deferred;
 mod options;
 
 pub use self::options::{WriteOptions, WriteStats};
-use crate::pool::write::{Dirty, StartWrite, WriteError, Writes, Written};
-use crate::pool::write_behind::WriteBehind;
-use crate::pool::write_counts::WriteCounts;
-use crate::pool::{Backend, Shared, Tag, flag};
+use crate::pool::{
+    Backend, BufferManager, BufferTag, PageWrites, WriteCounter, WriteError, WriteRequest,
+    WriteResult, WriteStart, WritebackQueue, flag,
+};
 use crate::storage::Relation;
-use later::Later;
+use deferred::Deferred;
 use std::collections::VecDeque;
 use std::fmt;
 use trunkline_aio::clock;
@@ -33,43 +36,42 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, Session};
 use trunkline_format::BlockNo;
 
-/// See the module.
+/// A stream of page writes.
 pub struct WriteStream {
-    shared: Arc<Shared>,
+    manager: Arc<BufferManager>,
     options: WriteOptions,
-    writes: Writes,
-    /// Gathered, to be submitted together.
-    rows: VecDeque<Row>,
-    later: Later,
-    behind: WriteBehind,
-    counts: WriteCounts,
-    /// Writes that are still to be issued until the stream has its room to itself again.
+    writes: PageWrites,
+    /// Collected, to be submitted together.
+    runs: VecDeque<Run>,
+    deferred: Deferred,
+    writeback: WritebackQueue,
+    counter: WriteCounter,
+    /// Writes to issue, with reduced concurrency, since other sessions' I/O was last seen.
     yields: u32,
-    /// Memory of rows that were submitted.
+    /// Memory of runs that were submitted.
     spare: Vec<Vec<u32>>,
     stats: WriteStats,
-    /// The first error; the others are not lost, their pages are as dirty as before.
+    /// The first error. Pages of other failed writes stay dirty too, so their errors are not lost.
     failure: Option<WriteError>,
 }
 
-/// Neighbours.
-struct Row {
+/// Consecutive blocks.
+struct Run {
     relation: Relation,
-    /// Of the first.
-    tag: Tag,
+    first: BufferTag,
     buffers: Vec<u32>,
 }
 
-/// Writes in flight of a checkpoint while others have I/O under way: more of them make every read wait
-/// behind them, and are hardly any faster.
-const BESIDE_OTHERS: usize = 8;
+/// Writes in flight of a checkpoint while other sessions do I/O. More of them delay every read that queues
+/// behind them, and are hardly faster.
+const WRITES_BESIDE_OTHERS: usize = 8;
 
-/// So many writes after others were seen last, the checkpoint has the device to itself.
+/// Writes after which a checkpoint assumes that it has the device to itself, if no other I/O was seen.
 const YIELDS: u32 = 64;
 
-/// So much of what may be in flight is submitted, and waited for, at once: each submission wakes
-/// somebody, and a device behind a hypervisor wants a kick for it.
-const TOGETHER_PART: usize = 8;
+/// Part of the concurrency that is submitted, and waited for, together. Each submission wakes a thread, and
+/// a device behind a hypervisor needs a notification for it.
+const GROUP_PART: usize = 8;
 
 impl fmt::Debug for WriteStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,41 +80,41 @@ impl fmt::Debug for WriteStream {
 }
 
 impl WriteStream {
-    /// A stream of writes by the means of `backend`, which every call is to be given.
+    /// A stream of writes. Every call must be given the same `backend`.
     pub fn new(backend: &Backend, options: WriteOptions) -> Self {
-        let shared = Arc::clone(&backend.shared);
-        let combine = options.combine.clamp(1, backend.session.iovecs() as u32);
+        let manager = Arc::clone(backend.manager());
+        let combine = options.combine.clamp(1, backend.iovecs() as u32);
         let slots = options.concurrency.clamp(1, 1000) as usize;
         Self {
-            writes: Writes::new(&shared, slots, combine),
-            shared,
+            writes: PageWrites::new(&manager, slots, combine),
             options: WriteOptions { combine, ..options },
-            rows: VecDeque::new(),
-            later: Later::default(),
-            counts: WriteCounts::new(backend),
-            behind: WriteBehind::new(&backend.shared, options.flush_after, options.class),
+            runs: VecDeque::new(),
+            deferred: Deferred::default(),
+            counter: WriteCounter::new(backend.statistics(), backend.kind()),
+            writeback: WritebackQueue::new(manager.clusters(), options.flush_after, options.class),
             yields: 0,
             spare: Vec::new(),
             stats: WriteStats::default(),
             failure: None,
+            manager,
         }
     }
 
-    /// What was done so far.
+    /// What the stream has done so far.
     pub fn stats(&self) -> WriteStats {
         self.stats
     }
 
-    /// Writes under way.
+    /// Writes in flight.
     pub fn in_flight(&self) -> usize {
         self.writes.in_flight()
     }
 
-    /// Adds a page that is thought to be in `buffer`, numbered from 0, and dirty. Errors of writes are
-    /// told at the end.
+    /// Adds a page that is probably in `buffer`, numbered from 0, and dirty. Errors of writes are returned
+    /// by [`WriteStream::finish`].
     ///
     /// # Errors
-    /// The log could not be made durable, or the session was cancelled: nothing more is written.
+    /// The log could not be made durable, or the session was cancelled. Nothing more is written then.
     pub fn write(
         &mut self,
         backend: &mut Backend,
@@ -120,131 +122,130 @@ impl WriteStream {
         block: BlockNo,
         buffer: u32,
     ) -> Result<(), WriteError> {
-        let (combine, tag) = (self.options.combine as usize, Tag::of(relation, block));
-        let follows = self.rows.back().is_some_and(|row| {
-            row.buffers.len() < combine
-                && row.tag.same_fork(tag)
-                && row.tag.block().checked_add(row.buffers.len() as u32) == Some(block)
+        let (combine, tag) = (self.options.combine as usize, BufferTag::of(relation, block));
+        let continues = self.runs.back().is_some_and(|run| {
+            run.buffers.len() < combine
+                && run.first.same_fork(tag)
+                && run.first.block().checked_add(run.buffers.len() as u32) == Some(block)
         });
-        if !follows {
-            if self.rows.len() >= self.together() {
-                self.write_rows(backend)?;
+        if !continues {
+            if self.runs.len() >= self.group() {
+                self.write_runs(backend)?;
             }
             let buffers = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(combine));
-            self.rows.push_back(Row { relation: relation.clone(), tag, buffers });
+            self.runs.push_back(Run { relation: relation.clone(), first: tag, buffers });
         }
-        if let Some(row) = self.rows.back_mut() {
-            row.buffers.push(buffer);
+        if let Some(run) = self.runs.back_mut() {
+            run.buffers.push(buffer);
         }
         Ok(())
     }
 
-    /// Writes what is gathered, and what was in use if it must be, and waits for all writes.
+    /// Writes what is collected, and the deferred pages if they must be written, and waits for all writes.
     ///
     /// # Errors
-    /// The first error of any write: those pages are as dirty as before.
+    /// The first error of any write. The pages of failed writes are still dirty.
     pub fn finish(&mut self, backend: &mut Backend) -> Result<WriteStats, WriteError> {
-        self.write_rows(backend)?;
-        // What a short write leaves comes back here.
-        while !self.later.is_empty() || self.writes.in_flight() > 0 {
-            self.write_later(backend)?;
+        self.write_runs(backend)?;
+        // The rest of a short write is deferred, so one pass may not be enough.
+        while !self.deferred.is_empty() || self.writes.in_flight() > 0 {
+            self.write_deferred(backend)?;
             if self.writes.in_flight() > 0 {
                 self.wait_for_one(backend)?;
             }
         }
-        let told = self.behind.finish(&mut backend.session);
-        self.count_told();
-        self.counts.show();
-        told?;
-        // Worse than a write that failed: those pages are thought to be clean.
-        if let Some(lost) = self.behind.take_failure() {
+        let finished = self.writeback.finish(backend.session());
+        self.count_writebacks();
+        self.counter.publish();
+        finished?;
+        // Worse than a failed write, whose pages are still dirty: these are clean.
+        if let Some(lost) = self.writeback.take_failure() {
             return Err(lost);
         }
         self.failure.take().map_or(Ok(self.stats), Err)
     }
 
-    /// Writes submitted, and waited for, at once.
-    fn together(&self) -> usize {
-        (self.options.concurrency as usize / TOGETHER_PART).max(1)
+    /// Writes that are submitted, and waited for, together.
+    fn group(&self) -> usize {
+        (self.options.concurrency as usize / GROUP_PART).max(1)
     }
 
-    /// Looks whether others have I/O under way, which a checkpoint makes room for; whether there is a
-    /// place for another write.
+    /// Whether another write may start. A checkpoint makes room for the I/O of other sessions.
     fn has_room(&mut self, session: &Session) -> bool {
         if self.options.class == Class::Checkpoint {
             let others = session.others_in_flight() > 0;
             self.yields = if others { YIELDS } else { self.yields.saturating_sub(1) };
         }
-        self.writes.has_idle() && (self.yields == 0 || self.writes.in_flight() < BESIDE_OTHERS)
+        self.writes.has_idle()
+            && (self.yields == 0 || self.writes.in_flight() < WRITES_BESIDE_OTHERS)
     }
 
-    fn write_rows(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
-        while !self.rows.is_empty() {
-            if !self.has_room(&backend.session) {
-                self.wait_for_some(backend)?;
+    fn write_runs(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
+        while !self.runs.is_empty() {
+            if !self.has_room(backend.session()) {
+                self.wait_for_group(backend)?;
             }
-            let mut batch = backend.session.batch();
+            let mut batch = backend.session().batch();
             let refused = self.issue(&mut batch);
             drop(batch);
             if let Some(refused) = refused? {
-                self.settle(backend, refused)?;
+                self.resolve(backend, refused)?;
             }
         }
         Ok(())
     }
 
-    /// Starts writes of what is gathered as long as there is a place for one; what else stands in the
-    /// way.
+    /// Starts writes of what is collected, as long as there is room. Returns what prevents the next one.
     ///
     /// # Errors
     /// The session was cancelled.
-    fn issue(&mut self, session: &mut Session) -> Result<Option<StartWrite>, WriteError> {
+    fn issue(&mut self, session: &mut Session) -> Result<Option<WriteStart>, WriteError> {
         while self.has_room(session)
-            && let Some(mut row) = self.rows.pop_front()
+            && let Some(mut run) = self.runs.pop_front()
         {
-            let count = match self.start(session, &row.relation, row.tag, &row.buffers) {
-                StartWrite::Issued { count } => count,
-                StartWrite::Clean => {
+            let count = match self.start(session, &run.relation, run.first, &run.buffers) {
+                WriteStart::Issued { count } => count,
+                WriteStart::Clean => {
                     self.stats.clean += 1;
                     1
                 }
-                StartWrite::Busy if self.options.must => {
-                    self.later.push(row.tag, row.buffers[0]);
+                WriteStart::Busy if self.options.must => {
+                    self.deferred.push(run.first, run.buffers[0]);
                     1
                 }
-                StartWrite::Busy => {
+                WriteStart::Busy => {
                     self.stats.skipped += 1;
                     1
                 }
                 refused => {
-                    self.rows.push_front(row);
+                    self.runs.push_front(run);
                     return Ok(Some(refused));
                 }
             };
-            if (count as usize) < row.buffers.len() {
-                row.tag = row.tag.at(row.tag.block() + count);
-                row.buffers.drain(..count as usize);
-                self.rows.push_front(row);
+            if (count as usize) < run.buffers.len() {
+                run.first = run.first.at(run.first.block() + count);
+                run.buffers.drain(..count as usize);
+                self.runs.push_front(run);
             } else {
-                row.buffers.clear();
-                self.spare.push(row.buffers);
+                run.buffers.clear();
+                self.spare.push(run.buffers);
             }
-            self.collect(session)?;
+            self.take_ended(session)?;
         }
         Ok(None)
     }
 
-    /// Starts one write, for which there is a place.
+    /// Starts one write, for which there is room.
     fn start(
         &mut self,
         session: &mut Session,
         relation: &Relation,
-        first: Tag,
+        first: BufferTag,
         buffers: &[u32],
-    ) -> StartWrite {
-        match self.writes.start(session, &self.dirty(relation, first, buffers)) {
+    ) -> WriteStart {
+        match self.writes.start(session, &self.request(relation, first, buffers)) {
             Ok(started) => {
-                if matches!(started, StartWrite::Issued { .. }) {
+                if matches!(started, WriteStart::Issued { .. }) {
                     let in_flight = self.writes.in_flight() as u32;
                     self.stats.writes += 1;
                     self.stats.in_flight_sum += u64::from(in_flight);
@@ -253,102 +254,102 @@ impl WriteStream {
                 started
             }
             Err(error) => {
-                // Nothing of this run can be written; the rest of the work goes on.
+                // None of these pages can be written; the other work continues.
                 self.fail(error);
-                StartWrite::Issued { count: buffers.len() as u32 }
+                WriteStart::Issued { count: buffers.len() as u32 }
             }
         }
     }
 
-    /// Pages that are thought to have something to write, from `first` on.
-    fn dirty<'a>(&self, relation: &'a Relation, first: Tag, buffers: &'a [u32]) -> Dirty<'a> {
-        Dirty {
+    /// The request to write pages that are probably dirty, from `first` on.
+    fn request<'a>(
+        &self,
+        relation: &'a Relation,
+        first: BufferTag,
+        buffers: &'a [u32],
+    ) -> WriteRequest<'a> {
+        WriteRequest {
             relation,
-            tag: first,
-            first: first.block(),
+            first,
             buffers,
             class: self.options.class,
             needed: if self.options.checkpoint { flag::CHECKPOINT_NEEDED } else { 0 },
-            now: false,
-            durable: self.shared.log.durable(),
+            needed_now: false,
+            durable: self.manager.clusters().durable(),
         }
     }
 
-    /// Gets what stands in the way of a write out of it, unless that is somebody who uses the page.
-    fn settle(&mut self, backend: &mut Backend, refused: StartWrite) -> Result<(), WriteError> {
+    /// Removes what prevents a write, unless that is a lock.
+    fn resolve(&mut self, backend: &mut Backend, refused: WriteStart) -> Result<(), WriteError> {
         match refused {
-            StartWrite::LogFirst(lsn) => {
-                backend.session.submit();
+            WriteStart::LogFirst(lsn) => {
+                backend.session().submit();
                 self.stats.log_flushes += 1;
-                self.shared.flush_log(lsn)
+                self.manager.clusters().flush_log(lsn)
             }
-            StartWrite::NoHandle if self.writes.in_flight() > 0 => self.wait_for_one(backend),
-            StartWrite::NoHandle => Ok(backend.wait_for_handle(self.options.class)?),
-            StartWrite::Issued { .. } | StartWrite::Clean | StartWrite::Busy => Ok(()),
+            WriteStart::NoHandle if self.writes.in_flight() > 0 => self.wait_for_one(backend),
+            WriteStart::NoHandle => Ok(backend.sleep_for_handle(self.options.class)?),
+            WriteStart::Issued { .. } | WriteStart::Clean | WriteStart::Busy => Ok(()),
         }
     }
 
-    /// Waits until so many writes have ended that a submission is worth it.
-    fn wait_for_some(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
-        let (slept, started) = (self.writes.operations.first_done().is_none(), clock::now());
-        // Beside others there are too few for a group.
-        let count = if self.yields > 0 { 1 } else { self.together() };
-        backend.session.wait_some(&self.writes.operations, count)?;
-        if slept {
-            self.stats.waits += 1;
-            self.stats.wait_time += clock::now().since(started);
-        }
-        self.collect(&mut backend.session)
+    /// Waits until enough writes have ended that a submission is worth it.
+    fn wait_for_group(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
+        // Beside other sessions there are too few writes for a group.
+        let count = if self.yields > 0 { 1 } else { self.group() };
+        let (slept, started) = (!self.writes.has_ended(), clock::now());
+        self.writes.window().sleep_some(backend.session(), count)?;
+        self.count_wait(slept, started);
+        self.take_ended(backend.session())
     }
 
     fn wait_for_one(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
-        let slept = self.writes.operations.first_done().is_none();
-        let started = clock::now();
-        let (slot, outcome) = backend.session.wait_any(&mut self.writes.operations)?;
+        let (slept, started) = (!self.writes.has_ended(), clock::now());
+        let ended = self.writes.wait_ended(backend.session())?;
+        self.count_wait(slept, started);
+        self.note(ended);
+        self.take_ended(backend.session())
+    }
+
+    fn count_wait(&mut self, slept: bool, started: clock::Time) {
         if slept {
             self.stats.waits += 1;
             self.stats.wait_time += clock::now().since(started);
         }
-        let written = self.writes.finish(slot, outcome);
-        self.note(written);
-        self.collect(&mut backend.session)
     }
 
-    /// Takes the results that are there: of writes that the session has made itself at once. Has the
-    /// system write them back when it is time to.
-    fn collect(&mut self, session: &mut Session) -> Result<(), WriteError> {
-        while let Some(slot) = self.writes.operations.first_done()
-            && let Some(outcome) = self.writes.operations.take(slot)
-        {
-            let written = self.writes.finish(slot, outcome);
-            self.note(written);
+    /// Takes the results of writes that have ended, among them those that the session has executed itself.
+    /// Issues writeback if it is due.
+    fn take_ended(&mut self, session: &mut Session) -> Result<(), WriteError> {
+        while let Some(ended) = self.writes.take_ended() {
+            self.note(ended);
         }
         let beside_others = self.yields > 0;
         let due = match beside_others {
-            true => self.behind.is_due(),
-            false => self.behind.is_due_alone(),
+            true => self.writeback.is_due(),
+            false => self.writeback.is_due_alone(),
         };
         if due {
-            let told = self.behind.tell_all(session, beside_others);
-            self.count_told();
-            told?;
+            let issued = self.writeback.issue_all(session, beside_others);
+            self.count_writebacks();
+            issued?;
             if self.writes.in_flight() == 0 {
-                // There is nothing that it could go along with.
+                // No later write would take the ranges along.
                 session.submit();
             }
         }
         Ok(())
     }
 
-    fn note(&mut self, written: Result<Written, WriteError>) {
-        match written {
-            Ok(Written { tag, blocks, rest }) => {
+    fn note(&mut self, ended: Result<WriteResult, WriteError>) {
+        match ended {
+            Ok(WriteResult { first, blocks, rest }) => {
                 self.stats.blocks += u64::from(blocks);
-                self.counts.note(tag, blocks);
-                self.behind.note(tag, blocks);
+                self.counter.add(first, blocks);
+                self.writeback.push(first, blocks);
                 if self.options.must {
-                    let rest = rest.into_iter().zip(tag.block() + blocks..);
-                    rest.for_each(|(buffer, block)| self.later.push(tag.at(block), buffer));
+                    let rest = rest.into_iter().zip(first.block() + blocks..);
+                    rest.for_each(|(buffer, block)| self.deferred.push(first.at(block), buffer));
                 } else {
                     self.stats.skipped += rest.len() as u64;
                 }
@@ -357,11 +358,10 @@ impl WriteStream {
         }
     }
 
-    /// Ranges that the system was told of.
-    fn count_told(&mut self) {
-        let told = self.behind.take_told();
-        self.stats.writebacks += told;
-        self.counts.told(told);
+    fn count_writebacks(&mut self) {
+        let issued = self.writeback.take_issued();
+        self.stats.writebacks += issued;
+        self.counter.add_writebacks(issued);
     }
 
     fn fail(&mut self, error: WriteError) {

@@ -175,7 +175,8 @@ impl Run {
         let (warnings, lost) = backend.take_warnings();
         for warning in warnings {
             let failure = Failure::Warning { zeroed: warning.zeroed };
-            if !self.expectations.receive(owner, warning.block, failure) {
+            let block = warning.location.block().unwrap_or_default();
+            if !self.expectations.receive(owner, block, failure) {
                 self.fail(format!("{warning}: not expected by {owner}"));
             }
         }

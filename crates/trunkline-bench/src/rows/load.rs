@@ -88,7 +88,7 @@ impl Load {
             drop(pin);
             micros.push(clock::now().since(began).as_secs_f32() * 1e6);
         }
-        backend.show_counts();
+        backend.publish_counts();
         Ok(micros)
     }
 }

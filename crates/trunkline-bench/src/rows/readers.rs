@@ -129,6 +129,6 @@ fn read_part(
         drop(backend.read(relation, block)?);
         micros.push(started.elapsed().as_secs_f32() * 1e6);
     }
-    backend.show_counts();
+    backend.publish_counts();
     Ok(micros)
 }

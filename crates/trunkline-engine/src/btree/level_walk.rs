@@ -122,7 +122,7 @@ impl LevelWalk {
             first = Some(block);
         }
         let blocks = index.relation().blocks().map_err(ReadError::from)?;
-        let strategy = match scan_strategy(blocks, backend.shared.count()) {
+        let strategy = match scan_strategy(blocks, backend.pool_buffers()) {
             Strategy::Normal => options.strategy,
             ring => ring,
         };

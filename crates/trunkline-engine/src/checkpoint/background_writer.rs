@@ -1,20 +1,22 @@
-//! The background writer: keeps clean, unused buffers ready just ahead of the clock's hand.
+//! Background writer: keeps clean, unused buffers available ahead of the clock's hand, so that reads do not
+//! have to flush a victim.
 //!
 //! ```text
 //!   each round (bgwriter_delay):
-//!     taken     buffers that sessions took since the last round, smoothed: up at once, down slowly
-//!     wanted    taken × bgwriter_lru_multiplier, at least the pool's 600th part more than there are
-//!     scan      from where the last round ended, or from the hand if that has overtaken it: what is
-//!               unused and clean counts, what is unused and dirty is written, until as many are
-//!               ready as wanted, or bgwriter_lru_maxpages were written
+//!     allocated  buffers that sessions took since the last round, smoothed: up at once, down slowly
+//!     wanted     allocated × bgwriter_lru_multiplier, at least a 600th of the pool more than there are
+//!     scan       from the end of the last scan, or from the hand if that has overtaken it: unused clean
+//!                buffers count, unused dirty ones are written, until there are as many as wanted or
+//!                bgwriter_lru_maxpages were written
 //! ```
-//! The rules are PostgreSQL's (`BgBufferSync`; the estimates are in `supply`); what differs is that the
-//! writes of a round are in flight together and neighbours are one write. It never waits for a page
-//! that somebody uses. When everything has been looked at and nobody takes a buffer it sleeps long, and
-//! the first session that takes one wakes it.
+//!
+//! The rules are those of PostgreSQL's `BgBufferSync`; `supply` has the estimates. The difference is that
+//! the writes of a round are in flight together, and neighbours are one write. A page that is locked is
+//! skipped. When the whole pool was scanned and no buffer is allocated, the thread hibernates until the next
+//! allocation.
 
 use super::supply::{Plan, Supply};
-use crate::pool::{Backend, BackendType, Pool, Tag, WriteError, flag};
+use crate::pool::{Backend, BackendType, BufferTag, Pool, WriteError, flag};
 use crate::settings::Settings;
 use crate::write_stream::{WriteOptions, WriteStream};
 use std::fmt;
@@ -24,20 +26,21 @@ use trunkline_aio::Canceller;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, thread};
 
-/// Idle rounds in a row before it sleeps longer, and how much longer (PostgreSQL's).
+/// Idle rounds before the background writer hibernates, and the factor by which it sleeps longer then
+/// (PostgreSQL's `HIBERNATE_FACTOR`).
 const IDLE_ROUNDS: u32 = 2;
-const LONGER: u32 = 50;
+const HIBERNATE_FACTOR: u32 = 50;
 
-/// When, and how much.
+/// Settings of the background writer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BackgroundWriterSettings {
-    /// `bgwriter_delay`: between two rounds.
+    /// `bgwriter_delay`: time between two rounds.
     pub delay: Duration,
-    /// `bgwriter_lru_maxpages`: pages written in a round at most; 0 turns it off.
+    /// `bgwriter_lru_maxpages`: pages written in a round at most; 0 turns the writer off.
     pub max_pages: u32,
     /// `bgwriter_lru_multiplier`.
     pub multiplier: f64,
-    /// `bgwriter_flush_after`, in blocks; 0 leaves write-back to the system.
+    /// `bgwriter_flush_after`, in blocks; 0 leaves writeback to the kernel.
     pub flush_after: u32,
     /// Writes in flight at most.
     pub concurrency: u32,
@@ -60,7 +63,7 @@ impl Default for BackgroundWriterSettings {
 }
 
 impl BackgroundWriterSettings {
-    /// As a user has set them.
+    /// From the settings.
     pub fn of(settings: &Settings) -> Self {
         Self {
             delay: settings.bgwriter_delay(),
@@ -78,26 +81,26 @@ impl BackgroundWriterSettings {
 pub struct BackgroundWriterCounts {
     /// Pages written (`buffers_clean`).
     pub buffers_clean: u64,
-    /// Rounds that ended at `bgwriter_lru_maxpages` (`maxwritten_clean`).
+    /// Rounds that stopped at `bgwriter_lru_maxpages` (`maxwritten_clean`).
     pub maxwritten_clean: u64,
-    /// Buffers that sessions took, not counting those that rings took again (`buffers_alloc`).
+    /// Buffers allocated by sessions, without reuse in rings (`buffers_alloc`).
     pub buffers_alloc: u64,
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: u64,
-    /// Rounds in which a write failed; its pages are as dirty as before.
+    /// Rounds in which a write failed. Its pages are still dirty.
     pub failed_rounds: u64,
 }
 
-/// See the module. Dropping it ends the thread.
+/// The background writer thread. Dropping it ends the thread.
 pub struct BackgroundWriter {
-    state: Arc<State>,
+    shared: Arc<SharedCounts>,
     pool: Pool,
     thread: Option<thread::JoinHandle>,
     canceller: Canceller,
 }
 
 #[derive(Default)]
-struct State {
+struct SharedCounts {
     stopping: AtomicBool,
     clean: AtomicU64,
     max_written: AtomicU64,
@@ -116,148 +119,147 @@ impl BackgroundWriter {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The system refuses another thread, or the instance another session.
+    /// The kernel refuses another thread, or the instance another session.
     pub fn start(pool: &Pool, settings: BackgroundWriterSettings) -> io::Result<Self> {
-        let state = Arc::new(State::default());
+        let shared = Arc::new(SharedCounts::default());
         let mut backend = pool.backend(BackendType::BackgroundWriter).map_err(io::Error::other)?;
         let canceller = backend.session().canceller();
-        let (theirs, mine) = (pool.clone(), Arc::clone(&state));
+        let (theirs, mine) = (pool.clone(), Arc::clone(&shared));
         let body = move || Rounds::new(&theirs, settings).run(&mine, backend);
         let thread = thread::spawn("background writer", body)?;
-        Ok(Self { state, pool: pool.clone(), thread: Some(thread), canceller })
+        Ok(Self { shared, pool: pool.clone(), thread: Some(thread), canceller })
     }
 
     /// What it has done so far.
     pub fn counts(&self) -> BackgroundWriterCounts {
         let get = |counter: &AtomicU64| counter.load(Ordering::SeqCst);
         BackgroundWriterCounts {
-            buffers_clean: get(&self.state.clean),
-            maxwritten_clean: get(&self.state.max_written),
-            buffers_alloc: get(&self.state.alloc),
-            rounds: get(&self.state.rounds),
-            failed_rounds: get(&self.state.failed),
+            buffers_clean: get(&self.shared.clean),
+            maxwritten_clean: get(&self.shared.max_written),
+            buffers_alloc: get(&self.shared.alloc),
+            rounds: get(&self.shared.rounds),
+            failed_rounds: get(&self.shared.failed),
         }
     }
 }
 
 impl Drop for BackgroundWriter {
     fn drop(&mut self) {
-        self.state.stopping.store(true, Ordering::SeqCst);
-        self.pool.shared.alarm.ring();
-        // A write that hangs with its mount owns what it needs; nobody has to wait for it, unless it is one
-        // that the thread makes itself: that ends when the mount answers.
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        self.pool.manager().replacement().allocations().set_latch();
+        // A write that hangs with its mount owns what it needs, so the thread need not wait for it. Only a
+        // write that the thread executes itself ends no earlier than the mount answers.
         self.canceller.cancel();
         if let Some(thread) = self.thread.take() {
-            // A panic there was printed by its own thread.
+            // A panic was printed by the thread itself.
             let _ = thread.join();
         }
     }
 }
 
-/// What is kept from round to round.
+/// The thread's state from round to round.
 struct Rounds {
     pool: Pool,
     settings: BackgroundWriterSettings,
-    /// Buffers that had been taken at the last round.
-    taken: u64,
+    /// Allocations at the time of the last round.
+    allocated: u64,
     supply: Supply,
     idle: u32,
 }
 
-/// What a round has found.
+/// Result of a scan.
 struct Scan {
-    victims: Vec<(Tag, u32)>,
-    looked: u64,
-    /// Buffers that can be had, those that are to be written included.
-    found: u64,
-    /// It ended because as many are to be written as a round may write.
+    victims: Vec<(BufferTag, u32)>,
+    scanned: u64,
+    /// Reusable buffers, the victims included.
+    reusable: u64,
+    /// The scan stopped at `bgwriter_lru_maxpages`.
     full: bool,
 }
 
 impl Rounds {
     fn new(pool: &Pool, settings: BackgroundWriterSettings) -> Self {
-        let taken = pool.shared.taken.load(Ordering::SeqCst);
-        Self { pool: pool.clone(), settings, taken, supply: Supply::new(), idle: 0 }
+        let allocated = pool.manager().replacement().allocations().count();
+        Self { pool: pool.clone(), settings, allocated, supply: Supply::new(), idle: 0 }
     }
 
-    fn run(&mut self, state: &State, mut backend: Backend) {
+    fn run(&mut self, counts: &SharedCounts, mut backend: Backend) {
         let pool = self.pool.clone();
-        let alarm = &pool.shared.alarm;
+        let allocations = pool.manager().replacement().allocations();
         loop {
-            let seen = alarm.rung();
-            if state.stopping.load(Ordering::SeqCst) {
+            let epoch = allocations.latch_epoch();
+            if counts.stopping.load(Ordering::SeqCst) {
                 return;
             }
             let mut delay = self.settings.delay;
             if self.idle >= IDLE_ROUNDS {
-                alarm.want();
-                if pool.shared.taken.load(Ordering::SeqCst) == self.taken {
-                    delay *= LONGER;
+                // Hibernate, until the next allocation sets the latch.
+                allocations.arm();
+                if allocations.count() == self.allocated {
+                    delay *= HIBERNATE_FACTOR;
                 }
             }
-            alarm.wait(seen, delay);
-            if state.stopping.load(Ordering::SeqCst) {
+            allocations.wait(epoch, delay);
+            if counts.stopping.load(Ordering::SeqCst) {
                 return;
             }
-            self.round(state, &mut backend);
+            self.round(counts, &mut backend);
         }
     }
 
-    fn round(&mut self, state: &State, backend: &mut Backend) {
-        let now = self.pool.shared.taken.load(Ordering::SeqCst);
-        let taken = now - std::mem::replace(&mut self.taken, now);
-        state.rounds.fetch_add(1, Ordering::SeqCst);
-        state.alloc.fetch_add(taken, Ordering::SeqCst);
+    fn round(&mut self, counts: &SharedCounts, backend: &mut Backend) {
+        let now = self.pool.manager().replacement().allocations().count();
+        let allocated = now - std::mem::replace(&mut self.allocated, now);
+        counts.rounds.fetch_add(1, Ordering::SeqCst);
+        counts.alloc.fetch_add(allocated, Ordering::SeqCst);
         let idle = match self.settings.max_pages {
             0 => {
                 self.supply.forget();
-                // Idle only if nobody takes buffers: else every buffer taken would wake it.
-                taken == 0
+                // Otherwise every allocation would wake the thread for nothing.
+                allocated == 0
             }
-            _ => self.clean(state, backend, taken),
+            _ => self.clean(counts, backend, allocated),
         };
         self.idle = if idle { self.idle.saturating_add(1) } else { 0 };
     }
 
-    /// Looks ahead of the hand and writes what is to be written there. True: everything has been
-    /// looked at, and nobody takes buffers.
-    fn clean(&mut self, state: &State, backend: &mut Backend, taken: u64) -> bool {
-        let shared = &self.pool.shared;
-        let (laps, at) = shared.clock.position();
-        let hand = laps * u64::from(shared.count()) + u64::from(at);
+    /// Scans ahead of the clock's hand, and writes the dirty buffers there. True: the whole pool was scanned,
+    /// and no buffer was allocated.
+    fn clean(&mut self, counts: &SharedCounts, backend: &mut Backend, allocated: u64) -> bool {
+        let hand = self.pool.manager().replacement().clock().passed();
         let BackgroundWriterSettings { delay, multiplier, .. } = self.settings;
         let millis = (delay.as_secs_f64() * 1e3).max(1.0);
-        let plan = self.supply.plan(hand, taken, shared.count(), millis, multiplier);
-        let Scan { victims, looked, found, full } = self.scan(plan);
-        self.supply.scanned(looked, found);
+        let plan = self.supply.plan(hand, allocated, self.pool.buffers(), millis, multiplier);
+        let Scan { victims, scanned, reusable, full } = self.scan(plan);
+        self.supply.scanned(scanned, reusable);
         if !victims.is_empty() {
             let BackgroundWriterSettings { concurrency, combine, flush_after, .. } = self.settings;
             let options =
                 WriteOptions { concurrency, combine, flush_after, ..WriteOptions::default() };
             let mut stream = WriteStream::new(backend, options);
             let failed = self.write(&mut stream, backend, victims).is_err();
-            state.failed.fetch_add(u64::from(failed), Ordering::SeqCst);
-            state.clean.fetch_add(stream.stats().blocks, Ordering::SeqCst);
+            counts.failed.fetch_add(u64::from(failed), Ordering::SeqCst);
+            counts.clean.fetch_add(stream.stats().blocks, Ordering::SeqCst);
         }
-        state.max_written.fetch_add(u64::from(full), Ordering::SeqCst);
-        plan.lap == 0 && taken == 0
+        counts.max_written.fetch_add(u64::from(full), Ordering::SeqCst);
+        plan.lap == 0 && allocated == 0
     }
 
-    /// What is to be written so that as many buffers ahead of the hand can be had at once as wanted.
+    /// Scans until there are as many reusable buffers as wanted, and lists the dirty ones among them.
     fn scan(&self, plan: Plan) -> Scan {
-        let shared = &self.pool.shared;
+        let buffers = self.pool.manager().buffers();
         let max = self.settings.max_pages as usize;
-        let mut scan = Scan { victims: Vec::new(), looked: 0, found: 0, full: false };
-        while scan.looked < plan.lap && plan.ready + scan.found < plan.wanted && !scan.full {
-            let buffer = ((plan.first + scan.looked) % u64::from(shared.count())) as u32;
-            scan.looked += 1;
-            let seen = shared.word(buffer).load();
-            if seen.pins() > 0 || seen.usage() > 0 || seen.any(flag::IO_IN_PROGRESS) {
+        let mut scan = Scan { victims: Vec::new(), scanned: 0, reusable: 0, full: false };
+        while scan.scanned < plan.lap && plan.ready + scan.reusable < plan.wanted && !scan.full {
+            let buffer = ((plan.first + scan.scanned) % u64::from(buffers.count())) as u32;
+            scan.scanned += 1;
+            let state = buffers.state(buffer);
+            if state.pins() > 0 || state.usage() > 0 || state.has(flag::IO_IN_PROGRESS) {
                 continue;
             }
-            scan.found += 1;
-            if seen.has(flag::DIRTY) {
-                scan.victims.push((shared.buffers[buffer as usize].tag(), buffer));
+            scan.reusable += 1;
+            if state.has(flag::DIRTY) {
+                scan.victims.push((buffers.tag(buffer), buffer));
                 scan.full = scan.victims.len() >= max;
             }
         }
@@ -268,12 +270,11 @@ impl Rounds {
         &self,
         stream: &mut WriteStream,
         backend: &mut Backend,
-        mut victims: Vec<(Tag, u32)>,
+        mut victims: Vec<(BufferTag, u32)>,
     ) -> Result<(), WriteError> {
         victims.sort_unstable_by_key(|(tag, _)| tag.words());
         for (tag, buffer) in victims {
-            let Some(storage) = self.pool.shared.storage(tag.cluster()) else { continue };
-            let relation = storage.relation(tag.locator(), tag.fork());
+            let Some(relation) = self.pool.manager().clusters().relation(tag) else { continue };
             stream.write(backend, &relation, tag.block(), buffer)?;
         }
         stream.finish(backend).map(drop)

@@ -1,14 +1,14 @@
-//! The checkpointer: one thread that does checkpoints when it is time, and when somebody asks.
+//! Checkpointer: the thread that runs timed and requested checkpoints.
 //!
-//! A timed checkpoint is spread over a part of the time until the next one, so that it disturbs
-//! little; a requested one goes as fast as it can, and so does a timed one from the moment that
-//! somebody asks. Who asks is told how it ended: a request that comes while a checkpoint runs gets the
-//! next one, since the running one may have passed by what the asker has changed.
+//! A timed checkpoint is spread over a part of the time until the next one, so that it disturbs other work
+//! little. A requested one runs as fast as possible, and a request also makes a running timed checkpoint
+//! hurry. A request that arrives while a checkpoint runs is served by the next one, because the running one
+//! may have passed pages that the requester has changed.
 
-use super::{
-    Cause, CheckpointError, CheckpointEvent, CheckpointOptions, CheckpointReport, checkpoint_with,
-};
-use crate::pool::{BackendType, Pool};
+use super::error::CheckpointError;
+use super::report::{Cause, CheckpointEvent, CheckpointReport};
+use super::run::{CheckpointOptions, checkpoint_with};
+use crate::pool::{Backend, BackendType, Pool, WriteError};
 use crate::settings::Settings;
 use crate::write_stream::WriteStats;
 use std::fmt;
@@ -18,25 +18,25 @@ use trunkline_aio::clock::{self, Time};
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Futex, Mutex, thread};
 
-const EVERYBODY: u32 = u32::MAX >> 1;
+/// Threads that a wake-up wakes at most: all of them.
+const ALL: u32 = u32::MAX >> 1;
 
-/// The longest nap of a checkpoint that is ahead of its time: what was noticed late costs no more.
+/// Longest nap of a checkpoint that is ahead of its schedule (PostgreSQL's `CheckpointWriteDelay`).
 const NAP: Duration = Duration::from_millis(100);
 
-/// After a checkpoint that failed the next one is tried so soon (PostgreSQL's).
-const AGAIN: Duration = Duration::from_secs(15);
+/// Time after which a failed checkpoint is retried.
+const RETRY_AFTER: Duration = Duration::from_secs(15);
 
-/// When, and how.
+/// Settings of the checkpointer.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointerSettings {
-    /// `checkpoint_timeout`: from the beginning of any checkpoint to that of a timed one.
+    /// `checkpoint_timeout`: time from the start of any checkpoint to the start of the next timed one.
     pub timeout: Duration,
-    /// `checkpoint_completion_target`: the part of that time over which its writes are spread.
+    /// `checkpoint_completion_target`: fraction of that time over which the writes are spread.
     pub completion_target: f64,
-    /// How to write.
+    /// Options of each checkpoint.
     pub options: CheckpointOptions,
-    /// Who is told of the beginning and the end of each checkpoint, also of one that failed
-    /// (`log_checkpoints`).
+    /// Called at the start and end of each checkpoint, even if it failed (`log_checkpoints`).
     pub log: Option<fn(CheckpointEvent<'_>)>,
 }
 
@@ -53,7 +53,7 @@ impl Default for CheckpointerSettings {
 }
 
 impl CheckpointerSettings {
-    /// As a user has set them.
+    /// From the settings.
     pub fn of(settings: &Settings) -> Self {
         Self {
             timeout: settings.checkpoint_timeout(),
@@ -64,53 +64,44 @@ impl CheckpointerSettings {
     }
 }
 
-impl CheckpointOptions {
-    /// As a user has set them. Writes are as large as they may be at all: nobody waits for one page.
-    pub fn of(settings: &Settings) -> Self {
-        Self {
-            combine: settings.io_max_combine_limit(),
-            flush_after: settings.checkpoint_flush_after(),
-            ..Self::default()
-        }
-    }
-}
-
 /// The counts of `pg_stat_checkpointer`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CheckpointerCounts {
-    /// Checkpoints that were begun because it was time.
+    /// Timed checkpoints.
     pub num_timed: u64,
-    /// Checkpoints that were begun because somebody asked.
+    /// Requested checkpoints.
     pub num_requested: u64,
-    /// Checkpoints that came to their end.
+    /// Checkpoints that succeeded.
     pub num_done: u64,
     /// Checkpoints that failed.
     pub num_failed: u64,
     /// Time spent writing.
     pub write_time: Duration,
-    /// Time spent syncing.
+    /// Time spent in fsync.
     pub sync_time: Duration,
-    /// Pages written, also by checkpoints that failed.
+    /// Pages written, by failed checkpoints too.
     pub buffers_written: u64,
 }
 
-/// See the module. Dropping it does a last checkpoint and ends the thread.
+/// The checkpointer thread. Dropping it runs a shutdown checkpoint and ends the thread.
 pub struct Checkpointer {
-    state: Arc<State>,
+    shared: Arc<Requests>,
     thread: Option<thread::JoinHandle>,
 }
 
-struct State {
+/// What the thread shares with the sessions that request checkpoints.
+struct Requests {
     settings: CheckpointerSettings,
-    /// Moves with every request, every end, and the last of all.
-    bell: Futex,
-    asked: AtomicU64,
+    /// Changes with every request, at the end of every checkpoint, and when the thread ends.
+    latch: Futex,
+    /// Number of requests so far.
+    requested: AtomicU64,
     inner: Mutex<Inner>,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// The number of the last request that the last checkpoint has served.
+    /// Number of the last request that a checkpoint has served.
     served: u64,
     last: Option<Result<CheckpointReport, Arc<CheckpointError>>>,
     counts: CheckpointerCounts,
@@ -128,68 +119,64 @@ impl Checkpointer {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The system refuses another thread, or the instance another session.
+    /// The kernel refuses another thread, or the instance another session.
     pub fn start(pool: &Pool, settings: CheckpointerSettings) -> io::Result<Self> {
-        let state = Arc::new(State {
+        let shared = Arc::new(Requests {
             settings,
-            bell: Futex::new(0),
-            asked: AtomicU64::new(0),
+            latch: Futex::new(0),
+            requested: AtomicU64::new(0),
             inner: Mutex::default(),
         });
         let backend = pool.backend(BackendType::Checkpointer).map_err(io::Error::other)?;
-        let (pool, mine) = (pool.clone(), Arc::clone(&state));
+        let (pool, mine) = (pool.clone(), Arc::clone(&shared));
         let thread = thread::spawn("checkpointer", move || mine.run(&pool, backend))?;
-        Ok(Self { state, thread: Some(thread) })
+        Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Does a checkpoint at once, and waits for its end.
+    /// Requests a fast checkpoint, and waits for its end.
     ///
     /// # Errors
-    /// Why it did not come to its end.
+    /// The error of the checkpoint. It is shared by all sessions that requested the same one.
     pub fn request(&self) -> Result<CheckpointReport, Arc<CheckpointError>> {
-        let number = self.state.asked.fetch_add(1, Ordering::SeqCst) + 1;
-        self.state.ring();
+        let number = self.shared.requested.fetch_add(1, Ordering::SeqCst) + 1;
+        self.shared.set_latch();
         loop {
-            let seen = self.state.bell.word().load(Ordering::SeqCst);
+            let epoch = self.shared.latch.word().load(Ordering::SeqCst);
             {
-                let inner = self.state.inner.lock();
+                let inner = self.shared.inner.lock();
                 if inner.served >= number
                     && let Some(last) = &inner.last
                 {
                     return last.clone();
                 }
                 if inner.stopped {
-                    return Err(Arc::new(CheckpointError::Write(
-                        crate::pool::WriteError::Cancelled,
-                    )));
+                    return Err(Arc::new(CheckpointError::Write(WriteError::Cancelled)));
                 }
             }
-            self.state.bell.wait(seen, None);
+            self.shared.latch.wait(epoch, None);
         }
     }
 
     /// What it has done so far.
     pub fn counts(&self) -> CheckpointerCounts {
-        self.state.inner.lock().counts
+        self.shared.inner.lock().counts
     }
 
-    /// Does a last checkpoint and ends the thread; how that ended.
+    /// Runs a shutdown checkpoint, ends the thread, and returns the result.
     ///
     /// # Errors
-    /// Why the last checkpoint did not come to its end: the files are not complete without the log.
+    /// The error of the shutdown checkpoint. The files are then not complete without the log.
     pub fn shut_down(mut self) -> Result<CheckpointReport, Arc<CheckpointError>> {
         let well = self.stop();
-        // That of a checkpoint before it is no answer.
-        let last = self.state.inner.lock().last.clone().filter(|_| well);
-        last.unwrap_or_else(|| {
-            Err(Arc::new(CheckpointError::Write(crate::pool::WriteError::Cancelled)))
-        })
+        // If the thread has panicked, the last result is of an earlier checkpoint.
+        let last = self.shared.inner.lock().last.clone().filter(|_| well);
+        last.unwrap_or_else(|| Err(Arc::new(CheckpointError::Write(WriteError::Cancelled))))
     }
 
-    /// Ends the thread. False: a bug had ended it before, which it has printed.
+    /// Ends the thread. False: it has panicked, and printed that.
     fn stop(&mut self) -> bool {
-        self.state.inner.lock().stopping = true;
-        self.state.ring();
+        self.shared.inner.lock().stopping = true;
+        self.shared.set_latch();
         self.thread.take().is_none_or(|thread| thread.join().is_ok())
     }
 }
@@ -200,29 +187,29 @@ impl Drop for Checkpointer {
     }
 }
 
-/// Says that the thread has ended.
-struct Stopped<'a>(&'a State);
+/// Records the end of the thread when it is dropped.
+struct Stopped<'a>(&'a Requests);
 
 impl Drop for Stopped<'_> {
     fn drop(&mut self) {
         self.0.inner.lock().stopped = true;
-        self.0.ring();
+        self.0.set_latch();
     }
 }
 
-impl State {
-    fn ring(&self) {
-        self.bell.word().fetch_add(1, Ordering::SeqCst);
-        self.bell.wake(EVERYBODY);
+impl Requests {
+    fn set_latch(&self) {
+        self.latch.word().fetch_add(1, Ordering::SeqCst);
+        self.latch.wake(ALL);
     }
 
-    fn run(&self, pool: &Pool, mut backend: crate::pool::Backend) {
-        // Also if a bug ends this thread: who waits for a checkpoint must not wait for ever.
+    fn run(&self, pool: &Pool, mut backend: Backend) {
+        // Even if this thread panics, a session that waits for a checkpoint must not wait for ever.
         let _stopped = Stopped(self);
         let mut next = clock::now().after(self.settings.timeout);
         loop {
-            let seen = self.bell.word().load(Ordering::SeqCst);
-            let asked = self.asked.load(Ordering::SeqCst);
+            let epoch = self.latch.word().load(Ordering::SeqCst);
+            let requested = self.requested.load(Ordering::SeqCst);
             let (served, stopping) = {
                 let inner = self.inner.lock();
                 (inner.served, inner.stopping)
@@ -230,19 +217,19 @@ impl State {
             let now = clock::now();
             let cause = if stopping {
                 Cause::Shutdown
-            } else if asked > served {
+            } else if requested > served {
                 Cause::Requested
             } else if now >= next {
                 Cause::Timed
             } else {
-                self.bell.wait(seen, Some(next.since(now)));
+                self.latch.wait(epoch, Some(next.since(now)));
                 continue;
             };
-            // As PostgreSQL does: what was asked for does as well.
+            // As in PostgreSQL, a requested checkpoint postpones the next timed one.
             next = now.after(self.settings.timeout);
-            if !self.one(pool, &mut backend, cause, asked) {
-                // Not after the whole time: what has failed may have been mended.
-                next = next.min(clock::now().after(AGAIN));
+            if !self.run_one(pool, &mut backend, cause, requested) {
+                // The cause of the failure may be gone soon.
+                next = next.min(clock::now().after(RETRY_AFTER));
             }
             if stopping {
                 return;
@@ -250,30 +237,26 @@ impl State {
         }
     }
 
-    fn one(
-        &self,
-        pool: &Pool,
-        backend: &mut crate::pool::Backend,
-        cause: Cause,
-        asked: u64,
-    ) -> bool {
+    /// Runs one checkpoint that serves all requests up to `requested`.
+    fn run_one(&self, pool: &Pool, backend: &mut Backend, cause: Cause, requested: u64) -> bool {
         {
             let counts = &mut self.inner.lock().counts;
             counts.num_timed += u64::from(cause == Cause::Timed);
             counts.num_requested += u64::from(cause == Cause::Requested);
         }
-        let tell = |event: CheckpointEvent<'_>| self.settings.log.iter().for_each(|log| log(event));
-        tell(CheckpointEvent::Starting(cause));
+        let log =
+            |event: CheckpointEvent<'_>| self.settings.log.iter().for_each(|call| call(event));
+        log(CheckpointEvent::Starting(cause));
         let begun = clock::now();
         let options = CheckpointOptions { cause, ..self.settings.options };
         let mut written = WriteStats::default();
         let pace = |done| {
             if cause == Cause::Timed {
-                self.nap(begun, done, asked);
+                self.nap(begun, done, requested);
             }
         };
         let ended = checkpoint_with(pool, backend, options, pace, &mut written);
-        tell(match &ended {
+        log(match &ended {
             Ok(report) => CheckpointEvent::Complete(report),
             Err(error) => CheckpointEvent::Failed(error),
         });
@@ -284,28 +267,29 @@ impl State {
             inner.counts.write_time += report.write_time;
             inner.counts.sync_time += report.sync_time;
         }
-        // As PostgreSQL counts: page by page, whatever becomes of the checkpoint.
+        // As in PostgreSQL, pages count even if the checkpoint fails.
         inner.counts.buffers_written += written.blocks;
         inner.counts.num_failed += u64::from(!good);
-        inner.served = asked;
+        inner.served = requested;
         inner.last = Some(ended.map_err(Arc::new));
         drop(inner);
-        self.ring();
+        self.set_latch();
         good
     }
 
-    /// Waits while the checkpoint is ahead of its time, unless somebody has asked for one since.
-    fn nap(&self, begun: Time, done: f64, asked: u64) {
+    /// Sleeps while a timed checkpoint is ahead of its schedule, unless another one was requested since.
+    fn nap(&self, begun: Time, done: f64, requested: u64) {
         let span = self.settings.timeout.mul_f64(self.settings.completion_target.clamp(0.0, 1.0));
         let due = begun.after(span.mul_f64(done.clamp(0.0, 1.0)));
         loop {
-            let seen = self.bell.word().load(Ordering::SeqCst);
+            let epoch = self.latch.word().load(Ordering::SeqCst);
             let left = due.since(clock::now());
-            let hurry = self.asked.load(Ordering::SeqCst) > asked || self.inner.lock().stopping;
+            let hurry =
+                self.requested.load(Ordering::SeqCst) > requested || self.inner.lock().stopping;
             if left.is_zero() || hurry {
                 return;
             }
-            self.bell.wait(seen, Some(left.min(NAP)));
+            self.latch.wait(epoch, Some(left.min(NAP)));
         }
     }
 }

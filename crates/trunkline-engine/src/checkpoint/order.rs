@@ -1,18 +1,18 @@
-//! The order of a checkpoint's writes: by block within a tablespace, tablespaces in turn.
+//! Write order of a checkpoint: sorted by block within a tablespace, tablespaces in turn.
 //!
-//! Each tablespace may be a disk of its own. They are to end at the same time, so each gets as many
-//! turns as its share of the work: always the one whose part is least done goes next. A turn is a
-//! row of neighbours, so that taking turns does not break up combined writes.
+//! Each tablespace may be a disk of its own, and all of them should finish at the same time. So the next
+//! turn always goes to the tablespace with the smallest fraction done (PostgreSQL's `CkptTsStatus` heap). A
+//! turn is a run of neighbouring pages, so that taking turns does not break up combined writes.
 
-use crate::pool::Tag;
+use crate::pool::BufferTag;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Pages of one turn: several combined writes.
 const TURN: usize = 256;
 
-/// See the module.
-pub(super) fn balanced(mut pages: Vec<(Tag, u32)>) -> impl Iterator<Item = (Tag, u32)> {
+/// Sorts the pages of a checkpoint, and balances tablespaces.
+pub(super) fn balanced(mut pages: Vec<(BufferTag, u32)>) -> impl Iterator<Item = (BufferTag, u32)> {
     pages.sort_unstable_by_key(|(tag, _)| {
         let [first, second, third] = tag.words();
         (first & SPACE, first & !SPACE, second, third)
@@ -41,7 +41,7 @@ pub(super) fn balanced(mut pages: Vec<(Tag, u32)>) -> impl Iterator<Item = (Tag,
     turns.flatten().map(move |at| pages[at])
 }
 
-/// The pages of a tablespace, by their places in the list.
+/// The pages of one tablespace, by their positions in the sorted list.
 struct Space {
     first: usize,
     next: usize,
@@ -49,35 +49,35 @@ struct Space {
 }
 
 impl Space {
-    /// In parts of 2^32.
+    /// Fraction of the pages that were returned, in units of 2^-32.
     fn part_done(&self) -> u64 {
         (((self.next - self.first) as u64) << 32) / (self.end - self.first) as u64
     }
 }
 
-fn space(tag: Tag) -> u64 {
+fn space(tag: BufferTag) -> u64 {
     tag.words()[0] & SPACE
 }
 
-/// Cluster and tablespace in the first word of a tag.
+/// Bits of cluster and tablespace in the first word of a tag.
 const SPACE: u64 = 0x0000_FFFF_FFFF_FFFF;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn page(space: u64, block: u32) -> (Tag, u32) {
-        (Tag::from_words([1 << 56 | 1 << 32 | space, 5 << 32 | 9, 0]).at(block), block)
+    fn page(space: u64, block: u32) -> (BufferTag, u32) {
+        (BufferTag::from_words([1 << 56 | 1 << 32 | space, 5 << 32 | 9, 0]).at(block), block)
     }
 
     #[test]
-    fn tablespaces_end_together_and_rows_stay_whole() {
+    fn tablespaces_end_together_and_runs_stay_whole() {
         let pages = (0..9000).rev().map(|b| page(1, b)).chain((0..3000).map(|b| page(2, b)));
         let ordered: Vec<_> = balanced(pages.collect()).collect();
         assert_eq!(ordered.len(), 12_000);
         let half: usize = ordered[..6000].iter().filter(|(t, _)| t.words()[0] as u32 == 2).count();
-        assert!((1300..1700).contains(&half), "{half} of the small one by half time");
+        assert!((1300..1700).contains(&half), "{half} pages of the small tablespace at half time");
         let breaks = ordered.windows(2).filter(|w| w[1].0 != w[0].0.at(w[0].0.block() + 1)).count();
-        assert!(breaks < 60, "{breaks} breaks in rows");
+        assert!(breaks < 60, "{breaks} breaks in runs");
     }
 }

@@ -1,25 +1,24 @@
-//! What a checkpoint did, in numbers and as PostgreSQL's line in the log.
-//! Times are of the clock, bytes and pages are those that reached the system.
+//! Checkpoint reports: what a checkpoint did, and PostgreSQL's log line for it.
 
-use super::CheckpointError;
+use super::error::CheckpointError;
 use crate::write_stream::WriteStats;
 use std::fmt;
 use std::time::Duration;
 
-/// Why a checkpoint was done.
+/// Why a checkpoint runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cause {
-    /// The time had come (`checkpoint_timeout`).
+    /// `checkpoint_timeout` has elapsed.
     Timed,
-    /// Somebody asked for it: at once, as fast as it can be.
+    /// A session has requested it, as fast as possible (`CHECKPOINT`).
     #[default]
     Requested,
-    /// The end.
+    /// The engine shuts down.
     Shutdown,
 }
 
 impl Cause {
-    /// PostgreSQL's words.
+    /// PostgreSQL's text.
     pub fn name(self) -> &'static str {
         match self {
             Cause::Timed => "time",
@@ -29,33 +28,33 @@ impl Cause {
     }
 }
 
-/// One checkpoint that came to its end.
+/// What a checkpoint did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointReport {
-    /// Why.
+    /// Why it ran.
     pub cause: Cause,
-    /// Pages written by it.
+    /// Pages written.
     pub buffers: u64,
     /// Buffers of the pool.
     pub pool_buffers: u64,
-    /// How they were written.
+    /// Statistics of the writes.
     pub writes: WriteStats,
-    /// Marking and writing.
+    /// Time to mark and write the pages.
     pub write_time: Duration,
-    /// Syncing.
+    /// Time to sync the segments.
     pub sync_time: Duration,
-    /// All of it.
+    /// Total time.
     pub total_time: Duration,
     /// Segments synced.
     pub files: u64,
-    /// The longest sync, as the storage had it.
+    /// Longest fsync, as the device took it.
     pub longest_sync: Duration,
-    /// The average one.
+    /// Average fsync.
     pub average_sync: Duration,
 }
 
-/// PostgreSQL 19's line up to the times of syncing, so that what reads servers' logs reads it too. What
-/// follows there is about the log, of which there is none yet; nor are there pages of other caches.
+/// PostgreSQL 19's log line up to the times of the fsyncs, so that programs that parse server logs can parse
+/// it. The rest of that line is about the write-ahead log.
 impl fmt::Display for CheckpointReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = 100.0 * self.buffers as f64 / self.pool_buffers.max(1) as f64;
@@ -76,14 +75,14 @@ impl fmt::Display for CheckpointReport {
     }
 }
 
-/// What is told of a checkpoint (`log_checkpoints`). As text it is PostgreSQL's line.
+/// What `log_checkpoints` logs. The text is PostgreSQL's line.
 #[derive(Debug, Clone, Copy)]
 pub enum CheckpointEvent<'a> {
-    /// It begins.
+    /// A checkpoint begins.
     Starting(Cause),
-    /// It has come to its end.
+    /// It has succeeded.
     Complete(&'a CheckpointReport),
-    /// It has not.
+    /// It has failed.
     Failed(&'a CheckpointError),
 }
 
@@ -101,9 +100,9 @@ impl fmt::Display for CheckpointEvent<'_> {
 mod tests {
     use super::*;
 
-    /// The format is that of the strings in a server's binary.
+    /// The expected text uses the format strings of a PostgreSQL server.
     #[test]
-    fn lines_are_postgresqls() {
+    fn log_lines_are_those_of_postgresql() {
         let report = CheckpointReport {
             cause: Cause::Timed,
             buffers: 1234,

@@ -1,99 +1,103 @@
-//! How many clean buffers will be wanted soon, and how many there are: what the background writer goes
-//! by. PostgreSQL's estimates (`BgBufferSync`), in buffers that the clock's hand has passed since the
-//! pool was made, so that laps need no arithmetic of their own.
+//! Supply of clean buffers: how many the background writer should provide.
+//!
+//! These are the estimates of PostgreSQL's `BgBufferSync`. Positions count the buffers that the clock's hand
+//! has passed since the pool was created, so that laps need no arithmetic of their own.
 //!
 //! ```text
 //!   hand ───────────── next ─────────────────────── hand + pool
-//!        looked at:           lap: still to look at,
-//!        some of it reusable  as far as more is wanted
+//!        scanned already:     lap: not scanned yet,
+//!        some are reusable    scanned as far as more buffers are wanted
 //! ```
-//! What was looked at is not looked at again: a pool in which nobody takes a buffer is cleaned once,
-//! little by little, and then left alone.
+//!
+//! A buffer is not scanned twice before the hand has passed it. So an idle pool is cleaned once, little by
+//! little, and then left alone.
 
-/// Rounds over which the estimates are smoothed (PostgreSQL's).
+/// Rounds over which the estimates are smoothed (PostgreSQL's `smoothing_samples`).
 const SMOOTHING: f64 = 16.0;
 
-/// A round looks at so small a part of the pool at least: all of it in so much time (PostgreSQL's).
+/// Time in which the whole pool is scanned at least once (PostgreSQL's `scan_whole_pool_milliseconds`).
 const WHOLE_POOL_MILLIS: f64 = 120_000.0;
 
-/// Buffers that the hand passes for one that can be had, before anything is known (PostgreSQL's).
+/// Initial density: buffers that the clock passes for each reusable one (PostgreSQL's
+/// `smoothed_density`).
 const DENSITY: f64 = 10.0;
 
-/// What was learned from round to round.
+/// Estimates that are kept from round to round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Supply {
-    /// The hand at the last round; `None` before the first.
+    /// Position of the clock's hand in the last round; `None` before the first.
     hand: Option<u64>,
-    /// The buffer to look at next.
+    /// The next buffer to scan.
     next: u64,
-    /// Buffers taken in a round.
-    taken: f64,
-    /// Buffers that the hand passes for one that can be had.
+    /// Buffers allocated in a round, smoothed.
+    allocated: f64,
+    /// Buffers that the clock passes for each reusable one, smoothed.
     density: f64,
 }
 
-/// What a round is to look at.
+/// What a round should scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// From this buffer on.
+    /// First buffer to scan.
     pub(super) first: u64,
-    /// So many at most.
+    /// Buffers to scan at most.
     pub(super) lap: u64,
-    /// Until so many can be had, those that are thought to lie between hand and `first` included.
+    /// Reusable buffers wanted, those between the hand and `first` included.
     pub(super) wanted: u64,
-    /// So many are thought to.
+    /// Reusable buffers estimated between the hand and `first`.
     pub(super) ready: u64,
 }
 
 impl Supply {
+    /// Nothing is known yet.
     pub(super) fn new() -> Self {
-        Self { hand: None, next: 0, taken: 0.0, density: DENSITY }
+        Self { hand: None, next: 0, allocated: 0.0, density: DENSITY }
     }
 
-    /// Forgets where it was: the writer is off.
+    /// Forgets the position, because the background writer is off.
     pub(super) fn forget(&mut self) {
         self.hand = None;
     }
 
-    /// A round begins: the hand is there, and so many buffers were taken since the last one.
+    /// Plans a round. The clock's hand is at `hand`, and `allocated` buffers were taken since the last round.
     pub(super) fn plan(
         &mut self,
         hand: u64,
-        taken: u64,
+        allocated: u64,
         pool: u32,
         delay_millis: f64,
         multiplier: f64,
     ) -> Plan {
         let pool = u64::from(pool);
         let moved = self.hand.map_or(0, |before| hand.saturating_sub(before));
-        // The hand may have overtaken the scan, and then what was looked at has gone by.
+        // If the hand has overtaken the scan, what was scanned is behind it.
         let first = if self.hand.is_some() { self.next.max(hand) } else { hand };
         self.hand = Some(hand);
         self.next = first;
-        if moved > 0 && taken > 0 {
-            self.density += (moved as f64 / taken as f64 - self.density) / SMOOTHING;
+        if moved > 0 && allocated > 0 {
+            self.density += (moved as f64 / allocated as f64 - self.density) / SMOOTHING;
         }
         let ahead = (first - hand).min(pool);
         let ready = (ahead as f64 / self.density) as u64;
-        let taken = taken as f64;
-        // Up at once, down slowly.
-        self.taken = taken.max(self.taken + (taken - self.taken) / SMOOTHING);
-        let mut wanted = (self.taken * multiplier) as u64;
+        let allocated = allocated as f64;
+        // Follows an increase at once and a decrease slowly.
+        self.allocated = allocated.max(self.allocated + (allocated - self.allocated) / SMOOTHING);
+        let mut wanted = (self.allocated * multiplier) as u64;
         if wanted == 0 {
-            // No tail of fractions that is carried along for ever.
-            self.taken = 0.0;
+            // Otherwise a fraction would be carried along for ever.
+            self.allocated = 0.0;
         }
-        // At least one: a small pool is to be cleaned too.
+        // At least one, so that a small pool is cleaned too.
         let least = ((pool as f64 / (WHOLE_POOL_MILLIS / delay_millis)) as u64).max(1);
         wanted = wanted.max(least + ready);
         Plan { first, lap: pool - ahead, wanted, ready }
     }
 
-    /// So many buffers were looked at, of which so many can be had.
-    pub(super) fn scanned(&mut self, looked: u64, found: u64) {
-        self.next += looked;
-        if looked > 0 && found > 0 {
-            self.density += (looked as f64 / found as f64 - self.density) / SMOOTHING;
+    /// Records the result of a scan.
+    pub(super) fn scanned(&mut self, scanned: u64, reusable: u64) {
+        self.next += scanned;
+        if scanned > 0 && reusable > 0 {
+            self.density += (scanned as f64 / reusable as f64 - self.density) / SMOOTHING;
         }
     }
 }
@@ -109,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_pool_is_looked_at_once() {
+    fn an_idle_pool_is_scanned_once() {
         let mut supply = Supply::new();
         // 1200 buffers in two minutes, 5 rounds a second.
         let mut rounds = 0;
@@ -124,30 +128,30 @@ mod tests {
             rounds += 1;
         }
         assert_eq!(rounds, 600);
-        assert_eq!(plan(&mut supply, 77, 0).lap, 0, "and not again");
-        assert_eq!(plan(&mut supply, 87, 10).lap, 10, "until the hand goes on");
+        assert_eq!(plan(&mut supply, 77, 0).lap, 0, "it is not scanned again");
+        assert_eq!(plan(&mut supply, 87, 10).lap, 10, "until the hand moves");
     }
 
     #[test]
-    fn what_was_taken_is_wanted_again() {
+    fn demand_follows_an_increase_at_once_and_a_decrease_slowly() {
         let mut supply = Supply::new();
         let first = plan(&mut supply, 0, 100);
         assert_eq!((first.first, first.wanted, first.ready), (0, 200, 0));
         supply.scanned(400, 200);
-        // Density: from 10 a sixteenth of the way to 2; then to 1, as the hand has found them.
+        // Density: from 10 by a sixteenth of the distance to 2, then to 1, which the clock has measured.
         let second = plan(&mut supply, 100, 100);
         assert_eq!((second.first, second.lap), (400, 900));
         let density = 9.5 - 8.5 / 16.0;
         assert_eq!((second.wanted, second.ready), (200, (300.0 / density) as u64));
-        // Down slowly.
+        // A slow decrease.
         let third = plan(&mut supply, 100, 0);
         assert_eq!(third.wanted, 187, "100 - 100 / 16, twice");
-        // Up at once.
+        // An immediate increase.
         assert_eq!(plan(&mut supply, 300, 500).wanted, 1000);
     }
 
     #[test]
-    fn a_scan_that_was_overtaken_begins_at_the_hand() {
+    fn a_scan_that_was_overtaken_restarts_at_the_hand() {
         let mut supply = Supply::new();
         plan(&mut supply, 0, 10);
         supply.scanned(50, 20);

@@ -60,7 +60,7 @@ impl HeapScan<BlockRange> {
         options: ScanOptions,
     ) -> Result<Self, StorageError> {
         let blocks = relation.blocks()?;
-        let strategy = scan_strategy(blocks, backend.shared.count());
+        let strategy = scan_strategy(blocks, backend.pool_buffers());
         let stream = StreamOptions { strategy, ..options.stream };
         let options = ScanOptions { stream, ..options };
         Ok(Self::new(backend, relation, BlockRange::new(0..blocks), transactions, options))

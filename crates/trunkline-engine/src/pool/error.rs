@@ -1,123 +1,103 @@
-//! Why a page could not be had, and what was done to one that could: by what the caller can do.
+//! Errors of the buffer pool: why a page could not be read or written.
 //!
-//! A read that fails tells its issuer, and nobody else: who waited for the same page reads it again
-//! under its own policy.
+//! Variants are split by what the caller can do. A failed read is reported only to the session that issued
+//! it. Other sessions that waited for the same page read it again, under their own policy.
 
-use super::write::WriteError;
+use crate::Location;
+use crate::log::LogError;
 use crate::storage::StorageError;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use trunkline_aio::{Cancelled, DefineError};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageVerdict};
 
-/// See the module.
-#[derive(Debug)]
+/// A pool cannot be created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PoolError {
+    /// Fewer buffers than [`BUFFERS_MIN`].
+    #[error("a pool of {buffers} buffers is too small, the minimum is {BUFFERS_MIN}")]
+    TooSmall {
+        /// Buffers asked for.
+        buffers: u32,
+    },
+    /// The page region of the I/O instance has no run of that many free frames.
+    #[error("no memory for {buffers} buffers in the page region")]
+    NoMemory {
+        /// Buffers asked for.
+        buffers: u32,
+    },
+}
+
+/// Buffers of the smallest pool (PostgreSQL's lower bound of `shared_buffers`).
+pub const BUFFERS_MIN: u32 = 16;
+
+/// Why a page could not be read.
+#[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The block's file cannot be used.
-    Storage(StorageError),
-    /// The system could not read the block.
+    #[error("{0}")]
+    Storage(#[from] StorageError),
+    /// The kernel reported an error for the block.
+    #[error("could not read {location}: {source}")]
     Io {
-        /// The file.
-        path: PathBuf,
-        /// The block, counted over all segments.
-        block: BlockNo,
-        /// The system's answer.
+        /// File and block.
+        location: Location,
+        /// The kernel's error.
         source: io::Error,
     },
     /// The file ends before the block does.
+    #[error("could not read {location}: read only {bytes} of {BLOCK_SIZE} bytes")]
     Short {
-        /// The file.
-        path: PathBuf,
-        /// The block, counted over all segments.
-        block: BlockNo,
-        /// Bytes of the block that there were.
+        /// File and block.
+        location: Location,
+        /// Bytes of the block that the file has.
         bytes: u32,
     },
-    /// The page is not what was once written.
+    /// The page failed its checksum or header check.
+    #[error("invalid page in {location}{}", Findings(*verdict))]
     Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// The block, counted over all segments.
-        block: BlockNo,
-        /// What is wrong with it, if that could be kept.
-        verdict: Option<PageVerdict>,
+        /// File and block.
+        location: Location,
+        /// What is wrong with the page.
+        verdict: PageVerdict,
     },
-    /// The file cannot be read in this way.
+    /// The file does not accept reads of this shape, for example an offset that direct I/O rejects.
+    #[error("could not read {location}: {source}")]
     Define {
         /// The file.
-        path: PathBuf,
-        /// Why not.
+        location: Location,
+        /// The reason.
         source: DefineError,
     },
-    /// The session holds as many pages as it is guaranteed, and there are no more to be had now:
-    /// let go of one.
+    /// The session holds its guaranteed number of pins, and no more are available. Release one.
+    #[error("the session holds {held} pins and every other buffer is reserved by other sessions")]
     TooManyPins {
-        /// Pages that it holds.
+        /// Pins that the session holds.
         held: u32,
     },
-    /// There is no buffer that could be had without writing a page first, and that has failed.
-    WriteBack(Box<WriteError>),
+    /// Every victim is dirty, and writing one failed.
+    #[error("no buffer can be evicted: {0}")]
+    Eviction(#[source] Box<WriteError>),
     /// The session was cancelled.
+    #[error("{Cancelled}")]
     Cancelled,
 }
 
 impl ReadError {
-    /// The block that could not be read, if it is about one.
+    /// File and block, if the error is about one.
+    pub fn location(&self) -> Option<&Location> {
+        match self {
+            Self::Io { location, .. }
+            | Self::Short { location, .. }
+            | Self::Corrupt { location, .. }
+            | Self::Define { location, .. } => Some(location),
+            _ => None,
+        }
+    }
+
+    /// The block that could not be read, if the error is about one.
     pub fn block(&self) -> Option<BlockNo> {
-        match self {
-            Self::Io { block, .. } | Self::Short { block, .. } | Self::Corrupt { block, .. } => {
-                Some(*block)
-            }
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Storage(error) => error.fmt(f),
-            Self::Io { path, block, source } => {
-                write!(f, "could not read block {block} in file \"{}\": {source}", path.display())
-            }
-            Self::Short { path, block, bytes } => write!(
-                f,
-                "could not read block {block} in file \"{}\": read only {bytes} of {BLOCK_SIZE} bytes",
-                path.display()
-            ),
-            Self::Corrupt { path, block, verdict } => {
-                write!(f, "invalid page in block {block} of file \"{}\"", path.display())?;
-                write_findings(f, *verdict)
-            }
-            Self::Define { path, source } => {
-                write!(f, "could not read file \"{}\": {source}", path.display())
-            }
-            Self::TooManyPins { held } => write!(
-                f,
-                "the session holds {held} pages and every other buffer is promised to somebody else"
-            ),
-            Self::WriteBack(error) => write!(f, "no buffer can be made free: {error}"),
-            Self::Cancelled => Cancelled.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ReadError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Storage(error) => Some(error),
-            Self::Io { source, .. } => Some(source),
-            Self::Define { source, .. } => Some(source),
-            Self::WriteBack(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<StorageError> for ReadError {
-    fn from(error: StorageError) -> Self {
-        Self::Storage(error)
+        self.location().and_then(Location::block)
     }
 }
 
@@ -127,41 +107,130 @@ impl From<Cancelled> for ReadError {
     }
 }
 
-/// All that is wrong with a page, after a colon.
-fn write_findings(f: &mut fmt::Formatter<'_>, verdict: Option<PageVerdict>) -> fmt::Result {
-    match verdict {
-        None | Some(PageVerdict::Good | PageVerdict::New) => Ok(()),
-        Some(PageVerdict::Header(header)) => write!(f, ": {header}"),
-        Some(PageVerdict::Checksum { found, expected }) => {
-            write!(f, ": checksum 0x{found:04X} found, 0x{expected:04X} expected")
-        }
-        Some(PageVerdict::Both { found, expected, header }) => {
-            write!(f, ": checksum 0x{found:04X} found, 0x{expected:04X} expected; {header}")
-        }
-    }
-}
-
-/// What a policy let pass: a page that is in the pool although it was not sound.
+/// A page that a policy accepted although it was damaged.
 #[derive(Debug, Clone)]
 pub struct ReadWarning {
-    /// The file.
-    pub path: PathBuf,
-    /// The block, counted over all segments.
-    pub block: BlockNo,
-    /// The page was made all zeros (`zero_damaged_pages`); otherwise it is as it was found, its
-    /// checksum wrong (`ignore_checksum_failure`).
+    /// File and block.
+    pub location: Location,
+    /// The page was zeroed (`zero_damaged_pages`). Otherwise it is as it was read, with a wrong checksum
+    /// (`ignore_checksum_failure`).
     pub zeroed: bool,
-    /// What is wrong with it, if that could be kept.
-    pub verdict: Option<PageVerdict>,
+    /// What is wrong with the page.
+    pub verdict: PageVerdict,
 }
 
 impl fmt::Display for ReadWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (block, path) = (self.block, self.path.display());
+        let location = &self.location;
         match self.zeroed {
-            true => write!(f, "invalid page in block {block} of file \"{path}\"; zeroed")?,
-            false => write!(f, "ignored checksum failure in block {block} of file \"{path}\"")?,
+            true => write!(f, "invalid page in {location}; zeroed")?,
+            false => write!(f, "ignored checksum failure in {location}")?,
         }
-        write_findings(f, self.verdict)
+        Findings(self.verdict).fmt(f)
+    }
+}
+
+/// What is wrong with a page, after a colon.
+struct Findings(PageVerdict);
+
+impl fmt::Display for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            PageVerdict::Good | PageVerdict::New => Ok(()),
+            PageVerdict::Header(header) => write!(f, ": {header}"),
+            PageVerdict::Checksum { found, expected } => {
+                write!(f, ": checksum 0x{found:04X} found, 0x{expected:04X} expected")
+            }
+            PageVerdict::Both { found, expected, header } => {
+                write!(f, ": checksum 0x{found:04X} found, 0x{expected:04X} expected; {header}")
+            }
+        }
+    }
+}
+
+/// Why pages could not be written. They stay dirty.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The file cannot be used.
+    #[error("{0}")]
+    Storage(#[from] StorageError),
+    /// The kernel reported an error.
+    #[error("could not write {}: {source}", Blocks(location, *blocks))]
+    Io {
+        /// File, and the first block that was not written.
+        location: Location,
+        /// Blocks of the write from there on.
+        blocks: u32,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// The file does not accept writes of this shape.
+    #[error("could not write {location}: {source}")]
+    Define {
+        /// The file.
+        location: Location,
+        /// The reason.
+        source: DefineError,
+    },
+    /// The log could not be made durable, so the page must not be written.
+    #[error("{0}")]
+    Log(#[from] LogError),
+    /// A segment could not be made durable. What was written to it may be lost.
+    #[error("could not fsync {location}: {source}")]
+    Sync {
+        /// The file.
+        location: Location,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// A block that the relation was to be extended by contains data already.
+    #[error("unexpected data beyond the end of the relation, in {location}")]
+    UnexpectedData {
+        /// File and block.
+        location: Location,
+    },
+    /// The session holds its guaranteed number of pins, and no more are available.
+    #[error("the session holds {held} pins and every other buffer is reserved by other sessions")]
+    TooManyPins {
+        /// Pins that the session holds.
+        held: u32,
+    },
+    /// The session was cancelled.
+    #[error("{Cancelled}")]
+    Cancelled,
+}
+
+impl From<Cancelled> for WriteError {
+    fn from(_: Cancelled) -> Self {
+        Self::Cancelled
+    }
+}
+
+impl From<ReadError> for WriteError {
+    /// For a session that writes and cannot get a pin or a victim: the errors of that, without the ones
+    /// that only a read has.
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Eviction(error) => *error,
+            ReadError::Storage(error) => error.into(),
+            ReadError::TooManyPins { held } => Self::TooManyPins { held },
+            _ => Self::Cancelled,
+        }
+    }
+}
+
+/// One block, or a range as PostgreSQL prints it.
+struct Blocks<'a>(&'a Location, u32);
+
+impl fmt::Display for Blocks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(location, blocks) = self;
+        match location.block() {
+            Some(first) if *blocks > 1 => {
+                let (last, path) = (first + blocks - 1, location.path().display());
+                write!(f, "blocks {first}..{last} of file \"{path}\"")
+            }
+            _ => location.fmt(f),
+        }
     }
 }

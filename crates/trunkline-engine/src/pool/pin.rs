@@ -1,21 +1,21 @@
-//! Pins: a page that cannot go away while somebody holds one.
+//! Pins: a pinned page cannot be evicted.
 //!
-//! A pin says nothing about the page's bytes: those belong to its content lock, and [`Page`] and
-//! [`PageMut`](super::PageMut) are the ways to them. A session that only wants to know that a page
-//! is in the pool, as prewarming does, never locks it.
+//! A pin gives no access to the bytes of the page. For that the page must be locked, which yields a
+//! [`Page`] or a [`PageMut`]. A caller that only wants a page to be in the pool, such as prewarm, needs no
+//! lock.
 
-use super::content_lock::LockMode;
-use super::frame::{Page, PageMut};
-use super::shared::Shared;
+use super::descriptor::LockMode;
+use super::frame::{Frames, Page, PageMut};
+use super::manager::BufferManager;
 use std::fmt;
 use trunkline_aio::sync::Arc;
 use trunkline_format::BlockNo;
 
-/// A page that is pinned for as long as this lives, by whomever. Cheap to copy.
+/// A page that is pinned for the lifetime `'p`, by a [`Pin`] or by a stream. Cheap to copy.
 #[derive(Clone, Copy)]
 pub struct PinRef<'p> {
-    pub(super) shared: &'p Shared,
-    pub(super) buffer: u32,
+    frames: &'p Frames,
+    buffer: u32,
 }
 
 impl fmt::Debug for PinRef<'_> {
@@ -25,9 +25,14 @@ impl fmt::Debug for PinRef<'_> {
 }
 
 impl<'p> PinRef<'p> {
-    /// For who knows that the buffer is pinned while 'p lasts.
-    pub(crate) fn new(shared: &'p Shared, buffer: u32) -> Self {
-        Self { shared, buffer }
+    /// The caller guarantees that the buffer stays pinned for `'p`.
+    pub(crate) fn new(frames: &'p Frames, buffer: u32) -> Self {
+        Self { frames, buffer }
+    }
+
+    /// The frames that the buffer belongs to.
+    pub(crate) fn frames(self) -> &'p Frames {
+        self.frames
     }
 
     /// Number of the buffer, from 0 (`pg_buffercache.bufferid` counts from 1).
@@ -35,50 +40,49 @@ impl<'p> PinRef<'p> {
         self.buffer
     }
 
-    /// The block.
+    /// The block of the page.
     pub fn block(self) -> BlockNo {
-        self.shared.buffers[self.buffer as usize].tag().block()
+        self.frames.buffers().tag(self.buffer).block()
     }
 
-    /// Locks the page's content for reading, if that can be had at once.
+    /// Locks the page for reading, if the lock is free.
     pub fn try_read(self) -> Option<Page<'p>> {
-        Page::try_lock(self.shared, self.buffer, LockMode::Shared).ok()
+        Page::try_lock(self.frames, self.buffer, LockMode::Shared).ok()
     }
 
-    /// Locks the page's content for reading, and keeps changes out while others read too, if that
-    /// can be had at once.
+    /// Locks the page for reading and keeps changes out (share-exclusive), if the lock is free.
     pub fn try_read_stable(self) -> Option<Page<'p>> {
-        Page::try_lock(self.shared, self.buffer, LockMode::ShareExclusive).ok()
+        Page::try_lock(self.frames, self.buffer, LockMode::ShareExclusive).ok()
     }
 
-    /// Locks the page's content for oneself, if that can be had at once.
+    /// Locks the page for changing, if the lock is free.
     pub fn try_write(self) -> Option<PageMut<'p>> {
-        PageMut::try_lock(self.shared, self.buffer, false).ok()
+        PageMut::try_lock(self.frames, self.buffer, false).ok()
     }
 }
 
-/// A pin of its own. Dropping it gives it back, on whatever thread.
+/// An owned pin. Dropping it, on any thread, releases the page.
 pub struct Pin {
-    shared: Arc<Shared>,
+    manager: Arc<BufferManager>,
     session: u32,
     buffer: u32,
 }
 
 impl Pin {
-    /// Takes over a pin and its booking.
-    pub(super) fn new(shared: Arc<Shared>, session: u32, buffer: u32) -> Self {
-        Self { shared, session, buffer }
+    /// Takes over a pin and its reservation.
+    pub(crate) fn new(manager: &Arc<BufferManager>, session: u32, buffer: u32) -> Self {
+        Self { manager: Arc::clone(manager), session, buffer }
     }
 
-    /// The page, for locking.
+    /// The page, to be locked.
     pub fn page(&self) -> PinRef<'_> {
-        PinRef { shared: &self.shared, buffer: self.buffer }
+        PinRef { frames: self.manager.frames(), buffer: self.buffer }
     }
 }
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        self.shared.release(self.buffer, self.session);
+        self.manager.release(self.buffer, self.session);
     }
 }
 

@@ -1,31 +1,31 @@
-//! Where a relation's blocks are: in the pool, in the operating system's cache, in both, in neither.
+//! Residency: how many blocks of a relation are in the pool, in the kernel's page cache, or in both.
 //!
-//! Blocks in both are memory spent twice; blocks in the cache alone are read at the price of a copy.
-//! With direct I/O the cache should hold nothing, which this shows.
+//! Blocks in both occupy memory twice. Blocks only in the page cache are read at the price of a copy. With
+//! direct I/O the page cache should have none, which this shows.
 
-use super::Pool;
-use super::state::flag;
-use super::tag::Tag;
+use super::descriptor::flag;
+use super::manager::BufferManager;
+use super::tag::BufferTag;
 use crate::storage::{Relation, StorageError};
 use std::io;
 use trunkline_aio::resident_blocks;
 use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
 
-/// Counts of blocks of one fork. `pool` and `cache` both include `both`.
+/// Blocks of one fork by where they are. `pool` and `cache` both include `both`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RelationResidency {
-    /// All of them.
+    /// All blocks.
     pub blocks: u64,
-    /// In the pool, valid.
+    /// Blocks that are valid in the pool.
     pub pool: u64,
-    /// In the operating system's page cache.
+    /// Blocks in the kernel's page cache.
     pub cache: u64,
-    /// In both.
+    /// Blocks in both.
     pub both: u64,
 }
 
 impl RelationResidency {
-    /// Adds another fork's, or relation's.
+    /// Adds the counts of another fork or relation.
     pub fn add(&mut self, other: RelationResidency) {
         self.blocks += other.blocks;
         self.pool += other.pool;
@@ -34,33 +34,27 @@ impl RelationResidency {
     }
 }
 
-impl Pool {
-    /// Looks where the blocks of a fork are, without reading any. The answer about the page cache is
-    /// true for files that the caller owns or may write (see [`trunkline_aio::residency`]), and may
-    /// be old by the time it is given, as that about the pool.
-    ///
-    /// # Errors
-    /// A file of the fork cannot be used or mapped.
-    pub fn residency(&self, relation: &Relation) -> Result<RelationResidency, StorageError> {
+impl BufferManager {
+    /// See [`super::Pool::residency`].
+    pub(crate) fn residency(&self, relation: &Relation) -> Result<RelationResidency, StorageError> {
         let blocks = relation.blocks()?;
-        let tag = Tag::of(relation, 0);
-        let mut found = RelationResidency { blocks: u64::from(blocks), ..Default::default() };
+        let tag = BufferTag::of(relation, 0);
+        let mut counts = RelationResidency { blocks: u64::from(blocks), ..Default::default() };
         for first in (0..blocks).step_by(SEGMENT_BLOCKS as usize) {
             let file = relation.locate(first)?.file;
             let cached = resident_blocks(&file, BLOCK_SIZE).map_err(|source: io::Error| {
                 let path = file.path().to_owned();
                 StorageError::Io { operation: "look at the cached part of", path, source }
             })?;
-            let last = blocks.min(first.saturating_add(SEGMENT_BLOCKS));
-            for (block, at) in (first..last).zip(0..) {
-                let seen = self.shared.table.peek(&self.shared.buffers, tag.at(block));
-                let pool = seen.is_some_and(|seen| seen.has(flag::VALID));
+            let end = blocks.min(first.saturating_add(SEGMENT_BLOCKS));
+            for (block, at) in (first..end).zip(0..) {
+                let pool = self.peek(tag.at(block)).is_some_and(|state| state.has(flag::VALID));
                 let cache = cached.get(at).copied().unwrap_or(false);
-                found.pool += u64::from(pool);
-                found.cache += u64::from(cache);
-                found.both += u64::from(pool && cache);
+                counts.pool += u64::from(pool);
+                counts.cache += u64::from(cache);
+                counts.both += u64::from(pool && cache);
             }
         }
-        Ok(found)
+        Ok(counts)
     }
 }

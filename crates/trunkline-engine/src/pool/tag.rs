@@ -1,28 +1,31 @@
-//! What a buffer holds: the name of one page, in three words that anybody may read at any time.
+//! Buffer tag: the identity of the page that a buffer holds.
 //!
 //! ```text
 //!   word 0   63..56 kind │ 55..48 fork │ 47..32 cluster │ 31..0 tablespace
 //!   word 1   63..32 database           │ 31..0 relfilenode
 //!   word 2   63..32 owner              │ 31..0 block
 //! ```
-//! The kind leaves room for pages that are no relation's (commit log, multixacts) and for pages
-//! that live in memory only, over a directory that is never written. The owner is 0, or names the
-//! session of a page that only one session can see.
+//!
+//! A tag is PostgreSQL's `BufferTag` with three more fields. The cluster number lets one pool serve several
+//! data directories. The kind leaves room for pages that belong to no relation (commit log, multixacts) and
+//! for pages that exist in memory only. The owner is 0, or the session that alone may see the page.
+//!
+//! The words are stored as three atomics in the buffer descriptor, so a lookup compares them without a lock.
 
 use crate::storage::{Relation, RelationLocator};
 use trunkline_format::{BlockNo, Fork, Oid};
 
-/// The page is a block of a relation's fork.
+/// Kind of a tag: a block of a relation's fork.
 const RELATION: u64 = 1;
 
-/// The name of one page. See the module.
+/// Identity of one page: cluster, relation, fork and block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Tag {
+pub(crate) struct BufferTag {
     words: [u64; 3],
 }
 
-impl Tag {
-    /// A block of a relation.
+impl BufferTag {
+    /// The tag of a block of a relation.
     pub(crate) fn of(relation: &Relation, block: BlockNo) -> Self {
         let RelationLocator { tablespace, database, relfilenode } = relation.locator();
         let cluster = u64::from(relation.storage().number());
@@ -36,16 +39,18 @@ impl Tag {
         }
     }
 
-    /// The same relation's page `block`.
+    /// The tag of another block of the same fork.
     pub(crate) fn at(self, block: BlockNo) -> Self {
         let [first, second, third] = self.words;
         Self { words: [first, second, third >> 32 << 32 | u64::from(block)] }
     }
 
+    /// The three words. Sorting by them groups the blocks of a fork in order.
     pub(crate) fn words(self) -> [u64; 3] {
         self.words
     }
 
+    /// A tag from words that were stored in a descriptor.
     pub(crate) fn from_words(words: [u64; 3]) -> Self {
         Self { words }
     }
@@ -55,10 +60,12 @@ impl Tag {
         (self.words[0] >> 32) as u16
     }
 
+    /// The fork.
     pub(crate) fn fork(self) -> Fork {
         Fork::ALL.get((self.words[0] >> 48 & 0xFF) as usize).copied().unwrap_or_default()
     }
 
+    /// The relation.
     pub(crate) fn locator(self) -> RelationLocator {
         RelationLocator {
             tablespace: Oid(self.words[0] as u32),
@@ -67,17 +74,19 @@ impl Tag {
         }
     }
 
+    /// The block.
     pub(crate) fn block(self) -> BlockNo {
         self.words[2] as u32
     }
 
-    /// Whether both are blocks of the same fork.
-    pub(crate) fn same_fork(self, other: Tag) -> bool {
+    /// Whether both tags are of the same fork.
+    pub(crate) fn same_fork(self, other: BufferTag) -> bool {
         self.words[..2] == other.words[..2] && self.words[2] >> 32 == other.words[2] >> 32
     }
 
-    /// A well-mixed number. Block numbers in a row spread over all buckets: a Fibonacci step per
-    /// word (Knuth, The Art of Computer Programming 3, 6.4), the high half folded onto the low one.
+    /// Hash value for the mapping table: one Fibonacci multiplication per word (Knuth, The Art of Computer
+    /// Programming 3, 6.4), with the high half folded onto the low one. Consecutive blocks spread over all
+    /// buckets, which a plain FNV or identity hash of the block number would not guarantee.
     pub(crate) fn hash(self) -> u64 {
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
         let mut hash = self.words[0].wrapping_mul(STEP);
@@ -93,7 +102,7 @@ mod tests {
 
     #[test]
     fn neighbouring_blocks_spread_over_the_buckets() {
-        let tag = Tag::from_words([RELATION << 56 | 1663, 5 << 32 | 16_384, 0]);
+        let tag = BufferTag::from_words([RELATION << 56 | 1663, 5 << 32 | 16_384, 0]);
         let mut buckets = vec![0_u32; 4096];
         (0..4096).for_each(|block| buckets[(tag.at(block).hash() & 4095) as usize] += 1);
         let longest = buckets.iter().max().copied().unwrap_or_default();
@@ -101,8 +110,9 @@ mod tests {
     }
 
     #[test]
-    fn words_and_parts_are_one() {
-        let tag = Tag::from_words([RELATION << 56 | 2 << 48 | 7 << 32 | 1663, 5 << 32 | 9, 77]);
+    fn fields_survive_the_packing() {
+        let tag =
+            BufferTag::from_words([RELATION << 56 | 2 << 48 | 7 << 32 | 1663, 5 << 32 | 9, 77]);
         assert_eq!((tag.cluster(), tag.fork(), tag.block()), (7, Fork::Vm, 77));
         assert_eq!(tag.locator().to_string(), "1663/5/9");
         assert!(tag.same_fork(tag.at(78)) && tag.at(78).block() == 78);

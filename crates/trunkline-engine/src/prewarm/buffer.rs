@@ -243,14 +243,14 @@ fn reason(error: &ReadError) -> String {
         ReadError::Short { bytes: 0, .. } => "file ended while it was read".to_owned(),
         ReadError::Short { bytes, .. } => format!("read only {bytes} of {BLOCK_SIZE} bytes"),
         ReadError::Corrupt { verdict, .. } => match verdict {
-            Some(PageVerdict::Header(header)) => format!("invalid page: {header}"),
-            Some(PageVerdict::Checksum { found, expected }) => {
+            PageVerdict::Header(header) => format!("invalid page: {header}"),
+            PageVerdict::Checksum { found, expected } => {
                 format!("invalid page: checksum 0x{found:04X} found, 0x{expected:04X} expected")
             }
-            Some(PageVerdict::Both { found, expected, header }) => format!(
+            PageVerdict::Both { found, expected, header } => format!(
                 "invalid page: checksum 0x{found:04X} found, 0x{expected:04X} expected; {header}"
             ),
-            Some(PageVerdict::Good | PageVerdict::New) | None => "invalid page".to_owned(),
+            PageVerdict::Good | PageVerdict::New => "invalid page".to_owned(),
         },
         other => other.to_string(),
     }

@@ -1,16 +1,17 @@
-//! How far to look ahead: two distances that grow when they must and shrink when they may.
+//! Look-ahead distances: how far to look ahead, and how many blocks to combine.
 //!
 //! ```text
-//!   look-ahead distance    pages pinned ahead of the consumer    doubles when the consumer waited
-//!   combine distance       blocks gathered before a read starts   doubles with every read
+//!   look-ahead distance    pages pinned ahead of the consumer      doubles when the consumer waited
+//!   combine distance       blocks collected before a read starts   doubles with every read
 //! ```
-//! Both begin at one page, so a scan that stops at once has read nothing in vain, and a scan of cached
-//! pages never looks ahead at all. They shrink by one per page found, but only when no read is in
-//! flight and none was for as many pages as the stream may pin: otherwise a scan that finds every
-//! other page would never look ahead (facts: hard lesson 16). The rules are PostgreSQL 19's
-//! (`read_stream.c`).
+//!
+//! Both start at one page. A scan that stops at once (`LIMIT 1`) has read nothing in vain, and a scan of
+//! cached pages never looks ahead. The distances shrink by one per hit, but only while no read is in flight,
+//! and only after as many hits as the stream may pin. Otherwise a scan in which every other page is a hit
+//! would never look ahead (`docs/postgres-lessons.md#lesson-16`). The rules are those of PostgreSQL 19's
+//! `read_stream.c`.
 
-/// See the module.
+/// The two distances of a stream, with their bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Distances {
     ahead: u32,
@@ -21,34 +22,34 @@ pub(super) struct Distances {
 }
 
 impl Distances {
-    /// At the start. `full` skips the slow start: everything will be read.
+    /// The distances of a new stream. `full` skips the slow start, for a consumer that reads everything.
     pub(super) fn new(ahead_max: u32, combine_max: u32, full: bool) -> Self {
         let combine_max = combine_max.clamp(1, ahead_max.max(1));
         let start = if full { combine_max } else { 1 };
         Self { ahead: start, combine: start, hold_off: 0, ahead_max: ahead_max.max(1), combine_max }
     }
 
-    /// Pages to have pinned ahead.
+    /// Pages to pin ahead.
     pub(super) fn ahead(&self) -> u32 {
         self.ahead
     }
 
-    /// The most that [`Distances::ahead`] can become.
+    /// Upper bound of [`Distances::ahead`].
     pub(super) fn ahead_max(&self) -> u32 {
         self.ahead_max
     }
 
-    /// Blocks to gather before a read starts.
+    /// Blocks to collect before a read starts.
     pub(super) fn combine(&self) -> u32 {
         self.combine
     }
 
-    /// The largest read.
+    /// Blocks of the largest read.
     pub(super) fn combine_max(&self) -> u32 {
         self.combine_max
     }
 
-    /// A read has ended; `waited` if the consumer had to wait for it, or executed it itself.
+    /// A read has ended. `waited`: the consumer had to wait for it, or executed it itself.
     pub(super) fn read_ended(&mut self, waited: bool) {
         self.hold_off = self.ahead_max;
         self.combine = (self.combine * 2).min(self.combine_max);
@@ -67,7 +68,7 @@ impl Distances {
         }
     }
 
-    /// Only so many pages could be pinned.
+    /// No more than `pinned` pages could be pinned.
     pub(super) fn limited_to(&mut self, pinned: u32) {
         self.ahead = self.ahead.min(pinned.max(1));
     }
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_grows_only_by_real_waits() {
+    fn it_grows_only_if_the_consumer_waited() {
         let mut distances = Distances::new(272, 16, false);
         (0..10).for_each(|_| distances.read_ended(false));
         assert_eq!((distances.ahead(), distances.combine()), (1, 16));
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_page_found_does_not_keep_it_small() {
+    fn hits_in_between_do_not_keep_it_small() {
         let mut distances = Distances::new(64, 16, false);
         for _ in 0..20 {
             distances.read_ended(true);
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn it_shrinks_once_everything_is_found() {
+    fn it_shrinks_when_every_page_is_a_hit() {
         let mut distances = Distances::new(64, 16, false);
         (0..10).for_each(|_| distances.read_ended(true));
         (0..64).for_each(|_| distances.page_found(false));

@@ -1,33 +1,31 @@
-//! How a stream reads: how much is in flight, how large, in which order, on whose behalf.
-//!
-//! From the settings, or PostgreSQL's defaults.
+//! Stream options: concurrency, combine limit, order, access strategy.
 
 use crate::pool::Strategy;
 use crate::settings::Settings;
 use trunkline_aio::Class;
 
-/// How a stream reads.
+/// Options of a read stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamOptions {
-    /// Reads in flight at most (`effective_io_concurrency`), 0 to 1000; 0 reads when a page is
-    /// wanted, in the consumer's thread.
+    /// Reads in flight at most (`effective_io_concurrency`), 0 to 1000. With 0 each page is read when the
+    /// consumer asks for it, in the consumer's thread.
     pub concurrency: u32,
     /// Blocks of one read at most (`io_combine_limit`), 1 to 128.
     pub combine: u32,
-    /// Hand out whichever page is ready, where the order cannot show.
+    /// Return pages in any order, as they become ready.
     pub unordered: bool,
-    /// Everything will be read: no slow start.
+    /// All blocks will be read, so skip the slow start.
     pub full: bool,
-    /// Blocks mostly follow each other: leave it to the system, under `sync`, to see that.
+    /// Blocks are mostly consecutive. Under `sync` the kernel's own read-ahead then replaces advice.
     pub sequential: bool,
-    /// Bulk work goes round in a few buffers.
+    /// Access strategy: bulk work uses a ring.
     pub strategy: Strategy,
-    /// What reads ahead are counted as.
+    /// Class of the look-ahead reads.
     pub class: Class,
 }
 
 impl StreamOptions {
-    /// As the settings say, in order, with a slow start.
+    /// From the settings: in order, with slow start.
     pub fn of(settings: &Settings) -> Self {
         Self {
             concurrency: settings.effective_io_concurrency(),
@@ -36,7 +34,7 @@ impl StreamOptions {
         }
     }
 
-    /// For maintenance work: its own concurrency, and no slow start.
+    /// For maintenance work: `maintenance_io_concurrency`, and no slow start.
     pub fn maintenance(settings: &Settings) -> Self {
         Self {
             concurrency: settings.maintenance_io_concurrency(),

@@ -1,77 +1,81 @@
-//! The blocks between the source and the consumer, in the source's order.
+//! Stream queue: the blocks between the source and the consumer, in the order of the source.
 //!
 //! ```text
 //!   front ▶ taken  ready  reading  joined │ unread  unread ◀ back
-//!                       started           │ pending: gathered, not yet started
+//!                       started           │ pending: collected, not started yet
 //! ```
-//! Each entry has a sequence number that never changes, so a read knows its entries wherever the
-//! front has got to. An unordered stream hands out whichever entry is ready and leaves it behind as
-//! taken until the front reaches it.
+//! Each entry has a sequence number that never changes, so a read finds its entries however far the front
+//! has moved. An unordered stream returns any entry that is ready. The entry stays in the queue, as taken,
+//! until the front reaches it.
 
 use crate::pool::ReadError;
 use std::collections::VecDeque;
 use trunkline_aio::WaitRef;
 use trunkline_format::BlockNo;
 
-/// One block on its way.
+/// One block.
 #[derive(Debug)]
 pub(super) struct Entry<D> {
     pub(super) block: BlockNo,
     pub(super) data: Option<D>,
-    pub(super) state: State,
-    /// A combined read of it has failed: read it by itself, to learn which block it was.
+    pub(super) state: EntryState,
+    /// A combined read that contained the block has failed. It is read alone, to find the bad block.
     pub(super) alone: bool,
-    /// Its page is pinned for another entry of this stream already: it costs no place in memory.
+    /// Another entry of this stream has pinned the same page, so this pin uses no additional buffer.
     pub(super) duplicate: bool,
 }
 
-/// Where it stands.
+/// EntryState of an entry.
 #[derive(Debug)]
-pub(super) enum State {
-    /// Not pinned: not started yet, let go of, or to be read again. `advised`: the system was told.
+pub(super) enum EntryState {
+    /// Not pinned: not started yet, released, or to be read again. `advised`: the kernel was advised of it.
     Unread { advised: bool },
-    /// A read of this stream will bring it.
+    /// A read of this stream is in flight for it.
     Reading { slot: usize },
-    /// Somebody's read brings it into this buffer, which is pinned.
+    /// Another session is reading it into this buffer, which is pinned.
     Joined { buffer: u32, io: WaitRef },
-    /// It is in this buffer, pinned.
+    /// It is in this buffer, which is pinned.
     Ready { buffer: u32 },
-    /// It could not be had.
+    /// It could not be read.
     Failed(Box<ReadError>),
-    /// The consumer has had it.
+    /// The consumer has taken it.
     Taken,
 }
 
-/// See the module.
+/// The entries of a stream.
 #[derive(Debug)]
 pub(super) struct Queue<D> {
     entries: VecDeque<Entry<D>>,
     /// Sequence number of the front.
     base: u64,
-    /// Entries at the back that were gathered and not started.
+    /// Entries at the back that were not started yet.
     pending: usize,
 }
 
 impl<D> Queue<D> {
+    /// An empty queue.
     pub(super) fn with_capacity(entries: usize) -> Self {
         Self { entries: VecDeque::with_capacity(entries), base: 0, pending: 0 }
     }
 
+    /// Whether there is no entry.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
+    /// Number of entries.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
+    /// Number of entries that were not started yet.
     pub(super) fn pending(&self) -> usize {
         self.pending
     }
 
     /// Adds a pending entry.
     pub(super) fn push(&mut self, block: BlockNo, data: D) {
-        let state = State::Unread { advised: false };
+        let state = EntryState::Unread { advised: false };
         self.entries.push_back(Entry {
             block,
             data: Some(data),
@@ -82,12 +86,12 @@ impl<D> Queue<D> {
         self.pending += 1;
     }
 
-    /// So many pending entries, the first of them, are pending no longer.
+    /// The first `count` pending entries were started.
     pub(super) fn started(&mut self, count: usize) {
         self.pending -= count;
     }
 
-    /// The block that would make the pending ones one longer.
+    /// The block that would continue the pending ones.
     pub(super) fn continuation(&self) -> Option<BlockNo> {
         let last = self.entries.back().filter(|_| self.pending > 0)?;
         last.block.checked_add(1)
@@ -108,40 +112,43 @@ impl<D> Queue<D> {
         &mut self.entries[(sequence - self.base) as usize]
     }
 
+    /// The entry at a position.
     pub(super) fn at(&self, at: usize) -> &Entry<D> {
         &self.entries[at]
     }
 
+    /// The entry at a position, to be changed.
     pub(super) fn at_mut(&mut self, at: usize) -> &mut Entry<D> {
         &mut self.entries[at]
     }
 
+    /// All entries, to be changed.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry<D>> {
         self.entries.iter_mut()
     }
 
-    /// How many blocks in a row from a position on are to be read with the one there.
-    pub(super) fn row_from(&self, at: usize, most: usize) -> usize {
+    /// Number of consecutive blocks from a position on that can be read together.
+    pub(super) fn run_length(&self, at: usize, most: usize) -> usize {
         let first = &self.entries[at];
         if first.alone {
             return 1;
         }
         let follows = |(offset, entry): (usize, &Entry<D>)| {
-            matches!(entry.state, State::Unread { .. })
+            matches!(entry.state, EntryState::Unread { .. })
                 && !entry.alone
                 && first.block.checked_add(offset as u32) == Some(entry.block)
         };
-        let row = self.entries.iter().skip(at).take(most).enumerate();
-        row.take_while(|&pair| follows(pair)).count()
+        let run = self.entries.iter().skip(at).take(most).enumerate();
+        run.take_while(|&pair| follows(pair)).count()
     }
 
-    /// Takes an entry for the consumer, and drops the front as far as it was taken.
-    pub(super) fn take(&mut self, at: usize) -> (State, BlockNo, Option<D>) {
+    /// Takes an entry for the consumer, and removes taken entries from the front.
+    pub(super) fn take(&mut self, at: usize) -> (EntryState, BlockNo, Option<D>) {
         let entry = &mut self.entries[at];
-        let state = std::mem::replace(&mut entry.state, State::Taken);
+        let state = std::mem::replace(&mut entry.state, EntryState::Taken);
         let taken = (state, entry.block, entry.data.take());
         while self.entries.len() > self.pending
-            && self.entries.front().is_some_and(|entry| matches!(entry.state, State::Taken))
+            && self.entries.front().is_some_and(|entry| matches!(entry.state, EntryState::Taken))
         {
             self.entries.pop_front();
             self.base += 1;
@@ -149,7 +156,7 @@ impl<D> Queue<D> {
         taken
     }
 
-    /// Empties the queue; the entries that were in it.
+    /// Removes and returns all entries.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Entry<D>> + '_ {
         self.base += self.entries.len() as u64;
         self.pending = 0;

@@ -1,23 +1,22 @@
-//! Where a stream's block numbers come from.
+//! Block sources: where the block numbers of a stream come from (PostgreSQL's `ReadStreamBlockNumberCB`).
 //!
-//! A source is asked only when the stream looks ahead, and never again after it has said that there
-//! are no more. It must not wait for anything: the stream may hold I/O that nobody has submitted.
+//! A source is asked only while the stream looks ahead, and not again after it has returned `None`. It must
+//! not wait for anything, because the stream may have staged I/O that is not submitted yet.
 
 use std::ops::Range;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 use trunkline_format::BlockNo;
 
-/// Block numbers, one after the other, each with data for the consumer.
+/// Returns block numbers, each with data for the consumer. A closure is a source.
 pub trait BlockSource {
-    /// What goes with each block.
+    /// Data that belongs to a block.
     type Data;
 
-    /// The next block; `None` at the end.
+    /// Returns the next block, or `None` at the end.
     fn next_block(&mut self) -> Option<(BlockNo, Self::Data)>;
 }
 
-/// A closure is a source.
 impl<D, F: FnMut() -> Option<(BlockNo, D)>> BlockSource for F {
     type Data = D;
 
@@ -26,12 +25,12 @@ impl<D, F: FnMut() -> Option<(BlockNo, D)>> BlockSource for F {
     }
 }
 
-/// Blocks in a row.
+/// Consecutive blocks.
 #[derive(Debug, Clone)]
 pub struct BlockRange(Range<BlockNo>);
 
 impl BlockRange {
-    /// From the first up to, and without, the last.
+    /// The blocks of a range, without its end.
     pub fn new(blocks: Range<BlockNo>) -> Self {
         Self(blocks)
     }
@@ -45,7 +44,7 @@ impl BlockSource for BlockRange {
     }
 }
 
-/// Blocks from a list, in its order.
+/// The blocks of a list, in its order.
 #[derive(Debug, Clone)]
 pub struct BlockList {
     blocks: Vec<BlockNo>,
@@ -69,42 +68,41 @@ impl BlockSource for BlockList {
     }
 }
 
-/// The largest part of a table that a worker of a parallel scan takes at once, in blocks
-/// (PostgreSQL's `PARALLEL_SEQSCAN_MAX_CHUNK_SIZE`).
+/// Blocks of the largest chunk that a worker of a parallel scan takes (PostgreSQL's
+/// `PARALLEL_SEQSCAN_MAX_CHUNK_SIZE`).
 const CHUNK_MAX: u32 = 8192;
 
-/// A worker's part is about the table's 2048th.
+/// A chunk is about this part of the table (PostgreSQL's `PARALLEL_SEQSCAN_NCHUNKS`).
 const CHUNKS: u32 = 2048;
 
-/// Parts of a table for several workers: each takes the next part when it has finished one, smaller
-/// ones towards the end, so that all finish at about the same time.
+/// The blocks of a table, in chunks for several workers. Chunks get smaller towards the end, so that all
+/// workers finish at about the same time.
 #[derive(Debug, Clone)]
 pub struct ParallelRange {
-    shared: Arc<Parts>,
-    mine: Range<BlockNo>,
+    chunks: Arc<Chunks>,
+    current: Range<BlockNo>,
 }
 
 #[derive(Debug)]
-struct Parts {
+struct Chunks {
     next: AtomicU64,
     end: BlockNo,
-    chunk: u32,
+    size: u32,
 }
 
 impl ParallelRange {
-    /// All blocks of a table of `blocks`; each clone is one worker's source.
+    /// All blocks of a table. Each clone is the source of one worker.
     pub fn new(blocks: BlockNo) -> Self {
-        let chunk = (blocks / CHUNKS).max(1).next_power_of_two().min(CHUNK_MAX);
-        let parts = Parts { next: AtomicU64::new(0), end: blocks, chunk };
-        Self { shared: Arc::new(parts), mine: 0..0 }
+        let size = (blocks / CHUNKS).max(1).next_power_of_two().min(CHUNK_MAX);
+        let chunks = Chunks { next: AtomicU64::new(0), end: blocks, size };
+        Self { chunks: Arc::new(chunks), current: 0..0 }
     }
 
-    /// The next part. Towards the end parts get smaller, in 64 steps, as in PostgreSQL.
-    fn take_part(&self) -> Option<Range<BlockNo>> {
-        let Parts { next, end, chunk } = &*self.shared;
-        let mut size = *chunk;
-        let seen = next.load(Ordering::Relaxed);
-        let left = u64::from(*end).saturating_sub(seen);
+    /// Takes the next chunk. The last 64 chunks of each size are halved, as in PostgreSQL.
+    fn take_chunk(&self) -> Option<Range<BlockNo>> {
+        let Chunks { next, end, size } = &*self.chunks;
+        let mut size = *size;
+        let left = u64::from(*end).saturating_sub(next.load(Ordering::Relaxed));
         while size > 1 && left < u64::from(size) * 64 {
             size /= 2;
         }
@@ -118,10 +116,10 @@ impl BlockSource for ParallelRange {
     type Data = ();
 
     fn next_block(&mut self) -> Option<(BlockNo, ())> {
-        if self.mine.is_empty() {
-            self.mine = self.take_part()?;
+        if self.current.is_empty() {
+            self.current = self.take_chunk()?;
         }
-        self.mine.next().map(|block| (block, ()))
+        self.current.next().map(|block| (block, ()))
     }
 }
 

@@ -1,32 +1,32 @@
-//! What a stream did: the numbers of `EXPLAIN (ANALYZE, IO)`.
+//! Stream statistics: the numbers of `EXPLAIN (ANALYZE, IO)`.
 //!
-//! Sums, so that the streams of several workers can be added; averages are made when somebody asks.
+//! All are sums, so that the streams of several workers can be added. Averages are computed on demand.
 
 /// Counts of one stream, or of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StreamStats {
-    /// Pages handed out.
+    /// Pages returned.
     pub pages: u64,
-    /// Pages pinned ahead, summed over the moments at which a page was handed out.
+    /// Pages pinned ahead, summed over the moments when a page was returned.
     pub distance_sum: u64,
-    /// The most of them at such a moment.
+    /// The largest of these numbers.
     pub distance_max: u32,
-    /// The most that the stream may pin.
+    /// Pages that the stream may pin at most.
     pub capacity: u32,
     /// Reads issued.
     pub ios: u64,
-    /// Blocks that they were to bring.
+    /// Blocks of these reads.
     pub io_blocks: u64,
-    /// Times that a page was not there when it was wanted, whoever read it.
+    /// Waits for a page, read by this stream or by another session.
     pub waits: u64,
-    /// Reads in flight, the new one included, summed over the moments at which one was issued.
+    /// Reads in flight, the new one included, summed over the moments when one was issued.
     pub in_flight_sum: u64,
-    /// Ranges that the system was told of in advance, under `sync`.
+    /// Ranges that the kernel was advised of (`posix_fadvise`), under `sync`.
     pub advised: u64,
 }
 
 impl StreamStats {
-    /// Adds another stream's.
+    /// Adds the counts of another stream.
     pub fn add(&mut self, other: &StreamStats) {
         self.pages += other.pages;
         self.distance_sum += other.distance_sum;

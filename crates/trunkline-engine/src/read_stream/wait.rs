@@ -1,159 +1,122 @@
-//! Waiting for what stands in the way of the next page: asleep, or polled by a task.
+//! What a stream waits for when the next page is not there.
 //!
-//! A read of the stream's own, somebody else's, a pin, a buffer, a handle. A stream that was polled and waits
-//! for a pin or a buffer has a place in a queue, which it gives up when it wants something else.
+//! A thread sleeps, a task is woken ([`Waiting`]). A stream whose task waits for a pin or a victim keeps its
+//! session registered for that, until the task asks again or the stream is dropped.
 
 use super::{BlockSource, ReadStream};
 use crate::pool::{Backend, ReadError};
-use std::task::{Context, Poll, ready};
-use trunkline_aio::{Cancelled, Class, WaitRef, clock};
+use crate::waiting::Waiting;
+use std::task::{Poll, ready};
+use trunkline_aio::{Class, WaitRef, clock};
 
-/// Why nothing can be handed out now.
+/// What must happen before a page can be returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blocked {
-    /// A read of this stream.
+    /// A read of this stream must end.
     Own(usize),
-    /// Any read of this stream.
+    /// Any read of this stream must end.
     Any,
-    /// Somebody's read.
+    /// A read of another session must end.
     Joined(WaitRef),
-    /// No pin is granted.
+    /// A pin must be available.
     Pin,
-    /// Every buffer is pinned.
+    /// A buffer must become a victim.
     Buffer,
-    /// Every handle is in use.
+    /// An I/O handle must be free.
     Handle,
 }
 
 impl<S: BlockSource> ReadStream<S> {
-    /// Gives up the place in a queue that an earlier poll has taken.
-    pub(super) fn leave_queue(&mut self) {
-        match self.queued.take() {
-            Some(Blocked::Pin) => self.shared.limiter.waiting.remove(self.session),
-            Some(Blocked::Buffer) => self.shared.hungry.remove(self.session),
+    /// Ends the registration of an earlier poll.
+    pub(super) fn unregister(&mut self) {
+        match self.registered.take() {
+            Some(Blocked::Pin) => self.manager.limits().waiters().remove(self.session),
+            Some(Blocked::Buffer) => self.manager.buffers().victim_waiters().remove(self.session),
             _ => {}
         }
     }
 
-    /// A polled consumer gets what it waited for, if it had to wait.
+    /// Counts the wait of a polled consumer, if there was one.
     pub(super) fn count_polled_wait(&mut self) {
         if let Some(since) = self.blocked_since.take() {
-            self.tally.waits += 1;
-            let nanos = u64::try_from(clock::now().since(since).as_nanos());
-            self.tally.wait_nanos += nanos.unwrap_or(u64::MAX);
+            self.counter.tally().add_wait(clock::now().since(since));
         }
     }
 
-    /// Sleeps.
+    /// Waits. The backend counts for this stream while it does.
     pub(super) fn wait(
         &mut self,
-        backend: &mut Backend,
-        blocked: Blocked,
-    ) -> Result<(), ReadError> {
-        backend.swap_tally(&mut self.tally);
-        let waited = self.wait_uncounted(backend, blocked);
-        backend.swap_tally(&mut self.tally);
-        waited
-    }
-
-    pub(super) fn wait_uncounted(
-        &mut self,
-        backend: &mut Backend,
-        blocked: Blocked,
-    ) -> Result<(), ReadError> {
-        match blocked {
-            Blocked::Own(slot) => {
-                let again = match &mut self.flights[slot] {
-                    Some(flight) => std::mem::replace(&mut flight.waited, true),
-                    None => true,
-                };
-                let group = self.pace.group() as usize;
-                let in_flight = self.reads.in_flight();
-                let operations = &mut self.reads.operations;
-                if !again && group > 1 && group < in_flight {
-                    return Ok(backend
-                        .timed(|backend| (true, backend.session.wait_some(operations, group)))?);
-                }
-                let outcome =
-                    backend.timed(|backend| (true, backend.session.wait(operations, slot)))?;
-                // Into the tally that counts for this stream.
-                backend.swap_tally(&mut self.tally);
-                self.read_ended(backend, slot, outcome);
-                backend.swap_tally(&mut self.tally);
-            }
-            Blocked::Any => {
-                let operations = &mut self.reads.operations;
-                let (slot, outcome) =
-                    backend.timed(|backend| (true, backend.session.wait_any(operations)))?;
-                self.any = true;
-                backend.swap_tally(&mut self.tally);
-                self.read_ended(backend, slot, outcome);
-                backend.swap_tally(&mut self.tally);
-            }
-            Blocked::Joined(io) => {
-                self.join_waited();
-                backend.join(io)?;
-            }
-            Blocked::Pin => {
-                backend.book()?;
-                self.reserve = true;
-            }
-            Blocked::Buffer => backend.wait_for_buffer()?,
-            Blocked::Handle => backend.wait_for_handle(Class::Foreground)?,
-        }
-        Ok(())
-    }
-
-    /// Somebody's read was not fast enough: look further ahead, as after one of our own.
-    pub(super) fn join_waited(&mut self) {
-        self.stats.waits += 1;
-        self.distances.read_ended(true);
-    }
-
-    pub(super) fn poll_wait(
-        &mut self,
-        context: &mut Context<'_>,
+        waiting: &mut Waiting<'_, '_>,
         backend: &mut Backend,
         blocked: Blocked,
     ) -> Poll<Result<(), ReadError>> {
-        let operations = &mut self.reads.operations;
         match blocked {
-            Blocked::Own(slot) => {
-                if let Some(flight) = &mut self.flights[slot] {
-                    flight.waited = true;
-                }
-                let outcome = ready!(backend.session.poll(context, operations, slot))?;
-                self.read_ended(backend, slot, outcome);
-                Poll::Ready(Ok(()))
-            }
+            Blocked::Own(slot) => return self.wait_for_own(waiting, backend, slot),
             Blocked::Any => {
-                self.any = true;
-                let (slot, outcome) = ready!(backend.session.poll_any(context, operations))?;
+                self.waited_for_any = true;
+                backend.swap_tally(self.counter.tally());
+                let window = self.reads.window();
+                let ended = backend
+                    .timed(waiting, |backend, waiting| window.wait_any(backend.session(), waiting));
+                backend.swap_tally(self.counter.tally());
+                let (slot, outcome) = ready!(ended)?;
                 self.read_ended(backend, slot, outcome);
-                Poll::Ready(Ok(()))
+                return Poll::Ready(Ok(()));
             }
             Blocked::Joined(io) => {
                 if self.joined.replace(io) != Some(io) {
-                    self.join_waited();
+                    // The other session's read was not fast enough: look further ahead, as after a read
+                    // of our own.
+                    self.stats.waits += 1;
+                    self.distances.read_ended(true);
                 }
-                backend.session.poll_join(context, io).map_err(ReadError::from)
             }
-            Blocked::Pin => {
-                let polled = backend.poll_book(context);
-                self.queued = polled.is_pending().then_some(blocked);
-                ready!(polled)?;
-                self.reserve = true;
-                Poll::Ready(Ok(()))
-            }
-            Blocked::Buffer => {
-                let polled = backend.poll_for_buffer(context);
-                self.queued = polled.is_pending().then_some(blocked);
-                polled
-            }
-            Blocked::Handle => {
-                let acquired = backend.session.poll_acquire(context, Class::Foreground);
-                acquired.map(|acquired| acquired.map(drop).map_err(|Cancelled| Cancelled.into()))
-            }
+            Blocked::Pin | Blocked::Buffer | Blocked::Handle => {}
         }
+        backend.swap_tally(self.counter.tally());
+        let waited = match blocked {
+            Blocked::Pin => backend.reserve_pin(waiting),
+            Blocked::Buffer => backend.wait_for_victim(waiting),
+            Blocked::Handle => {
+                backend.wait_for_handle(waiting, Class::Foreground).map_err(ReadError::from)
+            }
+            Blocked::Joined(io) => backend.wait_for_io(waiting, io).map_err(ReadError::from),
+            Blocked::Own(_) | Blocked::Any => unreachable!("returned above"),
+        };
+        backend.swap_tally(self.counter.tally());
+        if waited.is_pending() {
+            self.registered = Some(blocked);
+        }
+        ready!(waited)?;
+        self.reserved |= blocked == Blocked::Pin;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Waits for one read. A thread that has to wait anyway waits for a group of reads: it is woken once for
+    /// all of them.
+    fn wait_for_own(
+        &mut self,
+        waiting: &mut Waiting<'_, '_>,
+        backend: &mut Backend,
+        slot: usize,
+    ) -> Poll<Result<(), ReadError>> {
+        let again = match &mut self.in_flight[slot] {
+            Some(read) => std::mem::replace(&mut read.waited, true),
+            None => true,
+        };
+        let group = self.group.size() as usize;
+        let in_flight = self.reads.in_flight();
+        let sleeps_for_group = waiting.is_sleep() && !again && group > 1 && group < in_flight;
+        backend.swap_tally(self.counter.tally());
+        let window = self.reads.window();
+        let ended = backend.timed(waiting, |backend, waiting| match sleeps_for_group {
+            true => Poll::Ready(window.sleep_some(backend.session(), group).map(|()| None)),
+            false => window.wait(backend.session(), waiting, slot).map_ok(Some),
+        });
+        backend.swap_tally(self.counter.tally());
+        if let Some(outcome) = ready!(ended)? {
+            self.read_ended(backend, slot, outcome);
+        }
+        Poll::Ready(Ok(()))
     }
 }

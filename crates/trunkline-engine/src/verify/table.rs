@@ -53,7 +53,7 @@ pub(super) fn check(
             return Ok(());
         }
     };
-    let strategy = scan_strategy(blocks, backend.shared.count());
+    let strategy = scan_strategy(blocks, backend.pool_buffers());
     let stream = StreamOptions { strategy, sequential: true, ..checks.stream };
     let toast = target
         .toast

@@ -1,8 +1,8 @@
-//! How a stream writes, and what it has done.
+//! Options and statistics of a write stream.
 //!
 //! ```
 //! # use trunkline_engine::write_stream::WriteOptions;
-//! // As a checkpoint does: whoever uses a page, it is written in the end.
+//! // As a checkpoint: every page is written in the end, even if sessions keep it locked.
 //! let options = WriteOptions { must: true, concurrency: 128, ..WriteOptions::default() };
 //! assert_eq!(options.combine, 16);
 //! ```
@@ -11,21 +11,21 @@ use std::time::Duration;
 use trunkline_aio::Class;
 use trunkline_format::BLOCK_SIZE;
 
-/// How a stream writes.
+/// Options of a write stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteOptions {
     /// Writes in flight at most, 1 to 1000.
     pub concurrency: u32,
     /// Blocks of one write at most (`io_max_combine_limit`), 1 to 128.
     pub combine: u32,
-    /// What the writes are counted as.
+    /// Class of the writes.
     pub class: Class,
-    /// Every page is written, however long somebody uses it; otherwise such a page is left.
+    /// Write every page, however long it is locked. Otherwise locked pages are skipped.
     pub must: bool,
-    /// Only pages that the running checkpoint needs.
+    /// Write only pages that the running checkpoint needs.
     pub checkpoint: bool,
-    /// Have the system begin to write back what it has cached whenever so many blocks were written
-    /// (`checkpoint_flush_after`, `bgwriter_flush_after`); 0 leaves that to the system.
+    /// Blocks after which the kernel is asked to start writing its page cache
+    /// (`checkpoint_flush_after`, `bgwriter_flush_after`); 0 leaves that to the kernel.
     pub flush_after: u32,
 }
 
@@ -49,23 +49,23 @@ pub struct WriteStats {
     pub blocks: u64,
     /// Writes issued.
     pub writes: u64,
-    /// Pages that had been written by somebody else, or were gone.
+    /// Pages that were clean already, or evicted.
     pub clean: u64,
-    /// Pages left because somebody used them.
+    /// Pages skipped because they were locked.
     pub skipped: u64,
-    /// Pages written from a copy, because somebody read them all the while.
+    /// Pages written from a copy, because readers kept them locked.
     pub copies: u64,
-    /// Times that the log had to be made durable first.
+    /// Flushes of the log that pages had to wait for.
     pub log_flushes: u64,
-    /// Times that the stream slept.
+    /// Waits of the stream.
     pub waits: u64,
-    /// How long.
+    /// Time of these waits.
     pub wait_time: Duration,
-    /// The most writes that were in flight.
+    /// Largest number of writes in flight.
     pub in_flight_max: u32,
-    /// Writes in flight, the new one included, summed over the moments at which one was issued.
+    /// Writes in flight, the new one included, summed over the moments when one was issued.
     pub in_flight_sum: u64,
-    /// Ranges that the system was told to begin to write back.
+    /// Ranges whose writeback was started (`sync_file_range`).
     pub writebacks: u64,
 }
 

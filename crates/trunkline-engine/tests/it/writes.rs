@@ -85,7 +85,7 @@ fn what_was_changed_is_on_disk_after_a_checkpoint() {
                 let pool = Pool::new(&aio, buffers).expect("a pool");
                 let mut backend = pool.backend(BackendType::Client).expect("a session");
                 fill(&mut backend, &relation, 500, extend);
-                backend.show_counts();
+                backend.publish_counts();
                 let evicted = 500_u64.saturating_sub(u64::from(buffers));
                 assert!(pool.total().evictions >= evicted, "{:?}", pool.total());
                 (0..500).step_by(3).for_each(|block| change(&mut backend, &relation, block, 2));

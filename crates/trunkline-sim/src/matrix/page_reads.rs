@@ -98,7 +98,7 @@ impl Cluster {
             let list: Vec<BlockNo> = (next..16).collect();
             let mut stream = self.start_read(&mut backend, &list);
             next += stream.stats().io_blocks as BlockNo;
-            stream.let_go();
+            stream.release_ahead();
         }
         self.wait_until("every buffer is being read", || {
             self.pool.rows().iter().filter(|row| row.pins == 1 && row.io.is_some()).count() == 16

@@ -87,7 +87,7 @@ impl Cluster {
         options: CheckpointOptions,
     ) -> Result<CheckpointReport, CheckpointError> {
         let result = checkpoint(&self.pool, backend, options, |_| {});
-        if let Err(CheckpointError::Sync { .. }) = &result {
+        if result.as_ref().is_err_and(CheckpointError::is_sync_failure) {
             self.sync_failed.store(true, Ordering::SeqCst);
         }
         result

@@ -179,7 +179,7 @@ impl Reader {
 
     /// Unpins everything that was read ahead.
     pub(super) fn let_go(&mut self) {
-        self.stream.let_go();
+        self.stream.release_ahead();
     }
 
     /// Restarts with another list.
@@ -293,12 +293,11 @@ impl Reader {
 
 /// The block that an error is about, and the failure.
 pub(super) fn failure(error: &ReadError) -> Option<(BlockNo, Failure)> {
-    match error {
-        ReadError::Io { block, source, .. } => {
-            Some((*block, Failure::Errno(source.raw_os_error().unwrap_or(0))))
-        }
-        ReadError::Short { block, bytes, .. } => Some((*block, Failure::Short(*bytes))),
-        ReadError::Corrupt { block, .. } => Some((*block, Failure::Corrupt)),
-        _ => None,
-    }
+    let failure = match error {
+        ReadError::Io { source, .. } => Failure::Errno(source.raw_os_error().unwrap_or(0)),
+        ReadError::Short { bytes, .. } => Failure::Short(*bytes),
+        ReadError::Corrupt { .. } => Failure::Corrupt,
+        _ => return None,
+    };
+    Some((error.block()?, failure))
 }

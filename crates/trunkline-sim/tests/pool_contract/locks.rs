@@ -148,7 +148,7 @@ fn a_cleanup_lock_waits_for_pins_of_every_kind() {
             match kind {
                 0 => drop(pin),
                 1 => drop(stream.next(&mut other).expect("reads")),
-                2 => stream.let_go(),
+                2 => stream.release_ahead(),
                 _ => drop(stream),
             }
             cleaner.join();

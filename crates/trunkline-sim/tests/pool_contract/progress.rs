@@ -230,7 +230,7 @@ fn a_pin_beyond_the_guarantee_is_an_error_and_not_a_wait() {
         }
         for backend in &mut backends {
             let error = backend.read(&relation, 9).map(drop).expect_err("a fifth");
-            assert!(error.to_string().contains("holds 4 pages"), "{error}");
+            assert!(error.to_string().contains("holds 4 pins"), "{error}");
             let mut stream = cluster.stream(backend, &[9], StreamOptions::default());
             assert!(stream.next(backend).is_err());
             let mut context = Context::from_waker(Waker::noop());

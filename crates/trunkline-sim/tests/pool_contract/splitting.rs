@@ -39,7 +39,7 @@ fn read_line(cluster: &Arc<Cluster>, line: &Line) {
     cluster.pool.evict_all();
     let mut backend = cluster.backend();
     line.present.iter().for_each(|&block| cluster.read_ok(&mut backend, block));
-    backend.show_counts();
+    backend.publish_counts();
     let before = cluster.pool.total();
     cluster.probe.record();
     let options = StreamOptions { combine: line.combine, full: true, ..StreamOptions::default() };
@@ -99,7 +99,7 @@ fn pg_31_a_read_in_flight_of_the_same_session_splits_a_read() {
             let mut second = cluster.stream(&backend, &[4, 5, 6], options);
             assert_eq!(cluster.drain(&mut backend, &mut second), [Ok(4), Ok(5), Ok(6)]);
             assert_eq!(cluster.reads(), reads, "block {under_way} in flight");
-            first.let_go();
+            first.release_ahead();
             assert_eq!(backend.pins(), 0);
         }
     });

@@ -34,7 +34,7 @@ fn a_consumer_may_unpin_read_ahead_after_every_page() {
                 cluster.check_page(&page, found.block);
                 seen.push(found.block);
                 drop(page);
-                stream.let_go();
+                stream.release_ahead();
                 assert_eq!((backend.pins(), stream.pinned()), (0, 0));
             }
             if options.unordered {
@@ -55,7 +55,7 @@ fn unpinned_read_ahead_is_not_read_twice() {
         cluster.probe.record();
         let mut backend = cluster.backend();
         let mut stream = cluster.start_read(&mut backend, &ALL);
-        stream.let_go();
+        stream.release_ahead();
         let mut seen = cluster.drain(&mut backend, &mut stream);
         if !cluster.is_asynchronous() {
             // Under `sync` the first page was ready, and was dropped as the current page.

@@ -87,7 +87,7 @@ fn check_ring(cluster: &Arc<Cluster>, step: u32) {
     assert_eq!(resident(cluster, 0), 160, "no other page was evicted");
     assert!(resident(cluster, 1) <= RING, "{} buffers", resident(cluster, 1));
     bulk.finish(&mut backend).expect("writes");
-    backend.show_counts();
+    backend.publish_counts();
     let counts = counted(cluster, Strategy::BulkWrite);
     assert_eq!((counts.extended_blocks, counts.evictions), (u64::from(BLOCKS), 0));
     assert!(counts.extends >= u64::from(BLOCKS / step.min(RING / 2)), "{counts:?}");

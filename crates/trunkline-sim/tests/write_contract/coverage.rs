@@ -309,7 +309,7 @@ fn run(cluster: &Arc<Cluster>, cell: Cell) {
     if site.is_a_sync() && reported.is_err() {
         for _ in 0..2 {
             let refused = cluster.checkpoint(&mut backend).expect_err("permanent");
-            let permanent = matches!(refused, CheckpointError::Sync { path: None, .. });
+            let permanent = matches!(refused, CheckpointError::EarlierSync);
             assert!(permanent, "{cell:?}: {refused}");
         }
     } else {

@@ -62,7 +62,7 @@ fn pages_of_an_eviction_share_a_flush() {
 fn a_failed_log_flush_prevents_page_writes() {
     check(Needs { handles: 64, ..Needs::writable() }, |cluster| {
         let log = Arc::new(FailingLog::default());
-        let pool = Pool::with_log(&cluster.aio, 16, Arc::clone(&log) as _).expect("a pool");
+        let pool = Pool::with_log(&cluster.aio, 16, Arc::clone(&log)).expect("a pool");
         let mut backend = pool.backend(BackendType::Client).expect("a session");
         let relation = cluster.relation(0);
         for block in 0..16 {
@@ -78,7 +78,7 @@ fn a_failed_log_flush_prevents_page_writes() {
         assert!(matches!(error, CheckpointError::Write(WriteError::Log(_))), "{error}");
         let error = backend.read(&relation, 20).map(drop).expect_err("no buffer");
         assert!(
-            matches!(&error, ReadError::WriteBack(error)
+            matches!(&error, ReadError::Eviction(error)
             if matches!(**error, WriteError::Log(_))),
             "{error}"
         );
@@ -116,7 +116,7 @@ impl Log for LyingLog {
 fn a_page_beyond_the_end_of_the_log_is_an_error() {
     check(Needs { handles: 64, seeds: 2, ..Needs::writable() }, |cluster| {
         let log = Arc::new(LyingLog::default());
-        let pool = Pool::with_log(&cluster.aio, 16, Arc::clone(&log) as _).expect("a pool");
+        let pool = Pool::with_log(&cluster.aio, 16, Arc::clone(&log)).expect("a pool");
         let mut backend = pool.backend(BackendType::Client).expect("a session");
         let relation = cluster.relation(0);
         for block in 0..16 {

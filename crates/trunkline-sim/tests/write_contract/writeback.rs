@@ -69,7 +69,7 @@ fn every_kind_of_writer_starts_writeback() {
         }
         bulk.finish(&mut backend).expect("written");
         assert!(issued(cluster) > by_session + by_checkpoint, "a bulk write");
-        backend.show_counts();
+        backend.publish_counts();
         assert_eq!(counted(cluster), issued(cluster), "each writeback is counted");
     });
 }

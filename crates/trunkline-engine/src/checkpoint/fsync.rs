@@ -1,0 +1,115 @@
+//! Syncing segments: makes durable what the checkpoint has written.
+//!
+//! PostgreSQL's `ProcessSyncRequests` calls fsync for one file after the other. Here the fsyncs of many
+//! segments are in flight together, which lets a file system commit them together.
+//!
+//! The kernel reports a write error to each open file once. So an error may be reported to an fsync or a
+//! writeback that another session has issued, and that has not ended yet. A checkpoint therefore waits for
+//! those too, before it looks whether any of them has failed.
+
+use super::error::CheckpointError;
+use crate::Location;
+use crate::pool::{Backend, WriteError};
+use crate::storage::{PendingFsync, SegmentName, Storage};
+use crate::window::SlotWindow;
+use std::io;
+use std::time::Duration;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Class, Slots, Status, WaitRef};
+use trunkline_format::segment;
+
+/// Fsyncs in flight.
+const FSYNCS: usize = 64;
+
+/// Counts and times of the fsyncs of one checkpoint.
+#[derive(Debug, Default)]
+pub(super) struct FsyncStats {
+    pub(super) files: u64,
+    pub(super) longest: Duration,
+    pub(super) sum: Duration,
+}
+
+/// Syncs every segment that was written since its last fsync.
+pub(super) fn sync_all<'a>(
+    backend: &mut Backend,
+    storages: impl Iterator<Item = &'a Storage>,
+) -> Result<FsyncStats, CheckpointError> {
+    let mut stats = FsyncStats::default();
+    for storage in storages {
+        let pending = storage.pending_fsyncs().pending();
+        for group in pending.chunks(FSYNCS) {
+            sync_group(backend, storage, group, &mut stats)?;
+        }
+    }
+    Ok(stats)
+}
+
+/// Waits for the fsyncs and writebacks of other sessions, and for those of a checkpoint that was cancelled.
+pub(super) fn wait_for_others<'a>(
+    backend: &mut Backend,
+    storages: impl Iterator<Item = &'a Storage>,
+) -> Result<(), WriteError> {
+    for storage in storages {
+        for io in storage.pending_fsyncs().fsyncs_in_flight() {
+            backend.session().join(io)?;
+            storage.pending_fsyncs().fsync_ended(io);
+        }
+    }
+    Ok(())
+}
+
+/// Syncs segments of one cluster, all in flight together.
+fn sync_group(
+    backend: &mut Backend,
+    storage: &Storage,
+    group: &[(SegmentName, Arc<PendingFsync>)],
+    stats: &mut FsyncStats,
+) -> Result<(), CheckpointError> {
+    // The callback records a failure even if this session never takes the result.
+    let callback = Arc::new(storage.pending_fsyncs().callback());
+    // By slot: which segment is synced, and the number of its writes that the fsync covers.
+    let mut window: SlotWindow<(), Option<(usize, u64, WaitRef)>> =
+        SlotWindow::new(Slots::with_callbacks(group.len(), vec![callback as _]));
+    for (at, (name, fsync)) in group.iter().enumerate() {
+        let (locator, fork, segment) = *name;
+        let covered = fsync.before_sync();
+        let first = segment::first_block(segment).unwrap_or_default();
+        let file = match fsync.kept_file() {
+            Some(file) => file,
+            None => match storage.relation(locator, fork).locate(first) {
+                Ok(located) => located.file,
+                // The segment was removed, so nothing depends on it.
+                Err(_) if !storage.pending_fsyncs().contains(name) => continue,
+                Err(error) => return Err(WriteError::from(error).into()),
+            },
+        };
+        let Some(slot) = window.idle_slot() else { unreachable!("one slot for each segment") };
+        let session = backend.session();
+        let handle = session.acquire(Class::Checkpoint).map_err(WriteError::from)?;
+        let io = handle.wait_ref();
+        storage.pending_fsyncs().fsync_begins(io);
+        handle.fsync(&file, window.slots(), slot);
+        *window.item_mut(slot) = Some((at, covered, io));
+        window.issued(slot);
+    }
+    while window.in_flight() > 0 {
+        let (slot, outcome) = window.sleep_any(backend.session()).map_err(WriteError::from)?;
+        let Some((at, covered, io)) = window.item_mut(slot).take() else {
+            unreachable!("an fsync ended that was not issued");
+        };
+        let (name, fsync) = &group[at];
+        storage.pending_fsyncs().fsync_ended(io);
+        if outcome.status == Status::Error {
+            let source = io::Error::from_raw_os_error(outcome.errno().unwrap_or_default());
+            let path = storage.relation(name.0, name.1).path(name.2);
+            return Err(CheckpointError::Sync { location: Location::new(path), source });
+        }
+        fsync.synced(covered);
+        storage.pending_fsyncs().forget_clean(name);
+        let took = window.results().device_time(slot);
+        stats.files += 1;
+        stats.longest = stats.longest.max(took);
+        stats.sum += took;
+    }
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! Running a checkpoint: mark, write, sync.
+
+use super::error::CheckpointError;
+use super::fsync::{FsyncStats, sync_all, wait_for_others};
+use super::order;
+use super::report::{Cause, CheckpointReport};
+use crate::pool::{Backend, BufferManager, BufferTag, Pool, WriteError};
+use crate::settings::Settings;
+use crate::storage::{Relation, Storage};
+use crate::write_stream::{WriteOptions, WriteStats, WriteStream};
+use std::collections::BTreeMap;
+use trunkline_aio::{Class, clock};
+
+/// Options of a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckpointOptions {
+    /// Why it runs.
+    pub cause: Cause,
+    /// Writes in flight at most.
+    pub concurrency: u32,
+    /// Blocks of one write at most (`io_max_combine_limit`).
+    pub combine: u32,
+    /// `checkpoint_flush_after`, in blocks; 0 leaves writeback to the kernel.
+    pub flush_after: u32,
+}
+
+impl Default for CheckpointOptions {
+    fn default() -> Self {
+        Self { cause: Cause::Requested, concurrency: 128, combine: 16, flush_after: 32 }
+    }
+}
+
+impl CheckpointOptions {
+    /// From the settings. Writes are as large as possible, since no session waits for a single page.
+    pub fn of(settings: &Settings) -> Self {
+        Self {
+            combine: settings.io_max_combine_limit(),
+            flush_after: settings.checkpoint_flush_after(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Runs one checkpoint of the pool. `pace` is called after each page, with the fraction of the work that is
+/// done, 0 to 1; it may wait.
+///
+/// A pool runs one checkpoint at a time. If another one is running, this one waits for its end, even if that
+/// one is spread over time. Only [`super::Checkpointer::request`] makes such a checkpoint hurry.
+///
+/// # Errors
+/// See [`CheckpointError`].
+pub fn checkpoint(
+    pool: &Pool,
+    backend: &mut Backend,
+    options: CheckpointOptions,
+    pace: impl FnMut(f64),
+) -> Result<CheckpointReport, CheckpointError> {
+    let mut written = WriteStats::default();
+    checkpoint_with(pool, backend, options, pace, &mut written)
+}
+
+/// The same. `written` is what was written, even if the checkpoint fails.
+pub(super) fn checkpoint_with(
+    pool: &Pool,
+    backend: &mut Backend,
+    options: CheckpointOptions,
+    mut pace: impl FnMut(f64),
+    written: &mut WriteStats,
+) -> Result<CheckpointReport, CheckpointError> {
+    let manager = pool.manager();
+    // One at a time: the flag CHECKPOINT_NEEDED does not say of which checkpoint.
+    let _lock = pool.checkpoint_lock().acquire(backend.session()).map_err(WriteError::from)?;
+    refuse_after_failed_sync(manager)?;
+    let begun = clock::now();
+    let marked = manager.buffers().mark_for_checkpoint();
+    let total = marked.len();
+    let storages: BTreeMap<u16, Storage> =
+        manager.open_storages().into_iter().map(|storage| (storage.number(), storage)).collect();
+    let mut stream = WriteStream::new(
+        backend,
+        WriteOptions {
+            concurrency: options.concurrency,
+            combine: options.combine,
+            class: Class::Checkpoint,
+            must: true,
+            checkpoint: true,
+            flush_after: options.flush_after,
+        },
+    );
+    let mut last: Option<(BufferTag, Relation)> = None;
+    for (done, (tag, buffer)) in order::balanced(marked).enumerate() {
+        let relation = match last.take() {
+            Some((of, relation)) if of.same_fork(tag) => relation,
+            _ => match storages.get(&tag.cluster()) {
+                Some(storage) => storage.relation(tag.locator(), tag.fork()),
+                None => continue,
+            },
+        };
+        let added = stream.write(backend, &relation, tag.block(), buffer);
+        added.inspect_err(|_| *written = stream.stats())?;
+        last = Some((tag, relation));
+        pace((done + 1) as f64 / total as f64);
+    }
+    let finished = stream.finish(backend);
+    *written = stream.stats();
+    let writes = finished?;
+    let written_at = clock::now();
+    let FsyncStats { files, longest, sum } = sync_all(backend, storages.values())?;
+    wait_for_others(backend, storages.values())?;
+    // The kernel may have reported a lost page to an fsync of another session, and not to ours.
+    refuse_after_failed_sync(manager)?;
+    let ended = clock::now();
+    Ok(CheckpointReport {
+        cause: options.cause,
+        buffers: writes.blocks,
+        pool_buffers: u64::from(pool.buffers()),
+        writes,
+        write_time: written_at.since(begun),
+        sync_time: ended.since(written_at),
+        total_time: ended.since(begun),
+        files,
+        longest_sync: longest,
+        average_sync: sum.checked_div(files as u32).unwrap_or_default(),
+    })
+}
+
+fn refuse_after_failed_sync(manager: &BufferManager) -> Result<(), CheckpointError> {
+    let mut storages = manager.open_storages().into_iter();
+    match storages.any(|storage| storage.pending_fsyncs().has_failed()) {
+        true => Err(CheckpointError::EarlierSync),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,106 @@
+//! Reading one page (PostgreSQL's `ReadBuffer`): a hit, another session's read, or a read of its own.
+
+use super::super::descriptor::{USAGE_MAX, flag};
+use super::super::error::{ReadError, ReadWarning};
+use super::super::pin::Pin;
+use super::super::read::{BlockResult, PageReads, ReadRequest, ReadStart, location_of};
+use super::super::tag::BufferTag;
+use super::Backend;
+use crate::storage::Relation;
+use crate::waiting::{Waiting, slept};
+use trunkline_aio::{Class, Outcome};
+use trunkline_format::BlockNo;
+
+impl Backend {
+    /// Reads one page, or finds it in the pool.
+    ///
+    /// # Errors
+    /// See [`ReadError`]; nothing stays pinned.
+    pub fn read(&mut self, relation: &Relation, block: BlockNo) -> Result<Pin, ReadError> {
+        self.count_for(relation);
+        self.sleep_for_pin()?;
+        let read = self.read_reserved(relation, block);
+        self.counter.publish_if_due();
+        let session = self.session.id();
+        match read {
+            Ok(buffer) => Ok(Pin::new(&self.manager, session, buffer)),
+            Err(error) => {
+                self.manager.limits().give_back(session, 1);
+                Err(error)
+            }
+        }
+    }
+
+    /// The buffer of the page, pinned. The pin was reserved before.
+    fn read_reserved(&mut self, relation: &Relation, block: BlockNo) -> Result<u32, ReadError> {
+        let request = ReadRequest {
+            relation,
+            tag: BufferTag::of(relation, block),
+            first: block,
+            count: 1,
+            class: Class::Foreground,
+            needed_now: true,
+            policy: self.policy,
+            usage_max: USAGE_MAX,
+        };
+        loop {
+            let tally = self.counter.tally();
+            match self.reads.start(&mut self.session, &request, None, tally)? {
+                ReadStart::Hit(buffer) => return Ok(buffer),
+                ReadStart::Joined(buffer, io) => {
+                    let joined = self.sleep_for_io(io);
+                    let valid = self.manager.buffers().state(buffer).has(flag::VALID);
+                    if joined.is_ok() && valid {
+                        self.tally().hits += 1;
+                        self.tally().joins += 1;
+                        return Ok(buffer);
+                    }
+                    // The read of the other session failed. That says nothing about ours.
+                    self.manager.unpin(buffer);
+                    joined?;
+                }
+                ReadStart::Issued { slot, .. } => {
+                    if let Some(buffer) = self.finish_read(relation, slot)? {
+                        return Ok(buffer);
+                    }
+                }
+                ReadStart::NoBuffer => self.sleep_for_victim()?,
+                ReadStart::NoHandle => self.sleep_for_handle(Class::Foreground)?,
+            }
+        }
+    }
+
+    /// Waits for the read of one block. `None`: the block must be read again.
+    fn finish_read(&mut self, relation: &Relation, slot: usize) -> Result<Option<u32>, ReadError> {
+        let Ok(outcome) = self.sleep_for_read(slot) else {
+            // The read continues, and other sessions may find its page, but this one is done with it.
+            self.reads.buffers(slot).iter().for_each(|&buffer| self.manager.unpin(buffer));
+            self.reads = PageReads::new(&self.manager, 1, 1);
+            return Err(ReadError::Cancelled);
+        };
+        let mut ended = None;
+        let each = |block, buffer, result| ended = Some((block, buffer, result));
+        self.reads.finish(slot, outcome, self.counter.tally(), each);
+        let Some((block, buffer, result)) = ended else { return Ok(None) };
+        match result {
+            BlockResult::Valid => return Ok(Some(buffer)),
+            BlockResult::Damaged { zeroed, verdict } => {
+                let location = location_of(relation, block);
+                self.warn(ReadWarning { location, zeroed, verdict });
+                return Ok(Some(buffer));
+            }
+            _ => self.manager.unpin(buffer),
+        }
+        result.error(relation, block).map_or(Ok(None), Err)
+    }
+
+    fn sleep_for_read(&mut self, slot: usize) -> Result<Outcome, trunkline_aio::Cancelled> {
+        let waiting = &mut Waiting::Sleep;
+        if self.reads.window().results().is_done(slot) {
+            return slept(self.reads.window().wait(&mut self.session, waiting, slot));
+        }
+        slept(self.timed(waiting, |backend, waiting| {
+            backend.reads.window().wait(&mut backend.session, waiting, slot)
+        }))
+    }
+}

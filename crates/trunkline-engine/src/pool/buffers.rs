@@ -1,0 +1,200 @@
+//! Buffers: the array of descriptors, and waking the sessions that wait for one of them.
+//!
+//! ```text
+//!   unpin, unlock, end of an I/O ──▶ state word changes ──▶ waiters of this buffer are notified
+//!                                                       └─▶ last pin gone: waiters for any buffer too
+//! ```
+//!
+//! The methods of `BufferWord` only report that waiters exist. These methods are the only callers that
+//! release pins, locks and claims, so no release can forget the wake-up (`docs/postgres-lessons.md#lesson-25`).
+//! Completion callbacks use them as well: an I/O's pin can be the last one.
+
+use super::descriptor::{
+    BufferDescriptor, BufferState, BufferWord, LockMode, Unpinned, WriteEnd, flag,
+};
+use super::replacement::clean_bitmap::CleanBitmap;
+use super::tag::BufferTag;
+use super::waiters::{BufferWaiters, SessionSet};
+use std::ops::ControlFlow;
+use trunkline_aio::{Cancelled, Notifier, Session};
+
+/// The descriptors of a pool. Buffers are numbered from 0.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    descriptors: Box<[BufferDescriptor]>,
+    clean: CleanBitmap,
+    /// Sessions that wait for the lock or the pins of one buffer.
+    waiters: BufferWaiters,
+    /// Sessions that wait until any buffer can be a victim.
+    victim_waiters: SessionSet,
+    notifier: Notifier,
+}
+
+impl Buffers {
+    /// Empty buffers.
+    pub(crate) fn new(count: u32, notifier: Notifier) -> Self {
+        Self {
+            descriptors: (0..count).map(|_| BufferDescriptor::new()).collect(),
+            clean: CleanBitmap::new(count),
+            waiters: BufferWaiters::new(),
+            victim_waiters: SessionSet::new(),
+            notifier,
+        }
+    }
+
+    /// Number of buffers.
+    pub(crate) fn count(&self) -> u32 {
+        self.descriptors.len() as u32
+    }
+
+    /// The descriptor of a buffer.
+    pub(crate) fn descriptor(&self, buffer: u32) -> &BufferDescriptor {
+        &self.descriptors[buffer as usize]
+    }
+
+    /// The state word of a buffer.
+    pub(crate) fn word(&self, buffer: u32) -> &BufferWord {
+        self.descriptor(buffer).word()
+    }
+
+    /// The state of a buffer at this moment.
+    pub(crate) fn state(&self, buffer: u32) -> BufferState {
+        self.descriptor(buffer).state()
+    }
+
+    /// The tag of a buffer: stable under a pin, otherwise a hint.
+    pub(crate) fn tag(&self, buffer: u32) -> BufferTag {
+        self.descriptor(buffer).tag()
+    }
+
+    /// All buffers with their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &BufferDescriptor)> {
+        (0..).zip(&self.descriptors)
+    }
+
+    /// Releases a pin.
+    pub(crate) fn unpin(&self, buffer: u32) {
+        let unpinned = self.word(buffer).unpin();
+        self.wake_after_unpin(buffer, unpinned);
+    }
+
+    fn wake_after_unpin(&self, buffer: u32, unpinned: Unpinned) {
+        if unpinned.wake {
+            self.waiters.notify(buffer, &self.notifier);
+        }
+        if unpinned.left == 0 && !self.victim_waiters.is_empty() {
+            self.victim_waiters.notify(&self.notifier);
+        }
+    }
+
+    /// Releases a content lock.
+    pub(crate) fn unlock(&self, buffer: u32, mode: LockMode) {
+        if self.word(buffer).unlock(mode) {
+            self.waiters.notify(buffer, &self.notifier);
+        }
+    }
+
+    /// Turns an exclusive lock back into the mode that it had before an upgrade.
+    pub(crate) fn downgrade(&self, buffer: u32, mode: LockMode) {
+        if self.word(buffer).downgrade(mode) {
+            self.waiters.notify(buffer, &self.notifier);
+        }
+    }
+
+    /// Ends a read of the page.
+    pub(crate) fn finish_read(&self, buffer: u32, valid: bool) {
+        let descriptor = self.descriptor(buffer);
+        descriptor.clear_io();
+        let unpinned = descriptor.word().finish_read(valid);
+        self.wake_after_unpin(buffer, unpinned);
+    }
+
+    /// Lets readers in to a page whose write was claimed.
+    pub(crate) fn begin_write(&self, buffer: u32) {
+        if self.word(buffer).begin_write() {
+            self.waiters.notify(buffer, &self.notifier);
+        }
+    }
+
+    /// Ends a write of the page.
+    pub(crate) fn finish_write(&self, buffer: u32, end: WriteEnd) {
+        let descriptor = self.descriptor(buffer);
+        descriptor.clear_io();
+        let unpinned = descriptor.word().finish_write(end);
+        // Before the wake-up: a session that wakes and looks for a victim must find the bit.
+        self.clean.set(buffer);
+        self.wake_after_unpin(buffer, unpinned);
+    }
+
+    /// Records that a buffer has nothing to write any more. The caller has it pinned.
+    pub(crate) fn note_clean(&self, buffer: u32) {
+        self.clean.set(buffer);
+    }
+
+    /// Visits the buffers that are not dirty, roughly from `first` on, until a visit returns `Break`.
+    /// True: a visit did.
+    pub(crate) fn visit_clean(
+        &self,
+        first: u32,
+        visit: impl FnMut(u32) -> ControlFlow<()>,
+    ) -> bool {
+        self.clean.visit(first, |buffer| self.state(buffer).has(flag::DIRTY), visit)
+    }
+
+    /// Whether some buffer is unpinned and dirty: a victim once its page was written.
+    pub(crate) fn has_dirty_victim(&self) -> bool {
+        self.descriptors.iter().any(|descriptor| {
+            let state = descriptor.state();
+            state.pins() == 0 && state.needs_write()
+        })
+    }
+
+    /// Whether a page of the cluster is dirty, pinned or under I/O.
+    pub(crate) fn is_cluster_in_use(&self, cluster: u16) -> bool {
+        self.descriptors.iter().any(|descriptor| {
+            let state = descriptor.state();
+            let used = state.pins() > 0 || !state.is_clean();
+            used && descriptor.tag().cluster() == cluster
+        })
+    }
+
+    /// Marks every dirty page as needed by the checkpoint that begins now, and lists them.
+    pub(crate) fn mark_for_checkpoint(&self) -> Vec<(BufferTag, u32)> {
+        let dirty = self.iter().filter(|(_, descriptor)| descriptor.word().mark_for_checkpoint());
+        // Read without a pin, so a tag may be torn. Then the page has just been evicted, and so was
+        // written; the write of this entry tests the tag again.
+        dirty.map(|(buffer, descriptor)| (descriptor.tag(), buffer)).collect()
+    }
+
+    /// Wakes sessions.
+    pub(crate) fn notifier(&self) -> &Notifier {
+        &self.notifier
+    }
+
+    /// Sessions that wait until any buffer can be a victim.
+    pub(crate) fn victim_waiters(&self) -> &SessionSet {
+        &self.victim_waiters
+    }
+
+    /// Sleeps until `done` holds for the buffer. Every change of the buffer's lock, pins or I/O makes the
+    /// session test it again.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub(crate) fn wait_for(
+        &self,
+        session: &mut Session,
+        buffer: u32,
+        done: impl Fn(&BufferDescriptor) -> bool,
+    ) -> Result<(), Cancelled> {
+        let (id, descriptor) = (session.id(), self.descriptor(buffer));
+        self.waiters.begin(id, buffer);
+        let waited = session.wait_for(|| {
+            // Announced anew before every test: the thread that woke this session cleared the flag.
+            descriptor.word().announce_waiter();
+            done(descriptor)
+        });
+        self.waiters.end(id);
+        waited
+    }
+}

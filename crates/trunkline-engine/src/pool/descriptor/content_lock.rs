@@ -1,0 +1,127 @@
+//! Content lock: shared, share-exclusive or exclusive access to the bytes of a page.
+//!
+//! | held \ wanted   | shared | share-exclusive | exclusive |
+//! |-----------------|--------|-----------------|-----------|
+//! | shared          | yes    | yes             | no        |
+//! | share-exclusive | yes    | no              | no        |
+//! | exclusive       | no     | no              | no        |
+//!
+//! The lock is bits of the buffer word, as in PostgreSQL 19, and not an `RwLock`: a write to disk takes it
+//! in the session that issues the write, and the completion releases it on another thread. A guard tied to
+//! a thread could not do that. Nothing here sleeps. A session that must wait announces itself in the word,
+//! and the methods that release a lock report that a waiter must be woken.
+
+use super::state::{BufferState, EXCLUSIVE, SHARE, SHARE_EXCLUSIVE, SHARES, flag};
+use super::word::BufferWord;
+
+/// Mode of a content lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LockMode {
+    /// Read the page beside other readers.
+    Shared,
+    /// Read the page beside other readers, and keep every change out. Writes to disk use this mode.
+    ShareExclusive,
+    /// Change the page; nothing else looks at it.
+    Exclusive,
+}
+
+impl LockMode {
+    /// Bits that must be clear for the lock to be granted.
+    fn conflicts(self) -> u64 {
+        match self {
+            LockMode::Shared => EXCLUSIVE,
+            LockMode::ShareExclusive => EXCLUSIVE | SHARE_EXCLUSIVE,
+            LockMode::Exclusive => EXCLUSIVE | SHARE_EXCLUSIVE | SHARES,
+        }
+    }
+
+    /// What one holder adds to the word.
+    fn unit(self) -> u64 {
+        match self {
+            LockMode::Shared => SHARE,
+            LockMode::ShareExclusive => SHARE_EXCLUSIVE,
+            LockMode::Exclusive => EXCLUSIVE,
+        }
+    }
+
+    /// Bits of which at least one is set while a holder exists.
+    fn held(self) -> u64 {
+        match self {
+            LockMode::Shared => SHARES,
+            _ => self.unit(),
+        }
+    }
+}
+
+/// Result of an attempt to take a content lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TryLock {
+    /// The caller holds the lock.
+    Locked,
+    /// The lock is held in a conflicting mode.
+    Busy,
+    /// The page is not valid: it was never read, or the read failed.
+    Invalid,
+}
+
+impl BufferWord {
+    /// Takes the content lock if it is free.
+    pub(crate) fn try_lock(&self, mode: LockMode) -> TryLock {
+        self.try_lock_if(mode, |_| true)
+    }
+
+    /// Takes the exclusive lock if the caller also has the only pin (PostgreSQL's cleanup lock).
+    pub(crate) fn try_lock_for_cleanup(&self) -> TryLock {
+        self.try_lock_if(LockMode::Exclusive, |state| state.pins() == 1)
+    }
+
+    fn try_lock_if(&self, mode: LockMode, allowed: impl Fn(BufferState) -> bool) -> TryLock {
+        let locked = self.update(|word| {
+            let state = BufferState(word);
+            let free = !state.any(mode.conflicts()) && state.has(flag::VALID) && allowed(state);
+            free.then_some(word + mode.unit())
+        });
+        match locked {
+            Ok(_) => TryLock::Locked,
+            Err(state) if state.has(flag::VALID) => TryLock::Busy,
+            Err(_) => TryLock::Invalid,
+        }
+    }
+
+    /// Whether a lock would be granted now. A cleanup lock also needs the caller's pin to be the only one.
+    pub(crate) fn could_lock(&self, mode: LockMode, cleanup: bool) -> bool {
+        let state = self.load();
+        !state.any(mode.conflicts()) && (!cleanup || state.pins() == 1)
+    }
+
+    /// Turns a reader's lock into the exclusive one if nothing else holds the lock and no I/O is in
+    /// progress. It never waits: two readers that both waited for an upgrade would deadlock.
+    pub(crate) fn try_upgrade(&self, mode: LockMode) -> bool {
+        let upgraded = self.update(|word| {
+            let alone = word & (SHARES | SHARE_EXCLUSIVE | EXCLUSIVE) == mode.unit();
+            let free = alone && !BufferState(word).has(flag::IO_IN_PROGRESS);
+            free.then(|| word - mode.unit() + EXCLUSIVE)
+        });
+        upgraded.is_ok()
+    }
+
+    /// Turns the exclusive lock back into the mode it had before [`BufferWord::try_upgrade`]. True: wake
+    /// the waiters.
+    pub(crate) fn downgrade(&self, mode: LockMode) -> bool {
+        self.release_lock(LockMode::Exclusive, mode.unit())
+    }
+
+    /// Releases the lock. True: wake the waiters.
+    pub(crate) fn unlock(&self, mode: LockMode) -> bool {
+        self.release_lock(mode, 0)
+    }
+
+    fn release_lock(&self, mode: LockMode, keep: u64) -> bool {
+        let released = self.update(|word| {
+            let held = word & mode.held() != 0;
+            held.then(|| (word - mode.unit() + keep) & !flag::WAITERS)
+        });
+        assert!(released.is_ok(), "a content lock released twice");
+        released.is_ok_and(|(old, _)| old.has(flag::WAITERS))
+    }
+}

@@ -1,0 +1,98 @@
+//! Buffer descriptor: tag, state word and I/O reference of one buffer, in one cache line.
+//!
+//! The state word protects the rest. The tag changes only while the word has no `TAG_VALID`, and the I/O
+//! reference only while the word has `IO_IN_PROGRESS`. Both can be read at any time, but without a pin
+//! they are hints.
+
+use super::super::tag::BufferTag;
+use super::state::{BufferState, flag};
+use super::word::BufferWord;
+use trunkline_aio::WaitRef;
+use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use trunkline_aio::sync::thread;
+
+/// Tag, state word and I/O reference of one buffer (PostgreSQL's `BufferDesc`).
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct BufferDescriptor {
+    word: BufferWord,
+    tag: [AtomicU64; 3],
+    /// The I/O in progress ([`WaitRef::to_bits`]), or 0.
+    io: AtomicU64,
+    /// The next buffer in the same chain of the mapping table, plus one; 0 ends the chain.
+    next: AtomicU32,
+}
+
+const _: () = assert!(size_of::<BufferDescriptor>() == 64);
+
+impl BufferDescriptor {
+    /// An empty buffer.
+    pub(crate) fn new() -> Self {
+        Self {
+            word: BufferWord::new(),
+            tag: [AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0)],
+            io: AtomicU64::new(0),
+            next: AtomicU32::new(0),
+        }
+    }
+
+    /// The state word.
+    pub(crate) fn word(&self) -> &BufferWord {
+        &self.word
+    }
+
+    /// The state at this moment.
+    pub(crate) fn state(&self) -> BufferState {
+        self.word.load()
+    }
+
+    /// The tag: stable under a pin, otherwise a hint that may be torn.
+    pub(crate) fn tag(&self) -> BufferTag {
+        BufferTag::from_words([0, 1, 2].map(|at| self.tag[at].load(Ordering::Relaxed)))
+    }
+
+    /// Sets the tag. Only for the mapping table, under the partition lock.
+    pub(crate) fn set_tag(&self, tag: BufferTag) {
+        for (word, value) in self.tag.iter().zip(tag.words()) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// The link to the next buffer of the chain. Only the mapping table follows it.
+    pub(crate) fn next(&self) -> &AtomicU32 {
+        &self.next
+    }
+
+    /// Stores the I/O that reads or writes the page. The caller has claimed that right.
+    pub(crate) fn set_io(&self, io: WaitRef) {
+        self.io.store(io.to_bits(), Ordering::Release);
+    }
+
+    /// Removes the I/O reference. Must precede the change of the word that ends the I/O.
+    pub(crate) fn clear_io(&self) {
+        self.io.store(0, Ordering::Release);
+    }
+
+    /// Whether `io` is the I/O that was stored last.
+    pub(crate) fn is_io(&self, io: WaitRef) -> bool {
+        self.io.load(Ordering::Acquire) == io.to_bits()
+    }
+
+    /// The stored I/O, for monitoring views.
+    pub(crate) fn noted_io(&self) -> Option<WaitRef> {
+        WaitRef::from_bits(self.io.load(Ordering::Acquire))
+    }
+
+    /// The I/O in progress, or `None` if it has ended. The thread that claims a page stores the reference
+    /// two instructions after the claim; this yields the processor until it is there.
+    pub(crate) fn io_in_progress(&self) -> Option<WaitRef> {
+        while self.state().has(flag::IO_IN_PROGRESS) {
+            let io = self.noted_io();
+            if io.is_some() {
+                return io;
+            }
+            thread::yield_now();
+        }
+        None
+    }
+}

@@ -1,0 +1,132 @@
+//! Buffer state: the 64 bits that PostgreSQL calls `BufferDesc.state`, and the rules between two values of it.
+//!
+//! ```text
+//!   63    54 53          52               51    34 33    22 21   18 17   0
+//!  ┌────────┬───────────┬────────────────┬────────┬────────┬───────┬──────┐
+//!  │ unused │ exclusive │ share-exclusive│ shares │ flags  │ usage │ pins │
+//!  └────────┴───────────┴────────────────┴────────┴────────┴───────┴──────┘
+//! ```
+//!
+//! The layout is that of PostgreSQL 19 (`buf_internals.h`): one word holds the pin count, the usage count
+//! of the clock sweep, the `BM_*` flags and the content lock. A single compare-exchange can therefore test
+//! the flags and take a pin or a lock, and no second lock (the former buffer header spinlock) is needed.
+
+/// Largest usage count (PostgreSQL's `BM_MAX_USAGE_COUNT`): visits of the clock sweep that a popular page
+/// survives.
+pub(crate) const USAGE_MAX: u32 = 5;
+
+pub(super) const PIN: u64 = 1;
+pub(super) const PINS: u64 = (1 << 18) - 1;
+const USAGE_SHIFT: u32 = 18;
+pub(super) const USAGE_ONE: u64 = 1 << USAGE_SHIFT;
+pub(super) const USAGE: u64 = 0xF << USAGE_SHIFT;
+const SHARE_SHIFT: u32 = 34;
+pub(super) const SHARE: u64 = 1 << SHARE_SHIFT;
+pub(super) const SHARES: u64 = PINS << SHARE_SHIFT;
+pub(super) const SHARE_EXCLUSIVE: u64 = 1 << 52;
+pub(super) const EXCLUSIVE: u64 = 1 << 53;
+
+/// Flags of a buffer, PostgreSQL's `BM_*`.
+pub(crate) mod flag {
+    /// The buffer has a tag and is in the mapping table.
+    pub(crate) const TAG_VALID: u64 = 1 << 22;
+    /// The frame holds the page.
+    pub(crate) const VALID: u64 = 1 << 23;
+    /// The page was changed since it was last written.
+    pub(crate) const DIRTY: u64 = 1 << 24;
+    /// A read or a write of the page is in progress.
+    pub(crate) const IO_IN_PROGRESS: u64 = 1 << 25;
+    /// The last I/O on the page failed.
+    pub(crate) const IO_ERROR: u64 = 1 << 26;
+    /// A session sleeps until this word changes.
+    pub(crate) const WAITERS: u64 = 1 << 27;
+    /// The checkpoint in progress must write the page.
+    pub(crate) const CHECKPOINT_NEEDED: u64 = 1 << 28;
+}
+
+const _: () = assert!(USAGE_MAX <= 15, "the usage count has four bits");
+const _: () = assert!(PINS & USAGE == 0 && SHARES & (SHARE_EXCLUSIVE | EXCLUSIVE) == 0);
+const _: () = assert!(flag::CHECKPOINT_NEEDED < SHARE && flag::TAG_VALID > USAGE);
+
+/// One value of a buffer's state word, as it was when the word was loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BufferState(pub(super) u64);
+
+impl BufferState {
+    /// Pin count, pins of I/O included.
+    pub(crate) fn pins(self) -> u32 {
+        (self.0 & PINS) as u32
+    }
+
+    /// Usage count of the clock sweep.
+    pub(crate) fn usage(self) -> u32 {
+        ((self.0 & USAGE) >> USAGE_SHIFT) as u32
+    }
+
+    /// Whether all of these flags are set.
+    pub(crate) fn has(self, flags: u64) -> bool {
+        self.0 & flags == flags
+    }
+
+    /// Whether any of these flags is set.
+    pub(crate) fn any(self, flags: u64) -> bool {
+        self.0 & flags != 0
+    }
+
+    /// Whether a write to disk holds the content lock, or is about to.
+    pub(crate) fn is_being_written(self) -> bool {
+        self.has(flag::IO_IN_PROGRESS | flag::VALID) && self.any(EXCLUSIVE | SHARE_EXCLUSIVE)
+    }
+
+    /// Whether the content lock is held in exclusive mode.
+    pub(crate) fn is_exclusive(self) -> bool {
+        self.any(EXCLUSIVE)
+    }
+
+    /// Whether the content lock is held in any mode.
+    pub(crate) fn is_locked(self) -> bool {
+        self.any(SHARES | SHARE_EXCLUSIVE | EXCLUSIVE)
+    }
+
+    /// Whether the buffer has no page, and no read is about to give it one.
+    pub(crate) fn is_empty(self) -> bool {
+        !self.any(flag::TAG_VALID | flag::VALID | flag::IO_IN_PROGRESS)
+    }
+
+    /// Whether the page can be used, or will be as soon as a read in progress ends.
+    pub(crate) fn is_valid_or_in_progress(self) -> bool {
+        self.any(flag::VALID | flag::IO_IN_PROGRESS)
+    }
+
+    /// Whether the page must be written before its buffer can be reused, and a write could start now.
+    pub(crate) fn needs_write(self) -> bool {
+        self.has(flag::DIRTY) && !self.any(flag::IO_IN_PROGRESS)
+    }
+
+    /// Whether the buffer could be evicted as it is: nothing to write, and no I/O in progress.
+    pub(crate) fn is_clean(self) -> bool {
+        !self.any(flag::DIRTY | flag::IO_IN_PROGRESS)
+    }
+
+    /// Asserts the rules that hold between any two successive values of a word.
+    ///
+    /// # Panics
+    /// If the change breaks one of them. To continue would give two owners the same page.
+    pub(super) fn assert_change(old: u64, new: u64) {
+        let (before, after) = (Self(old), Self(new));
+        let pins = (before.pins(), after.pins());
+        assert!(pins.1.abs_diff(pins.0) <= 1 && new >> 54 == 0, "pins {pins:?}");
+        // A page is valid or being read, never both. A valid page under I/O is being written, and then
+        // its content lock keeps every change away.
+        let writing = after.has(flag::IO_IN_PROGRESS | flag::VALID);
+        assert!(!writing || (before.has(flag::VALID) && after.any(EXCLUSIVE | SHARE_EXCLUSIVE)));
+        assert!(!after.has(flag::VALID) || after.has(flag::TAG_VALID));
+        assert!(!after.has(flag::DIRTY) || after.has(flag::VALID));
+        assert!(!after.is_locked() || after.pins() > 0, "a lock without a pin");
+        // A page becomes dirty only under the exclusive content lock, or while it is being initialised.
+        let made_dirty = after.has(flag::DIRTY) && !before.has(flag::DIRTY);
+        let allowed = before.is_exclusive() || !before.has(flag::VALID);
+        assert!(!made_dirty || allowed, "a page changed without the exclusive lock");
+        assert!(!after.has(flag::CHECKPOINT_NEEDED) || after.has(flag::DIRTY));
+    }
+}

@@ -1,0 +1,198 @@
+//! Buffer word: the atomic that holds a [`BufferState`], with pins, eviction and publication.
+//!
+//! The life of a page in flags:
+//!
+//! ```text
+//!   (none) ──publish──▶ TAG_VALID, IO_IN_PROGRESS ──finish_read──▶ TAG_VALID, VALID
+//!      ▲                        ▲            └─ failed ─▶ TAG_VALID, IO_ERROR ─┐
+//!      │                        └───────────── start_read ◀────────────────────┘
+//!      └──────── evict: the evictor has the only pin, the page is clean, no I/O in progress
+//! ```
+//!
+//! Every change of more than one bit goes through [`BufferWord::update`], which asserts the rules of
+//! `BufferState::assert_change` in release builds too. The content lock (`content_lock`) and the right to
+//! read or write the page (`io_claim`) are more methods of the same word, in files of their own.
+//!
+//! An I/O holds a pin of its own. The page cannot be evicted under the I/O, even if the session that
+//! issued it gives up its pin or ends.
+
+use super::state::{BufferState, PIN, PINS, USAGE, USAGE_MAX, USAGE_ONE, flag};
+use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+
+/// What a visit of the clock sweep did to a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClockVisit {
+    /// The buffer is the caller's victim; the caller has the only pin.
+    Taken,
+    /// The usage count was above zero and is now one lower.
+    Decremented,
+    /// Pinned, dirty or under I/O: not a victim.
+    Skipped,
+}
+
+/// What the caller must do after a pin was released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unpinned {
+    /// Pins that are left.
+    pub(crate) left: u32,
+    /// A session sleeps on this word: wake it.
+    pub(crate) wake: bool,
+}
+
+/// The atomic state word of one buffer.
+#[derive(Debug)]
+pub(crate) struct BufferWord(AtomicU64);
+
+impl BufferWord {
+    /// The word of an empty buffer.
+    pub(crate) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// The state at this moment.
+    pub(crate) fn load(&self) -> BufferState {
+        BufferState(self.0.load(Ordering::SeqCst))
+    }
+
+    /// Replaces the word by `change` of it, and returns it before and after. A `None` from `change`
+    /// refuses: the word stays as it is and is returned as the error.
+    ///
+    /// # Panics
+    /// If the change breaks a rule of `BufferState::assert_change`.
+    pub(super) fn update(
+        &self,
+        change: impl Fn(u64) -> Option<u64>,
+    ) -> Result<(BufferState, BufferState), BufferState> {
+        let mut old = self.0.load(Ordering::SeqCst);
+        loop {
+            let Some(new) = change(old) else { return Err(BufferState(old)) };
+            BufferState::assert_change(old, new);
+            match self.0.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return Ok((BufferState(old), BufferState(new))),
+                Err(now) => old = now,
+            }
+        }
+    }
+
+    /// Pins a buffer that has a tag, and raises its usage count up to `usage_max`. The tag is stable
+    /// once this has succeeded. `None`: the buffer has no tag.
+    pub(crate) fn pin(&self, usage_max: u32) -> Option<BufferState> {
+        debug_assert!(usage_max <= USAGE_MAX);
+        let pinned = self.update(|word| {
+            let state = BufferState(word);
+            let used = if state.usage() < usage_max { USAGE_ONE } else { 0 };
+            state.has(flag::TAG_VALID).then_some(word + PIN + used)
+        });
+        pinned.ok().map(|(_, new)| new)
+    }
+
+    /// Releases a pin. Waiters matter only once at most one pin is left: a cleanup lock waits for the
+    /// last pin but its own, invalidation for the last one.
+    pub(crate) fn unpin(&self) -> Unpinned {
+        let old = BufferState(self.0.fetch_sub(PIN, Ordering::SeqCst));
+        assert!(old.pins() > 0, "a pin released twice");
+        assert!(old.pins() > 1 || !old.is_locked(), "the last pin released before the lock");
+        let left = old.pins() - 1;
+        let wake = left <= 1 && old.has(flag::WAITERS) && self.take_waiters();
+        Unpinned { left, wake }
+    }
+
+    /// The visit of the clock sweep: takes an unpinned, unused, clean buffer, or lowers the usage count.
+    /// A dirty buffer ages too, although it is not a victim: otherwise it would outlive pages that are
+    /// used more.
+    pub(crate) fn clock_visit(&self) -> ClockVisit {
+        let visited = self.update(|word| {
+            let state = BufferState(word);
+            if state.pins() > 0 {
+                return None;
+            }
+            if state.usage() > 0 {
+                return Some(word - USAGE_ONE);
+            }
+            state.is_clean().then_some(word + PIN)
+        });
+        match visited {
+            Ok((old, _)) if old.usage() > 0 => ClockVisit::Decremented,
+            Ok(_) => ClockVisit::Taken,
+            Err(_) => ClockVisit::Skipped,
+        }
+    }
+
+    /// Takes a buffer of a ring again, if nothing but the ring has used it since.
+    pub(crate) fn reuse(&self) -> bool {
+        let taken = self.update(|word| {
+            let state = BufferState(word);
+            let free = state.pins() == 0 && state.usage() <= 1 && state.is_clean();
+            free.then_some(word + PIN)
+        });
+        taken.is_ok()
+    }
+
+    /// Removes the tag of a clean page. The caller has the only pin and holds the partition lock of the
+    /// mapping table. False: another session has pinned the page, or it is dirty.
+    pub(crate) fn evict(&self) -> bool {
+        let evicted = self.update(|word| {
+            let state = BufferState(word);
+            let free = state.pins() == 1 && state.is_clean();
+            let free = free && state.has(flag::TAG_VALID) && !state.is_locked();
+            free.then_some(word & (PINS | flag::WAITERS))
+        });
+        evicted.is_ok()
+    }
+
+    /// Removes the tag of a page that may be dirty, because its relation was dropped or truncated. The
+    /// caller has the only pin and holds the partition lock of the mapping table.
+    pub(crate) fn discard(&self) -> bool {
+        let discarded = self.update(|word| {
+            let state = BufferState(word);
+            let free = state.pins() == 1 && !state.has(flag::IO_IN_PROGRESS) && !state.is_locked();
+            (free && state.has(flag::TAG_VALID)).then_some(word & (PINS | flag::WAITERS))
+        });
+        discarded.is_ok()
+    }
+
+    /// Like [`BufferWord::discard`], for a caller that holds the exclusive content lock and has looked at
+    /// the page under it. The lock is released together with the tag.
+    pub(crate) fn discard_locked(&self) -> bool {
+        let discarded = self.update(|word| {
+            let state = BufferState(word);
+            let alone = state.pins() == 1 && state.is_exclusive();
+            let free = alone && !state.has(flag::IO_IN_PROGRESS);
+            (free && state.has(flag::TAG_VALID)).then_some(word & (PINS | flag::WAITERS))
+        });
+        discarded.is_ok()
+    }
+
+    /// Gives an empty buffer a tag, and with it the claim to the read and the read's own pin. The caller
+    /// has pinned the buffer and holds the partition lock. A lookup that follows a stale chain may pin it
+    /// for a moment too, so the pin count is not tested.
+    pub(crate) fn publish(&self) {
+        self.publish_with(flag::TAG_VALID | flag::IO_IN_PROGRESS, PIN);
+    }
+
+    /// Gives an empty buffer, whose frame the caller has filled, a tag: a page that needs no read.
+    pub(crate) fn publish_valid(&self, dirty: bool) {
+        let dirty = if dirty { flag::DIRTY } else { 0 };
+        self.publish_with(flag::TAG_VALID | flag::VALID | dirty, 0);
+    }
+
+    fn publish_with(&self, flags: u64, pin: u64) {
+        let published = self.update(|word| {
+            let new = (word & !USAGE) | flags | USAGE_ONE;
+            BufferState(word).is_empty().then_some(new + pin)
+        });
+        assert!(published.is_ok(), "a buffer published that has a page");
+    }
+
+    /// Announces that a session is about to sleep until the word changes. The session must test its
+    /// condition again afterwards.
+    pub(crate) fn announce_waiter(&self) -> BufferState {
+        BufferState(self.0.fetch_or(flag::WAITERS, Ordering::SeqCst))
+    }
+
+    /// Clears the announcement. Of several callers one gets true, and must wake the waiters.
+    fn take_waiters(&self) -> bool {
+        let old = self.0.fetch_and(!flag::WAITERS, Ordering::SeqCst);
+        BufferState(old).has(flag::WAITERS)
+    }
+}

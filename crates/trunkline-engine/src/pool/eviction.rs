@@ -1,0 +1,314 @@
+//! Eviction writes: a session flushes dirty pages when no buffer is clean.
+//!
+//! The clock sweep skips dirty buffers, so a session that needs a buffer takes a clean one as long as there
+//! is one. Only if there is none does it write: a batch of the least used pages, neighbours combined, all in
+//! flight at once. Then it waits until any buffer can be a victim. The first write that ends provides one,
+//! whichever session issued it.
+//!
+//! PostgreSQL flushes one victim at a time, in the backend that needs the buffer (`GetVictimBuffer`).
+
+use super::descriptor::{USAGE_MAX, flag};
+use super::error::WriteError;
+use super::manager::BufferManager;
+use super::replacement::ring_buffer::Strategy;
+use super::statistics::{BackendType, IoCounter, Statistics};
+use super::tag::BufferTag;
+use super::write::{PageWrites, WriteRequest, WriteStart};
+use super::writeback::WritebackQueue;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Class, Session};
+
+/// Pages of one batch.
+const BATCH: usize = 64;
+
+/// Buffers that are searched for the least used pages. A search of the whole pool would cost more than the
+/// write of a page.
+const WINDOW: u32 = 1024;
+
+/// Writes in flight of one session.
+const WRITES: usize = 8;
+
+/// Blocks of one write at most.
+const COMBINE: u32 = 16;
+
+/// Counts the writes of a session that writes for many relations in turn: each write for its relation.
+#[derive(Debug)]
+pub(crate) struct WriteCounter {
+    counter: IoCounter,
+    backend: BackendType,
+}
+
+impl WriteCounter {
+    /// For a session of this type.
+    pub(crate) fn new(statistics: &Arc<Statistics>, backend: BackendType) -> Self {
+        Self { counter: IoCounter::new(statistics), backend }
+    }
+
+    /// Counts a write that succeeded.
+    pub(crate) fn add(&mut self, first: BufferTag, blocks: u32) {
+        let key = self.counter.statistics().key_of(
+            self.backend,
+            Strategy::Normal,
+            first.cluster(),
+            first.locator(),
+        );
+        self.counter.count_as(key);
+        self.counter.tally().writes += 1;
+        self.counter.tally().written_blocks += u64::from(blocks);
+    }
+
+    /// Counts ranges whose writeback was started.
+    pub(crate) fn add_writebacks(&mut self, ranges: u64) {
+        self.counter.tally().writebacks += ranges;
+    }
+
+    /// Publishes the counts.
+    pub(crate) fn publish(&mut self) {
+        self.counter.publish();
+    }
+}
+
+/// The eviction writes of one session.
+#[derive(Debug)]
+pub(crate) struct EvictionWriter {
+    manager: Arc<BufferManager>,
+    writes: PageWrites,
+    victims: Vec<(BufferTag, u32)>,
+    /// The victims of the write that is being started.
+    run: Vec<u32>,
+    writeback: WritebackQueue,
+    counter: WriteCounter,
+    /// Error of the last write that failed, until the next batch starts.
+    failure: Option<WriteError>,
+}
+
+impl EvictionWriter {
+    /// For a session with `iovecs` iovecs for each I/O.
+    pub(crate) fn new(
+        manager: &Arc<BufferManager>,
+        counter: WriteCounter,
+        iovecs: usize,
+        flush_after: u32,
+    ) -> Self {
+        Self {
+            manager: Arc::clone(manager),
+            writes: PageWrites::new(manager, WRITES, COMBINE.min(iovecs as u32)),
+            victims: Vec::with_capacity(BATCH),
+            run: Vec::with_capacity(BATCH),
+            writeback: WritebackQueue::new(manager.clusters(), flush_after, Class::Eviction),
+            counter,
+            failure: None,
+        }
+    }
+
+    /// Changes `backend_flush_after`.
+    pub(crate) fn set_flush_after(&mut self, blocks: u32) {
+        self.writeback.set_flush_after(blocks);
+    }
+
+    /// Whether a session that waits for a victim should look again: there is one, a write of its own has
+    /// ended, or it has none in flight and another session's write has failed.
+    pub(crate) fn may_have_victim(&self) -> bool {
+        self.manager.has_victim()
+            || match self.writes.in_flight() {
+                0 => self.manager.buffers().has_dirty_victim(),
+                _ => self.writes.has_ended(),
+            }
+    }
+
+    /// Starts to write a batch of dirty pages. Waits for the log; and, where the mount executes writes in
+    /// the session, for the first of them. False: no handle was free for any write.
+    ///
+    /// # Errors
+    /// A write of this session has failed, and there is neither a victim nor a write in flight: there may
+    /// never be a victim.
+    pub(crate) fn start(&mut self, session: &mut Session) -> Result<bool, WriteError> {
+        self.take_ended();
+        self.issue_writeback(session);
+        let manager = Arc::clone(&self.manager);
+        let mut failed = self.failure.take();
+        let mut victims = std::mem::take(&mut self.victims);
+        find_dirty_victims(&manager, failed.is_some(), &mut victims);
+        let mut at = 0;
+        let had_handles = loop {
+            let refused = {
+                // One submission for all writes that start without waiting.
+                let mut batch = session.batch();
+                self.start_writes(&mut batch, &victims, &mut at)
+            };
+            match refused {
+                Ok(None) => break true,
+                Ok(Some(WriteStart::LogFirst(lsn))) => {
+                    // If the log fails, skip the page: others may need no log.
+                    if let Err(error) = manager.clusters().flush_log(lsn) {
+                        failed = Some(error);
+                        at += 1;
+                    }
+                }
+                // Other sessions have all the handles. Their writes provide victims too.
+                Ok(Some(_)) => break false,
+                Err(error) => {
+                    failed = Some(error);
+                    at += 1;
+                }
+            }
+        };
+        self.victims = victims;
+        match failed {
+            _ if !had_handles => Ok(self.writes.in_flight() > 0),
+            // Otherwise other pages were written, or are being written: one of them is the victim.
+            Some(error) if self.writes.in_flight() == 0 && !manager.has_victim() => Err(error),
+            _ => Ok(true),
+        }
+    }
+
+    /// Takes the results of writes that have ended.
+    pub(crate) fn take_ended(&mut self) {
+        while let Some(ended) = self.writes.take_ended() {
+            match ended {
+                // The rest of a short write is still dirty, and found again.
+                Ok(written) => {
+                    self.counter.add(written.first, written.blocks);
+                    self.writeback.push(written.first, written.blocks);
+                }
+                Err(error) => self.failure = Some(error),
+            }
+        }
+        self.counter.publish();
+    }
+
+    /// Issues writeback of what was written, if it is due. Never waits.
+    pub(crate) fn issue_writeback(&mut self, session: &mut Session) {
+        if self.writeback.is_due() {
+            self.writeback.issue(session);
+            self.counter.add_writebacks(self.writeback.take_issued());
+            self.counter.publish();
+        }
+    }
+
+    /// Starts writes of the victims from position `at` on, neighbours combined, until one has ended: then
+    /// there is a victim, and other sessions may write the rest. Returns what prevents the next write.
+    fn start_writes(
+        &mut self,
+        session: &mut Session,
+        victims: &[(BufferTag, u32)],
+        at: &mut usize,
+    ) -> Result<Option<WriteStart>, WriteError> {
+        while let Some(&(first, _)) = victims.get(*at)
+            && self.writes.has_idle()
+            && !self.writes.has_ended()
+        {
+            let Some(relation) = self.manager.clusters().relation(first) else {
+                *at += 1;
+                continue;
+            };
+            self.run.clear();
+            let run = victims[*at..].iter().zip(first.block()..);
+            let run = run.take_while(|&(&(tag, _), block)| tag == first.at(block));
+            self.run.extend(run.map(|(&(_, buffer), _)| buffer));
+            let request = WriteRequest {
+                relation: &relation,
+                first,
+                buffers: &self.run,
+                class: Class::Eviction,
+                needed: 0,
+                needed_now: false,
+                durable: self.manager.clusters().durable(),
+            };
+            match self.writes.start(session, &request)? {
+                WriteStart::Issued { count } => *at += count as usize,
+                WriteStart::Clean | WriteStart::Busy => *at += 1,
+                refused => return Ok(Some(refused)),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Lists dirty, unpinned pages, sorted by tag: those with the lowest usage count among the next buffers of
+/// the clock that have any. `skip_failed` leaves out pages whose last write failed.
+fn find_dirty_victims(
+    manager: &BufferManager,
+    skip_failed: bool,
+    victims: &mut Vec<(BufferTag, u32)>,
+) {
+    victims.clear();
+    let buffers = manager.buffers();
+    let (_, hand) = manager.replacement().clock().position();
+    let count = buffers.count();
+    for window in (0..count).step_by(WINDOW as usize) {
+        for usage in 0..=USAGE_MAX {
+            let offsets = window..count.min(window + WINDOW);
+            let candidates = offsets.map(|offset| (hand + offset) % count).filter(|&buffer| {
+                let state = buffers.state(buffer);
+                let wanted = state.needs_write() && !(skip_failed && state.has(flag::IO_ERROR));
+                wanted && state.pins() == 0 && state.usage() == usage
+            });
+            victims.extend(candidates.map(|buffer| (buffers.tag(buffer), buffer)).take(BATCH));
+            if !victims.is_empty() {
+                victims.sort_unstable_by_key(|(tag, _)| tag.words());
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::pool::{Backend, BackendType, Pool};
+    use crate::storage::{
+        DEFAULT_TABLESPACE, Layout, OpenFiles, Relation, RelationLocator, Storage,
+    };
+    use tempfile::TempDir;
+    use trunkline_aio::{Builder, MethodKind};
+    use trunkline_format::{BLOCK_SIZE, Fork, Oid};
+
+    const BUFFERS: u32 = 16;
+
+    /// A pool, and a relation with twice as many blocks.
+    fn pool() -> (TempDir, Pool, Relation) {
+        let root = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir_all(root.path().join("base/5")).expect("a folder");
+        let zeros = vec![0; 2 * BUFFERS as usize * BLOCK_SIZE];
+        std::fs::write(root.path().join("base/5/16384"), zeros).expect("written");
+        let aio = Builder::new().method(MethodKind::Sync).region_bytes(1 << 20).start();
+        let aio = aio.expect("starts");
+        let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
+        let files = OpenFiles::kernel(&aio, 4);
+        let storage = Storage::for_writing(root.path(), layout, &files, false);
+        let locator = RelationLocator {
+            tablespace: DEFAULT_TABLESPACE,
+            database: Oid(5),
+            relfilenode: 16_384,
+        };
+        let pool = Pool::new(&aio, BUFFERS).expect("a pool");
+        (root, pool, storage.relation(locator, Fork::Main))
+    }
+
+    fn change(backend: &mut Backend, relation: &Relation, block: u32) {
+        let pin = backend.read(relation, block).expect("reads");
+        backend.write_lock(pin.page()).expect("locks").mark_dirty();
+    }
+
+    fn dirty(pool: &Pool) -> usize {
+        pool.rows().iter().filter(|row| row.dirty).count()
+    }
+
+    /// The clock has passed the only clean page while it was pinned. The pin is released before the session
+    /// starts to write, so it must find that page instead.
+    #[test]
+    fn nothing_is_written_while_there_is_a_clean_victim() {
+        let (_root, pool, relation) = pool();
+        let mut backend = pool.backend(BackendType::Client).expect("a session");
+        (1..BUFFERS).for_each(|block| change(&mut backend, &relation, block));
+        let clean = backend.read(&relation, 0).expect("reads");
+        drop(clean);
+        assert!(backend.start_eviction_writes().expect("no write can fail"), "no handle is needed");
+        assert_eq!(dirty(&pool), BUFFERS as usize - 1);
+        // Without a clean page it writes.
+        let clean = backend.read(&relation, 0).expect("a hit");
+        assert!(backend.start_eviction_writes().expect("writes"));
+        assert!(dirty(&pool) < BUFFERS as usize - 1);
+        drop(clean);
+    }
+}

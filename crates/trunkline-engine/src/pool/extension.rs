@@ -1,0 +1,283 @@
+//! Relation extension: new pages in the pool, and space for them on disk.
+//!
+//! ```text
+//!   reserve pins ▶ allocate buffers ▶ reserve block numbers (two sessions never get the same)
+//!     ▶ zeroed pages under their tags: pinned, valid and dirty, before any session can read them from disk
+//!     ▶ space on disk: posix_fallocate, or zeros that are written now
+//! ```
+//!
+//! This is PostgreSQL's `ExtendBufferedRelBy`, without the relation extension lock: the block numbers are
+//! reserved by one atomic step. A new page is all zeros in memory and on disk, which PostgreSQL treats as
+//! new (`PageIsNew`). If the session ends before it has filled the pages, empty pages remain, as after a
+//! crash of PostgreSQL.
+
+use super::backend::Backend;
+use super::bulk_write::BulkWrite;
+use super::descriptor::flag;
+use super::error::WriteError;
+use super::mapping::Insertion;
+use super::pin::{Pin, PinRef};
+use super::read::location_of;
+use super::tag::BufferTag;
+use super::write::{PageWrites, WriteRequest, WriteStart};
+use crate::settings::ExtendMethod;
+use crate::storage::{Relation, StorageError};
+use std::ops::Range;
+use trunkline_aio::Class;
+use trunkline_aio::sync::{Arc, thread};
+use trunkline_format::BlockNo;
+use trunkline_format::page::is_all_zero;
+
+/// Extensions by up to this many blocks write zeros, whatever the method. To reserve space for few blocks
+/// at a time fragments the file (PostgreSQL's number).
+const FEW_BLOCKS: u32 = 8;
+
+impl Backend {
+    /// Extends a relation by up to `count` blocks, at least by one: fewer where a segment ends, or if fewer
+    /// pins are available. Returns the new pages in order: zeroed, pinned, and not locked.
+    ///
+    /// A scan can find the new pages before the caller locks them. A caller that puts tuples into "the last
+    /// page" therefore locks it first, and then tests whether it is still new
+    /// ([`trunkline_format::page::is_new`]).
+    ///
+    /// # Errors
+    /// The cluster is read-only, there is no space, or the session was cancelled.
+    /// # Panics
+    /// If `count` is 0.
+    pub fn extend(
+        &mut self,
+        relation: &Relation,
+        count: u32,
+        method: ExtendMethod,
+    ) -> Result<Vec<Pin>, WriteError> {
+        // Pages that are evicted for the new ones count for this relation too.
+        self.count_for(relation);
+        self.extend_with(relation, count, method, None)
+    }
+
+    /// The same for a bulk write: the new pages use the ring of the bulk write, whose old pages are written
+    /// first. Extends by half the ring at most.
+    ///
+    /// # Errors
+    /// As [`Backend::extend`]. Or a page of the ring could not be written; it stays dirty, and the next
+    /// call tries again.
+    /// # Panics
+    /// If `count` is 0, or the bulk write belongs to another session.
+    pub fn extend_in_bulk(
+        &mut self,
+        bulk: &mut BulkWrite,
+        relation: &Relation,
+        count: u32,
+        method: ExtendMethod,
+    ) -> Result<Vec<Pin>, WriteError> {
+        bulk.begin(self, relation);
+        let extended = self.extend_with(relation, count.min(bulk.extend_max()), method, Some(bulk));
+        bulk.end(self);
+        extended
+    }
+
+    fn extend_with(
+        &mut self,
+        relation: &Relation,
+        count: u32,
+        method: ExtendMethod,
+        bulk: Option<&mut BulkWrite>,
+    ) -> Result<Vec<Pin>, WriteError> {
+        assert!(count > 0, "a relation extended by 0 blocks");
+        let (manager, id) = (Arc::clone(self.manager()), self.session_id());
+        manager.clusters().allow_writes(relation.storage());
+        self.sleep_for_pin()?;
+        let limits = manager.limits();
+        limits.grant_ahead(id, count - 1);
+        let reserved = 1 + limits.reserve_ahead(id, count - 1);
+        let give_back = |count: u32| limits.give_back(id, count);
+        let mut buffers =
+            self.allocate_for_new(reserved, bulk).inspect_err(|_| give_back(reserved))?;
+        let added = self.add_pages(relation, &mut buffers, method);
+        let kept = added.as_ref().map_or(0, |blocks| blocks.end - blocks.start);
+        for &buffer in &buffers[kept as usize..] {
+            manager.unpin(buffer);
+        }
+        give_back(reserved - kept);
+        added?;
+        self.tally().extends += 1;
+        self.tally().extended_blocks += u64::from(kept);
+        buffers.truncate(kept as usize);
+        Ok(buffers.iter().map(|&buffer| Pin::new(&manager, id, buffer)).collect())
+    }
+
+    /// Allocates at least one and at most `reserved` buffers.
+    fn allocate_for_new(
+        &mut self,
+        reserved: u32,
+        mut bulk: Option<&mut BulkWrite>,
+    ) -> Result<Vec<u32>, WriteError> {
+        let manager = Arc::clone(self.manager());
+        let mut buffers = Vec::with_capacity(reserved as usize);
+        loop {
+            match &mut bulk {
+                Some(bulk) => bulk.allocate(self, reserved, &mut buffers)?,
+                None => manager.allocate(reserved, None, self.tally(), &mut buffers),
+            }
+            if !buffers.is_empty() {
+                return Ok(buffers);
+            }
+            self.sleep_for_victim()?;
+        }
+    }
+
+    /// Gives the buffers to new blocks, and returns those.
+    fn add_pages(
+        &mut self,
+        relation: &Relation,
+        buffers: &mut [u32],
+        method: ExtendMethod,
+    ) -> Result<Range<BlockNo>, WriteError> {
+        let blocks = relation.reserve(buffers.len() as u32)?;
+        let count = blocks.end - blocks.start;
+        let mut write_zeros = method == ExtendMethod::WriteZeros || count <= FEW_BLOCKS;
+        let tag = BufferTag::of(relation, 0);
+        let mut added = self.insert_new_pages(relation, tag, &blocks, buffers);
+        if added.is_ok() && !write_zeros {
+            match relation.allocate(&blocks) {
+                Err(StorageError::Io { source, .. }) if is_unsupported(&source) => {
+                    write_zeros = true;
+                }
+                room => added = room.map_err(WriteError::from),
+            }
+        }
+        if added.is_ok() && write_zeros {
+            let first = tag.at(blocks.start);
+            added = self.write_new_pages(relation, first, &buffers[..count as usize]);
+        }
+        if let Err(error) = added {
+            self.remove_new_pages(relation, tag, &blocks, buffers);
+            return Err(error);
+        }
+        Ok(blocks)
+    }
+
+    /// Removes pages for which there is no space on disk. A page that another session has pinned stays, as
+    /// an empty page that is never handed out again. A page that was filled stays too: a session may have
+    /// found it because a later extension was faster.
+    fn remove_new_pages(
+        &mut self,
+        relation: &Relation,
+        tag: BufferTag,
+        blocks: &Range<BlockNo>,
+        buffers: &[u32],
+    ) {
+        let manager = self.manager();
+        let mut all_removed = true;
+        for (&buffer, block) in buffers.iter().zip(blocks.clone()) {
+            let ours = manager.buffers().tag(buffer) == tag.at(block);
+            all_removed &= !ours || manager.discard_new(buffer);
+        }
+        if all_removed {
+            relation.unreserve(blocks);
+        }
+    }
+
+    /// Gives the buffers to the new blocks. If a block has a buffer already, that replaces the allocated
+    /// one.
+    fn insert_new_pages(
+        &mut self,
+        relation: &Relation,
+        tag: BufferTag,
+        blocks: &Range<BlockNo>,
+        buffers: &mut [u32],
+    ) -> Result<(), WriteError> {
+        let (segment, _) = trunkline_format::segment::segment_of(blocks.start);
+        relation.segment_for_writing(segment, blocks.start)?;
+        let manager = Arc::clone(self.manager());
+        for (place, block) in buffers.iter_mut().zip(blocks.clone()) {
+            manager.frames().zero_empty(*place);
+            loop {
+                // Dirty: a checkpoint writes the zeros, at the latest.
+                match manager.insert_new(tag.at(block), *place) {
+                    Insertion::Inserted => break,
+                    Insertion::Present(pinned) if pinned.state.has(flag::VALID) => {
+                        let page = self.read_lock(PinRef::new(manager.frames(), pinned.buffer));
+                        let new = page.map(|page| is_all_zero(&page));
+                        if new != Ok(true) {
+                            manager.unpin(pinned.buffer);
+                            new?;
+                            let location = location_of(relation, block);
+                            return Err(WriteError::UnexpectedData { location });
+                        }
+                        // Another session has read the block beyond the end. The page is what we want.
+                        manager.unpin(*place);
+                        *place = pinned.buffer;
+                        break;
+                    }
+                    Insertion::Present(pinned) => {
+                        // A read beyond the end, which will fail, or has failed.
+                        let io = manager.buffers().descriptor(pinned.buffer).io_in_progress();
+                        let pinned_elsewhere = io.is_some() || !manager.discard(pinned.buffer);
+                        manager.unpin(pinned.buffer);
+                        match io {
+                            Some(io) => self.sleep_for_io(io)?,
+                            None if pinned_elsewhere => thread::yield_now(),
+                            None => {}
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the new pages, which are zeros unless another session has filled one already.
+    fn write_new_pages(
+        &mut self,
+        relation: &Relation,
+        mut first: BufferTag,
+        mut buffers: &[u32],
+    ) -> Result<(), WriteError> {
+        let manager = Arc::clone(self.manager());
+        let clusters = manager.clusters();
+        let mut writes = PageWrites::new(&manager, 1, self.iovecs() as u32);
+        while !buffers.is_empty() {
+            let class = Class::Eviction;
+            let request = WriteRequest {
+                relation,
+                first,
+                buffers,
+                class,
+                needed: 0,
+                needed_now: true,
+                // Zeros have no LSN, but a page that was filled in between has.
+                durable: clusters.durable(),
+            };
+            let count = match writes.start(self.session(), &request)? {
+                WriteStart::Issued { .. } => writes.wait_ended(self.session())??.blocks,
+                // Another session has written the page already.
+                WriteStart::Clean => 1,
+                WriteStart::Busy => {
+                    self.wait_until_writable(buffers[0])?;
+                    0
+                }
+                WriteStart::LogFirst(lsn) => {
+                    self.session().submit();
+                    clusters.flush_log(lsn)?;
+                    0
+                }
+                WriteStart::NoHandle => {
+                    self.sleep_for_handle(class)?;
+                    0
+                }
+            };
+            first = first.at(first.block() + count);
+            buffers = &buffers[count as usize..];
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file system has no `posix_fallocate`.
+fn is_unsupported(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let unsupported = [Errno::OPNOTSUPP, Errno::NOSYS, Errno::INVAL];
+    Errno::from_io_error(error).is_some_and(|errno| unsupported.contains(&errno))
+        || error.kind() == std::io::ErrorKind::Unsupported
+}

@@ -1,0 +1,168 @@
+//! Buffer manager: descriptors, frames, mapping, replacement and pin limits of one pool, joined.
+//!
+//! The parts do not know each other beyond what they are given. This type owns one of each, and offers the
+//! steps that need two of them: a lookup pins through the mapping table, an allocation evicts through it,
+//! the release of a page returns both the pin and its reservation. Sessions, streams and completion
+//! callbacks share it behind one `Arc`, so the frames outlive every I/O.
+//!
+//! Nothing here knows files, and nothing here waits.
+
+use super::buffers::Buffers;
+use super::clusters::WritableClusters;
+use super::descriptor::{BufferState, flag};
+use super::frame::{Frames, PageMut};
+use super::mapping::{BufferMapping, Insertion, PinnedBuffer};
+use super::pin_limits::PinLimiter;
+use super::replacement::ring_buffer::RingBuffer;
+use super::replacement::{Allocation, Replacement};
+use super::statistics::Tally;
+use super::tag::BufferTag;
+use crate::storage::Storage;
+use std::fmt;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Lease, Notifier, WaitRef};
+use trunkline_format::page::is_all_zero;
+
+/// The shared parts of one pool.
+pub(crate) struct BufferManager {
+    frames: Frames,
+    mapping: BufferMapping,
+    replacement: Replacement,
+    limits: PinLimiter,
+}
+
+impl fmt::Debug for BufferManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BufferManager({} buffers)", self.buffers().count())
+    }
+}
+
+impl BufferManager {
+    /// Empty buffers over the frames of `lease`. The look-ahead of one session may use `ahead_max`.
+    pub(crate) fn new(
+        lease: Lease,
+        ahead_max: u32,
+        notifier: Notifier,
+        clusters: WritableClusters,
+    ) -> Self {
+        let count = lease.frames();
+        let buffers = Buffers::new(count, notifier.clone());
+        Self {
+            frames: Frames::new(lease, buffers, Arc::new(clusters)),
+            mapping: BufferMapping::new(count),
+            replacement: Replacement::new(count),
+            limits: PinLimiter::new(count, ahead_max, notifier),
+        }
+    }
+
+    /// The frames.
+    pub(crate) fn frames(&self) -> &Frames {
+        &self.frames
+    }
+
+    /// The descriptors.
+    pub(crate) fn buffers(&self) -> &Buffers {
+        self.frames.buffers()
+    }
+
+    /// The clusters whose pages may be changed.
+    pub(crate) fn clusters(&self) -> &Arc<WritableClusters> {
+        self.frames.clusters()
+    }
+
+    /// The clock sweep and the allocation counter.
+    pub(crate) fn replacement(&self) -> &Replacement {
+        &self.replacement
+    }
+
+    /// The pin limits.
+    pub(crate) fn limits(&self) -> &PinLimiter {
+        &self.limits
+    }
+
+    /// The writable clusters that are open, or have something left to write or sync.
+    pub(crate) fn open_storages(&self) -> Vec<Storage> {
+        self.clusters().open_storages(|cluster| self.buffers().is_cluster_in_use(cluster))
+    }
+
+    /// Looks a page up and pins it. A miss is a hint, see `mapping`.
+    pub(crate) fn pin(&self, tag: BufferTag, usage_max: u32) -> Option<PinnedBuffer> {
+        self.mapping.pin(self.buffers(), tag, usage_max)
+    }
+
+    /// The state of the page's buffer, without a pin: a hint.
+    pub(crate) fn peek(&self, tag: BufferTag) -> Option<BufferState> {
+        self.mapping.peek(self.buffers(), tag)
+    }
+
+    /// Releases a pin, but not the session's reservation of it.
+    pub(crate) fn unpin(&self, buffer: u32) {
+        self.buffers().unpin(buffer);
+    }
+
+    /// Releases a pin together with the session's reservation of it.
+    pub(crate) fn release(&self, buffer: u32, session: u32) {
+        self.unpin(buffer);
+        self.limits.give_back(session, 1);
+    }
+
+    /// Takes up to `want` empty buffers, each pinned once, for pins that the session has reserved. Fewer,
+    /// or none, if no more are available now.
+    pub(crate) fn allocate(
+        &self,
+        want: u32,
+        ring: Option<&mut RingBuffer>,
+        tally: &mut Tally,
+        taken: &mut Vec<u32>,
+    ) {
+        let (replacement, mapping) = (&self.replacement, &self.mapping);
+        let buffers = self.buffers();
+        Allocation { replacement, buffers, mapping, tally, taken }.take(want, ring);
+    }
+
+    /// Whether [`BufferManager::allocate`] would find a buffer now.
+    pub(crate) fn has_victim(&self) -> bool {
+        self.replacement.has_victim(self.buffers())
+    }
+
+    /// Gives an allocated buffer to a page, with its read claimed for `io`, unless the page has one.
+    pub(crate) fn insert_for_read(
+        &self,
+        tag: BufferTag,
+        buffer: u32,
+        usage_max: u32,
+        io: WaitRef,
+    ) -> Insertion {
+        self.mapping.insert_for_read(self.buffers(), tag, buffer, usage_max, io)
+    }
+
+    /// Gives an allocated and filled buffer to a new page, dirty, unless the page has one.
+    pub(crate) fn insert_new(&self, tag: BufferTag, buffer: u32) -> Insertion {
+        self.mapping.insert_new(self.buffers(), tag, buffer)
+    }
+
+    /// Removes the page of a buffer that the caller has pinned. False: it is pinned elsewhere too, dirty or
+    /// under I/O.
+    pub(crate) fn evict(&self, buffer: u32) -> bool {
+        self.mapping.evict(self.buffers(), buffer)
+    }
+
+    /// The same for a page that may be dirty: its relation was dropped or truncated.
+    pub(crate) fn discard(&self, buffer: u32) -> bool {
+        self.mapping.discard(self.buffers(), buffer)
+    }
+
+    /// Removes a page that an extension has added, if it is still all zeros and pinned by the caller only.
+    /// True also if the buffer has no page.
+    pub(crate) fn discard_new(&self, buffer: u32) -> bool {
+        if !self.buffers().state(buffer).has(flag::TAG_VALID) {
+            return true;
+        }
+        let Ok(page) = PageMut::try_lock(&self.frames, buffer, true) else { return false };
+        let discarded = is_all_zero(&page) && self.mapping.discard_locked(self.buffers(), buffer);
+        if discarded {
+            page.forget();
+        }
+        discarded
+    }
+}

@@ -1,0 +1,265 @@
+//! Pin limits: guarantees that a session can always pin the pages that a single operation needs, even in a
+//! pool of 16 buffers.
+//!
+//! A session that wants its first pin is *admitted*: it gets permits for [`PINS_GUARANTEED`] pins, which is
+//! as many as any single step of any code path needs. The sum of all permits never exceeds the number of
+//! buffers. An admitted session therefore always finds a victim, at the latest when other sessions' I/O
+//! completes. A session that cannot be admitted waits until another one has released its pages.
+//!
+//! Permits beyond the guarantee are for look-ahead. They come from what is free, at most half of it at a
+//! time, and only while no session waits for admission.
+//!
+//! ```text
+//!   invariant: buffers ≥ sum of all permits;  pins of a session ≤ permits of the session
+//!
+//!   no permits ──admit──▶ 4 ──grant──▶ more ──reclaim (under pressure)──▶ pins + 3
+//!       ▲                                                                    │
+//!       └──────────────── reclaimed by a waiter, if no pin is held ◀─────────┘
+//! ```
+//!
+//! PostgreSQL divides the pool by the number of sessions that could exist, and reports "no unpinned buffers
+//! available" if a code path pins more (`docs/postgres-lessons.md#lesson-11`, `#lesson-12`). Here a session
+//! without pins reserves nothing.
+
+use super::waiters::SessionSet;
+use trunkline_aio::Notifier;
+use trunkline_aio::limits::SESSIONS_MAX;
+use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Pins that an admitted session can always hold: the current pages of two scans, and two more that those
+/// lead to. A path that needs more copies what it needs out of a page and releases it.
+pub const PINS_GUARANTEED: u32 = 4;
+
+const PERMIT: u64 = 1 << 32;
+
+/// A session's pins (low half) and permits (high half), in a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Account(AtomicU64);
+
+fn pins(account: u64) -> u32 {
+    account as u32
+}
+
+fn permits(account: u64) -> u32 {
+    (account >> 32) as u32
+}
+
+/// A session holds this many pins, as many as it is guaranteed, and no permit is free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooManyPins(pub(crate) u32);
+
+/// The permits of all sessions.
+#[derive(Debug)]
+pub(crate) struct PinLimiter {
+    buffers: u32,
+    guaranteed: u32,
+    /// Buffers that the look-ahead of one session may use at most.
+    ahead_max: u32,
+    /// Permits given out.
+    taken: AtomicU32,
+    accounts: Box<[Account]>,
+    /// Sessions that wait for admission.
+    waiters: SessionSet,
+    notifier: Notifier,
+}
+
+impl PinLimiter {
+    /// For a pool of `buffers`; one session's look-ahead may use `ahead_max` of them.
+    pub(crate) fn new(buffers: u32, ahead_max: u32, notifier: Notifier) -> Self {
+        Self {
+            buffers,
+            guaranteed: PINS_GUARANTEED.min(buffers),
+            ahead_max,
+            taken: AtomicU32::new(0),
+            accounts: (0..SESSIONS_MAX).map(|_| Account::default()).collect(),
+            waiters: SessionSet::new(),
+            notifier,
+        }
+    }
+
+    /// Pins that the session holds or has reserved.
+    pub(crate) fn pins(&self, session: u32) -> u32 {
+        pins(self.account(session).load(Ordering::SeqCst))
+    }
+
+    /// Permits given out.
+    pub(crate) fn taken(&self) -> u32 {
+        self.taken.load(Ordering::SeqCst)
+    }
+
+    /// Sessions that wait for admission.
+    pub(crate) fn waiters(&self) -> &SessionSet {
+        &self.waiters
+    }
+
+    /// Pins that the look-ahead of one session may hold at most.
+    pub(crate) fn ahead_max(&self) -> u32 {
+        self.ahead_max.max(1)
+    }
+
+    /// Reserves one pin if the session's permits allow it.
+    pub(crate) fn reserve(&self, session: u32) -> bool {
+        self.reserve_up_to(session, 1, 0) == 1
+    }
+
+    /// Reserves up to `want` pins for look-ahead, and returns how many. Leaves enough of the guarantee for
+    /// the work on the current page.
+    pub(crate) fn reserve_ahead(&self, session: u32, want: u32) -> u32 {
+        self.reserve_up_to(session, want, self.guaranteed - 1)
+    }
+
+    fn reserve_up_to(&self, session: u32, want: u32, leave: u32) -> u32 {
+        let account = self.account(session);
+        let mut old = account.load(Ordering::SeqCst);
+        loop {
+            let count = want.min(permits(old).saturating_sub(pins(old) + leave));
+            if count == 0 {
+                return 0;
+            }
+            let new = old + u64::from(count);
+            match account.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return count,
+                Err(now) => old = now,
+            }
+        }
+    }
+
+    /// Reserves one pin, with an additional permit if one is free. False: the session must be admitted
+    /// first.
+    ///
+    /// # Errors
+    /// The session holds all that it is guaranteed, and no permit is free. To wait would be a deadlock if
+    /// other sessions did the same.
+    pub(crate) fn reserve_or_grant(&self, session: u32) -> Result<bool, TooManyPins> {
+        if self.reserve(session) {
+            return Ok(true);
+        }
+        if !self.is_admitted(session) {
+            return Ok(false);
+        }
+        if self.take(1) {
+            self.grant(session, 1);
+        }
+        if self.reserve(session) {
+            return Ok(true);
+        }
+        match self.pins(session) {
+            held if held >= PINS_GUARANTEED => Err(TooManyPins(held)),
+            _ => Ok(false),
+        }
+    }
+
+    /// Gives reserved pins back. While a session waits for admission, unused permits go with them.
+    pub(crate) fn give_back(&self, session: u32, count: u32) {
+        let old = self.account(session).fetch_sub(u64::from(count), Ordering::SeqCst);
+        assert!(pins(old) >= count, "more pins given back than were reserved");
+        if !self.waiters.is_empty() && self.reclaim(session) {
+            self.waiters.notify(&self.notifier);
+        }
+    }
+
+    /// Admits the session. True: it has its guaranteed permits, now or already before.
+    pub(crate) fn admit(&self, session: u32) -> bool {
+        if permits(self.account(session).load(Ordering::SeqCst)) >= self.guaranteed {
+            return true;
+        }
+        if !self.take(self.guaranteed) {
+            // Other sessions may keep permits that they have no pins for.
+            (0..SESSIONS_MAX as u32).filter(|&other| other != session).for_each(|other| {
+                self.reclaim(other);
+            });
+            if !self.take(self.guaranteed) {
+                return false;
+            }
+            // More than this session needs may have become free.
+            self.waiters.notify(&self.notifier);
+        }
+        self.account(session).fetch_add(PERMIT * u64::from(self.guaranteed), Ordering::SeqCst);
+        true
+    }
+
+    /// Raises the permits of an admitted session so that it can reserve `want` more pins for look-ahead, or
+    /// some of them. Grants nothing while a session waits for admission.
+    pub(crate) fn grant_ahead(&self, session: u32, want: u32) {
+        let old = self.account(session).load(Ordering::SeqCst);
+        let (held, allowed) = (pins(old), permits(old));
+        let wanted = (held + want).min(self.ahead_max.max(1)) + self.guaranteed - 1;
+        let short = wanted.saturating_sub(allowed);
+        if short == 0 || allowed == 0 || !self.waiters.is_empty() {
+            return;
+        }
+        let free = self.buffers - self.taken().min(self.buffers);
+        let count = short.min(free.div_ceil(2));
+        if count > 0 && self.take(count) {
+            self.grant(session, count);
+        }
+    }
+
+    /// Gives permits that were taken to a session, unless all of the session's permits were reclaimed in
+    /// between. With fewer than the guarantee it could hold pins and wait for admission: a deadlock.
+    fn grant(&self, session: u32, count: u32) {
+        let account = self.account(session);
+        let mut old = account.load(Ordering::SeqCst);
+        while permits(old) > 0 {
+            let new = old + PERMIT * u64::from(count);
+            match account.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return,
+                Err(now) => old = now,
+            }
+        }
+        self.taken.fetch_sub(count, Ordering::SeqCst);
+        // A waiter may have found them taken.
+        self.waiters.notify(&self.notifier);
+    }
+
+    /// Whether the session has permits.
+    fn is_admitted(&self, session: u32) -> bool {
+        permits(self.account(session).load(Ordering::SeqCst)) > 0
+    }
+
+    /// Returns the permits that the session has no pins for.
+    pub(crate) fn return_permits(&self, session: u32) {
+        if self.reclaim(session) && !self.waiters.is_empty() {
+            self.waiters.notify(&self.notifier);
+        }
+    }
+
+    /// Takes back permits that the session has no pins for: all of them if it holds no pin, otherwise those
+    /// that it cannot need with the pages that it holds. True: there were some.
+    fn reclaim(&self, session: u32) -> bool {
+        let account = self.account(session);
+        let mut old = account.load(Ordering::SeqCst);
+        loop {
+            let keep = if pins(old) == 0 { 0 } else { pins(old) + self.guaranteed - 1 };
+            let spare = permits(old).saturating_sub(keep);
+            if spare == 0 {
+                return false;
+            }
+            let new = old - PERMIT * u64::from(spare);
+            match account.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => {
+                    self.taken.fetch_sub(spare, Ordering::SeqCst);
+                    return true;
+                }
+                Err(now) => old = now,
+            }
+        }
+    }
+
+    fn take(&self, count: u32) -> bool {
+        let mut old = self.taken.load(Ordering::SeqCst);
+        while old + count <= self.buffers {
+            match self.taken.compare_exchange(old, old + count, Ordering::SeqCst, Ordering::SeqCst)
+            {
+                Ok(_) => return true,
+                Err(now) => old = now,
+            }
+        }
+        false
+    }
+
+    fn account(&self, session: u32) -> &AtomicU64 {
+        &self.accounts[session as usize].0
+    }
+}

@@ -1,0 +1,70 @@
+//! Damaged-page policy: what a read does with a page that fails its checks.
+//!
+//! The policy is captured when the read is issued, and travels with the I/O. The session that completes the
+//! read may be another one, with other settings; those do not matter.
+
+use trunkline_format::{BlockNo, PageBytes, PageVerdict, verify_page};
+
+/// What to do with a page that fails its checksum or header check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Policy {
+    /// `zero_damaged_pages`: replace the page by zeros.
+    pub zero_damaged_pages: bool,
+    /// `ignore_checksum_failure`: use the page as it is, if only its checksum is wrong.
+    pub ignore_checksum_failure: bool,
+}
+
+/// What became of a page that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum PageCheck {
+    /// The read ended before this page, or failed.
+    #[default]
+    Unread,
+    /// The page passed.
+    Valid,
+    /// The page failed and is zeros now.
+    Zeroed(PageVerdict),
+    /// The page has a wrong checksum and is used as it is.
+    Ignored(PageVerdict),
+    /// The page failed and is not valid.
+    Bad(PageVerdict),
+}
+
+impl PageCheck {
+    /// Whether the page can be used.
+    pub(crate) fn is_usable(self) -> bool {
+        !matches!(self, Self::Unread | Self::Bad(_))
+    }
+
+    /// What is wrong with the page.
+    pub(crate) fn verdict(self) -> Option<PageVerdict> {
+        match self {
+            Self::Unread | Self::Valid => None,
+            Self::Zeroed(verdict) | Self::Ignored(verdict) | Self::Bad(verdict) => Some(verdict),
+        }
+    }
+}
+
+/// Policy of a read, and whether its cluster has data checksums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct PageChecks {
+    pub(crate) policy: Policy,
+    pub(crate) checksums: bool,
+}
+
+impl PageChecks {
+    /// Checks a page, and applies the policy to it.
+    pub(crate) fn check(self, page: &mut PageBytes, block: BlockNo) -> PageCheck {
+        let verdict = verify_page(page, block, self.checksums);
+        if verdict.is_valid() {
+            PageCheck::Valid
+        } else if self.policy.ignore_checksum_failure && verdict.is_valid_but_for_checksum() {
+            PageCheck::Ignored(verdict)
+        } else if self.policy.zero_damaged_pages {
+            page.fill(0);
+            PageCheck::Zeroed(verdict)
+        } else {
+            PageCheck::Bad(verdict)
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Read requests: what a session or stream asks for, what was started, and what became of each block.
+
+use super::super::error::ReadError;
+use super::super::tag::BufferTag;
+use super::policy::Policy;
+use crate::Location;
+use crate::storage::Relation;
+use std::io;
+use trunkline_aio::{Class, WaitRef};
+use trunkline_format::segment::segment_of;
+use trunkline_format::{BlockNo, PageVerdict};
+
+/// A request to read consecutive blocks.
+#[derive(Debug)]
+pub(crate) struct ReadRequest<'a> {
+    pub(crate) relation: &'a Relation,
+    /// The tag of any block of the relation.
+    pub(crate) tag: BufferTag,
+    pub(crate) first: BlockNo,
+    /// Blocks from `first` on, at most. The caller has reserved this many pins.
+    pub(crate) count: u32,
+    pub(crate) class: Class,
+    /// The caller waits for the read at once.
+    pub(crate) needed_now: bool,
+    pub(crate) policy: Policy,
+    /// Usage count that a hit raises the page to, at most.
+    pub(crate) usage_max: u32,
+}
+
+/// What was started. Buffers are pinned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadStart {
+    /// The first block is valid, in this buffer.
+    Hit(u32),
+    /// The first block is being read into this buffer, by another session or by the same stream.
+    Joined(u32, WaitRef),
+    /// A read of `count` blocks was issued.
+    Issued { slot: usize, count: u32 },
+    /// Every buffer is pinned or dirty.
+    NoBuffer,
+    /// Every I/O handle is in use.
+    NoHandle,
+}
+
+/// What became of one block of a read.
+#[derive(Debug)]
+pub(crate) enum BlockResult {
+    /// The page is valid.
+    Valid,
+    /// The page is valid by the policy, although it was damaged.
+    Damaged { zeroed: bool, verdict: PageVerdict },
+    /// The page is damaged, and not valid.
+    Bad(PageVerdict),
+    /// A short read ended before the block: read it again.
+    Unread,
+    /// The read failed. If it was for several blocks, some of them may be readable.
+    Failed { errno: i32, alone: bool },
+    /// The file ends within the block, or before it.
+    Short { bytes: u32 },
+}
+
+impl BlockResult {
+    /// The error for a block that could not be read.
+    pub(crate) fn error(&self, relation: &Relation, block: BlockNo) -> Option<ReadError> {
+        let location = || location_of(relation, block);
+        match *self {
+            Self::Valid | Self::Damaged { .. } | Self::Unread => None,
+            Self::Bad(verdict) => Some(ReadError::Corrupt { location: location(), verdict }),
+            Self::Failed { errno, .. } => {
+                let source = io::Error::from_raw_os_error(errno);
+                Some(ReadError::Io { location: location(), source })
+            }
+            Self::Short { bytes } => Some(ReadError::Short { location: location(), bytes }),
+        }
+    }
+}
+
+/// File and block of a relation's block.
+pub(crate) fn location_of(relation: &Relation, block: BlockNo) -> Location {
+    Location::new(relation.path(segment_of(block).0)).at_block(block)
+}

@@ -1,0 +1,319 @@
+//! Starting a read: finds or allocates the buffers of consecutive blocks, and issues one I/O for them.
+//!
+//! ```text
+//!   start(first, count)
+//!     first block is valid ─────────▶ Hit: one block
+//!     first block is being read ────▶ Joined: one block, to be waited for by reference
+//!     otherwise, for as many following blocks as are not in the pool, within one segment:
+//!       an I/O handle               (none free: NoHandle)
+//!       buffers for missing blocks  (none available: NoBuffer)
+//!       claim block by block, until another session has one
+//!       issue ──────────────────────▶ Issued: `count` blocks
+//! ```
+//!
+//! Everything that can be unavailable is acquired before the first page is claimed
+//! (`docs/postgres-lessons.md#lesson-21`). A session must never wait while it holds a claim, because the
+//! resource that it waits for may be held by a session that waits for the claimed page.
+//!
+//! Nothing here waits: the caller does. The caller also reserves the pins. Buffers of blocks that were not
+//! claimed are released here, so nothing is carried over to the next call
+//! (`docs/postgres-lessons.md#lesson-13`).
+
+use super::super::descriptor::{ReadClaim, flag};
+use super::super::error::ReadError;
+use super::super::manager::BufferManager;
+use super::super::mapping::{Insertion, PinnedBuffer};
+use super::super::replacement::ring_buffer::RingBuffer;
+use super::super::statistics::Tally;
+use super::completion::{ReadCallback, ReadPayload};
+use super::policy::{PageCheck, PageChecks};
+use super::request::{BlockResult, ReadRequest, ReadStart};
+use crate::Location;
+use crate::storage::Located;
+use crate::window::SlotWindow;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{File, Outcome, Session, Slots, Status, WaitRef};
+use trunkline_format::{BLOCK_SIZE, BlockNo};
+
+/// The page reads of one session or stream: a bounded number in flight, each of a bounded size.
+#[derive(Debug)]
+pub(crate) struct PageReads {
+    manager: Arc<BufferManager>,
+    window: SlotWindow<ReadPayload, PageRead>,
+    /// Buffers allocated for the read that is being started.
+    allocated: Vec<u32>,
+    combine_max: u32,
+}
+
+/// One read in flight.
+#[derive(Debug, Default)]
+pub(crate) struct PageRead {
+    first: BlockNo,
+    buffers: Vec<u32>,
+    file: Option<File>,
+}
+
+impl PageReads {
+    /// For `slots` reads in flight, of up to `combine_max` blocks each.
+    pub(crate) fn new(manager: &Arc<BufferManager>, slots: usize, combine_max: u32) -> Self {
+        let callback = Arc::new(ReadCallback::new(manager, combine_max));
+        let mut window: SlotWindow<ReadPayload, PageRead> =
+            SlotWindow::new(Slots::with_callbacks(slots, vec![callback as _]));
+        let blocks = combine_max as usize;
+        for slot in 0..slots {
+            window.payload(slot).reserve(blocks);
+            window.item_mut(slot).buffers.reserve_exact(blocks);
+        }
+        let allocated = Vec::with_capacity(blocks);
+        Self { manager: Arc::clone(manager), window, allocated, combine_max }
+    }
+
+    /// The reads in flight, to wait for.
+    pub(crate) fn window(&mut self) -> &mut SlotWindow<ReadPayload, PageRead> {
+        &mut self.window
+    }
+
+    /// Whether another read can be started.
+    pub(crate) fn has_idle(&self) -> bool {
+        self.window.has_idle()
+    }
+
+    /// Reads in flight.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.window.in_flight()
+    }
+
+    /// Starts to read the first blocks of the request, or finds the first one in the pool. The caller has
+    /// an idle slot.
+    ///
+    /// # Errors
+    /// The file of the block cannot be used.
+    pub(crate) fn start(
+        &mut self,
+        session: &mut Session,
+        request: &ReadRequest<'_>,
+        mut ring: Option<&mut RingBuffer>,
+        tally: &mut Tally,
+    ) -> Result<ReadStart, ReadError> {
+        loop {
+            let present = self.manager.pin(request.tag.at(request.first), request.usage_max);
+            if let Some(pinned) = present {
+                if pinned.state.has(flag::VALID) {
+                    tally.hits += 1;
+                    return Ok(ReadStart::Hit(pinned.buffer));
+                }
+                if pinned.state.has(flag::IO_IN_PROGRESS) {
+                    match self.join(pinned, tally) {
+                        Some(start) => return Ok(start),
+                        None => continue,
+                    }
+                }
+            }
+            // None: another session claimed the first block in between, and its read has failed since.
+            let started =
+                self.start_missing(session, request, present, ring.as_deref_mut(), tally)?;
+            if let Some(start) = started {
+                return Ok(start);
+            }
+        }
+    }
+
+    /// Joins the read of another session, or takes its result. `None`: that read failed; the pin is
+    /// released.
+    fn join(&self, pinned: PinnedBuffer, tally: &mut Tally) -> Option<ReadStart> {
+        let descriptor = self.manager.buffers().descriptor(pinned.buffer);
+        if let Some(io) = descriptor.io_in_progress() {
+            return Some(ReadStart::Joined(pinned.buffer, io));
+        }
+        if descriptor.state().has(flag::VALID) {
+            tally.hits += 1;
+            return Some(ReadStart::Hit(pinned.buffer));
+        }
+        self.manager.unpin(pinned.buffer);
+        None
+    }
+
+    /// Starts a read from a block that is neither valid nor being read. `present` is its buffer, if an
+    /// earlier read of it has failed.
+    fn start_missing(
+        &mut self,
+        session: &mut Session,
+        request: &ReadRequest<'_>,
+        present: Option<PinnedBuffer>,
+        ring: Option<&mut RingBuffer>,
+        tally: &mut Tally,
+    ) -> Result<Option<ReadStart>, ReadError> {
+        let manager = Arc::clone(&self.manager);
+        let unpin_present = || present.iter().for_each(|pinned| manager.unpin(pinned.buffer));
+        if !request.relation.is_open(request.first) {
+            // Opening a file may block, and staged I/O must not wait for it.
+            session.submit();
+        }
+        let located = match request.relation.locate(request.first) {
+            Ok(located) => located,
+            Err(error) => {
+                unpin_present();
+                return Err(error.into());
+            }
+        };
+        let (count, missing) = self.extent(request, present.is_some(), located.blocks_left);
+        let Some(slot) = self.window.idle_slot() else {
+            unreachable!("a read started without an idle slot");
+        };
+        // The handle comes before the buffers: allocating buffers evicts pages.
+        let Some(mut handle) = session.try_acquire(request.class) else {
+            unpin_present();
+            return Ok(Some(ReadStart::NoHandle));
+        };
+        manager.frames().assert_same_instance(&handle);
+        self.allocated.clear();
+        if missing > 0 {
+            manager.allocate(missing, ring, tally, &mut self.allocated);
+        }
+        if self.allocated.is_empty() && present.is_none() {
+            return Ok(Some(ReadStart::NoBuffer));
+        }
+        if request.needed_now {
+            handle = handle.needed_now();
+        }
+        if let Some(pinned) = self.claim(request, present, count, slot, handle.wait_ref()) {
+            drop(handle);
+            return Ok(self.join(pinned, tally));
+        }
+        let checks = PageChecks {
+            policy: request.policy,
+            checksums: request.relation.storage().checksums(),
+        };
+        let (read, slots) = self.window.item_and_slots(slot);
+        if let Some(payload) = slots.payload(slot) {
+            payload.set(checks, request.first, &read.buffers);
+        }
+        let Located { file, offset, .. } = located;
+        let issued = manager.frames().issue_read(handle, &file, offset, &read.buffers, slots, slot);
+        if let Err(source) = issued {
+            for &buffer in &read.buffers {
+                manager.buffers().finish_read(buffer, false);
+                manager.unpin(buffer);
+            }
+            return Err(ReadError::Define { location: Location::new(file.path()), source });
+        }
+        read.first = request.first;
+        read.file = Some(file);
+        let count = read.buffers.len() as u32;
+        self.window.issued(slot);
+        tally.reads += 1;
+        tally.read_blocks += u64::from(count);
+        Ok(Some(ReadStart::Issued { slot, count }))
+    }
+
+    /// How many blocks from the first one on are neither valid nor being read, and how many of them have no
+    /// buffer.
+    fn extent(&self, request: &ReadRequest<'_>, present: bool, blocks_left: u32) -> (u32, u32) {
+        let most = request.count.min(blocks_left).min(self.combine_max);
+        let (mut count, mut missing) = (1, u32::from(!present));
+        while count < most {
+            match self.manager.peek(request.tag.at(request.first + count)) {
+                Some(state) if state.is_valid_or_in_progress() => break,
+                Some(_) => {}
+                None => missing += 1,
+            }
+            count += 1;
+        }
+        (count, missing)
+    }
+
+    /// Claims block after block for the I/O, until another session has one or the buffers run out. Unused
+    /// buffers are released. If the first block belongs to another session, returns its buffer, pinned.
+    fn claim(
+        &mut self,
+        request: &ReadRequest<'_>,
+        present: Option<PinnedBuffer>,
+        count: u32,
+        slot: usize,
+        io: WaitRef,
+    ) -> Option<PinnedBuffer> {
+        let manager = &self.manager;
+        let claimed = &mut self.window.item_mut(slot).buffers;
+        claimed.clear();
+        let mut allocated = self.allocated.drain(..);
+        let mut spare = allocated.next();
+        let mut first_taken = None;
+        for at in 0..count {
+            let tag = request.tag.at(request.first + at);
+            let known = match present {
+                Some(pinned) if at == 0 => Some(pinned),
+                _ => manager.pin(tag, request.usage_max),
+            };
+            let known = match (known, spare) {
+                (Some(pinned), _) => pinned,
+                (None, None) => break,
+                (None, Some(buffer)) => {
+                    match manager.insert_for_read(tag, buffer, request.usage_max, io) {
+                        Insertion::Inserted => {
+                            claimed.push(buffer);
+                            spare = allocated.next();
+                            continue;
+                        }
+                        Insertion::Present(pinned) => pinned,
+                    }
+                }
+            };
+            let descriptor = manager.buffers().descriptor(known.buffer);
+            if descriptor.word().start_read() != ReadClaim::Claimed {
+                if at == 0 {
+                    first_taken = Some(known);
+                } else {
+                    manager.unpin(known.buffer);
+                }
+                break;
+            }
+            descriptor.set_io(io);
+            claimed.push(known.buffer);
+        }
+        spare.into_iter().chain(allocated).for_each(|buffer| manager.unpin(buffer));
+        first_taken
+    }
+
+    /// Reports what became of each block of a read whose outcome was taken, with its buffer. The buffers
+    /// still have the issuer's pins.
+    pub(crate) fn finish(
+        &mut self,
+        slot: usize,
+        outcome: Outcome,
+        tally: &mut Tally,
+        mut each: impl FnMut(BlockNo, u32, BlockResult),
+    ) {
+        let nanos = u64::try_from(self.window.results().device_time(slot).as_nanos());
+        tally.device_nanos += nanos.unwrap_or(u64::MAX);
+        let (read, slots) = self.window.item_and_slots(slot);
+        read.file = None;
+        let failed = if outcome.status == Status::Error { outcome.errno() } else { None };
+        let alone = read.buffers.len() == 1;
+        let whole = outcome.count as usize / BLOCK_SIZE;
+        let Some(payload) = slots.payload(slot) else {
+            unreachable!("the outcome of slot {slot} was taken");
+        };
+        for (at, (&buffer, block)) in read.buffers.iter().zip(payload.blocks()).enumerate() {
+            let check = block.check();
+            let checksum_failed =
+                check.verdict().is_some_and(|verdict| verdict.is_checksum_failure());
+            tally.checksum_failures += u64::from(checksum_failed);
+            let result = match (check, failed) {
+                (_, Some(errno)) => BlockResult::Failed { errno, alone },
+                (PageCheck::Valid, _) => BlockResult::Valid,
+                (PageCheck::Zeroed(verdict), _) => BlockResult::Damaged { zeroed: true, verdict },
+                (PageCheck::Ignored(verdict), _) => BlockResult::Damaged { zeroed: false, verdict },
+                (PageCheck::Bad(verdict), _) => BlockResult::Bad(verdict),
+                // A read that returned not even one block would do the same again.
+                _ if at == 0 && whole == 0 => BlockResult::Short { bytes: outcome.count },
+                _ => BlockResult::Unread,
+            };
+            each(read.first + at as BlockNo, buffer, result);
+        }
+    }
+
+    /// The buffers of a read in flight.
+    pub(crate) fn buffers(&self, slot: usize) -> &[u32] {
+        &self.window.item(slot).buffers
+    }
+}

@@ -1,0 +1,54 @@
+//! Allocation counter: how many buffers sessions have taken, for the background writer.
+//!
+//! The background writer estimates the demand from this count (PostgreSQL's `numBufferAllocs`). When the
+//! pool is idle it hibernates, and the next allocation wakes it through the latch, as `bgwprocno` does in
+//! PostgreSQL's `StrategyControl`. Sessions pay for the wake-up only while the latch is armed.
+
+use std::time::Duration;
+use trunkline_aio::sync::Futex;
+use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Counter of allocations, and the latch of the background writer.
+#[derive(Debug, Default)]
+pub(crate) struct Allocations {
+    count: AtomicU64,
+    armed: AtomicBool,
+    latch: Futex,
+}
+
+impl Allocations {
+    /// Buffers taken since the start. Reuse within a ring does not count.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// Counts allocations, and sets the latch if it is armed.
+    pub(crate) fn add(&self, buffers: u64) {
+        self.count.fetch_add(buffers, Ordering::SeqCst);
+        if self.armed.load(Ordering::SeqCst) && self.armed.swap(false, Ordering::SeqCst) {
+            self.set_latch();
+        }
+    }
+
+    /// How often the latch was set, for [`Allocations::wait`].
+    pub(crate) fn latch_epoch(&self) -> u32 {
+        self.latch.word().load(Ordering::SeqCst)
+    }
+
+    /// Makes the next allocation set the latch. The caller must read the count again afterwards.
+    pub(crate) fn arm(&self) {
+        self.armed.store(true, Ordering::SeqCst);
+    }
+
+    /// Sleeps until the latch was set after `epoch`, or the time is over. Disarms the latch.
+    pub(crate) fn wait(&self, epoch: u32, timeout: Duration) {
+        self.latch.wait(epoch, Some(timeout));
+        self.armed.store(false, Ordering::SeqCst);
+    }
+
+    /// Wakes the background writer.
+    pub(crate) fn set_latch(&self) {
+        self.latch.word().fetch_add(1, Ordering::SeqCst);
+        self.latch.wake(u32::MAX >> 1);
+    }
+}

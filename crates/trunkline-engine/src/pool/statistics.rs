@@ -1,0 +1,278 @@
+//! I/O statistics: what `pg_stat_io` shows, by backend type, object, context and relation.
+//!
+//! A session counts into a [`Tally`] of its own and adds it to a shared cell now and then. Counting a hit
+//! therefore touches no shared cache line. Reads are attributed to the session that issued them, at the
+//! moment of issue.
+//!
+//! The time that sessions waited and the time that the device needed are counted apart. PostgreSQL 18 has
+//! only the first (`track_io_timing`), which says little about a device once reads are asynchronous.
+
+use super::replacement::ring_buffer::Strategy;
+use crate::storage::{Relation, RelationLocator};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_aio::sync::{Arc, Mutex};
+
+/// Kind of session (`pg_stat_io.backend_type`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum BackendType {
+    /// A session that serves a client.
+    Client,
+    /// A worker of a parallel scan.
+    BackgroundWorker,
+    /// A command of this program that runs without a server.
+    Standalone,
+    /// The thread that runs checkpoints.
+    Checkpointer,
+    /// The thread that keeps clean buffers available.
+    BackgroundWriter,
+}
+
+impl BackendType {
+    /// PostgreSQL's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            BackendType::Client => "client backend",
+            BackendType::BackgroundWorker => "background worker",
+            BackendType::Standalone => "standalone backend",
+            BackendType::Checkpointer => "checkpointer",
+            BackendType::BackgroundWriter => "background writer",
+        }
+    }
+}
+
+/// Kind of relation (`pg_stat_io.object`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum IoObject {
+    /// Permanent and unlogged relations, in the shared pool.
+    Relation,
+    /// Temporary relations, in a session's own pool.
+    TempRelation,
+}
+
+impl IoObject {
+    /// PostgreSQL's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            IoObject::Relation => "relation",
+            IoObject::TempRelation => "temp relation",
+        }
+    }
+}
+
+/// The row of `pg_stat_io` that a count belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IoKey {
+    /// Kind of session.
+    pub backend: BackendType,
+    /// Kind of relation.
+    pub object: IoObject,
+    /// Access strategy.
+    pub context: Strategy,
+    /// Number of the cluster ([`crate::storage::Storage::number`]).
+    pub cluster: u16,
+    /// The relation.
+    pub relation: RelationLocator,
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Counts of one row of the statistics, or a part of them. Times are in nanoseconds.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub struct Tally {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        /// Shared counts of one row.
+        #[derive(Debug, Default)]
+        struct Cell {
+            $($name: AtomicU64,)*
+        }
+
+        impl Tally {
+            /// Adds the counts of `other`.
+            pub fn add(&mut self, other: &Tally) {
+                $(self.$name += other.$name;)*
+            }
+
+            /// What was counted since `before`, an earlier copy of the same counts.
+            pub fn since(&self, before: &Tally) -> Tally {
+                Tally { $($name: self.$name - before.$name,)* }
+            }
+        }
+
+        impl Cell {
+            /// Moves the counts of `tally` into the cell.
+            fn absorb(&self, tally: &mut Tally) {
+                $(if tally.$name > 0 {
+                    self.$name.fetch_add(tally.$name, Ordering::Relaxed);
+                })*
+                *tally = Tally::default();
+            }
+
+            fn tally(&self) -> Tally {
+                Tally { $($name: self.$name.load(Ordering::Relaxed),)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Pages found in the pool, or being read in by another session.
+    hits,
+    /// Of those, the pages that another session was reading in.
+    joins,
+    /// Reads issued.
+    reads,
+    /// Blocks of these reads.
+    read_blocks,
+    /// Writes that succeeded.
+    writes,
+    /// Blocks written.
+    written_blocks,
+    /// Ranges whose writeback was started (`sync_file_range`).
+    writebacks,
+    /// Extensions of relations.
+    extends,
+    /// Blocks that relations were extended by.
+    extended_blocks,
+    /// Valid pages evicted to make room for others.
+    evictions,
+    /// Buffers of a ring reused for the ring's next page.
+    reuses,
+    /// Waits of a session for a page.
+    waits,
+    /// Time of these waits.
+    wait_nanos,
+    /// Time that the device took for reads.
+    device_nanos,
+    /// Blocks with a wrong checksum.
+    checksum_failures,
+}
+
+impl Tally {
+    /// Counts a wait for a page.
+    pub(crate) fn add_wait(&mut self, time: Duration) {
+        self.waits += 1;
+        self.wait_nanos += u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    }
+
+    /// Bytes of the reads.
+    pub fn read_bytes(&self) -> u64 {
+        self.read_blocks * trunkline_format::BLOCK_SIZE as u64
+    }
+
+    /// Time that sessions waited for pages.
+    pub fn wait_time(&self) -> Duration {
+        Duration::from_nanos(self.wait_nanos)
+    }
+
+    /// Time that the device took, summed over reads.
+    pub fn device_time(&self) -> Duration {
+        Duration::from_nanos(self.device_nanos)
+    }
+}
+
+/// The statistics of one pool.
+#[derive(Debug)]
+pub(crate) struct Statistics {
+    object: IoObject,
+    cells: Mutex<BTreeMap<IoKey, Arc<Cell>>>,
+}
+
+impl Statistics {
+    /// No counts yet.
+    pub(crate) fn new(object: IoObject) -> Self {
+        Self { object, cells: Mutex::default() }
+    }
+
+    /// The key of a session's work on a relation.
+    pub(crate) fn key(
+        &self,
+        backend: BackendType,
+        context: Strategy,
+        relation: &Relation,
+    ) -> IoKey {
+        self.key_of(backend, context, relation.storage().number(), relation.locator())
+    }
+
+    /// The same for a relation whose storage is not at hand.
+    pub(crate) fn key_of(
+        &self,
+        backend: BackendType,
+        context: Strategy,
+        cluster: u16,
+        relation: RelationLocator,
+    ) -> IoKey {
+        IoKey { backend, object: self.object, context, cluster, relation }
+    }
+
+    fn cell(&self, key: IoKey) -> Arc<Cell> {
+        Arc::clone(self.cells.lock().entry(key).or_default())
+    }
+
+    /// All rows, in the order of their keys.
+    pub(crate) fn rows(&self) -> Vec<(IoKey, Tally)> {
+        self.cells.lock().iter().map(|(key, cell)| (*key, cell.tally())).collect()
+    }
+}
+
+/// Hits that a session counts before it publishes them.
+const UNPUBLISHED_HITS_MAX: u64 = 256;
+
+/// The counts of one session, stream or writer, and the shared cell that they are published to. A writer
+/// works on many relations in turn, so it keeps the cell of the last one.
+#[derive(Debug)]
+pub(crate) struct IoCounter {
+    statistics: Arc<Statistics>,
+    tally: Tally,
+    cell: Option<(IoKey, Arc<Cell>)>,
+}
+
+impl IoCounter {
+    /// A counter without a key. [`IoCounter::count_as`] must be called before anything is published.
+    pub(crate) fn new(statistics: &Arc<Statistics>) -> Self {
+        Self { statistics: Arc::clone(statistics), tally: Tally::default(), cell: None }
+    }
+
+    /// The statistics that are published to.
+    pub(crate) fn statistics(&self) -> &Arc<Statistics> {
+        &self.statistics
+    }
+
+    /// Counts under this key from now on. True: the key has changed.
+    pub(crate) fn count_as(&mut self, key: IoKey) -> bool {
+        let changed = self.cell.as_ref().is_none_or(|(present, _)| *present != key);
+        if changed {
+            self.publish();
+            self.cell = Some((key, self.statistics.cell(key)));
+        }
+        changed
+    }
+
+    /// The counts that were not published yet.
+    pub(crate) fn tally(&mut self) -> &mut Tally {
+        &mut self.tally
+    }
+
+    /// Publishes the counts if there are reads or many hits among them.
+    pub(crate) fn publish_if_due(&mut self) {
+        if self.tally.reads > 0 || self.tally.hits >= UNPUBLISHED_HITS_MAX {
+            self.publish();
+        }
+    }
+
+    /// Adds the counts to the shared statistics.
+    pub(crate) fn publish(&mut self) {
+        if let Some((_, cell)) = &self.cell {
+            cell.absorb(&mut self.tally);
+        }
+    }
+}
+
+impl Drop for IoCounter {
+    fn drop(&mut self) {
+        self.publish();
+    }
+}

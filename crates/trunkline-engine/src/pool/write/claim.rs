@@ -1,0 +1,80 @@
+//! Claiming a page for a write: its content lock, its checksum, and the test of the log.
+//!
+//! A write request names buffers that are not pinned, because it may be minutes old: a checkpoint lists all
+//! dirty pages before it writes the first one. So the claim tests the tag again, under a pin, before it
+//! trusts the buffer.
+
+use super::super::descriptor::{BufferWord, WriteClaim, WriteEnd, flag};
+use super::super::manager::BufferManager;
+use super::request::{WriteRequest, WriteStart};
+use trunkline_aio::WaitRef;
+use trunkline_format::{BlockNo, Lsn, PageBytes, page, page_checksum};
+
+/// Whether the first page of the request is still in its buffer, and dirty.
+pub(super) fn is_still_dirty(manager: &BufferManager, request: &WriteRequest<'_>) -> bool {
+    let Some(&buffer) = request.buffers.first() else { return false };
+    let descriptor = manager.buffers().descriptor(buffer);
+    let Some(state) = descriptor.word().pin(0) else { return false };
+    let dirty = descriptor.tag() == request.first && state.has(flag::DIRTY);
+    manager.unpin(buffer);
+    dirty
+}
+
+/// Claims the write of `block`, by `how`, if the buffer still holds it.
+pub(super) fn claim_with(
+    manager: &BufferManager,
+    request: &WriteRequest<'_>,
+    buffer: u32,
+    block: BlockNo,
+    io: WaitRef,
+    how: impl FnOnce(&BufferWord, u64) -> WriteClaim,
+) -> WriteClaim {
+    let descriptor = manager.buffers().descriptor(buffer);
+    // A short pin makes the tag stable.
+    if descriptor.word().pin(0).is_none() {
+        return WriteClaim::Clean;
+    }
+    let claimed = match descriptor.tag() == request.first.at(block) {
+        true => how(descriptor.word(), request.needed),
+        false => WriteClaim::Clean,
+    };
+    if claimed == WriteClaim::Claimed {
+        descriptor.set_io(io);
+    }
+    manager.unpin(buffer);
+    claimed
+}
+
+/// Claims one page, sets its checksum, and lets readers in again. `Issued` if the page is ready to be
+/// written.
+pub(super) fn claim(
+    manager: &BufferManager,
+    request: &WriteRequest<'_>,
+    buffer: u32,
+    block: BlockNo,
+    io: WaitRef,
+) -> WriteStart {
+    let claimed = claim_with(manager, request, buffer, block, io, BufferWord::start_write);
+    if claimed != WriteClaim::Claimed {
+        return claimed.into();
+    }
+    let checksums = request.relation.storage().checksums();
+    let frames = manager.frames();
+    let lsn = frames.with_claimed_page(buffer, io, |bytes| prepare_page(bytes, block, checksums));
+    if lsn > request.durable {
+        manager.buffers().finish_write(buffer, WriteEnd::NotIssued);
+        return WriteStart::LogFirst(lsn);
+    }
+    manager.buffers().begin_write(buffer);
+    claimed.into()
+}
+
+/// Sets the checksum of a page that is about to be written, and returns its LSN.
+pub(super) fn prepare_page(bytes: &mut PageBytes, block: BlockNo, checksums: bool) -> Lsn {
+    if page::is_new(bytes) {
+        return Lsn(0);
+    }
+    let sum = if checksums { page_checksum(bytes, block) } else { 0 };
+    bytes[8..10].copy_from_slice(&sum.to_le_bytes());
+    page::PageHeader::parse(bytes).lsn
+}

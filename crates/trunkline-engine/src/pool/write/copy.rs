@@ -1,0 +1,73 @@
+//! Writing a copy: for a page that readers keep locked all the time.
+//!
+//! A write needs the exclusive lock for a moment, to set the checksum in the page. New readers can keep it
+//! from ever getting that lock. A checkpoint must write the page nevertheless, so it takes the lock in
+//! share-exclusive mode at once, copies the page, and sets the checksum in the copy. PostgreSQL copied
+//! every page that it wrote with checksums (`PageSetChecksumCopy`); here the copy is the exception.
+
+use super::super::descriptor::{BufferWord, WriteClaim, WriteEnd};
+use super::super::error::WriteError;
+use super::claim::{claim_with, prepare_page};
+use super::request::{WriteRequest, WriteStart};
+use super::start::{PageWrites, locate};
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{Lease, Session};
+use trunkline_format::BLOCK_SIZE;
+
+/// The slot that a copy is written from.
+const SLOT: usize = 0;
+
+impl PageWrites {
+    /// Gives the first slot memory of one frame, which copies are written from.
+    pub(crate) fn set_copy_memory(&mut self, lease: Lease) {
+        if let Some(memory) = self.window().slots().memory(SLOT) {
+            memory.push(lease);
+        }
+    }
+
+    /// Starts the write of one page from a copy, in the first slot, which is idle and has memory.
+    ///
+    /// # Errors
+    /// As [`PageWrites::start`].
+    pub(crate) fn start_copy(
+        &mut self,
+        session: &mut Session,
+        request: &WriteRequest<'_>,
+    ) -> Result<WriteStart, WriteError> {
+        let manager = Arc::clone(self.manager());
+        let (buffer, block) = (request.buffers[0], request.block());
+        let Some(located) = locate(&manager, session, request)? else {
+            return Ok(WriteStart::Clean);
+        };
+        let Some(handle) = session.try_acquire(request.class) else {
+            return Ok(WriteStart::NoHandle);
+        };
+        manager.frames().assert_same_instance(&handle);
+        let io = handle.wait_ref();
+        let how = BufferWord::start_write_of_copy;
+        let claimed = claim_with(&manager, request, buffer, block, io, how);
+        if claimed != WriteClaim::Claimed {
+            return Ok(claimed.into());
+        }
+        let give_up = || manager.buffers().finish_write(buffer, WriteEnd::NotIssued);
+        if !request.relation.is_current((&located.file, block)) {
+            give_up();
+            return Ok(WriteStart::Busy);
+        }
+        let memory = self.window().slots().memory(SLOT).and_then(|memory| memory.first_mut());
+        let Some(copy) = memory.and_then(|lease| lease.first_chunk_mut::<BLOCK_SIZE>()) else {
+            unreachable!("a copy written without memory for it");
+        };
+        manager.frames().with_written_page(buffer, io, |bytes| copy.copy_from_slice(bytes));
+        let lsn = prepare_page(copy, block, request.relation.storage().checksums());
+        if lsn > request.durable {
+            give_up();
+            return Ok(WriteStart::LogFirst(lsn));
+        }
+        self.set_buffers(SLOT, &[buffer]);
+        self.issue(SLOT, request, &located, handle, |handle, located, _, slots| {
+            handle.write(&located.file, located.offset, BLOCK_SIZE as u32, slots, SLOT)
+        })?;
+        Ok(WriteStart::Issued { count: 1 })
+    }
+}

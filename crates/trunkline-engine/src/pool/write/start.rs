@@ -1,0 +1,256 @@
+//! Starting a write: claims neighbouring dirty pages, and issues one I/O for them.
+//!
+//! ```text
+//!   start(first, buffers)
+//!     an I/O handle                             (none free: NoHandle)
+//!     claim page by page, under the exclusive lock, for as long as the checksum takes
+//!       clean, or evicted ──────────▶ the first: Clean       a later one: the write ends before it
+//!       locked, or under I/O ───────▶ the first: Busy        a later one: the write ends before it
+//!       log not durable that far ───▶ the first: LogFirst    a later one: the write ends before it
+//!     pass the locks, now share-exclusive, to the I/O, and issue ──▶ Issued: `count` blocks
+//! ```
+//!
+//! Nothing here waits. A session must not wait for the lock of one page while it holds the lock of another,
+//! because the holder of the second may want the first. The caller therefore submits what it has, and waits
+//! for the one page that it needs afterwards. The completion releases the locks.
+
+use super::super::descriptor::WriteEnd;
+use super::super::error::WriteError;
+use super::super::manager::BufferManager;
+use super::super::tag::BufferTag;
+use super::claim::{claim, is_still_dirty};
+use super::completion::{WriteCallback, WritePayload};
+use super::request::{WriteRequest, WriteResult, WriteStart};
+use crate::Location;
+use crate::storage::{Located, PendingFsync, SegmentName};
+use crate::window::SlotWindow;
+use std::io;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{DefineError, Io, Outcome, Session, Slots, Status, WaitRef};
+use trunkline_format::segment::segment_of;
+
+/// The page writes of one session or stream: a bounded number in flight, each of a bounded size.
+#[derive(Debug)]
+pub(crate) struct PageWrites {
+    manager: Arc<BufferManager>,
+    window: SlotWindow<WritePayload, PageWrite>,
+    combine_max: u32,
+}
+
+/// One write in flight.
+#[derive(Debug, Default)]
+pub(crate) struct PageWrite {
+    /// The first block. Only a tag: the issuer may be idle for long before it takes the result, and must
+    /// not keep a file open that was removed, or a cluster that was closed.
+    first: Option<BufferTag>,
+    buffers: Vec<u32>,
+}
+
+impl PageWrites {
+    /// For `slots` writes in flight, of up to `combine_max` blocks each.
+    pub(crate) fn new(manager: &Arc<BufferManager>, slots: usize, combine_max: u32) -> Self {
+        let callback = Arc::new(WriteCallback::new(manager));
+        let mut window: SlotWindow<WritePayload, PageWrite> =
+            SlotWindow::new(Slots::with_callbacks(slots, vec![callback as _]));
+        let blocks = combine_max as usize;
+        for slot in 0..slots {
+            window.payload(slot).reserve(blocks);
+            window.item_mut(slot).buffers.reserve_exact(blocks);
+        }
+        Self { manager: Arc::clone(manager), window, combine_max }
+    }
+
+    /// The pool that is written from.
+    pub(super) fn manager(&self) -> &Arc<BufferManager> {
+        &self.manager
+    }
+
+    /// The writes in flight, to wait for.
+    pub(crate) fn window(&mut self) -> &mut SlotWindow<WritePayload, PageWrite> {
+        &mut self.window
+    }
+
+    /// Whether another write can be started.
+    pub(crate) fn has_idle(&self) -> bool {
+        self.window.has_idle()
+    }
+
+    /// Writes in flight.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.window.in_flight()
+    }
+
+    /// Whether a write has ended whose result was not taken.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.window.results().first_done().is_some()
+    }
+
+    /// Starts to write the pages of a request. The caller has an idle slot.
+    ///
+    /// # Errors
+    /// The file of the block cannot be used.
+    pub(crate) fn start(
+        &mut self,
+        session: &mut Session,
+        request: &WriteRequest<'_>,
+    ) -> Result<WriteStart, WriteError> {
+        let manager = Arc::clone(&self.manager);
+        let first = request.block();
+        let Some(located) = locate(&manager, session, request)? else {
+            return Ok(WriteStart::Clean);
+        };
+        let Some(slot) = self.window.idle_slot() else {
+            unreachable!("a write started without an idle slot");
+        };
+        let Some(handle) = session.try_acquire(request.class) else {
+            return Ok(WriteStart::NoHandle);
+        };
+        let handle = if request.needed_now { handle.needed_now() } else { handle };
+        manager.frames().assert_same_instance(&handle);
+        let io = handle.wait_ref();
+        let most = self.combine_max.min(located.blocks_left) as usize;
+        let claimed = &mut self.window.item_mut(slot).buffers;
+        claimed.clear();
+        for (&buffer, block) in request.buffers.iter().take(most).zip(first..) {
+            match claim(&manager, request, buffer, block, io) {
+                // Now the page cannot be evicted, nor its relation dropped: if the file was replaced
+                // before, the one that was located is the wrong one.
+                WriteStart::Issued { .. }
+                    if claimed.is_empty()
+                        && !request.relation.is_current((&located.file, first)) =>
+                {
+                    manager.buffers().finish_write(buffer, WriteEnd::NotIssued);
+                    return Ok(WriteStart::Busy);
+                }
+                WriteStart::Issued { .. } => claimed.push(buffer),
+                refused if claimed.is_empty() => return Ok(refused),
+                _ => break,
+            }
+        }
+        let count = claimed.len() as u32;
+        self.issue(slot, request, &located, handle, |handle, located, write, slots| {
+            let Located { file, offset, .. } = located;
+            manager.frames().issue_write(handle, file, *offset, &write.buffers, slots, slot)
+        })?;
+        Ok(WriteStart::Issued { count })
+    }
+
+    /// Issues the write of the pages that were claimed in a slot, by `define`.
+    pub(super) fn issue<'s>(
+        &mut self,
+        slot: usize,
+        request: &WriteRequest<'_>,
+        located: &Located,
+        handle: Io<'s>,
+        define: impl FnOnce(
+            Io<'s>,
+            &Located,
+            &PageWrite,
+            &mut Slots<WritePayload>,
+        ) -> Result<WaitRef, DefineError>,
+    ) -> Result<(), WriteError> {
+        let (manager, io) = (&self.manager, handle.wait_ref());
+        let (write, slots) = self.window.item_and_slots(slot);
+        let fsync = begin_pending_fsync(request);
+        if let Some(payload) = slots.payload(slot) {
+            payload.set(manager, Arc::clone(&fsync), request.block(), &write.buffers, io);
+        }
+        if let Err(source) = define(handle, located, write, slots) {
+            fsync.write_ended();
+            let end = WriteEnd::NotIssued;
+            write.buffers.iter().for_each(|&buffer| manager.buffers().finish_write(buffer, end));
+            return Err(WriteError::Define {
+                location: Location::new(located.file.path()),
+                source,
+            });
+        }
+        write.first = Some(request.first);
+        self.window.issued(slot);
+        Ok(())
+    }
+
+    /// Stores the buffers of the write that is being started in a slot.
+    pub(super) fn set_buffers(&mut self, slot: usize, buffers: &[u32]) {
+        let claimed = &mut self.window.item_mut(slot).buffers;
+        claimed.clear();
+        claimed.extend_from_slice(buffers);
+    }
+
+    /// Takes the result of some write that has ended.
+    pub(crate) fn take_ended(&mut self) -> Option<Result<WriteResult, WriteError>> {
+        let (slot, outcome) = self.window.take_any()?;
+        Some(self.finish(slot, outcome))
+    }
+
+    /// Waits until some write has ended, and takes its result.
+    ///
+    /// # Errors
+    /// The session was cancelled. A failed write is the inner error.
+    pub(crate) fn wait_ended(
+        &mut self,
+        session: &mut Session,
+    ) -> Result<Result<WriteResult, WriteError>, WriteError> {
+        let (slot, outcome) = self.window.sleep_any(session)?;
+        Ok(self.finish(slot, outcome))
+    }
+
+    /// Interprets the outcome of a write.
+    fn finish(&mut self, slot: usize, outcome: Outcome) -> Result<WriteResult, WriteError> {
+        let (write, slots) = self.window.item_and_slots(slot);
+        let (Some(first), Some(payload)) = (write.first.take(), slots.payload(slot)) else {
+            unreachable!("a write ended in slot {slot} that was not issued");
+        };
+        let written = payload.written();
+        let blocks = written as u32;
+        let whole = written == write.buffers.len();
+        if whole || (outcome.status != Status::Error && written > 0) {
+            let rest = write.buffers[written..].to_vec();
+            return Ok(WriteResult { first, blocks, rest });
+        }
+        let block = first.block() + blocks;
+        let left = write.buffers.len() as u32 - blocks;
+        // No path only if the cluster was closed, and nothing can use the file any more.
+        let relation = self.manager.clusters().relation(first);
+        let path = relation.map(|of| of.path(segment_of(block).0)).unwrap_or_default();
+        // A write that returns 0 means that there is no space, as PostgreSQL assumes too. A write that
+        // ends within its first page is treated alike: a page is always written from its start, so a
+        // retry could go on for ever.
+        let errno = outcome.errno().filter(|_| outcome.status == Status::Error);
+        let errno = errno.unwrap_or(rustix::io::Errno::NOSPC.raw_os_error());
+        Err(WriteError::Io {
+            location: Location::new(path).at_block(block),
+            blocks: left,
+            source: io::Error::from_raw_os_error(errno),
+        })
+    }
+}
+
+/// The file of the first block. `None`: the page was evicted or dropped together with its file, or was never
+/// there, because its tag was read while it changed.
+pub(super) fn locate(
+    manager: &BufferManager,
+    session: &mut Session,
+    request: &WriteRequest<'_>,
+) -> Result<Option<Located>, WriteError> {
+    submit_before_open(session, request);
+    match request.relation.locate(request.block()) {
+        Ok(located) => Ok(Some(located)),
+        Err(_) if !is_still_dirty(manager, request) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Submits staged writes before a file is opened. Opening may block, on a mount that hangs even for ever,
+/// and staged writes hold the content locks of their pages.
+fn submit_before_open(session: &mut Session, request: &WriteRequest<'_>) {
+    if !request.relation.is_open(request.block()) {
+        session.submit();
+    }
+}
+
+/// Counts the write that is about to be issued among those that the next fsync of its segment must cover.
+fn begin_pending_fsync(request: &WriteRequest<'_>) -> Arc<PendingFsync> {
+    let segment = segment_of(request.block()).0;
+    let name: SegmentName = (request.relation.locator(), request.relation.fork(), segment);
+    request.relation.storage().pending_fsyncs().write_begins(name)
+}

@@ -1,0 +1,339 @@
+//! Writeback control: asks the kernel to start writing dirty page-cache pages (`sync_file_range`), so that
+//! the final fsync does not stall behind all of them.
+//!
+//! Buffered writes go into the kernel's page cache. Left alone, the kernel writes them back late and all at
+//! once. So after every `checkpoint_flush_after`, `bgwriter_flush_after` or `backend_flush_after` blocks,
+//! the ranges written since are handed to the kernel (PostgreSQL's `ScheduleBufferTagForWriteback` and
+//! `IssuePendingWritebacks`).
+//!
+//! ```text
+//!   a write has ended ──▶ range is queued ── enough blocks ──▶ sorted, neighbours merged ──▶ one I/O each
+//! ```
+//!
+//! `sync_file_range` can block, so it is an I/O like any other. The checkpointer blocks when the device
+//! falls behind ([`WritebackQueue::issue_all`]), which bounds the amount of dirty page cache. A backend that
+//! is only evicting a page does not ([`WritebackQueue::issue`]): ranges without a free slot are left to the
+//! kernel.
+//!
+//! An error here counts as a failed fsync. The kernel reports a write error to an open file once
+//! (`errseq_t`), so the checkpoint's own fsync would not see it again.
+
+use super::clusters::WritableClusters;
+use super::error::WriteError;
+use super::tag::BufferTag;
+use crate::Location;
+use crate::storage::FsyncCallback;
+use crate::window::SlotWindow;
+use rustix::io::Errno;
+use std::fmt;
+use std::io;
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{
+    Callback, Cancelled, Class, Completion, Outcome, Payload, Session, Slots, Status, WaitRef,
+};
+use trunkline_format::segment::segment_of;
+use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
+
+/// Ranges in flight at most.
+const RANGES: usize = 4;
+
+/// Ranges in flight at most while other sessions do I/O, which would queue behind them.
+const RANGES_BESIDE_OTHERS: usize = 2;
+
+/// Blocks that are issued together while no other session does I/O: 2 MB, PostgreSQL's upper bound of
+/// these settings (decision 0008).
+const BLOCKS_ALONE_MIN: u32 = 256;
+
+/// Writes of fewer blocks on average count as scattered.
+const BLOCKS_PER_WRITE_MIN: u32 = 4;
+
+/// Largest gap between two ranges that are merged (1 MB). The kernel looks only for dirty pages in the
+/// range, and a second call costs more than the look.
+const GAP_MAX: u32 = (1 << 20) / BLOCK_SIZE as u32;
+
+// The longest range is a segment.
+const _: () = assert!(SEGMENT_BLOCKS as u64 * BLOCK_SIZE as u64 <= u32::MAX as u64, "its length");
+
+/// Ranges that were written and whose writeback was not started, and the writebacks in flight.
+#[derive(Debug)]
+pub(crate) struct WritebackQueue {
+    clusters: Arc<WritableClusters>,
+    /// Blocks after which the ranges are issued; 0 turns writeback control off.
+    flush_after: u32,
+    class: Class,
+    /// The item is the first block of the range in flight.
+    window: SlotWindow<WritebackPayload, Option<(BufferTag, WaitRef)>>,
+    /// First blocks and lengths. Only tags: an idle session must not keep a file open that was removed, or
+    /// a cluster that was closed.
+    ranges: Vec<(BufferTag, u32)>,
+    blocks: u32,
+    issued: u64,
+    /// The first failure that was not yet reported.
+    failure: Option<WriteError>,
+}
+
+/// Records a failure of the range, even if the session that issued it never looks. It stays until the next
+/// writeback of the slot, so that the completion frees nothing.
+#[derive(Default)]
+struct WritebackPayload(Option<FsyncCallback>);
+
+impl fmt::Debug for WritebackPayload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WritebackPayload")
+    }
+}
+
+impl Payload for WritebackPayload {}
+
+/// The completion callback of writebacks.
+#[derive(Debug)]
+struct WritebackCallback;
+
+impl Callback<WritebackPayload> for WritebackCallback {
+    fn name(&self) -> &'static str {
+        "writeback"
+    }
+
+    fn complete(&self, io: &mut Completion<'_, WritebackPayload>, prior: Outcome) -> Outcome {
+        let Some(fsync) = io.payload.0.take() else { return prior };
+        if error_of(prior).is_some() {
+            fsync.complete(io, prior);
+        }
+        io.payload.0 = Some(fsync);
+        prior
+    }
+}
+
+/// The errno of a range that could not be written; none if the file has no such call.
+fn error_of(outcome: Outcome) -> Option<i32> {
+    let errno = outcome.errno().filter(|_| outcome.status == Status::Error)?;
+    let unsupported = [Errno::NOSYS, Errno::OPNOTSUPP, Errno::INVAL, Errno::SPIPE];
+    (!unsupported.iter().any(|other| other.raw_os_error() == errno)).then_some(errno)
+}
+
+impl WritebackQueue {
+    /// Issues writeback after every `flush_after` blocks, as I/O of `class`; 0 is never.
+    pub(crate) fn new(clusters: &Arc<WritableClusters>, flush_after: u32, class: Class) -> Self {
+        let mut queue = Self {
+            clusters: Arc::clone(clusters),
+            flush_after: 0,
+            class,
+            window: SlotWindow::new(Slots::with_callbacks(0, Vec::new())),
+            ranges: Vec::new(),
+            blocks: 0,
+            issued: 0,
+            failure: None,
+        };
+        queue.set_flush_after(flush_after);
+        queue
+    }
+
+    /// Changes the number of blocks.
+    pub(crate) fn set_flush_after(&mut self, blocks: u32) {
+        self.flush_after = blocks;
+        if blocks == 0 {
+            self.ranges.clear();
+            self.blocks = 0;
+        } else if self.window.len() == 0 {
+            let callback = Arc::new(WritebackCallback);
+            self.window = SlotWindow::new(Slots::with_callbacks(RANGES, vec![callback as _]));
+        }
+    }
+
+    /// Queues blocks of one segment that were written.
+    pub(crate) fn push(&mut self, first: BufferTag, blocks: u32) {
+        if self.flush_after > 0 && blocks > 0 {
+            self.blocks += blocks;
+            self.ranges.push((first, blocks));
+        }
+    }
+
+    /// Whether enough blocks are queued.
+    pub(crate) fn is_due(&self) -> bool {
+        self.blocks > 0 && self.blocks >= self.flush_after
+    }
+
+    /// Whether enough blocks are queued for a writer that has the device to itself. Long ranges, issued
+    /// less often, then matter more than an even amount of dirty page cache. Scattered pages make no long
+    /// ranges, so they do not wait for more.
+    pub(crate) fn is_due_alone(&self) -> bool {
+        let scattered = self.blocks < self.ranges.len() as u32 * BLOCKS_PER_WRITE_MIN;
+        self.is_due() && (scattered || self.blocks >= BLOCKS_ALONE_MIN)
+    }
+
+    /// Ranges issued since the last call.
+    pub(crate) fn take_issued(&mut self) -> u64 {
+        std::mem::take(&mut self.issued)
+    }
+
+    /// The first range since the last call that could not be written. What was written to its segment may
+    /// be lost, and every later checkpoint fails.
+    pub(crate) fn take_failure(&mut self) -> Option<WriteError> {
+        self.failure.take()
+    }
+
+    /// Issues the queued ranges, as far as slots and handles are free. Never waits.
+    pub(crate) fn issue(&mut self, session: &mut Session) {
+        let ranges = self.take_ranges();
+        let mut batch = session.batch();
+        self.take_ended();
+        for range in merged(&ranges) {
+            self.issue_range(&mut batch, range, false);
+        }
+        drop(batch);
+        self.keep_memory(ranges);
+    }
+
+    /// Issues all queued ranges, waiting for slots. `beside_others`: few at a time, each until the device
+    /// has it, so that the I/O of other sessions does not queue behind them.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub(crate) fn issue_all(
+        &mut self,
+        session: &mut Session,
+        beside_others: bool,
+    ) -> Result<(), Cancelled> {
+        let ranges = self.take_ranges();
+        let most = if beside_others { RANGES_BESIDE_OTHERS } else { RANGES };
+        let issued = merged(&ranges).try_for_each(|range| {
+            self.take_ended();
+            while self.window.in_flight() >= most {
+                self.window.sleep_some(session, 1)?;
+                self.take_ended();
+            }
+            self.issue_range(session, range, beside_others);
+            Ok(())
+        });
+        self.keep_memory(ranges);
+        issued
+    }
+
+    /// Issues the rest, and waits until every range has ended.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub(crate) fn finish(&mut self, session: &mut Session) -> Result<(), Cancelled> {
+        self.issue_all(session, false)?;
+        self.window.sleep_some(session, RANGES)?;
+        self.take_ended();
+        Ok(())
+    }
+
+    /// Issues one range, if a slot and a handle are free. Otherwise the kernel writes it some time later.
+    fn issue_range(
+        &mut self,
+        session: &mut Session,
+        (first, blocks): (BufferTag, u32),
+        until_written: bool,
+    ) {
+        let Some(slot) = self.window.idle_slot() else { return };
+        // A hint is not worth opening a file for, which may block.
+        let relation = self.clusters.relation(first).filter(|of| of.is_open(first.block()));
+        let Some(located) = relation.and_then(|of| of.locate(first.block()).ok()) else { return };
+        if located.file.is_direct() {
+            return;
+        }
+        let Some(io) = session.try_acquire(self.class) else { return };
+        let wait_ref = io.wait_ref();
+        let storage = self.clusters.storage(first.cluster());
+        if let Some(storage) = &storage {
+            storage.pending_fsyncs().fsync_begins(wait_ref);
+        }
+        let callback = storage.map(|of| of.pending_fsyncs().callback());
+        self.window.payload(slot).0 = callback;
+        let (item, slots) = self.window.item_and_slots(slot);
+        *item = Some((first, wait_ref));
+        let (file, offset) = (&located.file, located.offset);
+        let length = blocks * BLOCK_SIZE as u32;
+        match until_written {
+            true => io.await_writeback(file, offset, length, slots, slot),
+            false => io.begin_writeback(file, offset, length, slots, slot),
+        };
+        self.window.issued(slot);
+        self.issued += 1;
+    }
+
+    /// Takes the results of ranges that have ended, and keeps the first failure.
+    fn take_ended(&mut self) {
+        while let Some((slot, outcome)) = self.window.take_any() {
+            let Some((first, io)) = self.window.item_mut(slot).take() else { continue };
+            let relation = self.clusters.relation(first);
+            if let Some(relation) = &relation {
+                relation.storage().pending_fsyncs().fsync_ended(io);
+            }
+            let Some(errno) = error_of(outcome) else { continue };
+            // No path only if the cluster was closed.
+            let path = relation.map(|of| of.path(segment_of(first.block()).0));
+            self.failure.get_or_insert(WriteError::Sync {
+                location: Location::new(path.unwrap_or_default()),
+                source: io::Error::from_raw_os_error(errno),
+            });
+        }
+    }
+
+    fn take_ranges(&mut self) -> Vec<(BufferTag, u32)> {
+        self.blocks = 0;
+        let mut ranges = std::mem::take(&mut self.ranges);
+        ranges.sort_unstable_by_key(|(first, _)| first.words());
+        ranges
+    }
+
+    fn keep_memory(&mut self, mut ranges: Vec<(BufferTag, u32)>) {
+        ranges.clear();
+        self.ranges = ranges;
+    }
+}
+
+/// Sorted ranges, with those of one segment that are close to each other merged.
+fn merged(ranges: &[(BufferTag, u32)]) -> impl Iterator<Item = (BufferTag, u32)> + '_ {
+    let close = |(one, blocks): &(BufferTag, u32), (next, _): &(BufferTag, u32)| {
+        let gap = next.block().saturating_sub(one.block().saturating_add(*blocks));
+        let segments = [one, next].map(|tag| segment_of(tag.block()).0);
+        one.same_fork(*next) && segments[0] == segments[1] && gap <= GAP_MAX
+    };
+    ranges.chunk_by(close).map(|run| {
+        let first = run[0].0;
+        // A range that was written twice may end before an earlier one.
+        let blocks = run.iter().map(|(tag, blocks)| tag.block() - first.block() + blocks);
+        (first, blocks.max().unwrap_or_default())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn close_ranges_of_a_segment_are_merged() {
+        let tag =
+            |fork: u64, block: u32| BufferTag::from_words([1 << 56 | fork << 48, 9, block.into()]);
+        let last = SEGMENT_BLOCKS - 1;
+        let mut ranges = vec![
+            (tag(0, 7), 2),
+            (tag(0, 0), 4),
+            (tag(1, 9), 1),
+            // Written twice, the second time in part.
+            (tag(0, 500), 20),
+            (tag(0, 505), 1),
+            // The largest gap that is merged, measured from the range before; and one block more.
+            (tag(0, 506 + GAP_MAX), 1),
+            (tag(0, 508 + 2 * GAP_MAX), 1),
+            // Consecutive blocks in different segments.
+            (tag(0, last), 1),
+            (tag(0, last + 1), 16),
+        ];
+        ranges.sort_unstable_by_key(|(first, _)| first.words());
+        let found: Vec<_> = merged(&ranges).collect();
+        let wanted = [
+            (tag(0, 0), 9),
+            (tag(0, 500), 7 + GAP_MAX),
+            (tag(0, 508 + 2 * GAP_MAX), 1),
+            (tag(0, last), 1),
+            (tag(0, last + 1), 16),
+            (tag(1, 9), 1),
+        ];
+        assert_eq!(found, wanted);
+        assert_eq!(merged(&[]).count(), 0);
+    }
+}

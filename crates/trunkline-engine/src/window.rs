@@ -1,0 +1,156 @@
+//! Slot window: a fixed number of I/Os in flight, with the issuer's data for each.
+//!
+//! Streams, checkpoints and jobs all keep several I/Os in flight and continue with whichever ends first.
+//! [`trunkline_aio::Slots`] has the results; the window adds what the issuer must remember about each I/O
+//! until then, and which slots are idle. PostgreSQL's `read_stream.c` keeps a queue of `InProgressIO`
+//! entries for the same purpose, but waits for the oldest one.
+//!
+//! ```text
+//!   idle ──idle_slot, item──▶ define the I/O ──issued──▶ in flight ──take or wait──▶ idle
+//! ```
+
+use crate::waiting::{Waiting, slept};
+use std::task::Poll;
+use trunkline_aio::{Cancelled, Outcome, Payload, Session, Slots};
+
+/// Result slots with one item of the issuer's for each.
+#[derive(Debug)]
+pub(crate) struct SlotWindow<P: Payload, T> {
+    slots: Slots<P>,
+    items: Vec<T>,
+    /// Used as a stack: a slot that was used last has its memory in the processor's cache.
+    idle: Vec<usize>,
+}
+
+impl<P: Payload, T: Default> SlotWindow<P, T> {
+    /// A window over free slots.
+    pub(crate) fn new(slots: Slots<P>) -> Self {
+        let count = slots.len();
+        let items = (0..count).map(|_| T::default()).collect();
+        Self { slots, items, idle: (0..count).rev().collect() }
+    }
+}
+
+impl<P: Payload, T> SlotWindow<P, T> {
+    /// Number of slots.
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// I/Os whose results were not taken yet.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.len() - self.idle.len()
+    }
+
+    /// An idle slot, if there is one. It stays idle until [`SlotWindow::issued`].
+    pub(crate) fn idle_slot(&self) -> Option<usize> {
+        self.idle.last().copied()
+    }
+
+    /// Whether another I/O can be issued.
+    pub(crate) fn has_idle(&self) -> bool {
+        !self.idle.is_empty()
+    }
+
+    /// Marks a slot, for which an I/O was issued, as in flight.
+    pub(crate) fn issued(&mut self, slot: usize) {
+        let at = self.idle.iter().rposition(|&idle| idle == slot);
+        assert!(at.is_some(), "slot {slot} is in flight already");
+        at.map(|at| self.idle.swap_remove(at));
+    }
+
+    /// The result slots, to issue an I/O with.
+    pub(crate) fn slots(&mut self) -> &mut Slots<P> {
+        &mut self.slots
+    }
+
+    /// The result slots, to wait for.
+    pub(crate) fn results(&self) -> &Slots<P> {
+        &self.slots
+    }
+
+    /// The payload of a slot that is not in flight.
+    ///
+    /// # Panics
+    /// If it is in flight: the payload belongs to the I/O.
+    pub(crate) fn payload(&mut self, slot: usize) -> &mut P {
+        match self.slots.payload(slot) {
+            Some(payload) => payload,
+            None => unreachable!("slot {slot} is in flight"),
+        }
+    }
+
+    /// The issuer's data of a slot.
+    pub(crate) fn item(&self, slot: usize) -> &T {
+        &self.items[slot]
+    }
+
+    /// The issuer's data of a slot, to be changed.
+    pub(crate) fn item_mut(&mut self, slot: usize) -> &mut T {
+        &mut self.items[slot]
+    }
+
+    /// Slots with an item and the result slots at once, to issue an I/O from the item.
+    pub(crate) fn item_and_slots(&mut self, slot: usize) -> (&mut T, &mut Slots<P>) {
+        (&mut self.items[slot], &mut self.slots)
+    }
+
+    /// Takes the result of a slot, if its I/O is complete. The slot is idle again; payload and item stay.
+    pub(crate) fn take(&mut self, slot: usize) -> Option<Outcome> {
+        let outcome = self.slots.take(slot)?;
+        self.idle.push(slot);
+        Some(outcome)
+    }
+
+    /// Takes the result of some I/O that is complete.
+    pub(crate) fn take_any(&mut self) -> Option<(usize, Outcome)> {
+        let slot = self.slots.first_done()?;
+        Some((slot, self.take(slot)?))
+    }
+
+    /// Waits for the I/O of a slot and takes its result.
+    pub(crate) fn wait(
+        &mut self,
+        session: &mut Session,
+        waiting: &mut Waiting<'_, '_>,
+        slot: usize,
+    ) -> Poll<Result<Outcome, Cancelled>> {
+        let outcome = waiting.for_slot(session, &mut self.slots, slot);
+        if matches!(outcome, Poll::Ready(Ok(_))) {
+            self.idle.push(slot);
+        }
+        outcome
+    }
+
+    /// Waits until any I/O is complete, and takes its result.
+    pub(crate) fn wait_any(
+        &mut self,
+        session: &mut Session,
+        waiting: &mut Waiting<'_, '_>,
+    ) -> Poll<Result<(usize, Outcome), Cancelled>> {
+        let ended = waiting.for_any_slot(session, &mut self.slots);
+        if let Poll::Ready(Ok((slot, _))) = ended {
+            self.idle.push(slot);
+        }
+        ended
+    }
+
+    /// Sleeps until any I/O is complete, and takes its result.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub(crate) fn sleep_any(
+        &mut self,
+        session: &mut Session,
+    ) -> Result<(usize, Outcome), Cancelled> {
+        slept(self.wait_any(session, &mut Waiting::Sleep))
+    }
+
+    /// Sleeps until `count` I/Os are complete, or all that are in flight. Takes no result.
+    ///
+    /// # Errors
+    /// The session was cancelled.
+    pub(crate) fn sleep_some(&self, session: &mut Session, count: usize) -> Result<(), Cancelled> {
+        session.wait_some(&self.slots, count)
+    }
+}
