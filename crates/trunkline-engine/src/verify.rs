@@ -1,14 +1,16 @@
-//! Is every page of a data directory sound?
+//! **Verification.** Checks the pages of a data directory, and that the contents of tables and
+//! indexes are consistent.
 //!
-//! All relation files are read once, in any order, and each page goes through
-//! [`check_page`](trunkline_format::check_page) on whatever thread completes its read. What is
-//! counted is what `pg_checksums --check` counts; what it would not see is counted apart. A bad page
-//! is no error: it becomes a [`Finding`], and the job goes on.
+//! [`verify`] reads all relation files once and in any order, and passes each page to
+//! [`check_page`](trunkline_format::check_page) in the thread that completes its read. It counts
+//! what `pg_checksums --check` counts, and separately what that tool does not see. An invalid page
+//! is not an error of the job but a [`Finding`].
 //!
-//! Pages can be sound and not fit together, which only who knows the catalog can see:
-//! [`verify_contents`] reads tables and indexes through a pool. Values are held against their types,
-//! rows against the indexes, keys of unique ones against each other, long values against their chunks
-//! and chunks against the rows, the visibility map against the rows.
+//! Pages can be valid and still contradict each other. [`verify_contents`] reads tables and indexes
+//! through the buffer pool, as the catalogs describe them. It checks values against their types,
+//! rows against index entries, keys of unique indexes against each other, TOAST pointers against
+//! chunks and chunks against TOAST pointers, and the visibility map against the rows. PostgreSQL's
+//! `amcheck` and `pg_visibility` do similar checks.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,125 +25,40 @@
 //! # Ok(()) }
 //! ```
 
-mod age;
-mod chains;
-mod collect;
+mod btree_check;
+mod checked_table;
+mod content_job;
+mod content_options;
+mod content_problem;
 mod content_report;
-mod contents;
-mod entries;
-mod findings;
-mod judge;
-mod map;
-mod orphans;
-mod pages;
-mod problem;
+mod content_results;
+mod entry_table;
+mod finding;
+mod finding_log;
+mod hot_chains;
+mod index_walk;
+mod key_hash;
+mod link_problem;
+mod live_rows;
+mod map_reader;
+mod page_job;
+mod page_verifier;
 mod report;
-mod row;
+mod row_check;
 mod scope;
 mod sink;
-mod structure;
-mod table;
-mod target;
-mod unique;
-mod value_ids;
+mod table_check;
+mod toast_orphans;
+mod unique_check;
+mod value_id_set;
+mod xid_range;
 
-pub use content_report::{ContentError, ContentReport, Skipped};
-pub use contents::{Checks, ContentOptions, Only, verify_contents};
-pub use findings::{Finding, FindingKind};
-pub use orphans::Orphans;
-pub use problem::{ContentProblem, HeaderId, LinkProblem, Nowhere};
+pub use content_job::verify_contents;
+pub use content_options::{Checks, ContentOptions, Only};
+pub use content_problem::{ContentProblem, HeaderId, InvalidTarget};
+pub use content_report::{ContentError, ContentReport, Orphans, Skipped};
+pub use finding::{Finding, FindingKind};
+pub use link_problem::LinkProblem;
+pub use page_job::{Options, verify, verify_files, verify_scope};
 pub use report::VerifyReport;
 pub use scope::Scope;
-
-use trunkline_aio::Aio;
-use trunkline_aio::sync::Arc;
-
-use self::findings::Findings;
-use self::pages::PageVerifier;
-use crate::datadir::{DataDir, FileEntry};
-use crate::file_scan::{ReadOptions, read_files};
-use crate::job::{Job, JobError, Observer};
-use crate::settings::Settings;
-
-/// Findings that a report lists, unless asked otherwise.
-const FINDINGS_LISTED: usize = 10_000;
-
-/// How to verify.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
-    /// How to read.
-    pub read: ReadOptions,
-    /// Findings that the report lists; all are counted.
-    pub findings_listed: usize,
-}
-
-impl Options {
-    /// As the settings say.
-    pub fn of(settings: &Settings) -> Self {
-        Self { read: ReadOptions::of(settings), findings_listed: FINDINGS_LISTED }
-    }
-}
-
-/// Verifies every relation file of every database and tablespace.
-///
-/// # Errors
-/// [`JobError`]: nothing could be read at all, or a server has started meanwhile. Whatever is wrong
-/// with single files and blocks is in the report.
-pub fn verify(
-    aio: &Aio,
-    dir: &DataDir,
-    options: Options,
-    observer: Arc<dyn Observer>,
-) -> Result<VerifyReport, JobError> {
-    verify_scope(aio, dir, Scope::Everything, options, observer)
-}
-
-/// Verifies the relation files of a scope.
-///
-/// # Errors
-/// As [`verify`].
-pub fn verify_scope(
-    aio: &Aio,
-    dir: &DataDir,
-    scope: Scope,
-    options: Options,
-    observer: Arc<dyn Observer>,
-) -> Result<VerifyReport, JobError> {
-    let findings = Arc::new(Findings::new(options.findings_listed));
-    let checksums = dir.control().checksums();
-    let pages = Arc::new(PageVerifier::new(checksums, Arc::clone(&findings)));
-    let job = Job::new(aio, observer);
-    let (dir, all) = (dir.clone(), Arc::clone(&findings));
-    let version = dir.control().data_checksum_version;
-    let summary = job.run(move |job| {
-        let mut list = dir.relation_files();
-        scope.narrow(&dir, &mut list);
-        all.listed(list.problems);
-        all.scan(&list.files);
-        read_files(job, list.files, options.read, pages, || Ok(dir.recheck()?))
-    })?;
-    Ok(findings.report(summary, version))
-}
-
-/// Verifies single files, of which nothing is known but their names and whether their pages carry
-/// checksums.
-///
-/// # Errors
-/// As [`verify`].
-pub fn verify_files(
-    aio: &Aio,
-    files: Vec<FileEntry>,
-    checksums: bool,
-    options: Options,
-    observer: Arc<dyn Observer>,
-) -> Result<VerifyReport, JobError> {
-    let findings = Arc::new(Findings::new(options.findings_listed));
-    let pages = Arc::new(PageVerifier::new(checksums, Arc::clone(&findings)));
-    let job = Job::new(aio, observer);
-    let all = Arc::clone(&findings);
-    let summary = job.run(move |job| {
-        all.scan(&files);
-        read_files(job, files, options.read, pages, || Ok(()))
-    })?;
-    Ok(findings.report(summary, u32::from(checksums)))
-}

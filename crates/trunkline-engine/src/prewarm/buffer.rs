@@ -182,7 +182,7 @@ impl Loader {
         target: &Target,
     ) -> Result<(), JobError> {
         let relation = self.relation(target);
-        // A second source follows the stream's own. It tells which block an error is about.
+        // A second source follows the stream's own. It identifies the block of an error.
         let mut expected = BlockRanges::new(target.ranges().collect());
         let mut stream = ReadStream::new(backend, &relation, expected.clone(), self.options.stream);
         let mut progress = job.page_progress();

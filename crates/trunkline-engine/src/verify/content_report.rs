@@ -1,6 +1,4 @@
-//! What a verification of contents has to say, and why there may be nothing to say.
-//!
-//! Counts are of what was looked at, whether or not it was sound.
+//! The result of a content check. Counters include invalid objects.
 
 use std::time::Duration;
 
@@ -8,26 +6,40 @@ use thiserror::Error;
 use trunkline_aio::sync::Arc;
 use trunkline_format::BLOCK_SIZE;
 
-use super::findings::Finding;
-use super::orphans::Orphans;
+use super::finding::Finding;
 use crate::catalog::CatalogError;
 use crate::job::{End, IoSummary, JobError};
 
-/// Something that was not looked into, and why.
+/// Something that was not checked, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     /// Database, schema and relation.
     pub relation: Arc<str>,
-    /// What and why.
+    /// What, and why.
     pub reason: String,
 }
 
-/// What was found.
+/// TOAST values of a table that no row refers to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Orphans {
+    /// Database, schema and table.
+    pub relation: Arc<str>,
+    /// The number of values.
+    pub values: u64,
+    /// The number of their chunks, which are rows of the TOAST table.
+    pub chunks: u64,
+    /// The bytes of these rows.
+    pub bytes: u64,
+    /// The lowest value number (`chunk_id`).
+    pub first: u32,
+}
+
+/// The result of a content check.
 #[derive(Debug)]
 pub struct ContentReport {
-    /// Whether it came to its end; otherwise everything here is of a part.
+    /// Whether it reached its end. Otherwise everything here covers only part of the data.
     pub end: End,
-    /// Tables checked, TOAST tables and materialized views among them.
+    /// Tables checked, including TOAST tables and materialized views.
     pub tables: u64,
     /// B-trees checked.
     pub indexes: u64,
@@ -37,22 +49,22 @@ pub struct ContentReport {
     pub entries: u64,
     /// Pages of tables and indexes.
     pub pages: u64,
-    /// What is wrong, by file, block and line pointer.
+    /// The listed findings, by file, block and line pointer.
     pub findings: Vec<Finding>,
-    /// How much is wrong, listed or not.
+    /// The number of findings, listed or not.
     pub findings_total: u64,
-    /// What was not looked into.
+    /// What was not checked.
     pub skipped: Vec<Skipped>,
-    /// Long values that no row names: no damage, but room that is lost.
+    /// Orphaned TOAST values: no damage, but wasted space.
     pub orphans: Vec<Orphans>,
-    /// All of it.
+    /// How long it took.
     pub elapsed: Duration,
     /// The I/O.
     pub io: IoSummary,
 }
 
 impl ContentReport {
-    /// Bytes of all pages.
+    /// Bytes of the pages checked.
     pub fn bytes(&self) -> u64 {
         self.pages * BLOCK_SIZE as u64
     }

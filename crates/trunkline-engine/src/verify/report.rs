@@ -1,36 +1,37 @@
-//! What a verification has to say: the counts of `pg_checksums`, what that would not see, and what
-//! the I/O looked like.
+//! The result of a page verification.
 
 use std::time::Duration;
 
 use trunkline_format::BLOCK_SIZE;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::datadir::Problem;
 use crate::job::{End, IoSummary, bytes_per_second};
 
-/// The result of a verification. Files, blocks and bad checksums are counted as `pg_checksums
-/// --check` counts them; new pages are among the blocks.
+/// The result of a page verification. Files, blocks and bad checksums are counted as `pg_checksums
+/// --check` counts them. New pages count as blocks.
 #[derive(Debug)]
 pub struct VerifyReport {
-    /// Whether it came to its end. If not, the counts say how far it came, save that of the files.
+    /// Whether it reached its end. Otherwise all counts but that of the files cover only part of
+    /// the data.
     pub end: End,
     /// Files scanned.
     pub files: u64,
     /// Blocks scanned.
     pub blocks: u64,
-    /// `data_checksum_version` of the control file; 0 where checksums are off.
+    /// `data_checksum_version` of the control file; 0 if checksums are disabled.
     pub checksum_version: u32,
-    /// Pages whose checksum is wrong.
+    /// Pages with a wrong checksum.
     pub bad_checksums: u64,
-    /// Pages with a right checksum, or none, that are wrong otherwise; `pg_checksums` passes over
-    /// them.
+    /// Pages with a correct checksum, or without one, that are invalid otherwise. `pg_checksums`
+    /// does not find them.
     pub beyond_checksums: u64,
-    /// Everything else: blocks that could not be read, files cut off or missing.
+    /// All other findings: unreadable blocks, truncated or missing files.
     pub other_findings: u64,
-    /// What was found, by file and block, up to [`super::Options::findings_listed`].
+    /// The findings by file and block, up to
+    /// [`Options::findings_listed`](super::Options::findings_listed).
     pub findings: Vec<Finding>,
-    /// Oddities that are no findings.
+    /// Observations that are not findings.
     pub notes: Vec<Problem>,
     /// How long it took.
     pub elapsed: Duration,
@@ -39,12 +40,12 @@ pub struct VerifyReport {
 }
 
 impl VerifyReport {
-    /// Everything found.
+    /// The number of findings.
     pub fn findings_total(&self) -> u64 {
         self.bad_checksums + self.beyond_checksums + self.other_findings
     }
 
-    /// Findings that are counted and not listed.
+    /// Findings that are counted but not listed.
     pub fn findings_omitted(&self) -> u64 {
         self.findings_total().saturating_sub(self.findings.len() as u64)
     }

@@ -1,5 +1,5 @@
-//! Which files are verified: all, or those of a database or of some relations.
-//! What is odd about others is none of the report's business then.
+//! The files to verify: all, or those of a database or of some relations. Problems of other files
+//! are not reported then.
 
 use trunkline_format::{Fork, Oid};
 
@@ -7,21 +7,21 @@ use crate::catalog::{RelationPath, first_file};
 use crate::datadir::{DataDir, FileEntry, FileList, Problem, ProblemKind};
 use crate::storage::RelationLocator;
 
-/// See the module.
+/// What to verify.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Scope {
     /// Every file of every database and tablespace.
     #[default]
     Everything,
-    /// The files of a database, without those that all databases share.
+    /// The files of a database, without shared relations.
     Database(Oid),
     /// The files of these relations.
     Relations(Vec<RelationLocator>),
 }
 
 impl Scope {
-    /// Leaves in a listing of `dir` what belongs to the scope, and notes which of its relations have
-    /// no files.
+    /// Removes everything outside the scope from a listing of `dir`. Adds a problem for each
+    /// relation of the scope without files.
     pub(super) fn narrow(&self, dir: &DataDir, list: &mut FileList) {
         if *self == Self::Everything {
             return;
@@ -47,7 +47,7 @@ impl Scope {
         }
     }
 
-    /// What is odd above the files is odd about all of them.
+    /// A problem of a directory concerns all files in it.
     fn has_problem(&self, dir: &DataDir, problem: &Problem) -> bool {
         let Some(place) = RelationPath::of(dir, &problem.path) else { return false };
         let is_above = |tablespace: Oid, database: Oid| {

@@ -1,65 +1,61 @@
-//! Where the check of one table leaves what it finds: findings with names and places, counts, and
-//! what was not looked into.
-//!
-//! Workers share it, each with its own table.
+//! The results of a content check, as the check of one table adds to them.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::BlockNo;
 use trunkline_format::segment::segment_of;
 
-use super::content_report::Skipped;
-use super::contents::Work;
-use super::findings::{Finding, FindingKind};
-use super::orphans::Orphans;
-use super::problem::ContentProblem;
-use super::target::{IndexTarget, Target};
+use super::checked_table::{CheckedIndex, CheckedTable};
+use super::content_problem::ContentProblem;
+use super::content_report::{Orphans, Skipped};
+use super::content_results::ContentResults;
+use super::finding::{Finding, FindingKind};
 use crate::job::Job;
 use crate::storage::Relation;
 use trunkline_aio::sync::atomic::Ordering;
 
-/// Where a check of one table leaves what it finds.
-pub(super) struct Sink<'w> {
-    job: &'w Job,
-    work: &'w Work,
+/// Adds the results of the check of one table. Each worker has its own.
+pub(super) struct Sink<'r> {
+    job: &'r Job,
+    results: &'r ContentResults,
 }
 
-impl<'w> Sink<'w> {
-    /// For a table that is checked as part of `work`.
-    pub(super) fn new(job: &'w Job, work: &'w Work) -> Self {
-        Self { job, work }
+impl<'r> Sink<'r> {
+    /// For a table that is checked as part of `results`.
+    pub(super) fn new(job: &'r Job, results: &'r ContentResults) -> Self {
+        Self { job, results }
     }
 
-    /// Something about a table is not looked into.
-    pub(super) fn not_looked_into(&self, target: &Target, reason: String) {
-        let relation = Arc::clone(&target.name);
-        self.work.skipped.lock().push(Skipped { relation, reason });
+    /// Notes something about a table that is not checked.
+    pub(super) fn skipped(&self, table: &CheckedTable, reason: String) {
+        let relation = Arc::clone(&table.name);
+        self.results.skipped.lock().push(Skipped { relation, reason });
     }
 
-    /// A table's long values that no row names.
+    /// Adds the orphaned TOAST values of a table.
     pub(super) fn orphans(&self, orphans: Orphans) {
-        self.work.orphans.lock().push(orphans);
+        self.results.orphans.lock().push(orphans);
     }
 
-    /// Something is wrong with a table.
+    /// Adds a finding about a table.
     pub(super) fn table(
         &self,
-        target: &Target,
+        table: &CheckedTable,
         block: Option<BlockNo>,
         item: Option<u16>,
         problem: ContentProblem,
     ) {
-        self.add(&target.heap, &target.name, block, item, problem);
+        self.add(&table.heap, &table.name, block, item, problem);
     }
 
-    /// Something is wrong with a block of its visibility map.
-    pub(super) fn map(&self, target: &Target, block: BlockNo, problem: ContentProblem) {
-        self.add(&target.map, &target.name, Some(block), None, problem);
+    /// Adds a finding about a block of the visibility map.
+    pub(super) fn map(&self, table: &CheckedTable, block: BlockNo, problem: ContentProblem) {
+        self.add(&table.map, &table.name, Some(block), None, problem);
     }
 
-    /// Something is wrong with an index.
+    /// Adds a finding about an index.
     pub(super) fn index(
         &self,
-        index: &IndexTarget,
+        index: &CheckedIndex,
         block: BlockNo,
         item: Option<u16>,
         problem: ContentProblem,
@@ -67,7 +63,7 @@ impl<'w> Sink<'w> {
         self.add(index.index.relation(), &index.full_name, Some(block), item, problem);
     }
 
-    /// Something is wrong with `files`, which are those of the relation `name`.
+    /// Adds a finding about `files`, which belong to the relation `name`.
     pub(super) fn add(
         &self,
         files: &Relation,
@@ -76,29 +72,29 @@ impl<'w> Sink<'w> {
         item: Option<u16>,
         problem: ContentProblem,
     ) {
-        // The text of a page's fault names the line pointer itself.
+        // The text of such a problem has the line pointer already.
         let item = item.filter(|_| !matches!(problem, ContentProblem::IndexPage(_)));
         let path = files.path(segment_of(block.unwrap_or_default()).0);
         let (relation, kind) = (Some(Arc::clone(name)), FindingKind::Content(problem));
-        self.work.findings.push(Finding { path, relation, block, item, kind });
+        self.results.findings.push(Finding { path, relation, block, item, kind });
     }
 
-    /// A page is done with.
+    /// Counts a page.
     pub(super) fn count_page(&self) {
         self.job.count(1, 1);
     }
 
-    /// A visible row was seen.
+    /// Counts a visible row.
     pub(super) fn count_row(&self) {
-        self.work.counts.rows.fetch_add(1, Ordering::Relaxed);
+        self.results.rows.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Index entries were seen.
+    /// Counts index entries.
     pub(super) fn count_entries(&self, entries: u64) {
-        self.work.counts.entries.fetch_add(entries, Ordering::Relaxed);
+        self.results.entries.fetch_add(entries, Ordering::Relaxed);
     }
 
-    /// Whether to stop.
+    /// Whether the job is stopping.
     pub(super) fn is_stopping(&self) -> bool {
         self.job.is_stopping()
     }

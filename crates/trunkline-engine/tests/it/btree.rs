@@ -1,5 +1,5 @@
-//! B-tree indexes of real servers: every one is walked along each of its levels, and a primary key
-//! is searched, through pools of every size.
+//! B-tree indexes of real servers: walks every level of every index and searches a primary key,
+//! with pools of every size.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,7 +24,7 @@ fn storage(aio: &Aio, data: &Path, direct: bool) -> Storage {
     Storage::of_datadir(&dir, &files, direct)
 }
 
-/// The main forks of a database of a cluster that begin with a metapage, with their lengths.
+/// The main forks in a database of a cluster that begin with a metapage, with their lengths.
 fn indexes(data: &Path, database: u32) -> Vec<(RelationLocator, u64)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(data.join(format!("base/{database}"))).expect("read") {
@@ -53,7 +53,7 @@ fn one_int4() -> KeyLayout {
     KeyLayout::new(vec![column], 1)
 }
 
-/// Walks a level; gives the blocks and the number of rows.
+/// Walks a level. Returns the blocks and the number of rows.
 fn walk(index: &Index, backend: &mut Backend, level: u32) -> (Vec<u32>, usize) {
     let options = StreamOptions::default();
     let mut walk = LevelWalk::of_level(index, backend, level, options).expect("begins");
@@ -77,7 +77,7 @@ fn walk(index: &Index, backend: &mut Backend, level: u32) -> (Vec<u32>, usize) {
 }
 
 #[test]
-fn every_level_of_every_index_is_a_chain_that_its_parents_know() {
+fn every_level_of_every_index_matches_its_parents() {
     for (major, data) in fixtures() {
         let aio = instance(MethodKind::Worker);
         let storage = storage(&aio, &data, false);
@@ -106,7 +106,7 @@ fn every_level_of_every_index_is_a_chain_that_its_parents_know() {
     }
 }
 
-/// The primary key of pgbench_accounts: the largest index by far, of integers from 1 to 200 000.
+/// The primary key of pgbench_accounts: by far the largest index, on integers from 1 to 200 000.
 fn accounts_key(data: &Path) -> RelationLocator {
     let all = databases(data).into_iter().flat_map(|database| indexes(data, database));
     all.max_by_key(|(_, bytes)| *bytes).expect("an index").0
@@ -123,7 +123,7 @@ fn rows_between(index: &Index, backend: &mut Backend, from: i32, to: i32) -> Vec
 }
 
 #[test]
-fn a_primary_key_is_searched() {
+fn searches_in_a_primary_key_find_its_rows() {
     for (major, data) in fixtures() {
         let locator = accounts_key(&data);
         for method in METHODS {
@@ -154,7 +154,7 @@ fn a_primary_key_is_searched() {
     }
 }
 
-/// An index file with one page changed, alone in a data directory of its own.
+/// An index file with one changed page, in a data directory of its own.
 fn damaged(data: &Path, change: impl FnOnce(&mut [PageBytes])) -> tempfile::TempDir {
     let locator = accounts_key(data);
     let name = format!("base/{}/{}", locator.database, locator.relfilenode);
@@ -167,7 +167,7 @@ fn damaged(data: &Path, change: impl FnOnce(&mut [PageBytes])) -> tempfile::Temp
 }
 
 #[test]
-fn circles_and_wrong_turns_end_in_errors() {
+fn loops_and_wrong_links_are_errors() {
     let Some((_, data)) = fixtures().pop() else { return };
     let put = |page: &mut PageBytes, at: usize, word: u32| {
         page[at..at + 4].copy_from_slice(&word.to_le_bytes());

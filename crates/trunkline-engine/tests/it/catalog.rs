@@ -1,5 +1,5 @@
-//! The catalog of clusters that PostgreSQL made, against what the server said of them; and damaged
-//! copies of them, of which something must be said that is no panic.
+//! Catalogs of clusters that PostgreSQL made, compared with the server's output, and damaged copies
+//! of them, which must never cause a panic.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use trunkline_format::{Fork, Oid};
 use crate::fixtures::fixtures;
 use crate::jobs::METHODS;
 
-/// What it takes to read a cluster's catalog.
+/// What is needed to read the catalog of a cluster.
 struct Opened {
     catalog: Catalog,
     backend: Backend,
@@ -29,7 +29,7 @@ struct Opened {
 
 impl Opened {
     fn new(data: &Path, method: MethodKind, buffers: u32, direct: bool) -> Opened {
-        // A few pages more, for the commit log.
+        // A few more pages for the commit log.
         let region = (buffers as usize + 64) * 8192;
         let aio = Builder::new().method(method).region_bytes(region).start().expect("started");
         Self::with(aio, data, buffers, direct, Policy::default()).expect("opened")
@@ -88,9 +88,10 @@ fn listed(database: &Database) -> Vec<[String; 4]> {
     found
 }
 
-/// Names, kinds and columns are the server's, by every method, in the smallest pool and a large one.
+/// Names, kinds and columns equal those of the server, with every method, in a small and a large
+/// pool.
 #[test]
-fn columns_are_the_servers() {
+fn columns_equal_those_of_the_server() {
     for (major, data) in fixtures() {
         let expected_dir = data.with_file_name("expected");
         let opens = METHODS.iter().flat_map(|&method| {
@@ -159,10 +160,10 @@ fn databases_and_tablespaces() {
     }
 }
 
-/// A database knows its cluster, and the catalog its databases: nothing may hold the other for ever,
-/// and with it the pool's memory.
+/// A database refers to its cluster and the catalog to its databases. They must not keep each other
+/// alive, and with them the memory of the pool.
 #[test]
-fn a_catalog_that_is_dropped_is_gone() {
+fn a_dropped_catalog_is_freed() {
     if let Some((_, data)) = fixtures().first() {
         let mut opened = Opened::new(data, MethodKind::Sync, 64, false);
         let database = opened.database("fixture").expect("opened");
@@ -170,13 +171,13 @@ fn a_catalog_that_is_dropped_is_gone() {
         drop(opened);
         assert!(Arc::ptr_eq(database.transactions(), &transactions.upgrade().expect("in use")));
         drop(database);
-        assert!(transactions.upgrade().is_none(), "somebody still holds the cluster");
+        assert!(transactions.upgrade().is_none(), "the cluster is still referenced");
     }
 }
 
-/// Every relation with files has them where it says, and every file is some relation's.
+/// Every relation has its files where the catalog says, and every file belongs to a relation.
 #[test]
-fn files_are_there() {
+fn every_relation_has_its_files() {
     for (major, data) in fixtures() {
         let mut opened = Opened::new(&data, MethodKind::Sync, 256, false);
         let dir = DataDir::open(&data, OpenOptions::default()).expect("opened");
@@ -300,7 +301,7 @@ fn names_that_do_not_exist() {
     }
 }
 
-/// Names that values consist of are read when they are asked for; until then there are none.
+/// Enum labels and object names are loaded on request only.
 #[test]
 fn look_ups() {
     for (_, data) in fixtures() {
@@ -318,7 +319,7 @@ fn look_ups() {
         assert_eq!(named(ObjectClass::Database, "bench"), 1);
         assert_eq!(named(ObjectClass::Type, "int4"), 1);
         assert_eq!(catalog.object(ObjectClass::Procedure, Oid(42)), None);
-        // regproc[], which is not asked for by itself.
+        // regproc[] is not requested itself, but is an element type.
         database.load_names(&mut opened.backend, [Oid(1008), Oid(23)]).expect("read");
         let input = catalog.object(ObjectClass::Procedure, Oid(42)).expect("int4in");
         assert_eq!((text(&input.name).as_str(), input.arguments), ("int4in", vec![Oid(2275)]));
@@ -334,7 +335,7 @@ fn look_ups() {
     }
 }
 
-/// Copies what the catalog is read from: the small files, and the catalogs of one database.
+/// Copies the files that the catalog reads: the small files, and the catalogs of one database.
 fn copy_catalogs(data: &Path, to: &Path, database: Oid) {
     let copy = |name: &str| {
         let target = to.join(name);
@@ -354,9 +355,9 @@ fn copy_catalogs(data: &Path, to: &Path, database: Oid) {
     }
 }
 
-/// Whatever is damaged, there is an answer: a catalog, or an error that names a file.
+/// Any damage ends in a catalog or in an error that names a file.
 #[test]
-fn flipped_bits() {
+fn flipped_bits_end_in_a_catalog_or_an_error() {
     let seed = 0xF11B;
     let mut random = Rng::new(seed);
     for (major, data) in fixtures() {
@@ -407,7 +408,7 @@ fn flipped_bits() {
 
 fn open(data: &Path) -> Result<Opened, CatalogError> {
     let aio = Builder::new().method(MethodKind::Sync).region_bytes(1 << 20).start();
-    // Past the checksums, or nothing but them would be tried.
+    // Ignore checksums. Otherwise only they would be tested.
     let policy = Policy { ignore_checksum_failure: true, ..Policy::default() };
     Opened::with(aio.expect("started"), data, 64, false, policy)
 }
@@ -427,7 +428,7 @@ fn open_and_ask(data: &Path) -> Result<(), CatalogError> {
     database.load_names(&mut opened.backend, [Oid(2249)])
 }
 
-/// A database is read once, however often it is asked for, and small pools do.
+/// A database is read once however often it is opened, and a small pool is sufficient.
 #[test]
 fn snapshots_are_shared() {
     for (_, data) in fixtures() {
@@ -448,7 +449,7 @@ fn snapshots_are_shared() {
 }
 
 #[test]
-fn maps_that_are_missing() {
+fn missing_relation_maps_are_reported() {
     let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("directory");
     let Some((_, data)) = fixtures().into_iter().next() else { return };
     let mut opened = Opened::new(&data, MethodKind::Sync, 64, false);

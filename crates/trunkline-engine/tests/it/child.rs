@@ -1,7 +1,7 @@
-//! Runs one test of this binary again, in a child process with other rights or limits.
+//! Runs one test of this binary again in a child process with other rights or limits.
 //!
-//! The child is told by an argument that it is one: names of tests are filters, and one more that
-//! matches nothing does no harm.
+//! An extra argument marks the child: test names are filters, and one that matches nothing is
+//! harmless.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
@@ -15,7 +15,7 @@ pub(crate) fn is_child() -> bool {
     std::env::args().any(|arg| arg == MARK)
 }
 
-/// Whether this process may read everything, so that modes do not matter.
+/// Whether this process may read all files, so that file modes have no effect.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -28,9 +28,9 @@ fn run(mut command: Command, test: &str) {
     assert!(text.contains("1 passed"), "the child ran no test: {text}");
 }
 
-/// Runs `test` as an ordinary user. The binary is copied, since that user may not reach where it
-/// was built.
-pub(crate) fn as_nobody(test: &str) {
+/// Runs `test` as an unprivileged user. The binary is copied, since that user may not have access
+/// to the build directory.
+pub(crate) fn as_unprivileged_user(test: &str) {
     let place = tempfile::tempdir().expect("temporary directory");
     let binary = place.path().join("it");
     std::fs::copy(std::env::current_exe().expect("own path"), &binary).expect("copied");
@@ -40,7 +40,7 @@ pub(crate) fn as_nobody(test: &str) {
     run(command, test);
 }
 
-/// Runs `test` with room for so many open files.
+/// Runs `test` with a limit for open files.
 pub(crate) fn with_files_max(files: u32, test: &str) {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -n {files} && exec \"$0\" \"$@\"")]);

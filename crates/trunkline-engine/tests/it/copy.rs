@@ -1,4 +1,4 @@
-//! Tables of real clusters, copied, against what their servers printed.
+//! Copies of tables of real clusters, compared with the output of their servers.
 
 use std::io;
 use std::path::Path;
@@ -20,10 +20,10 @@ use trunkline_format::text_output::{ByteaOutput, IntervalStyle, Utc};
 use crate::fixtures::fixtures;
 use crate::tables::{instance, printed};
 
-/// What a task wrote, with its number.
+/// The number of a task and what it wrote.
 type Written = (usize, Vec<u8>);
 
-/// What was written.
+/// What all tasks wrote.
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<Written>>>);
 
@@ -95,7 +95,7 @@ impl Cluster {
     }
 }
 
-/// Copies every table that the server printed, and compares.
+/// Copies every table that the server printed and compares.
 fn check(aio: &Aio, data: &Path, direct: bool, buffers: u32) {
     let cluster = Cluster::open(aio, data, direct, buffers);
     for name in [&b"fixture"[..], b"bench"] {
@@ -134,16 +134,16 @@ fn check_method(method: MethodKind) {
 }
 
 #[test]
-fn tables_are_copied_as_servers_do_by_sync() {
+fn copied_tables_equal_server_output_with_sync() {
     check_method(MethodKind::Sync);
 }
 
 #[test]
-fn tables_are_copied_as_servers_do_by_workers() {
+fn copied_tables_equal_server_output_with_workers() {
     check_method(MethodKind::Worker);
 }
 
 #[test]
-fn tables_are_copied_as_servers_do_by_io_uring() {
+fn copied_tables_equal_server_output_with_io_uring() {
     check_method(MethodKind::IoUring);
 }

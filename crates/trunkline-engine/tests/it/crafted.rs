@@ -1,4 +1,4 @@
-//! Pages whose rows are what a test wants them to be: any transaction, any hint, any damage.
+//! Crafted pages: rows with any transaction, any hint bits and any damage.
 
 use trunkline_aio::sync::random::Rng;
 use trunkline_format::page::line_pointer;
@@ -13,7 +13,7 @@ pub(crate) struct Crafted {
     pub(crate) value: i32,
 }
 
-/// A page with these rows.
+/// A page with the given rows.
 pub(crate) fn page_of(block: u32, rows: &[Crafted]) -> PageBytes {
     let mut builder = HeapPageBuilder::new(block);
     let mut row = TupleBuilder::new();
@@ -32,14 +32,15 @@ pub(crate) fn page_of(block: u32, rows: &[Crafted]) -> PageBytes {
     page
 }
 
-/// Puts the checksum right.
+/// Recomputes the checksum.
 pub(crate) fn seal(page: &mut PageBytes, block: u32) {
     let checksum = page_checksum(page, block);
     page[8..10].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Flips `count` bits of a page's items and special space, or anywhere behind the header if `anywhere`,
-/// and puts the checksum right. The header stays sound, or the page would not get past the pool.
+/// Flips `count` bits in the items and special space of a page, or with `anywhere` at any place
+/// after the header, and recomputes the checksum. The header stays valid, since the pool would
+/// refuse the page otherwise.
 pub(crate) fn flip(page: &mut PageBytes, block: u32, count: u64, anywhere: bool, random: &mut Rng) {
     for _ in 0..count {
         let upper = usize::from(u16::from_le_bytes([page[14], page[15]])).clamp(24, BLOCK_SIZE - 1);

@@ -1,11 +1,9 @@
-//! Which directories are opened, which are refused, and in what words.
+//! Opening of data directories: which are refused, and with which messages.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use trunkline_engine::datadir::{
@@ -14,8 +12,9 @@ use trunkline_engine::datadir::{
 
 use crate::child;
 use crate::fake::{self, Fake};
+use crate::fixtures::snapshot;
 
-/// A process that lives until it is dropped.
+/// A process that runs until it is dropped.
 struct Living(Child);
 
 impl Living {
@@ -23,8 +22,7 @@ impl Living {
         let mut cat = Command::new("cat");
         let mut child =
             cat.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat started");
-        // Once it has answered it bears its own name; from then on it waits for input that never
-        // comes.
+        // After its answer it has its own name, and waits for input that never comes.
         child.stdin.as_mut().expect("piped").write_all(b"?").expect("written");
         child.stdout.as_mut().expect("piped").read_exact(&mut [0]).expect("answered");
         Living(child)
@@ -75,7 +73,7 @@ fn server_running() {
         )
     );
     let error = fake.open().expect_err("refused");
-    // The process works elsewhere, so the hint says that it may be none.
+    // The process works in another directory, so the hint says that it may not be a server.
     assert!(error.hint().is_some_and(|hint| hint.contains("stale")), "{:?}", error.hint());
 
     let forced = fake.open_forced();
@@ -88,7 +86,7 @@ fn server_running() {
 }
 
 #[test]
-fn own_process_is_no_server() {
+fn own_process_is_not_a_server() {
     let fake = Fake::new();
     fake.write("postmaster.pid", format!("{}\n", std::process::id()).as_bytes());
     assert!(matches!(fake.open().expect("opened").warnings(), [Warning::StalePidFile(_)]));
@@ -189,7 +187,7 @@ fn sizes_other_than_ours() {
         fake.refusal(),
         "\"DIR/global/pg_control\": 262144 blocks per segment found, 131072 expected"
     );
-    // Force overrides doubt about the content, never about the format.
+    // Force ignores doubts about the contents, never about the format.
     let forced = DataDir::open(&fake.path, OpenOptions { force_unclean: true });
     assert!(matches!(forced, Err(DataDirError::Control { .. })));
 }
@@ -239,7 +237,7 @@ fn links_and_pipes_are_not_followed() {
 #[test]
 fn permission_denied() {
     if child::is_root() {
-        return child::as_nobody("datadir::permission_denied");
+        return child::as_unprivileged_user("datadir::permission_denied");
     }
     let fake = Fake::new();
     child::set_mode(&fake.at("global/pg_control"), 0);
@@ -252,7 +250,7 @@ fn permission_denied() {
 }
 
 #[test]
-fn server_that_starts_meanwhile() {
+fn a_server_that_starts_later_is_noticed() {
     let fake = Fake::new();
     let opened = fake.open().expect("opened");
     let server = Living::new();
@@ -260,7 +258,7 @@ fn server_that_starts_meanwhile() {
     let text = opened.recheck().expect_err("noticed").to_string();
     assert!(text.starts_with("a server has started on"), "{text}");
 
-    // Started and stopped again: the control file tells.
+    // The server was started and stopped again. The control file shows it.
     fs::remove_file(fake.at("postmaster.pid")).expect("removed");
     opened.recheck().expect("as before");
     fake.control(fake::STATE, 6);
@@ -281,31 +279,9 @@ fn control_file_by_its_own_path() {
 fn nothing_is_written() {
     let fake = Fake::new();
     fake.write("base/5/16384", &[0; 8192]);
-    let before = census(&fake.path);
+    let before = snapshot(&fake.path);
     let opened = fake.open().expect("opened");
     assert_eq!(opened.relation_files().files.len(), 1);
     opened.recheck().expect("nothing changed");
-    assert_eq!(census(&fake.path), before);
-}
-
-/// Name, size, mode and times of everything below a directory.
-fn census(directory: &Path) -> Vec<String> {
-    let mut lines = Vec::new();
-    for entry in fs::read_dir(directory).expect("read") {
-        let path = entry.expect("entry").path();
-        let m = fs::symlink_metadata(&path).expect("metadata");
-        lines.push(format!(
-            "{} {} {:o} {}.{}",
-            path.display(),
-            m.len(),
-            m.mode(),
-            m.mtime(),
-            m.mtime_nsec()
-        ));
-        if m.is_dir() {
-            lines.extend(census(&path));
-        }
-    }
-    lines.sort();
-    lines
+    assert_eq!(snapshot(&fake.path), before);
 }

@@ -1,4 +1,4 @@
-//! A made-up data directory of PostgreSQL 18: sound, shut down, empty. Tests then break it.
+//! A fake data directory of PostgreSQL 18: valid, shut down and empty. Tests then damage it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 use tempfile::TempDir;
 use trunkline_engine::datadir::{DataDir, DataDirError, OpenOptions};
 
-/// Offsets in a control file of PostgreSQL 18, see the ruler in `trunkline_format::control`.
+/// Offsets in a control file of PostgreSQL 18, see the layout in `trunkline_format::control`.
 pub(crate) const CATALOG_VERSION: usize = 12;
 pub(crate) const STATE: usize = 16;
 pub(crate) const BLOCK_SIZE: usize = 216;
@@ -43,7 +43,7 @@ impl Fake {
         fs::write(self.at(name), bytes).expect("file written");
     }
 
-    /// A file of so many bytes, all zero, without their disk space.
+    /// A sparse file of `bytes` zero bytes.
     pub(crate) fn sparse(&self, name: &str, bytes: u64) {
         fs::File::create(self.at(name)).and_then(|file| file.set_len(bytes)).expect("file made");
     }
@@ -57,7 +57,7 @@ impl Fake {
         assert!(status.success());
     }
 
-    /// Puts a number into the control file, and the checksum right.
+    /// Writes a number into the control file and recomputes the checksum.
     pub(crate) fn control(&self, offset: usize, value: u32) {
         let mut bytes = fs::read(self.at("global/pg_control")).expect("control file read");
         put(&mut bytes, offset, value);
@@ -73,7 +73,7 @@ impl Fake {
         DataDir::open(&self.path, OpenOptions { force_unclean: true }).expect("opened by force")
     }
 
-    /// The error of opening, its text with `DIR` for the directory.
+    /// The text of the error when opening, with `DIR` for the directory.
     pub(crate) fn refusal(&self) -> String {
         let error = self.open().expect_err("refused");
         error.to_string().replace(&*self.path.to_string_lossy(), "DIR")

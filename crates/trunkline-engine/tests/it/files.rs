@@ -1,4 +1,4 @@
-//! Which files are listed, and what is found odd.
+//! The listing of relation files, and the problems that it reports.
 
 use std::fs;
 
@@ -132,12 +132,12 @@ fn links_elsewhere_are_reported() {
 fn sizes() {
     let fake = Fake::new();
     fake.sparse("base/5/100", 8192 + 100);
-    // Whole: full segments, then a part, then empty ones that a truncation left.
+    // Valid: full segments, then a partial one, then empty ones left by a truncation.
     fake.sparse("base/5/200", SEGMENT_BYTES);
     fake.sparse("base/5/200.1", 8192);
     fake.sparse("base/5/200.2", 0);
     fake.sparse("base/5/200.3", 0);
-    // A short one in the middle; a missing one; none before; the first missing.
+    // A short segment in the middle; a missing one; none before; the first missing.
     fake.sparse("base/5/300", SEGMENT_BYTES - 8192);
     fake.sparse("base/5/300.1", 8192);
     fake.sparse("base/5/400", SEGMENT_BYTES);
@@ -163,7 +163,7 @@ fn sizes() {
 }
 
 #[test]
-fn names_that_mean_nothing() {
+fn names_that_are_not_relation_files_are_ignored() {
     let fake = Fake::new();
     fake.sparse("base/5/16384.bak", 8192);
     fake.sparse("base/5/016384", 8192);
@@ -205,7 +205,7 @@ fn missing_directories() {
 #[test]
 fn permission_denied() {
     if child::is_root() {
-        return child::as_nobody("files::permission_denied");
+        return child::as_unprivileged_user("files::permission_denied");
     }
     let fake = Fake::new();
     fake.sparse("base/1/112", 8192);

@@ -1,13 +1,14 @@
-//! Directories that PostgreSQL made: `TRUNKLINE_FIXTURE_DIR` holds `pg15`, `pg18`, `pg19`, each
-//! with `data` as the server left it and `expected` with what the server said.
+//! Directories made by PostgreSQL: `TRUNKLINE_FIXTURE_DIR` has `pg15`, `pg18`, `pg19`, each with
+//! `data` as the server left it and `expected` with the server's output.
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_format::{CheckOptions, Verdict, check_page};
 
-/// The fixtures there are.
+/// The available fixtures.
 #[expect(clippy::disallowed_methods, reason = "a test has no main that could pass this down")]
 pub(crate) fn fixtures() -> Vec<(u32, PathBuf)> {
     let Some(directory) = std::env::var_os("TRUNKLINE_FIXTURE_DIR").map(PathBuf::from) else {
@@ -35,7 +36,7 @@ fn clean_and_whole() {
     }
 }
 
-/// The list puts every block where its checksum says it is.
+/// The listing puts every block where its checksum says it belongs.
 #[test]
 fn every_block_is_where_it_belongs() {
     for (_, data) in fixtures() {
@@ -55,4 +56,29 @@ fn every_block_is_where_it_belongs() {
             }
         }
     }
+}
+
+/// Name, size, mode, times without access time, and contents of everything below a directory.
+pub(crate) fn snapshot(directory: &Path) -> Vec<String> {
+    let mut lines = Vec::new();
+    for entry in fs::read_dir(directory).expect("read") {
+        let path = entry.expect("entry").path();
+        let m = fs::symlink_metadata(&path).expect("metadata");
+        let content = if m.is_file() { crc32c::crc32c(&fs::read(&path).expect("read")) } else { 0 };
+        lines.push(format!(
+            "{} {} {:o} {}.{} {}.{} {content:x}",
+            path.display(),
+            m.len(),
+            m.mode(),
+            m.mtime(),
+            m.mtime_nsec(),
+            m.ctime(),
+            m.ctime_nsec(),
+        ));
+        if m.is_dir() {
+            lines.extend(snapshot(&path));
+        }
+    }
+    lines.sort();
+    lines
 }

@@ -1,4 +1,4 @@
-//! Scans of tables against what servers printed of them, under every method, buffered and direct, in
+//! Table scans compared with the output of servers, with every method, buffered and direct, in
 //! pools of every size.
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use trunkline_engine::catalog::{Database, RelationInfo};
 use trunkline_engine::heap::{HeapScan, RowFilter, ScanOptions};
 use trunkline_format::transam::RowState;
 
-/// The places of the rows that a scan hands out, in its order.
+/// The TIDs of the rows that a scan returns, in order.
 fn places(
     cluster: &mut Cluster,
     database: &Database,
@@ -53,16 +53,16 @@ fn check(cluster: &mut Cluster, data: &Path, name: &str) {
     }
 }
 
-/// The rows that a server printed are those that a scan finds, in its order.
+/// A scan finds the rows that a server printed, in the same order.
 #[test]
-fn rows_are_those_that_the_server_sees() {
+fn a_scan_finds_the_rows_that_the_server_sees() {
     in_every_way(|_, data, cluster| {
         check(cluster, data, "fixture");
         check(cluster, data, "bench");
     });
 }
 
-/// Row versions that no server shows any more, by what became of them.
+/// Row versions that no server shows any more, by their state.
 #[test]
 fn states_of_all_versions() {
     use RowState::{Aborted, Dead, InDoubt, Live};
@@ -76,7 +76,7 @@ fn states_of_all_versions() {
             [Live, Dead, Aborted, InDoubt]
                 .map(|state| all.iter().filter(|(_, found)| *found == state).count())
         };
-        // Two versions of a prepared transaction are in doubt; the rows that it deleted are live.
+        // Two versions of a prepared transaction are in doubt. The rows that it deleted are live.
         assert_eq!(states("s1.mvcc"), [18, 8, 6, 2], "pg{major}");
         assert_eq!(states("s1.nohint"), [4, 1, 1, 0], "pg{major}");
     }

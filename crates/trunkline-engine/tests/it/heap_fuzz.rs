@@ -1,5 +1,5 @@
-//! Tables with random damage: every scan ends, what is wrong is an error with its place, and rows on
-//! pages that are sound are as they were.
+//! Tables with random damage: every scan ends, damage is an error with its place, and rows on
+//! undamaged pages do not change.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ use crate::fake::Fake;
 use crate::jobs::instance;
 
 const BLOCKS: u32 = 24;
-/// Pages between those that are damaged.
+/// Undamaged pages between damaged ones.
 const EVERY: u32 = 3;
 
 fn random_page(block: u32, random: &mut Rng) -> PageBytes {
@@ -35,7 +35,7 @@ fn random_page(block: u32, random: &mut Rng) -> PageBytes {
         let infomask = match random.below(3) {
             0 => 0x0900,
             1 => 0x0800,
-            // Whatever it says, but that it has a null bitmap.
+            // Any infomask, but with a null bitmap.
             _ => random.next_u64() as u16 & !1,
         };
         rows.push(Crafted { xmin, xmax, infomask, value });
@@ -43,8 +43,8 @@ fn random_page(block: u32, random: &mut Rng) -> PageBytes {
     page_of(block, &rows)
 }
 
-/// A scan of what is in the file: places and states of the rows of each page, or how many rows were
-/// errors, or that the page was one.
+/// Scans a file. Returns the TIDs and states of the rows of each page, or the number of rows with
+/// errors, or that the page has an error.
 fn scan(fake: &Fake, pages: &[PageBytes], rows: RowFilter) -> Vec<Option<(Vec<u16>, usize)>> {
     fake.write("base/5/16384", &pages.concat());
     let (aio, dir) = (instance(MethodKind::Sync), fake.open().expect("opened"));
@@ -119,7 +119,8 @@ fn random_damage() {
             let (count, anywhere) = (random.below(40), random.below(2) == 0);
             flip(page, block, count, anywhere, &mut random);
             if random.below(10) == 0 {
-                // More line pointers than rows, up to the page's end: they overlap the items.
+                // More line pointers than rows, up to the end of the page, so that they overlap the
+                // items.
                 let lower = HEADER_SIZE + LINE_POINTER_SIZE * random.below(2042) as u16;
                 page[12..14].copy_from_slice(&lower.to_le_bytes());
                 page[14..16].copy_from_slice(&8192_u16.to_le_bytes());
@@ -137,6 +138,6 @@ fn random_damage() {
             pages_lost += u32::from(after.is_none());
         }
     }
-    println!("seed {seed:#x}: {errors} rows and {pages_lost} pages that could not be had");
+    println!("seed {seed:#x}: {errors} rows and {pages_lost} pages had errors");
     assert!(errors > 0);
 }

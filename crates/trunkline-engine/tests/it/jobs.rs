@@ -1,4 +1,4 @@
-//! What the tests of jobs share: instances of every method, pages, an executor that misbehaves.
+//! Shared helpers for tests of jobs: instances of every method, pages, and an executor with faults.
 
 use std::path::Path;
 
@@ -23,12 +23,12 @@ pub(crate) fn instance(method: MethodKind) -> Aio {
     Builder::new().method(method).start().expect("started")
 }
 
-/// Verifies with nobody watching.
+/// Verifies without an observer.
 pub(crate) fn verified(aio: &Aio, dir: &DataDir, options: verify::Options) -> VerifyReport {
     verify(aio, dir, options, Arc::new(Unobserved)).expect("verified")
 }
 
-/// The findings, one a line, with paths below the directory.
+/// The findings, one per line, with paths relative to the directory.
 pub(crate) fn lines(dir: &DataDir, report: &VerifyReport) -> Vec<String> {
     let line = |finding: &verify::Finding| {
         let path = finding.path.strip_prefix(dir.path()).expect("inside");
@@ -37,7 +37,7 @@ pub(crate) fn lines(dir: &DataDir, report: &VerifyReport) -> Vec<String> {
     report.findings.iter().map(line).collect()
 }
 
-/// A good page with two rows.
+/// A valid page with two rows.
 pub(crate) fn page(block: u32) -> PageBytes {
     let mut builder = HeapPageBuilder::new(block);
     push_account(&mut builder, block as i32, 1, 0).expect("room");
@@ -45,7 +45,7 @@ pub(crate) fn page(block: u32) -> PageBytes {
     builder.finish(true)
 }
 
-/// Good pages, one after the other.
+/// Consecutive valid pages.
 pub(crate) fn pages(blocks: std::ops::Range<u32>) -> Vec<u8> {
     blocks.flat_map(page).collect()
 }
@@ -71,18 +71,18 @@ impl<F: Fn() + Send + Sync> Observer for At<F> {
     }
 }
 
-/// How a storage misbehaves.
+/// A fault of the storage.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fault {
     /// These blocks of every file fail with EIO, in any read that touches them.
     Eio(&'static [u64]),
-    /// Reads bring this many bytes at most.
+    /// Reads return at most this many bytes.
     Short(usize),
-    /// Reads from this one on never come back.
+    /// Reads from this one on never return.
     Hang(u64),
 }
 
-/// The kernel, with a fault.
+/// The kernel with a fault.
 pub(crate) struct Faulty {
     fault: Fault,
     reads: AtomicU64,

@@ -1,8 +1,8 @@
-//! The engine from outside, on directories made up here and, where `TRUNKLINE_FIXTURE_DIR` names
-//! some, on directories that PostgreSQL made.
+//! Integration tests of the engine, on directories made here and, if `TRUNKLINE_FIXTURE_DIR` is
+//! set, on directories made by PostgreSQL.
 //!
-//! `fake` builds a small data directory; `jobs` starts instances and breaks them; `child` runs a test again in a process of other rights or
-//! limits.
+//! `fake` builds a small data directory, `jobs` starts instances with faults, and `child` runs a
+//! test again in a process with other rights or limits.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
 mod btree;

@@ -1,5 +1,5 @@
-//! The pool and its streams over real files: what is read is what is in the files, under every
-//! method, buffered and direct, in pools of every size.
+//! The pool and its streams over real files: pages equal the files, with every method, buffered and
+//! direct, in pools of every size.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ fn storage(aio: &Aio, root: &Path, direct: bool) -> Storage {
     Storage::new(root, layout, &files, direct)
 }
 
-/// A relation whose pages know their own numbers.
+/// A relation whose pages contain their block numbers.
 fn write_relation(root: &Path, blocks: u32) {
     std::fs::create_dir_all(root.join("base/5")).expect("a directory");
     let bytes: Vec<u8> = (0..blocks)
@@ -43,7 +43,7 @@ fn page(block: u32) -> [u8; BLOCK_SIZE] {
     page.finish(true)
 }
 
-/// Reads the blocks of a list through a stream and compares each page.
+/// Reads a list of blocks through a stream and compares each page.
 fn read_list(backend: &mut Backend, relation: &Relation, list: Vec<u32>, options: StreamOptions) {
     let mut stream = ReadStream::new(backend, relation, BlockList::new(list.clone()), options);
     let mut seen = Vec::new();
@@ -65,7 +65,7 @@ fn read_list(backend: &mut Backend, relation: &Relation, list: Vec<u32>, options
 }
 
 #[test]
-fn every_way_to_read_gives_the_pages_of_the_file() {
+fn all_ways_to_read_return_the_pages_of_the_file() {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     write_relation(root.path(), 400);
     for method in METHODS {
@@ -107,7 +107,7 @@ fn every_way_to_read_gives_the_pages_of_the_file() {
 }
 
 #[test]
-fn a_page_read_again_while_it_is_read_costs_nothing() {
+fn a_page_under_read_is_not_read_twice() {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     write_relation(root.path(), 1003);
     for method in METHODS {
@@ -124,7 +124,7 @@ fn a_page_read_again_while_it_is_read_costs_nothing() {
 }
 
 #[test]
-fn errors_name_the_block_and_leave_nothing_pinned() {
+fn errors_name_the_block_and_leave_no_pins() {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     write_relation(root.path(), 40);
     let path = root.path().join("base/5/16384");
@@ -164,7 +164,7 @@ fn errors_name_the_block_and_leave_nothing_pinned() {
 }
 
 #[test]
-fn residency_tells_pool_and_page_cache_apart() {
+fn residency_distinguishes_pool_and_page_cache() {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     write_relation(root.path(), 300);
     let aio = aio(MethodKind::Sync);

@@ -1,4 +1,4 @@
-//! Prewarming: relations into the buffer pool or the page cache.
+//! Prewarming of the buffer pool and of the page cache.
 
 use std::fs;
 use std::path::PathBuf;
@@ -129,7 +129,7 @@ fn residency_before_and_after() {
         assert_eq!(report.after.total, 501 * 8192);
         assert!(report.after.fraction() > 0.99, "{method}: {:?}", report.after);
         assert_eq!(report.failures.total, 0);
-        // A part of it, read or asked for in advance.
+        // A part of the file, read or advised.
         let choice = Choice {
             names: vec!["5/16384".into()],
             first: Some(100),
@@ -178,12 +178,12 @@ fn blocks_in_the_pool() {
 }
 
 #[test]
-fn what_is_wrong_is_named_and_the_rest_goes_on() {
+fn failures_are_reported_and_the_rest_is_loaded() {
     let fake = Fake::new();
     let mut bytes = pages(0..40);
     bytes[13 * 8192 + 5000] ^= 1;
     fake.write("base/5/16384", &bytes);
-    // A segment is gone, and one that was listed ends too soon.
+    // One segment is missing, and one is shorter than listed.
     fake.sparse("base/5/16385", 1 << 30);
     fake.write("base/5/16385.2", &pages(262_144..262_150));
     fake.write("base/5/16386", &pages(0..40));

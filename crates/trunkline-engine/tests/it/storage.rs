@@ -1,4 +1,4 @@
-//! Where blocks are: names of files, lengths of forks, segments, and what is refused.
+//! Storage: file names, lengths of forks, segments, and errors.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(crate) fn locator(relfilenode: u32) -> RelationLocator {
     RelationLocator { tablespace: Oid(1663), database: Oid(5), relfilenode }
 }
 
-/// The files of a fake cluster, with a table of its own.
+/// The files of a fake cluster, with an open-file table of its own.
 pub(crate) fn storage(fake: &Fake, aio: &Aio, limit: usize, direct: bool) -> Storage {
     let dir = fake.open().expect("opened");
     let files = OpenFiles::kernel(aio, limit);
@@ -71,7 +71,7 @@ fn every_cluster_has_a_number() {
     assert!(!numbers.contains(&0));
 }
 
-/// Lengths of the segments, and the blocks of the fork or the error.
+/// The lengths of the segments, and the number of blocks of the fork or the error.
 fn check_blocks(lengths: &[u64], expected: Result<u32, &str>) {
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
     for (segment, &bytes) in lengths.iter().enumerate() {
@@ -99,7 +99,7 @@ fn a_fork_ends_with_its_first_segment_that_is_not_full() {
     check_blocks(&[SEGMENT_BYTES, 0], Ok(131_072));
     check_blocks(&[SEGMENT_BYTES, 5 * 8192], Ok(131_077));
     check_blocks(&[SEGMENT_BYTES, SEGMENT_BYTES, 8192], Ok(262_145));
-    // What follows a short one means nothing.
+    // Segments after a short one are ignored.
     check_blocks(&[8192, SEGMENT_BYTES], Ok(1));
     check_blocks(&[SEGMENT_BYTES, 8192, SEGMENT_BYTES + 8192], Ok(131_073));
 }
@@ -133,7 +133,7 @@ fn blocks_across_segments() {
         (131_072, "16384.1", 0, 131_072),
         (262_143, "16384.1", SEGMENT_BYTES - 8192, 1),
         (262_144, "16384.2", 0, 131_072),
-        // The length of the file has no part in it.
+        // The length of the file does not matter.
         (262_150, "16384.2", 6 * 8192, 131_066),
     ] {
         let located = relation.locate(block).expect("located");
@@ -145,7 +145,7 @@ fn blocks_across_segments() {
 }
 
 #[test]
-fn the_last_blocks_there_can_be() {
+fn blocks_up_to_the_maximum_are_located() {
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
     fake.sparse("base/5/16384.32767", 0);
     let storage = storage(&fake, &aio, 8, false);
@@ -190,7 +190,7 @@ fn missing_segments() {
     );
 }
 
-/// After a read that found nothing.
+/// The error after a read that found nothing.
 #[test]
 fn why_a_block_is_missing() {
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
@@ -237,9 +237,9 @@ fn only_plain_files_are_opened() {
 }
 
 #[test]
-fn what_may_not_be_read_is_named() {
+fn unreadable_files_are_named() {
     if child::is_root() {
-        return child::as_nobody("storage::what_may_not_be_read_is_named");
+        return child::as_unprivileged_user("storage::unreadable_files_are_named");
     }
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
     fake.sparse("base/5/16384", 8192);
@@ -265,13 +265,13 @@ fn direct_files() {
             assert!(located.file.is_direct());
             assert!(8192_u32.is_multiple_of(located.file.alignment()));
         }
-        // Temporary files may be where direct I/O is not offered; that must then be said.
+        // The file system of temporary files may not offer direct I/O. Then the error must say so.
         Err(StorageError::Direct { file_system, .. }) => println!("skipped: {file_system}"),
         Err(error) => panic!("{error}"),
     }
 }
 
-/// What the list of files says of a fork, by its relation.
+/// What the listing has for the forks of a relation.
 fn relation_of(storage: &Storage, file: &trunkline_engine::datadir::FileEntry) -> Relation {
     let locator = RelationLocator {
         tablespace: file.tablespace,
@@ -281,7 +281,8 @@ fn relation_of(storage: &Storage, file: &trunkline_engine::datadir::FileEntry) -
     storage.relation(locator, file.fork)
 }
 
-/// Every file that PostgreSQL made is found by its numbers, tablespaces included, with few open.
+/// Every file that PostgreSQL made is found by its numbers, including tablespaces, with few open
+/// files.
 #[test]
 fn fixtures_by_number() {
     for (major, data) in fixtures() {

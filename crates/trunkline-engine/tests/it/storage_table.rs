@@ -1,4 +1,4 @@
-//! The table of open files: its bound, its order, and what happens to a file that is in use.
+//! The table of open files: its limit, its replacement order, and files that are in use.
 
 use std::fs;
 use std::io;
@@ -22,7 +22,7 @@ use crate::storage::{locator, storage};
 
 const EVERYBODY: u32 = u32::MAX >> 1;
 
-/// Descriptors of this process that lead into the directory.
+/// Descriptors of this process for files in the directory.
 fn descriptors(fake: &Fake) -> usize {
     let entries = fs::read_dir("/proc/self/fd").expect("lists").flatten();
     let inside = |entry: &fs::DirEntry| {
@@ -31,7 +31,7 @@ fn descriptors(fake: &Fake) -> usize {
     entries.filter(inside).count()
 }
 
-/// A number that others wait for.
+/// A counter that threads can wait for.
 #[derive(Default)]
 struct Gate(Futex);
 
@@ -52,7 +52,7 @@ impl Gate {
     }
 }
 
-/// Waits until every file but `count` is closed: completers leave that to another thread.
+/// Waits until all files but `count` are closed. Completing threads leave that to another thread.
 fn wait_until_open(aio: &Aio, count: usize) {
     while aio.open_files() != count {
         thread::yield_now();
@@ -82,9 +82,9 @@ fn thousands_of_relations_with_64_descriptors() {
     assert_eq!(descriptors(&fake), 64);
 }
 
-/// A file that is used over and over stays while thousands of others pass by.
+/// A file in frequent use stays open while thousands of others are opened.
 #[test]
-fn what_is_used_often_stays_open() {
+fn a_file_in_frequent_use_stays_open() {
     for limit in [4, 64, 1000] {
         let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
         for number in 0..2000 {
@@ -102,7 +102,7 @@ fn what_is_used_often_stays_open() {
     }
 }
 
-/// The process may have fewer descriptors than the table believes.
+/// The process may have fewer descriptors than the table assumes.
 #[test]
 fn descriptors_run_short() {
     if !child::is_child() {
@@ -120,7 +120,7 @@ fn descriptors_run_short() {
     assert!(storage.files().evictions() > 200, "{}", storage.files().evictions());
     assert_eq!(storage.files().opens(), 300);
 
-    // Others have them all, and nothing can be closed for one more.
+    // Others hold all descriptors, and there is no file to close.
     storage.forget(locator(16384 + 299));
     let mut others = Vec::new();
     let refused = loop {
@@ -137,7 +137,7 @@ fn descriptors_run_short() {
     storage.relation(locator(16384), Fork::Main).locate(0).expect("room again");
 }
 
-/// The kernel's files; opening waits until so many threads are at it.
+/// The kernel's files, but opening waits until the given number of threads open a file.
 struct Together {
     files: KernelFiles,
     inside: Gate,
@@ -189,9 +189,9 @@ fn threads_that_open_the_same_segment_get_the_same_file() {
     assert_eq!((files.opens(), files.open(), aio.open_files()), (u64::from(THREADS), 1, 1));
 }
 
-/// Many threads, many files, a small table: everybody gets the right file and the bound holds.
+/// Many threads, many files, a small table: every thread gets the right file and the limit holds.
 #[test]
-fn a_crowd_of_threads() {
+fn many_threads_share_a_small_table() {
     const THREADS: usize = 8;
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
     for number in 0..200 {
@@ -240,9 +240,9 @@ impl Executor for Held {
     }
 }
 
-/// A file that has to go during an I/O stays open for it, and is closed after it.
+/// A file that is evicted during an I/O stays open until the I/O is complete.
 #[test]
-fn a_file_goes_while_its_io_is_in_flight() {
+fn a_file_evicted_during_io_stays_open_until_completion() {
     for forget in [false, true] {
         let fake = Fake::new();
         for number in 0..4 {
@@ -286,13 +286,13 @@ fn a_file_goes_while_its_io_is_in_flight() {
     }
 }
 
-/// What is located is what an I/O reads, under every method.
+/// I/O reads the located block, with every method.
 #[test]
 fn reads_through_located_files() {
     for method in METHODS {
         let fake = Fake::new();
         fake.write("base/5/16384", &pages(0..5));
-        // The last block of a full segment, and the first of the next.
+        // The last block of a full segment, and the first block of the next.
         fake.sparse("base/5/16385", SEGMENT_BYTES);
         let file = fs::File::options().write(true).open(fake.at("base/5/16385")).expect("opened");
         std::os::unix::fs::FileExt::write_all_at(&file, &page(131_071), SEGMENT_BYTES - 8192)
@@ -324,7 +324,7 @@ fn reads_through_located_files() {
 }
 
 #[test]
-fn forgetting_takes_all_forks_and_segments_of_one_relation() {
+fn forgetting_closes_all_forks_and_segments_of_a_relation() {
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
     fake.sparse("base/5/16384", SEGMENT_BYTES);
     for name in ["16384.1", "16384_fsm", "16384_vm", "16385"] {
@@ -347,7 +347,7 @@ fn forgetting_takes_all_forks_and_segments_of_one_relation() {
     storage.forget(locator(16384));
     assert_eq!((storage.files().open(), other.files().open()), (1, 5));
 
-    // Another file under the same name is found only after that.
+    // A new file under the same name is found only after that.
     let replace = || {
         fs::remove_file(fake.at("base/5/16385")).expect("removed");
         fake.sparse("base/5/16385", 3 * 8192);
@@ -361,7 +361,7 @@ fn forgetting_takes_all_forks_and_segments_of_one_relation() {
 }
 
 #[test]
-fn clusters_share_a_table_and_take_their_files_along() {
+fn clusters_share_a_table_and_close_their_files() {
     let (first, second) = (Fake::new(), Fake::new());
     let aio = instance(MethodKind::Sync);
     let files = OpenFiles::kernel(&aio, 64);
@@ -383,7 +383,7 @@ fn clusters_share_a_table_and_take_their_files_along() {
     assert_eq!((files.open(), aio.open_files()), (0, 0));
 }
 
-/// A file whose opening began before it was forgotten is not entered.
+/// A file that was forgotten while it was being opened is not added.
 struct Forgetful {
     files: KernelFiles,
     begun: Gate,
@@ -408,7 +408,7 @@ impl FileSystem for Forgetful {
 }
 
 #[test]
-fn forgotten_while_it_is_opened() {
+fn a_file_forgotten_during_open_is_not_added() {
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
     fake.sparse("base/5/16384", 8192);
     let system = Arc::new(Forgetful {
@@ -432,12 +432,12 @@ fn forgotten_while_it_is_opened() {
     assert_eq!((files.open(), files.opens()), (1, 2));
 }
 
-/// What a system answers to direct opening.
+/// How a system answers a request for direct I/O.
 enum Answer {
-    /// The kernel does, for a file of a file system that cannot.
+    /// As the kernel does for a file system without direct I/O.
     Kernel,
     Error(Errno),
-    /// A file that was opened through the page cache after all.
+    /// The file was opened through the page cache instead.
     Buffered,
 }
 
@@ -461,9 +461,9 @@ impl FileSystem for NoDirect {
     }
 }
 
-/// Never silently through the page cache.
+/// There is never a silent fallback to the page cache.
 #[test]
-fn direct_io_is_refused_by_name() {
+fn missing_direct_io_is_an_error_with_the_file_name() {
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
     fake.sparse("base/5/16384", 0);
     for answer in [

@@ -1,4 +1,4 @@
-//! The tables of fixtures, and what servers printed of them.
+//! The tables of fixtures, and what servers printed for them.
 
 use std::fs;
 use std::path::Path;
@@ -13,20 +13,20 @@ use trunkline_engine::pool::{Backend, BackendType, Pool};
 use trunkline_engine::storage::{OpenFiles, Storage};
 use trunkline_engine::transactions::Transactions;
 
-/// A cluster, opened with everything that reads rows.
+/// An open cluster with everything that is needed to read rows.
 pub(crate) struct Cluster {
     pub(crate) catalog: Catalog,
     pub(crate) backend: Backend,
 }
 
 pub(crate) fn instance(method: MethodKind) -> Aio {
-    // Room for the largest pool of the tests, and a few pages of the commit log.
+    // Enough for the largest pool of the tests and a few pages of the commit log.
     Builder::new().method(method).region_bytes(16_448 << 13).start().expect("starts")
 }
 
-/// Every fixture with its version: that of PostgreSQL 18 opened under every method, buffered and
-/// direct, in a small pool and one that holds everything. Others are opened buffered under one method:
-/// versions differ in their bytes, not in how these are read.
+/// Every fixture with its version. PostgreSQL 18 is opened with every method, buffered and direct,
+/// in a small pool and in one that holds everything. Other versions are opened buffered with one
+/// method: they differ in their bytes, not in how these are read.
 pub(crate) fn in_every_way(mut check: impl FnMut(u32, &Path, &mut Cluster)) {
     for (major, data) in fixtures() {
         for method in METHODS {

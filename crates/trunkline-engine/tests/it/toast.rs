@@ -1,4 +1,4 @@
-//! Long values against what servers printed of them, and TOAST tables that are damaged.
+//! TOAST values compared with the output of servers.
 
 use crate::fixtures::fixtures;
 use crate::jobs::METHODS;
@@ -15,7 +15,7 @@ use trunkline_format::varlena::Varlena;
 const BYTEA: Oid = Oid(17);
 const TEXT: Oid = Oid(25);
 
-/// A value as `COPY` prints it, if it is one of the two types that are easily printed.
+/// A value as `COPY` prints it, for two types that are easy to print.
 fn text_of(column: &ColumnInfo, value: &[u8]) -> Option<Vec<u8>> {
     match column.type_oid {
         TEXT => Some(value.to_vec()),
@@ -27,7 +27,7 @@ fn text_of(column: &ColumnInfo, value: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Compares the long values of a table with the fields of the server's lines; how many there were.
+/// Compares the TOAST values of a table with the server's lines. Returns their number.
 fn check(
     cluster: &mut Cluster,
     database: &Database,
@@ -74,9 +74,9 @@ fn check(
     compared
 }
 
-/// What was stored elsewhere is what the server printed.
+/// TOAST values equal those that the server printed.
 #[test]
-fn long_values_are_those_of_the_server() {
+fn toast_values_equal_those_of_the_server() {
     in_every_way(|major, data, cluster| {
         let database = cluster.database("fixture");
         let compared: usize = printed(data, &database)
@@ -87,10 +87,10 @@ fn long_values_are_those_of_the_server() {
     });
 }
 
-/// Searching for many keys at once finds what a search for each of them finds, also where the rows of
-/// one key fill several leaves, and where the pool has hardly room for these.
+/// A search for many keys finds the same as one search per key, even if the rows of a key fill
+/// several leaves or the pool has hardly room for these.
 #[test]
-fn many_keys_are_found_as_each_by_itself() {
+fn a_search_for_many_keys_equals_single_searches() {
     for (major, data) in fixtures() {
         for (method, buffers) in [(METHODS[0], 16), (METHODS[1], 256), (METHODS[2], 16)] {
             let aio = instance(method);

@@ -1,5 +1,5 @@
-//! TOAST tables of real clusters, damaged in every way that there is an error for, and at random.
-//! Checksums are put right again: what is looked for is damage that a server wrote itself.
+//! TOAST tables of real clusters with every kind of damage that has an error, and with random
+//! damage. Checksums are recomputed: the tests are about damage written by a server.
 
 use std::fs;
 use std::path::Path;
@@ -22,22 +22,22 @@ use crate::crafted::{flip, seal};
 use crate::fixtures::fixtures;
 use crate::tables::{Cluster, instance};
 
-/// The TOAST table of one table of a fixture, its pages in memory to be damaged.
+/// The TOAST table of one table of a fixture, with its pages in memory.
 struct Sample {
     oid: Oid,
     control: ControlFile,
     heap: Vec<PageBytes>,
     index: Vec<PageBytes>,
-    /// The values that the table's rows point to, and what they are.
+    /// The values that the rows of the table refer to, and their bytes.
     values: Vec<(ToastPointer, Vec<u8>)>,
 }
 
-/// A chunk in the sample's pages.
+/// A chunk in the pages.
 #[derive(Clone, Copy)]
-struct Found {
+struct FoundChunk {
     block: usize,
     item: u16,
-    /// Where its row's data begins in the page.
+    /// The start of its row's data in the page.
     data: usize,
 }
 
@@ -91,7 +91,7 @@ impl Sample {
         Self { oid, control, heap, index, values }
     }
 
-    /// Fetches every value from these pages: what each is, or what is wrong with it.
+    /// Fetches every value from these pages. Returns each value or its error.
     fn fetch(
         &self,
         heap: &[PageBytes],
@@ -137,7 +137,7 @@ impl Sample {
     }
 
     /// The versions of a chunk.
-    fn chunk(&self, pointer: ToastPointer, chunk: u32) -> Found {
+    fn chunk(&self, pointer: ToastPointer, chunk: u32) -> FoundChunk {
         let key = [pointer.value_id, chunk].map(u32::to_le_bytes).concat();
         for (block, page) in self.heap.iter().enumerate() {
             for tuple in heap_rows(page) {
@@ -145,14 +145,15 @@ impl Sample {
                 if tuple.data()[..8] == key {
                     let pointer = line_pointer(page, tuple.item()).expect("an item");
                     let data = usize::from(pointer.offset) + usize::from(tuple.hoff());
-                    return Found { block, item: tuple.item(), data };
+                    return FoundChunk { block, item: tuple.item(), data };
                 }
             }
         }
         unreachable!("no chunk {chunk} of {pointer:?}");
     }
 
-    /// Damages a copy of the TOAST table by `damage`, and expects a value to be an error that ends so.
+    /// Damages a copy of the TOAST table with `damage` and expects a value to have an error with
+    /// this ending.
     #[track_caller]
     fn check(&self, victim: usize, damage: impl FnOnce(&mut [PageBytes]), text: &str) {
         let mut heap = self.heap.clone();
@@ -175,7 +176,7 @@ impl Sample {
     }
 }
 
-/// The first value that has chunks enough and is, or is not, compressed.
+/// The first value with enough chunks that is, or is not, compressed.
 fn choose(sample: &Sample, compressed: bool) -> (usize, ToastPointer) {
     let fits = |pointer: &ToastPointer| {
         pointer.method.is_some() == compressed && (compressed || pointer.stored_size > 3 * 1996)
@@ -185,7 +186,7 @@ fn choose(sample: &Sample, compressed: bool) -> (usize, ToastPointer) {
 }
 
 #[test]
-fn every_kind_of_damage_has_its_error() {
+fn every_kind_of_damage_is_reported() {
     for (_, data) in fixtures() {
         let sample = Sample::of(&data, "s1.toast");
         let (victim, pointer) = choose(&sample, false);
@@ -224,7 +225,7 @@ fn every_kind_of_damage_has_its_error() {
             "column 3 at byte 8: a value of 40000 bytes",
         );
         check(&put(line, word(8188 | 1 << 15 | 2000 << 17)), "does not fit into its item or page");
-        // Rolled back, it is as if it was not there.
+        // A rolled-back row does not count.
         let aborted = |heap: &mut [PageBytes]| {
             let page = &mut heap[first.block];
             page[10] &= !4;
@@ -236,7 +237,7 @@ fn every_kind_of_damage_has_its_error() {
 }
 
 #[test]
-fn compressed_values_are_checked_against_their_pointers() {
+fn compressed_values_must_match_their_pointers() {
     for (_, data) in fixtures() {
         let sample = Sample::of(&data, "s1.toast");
         let (victim, pointer) = choose(&sample, true);
@@ -255,9 +256,9 @@ fn compressed_values_are_checked_against_their_pointers() {
     }
 }
 
-/// Pointers that lead nowhere, pages that cannot be had, and an index that is none.
+/// Pointers to missing values, unreadable pages, and a file that is not an index.
 #[test]
-fn values_that_cannot_be_found() {
+fn missing_values_are_errors() {
     for (_, data) in fixtures() {
         let sample = Sample::of(&data, "s1.toast");
         let (_, pointer) = choose(&sample, false);
@@ -266,10 +267,10 @@ fn values_that_cannot_be_found() {
         };
         let oid = sample.oid;
         let elsewhere = ToastPointer { toast_relation: Oid(7), ..pointer };
-        let nobody = ToastPointer { value_id: 1, ..pointer };
+        let missing = ToastPointer { value_id: 1, ..pointer };
         let large = ToastPointer { stored_size: 0x3FFF_FFFF, raw_size: 0x3FFF_FFFF, ..pointer };
         let small = ToastPointer { stored_size: 1996, raw_size: 1996, ..pointer };
-        let found = fetch(&[elsewhere, nobody, large, small, pointer], &sample.index);
+        let found = fetch(&[elsewhere, missing, large, small, pointer], &sample.index);
         let ends = |at: usize, text: &str| {
             let error = found[at].as_ref().expect_err(text);
             assert!(error.ends_with(text), "{error}");
@@ -298,7 +299,8 @@ fn values_that_cannot_be_found() {
     }
 }
 
-/// Random damage in both files: a value, another value, or an error; never a panic, and an end.
+/// Random damage in both files gives the value, another value, or an error. It never panics or
+/// loops.
 #[test]
 fn random_damage() {
     let Some((_, data)) = fixtures().pop() else { return };

@@ -1,5 +1,5 @@
-//! Commit logs and multixacts made by hand: what is there, what is not, and what is damaged; and the
-//! rows that depend on them.
+//! Hand-made commit logs and multixacts: present, missing and damaged, and the rows that depend on
+//! them.
 
 use std::fs;
 
@@ -31,8 +31,8 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Transactions from 700 to 799 committed, from 800 to 899 rolled back, from 900 on none is over.
-    /// Multixacts from 10 to 19.
+    /// Transactions 700 to 799 committed, 800 to 899 aborted, 900 and later are in progress.
+    /// Multixacts 10 to 19 exist.
     fn new(method: MethodKind) -> Self {
         Self::with(method, |_| {})
     }
@@ -106,7 +106,7 @@ impl Cluster {
     }
 }
 
-/// Multixacts from 10 on, each with members; their files as versions up to 18 lay them out.
+/// Multixacts from 10 on, each with its members, in files with the layout of versions up to 18.
 fn multixacts(fake: &Fake, multis: &[&[(u32, u8)]], first: u32) {
     let (mut offsets, mut members) = (vec![0; 8192], vec![0; 8192 * 4]);
     let mut next = first;
@@ -136,19 +136,19 @@ fn fates() {
             (799, XidStatus::Committed),
             (800, XidStatus::Aborted),
             (900, XidStatus::InProgress),
-            // Beyond the file's end, and in a file that is not there.
+            // Beyond the end of the file, and in a missing file.
             (40_000, XidStatus::InProgress),
             (5_000_000, XidStatus::InProgress),
         ] {
             assert_eq!(cluster.fate(xid), Ok(fate), "{method} {xid}");
             assert_eq!(cluster.fate(xid), Ok(fate), "{method} {xid}, known by now");
         }
-        // Half the circle back: so old that its file was removed.
+        // Half the id space back: so old that its file was removed.
         let gone = cluster.fate(3_000_000_000);
         let expected = "transaction 3000000000 has no record: \"DIR/pg_xact/0B2D\" is missing, the \
                         oldest transaction is 700";
         assert_eq!(gone, Err(expected.into()));
-        // Many more pages than are kept.
+        // Many more pages than the cache has.
         for xid in (1_048_576..=2_147_000_000).step_by(1_048_576) {
             assert_eq!(cluster.fate(xid), Ok(XidStatus::InProgress));
         }
@@ -156,7 +156,7 @@ fn fates() {
     }
 }
 
-/// After the ids went round, and a log that ends in the middle of a page.
+/// After wraparound, and with a log that ends within a page.
 #[test]
 fn logs_of_odd_lengths() {
     let mut cluster = Cluster::with(MethodKind::Worker, |fake| {
@@ -173,7 +173,7 @@ fn logs_of_odd_lengths() {
 }
 
 #[test]
-fn files_that_are_none() {
+fn directories_in_place_of_files_are_errors() {
     let expect = |name: &str, change: &dyn Fn(&Fake), text: &str| {
         let mut cluster = Cluster::with(MethodKind::Worker, |fake| {
             fs::remove_file(fake.at("pg_xact/0000")).expect("removed");
@@ -200,7 +200,7 @@ fn multixacts_and_their_updaters() {
                 &[(750, SHARE), (901, SHARE)],
                 &[(750, SHARE), (751, UPDATE), (752, SHARE)],
                 &[(801, NO_KEY_UPDATE)],
-                // Over the end of a page.
+                // Across the end of a page.
                 &many,
                 &[(0, UPDATE), (760, NO_KEY_UPDATE)],
                 &[(750, 6)],
@@ -224,15 +224,15 @@ fn multixacts_and_their_updaters() {
         assert_eq!(cluster.updater(9), refused("no longer exists, the oldest is 10", 9));
         assert_eq!(cluster.updater(0), refused("no longer exists, the oldest is 10", 0));
         assert_eq!(cluster.updater(20), refused("does not exist yet, the next is 20", 20));
-        // Nobody wrote where the last one begins.
+        // The end of the last one was never written.
         let text = "its members are from 0 up to 3300";
         assert_eq!(cluster.updater(19), refused(text, 19));
     }
 }
 
-/// Beginnings that were never written, and that make billions of members.
+/// Members whose start was never written, or that would be billions.
 #[test]
-fn multixacts_without_sense() {
+fn invalid_multixacts_are_errors() {
     let mut cluster = Cluster::with(MethodKind::Worker, |fake| {
         let mut offsets = vec![0; 8192];
         for (multi, first) in [(10_usize, 5_u32), (11, 0), (13, 90), (14, 80)] {
@@ -246,9 +246,9 @@ fn multixacts_without_sense() {
     assert!(text(13).ends_with("its members are from 90 up to 80"));
 }
 
-/// Rows in every state, by hints, by the log and by multixacts.
+/// Rows in every state, by hint bits, by the commit log and by multixacts.
 #[test]
-fn rows_by_their_transactions() {
+fn row_states_follow_from_transactions() {
     use RowState::{Aborted, Dead, InDoubt, Live};
     let cases = [
         (0x0900, 750, 0, Live),
@@ -262,7 +262,7 @@ fn rows_by_their_transactions() {
         (0x0500, 750, 951, Dead),
         (0x0190, 750, 751, Live),
         (0x0300, 3, 751, Dead),
-        // Multixacts: locks only, updated by a transaction that committed, and by one that did not.
+        // Multixacts: only lockers, with a committed updater, and with an aborted one.
         (0x1190, 750, 77, Live),
         (0x1100, 750, 10, Live),
         (0x1100, 750, 11, Dead),
@@ -287,16 +287,16 @@ fn rows_by_their_transactions() {
     }
 }
 
-/// On a page that says that everyone sees its rows nobody is asked; a row whose transaction cannot be
-/// looked up, or that is not sound, is an error, and the scan goes on.
+/// No lookup happens on a page that is marked all-visible. A row whose transaction cannot be looked
+/// up, or that is invalid, is an error, and the scan continues.
 #[test]
-fn rows_that_cannot_be_judged() {
+fn rows_without_known_state_are_errors() {
     let mut cluster = Cluster::new(MethodKind::Worker);
     let row = |xmin, value| Crafted { xmin, xmax: 0, infomask: 0x0800, value };
     let rows = [row(750, 0), row(3_000_000_000, 1), row(751, 2), row(752, 3)];
     let mut pages = [page_of(0, &rows), page_of(1, &rows), page_of(2, &rows)];
     pages[1][10] |= 4;
-    // The third row of the last page begins behind its end.
+    // The third row of the last page begins beyond its end.
     let pointer = u32::from_le_bytes(pages[2][32..36].try_into().expect("four bytes"));
     pages[2][32..36].copy_from_slice(&(pointer & !0x7FFF | 0x7FF8).to_le_bytes());
     (0..).zip(&mut pages).for_each(|(block, page)| crate::crafted::seal(page, block));

@@ -1,4 +1,4 @@
-//! Verification of made-up directories: what is found, what is counted, what stops the job.
+//! Page verification of fake directories: findings, counts, and what stops the job.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::jobs::{
     At, Fault, Faulty, METHODS, OPTIONS, READ, instance, lines, page, pages, verified,
 };
 
-/// Ways to read that differ in the code they go through.
+/// Combinations of methods and options that take different paths through the code.
 fn ways() -> impl Iterator<Item = (MethodKind, ReadOptions)> {
     let options = [
         READ,
@@ -31,7 +31,7 @@ fn ways() -> impl Iterator<Item = (MethodKind, ReadOptions)> {
 }
 
 #[test]
-fn clean_directory_by_every_way() {
+fn a_clean_directory_has_no_findings() {
     let fake = Fake::new();
     fake.write("base/5/16384", &pages(0..1000));
     fake.write("base/5/16385", &pages(0..1));
@@ -54,11 +54,11 @@ fn bad_pages_are_named() {
     let mut bytes = pages(0..300);
     bytes[17 * 8192 + 5000] ^= 4;
     bytes[299 * 8192 + 8000] ^= 1;
-    // New by its header, yet not empty; pg_checksums passes over it.
+    // New by its header but not empty. pg_checksums ignores it.
     bytes[20 * 8192..21 * 8192].fill(0);
     bytes[21 * 8192 - 1] = 1;
     fake.write("base/5/16384", &bytes);
-    // The right page in the wrong place.
+    // A valid page in the wrong place.
     fake.write("base/5/16385", &pages(1..2));
     let dir = fake.open().expect("opened");
     for (method, read) in ways() {
@@ -167,7 +167,7 @@ fn odd_files() {
 }
 
 #[test]
-fn file_becomes_a_link_or_goes_away() {
+fn a_file_replaced_by_a_link_or_removed_is_reported() {
     let fake = Fake::new();
     fake.write("base/5/16384", &pages(0..40));
     fake.write("base/5/16385", &pages(0..1));
@@ -220,7 +220,7 @@ fn file_shrinks_while_it_is_read() {
 }
 
 #[test]
-fn unreadable_blocks_are_pinned_down() {
+fn unreadable_blocks_are_located() {
     let fake = Fake::new();
     fake.write("base/5/16384", &pages(0..100));
     fake.write("base/5/16385", &pages(0..20));
@@ -251,7 +251,7 @@ fn unreadable_blocks_are_pinned_down() {
 }
 
 #[test]
-fn file_of_nothing_but_errors_is_given_up() {
+fn a_file_with_too_many_errors_is_skipped() {
     let fake = Fake::new();
     fake.sparse("base/5/16384", 2000 * 8192);
     let dir = fake.open().expect("opened");
@@ -268,7 +268,7 @@ fn file_of_nothing_but_errors_is_given_up() {
     let report = verified(&aio, &dir, OPTIONS);
     let given_up = report.findings.iter().filter(|f| matches!(f.kind, FindingKind::GaveUp)).count();
     assert_eq!((given_up, report.blocks), (1, 0));
-    // What was in flight when it was given up is still read.
+    // Reads in flight are still completed.
     assert!(report.other_findings <= 1024 + 16 * 17, "{}", report.other_findings);
 }
 
@@ -287,14 +287,15 @@ fn short_reads_at_every_length() {
             assert_eq!(report.other_findings, 0, "{method} {most}");
         }
     }
-    // Never a whole block, though the file is as long as it says: each is lost, and no loop.
+    // The file has its full length, but no block can be read whole: each is reported, without a
+    // loop.
     let (aio, _) = Faulty::instance(MethodKind::Worker, Fault::Short(8191));
     let report = verified(&aio, &dir, OPTIONS);
     assert_eq!((report.blocks, report.end), (0, End::Complete));
     assert_eq!(report.other_findings, 40);
 }
 
-/// Asks to stop once a read hangs.
+/// Cancels once a read hangs.
 struct StopWhenHung(Arc<AtomicBool>);
 
 impl Observer for StopWhenHung {
@@ -314,7 +315,7 @@ fn cancel_while_reads_hang() {
         let report = verify(&aio, &dir, OPTIONS, Arc::new(StopWhenHung(hung))).expect("ended");
         assert_eq!(report.end, end, "{method}");
         assert!((1..2000).contains(&report.blocks), "{method}: {}", report.blocks);
-        // Its end would wait for what hangs.
+        // Dropping it would wait for the read that hangs.
         std::mem::forget(aio);
     }
 }
@@ -347,7 +348,7 @@ fn server_starts_meanwhile() {
     assert!(error.to_string().starts_with("a server has started on"), "{error}");
 }
 
-/// It would take minutes to the end.
+/// The job would otherwise run for minutes.
 #[test]
 fn server_that_starts_stops_a_long_job() {
     let fake = Fake::new();
@@ -364,7 +365,7 @@ fn server_that_starts_stops_a_long_job() {
 #[test]
 fn permission_denied() {
     if child::is_root() {
-        return child::as_nobody("verify::permission_denied");
+        return child::as_unprivileged_user("verify::permission_denied");
     }
     let fake = Fake::new();
     fake.write("base/5/16384", &pages(0..3));

@@ -1,5 +1,4 @@
-//! Contents of clusters that real servers left: nothing is wrong with them, and whatever we break in
-//! a copy is found by the check that is for it, and named.
+//! Contents of clusters as real servers left them: there are no findings.
 
 use std::path::Path;
 
@@ -41,7 +40,7 @@ fn lines(report: &ContentReport) -> Vec<String> {
 }
 
 #[test]
-fn nothing_is_wrong_with_what_servers_left() {
+fn clusters_of_real_servers_have_no_findings() {
     for (major, data) in fixtures() {
         for (method, direct, buffers, workers) in
             [(METHODS[0], false, 16384, 1), (METHODS[1], true, 2048, 3), (METHODS[2], false, 64, 2)]

@@ -1,6 +1,5 @@
-//! What we break in a copy of a real cluster is found by the check that is for it. Every damage is
-//! of the kind that a page alone does not show: its checksum is right again afterwards, and the
-//! check of single pages finds nothing.
+//! Damage to a copy of a real cluster is found by the right check. All damage here is invisible to
+//! the check of single pages: checksums are recomputed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,10 +23,10 @@ use trunkline_format::{
 use crate::fixtures::fixtures;
 use crate::tables::{Cluster, instance};
 
-/// Behind the name of a table: the TOAST table of it.
+/// Suffix of a table name for its TOAST table.
 const TOAST_OF: &str = " (toast)";
 
-/// A copy of a cluster, to be broken and mended.
+/// A copy of a cluster to damage and restore.
 struct Copy {
     aio: Aio,
     root: tempfile::TempDir,
@@ -46,7 +45,7 @@ impl Copy {
         self.root.path().join("data")
     }
 
-    /// The file of a relation, and what to verify so that it is looked at.
+    /// The file of a relation, and what to verify so that it is checked.
     fn find(&self, database: &str, name: &str, fork: Fork) -> (PathBuf, Only) {
         let mut cluster = Cluster::open(&self.aio, &self.data(), false, 64);
         let database = cluster.database(database);
@@ -61,7 +60,7 @@ impl Copy {
         (path, Only { database: database.info().oid, relation: Some(table.oid) })
     }
 
-    /// What is found, one a line.
+    /// The findings, one per line.
     fn verify(&self, only: Only) -> Vec<String> {
         let dir = DataDir::open(&self.data(), OpenOptions::default()).expect("opened");
         let files = OpenFiles::kernel(&self.aio, 64);
@@ -78,7 +77,7 @@ impl Copy {
         report.findings.iter().map(line).collect()
     }
 
-    /// Breaks a file, verifies, and mends it.
+    /// Damages a file, verifies, and restores it.
     fn broken(
         &self,
         place: (&str, &str, Fork),
@@ -137,14 +136,13 @@ fn double(bytes: &mut [u8], at: usize, change: impl FnOnce(u32) -> u32) {
     bytes[at..at + 4].copy_from_slice(&change(old).to_le_bytes());
 }
 
-/// Normal line pointers of a table's page.
+/// The normal line pointers of a heap page.
 fn normal(page: &PageBytes) -> Vec<u16> {
     let normal = |(_, pointer): &(u16, LinePointer)| pointer.flags == LinePointerFlags::Normal;
     line_pointers(page).filter(normal).map(|(item, _)| item).collect()
 }
 
-/// A page of an index at a level that is neither the first nor the last of it, its line pointers
-/// at least ten.
+/// A page in the middle of a level of an index, with at least ten line pointers.
 fn inside(pages: &[PageBytes], level: u32) -> usize {
     let fits = |page: &PageBytes| {
         BtreePage::parse(page).is_ok_and(|page| {
@@ -163,7 +161,7 @@ const ACCOUNTS_KEY: (&str, &str, Fork) = ("bench", "public.pgbench_accounts_pkey
 
 type Case = ((&'static str, &'static str, Fork), &'static [&'static str], fn(&mut Vec<PageBytes>));
 
-/// Of each: where, what must be said, and how it is broken.
+/// For each case: the relation, the expected findings, and the damage.
 const ROWS: &[Case] = &[
     (ACCOUNTS, &["block 3: line pointer 5: column \"filler\": "], |pages| {
         item(&mut pages[3], 5)[24 + 12] = 0xFF;
@@ -171,7 +169,7 @@ const ROWS: &[Case] = &[
     (ACCOUNTS, &["block 6: line pointer 1: row has 9 columns, at most 4 expected"], |pages| {
         word(item(&mut pages[6], 1), 18, |_| 9);
     }),
-    (ACCOUNTS, &["block 8: no page of a table"], |pages| {
+    (ACCOUNTS, &["block 8: not a page of a table"], |pages| {
         word(&mut pages[8][..], 16, |_| 8184);
         pages[8][8190..].fill(0xFF);
     }),
@@ -207,7 +205,7 @@ const ROWS: &[Case] = &[
     ),
     (
         ACCOUNTS,
-        &["block 5: line pointer 3: heap-only row that no other version leads to"],
+        &["block 5: line pointer 3: heap-only tuple is not part of any HOT chain"],
         |pages| {
             word(item(&mut pages[5], 3), 18, |mask| mask | 0x8000);
         },
@@ -216,41 +214,37 @@ const ROWS: &[Case] = &[
 
 const BT: (&str, &str, Fork) = ("fixture", "s1.bt", Fork::Main);
 
-/// Headers that say what cannot be, with hint bits that keep everybody from asking the log.
+/// Headers with impossible ids, and with hint bits that prevent a lookup in the commit log.
 const HEADERS: &[Case] = &[
-    (BT, &["block 1: line pointer 2: xmin 3000000000 cannot be: the table has none "], |pages| {
+    (BT, &["block 1: line pointer 2: xmin 3000000000 is out of range: the oldest "], |pages| {
         double(item(&mut pages[1], 2), 0, |_| 3_000_000_000);
     }),
-    (BT, &["block 1: line pointer 3: xmin 1000000 cannot be"], |pages| {
+    (BT, &["block 1: line pointer 3: xmin 1000000 is out of range"], |pages| {
         double(item(&mut pages[1], 3), 0, |_| 1_000_000);
     }),
-    (BT, &["block 1: line pointer 4: xmin 5 cannot be"], |pages| {
+    (BT, &["block 1: line pointer 4: xmin 5 is out of range"], |pages| {
         double(item(&mut pages[1], 4), 0, |_| 5);
     }),
-    (BT, &["block 1: line pointer 5: xmax 999999 cannot be"], |pages| {
+    (BT, &["block 1: line pointer 5: xmax 999999 is out of range"], |pages| {
         let tuple = item(&mut pages[1], 5);
         double(tuple, 4, |_| 999_999);
-        // A lock, so that the row is there.
+        // Only a lock, so that the row is live.
         word(tuple, 20, |mask| mask & !0x0800 | 0x0080 | 0x0010);
     }),
-    (BT, &["block 1: line pointer 6: xmax 7 cannot be"], |pages| {
+    (BT, &["block 1: line pointer 6: xmax 7 is out of range"], |pages| {
         let tuple = item(&mut pages[1], 6);
         double(tuple, 4, |_| 7);
         word(tuple, 20, |mask| mask & !0x0800 | 0x0080 | 0x0010);
     }),
-    (BT, &["block 1: line pointer 7: multixact 777777 cannot be"], |pages| {
+    (BT, &["block 1: line pointer 7: multixact 777777 is out of range"], |pages| {
         let tuple = item(&mut pages[1], 7);
         double(tuple, 4, |_| 777_777);
         word(tuple, 20, |mask| mask & !0x0800 | 0x1000 | 0x0080 | 0x0010);
     }),
-    (
-        BT,
-        &["block 1: line pointer 8: row was never updated, but its next version is said to be"],
-        |pages| {
-            word(item(&mut pages[1], 8), 14, |_| 7);
-            word(item(&mut pages[1], 8), 16, |_| 9);
-        },
-    ),
+    (BT, &["block 1: line pointer 8: row was never updated, but its ctid points to"], |pages| {
+        word(item(&mut pages[1], 8), 14, |_| 7);
+        word(item(&mut pages[1], 8), 16, |_| 9);
+    }),
 ];
 
 const MAPS: &[Case] = &[
@@ -279,8 +273,8 @@ const MAPS: &[Case] = &[
         ("fixture", "s1.mvcc", Fork::Vm),
         &[
             "block 0: all-visible in the visibility map, but not in the page",
-            "row is aborted, but the page is marked as visible to everyone",
-            "row is dead, but the page is marked as visible to everyone",
+            "row is aborted, but the page is marked all-visible",
+            "row is dead, but the page is marked all-visible",
         ],
         |pages| {
             let mut page = [0; BLOCK_SIZE];
@@ -308,36 +302,35 @@ const TREES: &[Case] = &[
             set_pointer(page, 6, five);
         },
     ),
-    (ACCOUNTS_KEY, &["link to the left leads to block "], |pages| {
+    (ACCOUNTS_KEY, &["left link points to block "], |pages| {
         let page = inside(pages, 0);
         double(&mut pages[page], 8176, |left| left + 1);
     }),
     (
         ACCOUNTS_KEY,
-        &["by another key than that page's high key", "first entry is below the high key of"],
+        &[
+            "differs from the high key of the page to the left",
+            "first entry is below the high key of",
+        ],
         |pages| {
             let page = inside(pages, 0);
             double(item(&mut pages[page], 1), 8, |key| key + 1);
         },
     ),
-    (
-        ACCOUNTS_KEY,
-        &["no page of the level above leads here", "not the next of its level"],
-        |pages| {
-            let page = inside(pages, 1);
-            let mut children = [5, 6].map(|number| item(&mut pages[page], number)[..4].to_vec());
-            children.reverse();
-            for (number, child) in [5, 6].into_iter().zip(children) {
-                item(&mut pages[page], number)[..4].copy_from_slice(&child);
-            }
-        },
-    ),
-    (ACCOUNTS_KEY, &["separates it from the page to its left by another key"], |pages| {
+    (ACCOUNTS_KEY, &["no downlink points to this page", "not the next of its level"], |pages| {
+        let page = inside(pages, 1);
+        let mut children = [5, 6].map(|number| item(&mut pages[page], number)[..4].to_vec());
+        children.reverse();
+        for (number, child) in [5, 6].into_iter().zip(children) {
+            item(&mut pages[page], number)[..4].copy_from_slice(&child);
+        }
+    }),
+    (ACCOUNTS_KEY, &["differs from the high key of the page to the left"], |pages| {
         let page = inside(pages, 1);
         double(item(&mut pages[page], 5), 8, |key| key - 1);
     }),
-    (ACCOUNTS_KEY, &["link to the left leads to block ", "no page of the level above"], |pages| {
-        // A page that only its parent and its right neighbour know.
+    (ACCOUNTS_KEY, &["left link points to block ", "no downlink points to this page"], |pages| {
+        // A page that only its parent and its right sibling refer to.
         let page = inside(pages, 0);
         let skipped = BtreePage::parse(&pages[page]).expect("sound").right().expect("a neighbour");
         let right = BtreePage::parse(&pages[skipped as usize]).expect("sound").right();
@@ -348,15 +341,15 @@ const TREES: &[Case] = &[
         let left = BtreePage::parse(&pages[page]).expect("sound").left().expect("a neighbour");
         double(&mut pages[page], 8180, |_| left);
     }),
-    (ACCOUNTS_KEY, &["marked as root or not, against the metapage's root"], |pages| {
+    (ACCOUNTS_KEY, &["root flag contradicts the metapage, which has root"], |pages| {
         let root = Meta::parse(&pages[0]).expect("sound").root;
         word(&mut pages[root as usize][..], 8188, |flags| flags & !2);
     }),
-    (ACCOUNTS_KEY, &["block 0: searches start at block ", "not the only page of level"], |pages| {
+    (ACCOUNTS_KEY, &["block 0: fast root is block ", "not the only page of level"], |pages| {
         double(&mut pages[0][..], 40, |block| block - 1);
     }),
     (ACCOUNTS_KEY, &["is not the only page of level 0"], |pages| {
-        // A leaf, of the level that is named.
+        // A leaf, on the level in the metapage.
         let leaf = inside(pages, 0) as u32;
         double(&mut pages[0][..], 40, |_| leaf);
         double(&mut pages[0][..], 44, |_| 0);
@@ -399,7 +392,7 @@ const HEAP_AND_INDEX: &[Case] = &[
         ACCOUNTS_KEY,
         &["row has the same key in unique index pgbench_accounts_pkey as row ("],
         |pages| {
-            // Across the border of two leaves.
+            // Across two leaves.
             let page = inside(pages, 0);
             let leaf = BtreePage::parse(&pages[page]).expect("sound");
             let (last, right) = (leaf.count(), leaf.right().expect("a neighbour"));
@@ -413,7 +406,7 @@ const HEAP_AND_INDEX: &[Case] = &[
     ),
     (
         ACCOUNTS_KEY,
-        &["row's key is not that of its entry in index pgbench_accounts_pkey"],
+        &["row's key differs from that of its entry in index pgbench_accounts_pkey"],
         |pages| {
             let page = inside(pages, 0);
             double(item(&mut pages[page], 8), 8, |key| key + 1_000_000);
@@ -422,7 +415,7 @@ const HEAP_AND_INDEX: &[Case] = &[
     (
         ACCOUNTS_KEY,
         &[
-            "leads here, to none of 61 line pointers",
+            "points here, to none of 61 line pointers",
             "row is visible, but index pgbench_accounts_pkey has no entry",
         ],
         |pages| {
@@ -430,16 +423,20 @@ const HEAP_AND_INDEX: &[Case] = &[
             word(item(&mut pages[page], 8), 4, |_| 1000);
         },
     ),
-    (ACCOUNTS_KEY, &["entry leads to row (100000,", "has no entry for line pointer"], |pages| {
+    (ACCOUNTS_KEY, &["entry points to row (100000,", "has no entry for line pointer"], |pages| {
         let page = inside(pages, 0);
         word(item(&mut pages[page], 8), 0, |_| 1);
         word(item(&mut pages[page], 8), 2, |_| (100_000_u32 & 0xFFFF) as u16);
     }),
-    (ACCOUNTS_KEY, &["two entries of index pgbench_accounts_pkey lead to the same row"], |pages| {
-        let page = inside(pages, 0);
-        let row: [u8; 6] = item(&mut pages[page], 9)[..6].try_into().expect("six bytes");
-        item(&mut pages[page], 8)[..6].copy_from_slice(&row);
-    }),
+    (
+        ACCOUNTS_KEY,
+        &["two entries of index pgbench_accounts_pkey point to the same row"],
+        |pages| {
+            let page = inside(pages, 0);
+            let row: [u8; 6] = item(&mut pages[page], 9)[..6].try_into().expect("six bytes");
+            item(&mut pages[page], 8)[..6].copy_from_slice(&row);
+        },
+    ),
     (
         ACCOUNTS_KEY,
         &["the entry of index pgbench_accounts_pkey for line pointer ", "is marked as dead"],
@@ -465,7 +462,7 @@ const HEAP_AND_INDEX: &[Case] = &[
     (
         ACCOUNTS,
         &[
-            "block 5: line pointer 3: an entry of index pgbench_accounts_pkey leads here, to a heap-only row",
+            "block 5: line pointer 3: an entry of index pgbench_accounts_pkey points here, to a heap-only tuple",
         ],
         |pages| {
             word(item(&mut pages[5], 3), 18, |mask| mask | 0x8000);
@@ -473,21 +470,21 @@ const HEAP_AND_INDEX: &[Case] = &[
     ),
     (
         ACCOUNTS,
-        &["an entry of index pgbench_accounts_pkey leads here, to an unused line pointer"],
+        &["an entry of index pgbench_accounts_pkey points here, to an unused line pointer"],
         |pages| {
             let unused = LinePointer { offset: 0, flags: LinePointerFlags::Unused, length: 0 };
             set_pointer(&mut pages[5], 3, unused);
         },
     ),
-    (ACCOUNTS, &["leads here, to a page without rows"], |pages| pages[9] = [0; BLOCK_SIZE]),
-    (ACCOUNTS, &["block 7: line pointer 2: row's key is not that of its entry"], |pages| {
+    (ACCOUNTS, &["points here, to a page without rows"], |pages| pages[9] = [0; BLOCK_SIZE]),
+    (ACCOUNTS, &["block 7: line pointer 2: row's key differs from that of its entry"], |pages| {
         double(item(&mut pages[7], 2), 24, |key| key + 5);
     }),
     (
         ("fixture", "s1.bt", Fork::Main),
         &["in index bt_t for", "in index bt_multi for", "in index bt_inc for"],
         |pages| {
-            // A letter in the middle of a text column, of a row that has no nulls.
+            // A letter within a text column, of a row without nulls.
             let tuple = item(&mut pages[1], 2);
             let at = tuple.windows(6).position(|bytes| bytes == b"common").expect("the text");
             tuple[at] = b'C';
@@ -496,7 +493,8 @@ const HEAP_AND_INDEX: &[Case] = &[
 ];
 
 fn run(cases: &[Case]) {
-    // The newest server's cluster stands for all; what differs between versions is read elsewhere.
+    // The cluster of the newest server is enough. Other tests cover the differences between
+    // versions.
     let Some((_, data)) = fixtures().into_iter().rfind(|(major, _)| *major <= 18) else { return };
     let copy = Copy::of(&data);
     for (place, texts, change) in cases {
@@ -521,18 +519,18 @@ fn run(cases: &[Case]) {
 }
 
 #[test]
-fn broken_rows_and_values() {
+fn damaged_rows_and_values_are_found() {
     run(ROWS);
 }
 
 #[test]
-fn headers_that_name_what_cannot_be() {
+fn impossible_ids_in_headers_are_found() {
     run(HEADERS);
 }
 
-/// A row of `pg_class` makes no sense: it is told of, and every other table is still looked at.
+/// A damaged row of `pg_class` is reported, and all other tables are still checked.
 #[test]
-fn a_damaged_row_of_a_catalog() {
+fn a_damaged_catalog_row_is_reported() {
     let Some((_, data)) = fixtures().into_iter().rfind(|(major, _)| *major <= 18) else { return };
     let copy = Copy::of(&data);
     let (path, only) = copy.find("fixture", "pg_catalog.pg_class", Fork::Main);
@@ -567,21 +565,21 @@ fn a_damaged_row_of_a_catalog() {
 }
 
 #[test]
-fn visibility_maps_that_claim_too_much() {
+fn wrong_visibility_maps_are_found() {
     run(MAPS);
 }
 
 #[test]
-fn trees_that_do_not_fit_together() {
+fn inconsistent_trees_are_found() {
     run(TREES);
 }
 
 #[test]
-fn rows_and_entries_that_do_not_fit() {
+fn contradictions_of_rows_and_entries_are_found() {
     run(HEAP_AND_INDEX);
 }
 
-/// Random damage anywhere, catalogs too: whatever comes of it, it ends, and is told.
+/// Random damage anywhere, including catalogs, ends and is reported.
 #[test]
 fn random_damage_ends_in_findings() {
     let Some((_, data)) = fixtures().into_iter().rfind(|(major, _)| *major <= 18) else { return };
@@ -606,7 +604,7 @@ fn random_damage_ends_in_findings() {
             let block = random.below(pages.len() as u64) as usize;
             let Some(page) = pages.get_mut(block) else { continue };
             for _ in 0..=random.below(6) {
-                // Often where the page's own structure is.
+                // Prefer the page's own structure.
                 let within = if random.below(2) == 0 { 200 } else { BLOCK_SIZE as u64 };
                 page[24 + random.below(within - 24) as usize] = random.next_u64() as u8;
             }
@@ -635,9 +633,9 @@ fn random_damage_ends_in_findings() {
     assert!(found > 20, "{found}");
 }
 
-/// The same findings where the table is done in many parts.
+/// A table that is checked in many parts has the same findings.
 #[test]
-fn little_memory_finds_as_much() {
+fn a_check_in_parts_has_the_same_findings() {
     let Some((_, data)) = fixtures().pop() else { return };
     let copy = Copy::of(&data);
     let (path, only) = copy.find(ACCOUNTS_KEY.0, ACCOUNTS_KEY.1, Fork::Main);

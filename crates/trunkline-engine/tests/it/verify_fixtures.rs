@@ -1,9 +1,8 @@
-//! Verification of directories that PostgreSQL made, against its own `pg_checksums` where that is
-//! installed, and after damage.
+//! Page verification of directories made by PostgreSQL, compared with its own `pg_checksums` if
+//! that is installed, and after damage.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,7 +16,7 @@ use trunkline_engine::verify::Options;
 use trunkline_format::PageBytes;
 use trunkline_format::checksum::page_checksum_portable;
 
-use crate::fixtures::fixtures;
+use crate::fixtures::{fixtures, snapshot};
 use crate::jobs::{METHODS, OPTIONS, READ, instance, lines, verified};
 
 fn open(path: &Path) -> DataDir {
@@ -25,7 +24,7 @@ fn open(path: &Path) -> DataDir {
 }
 
 /// Files and whole blocks below `directory`, by a rule of this test's own: names that begin with a
-/// digit, in directories that are named by numbers or are the known ones.
+/// digit, in numbered directories or the known ones.
 fn walked(directory: &Path) -> (u64, u64) {
     let mut sum = (0, 0);
     for entry in fs::read_dir(directory).expect("read") {
@@ -42,7 +41,7 @@ fn walked(directory: &Path) -> (u64, u64) {
     sum
 }
 
-/// What `pg_checksums --check` of that server says, if it is installed.
+/// The output of that server's `pg_checksums --check`, if it is installed.
 fn pg_checksums(major: u32, data: &Path) -> Option<(u64, u64)> {
     let program = PathBuf::from(format!("/usr/lib/postgresql/{major}/bin/pg_checksums"));
     if !program.exists() {
@@ -60,7 +59,7 @@ fn pg_checksums(major: u32, data: &Path) -> Option<(u64, u64)> {
 }
 
 #[test]
-fn clean_with_the_counts_of_pg_checksums() {
+fn counts_equal_those_of_pg_checksums() {
     for (major, data) in fixtures() {
         let dir = open(&data);
         let parts = ["global", "base", "pg_tblspc"].map(|part| walked(&data.join(part)));
@@ -118,7 +117,7 @@ fn one_flipped_bit_anywhere_is_found() {
             let bit = random.below(8192 * 8);
             let before = page_checksum_portable(page, block);
             page[bit as usize / 8] ^= 1 << (bit % 8);
-            // The sum leaves its own place out; anywhere else one flip in 65,536 keeps it.
+            // The checksum does not cover itself. Anywhere else it misses one flip in 65,536.
             if !(64..80).contains(&bit) && page_checksum_portable(page, block) == before {
                 continue;
             }
@@ -141,7 +140,7 @@ fn one_flipped_bit_anywhere_is_found() {
 #[test]
 fn nothing_is_written() {
     for (major, data) in fixtures() {
-        let before = census(&data);
+        let before = snapshot(&data);
         let dir = open(&data);
         for method in METHODS {
             let aio = instance(method);
@@ -152,33 +151,8 @@ fn nothing_is_written() {
         let targets = select(&dir, &Choice::default()).expect("selected").targets;
         let aio = instance(MethodKind::Worker);
         prewarm(&aio, &dir, &targets, READ, Arc::new(Unobserved)).expect("prewarmed");
-        assert!(census(&data) == before, "pg{major} is not as it was");
+        assert!(snapshot(&data) == before, "pg{major} is not as it was");
     }
-}
-
-/// Name, size, mode, times but the one of access, and content of everything below a directory.
-fn census(directory: &Path) -> Vec<String> {
-    let mut lines = Vec::new();
-    for entry in fs::read_dir(directory).expect("read") {
-        let path = entry.expect("entry").path();
-        let m = fs::symlink_metadata(&path).expect("metadata");
-        let content = if m.is_file() { crc32c::crc32c(&fs::read(&path).expect("read")) } else { 0 };
-        lines.push(format!(
-            "{} {} {:o} {}.{} {}.{} {content:x}",
-            path.display(),
-            m.len(),
-            m.mode(),
-            m.mtime(),
-            m.mtime_nsec(),
-            m.ctime(),
-            m.ctime_nsec(),
-        ));
-        if m.is_dir() {
-            lines.extend(census(&path));
-        }
-    }
-    lines.sort();
-    lines
 }
 
 fn copy_tree(from: &Path, to: &Path) {
@@ -193,7 +167,7 @@ fn copy_tree(from: &Path, to: &Path) {
             let target = fs::read_link(&path).expect("link");
             std::os::unix::fs::symlink(target, copy).expect("linked");
         } else {
-            // Not fs::copy: it would share blocks where the file system can.
+            // Not fs::copy, which would share blocks where the file system can.
             fs::write(copy, fs::read(&path).expect("read")).expect("written");
         }
     }

@@ -1,4 +1,4 @@
-//! Writing through the pool: what was changed is in the files after a checkpoint, under every method,
+//! Writes through the pool: after a checkpoint the files have all changes, with every method,
 //! buffered and direct, in pools of every size.
 
 use std::path::Path;
@@ -35,7 +35,7 @@ fn page(block: u32, version: i32) -> [u8; BLOCK_SIZE] {
     page.finish(true)
 }
 
-/// Makes a relation of so many blocks, each in version 1.
+/// Creates a relation of `blocks` blocks, each in version 1.
 fn fill(backend: &mut Backend, relation: &Relation, blocks: u32, method: ExtendMethod) {
     relation.create().expect("creates");
     let mut done = 0;
@@ -71,7 +71,7 @@ fn assert_on_disk(root: &Path, blocks: u32, version: impl Fn(u32) -> i32) {
 }
 
 #[test]
-fn what_was_changed_is_on_disk_after_a_checkpoint() {
+fn changes_are_on_disk_after_a_checkpoint() {
     for method in METHODS {
         for direct in [false, true] {
             for (buffers, extend) in [
@@ -150,10 +150,10 @@ fn checkpoints_while_sessions_change_pages() {
     }
 }
 
-/// The table has room for one open file; what was written stays open until it was synced all the same,
-/// and no longer.
+/// The table has room for one open file. A file that was written still stays open until it is
+/// synced, and no longer.
 #[test]
-fn files_stay_open_until_they_are_synced() {
+fn written_files_stay_open_until_they_are_synced() {
     let aio = aio(MethodKind::Sync);
     let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     std::fs::create_dir_all(home.path().join("base/5")).expect("a directory");
@@ -175,7 +175,7 @@ fn files_stay_open_until_they_are_synced() {
     assert_eq!(open(&aio), 1, "the table's");
 }
 
-/// A pool lets go of a cluster that is closed once there is nothing left to write, and not before.
+/// A pool forgets a closed cluster once all its pages are written, and not before.
 #[test]
 fn a_closed_cluster_is_forgotten() {
     let aio = aio(MethodKind::Worker);
@@ -195,7 +195,7 @@ fn a_closed_cluster_is_forgotten() {
     assert_eq!(write(&pool), 16);
     assert_on_disk(home.path(), 16, |_| 1);
     assert_eq!(write(&pool), 0);
-    assert!(aio.open_files() > 0, "somebody may change the page that he has");
+    assert!(aio.open_files() > 0, "a session may still change its page");
     {
         let mut bytes = pin.page().try_write().expect("locks");
         bytes.copy_from_slice(&page(3, 2));
@@ -206,7 +206,7 @@ fn a_closed_cluster_is_forgotten() {
     assert_eq!(aio.open_files(), 0);
     assert_on_disk(home.path(), 16, |block| if block == 3 { 2 } else { 1 });
     pool.evict_all();
-    // Opened again it is another cluster.
+    // Opened again, it is another cluster.
     let storage = storage(&aio, home.path(), false);
     change(&mut backend, &storage.relation(LOCATOR, Fork::Main), 5, 3);
 }

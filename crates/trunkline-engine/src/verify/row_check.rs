@@ -1,4 +1,5 @@
-//! One visible row: its values against their types, its long values, its key in every index.
+//! Checks visible rows: their values against their types, their TOAST values, and their keys in
+//! every index.
 //!
 //! ```text
 //!   page ──▶ row ─▶ cells: stored, null, missing, in TOAST ─┐ of some rows, then fetched together
@@ -11,52 +12,98 @@ use trunkline_format::text_output::{TextOptions, ValueError, write_text};
 use trunkline_format::varlena::Varlena;
 use trunkline_format::{BlockNo, Tid};
 
-use super::entries::{Found, KeyHash};
-use super::problem::ContentProblem;
-use super::table::TableCheck;
-use super::target::{Column, IndexTarget};
+use super::checked_table::{CheckedIndex, CheckedTable, Column};
+use super::content_options::Checks;
+use super::content_problem::ContentProblem;
+use super::entry_table::{EntryMatch, EntryTable};
+use super::hot_chains::HotRoots;
+use super::key_hash::KeyHash;
+use super::sink::Sink;
+use crate::heap::{ToastBatch, ToastProblem, ToastReader};
 use crate::pool::{Backend, ReadError};
 
-/// A visible row's column.
+/// A column of a visible row.
 #[derive(Clone, Copy)]
-pub(super) enum Cell<'p> {
-    /// As it is stored in the page.
+enum Cell<'p> {
+    /// As stored in the page.
     Stored(&'p [u8]),
     Null,
     Missing,
-    /// In TOAST: its number in the batch.
+    /// In TOAST, with this number in the batch.
     Toast(usize),
-    /// It could not be had, which was told.
-    Broken,
+    /// Invalid. The problem was already reported.
+    Invalid,
 }
 
-/// A visible row that waits for its long values.
-pub(super) struct Waiting<'p> {
+/// A visible row that waits for its TOAST values.
+pub(super) struct PendingRow<'p> {
     item: u16,
     cells: Vec<Cell<'p>>,
 }
 
-impl TableCheck<'_> {
-    /// Takes a visible row apart, as far as its own page has it.
-    pub(super) fn row<'p>(
+/// The check of the visible rows of one table. The TOAST values of several rows are fetched
+/// together, so a row is added first and checked later.
+pub(super) struct RowCheck<'t> {
+    table: &'t CheckedTable,
+    checks: Checks,
+    sink: &'t Sink<'t>,
+    toast: Option<ToastReader>,
+    batch: ToastBatch,
+    /// The HOT chain roots of the current page.
+    pub(super) roots: HotRoots,
+    /// The entries of each index.
+    pub(super) entries: Vec<EntryTable>,
+    text: Vec<u8>,
+}
+
+impl<'t> RowCheck<'t> {
+    pub(super) fn new(
+        table: &'t CheckedTable,
+        checks: Checks,
+        toast: Option<ToastReader>,
+        sink: &'t Sink<'t>,
+    ) -> Self {
+        Self {
+            table,
+            checks,
+            sink,
+            toast,
+            batch: ToastBatch::new(),
+            roots: HotRoots::default(),
+            entries: Vec::new(),
+            text: Vec::new(),
+        }
+    }
+
+    /// Bytes of the TOAST values that the added rows wait for.
+    pub(super) fn bytes_pending(&self) -> u64 {
+        self.batch.bytes()
+    }
+
+    fn problem(&self, block: BlockNo, item: u16, problem: ContentProblem) {
+        self.sink.table(self.table, Some(block), Some(item), problem);
+    }
+
+    /// Deforms a visible row and adds it to `pending`.
+    pub(super) fn add<'p>(
         &mut self,
         block: BlockNo,
         tuple: &HeapTuple<'p>,
-        waiting: &mut Vec<Waiting<'p>>,
+        pending: &mut Vec<PendingRow<'p>>,
     ) {
         let item = tuple.item();
         self.sink.count_row();
         if self.roots.of(item).is_none() {
-            self.problem(Some(block), Some(item), ContentProblem::NoChain);
+            self.problem(block, item, ContentProblem::NoChain);
         }
-        let expected = self.target.columns.len() as u16;
+        let expected = self.table.columns.len() as u16;
         if tuple.natts() > expected {
             let found = tuple.natts();
-            self.problem(Some(block), Some(item), ContentProblem::Columns { found, expected });
+            self.problem(block, item, ContentProblem::Columns { found, expected });
         }
         let mut walk = Deformer::of(tuple);
-        let mut cells = Vec::with_capacity(self.target.columns.len());
-        for column in &self.target.columns {
+        let mut cells = Vec::with_capacity(self.table.columns.len());
+        for column in &self.table.columns {
             let error = match walk.next(column.attribute) {
                 Ok(Stored::Value(stored)) => match self.cell(column.attribute.len, stored) {
                     Ok(cell) => {
@@ -76,12 +123,12 @@ impl TableCheck<'_> {
                 Err(error) => error.to_string(),
             };
             let column = String::from_utf8_lossy(&column.name).into_owned();
-            self.problem(Some(block), Some(item), ContentProblem::Value { column, error });
-            // Where the next column begins is not known either.
-            cells.resize(self.target.columns.len(), Cell::Broken);
+            self.problem(block, item, ContentProblem::Value { column, error });
+            // The start of the next column is unknown then.
+            cells.resize(self.table.columns.len(), Cell::Invalid);
             break;
         }
-        waiting.push(Waiting { item, cells });
+        pending.push(PendingRow { item, cells });
     }
 
     fn cell<'p>(&mut self, len: i16, stored: &'p [u8]) -> Result<Cell<'p>, String> {
@@ -94,32 +141,33 @@ impl TableCheck<'_> {
         }
     }
 
-    /// Fetches the long values of the rows that wait, and checks these rows.
-    pub(super) fn settle(
+    /// Fetches the TOAST values of the pending rows and checks these rows.
+    pub(super) fn check_pending(
         &mut self,
         backend: &mut Backend,
         block: BlockNo,
-        waiting: &mut Vec<Waiting<'_>>,
+        pending: &mut Vec<PendingRow<'_>>,
     ) -> Result<(), ReadError> {
         if !self.batch.is_empty()
             && let Some(toast) = &mut self.toast
         {
             toast.fetch(backend, &mut self.batch)?;
         }
-        for row in waiting.drain(..) {
+        for row in pending.drain(..) {
             self.check_row(block, &row);
         }
         self.batch.clear();
         Ok(())
     }
 
-    fn check_row(&mut self, block: BlockNo, row: &Waiting<'_>) {
-        let target = self.target;
-        let at = |problem| self.sink.table(target, Some(block), Some(row.item), problem);
-        let catalog = &*target.database;
+    fn check_row(&mut self, block: BlockNo, row: &PendingRow<'_>) {
+        let table = self.table;
+        let sink = self.sink;
+        let at = |problem| sink.table(table, Some(block), Some(row.item), problem);
+        let catalog = &*table.database;
         let options = TextOptions::new(self.checks.major, catalog);
         let (mut room, mut text) = (Vec::new(), std::mem::take(&mut self.text));
-        for (cell, column) in row.cells.iter().zip(&target.columns) {
+        for (cell, column) in row.cells.iter().zip(&table.columns) {
             let name = || String::from_utf8_lossy(&column.name).into_owned();
             let payload = match self.payload(*cell, column, &mut room) {
                 Ok(Some(payload)) => payload,
@@ -143,11 +191,11 @@ impl TableCheck<'_> {
         }
         self.text = text;
         if self.checks.indexes {
-            self.row_has_entries(block, row);
+            self.check_entries(block, row);
         }
     }
 
-    /// A column's payload; `None` if it is null or could not be had.
+    /// The payload of a column. `None` if it is null or invalid.
     fn payload<'r>(
         &'r self,
         cell: Cell<'r>,
@@ -155,7 +203,7 @@ impl TableCheck<'_> {
         room: &'r mut Vec<u8>,
     ) -> Result<Option<&'r [u8]>, String> {
         match cell {
-            Cell::Null | Cell::Broken => Ok(None),
+            Cell::Null | Cell::Invalid => Ok(None),
             Cell::Missing => Ok(column.missing.as_deref()),
             Cell::Stored(stored) if column.attribute.len == -1 => {
                 let value = Varlena::parse(stored).and_then(|value| value.payload(room));
@@ -165,26 +213,26 @@ impl TableCheck<'_> {
             Cell::Toast(number) => match self.batch.value(number) {
                 Some(Ok(value)) => Ok(Some(value)),
                 Some(Err(error)) => Err(error.to_string()),
-                None => Err("the table has no TOAST table".into()),
+                None => Err(ToastProblem::NoToastTable.to_string()),
             },
         }
     }
 
-    /// Every index has an entry for the row, with the row's key.
-    fn row_has_entries(&self, block: BlockNo, row: &Waiting<'_>) {
+    /// Checks that every index has an entry for the row, with the key of the row.
+    fn check_entries(&self, block: BlockNo, row: &PendingRow<'_>) {
         let Some(root) = self.roots.of(row.item) else { return };
-        let at = |problem| self.problem(Some(block), Some(row.item), problem);
-        for (index, entries) in self.target.indexes.iter().zip(&self.entries) {
+        let at = |problem| self.problem(block, row.item, problem);
+        for (index, entries) in self.table.indexes.iter().zip(&self.entries) {
             let name = || index.name.clone();
             match entries.find(Tid { block, item: root }) {
-                Found::Nothing if index.partial || entries.is_incomplete() => {}
-                Found::Nothing => {
+                EntryMatch::Nothing if index.partial || entries.is_incomplete() => {}
+                EntryMatch::Nothing => {
                     at(ContentProblem::NoEntry { index: name(), dead: false, root });
                 }
-                Found::Entry { dead: true, .. } => {
+                EntryMatch::Entry { dead: true, .. } => {
                     at(ContentProblem::NoEntry { index: name(), dead: true, root });
                 }
-                Found::Entry { hash, .. } => {
+                EntryMatch::Entry { hash, .. } => {
                     if self.key(row, index).is_some_and(|expected| expected != hash) {
                         at(ContentProblem::OtherKey { index: name(), root });
                     }
@@ -193,19 +241,19 @@ impl TableCheck<'_> {
         }
     }
 
-    /// The hash of the row's key in an index, columns left out that are computed; `None` if a
-    /// column could not be had.
-    fn key(&self, row: &Waiting<'_>, index: &IndexTarget) -> Option<u64> {
+    /// The hash of the row's key in an index, without expression columns. `None` if a column is
+    /// invalid.
+    fn key(&self, row: &PendingRow<'_>, index: &CheckedIndex) -> Option<u64> {
         let mut hash = KeyHash::new();
         let mut room = Vec::new();
         for (source, stored_as) in index.sources.iter().zip(index.index.layout().columns()) {
             let Some(source) = *source else { continue };
-            let (cell, column) = (*row.cells.get(source)?, self.target.columns.get(source)?);
-            if matches!(cell, Cell::Broken) {
+            let (cell, column) = (*row.cells.get(source)?, self.table.columns.get(source)?);
+            if matches!(cell, Cell::Invalid) {
                 return None;
             }
             let mut payload = self.payload(cell, column, &mut room).ok()?;
-            // Names are stored without their padding.
+            // An index stores a name without its padding.
             if stored_as.attribute.len == -2 {
                 payload = payload.and_then(|name| name.split(|byte| *byte == 0).next());
             }

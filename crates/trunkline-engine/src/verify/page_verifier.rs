@@ -8,7 +8,7 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::{Callback, Completion, Operation, Outcome, Status, Weight};
 use trunkline_format::{BLOCK_SIZE, BlockNo, CheckOptions, PageBytes, Verdict, check_page};
 
-use super::findings::Findings;
+use super::finding_log::FindingLog;
 use crate::datadir::FileEntry;
 use crate::file_scan::{BlockVisitor, ReadFailure, ReadPayload};
 
@@ -53,11 +53,11 @@ impl Callback<ReadPayload> for MarkBadPages {
 /// Verifies the pages of a file scan.
 pub(super) struct PageVerifier {
     checksums: bool,
-    findings: Arc<Findings>,
+    findings: Arc<FindingLog>,
 }
 
 impl PageVerifier {
-    pub(super) fn new(checksums: bool, findings: Arc<Findings>) -> Self {
+    pub(super) fn new(checksums: bool, findings: Arc<FindingLog>) -> Self {
         Self { checksums, findings }
     }
 }

@@ -1,32 +1,32 @@
-//! The numbers of long values that rows name: a set of them, exact, and small where they are few.
+//! A compact set of TOAST value numbers, like a Roaring bitmap.
 //!
 //! ```text
-//!   upper 16 bits ──▶ the lower ones:  up to 4096 in order, 2 bytes each
-//!                                      more as a map of bits, 8 KiB
+//!   upper 16 bits ──▶ lower 16 bits:  up to 4096 as a sorted list, 2 bytes each
+//!                                     more as a bitmap of 8 KiB
 //! ```
-//! Numbers are given out one after the other, so they lie close together: two bytes for each at
-//! most, and 512 MiB for all that there can be.
+//! Value numbers are assigned in sequence and so are dense. A number takes at most two bytes, and
+//! all 2³² numbers take 512 MiB.
 
 use std::collections::BTreeMap;
 
-/// Numbers that are kept one by one; a map of bits is no larger than twice as many bytes.
+/// The most numbers in a list. A bitmap takes no more than a list of twice as many.
 const FEW_MAX: usize = 4096;
-/// Words of a map of bits.
+/// Words of a bitmap.
 const WORDS: usize = (1 << 16) / 64;
 
 /// The set.
 #[derive(Debug, Default)]
-pub(super) struct ValueIds(BTreeMap<u16, Lower>);
+pub(super) struct ValueIdSet(BTreeMap<u16, Lower>);
 
-/// The lower halves of numbers whose upper halves are the same.
+/// The lower halves of numbers with the same upper half.
 #[derive(Debug)]
 enum Lower {
     Few(Vec<u16>),
     Many(Box<[u64; WORDS]>),
 }
 
-impl ValueIds {
-    /// Takes a number.
+impl ValueIdSet {
+    /// Adds a number.
     pub(super) fn insert(&mut self, id: u32) {
         let (upper, lower) = halves(id);
         let set = self.0.entry(upper).or_insert_with(|| Lower::Few(Vec::new()));
@@ -45,7 +45,7 @@ impl ValueIds {
         }
     }
 
-    /// Whether a number was taken.
+    /// Whether the set has a number.
     pub(super) fn contains(&self, id: u32) -> bool {
         let (upper, lower) = halves(id);
         match self.0.get(&upper) {
@@ -76,17 +76,17 @@ mod tests {
     use trunkline_aio::sync::random::Rng;
 
     #[test]
-    fn has_what_it_was_given() {
+    fn contains_exactly_the_inserted_ids() {
         let mut random = Rng::new(0x1D5);
-        let (mut ids, mut expected) = (ValueIds::default(), BTreeSet::new());
-        let take = |id, ids: &mut ValueIds, expected: &mut BTreeSet<u32>| {
+        let (mut ids, mut expected) = (ValueIdSet::default(), BTreeSet::new());
+        let take = |id, ids: &mut ValueIdSet, expected: &mut BTreeSet<u32>| {
             ids.insert(id);
             expected.insert(id);
         };
         for id in [0, 1, 65_535, 65_536, u32::MAX, u32::MAX - 1] {
             take(id, &mut ids, &mut expected);
         }
-        // One place where they are many, and others where they are few; some come twice.
+        // Dense numbers in one place and sparse ones elsewhere, some of them twice.
         for _ in 0..20_000 {
             take(7 << 16 | random.below(30_000) as u32, &mut ids, &mut expected);
             take(random.next_u64() as u32, &mut ids, &mut expected);
@@ -103,8 +103,8 @@ mod tests {
     }
 
     #[test]
-    fn few_become_many_at_the_limit() {
-        let mut ids = ValueIds::default();
+    fn a_long_list_becomes_a_bitmap() {
+        let mut ids = ValueIdSet::default();
         for id in (0..FEW_MAX as u32).rev() {
             ids.insert(2 * id);
         }

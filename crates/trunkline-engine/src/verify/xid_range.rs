@@ -1,12 +1,11 @@
-//! Whether the transactions that a row's header names can be: none that the table was frozen past,
-//! and none that was not given out yet.
+//! Checks that the transaction ids in row headers are within the range that the table can have.
 //!
 //! ```text
 //!   relfrozenxid ≤ xmin, xmax < next transaction          relminmxid ≤ multixact < next multixact
 //! ```
-//! Hint bits hide such ids from whoever only asks what is visible: a server that compares them with
-//! its snapshot sees another table. Only of a cluster that was shut down does the control file know
-//! which id comes next; of others nothing is said.
+//! Hint bits hide invalid ids from a reader that only checks visibility, but a server that compares
+//! them with its snapshot sees another table. Only the control file of a cluster that was shut down
+//! has the next ids. For other clusters nothing is checked.
 
 use trunkline_format::heap_tuple::{
     HeapTuple, MOVED_IN, MOVED_OFF, XMAX_EXCLUSIVE_LOCK, XMAX_INVALID, XMAX_IS_MULTI,
@@ -15,12 +14,12 @@ use trunkline_format::heap_tuple::{
 use trunkline_format::transam::{FIRST_NORMAL_XID, RowState, precedes};
 use trunkline_format::{ClusterState, ControlFile, Tid};
 
-use super::problem::{ContentProblem, HeaderId};
+use super::content_problem::{ContentProblem, HeaderId};
 
-/// In `t_infomask`: a lock that others may share.
+/// `HEAP_XMAX_KEYSHR_LOCK` in `t_infomask`.
 const XMAX_KEY_SHARE_LOCK: u16 = 0x0010;
 
-/// The ids that a cluster gives out next.
+/// The ids that the cluster will assign next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NextIds {
     xid: u32,
@@ -28,7 +27,7 @@ pub(super) struct NextIds {
 }
 
 impl NextIds {
-    /// `None` if the cluster was not shut down.
+    /// The next ids. `None` if the cluster was not shut down.
     pub(super) fn of(control: &ControlFile) -> Option<Self> {
         let checkpoint = &control.checkpoint;
         let (xid, multi) = (checkpoint.next_xid as u32, checkpoint.next_multi);
@@ -36,10 +35,10 @@ impl NextIds {
     }
 }
 
-/// What the headers of one table's rows may name.
+/// The range of ids that the rows of one table may have.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ages {
-    /// `None`: nothing is known.
+pub(super) struct XidRanges {
+    /// `None` if the next ids are unknown. Then nothing is checked.
     pub(super) next: Option<NextIds>,
     /// `relfrozenxid`.
     pub(super) frozen_xid: u32,
@@ -47,8 +46,8 @@ pub(super) struct Ages {
     pub(super) min_multi: u32,
 }
 
-impl Ages {
-    /// Tells `each` what is wrong with the header of a row at `at`.
+impl XidRanges {
+    /// Checks the header of the row at `at` and passes each problem to `each`.
     pub(super) fn check(
         &self,
         tuple: &HeapTuple<'_>,
@@ -63,12 +62,12 @@ impl Ages {
             each(self.xid(HeaderId::Xmin, tuple.xmin(), next));
         }
         let xmax = tuple.xmax();
-        // Frozen, an xmax that came to nothing is wiped out, and the link to what it made stays.
+        // Freezing clears an xmax that aborted but leaves the ctid link of its update.
         let touched = frozen || xmax != 0 || mask & (MOVED_IN | MOVED_OFF) != 0;
         if state == RowState::Live && !touched && tuple.next_version() != at {
-            each(ContentProblem::NextVersion { next: tuple.next_version() });
+            each(ContentProblem::StrayLink { next: tuple.next_version() });
         }
-        // Of a row that never was, nobody looks at who deleted it.
+        // If the insertion aborted, no transaction looks at xmax.
         let inserted = matches!(state, RowState::Live | RowState::Dead);
         if !inserted || mask & XMAX_INVALID != 0 || xmax == 0 {
             return;
@@ -80,7 +79,7 @@ impl Ages {
         } else if !is_old_lock(mask) && !self.has_multi(xmax, next) {
             let (oldest, next) = (self.min_multi, next.multi);
             let which = HeaderId::Multixact;
-            each(ContentProblem::Age { which, found: xmax, oldest, next });
+            each(ContentProblem::XidRange { which, found: xmax, oldest, next });
         }
     }
 
@@ -89,19 +88,19 @@ impl Ages {
         (oldest < FIRST_NORMAL_XID || !precedes(xid, oldest)) && precedes(xid, next.xid)
     }
 
-    /// Ids of multixacts go round as well, and all but 0 are ordinary.
+    /// Multixact ids wrap around too, and all but 0 are normal.
     fn has_multi(&self, multi: u32, next: NextIds) -> bool {
         let before = |a: u32, b: u32| a.wrapping_sub(b).cast_signed() < 0;
         (self.min_multi == 0 || !before(multi, self.min_multi)) && before(multi, next.multi)
     }
 
     fn xid(&self, which: HeaderId, found: u32, next: NextIds) -> ContentProblem {
-        ContentProblem::Age { which, found, oldest: self.frozen_xid, next: next.xid }
+        ContentProblem::XidRange { which, found, oldest: self.frozen_xid, next: next.xid }
     }
 }
 
-/// Whether a multixact is a mere lock from before 9.3, brought here by `pg_upgrade`: the server
-/// knows that it is over without looking.
+/// Whether a multixact is only a lock from before 9.3, brought here by `pg_upgrade`. A server knows
+/// without a lookup that it is over.
 fn is_old_lock(mask: u16) -> bool {
     let locks = mask & (XMAX_LOCK_ONLY | XMAX_EXCLUSIVE_LOCK | XMAX_KEY_SHARE_LOCK);
     locks == XMAX_LOCK_ONLY

@@ -1,43 +1,44 @@
-//! Whether the pages of a B-tree fit together: levels, links, separators, and order across pages.
+//! Checks the structure of a B-tree across pages: levels, links, downlinks and key order.
 //!
 //! ```text
-//!   level n+1     │ ∞ │ k │ m │             each separator is the high key to the left of its child,
-//!                  │   │   │                each child the next page of its level
+//!   level n+1     │ ∞ │ k │ m │             the key of a downlink is the high key of the page to
+//!                  │   │   │                the left of its child; the children are the next level
 //!   level n       a k──b m──c ∞             links go both ways, entries of b are above k
 //! ```
-//! Levels are walked from the root's down to the leaves, so that each page of a level is met by the
-//! downlink that leads to it. Pages that are deleted, or half so, have none, nor has the right half
-//! of a split that was not finished.
+//! Levels are walked from the root down to the leaves, and each page is compared with the downlink
+//! that points to it. Deleted and half-dead pages have no downlink, and neither has the right half
+//! of an unfinished split.
 
 use std::cmp::Ordering;
 
 use trunkline_format::BlockNo;
 use trunkline_format::btree::{BtreePage, Entry, Fault, KeyLayout, Meta};
 
-use super::problem::{ContentProblem, LinkProblem};
+use super::content_problem::ContentProblem;
+use super::link_problem::LinkProblem;
 use crate::btree::{BtreeError, BtreeProblem, Downlink, Index, LevelPage, LevelWalk};
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 
-/// Who hears of an index's pages and problems.
-pub(super) trait Visitor {
+/// Receives the leaves and problems of an index.
+pub(super) trait LeafVisitor {
     /// A live leaf.
     ///
     /// # Errors
-    /// An entry cannot be taken apart.
+    /// An entry is invalid.
     fn leaf(&mut self, block: BlockNo, page: &BtreePage<'_>) -> Result<(), Fault>;
 
-    /// Something is wrong.
+    /// Reports a problem.
     fn problem(&mut self, block: BlockNo, item: Option<u16>, problem: ContentProblem);
 
-    /// A page is done, of whatever level; false to stop.
+    /// Called after each page of any level. False stops the walk.
     ///
     /// # Errors
     /// The session was cancelled.
     fn page_done(&mut self, backend: &mut Backend) -> Result<bool, ReadError>;
 }
 
-/// Checks an index, or only visits its leaves. False: it could not be followed to its end.
+/// Checks an index, or with `leaves_only` only visits its leaves. False if the walk ended early.
 ///
 /// # Errors
 /// The session was cancelled.
@@ -46,7 +47,7 @@ pub(super) fn check(
     backend: &mut Backend,
     options: StreamOptions,
     leaves_only: bool,
-    visitor: &mut impl Visitor,
+    visitor: &mut impl LeafVisitor,
 ) -> Result<bool, ReadError> {
     let checked = check_levels(index, backend, options, leaves_only, visitor);
     let (block, problem) = match checked {
@@ -69,14 +70,14 @@ fn check_levels(
     backend: &mut Backend,
     options: StreamOptions,
     leaves_only: bool,
-    visitor: &mut impl Visitor,
+    visitor: &mut impl LeafVisitor,
 ) -> Result<bool, BtreeError> {
     let meta = index.meta(backend)?;
     let top = if leaves_only { 0 } else { meta.level };
     for level in (0..=top).rev() {
         let mut walk = LevelWalk::of_level(index, backend, level, options)?;
         let mut fast_root = false;
-        let mut check = Level { meta, layout: index.layout(), left: None, high: Vec::new() };
+        let mut check = LevelCheck { meta, layout: index.layout(), left: None, high: Vec::new() };
         while let Some(found) = walk.next(backend)? {
             let LevelPage { block, page, downlink } = found;
             let at = |fault| index.corrupt(block, BtreeProblem::Fault(fault));
@@ -98,7 +99,8 @@ fn check_levels(
             let problem = LinkProblem::WrongDownlink { parent, item, child };
             visitor.problem(child, None, ContentProblem::IndexLink(problem));
         }
-        // A level above the root's, which has no page, is told of with the root's.
+        // If the fast root's level is above the root's, no page has that level. Report it with the
+        // root.
         let named = meta.fast_level.min(top) == level;
         if named && !fast_root && !leaves_only && (meta.root, meta.fast_root) != (0, 0) {
             let (found, level) = (meta.fast_root, meta.fast_level);
@@ -109,8 +111,8 @@ fn check_levels(
     Ok(true)
 }
 
-/// Whether everything that its level has is in this page, or in the other half of a split of it
-/// that was not finished.
+/// Whether the page is the only one of its level, apart from the right half of an unfinished split
+/// of it.
 fn is_alone(page: &BtreePage<'_>) -> bool {
     let right = page.right().is_some() && !page.is_split_incomplete();
     !page.is_ignored() && page.left().is_none() && !right
@@ -126,7 +128,7 @@ fn problem_of(problem: BtreeProblem) -> ContentProblem {
     }
 }
 
-/// The line pointer that a problem names in its own text.
+/// The line pointer that the text of a problem already has.
 fn item_of(problem: &ContentProblem) -> Option<u16> {
     match problem {
         ContentProblem::IndexPage(fault) => fault.item(),
@@ -134,32 +136,33 @@ fn item_of(problem: &ContentProblem) -> Option<u16> {
     }
 }
 
-/// One level, from its left end to where the check is.
-struct Level<'l> {
+/// The check of one level, from left to right.
+struct LevelCheck<'l> {
     meta: Meta,
     layout: &'l KeyLayout,
-    left: Option<Left>,
+    left: Option<LeftSibling>,
     /// The high key of the last live page.
     high: Vec<u8>,
 }
 
-/// The page before.
+/// The previous page.
 #[derive(Clone, Copy)]
-struct Left {
+struct LeftSibling {
     block: BlockNo,
     split_incomplete: bool,
 }
 
-impl Level<'_> {
+impl LevelCheck<'_> {
     fn page(
         &mut self,
         block: BlockNo,
         page: &BtreePage<'_>,
         downlink: Option<&Downlink>,
-        visitor: &mut impl Visitor,
+        visitor: &mut impl LeafVisitor,
     ) -> Result<(), Fault> {
         let rows = self.meta.orders_rows();
-        let left = self.left.replace(Left { block, split_incomplete: page.is_split_incomplete() });
+        let left =
+            self.left.replace(LeftSibling { block, split_incomplete: page.is_split_incomplete() });
         let mut link = |problem| {
             visitor.problem(block, None, ContentProblem::IndexLink(problem));
         };
@@ -204,7 +207,7 @@ impl Level<'_> {
         Ok(())
     }
 
-    /// Whether `bound` is the high key of the live page before; both are empty at the left end.
+    /// Whether `bound` is the high key of the previous live page. Both are empty at the left end.
     fn is_high_key(&self, bound: &[u8], rows: bool) -> Result<bool, Fault> {
         if bound.is_empty() || self.high.is_empty() {
             return Ok(bound.is_empty() == self.high.is_empty());
@@ -214,8 +217,8 @@ impl Level<'_> {
         self.layout.same_separator(&bound, &high, rows)
     }
 
-    /// Whether the first entry that has a key is above the high key of the live page before, as far
-    /// as the order is known.
+    /// Whether the first entry with a key is above the high key of the previous live page. True if
+    /// the order of the keys is unknown.
     fn is_above_left(&self, page: &BtreePage<'_>, rows: bool) -> Result<bool, Fault> {
         let first = if page.is_leaf() { page.first() } else { page.first() + 1 };
         if self.high.is_empty() || page.count() < first {

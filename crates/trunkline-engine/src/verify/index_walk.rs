@@ -1,40 +1,41 @@
-//! One index: its structure, and its entries for the table's check.
+//! Walks one index: checks its structure and collects its entries for the check of the table.
 //!
-//! The first time an index is walked it is checked too; if its table is done in parts, it is walked
-//! again for the entries of the next.
+//! The structure is checked on the first walk only. If the table is checked in parts, the index is
+//! walked again for the entries of each part.
 
 use trunkline_format::BlockNo;
 use trunkline_format::btree::{BtreePage, Fault};
 
-use super::entries::{Entries, hash_entry};
-use super::problem::ContentProblem;
+use super::btree_check::{self, LeafVisitor};
+use super::checked_table::CheckedIndex;
+use super::content_problem::ContentProblem;
+use super::entry_table::EntryTable;
+use super::key_hash::hash_entry;
 use super::sink::Sink;
-use super::structure::{self, Visitor};
-use super::target::IndexTarget;
-use super::unique::Unique;
+use super::unique_check::UniqueCheck;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 
-/// Walks the leaves of `index`, an index of `target`, and adds what they have to `entries`. `part`:
-/// blocks of the table, and whether this is the first walk, on which `unique` is given if the index
-/// is.
+/// Walks the leaves of `index` and adds their entries to `entries`. `part` has the number of blocks
+/// of the table and whether this is the first walk. `unique` is given on the first walk of a unique
+/// index.
 ///
 /// # Errors
 /// The session was cancelled.
-pub(super) fn collect(
-    index: &IndexTarget,
+pub(super) fn collect_entries(
+    index: &CheckedIndex,
     backend: &mut Backend,
     options: StreamOptions,
     part: (BlockNo, bool),
-    entries: &mut Entries,
-    unique: Option<Unique<'_>>,
+    entries: &mut EntryTable,
+    unique: Option<UniqueCheck<'_>>,
     sink: &Sink<'_>,
 ) -> Result<(), ReadError> {
     let (blocks, first) = part;
     let known: Vec<bool> = index.sources.iter().map(Option::is_some).collect();
-    let mut leaves = Leaves { index, entries, sink, known, blocks, first, unique };
-    let whole = structure::check(&index.index, backend, options, !first, &mut leaves)?;
-    let Leaves { unique, .. } = leaves;
+    let mut collector = EntryCollector { index, entries, sink, known, blocks, first, unique };
+    let whole = btree_check::check(&index.index, backend, options, !first, &mut collector)?;
+    let EntryCollector { unique, .. } = collector;
     if !whole {
         entries.set_incomplete();
     }
@@ -44,24 +45,24 @@ pub(super) fn collect(
     }
 }
 
-struct Leaves<'l, 's, 'u> {
-    index: &'l IndexTarget,
-    entries: &'l mut Entries,
+struct EntryCollector<'l, 's, 'u> {
+    index: &'l CheckedIndex,
+    entries: &'l mut EntryTable,
     sink: &'l Sink<'s>,
-    /// Of each column, whether the table has it.
+    /// Whether each index column is a column of the table (and not an expression).
     known: Vec<bool>,
     blocks: BlockNo,
     first: bool,
-    unique: Option<Unique<'u>>,
+    unique: Option<UniqueCheck<'u>>,
 }
 
-impl Visitor for Leaves<'_, '_, '_> {
+impl LeafVisitor for EntryCollector<'_, '_, '_> {
     fn leaf(&mut self, block: BlockNo, page: &BtreePage<'_>) -> Result<(), Fault> {
         if let Some(unique) = &mut self.unique {
             unique.leaf(page);
         }
         for entry in page.entries() {
-            // One that cannot be taken apart is told by the check of the page.
+            // The check of the page reports an invalid entry.
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(_) => {

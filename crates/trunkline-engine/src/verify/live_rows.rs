@@ -1,11 +1,11 @@
-//! Which of a few rows are there: index entries that look odd are judged by the rows that they lead
-//! to, many at a time.
+//! Finds live rows behind index entries, many at a time. Suspicious index entries are judged by
+//! their rows.
 //!
 //! ```text
-//!   (7,3) (2,9) (7,1) … ──▶ by block: 2: 9   7: 1 3 ──▶ stream ──▶ chains of versions ──▶ live?
+//!   (7,3) (2,9) (7,1) … ──▶ by block: 2: 9   7: 1 3 ──▶ stream ──▶ HOT chains ──▶ live?
 //! ```
-//! An entry leads to the first line pointer of a chain of versions, of which at most one is live.
-//! Pages that cannot be had say nothing: the check of the table tells of them.
+//! An entry points to the root of a HOT chain, and at most one tuple of a chain is live. Pages that
+//! cannot be read are skipped here, since the check of the table reports them.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::heap_tuple::{HeapTuple, is_all_visible};
@@ -13,44 +13,44 @@ use trunkline_format::page::{LinePointerFlags, PageHeader, is_new, line_pointer,
 use trunkline_format::transam::{RowState, row_state};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes, Tid};
 
-use super::chains::Roots;
+use super::hot_chains::HotRoots;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockList, ReadStream, StreamOptions};
 use crate::storage::Relation;
 use crate::transactions::{Lookup, TransactionError, Transactions, XidStatusCache};
 
-/// Judges rows of one table.
-pub(super) struct Judge<'j> {
-    heap: &'j Relation,
-    transactions: &'j Arc<Transactions>,
+/// Finds live rows of one table.
+pub(super) struct LiveRowFinder<'f> {
+    heap: &'f Relation,
+    transactions: &'f Arc<Transactions>,
     options: StreamOptions,
-    /// Blocks of the table.
+    /// The number of blocks of the table.
     blocks: BlockNo,
     statuses: XidStatusCache,
-    roots: Roots,
-    /// Of the page at hand: the line pointers of live versions, by those that entries lead to.
+    roots: HotRoots,
+    /// Live tuples of the current page: root and line pointer.
     live: Vec<(u16, u16)>,
 }
 
-impl<'j> Judge<'j> {
-    /// Of the first `blocks` of a table.
+impl<'f> LiveRowFinder<'f> {
+    /// For the first `blocks` blocks of a table.
     pub(super) fn new(
-        heap: &'j Relation,
+        heap: &'f Relation,
         blocks: BlockNo,
-        transactions: &'j Arc<Transactions>,
+        transactions: &'f Arc<Transactions>,
         options: StreamOptions,
     ) -> Self {
         let options = StreamOptions { unordered: false, ..options };
-        let (statuses, roots, live) = (XidStatusCache::default(), Roots::default(), Vec::new());
+        let (statuses, roots, live) = (XidStatusCache::default(), HotRoots::default(), Vec::new());
         Self { heap, transactions, options, blocks, statuses, roots, live }
     }
 
-    /// Takes `rows` away, each as an entry has it and with what its owner wants to know it by, and
-    /// tells `each` of those behind which there is a live version: where that is, and its bytes.
+    /// Removes all `rows`, each with the TID of an entry and a value of the caller. If there is a
+    /// live tuple behind an entry, passes the value, the TID and the tuple to `each`.
     ///
     /// # Errors
     /// The session was cancelled.
-    pub(super) fn live<T>(
+    pub(super) fn find_live<T>(
         &mut self,
         backend: &mut Backend,
         rows: &mut Vec<(Tid, T)>,
@@ -71,7 +71,7 @@ impl<'j> Judge<'j> {
             };
             let Some((Tid { block, .. }, _)) = group.first() else { continue };
             let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
-            find_live(&page, *block, &mut self.roots, &mut lookup, &mut self.live)?;
+            live_tuples(&page, *block, &mut self.roots, &mut lookup, &mut self.live)?;
             for (row, what) in group {
                 let version = self.live.iter().find(|(root, _)| *root == row.item);
                 let Some(&(_, item)) = version else { continue };
@@ -86,11 +86,11 @@ impl<'j> Judge<'j> {
     }
 }
 
-/// Finds the live versions of a page, and the line pointers at the head of their chains.
-fn find_live(
+/// Finds the live tuples of a page and the roots of their HOT chains.
+fn live_tuples(
     page: &PageBytes,
     block: BlockNo,
-    roots: &mut Roots,
+    roots: &mut HotRoots,
     lookup: &mut Lookup<'_>,
     live: &mut Vec<(u16, u16)>,
 ) -> Result<(), ReadError> {

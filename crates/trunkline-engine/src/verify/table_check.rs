@@ -1,11 +1,12 @@
-//! One table: its rows, its long values, its visibility map, and its indexes against its rows.
+//! Checks one table: its rows, their TOAST values, its visibility map, and its indexes against its
+//! rows.
 //!
 //! ```text
-//!   indexes, leaf by leaf ──▶ Entries, by row ─┐
-//!   blocks, one after the other ──▶ page ──────┴─▶ line pointers against entries
-//!     visibility map's two bits ──────┘  └─▶ visible rows ─▶ columns ─▶ TOAST ─▶ types, keys
+//!   indexes, leaf by leaf ──▶ EntryTable, by TID ─┐
+//!   blocks, in order ───────▶ page ───────────────┴─▶ line pointers against entries
+//!     visibility map bits ────┘  └─▶ visible rows ─▶ columns ─▶ TOAST ─▶ types, keys
 //! ```
-//! The page is copied out first, so that nothing of it is locked while its values are fetched.
+//! Each page is copied first, so that no content lock is held while TOAST values are fetched.
 
 use trunkline_format::heap_tuple::{HeapTuple, XMAX_INVALID, XMIN_FROZEN, is_all_visible};
 use trunkline_format::page::{LinePointerFlags, PageHeader, is_new, line_pointers};
@@ -13,72 +14,69 @@ use trunkline_format::transam::{FIRST_NORMAL_XID, RowState, row_state};
 use trunkline_format::visibility_map::VisibilityBits;
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes, Tid};
 
-use super::age::Ages;
-use super::chains::{Pointed, Roots, pointed_at};
-use super::collect::collect;
-use super::contents::Checks;
-use super::entries::Entries;
-use super::judge::Judge;
-use super::map::VisibilityMap;
-use super::orphans::Named;
-use super::problem::{ContentProblem, Nowhere};
+use super::checked_table::CheckedTable;
+use super::content_options::Checks;
+use super::content_problem::{ContentProblem, InvalidTarget};
+use super::entry_table::EntryTable;
+use super::hot_chains::{EntryTarget, entry_target};
+use super::index_walk::collect_entries;
+use super::live_rows::LiveRowFinder;
+use super::map_reader::MapReader;
+use super::row_check::RowCheck;
 use super::sink::Sink;
-use super::target::Target;
-use super::unique::Unique;
-use crate::heap::{ToastBatch, ToastReader};
+use super::toast_orphans::ReferencedValues;
+use super::unique_check::UniqueCheck;
+use super::xid_range::XidRanges;
+use crate::heap::ToastReader;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockRange, ReadStream, StreamOptions};
 use crate::seq_scan::scan_strategy;
 use crate::transactions::{TransactionError, Transactions, XidStatusCache};
 use trunkline_aio::sync::Arc;
 
-/// Bytes of long values that are fetched together.
+/// Bytes of TOAST values to fetch together.
 const BATCH_BYTES: u64 = 4 << 20;
 
-/// Checks a table.
+/// Checks a table and its indexes.
 ///
 /// # Errors
 /// The session was cancelled.
 pub(super) fn check(
-    target: &Target,
+    table: &CheckedTable,
     transactions: &Arc<Transactions>,
     backend: &mut Backend,
     checks: Checks,
     sink: &Sink<'_>,
 ) -> Result<(), ReadError> {
-    let blocks = match target.heap.blocks() {
+    let blocks = match table.heap.blocks() {
         Ok(blocks) => blocks,
         Err(error) => {
-            sink.table(target, None, None, ContentProblem::Unreadable(error.to_string()));
+            sink.table(table, None, None, ContentProblem::Unreadable(error.to_string()));
             return Ok(());
         }
     };
     let strategy = scan_strategy(blocks, backend.pool_buffers());
     let stream = StreamOptions { strategy, sequential: true, ..checks.stream };
-    let toast = target
+    let toast = table
         .toast
         .clone()
         .map(|toast| ToastReader::new(backend, toast, transactions, checks.stream));
     let mut check = TableCheck {
-        target,
+        table,
         transactions,
         checks,
         sink,
-        ages: Ages {
+        xids: XidRanges {
             next: checks.next.filter(|_| checks.rows),
-            frozen_xid: target.oldest.0,
-            min_multi: target.oldest.1,
+            frozen_xid: table.oldest.0,
+            min_multi: table.oldest.1,
         },
         blocks,
-        map: checks.rows.then(|| VisibilityMap::of(target, sink)),
-        toast,
-        batch: ToastBatch::new(),
+        map: checks.rows.then(|| MapReader::new(table, sink)),
         statuses: XidStatusCache::default(),
-        named: (checks.rows && checks.next.is_some() && target.toast.is_some())
-            .then(Named::default),
-        roots: Roots::default(),
-        entries: Vec::new(),
-        text: Vec::new(),
+        references: (checks.rows && checks.next.is_some() && table.toast.is_some())
+            .then(ReferencedValues::default),
+        rows: RowCheck::new(table, checks, toast, sink),
     };
     let (mut low, mut first) = (0, true);
     loop {
@@ -94,65 +92,62 @@ pub(super) fn check(
         }
     }
     if let Some(map) = &mut check.map {
-        map.beyond_end(backend, blocks)?;
+        map.check_end(backend, blocks)?;
     }
-    match (&check.named, &target.toast) {
-        (Some(named), Some(toast)) if !sink.is_stopping() => {
-            named.tell_of_others(target, toast, backend, transactions, checks.stream, sink)
+    match (&check.references, &table.toast) {
+        (Some(references), Some(toast)) if !sink.is_stopping() => {
+            references.report_orphans(table, toast, backend, transactions, checks.stream, sink)
         }
         _ => Ok(()),
     }
 }
 
-/// See the module.
-pub(super) struct TableCheck<'t> {
-    pub(super) target: &'t Target,
+/// The check of one table.
+struct TableCheck<'t> {
+    table: &'t CheckedTable,
     transactions: &'t Arc<Transactions>,
-    pub(super) checks: Checks,
-    pub(super) sink: &'t Sink<'t>,
-    ages: Ages,
+    checks: Checks,
+    sink: &'t Sink<'t>,
+    xids: XidRanges,
     blocks: BlockNo,
-    /// `None`: nobody asked.
-    map: Option<VisibilityMap<'t>>,
-    pub(super) toast: Option<ToastReader>,
-    pub(super) batch: ToastBatch,
+    /// `None` if rows are not checked.
+    map: Option<MapReader<'t>>,
     statuses: XidStatusCache,
-    /// The long values that rows name; `None`: nobody asks for others, or what it would say is not
-    /// to be trusted.
-    named: Option<Named>,
-    pub(super) roots: Roots,
-    /// Of each index.
-    pub(super) entries: Vec<Entries>,
-    pub(super) text: Vec<u8>,
+    /// The TOAST values that rows refer to. `None` if orphans are not checked, or if the
+    /// result would be unreliable.
+    references: Option<ReferencedValues>,
+    rows: RowCheck<'t>,
 }
 
 impl TableCheck<'_> {
-    /// Reads the entries of all indexes, for blocks from `low` on; how far they reach.
+    /// Collects the entries of all indexes for blocks from `low` on. Returns the end of the range
+    /// of blocks for which they are complete.
     fn collect_entries(
         &mut self,
         backend: &mut Backend,
         low: BlockNo,
         first: bool,
     ) -> Result<Option<BlockNo>, ReadError> {
-        self.entries.clear();
-        let indexes = &self.target.indexes;
+        self.rows.entries.clear();
+        let indexes = &self.table.indexes;
         let most = self.checks.entries_max / indexes.len().max(1);
         let mut end: Option<BlockNo> = None;
         for index in indexes {
-            let mut entries = Entries::new(low, most);
+            let mut entries = EntryTable::new(low, most);
             let part = (self.blocks, first);
             let stream = self.checks.stream;
             let unique = (first && index.unique).then(|| {
-                let judge = Judge::new(&self.target.heap, self.blocks, self.transactions, stream);
-                Unique::new(self.target, index, judge, most, self.sink)
+                let finder =
+                    LiveRowFinder::new(&self.table.heap, self.blocks, self.transactions, stream);
+                UniqueCheck::new(self.table, index, finder, most, self.sink)
             });
-            collect(index, backend, stream, part, &mut entries, unique, self.sink)?;
+            collect_entries(index, backend, stream, part, &mut entries, unique, self.sink)?;
             entries.finish();
             end = match (end, entries.end()) {
                 (Some(one), Some(other)) => Some(one.min(other)),
                 (one, other) => one.or(other),
             };
-            self.entries.push(entries);
+            self.rows.entries.push(entries);
         }
         Ok(end)
     }
@@ -163,7 +158,7 @@ impl TableCheck<'_> {
         blocks: std::ops::Range<BlockNo>,
         options: StreamOptions,
     ) -> Result<(), ReadError> {
-        let heap = &self.target.heap;
+        let heap = &self.table.heap;
         let mut stream = ReadStream::new(backend, heap, BlockRange::new(blocks), options);
         let mut copy = Box::new([0; BLOCK_SIZE]);
         loop {
@@ -177,8 +172,9 @@ impl TableCheck<'_> {
                 Err(error) => {
                     let block = error.block();
                     self.problem(block, None, ContentProblem::Unreadable(error.to_string()));
-                    self.values_unknown();
-                    // About one block the stream goes on; about the file there is no more.
+                    self.references_unknown();
+                    // After an error of one block the stream continues, after one of the file it
+                    // has ended.
                     if block.is_none() {
                         return Ok(());
                     }
@@ -193,19 +189,14 @@ impl TableCheck<'_> {
         }
     }
 
-    pub(super) fn problem(
-        &self,
-        block: Option<BlockNo>,
-        item: Option<u16>,
-        problem: ContentProblem,
-    ) {
-        self.sink.table(self.target, block, item, problem);
+    fn problem(&self, block: Option<BlockNo>, item: Option<u16>, problem: ContentProblem) {
+        self.sink.table(self.table, block, item, problem);
     }
 
-    /// What long values some rows name could not be found out.
-    fn values_unknown(&mut self) {
-        if let Some(named) = &mut self.named {
-            named.set_incomplete();
+    /// Notes that the TOAST references of some rows are unknown.
+    fn references_unknown(&mut self) {
+        if let Some(references) = &mut self.references {
+            references.set_incomplete();
         }
     }
 
@@ -220,29 +211,29 @@ impl TableCheck<'_> {
             None => VisibilityBits::default(),
         };
         if is_new(page) {
-            self.entries_lead_to_rows(block, page, true);
+            self.check_entry_targets(block, page, true);
             return Ok(());
         }
         if usize::from(PageHeader::parse(page).special) != BLOCK_SIZE {
             self.problem(Some(block), None, ContentProblem::NotATable);
-            self.values_unknown();
+            self.references_unknown();
             return Ok(());
         }
-        self.roots.find(page, block);
-        self.entries_lead_to_rows(block, page, false);
-        let promised = is_all_visible(page);
-        if bits.all_visible && !promised {
+        self.rows.roots.find(page, block);
+        self.check_entry_targets(block, page, false);
+        let all_visible = is_all_visible(page);
+        if bits.all_visible && !all_visible {
             self.problem(Some(block), None, ContentProblem::NoPageFlag);
         }
         if bits.all_frozen && !bits.all_visible {
             self.problem(Some(block), None, ContentProblem::MapBits);
         }
-        let mut waiting = Vec::new();
+        let mut pending = Vec::new();
         for (item, pointer) in line_pointers(page) {
             let at = |problem| self.problem(Some(block), Some(item), problem);
             match pointer.flags {
                 LinePointerFlags::Normal => {}
-                LinePointerFlags::Dead if promised || bits.all_visible => {
+                LinePointerFlags::Dead if all_visible || bits.all_visible => {
                     at(ContentProblem::DeadLinePointer);
                     continue;
                 }
@@ -251,11 +242,11 @@ impl TableCheck<'_> {
             let tuple = HeapTuple::parse(item, pointer.item(page).unwrap_or_default());
             let Ok(tuple) = tuple else {
                 at(ContentProblem::Row);
-                self.values_unknown();
+                self.references_unknown();
                 continue;
             };
-            if let (Some(named), Some(toast)) = (&mut self.named, &self.target.toast) {
-                named.take(&tuple, self.target, toast);
+            if let (Some(references), Some(toast)) = (&mut self.references, &self.table.toast) {
+                references.add(&tuple, self.table, toast);
             }
             let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
             let state = match row_state(&tuple, &mut lookup) {
@@ -271,9 +262,9 @@ impl TableCheck<'_> {
                 }
             };
             let at = |problem| self.problem(Some(block), Some(item), problem);
-            self.ages.check(&tuple, Tid { block, item }, state, at);
+            self.xids.check(&tuple, Tid { block, item }, state, at);
             if state != RowState::Live {
-                if promised || bits.all_visible {
+                if all_visible || bits.all_visible {
                     self.problem(Some(block), Some(item), ContentProblem::NotVisible { state });
                 }
                 continue;
@@ -281,42 +272,42 @@ impl TableCheck<'_> {
             if bits.all_frozen && !is_frozen(&tuple) {
                 self.problem(Some(block), Some(item), ContentProblem::NotFrozen);
             }
-            self.row(block, &tuple, &mut waiting);
-            if self.batch.bytes() > BATCH_BYTES {
-                self.settle(backend, block, &mut waiting)?;
+            self.rows.add(block, &tuple, &mut pending);
+            if self.rows.bytes_pending() > BATCH_BYTES {
+                self.rows.check_pending(backend, block, &mut pending)?;
             }
         }
-        self.settle(backend, block, &mut waiting)
+        self.rows.check_pending(backend, block, &mut pending)
     }
 
-    /// Every entry for a row of `block` leads to a line pointer that may have entries.
-    fn entries_lead_to_rows(&mut self, block: BlockNo, page: &PageBytes, new: bool) {
-        let (target, sink) = (self.target, self.sink);
-        for (index, entries) in target.indexes.iter().zip(&mut self.entries) {
+    /// Checks that every index entry for `block` points to a line pointer that may have entries.
+    fn check_entry_targets(&mut self, block: BlockNo, page: &PageBytes, new: bool) {
+        let (table, sink) = (self.table, self.sink);
+        for (index, entries) in table.indexes.iter().zip(&mut self.rows.entries) {
             let mut before = None;
             for row in entries.of_block(block) {
-                let at = |problem| sink.table(target, Some(block), Some(row.item), problem);
+                let at = |problem| sink.table(table, Some(block), Some(row.item), problem);
                 let name = || index.name.clone();
                 if before.replace(row) == Some(row) {
                     at(ContentProblem::EntryTwice { index: name() });
                     continue;
                 }
-                let found = match pointed_at(page, row) {
-                    _ if new => Nowhere::NewPage,
-                    Pointed::Sound => continue,
-                    Pointed::Missing { count } => Nowhere::Beyond { count },
-                    Pointed::Unused => Nowhere::Unused,
-                    Pointed::HeapOnly => Nowhere::HeapOnly,
+                let found = match entry_target(page, row) {
+                    _ if new => InvalidTarget::NewPage,
+                    EntryTarget::Valid => continue,
+                    EntryTarget::Missing { count } => InvalidTarget::Beyond { count },
+                    EntryTarget::Unused => InvalidTarget::Unused,
+                    EntryTarget::HeapOnly => InvalidTarget::HeapOnly,
                 };
-                at(ContentProblem::EntryNowhere { index: name(), found });
+                at(ContentProblem::EntryTarget { index: name(), found });
             }
         }
     }
 }
 
-/// Whether a visible row will never again need to be frozen.
+/// Whether a visible row is frozen for good.
 fn is_frozen(tuple: &HeapTuple<'_>) -> bool {
     let inserted = tuple.infomask() & XMIN_FROZEN == XMIN_FROZEN || tuple.xmin() < FIRST_NORMAL_XID;
-    // What a lock that is long gone left behind does no harm.
+    // An xmax of a lock that is over does not matter.
     inserted && (tuple.infomask() & XMAX_INVALID != 0 || tuple.xmax() == 0)
 }

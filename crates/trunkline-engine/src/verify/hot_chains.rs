@@ -1,35 +1,38 @@
-//! Where a row's index entries point: the first line pointer of its chain of versions on a page.
+//! **HOT chains.** Index entries point to the root line pointer of a HOT chain; this module maps
+//! each tuple of a page to its root.
 //!
 //! ```text
 //!   entry ──▶ 1 redirect ──▶ 4 heap-only ── ctid ──▶ 2 heap-only        roots: 1→1, 4→1, 2→1
 //!   entry ──▶ 3 (updated elsewhere)                                     3→3
 //! ```
-//! An update that changes no indexed column puts the new version on the same page, if it fits, and
-//! no index hears of it. So a version marked as heap-only must be reachable from another line
-//! pointer, and index entries must lead to none that is.
+//! A HOT update changes no indexed column and stays on the page, so it adds no index entries. A
+//! heap-only tuple must therefore be reachable from another line pointer, and no index entry may
+//! point to it.
 //!
-//! A link can be left of an update that was rolled back, and lead to another chain's version that
-//! took the place since: who made that tells. Where the header names a multixact it does not tell,
-//! so links of these are followed last, to versions that no other link has led to.
+//! After an update that was rolled back, a ctid link can remain and later point to a tuple of
+//! another chain that reused the line pointer. The xmin of that tuple shows this: it is not the
+//! xmax of the link. If xmax is a multixact, the updating transaction is not in the header. Such
+//! links are followed last, and only to tuples that no other link has reached.
 
 use trunkline_format::heap_tuple::{HeapTuple, XMAX_IS_MULTI};
 use trunkline_format::page::{LinePointerFlags, line_pointer, line_pointers};
 use trunkline_format::{BlockNo, PageBytes, Tid};
 
-/// The roots of one page's rows. Its memory serves page after page.
+/// The HOT chain roots of one page. The memory is reused for page after page.
 #[derive(Debug, Default)]
-pub(super) struct Roots {
-    /// By line pointers; 0 where no chain has led to yet.
+pub(super) struct HotRoots {
+    /// The root of each line pointer; 0 if no chain has reached it yet.
     roots: Vec<u16>,
-    /// Links of versions that multixacts replaced: the root, and the line pointer they lead to.
-    doubtful: Vec<(u16, u16)>,
+    /// Links of tuples with a multixact as xmax: the root, and the line pointer that the link
+    /// names.
+    multixact_links: Vec<(u16, u16)>,
 }
 
-impl Roots {
-    /// Finds the roots of `page`, block `block` of its table.
+impl HotRoots {
+    /// Maps the tuples of `page`, which is block `block` of its table.
     pub(super) fn find(&mut self, page: &PageBytes, block: BlockNo) {
         self.roots.clear();
-        self.doubtful.clear();
+        self.multixact_links.clear();
         for (item, pointer) in line_pointers(page) {
             match pointer.flags {
                 LinePointerFlags::Normal => {
@@ -37,40 +40,50 @@ impl Roots {
                     else {
                         continue;
                     };
-                    if !tuple.is_heap_only() && self.take(item, item) {
+                    if !tuple.is_heap_only() && self.set_root(item, item) {
                         self.follow(page, block, item, &tuple);
                     }
                 }
-                LinePointerFlags::Redirect => self.step(page, block, item, pointer.offset, None),
+                LinePointerFlags::Redirect => {
+                    self.add_successor(page, block, item, pointer.offset, None)
+                }
                 LinePointerFlags::Unused | LinePointerFlags::Dead => {}
             }
         }
-        while let Some((root, item)) = self.doubtful.pop() {
-            self.step(page, block, root, item, None);
+        while let Some((root, item)) = self.multixact_links.pop() {
+            self.add_successor(page, block, root, item, None);
         }
     }
 
-    /// The root of line pointer `item`; `None` if no chain leads to it.
+    /// The root of line pointer `item`. `None` if no chain reaches it.
     pub(super) fn of(&self, item: u16) -> Option<u16> {
         self.roots.get(usize::from(item)).copied().filter(|root| *root != 0)
     }
 
-    /// Goes from a version to the one that replaced it.
+    /// Follows the link from a tuple to its successor.
     fn follow(&mut self, page: &PageBytes, block: BlockNo, root: u16, tuple: &HeapTuple<'_>) {
         let next = tuple.next_version();
         if !tuple.is_hot_updated() || next.block != block {
             return;
         }
-        // The transaction of a multixact that updated is in files that are not worth a look here.
+        // Finding the updater in the multixact files is not worth the reads.
         if tuple.infomask() & XMAX_IS_MULTI != 0 {
-            self.doubtful.push((root, next.item));
+            self.multixact_links.push((root, next.item));
             return;
         }
-        self.step(page, block, root, next.item, Some(tuple.xmax()));
+        self.add_successor(page, block, root, next.item, Some(tuple.xmax()));
     }
 
-    /// Takes a heap-only version into the chain of `root`, if transaction `by` made it.
-    fn step(&mut self, page: &PageBytes, block: BlockNo, root: u16, item: u16, by: Option<u32>) {
+    /// Adds a heap-only tuple to the chain of `root`. If `by` is given, only a tuple of that
+    /// transaction.
+    fn add_successor(
+        &mut self,
+        page: &PageBytes,
+        block: BlockNo,
+        root: u16,
+        item: u16,
+        by: Option<u32>,
+    ) {
         let Some(pointer) = line_pointer(page, item) else { return };
         if pointer.flags != LinePointerFlags::Normal {
             return;
@@ -78,15 +91,15 @@ impl Roots {
         let bytes = pointer.item(page).unwrap_or_default();
         let Ok(tuple) = HeapTuple::parse(item, bytes) else { return };
         let made = by.is_none_or(|by| by == tuple.xmin());
-        // A chain that comes back to itself ends where it was before; so does the recursion, which
-        // is no deeper than a page has line pointers.
-        if tuple.is_heap_only() && made && self.take(item, root) {
+        // A link back into the chain ends here, since the tuple already has a root. So the
+        // recursion is not deeper than the page has line pointers.
+        if tuple.is_heap_only() && made && self.set_root(item, root) {
             self.follow(page, block, root, &tuple);
         }
     }
 
-    /// Notes a root; false if there is one.
-    fn take(&mut self, item: u16, root: u16) -> bool {
+    /// Records a root. False if the line pointer already has one.
+    fn set_root(&mut self, item: u16, root: u16) -> bool {
         let at = usize::from(item);
         if self.roots.len() <= at {
             self.roots.resize(at + 1, 0);
@@ -101,35 +114,35 @@ impl Roots {
     }
 }
 
-/// The line pointer that an index entry leads to.
+/// The line pointer that an index entry points to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pointed {
-    /// A row or a chain of them, or what is left of one.
-    Sound,
-    /// There is no such line pointer.
+pub(super) enum EntryTarget {
+    /// A valid target: a root, or the dead line pointer of one.
+    Valid,
+    /// The page has no such line pointer.
     Missing {
-        /// How many there are.
+        /// The number of line pointers.
         count: u16,
     },
     /// It is unused.
     Unused,
-    /// It is a version that only other versions lead to.
+    /// A heap-only tuple, which only other tuples may point to.
     HeapOnly,
 }
 
-/// What an entry for `tid` leads to in `page`.
-pub(super) fn pointed_at(page: &PageBytes, tid: Tid) -> Pointed {
+/// The line pointer that an index entry for `tid` points to.
+pub(super) fn entry_target(page: &PageBytes, tid: Tid) -> EntryTarget {
     let count = line_pointers(page).count() as u16;
     let pointer = line_pointer(page, tid.item).filter(|_| tid.item <= count);
-    let Some(pointer) = pointer else { return Pointed::Missing { count } };
+    let Some(pointer) = pointer else { return EntryTarget::Missing { count } };
     match pointer.flags {
-        LinePointerFlags::Unused => Pointed::Unused,
-        LinePointerFlags::Redirect | LinePointerFlags::Dead => Pointed::Sound,
+        LinePointerFlags::Unused => EntryTarget::Unused,
+        LinePointerFlags::Redirect | LinePointerFlags::Dead => EntryTarget::Valid,
         LinePointerFlags::Normal => {
             let tuple = HeapTuple::parse(tid.item, pointer.item(page).unwrap_or_default());
             match tuple.is_ok_and(|tuple| tuple.is_heap_only()) {
-                true => Pointed::HeapOnly,
-                false => Pointed::Sound,
+                true => EntryTarget::HeapOnly,
+                false => EntryTarget::Valid,
             }
         }
     }
@@ -142,8 +155,8 @@ mod tests {
     const HEAP_ONLY: u16 = 0x8000;
     const HOT_UPDATED: u16 = 0x4000;
 
-    /// A page with these line pointers: a redirect to another one, or a version with xmin, xmax,
-    /// the one after it, and both masks.
+    /// A page with these line pointers: a redirect, or a tuple with xmin, xmax, the item of its
+    /// successor and both infomasks.
     fn page(items: &[Result<[u32; 5], u32>]) -> Box<PageBytes> {
         let mut page = Box::new([0; 8192]);
         let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
@@ -170,10 +183,10 @@ mod tests {
         page
     }
 
-    /// Seen on a page of PostgreSQL 15: an update by a multixact's member was rolled back, and its
-    /// version's place taken by a version of another chain.
+    /// Found on a page of PostgreSQL 15: an update by a member of a multixact was rolled back, and
+    /// a tuple of another chain reused its line pointer.
     #[test]
-    fn a_link_that_was_left_leads_to_no_other_chain() {
+    fn a_stale_link_does_not_lead_into_another_chain() {
         let (only, updated) = (u32::from(HEAP_ONLY), u32::from(HEAP_ONLY | HOT_UPDATED));
         let multi = u32::from(XMAX_IS_MULTI);
         let page = page(&[
@@ -184,7 +197,7 @@ mod tests {
             Ok([300, 47, 6, updated, multi]),
             Ok([400, 0, 6, only, 0]),
         ]);
-        let mut roots = Roots::default();
+        let mut roots = HotRoots::default();
         roots.find(&page, 0);
         let found = [1, 2, 3, 4, 5, 6].map(|item| roots.of(item));
         assert_eq!(found, [None, None, Some(1), Some(2), Some(2), Some(2)]);

@@ -1,7 +1,5 @@
-//! What is to be checked of one table, as the catalog describes it.
-//!
-//! Everything that a check needs is resolved before it begins: names for findings, the layout and
-//! type of each column, where long values are, and which indexes there are.
+//! A table and its indexes, as the catalog describes them. Everything that the checks need is
+//! resolved first: names for findings, column layouts and types, the TOAST table and the indexes.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::btree::{Entry, Order};
@@ -18,9 +16,9 @@ use crate::storage::Relation;
 
 /// A table and its indexes.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct CheckedTable {
     pub(super) database: Arc<Database>,
-    /// Database, schema and relation, as one would write them.
+    /// Database, schema and relation, quoted.
     pub(super) name: Arc<str>,
     pub(super) heap: Relation,
     pub(super) map: Relation,
@@ -28,60 +26,60 @@ pub(super) struct Target {
     pub(super) oldest: (u32, u32),
     pub(super) columns: Vec<Column>,
     pub(super) toast: Option<ToastTable>,
-    pub(super) indexes: Vec<IndexTarget>,
-    /// Indexes and columns that nobody here can check, each with its reason.
+    pub(super) indexes: Vec<CheckedIndex>,
+    /// Indexes and columns that cannot be checked, each with the reason.
     pub(super) notes: Vec<String>,
 }
 
-/// A column.
+/// A column of the table.
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) name: Box<[u8]>,
     pub(super) attribute: Attribute,
     pub(super) dropped: bool,
-    /// The payload that rows have that are older than the column.
+    /// The payload of the value for rows that are older than the column.
     pub(super) missing: Option<Vec<u8>>,
-    /// `None`: values are not looked into.
+    /// `None` if values cannot be checked.
     pub(super) ty: Option<Type>,
 }
 
-/// An index.
+/// An index of the table.
 #[derive(Debug)]
-pub(super) struct IndexTarget {
-    /// Database, schema and index.
+pub(super) struct CheckedIndex {
+    /// Database, schema and index, quoted.
     pub(super) full_name: Arc<str>,
-    /// As one would write it.
+    /// The name, quoted.
     pub(super) name: String,
     pub(super) index: Index,
-    /// For each of its columns the table's, from 0; `None` if it is computed.
+    /// The table column of each index column, from 0. `None` for an expression.
     pub(super) sources: Vec<Option<usize>>,
-    /// Whether only some rows have entries.
+    /// Whether it is a partial index.
     pub(super) partial: bool,
-    /// Whether no two rows have the same key.
+    /// Whether it is a unique index.
     pub(super) unique: bool,
-    /// Whether nulls are the same to a unique index.
+    /// Whether it is `NULLS NOT DISTINCT`.
     nulls_equal: bool,
 }
 
-impl IndexTarget {
-    /// Whether an entry's key can be the same as another one.
+impl CheckedIndex {
+    /// Whether the key of an entry can be equal to that of another row.
     pub(super) fn can_equal(&self, entry: &Entry<'_>) -> bool {
         let layout = self.index.layout();
         let mut keys = layout.attributes(entry).take(layout.keys().len());
         self.nulls_equal || keys.all(|stored| matches!(stored, Ok(Some(_))))
     }
 
-    /// Whether only a server knows the order of its entries.
+    /// Whether only a server knows the order of the keys.
     pub(super) fn has_unknown_order(&self) -> bool {
         self.index.layout().keys().iter().any(|key| key.order == Order::Unknown)
     }
 }
 
-impl Target {
-    /// Of a table, a materialized view or a TOAST table of `database`.
+impl CheckedTable {
+    /// For a table, a materialized view or a TOAST table of `database`.
     ///
     /// # Errors
-    /// [`CatalogError`]: it is none of these, or the catalog does not describe it.
+    /// [`CatalogError`]: the relation is none of these, or the catalog does not describe it.
     pub(super) fn of(
         database: &Arc<Database>,
         relation: &RelationInfo,
@@ -102,7 +100,7 @@ impl Target {
     }
 }
 
-/// Database, schema and relation.
+/// The quoted name of a relation with database and schema.
 pub(super) fn full_name(database: &Database, relation: &RelationInfo) -> Arc<str> {
     let of = crate::catalog::quoted(&database.info().name);
     format!("{of}.{}", database.qualified_name(relation)).into()
@@ -115,13 +113,14 @@ fn column(database: &Arc<Database>, info: &ColumnInfo, notes: &mut Vec<String>) 
             Ok(ty) => Some(ty),
             Err(error) => {
                 let name = String::from_utf8_lossy(&info.name);
-                notes.push(format!("column \"{name}\" is not looked into: {error}"));
+                notes.push(format!("column \"{name}\" is not checked: {error}"));
                 None
             }
         },
     };
     let missing = info.missing.as_deref().and_then(|stored| match info.attribute.len {
-        // The catalog keeps no value elsewhere; a damaged one is a damaged row of the catalog.
+        // The catalog stores default values inline. Damage here is reported as a damaged catalog
+        // row.
         -1 => Varlena::parse(stored).ok()?.payload(&mut Vec::new()).ok().map(<[u8]>::to_vec),
         _ => Some(stored.to_vec()),
     });
@@ -129,9 +128,13 @@ fn column(database: &Arc<Database>, info: &ColumnInfo, notes: &mut Vec<String>) 
     Column { name, attribute, dropped, missing, ty }
 }
 
-fn index(database: &Arc<Database>, row: &IndexRow, notes: &mut Vec<String>) -> Option<IndexTarget> {
+fn index(
+    database: &Arc<Database>,
+    row: &IndexRow,
+    notes: &mut Vec<String>,
+) -> Option<CheckedIndex> {
     let relation = database.relation(row.index)?;
-    // Of a partitioned table: no files, and nothing to check.
+    // The index of a partitioned table has no files.
     if relation.kind == RelationKind::PartitionedIndex {
         return None;
     }
@@ -151,5 +154,5 @@ fn index(database: &Arc<Database>, row: &IndexRow, notes: &mut Vec<String>) -> O
     debug_assert_ne!(row.index, Oid(0));
     let full_name = full_name(database, relation);
     let IndexRow { partial, unique, nulls_not_distinct: nulls_equal, .. } = *row;
-    Some(IndexTarget { full_name, name, index, sources, partial, unique, nulls_equal })
+    Some(CheckedIndex { full_name, name, index, sources, partial, unique, nulls_equal })
 }

@@ -1,41 +1,42 @@
-//! The visibility map of a table, page by page as its blocks are checked.
+//! Reads the visibility map of a table, in step with the blocks of the table.
 //!
-//! A map that ends early says nothing of the rest, and a table that was never vacuumed has none.
+//! A map that is too short makes no statement about the remaining blocks. A table that was never
+//! vacuumed has no map.
 
 use trunkline_format::visibility_map::{self, VisibilityBits};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
 
-use super::problem::ContentProblem;
+use super::checked_table::CheckedTable;
+use super::content_problem::ContentProblem;
 use super::sink::Sink;
-use super::target::Target;
 use crate::pool::{Backend, ReadError};
 use crate::storage::StorageError;
 
-/// See the module.
-pub(super) struct VisibilityMap<'t> {
-    target: &'t Target,
+/// The visibility map of one table.
+pub(super) struct MapReader<'t> {
+    table: &'t CheckedTable,
     sink: &'t Sink<'t>,
-    /// Blocks of the map.
+    /// The number of blocks of the map.
     blocks: BlockNo,
-    /// A copy of one of them, and which.
+    /// A copy of one block, and its number.
     page: Box<PageBytes>,
     at: Option<BlockNo>,
 }
 
-impl<'t> VisibilityMap<'t> {
-    pub(super) fn of(target: &'t Target, sink: &'t Sink<'t>) -> Self {
-        let blocks = match target.map.blocks() {
+impl<'t> MapReader<'t> {
+    pub(super) fn new(table: &'t CheckedTable, sink: &'t Sink<'t>) -> Self {
+        let blocks = match table.map.blocks() {
             Ok(blocks) => blocks,
             Err(StorageError::SegmentMissing { .. }) => 0,
             Err(error) => {
-                sink.map(target, 0, ContentProblem::Unreadable(error.to_string()));
+                sink.map(table, 0, ContentProblem::Unreadable(error.to_string()));
                 0
             }
         };
-        Self { target, sink, blocks, page: Box::new([0; BLOCK_SIZE]), at: None }
+        Self { table, sink, blocks, page: Box::new([0; BLOCK_SIZE]), at: None }
     }
 
-    /// What it says of a block of the table.
+    /// The bits for a block of the table.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -54,26 +55,27 @@ impl<'t> VisibilityMap<'t> {
         Ok(visibility_map::bits(&self.page, block))
     }
 
-    /// Copies a page of the map out; all zeros if it cannot be had, which says nothing.
+    /// Copies a block of the map. If it cannot be read, all bits are clear, which makes no
+    /// statement.
     fn read(&mut self, backend: &mut Backend, at: BlockNo) -> Result<(), ReadError> {
         self.at = Some(at);
-        match backend.read(&self.target.map, at) {
+        match backend.read(&self.table.map, at) {
             Ok(pin) => *self.page = *backend.read_lock(pin.page())?,
             Err(ReadError::Cancelled) => return Err(ReadError::Cancelled),
             Err(error) => {
                 *self.page = [0; BLOCK_SIZE];
                 let problem = ContentProblem::Unreadable(error.to_string());
-                self.sink.map(self.target, at, problem);
+                self.sink.map(self.table, at, problem);
             }
         }
         Ok(())
     }
 
-    /// Checks that it says nothing of blocks that a table of `blocks` does not have.
+    /// Checks that no bit is set for blocks beyond the end of a table of `blocks` blocks.
     ///
     /// # Errors
     /// The session was cancelled.
-    pub(super) fn beyond_end(
+    pub(super) fn check_end(
         &mut self,
         backend: &mut Backend,
         blocks: BlockNo,
@@ -83,7 +85,7 @@ impl<'t> VisibilityMap<'t> {
             let beyond = visibility_map::covered(&self.page, at)
                 .any(|(block, bits)| block >= blocks && bits != VisibilityBits::default());
             if beyond {
-                self.sink.map(self.target, at, ContentProblem::MapBeyondEnd { blocks });
+                self.sink.map(self.table, at, ContentProblem::MapBeyondEnd { blocks });
             }
         }
         Ok(())

@@ -1,91 +1,91 @@
-//! Whether a unique index is: no two of its entries with the same key lead to rows that are there.
+//! Checks that a unique index is unique: that no two live rows have the same key.
 //!
 //! ```text
-//!   order known     leaf by leaf: … 7 ─ 7 ─ 8 …      equal keys stand side by side
-//!   order unknown   hashes of all keys, sorted       equal bytes, wherever they stand
+//!   order known     leaf by leaf: … 7 ─ 7 ─ 8 …      equal keys are adjacent
+//!   order unknown   hashes of all keys, sorted       equal hashes, wherever the keys are
 //!                     └▶ rows behind equal keys ──▶ judged, many at a time ──▶ two of them live?
 //! ```
-//! Row versions that were replaced keep their entries until a vacuum, so equal keys are common, and
-//! mean nothing while one of their rows at most is live. Nulls are not equal to each other, unless
-//! the index was made `NULLS NOT DISTINCT`.
+//! Row versions keep their entries until a vacuum, so equal keys are common, and are an error only
+//! if more than one of their rows is live. Nulls are not equal to each other unless the index is
+//! `NULLS NOT DISTINCT`.
 //!
-//! Text whose order only the server's libraries know may stand in the wrong place after these were
-//! replaced: that is how duplicates get into a unique index, and they are not side by side then. So
-//! of such keys hashes are kept, in bounded memory: where they are too many, the lower half of them
-//! is kept, and the leaves are walked again for the others. Two keys have the same hash by chance
-//! once in 2⁶⁴. Keys that are equal and not the same bytes (`1.0` and `1.00` within an array, a
-//! collation without case) are not found there.
+//! The order of text can depend on libraries of the server. If a library was updated, keys may be
+//! in the wrong place. That is how duplicates get into a unique index, and then they are not
+//! adjacent. For such indexes, hashes of the keys are collected in bounded memory. If there are too
+//! many, the upper half is dropped and the leaves are walked again for it. Two keys have the same
+//! hash by chance once in 2⁶⁴. Keys that are equal but differ in their bytes (`1.0` and `1.00`
+//! within an array, a case-insensitive collation) are not found.
 
 use std::cmp::Ordering;
 
 use trunkline_format::btree::{BtreePage, Entry, Fault, Key};
 use trunkline_format::{BlockNo, Tid};
 
-use super::entries::hash_entry;
-use super::judge::Judge;
-use super::problem::ContentProblem;
+use super::btree_check::{self, LeafVisitor};
+use super::checked_table::{CheckedIndex, CheckedTable};
+use super::content_problem::ContentProblem;
+use super::key_hash::hash_entry;
+use super::live_rows::LiveRowFinder;
 use super::sink::Sink;
-use super::structure::{self, Visitor};
-use super::target::{IndexTarget, Target};
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 
-/// Rows that are judged at a time, at least, unless there are no more.
+/// Rows to finder at a time, at least, unless there are no more.
 const JUDGED_MIN: usize = 1 << 16;
 
 /// The check of one index.
-pub(super) struct Unique<'t> {
-    index: &'t IndexTarget,
-    doubles: Doubles<'t>,
-    way: Way,
+pub(super) struct UniqueCheck<'t> {
+    index: &'t CheckedIndex,
+    duplicates: Duplicates<'t>,
+    search: DuplicateSearch,
 }
 
 /// How equal keys are found.
-enum Way {
-    /// They are neighbours.
-    Order(Run),
+enum DuplicateSearch {
+    /// They are adjacent.
+    Adjacent(EqualRun),
     /// They have the same hash.
-    Hash(Hashes),
+    Hashed(Hashes),
 }
 
-impl<'t> Unique<'t> {
-    /// Of an index of `target`; at most `most` hashes are kept at a time.
+impl<'t> UniqueCheck<'t> {
+    /// For an index of `table`. Keeps at most `most` hashes at a time.
     pub(super) fn new(
-        target: &'t Target,
-        index: &'t IndexTarget,
-        judge: Judge<'t>,
+        table: &'t CheckedTable,
+        index: &'t CheckedIndex,
+        finder: LiveRowFinder<'t>,
         most: usize,
         sink: &'t Sink<'t>,
     ) -> Self {
-        let way = match index.has_unknown_order() {
-            true => Way::Hash(Hashes::new(index, 0, most)),
-            false => Way::Order(Run::default()),
+        let search = match index.has_unknown_order() {
+            true => DuplicateSearch::Hashed(Hashes::new(index, 0, most)),
+            false => DuplicateSearch::Adjacent(EqualRun::default()),
         };
         let rows = Vec::new();
-        let doubles = Doubles { target, index, judge, sink, rows, group: 0, earlier: None };
-        Self { index, doubles, way }
+        let duplicates = Duplicates { table, index, finder, sink, rows, group: 0, earlier: None };
+        Self { index, duplicates, search }
     }
 
-    /// Takes the entries of a leaf; leaves come in their order.
+    /// Adds the entries of a leaf. Leaves must be passed in index order.
     pub(super) fn leaf(&mut self, page: &BtreePage<'_>) {
-        match &mut self.way {
-            Way::Order(run) => run.leaf(self.index, page, &mut self.doubles),
-            Way::Hash(hashes) => hashes.leaf(self.index, page),
+        match &mut self.search {
+            DuplicateSearch::Adjacent(run) => run.leaf(self.index, page, &mut self.duplicates),
+            DuplicateSearch::Hashed(hashes) => hashes.leaf(self.index, page),
         }
     }
 
-    /// Judges what has gathered, if it is enough.
+    /// Judges the collected rows if there are enough.
     ///
     /// # Errors
     /// The session was cancelled.
     pub(super) fn page_done(&mut self, backend: &mut Backend) -> Result<(), ReadError> {
-        match self.doubles.rows.len() < JUDGED_MIN {
+        match self.duplicates.rows.len() < JUDGED_MIN {
             true => Ok(()),
-            false => self.doubles.settle(backend),
+            false => self.duplicates.judge(backend),
         }
     }
 
-    /// There are no more leaves.
+    /// Completes the check after the last leaf.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -94,64 +94,65 @@ impl<'t> Unique<'t> {
         backend: &mut Backend,
         options: StreamOptions,
     ) -> Result<(), ReadError> {
-        if let Way::Hash(hashes) = self.way {
+        if let DuplicateSearch::Hashed(hashes) = self.search {
             let mut hashes = hashes;
             loop {
-                hashes.doubles(backend, &mut self.doubles)?;
-                let Some(from) = hashes.below.filter(|_| !self.doubles.sink.is_stopping()) else {
+                hashes.duplicates(backend, &mut self.duplicates)?;
+                let Some(from) = hashes.below.filter(|_| !self.duplicates.sink.is_stopping())
+                else {
                     break;
                 };
                 hashes = Hashes::new(self.index, from, hashes.most);
-                let mut again =
-                    Again { index: self.index, sink: self.doubles.sink, hashes: &mut hashes };
-                structure::check(&self.index.index, backend, options, true, &mut again)?;
+                let mut walk =
+                    HashWalk { index: self.index, sink: self.duplicates.sink, hashes: &mut hashes };
+                btree_check::check(&self.index.index, backend, options, true, &mut walk)?;
             }
         }
-        self.doubles.settle(backend)
+        self.duplicates.judge(backend)
     }
 }
 
-/// Rows behind equal keys, until they are judged.
-struct Doubles<'t> {
-    target: &'t Target,
-    index: &'t IndexTarget,
-    judge: Judge<'t>,
+/// Rows with equal keys that were not judged yet.
+struct Duplicates<'t> {
+    table: &'t CheckedTable,
+    index: &'t CheckedIndex,
+    finder: LiveRowFinder<'t>,
     sink: &'t Sink<'t>,
-    /// As entries have them, with the number of their key.
+    /// The TIDs of the entries, each with the number of its key.
     rows: Vec<(Tid, u64)>,
-    /// The number of the key at hand.
+    /// The number of the current key.
     group: u64,
-    /// A row that was found live behind that key, if it has been asked for.
+    /// A live row with the current key, if one was found.
     earlier: Option<Live>,
 }
 
-/// A row that is there.
+/// A live row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Live {
     group: u64,
     version: Tid,
 }
 
-impl Doubles<'_> {
+impl Duplicates<'_> {
     fn push(&mut self, row: Tid) {
         self.rows.push((row, self.group));
     }
 
-    /// Judges the rows, and tells of keys behind which two are live.
-    fn settle(&mut self, backend: &mut Backend) -> Result<(), ReadError> {
+    /// Judges the rows and reports keys with more than one live row.
+    fn judge(&mut self, backend: &mut Backend) -> Result<(), ReadError> {
         let mut live: Vec<Live> = self.earlier.take().into_iter().collect();
-        self.judge.live(backend, &mut self.rows, |&group, version, _| {
+        self.finder.find_live(backend, &mut self.rows, |&group, version, _| {
             live.push(Live { group, version });
         })?;
         live.sort_unstable();
-        // One row under two entries is another matter, which is told.
+        // Two entries for one row are reported elsewhere.
         live.dedup();
         for same in live.chunk_by(|one, other| one.group == other.group) {
             let [first, others @ ..] = same else { continue };
             for Live { version: Tid { block, item }, .. } in others {
                 let index = self.index.name.clone();
                 let problem = ContentProblem::NotUnique { index, other: first.version };
-                self.sink.table(self.target, Some(*block), Some(*item), problem);
+                self.sink.table(self.table, Some(*block), Some(*item), problem);
             }
             if first.group == self.group {
                 self.earlier = Some(*first);
@@ -161,27 +162,33 @@ impl Doubles<'_> {
     }
 }
 
-/// Neighbours with the same key.
+/// A run of adjacent entries with the same key.
 #[derive(Default)]
-struct Run {
-    /// The columns of the last key of the leaf before; `None`: there is none, or it equals nothing.
+struct EqualRun {
+    /// The columns of the last key of the previous leaf. `None` if there is none, or it is not
+    /// equal to any key.
     last: Option<Vec<Option<Vec<u8>>>>,
-    rows: Rows,
+    rows: RunRows,
 }
 
-/// The rows behind the key at hand.
+/// The rows of the current key.
 #[derive(Default)]
-enum Rows {
+enum RunRows {
     #[default]
     None,
     /// Only one, which need not be judged.
     One(Tid),
-    /// More, all handed over.
+    /// Several, all added to the duplicates.
     More,
 }
 
-impl Run {
-    fn leaf(&mut self, index: &IndexTarget, page: &BtreePage<'_>, doubles: &mut Doubles<'_>) {
+impl EqualRun {
+    fn leaf(
+        &mut self,
+        index: &CheckedIndex,
+        page: &BtreePage<'_>,
+        duplicates: &mut Duplicates<'_>,
+    ) {
         let layout = index.index.layout();
         let mut before: Option<Entry<'_>> = None;
         for entry in page.entries().flatten().filter(|entry| !entry.is_dead()) {
@@ -193,14 +200,14 @@ impl Run {
                 }
                 (None, None) => None,
             };
-            // The rows of a list of nulls are not equal to each other either.
+            // The TIDs of a posting list with a null in its key are not equal to each other either.
             let can_equal = index.can_equal(&entry);
             if ordering != Some(Ordering::Equal) || !can_equal {
-                doubles.group += 1;
-                self.rows = Rows::None;
+                duplicates.group += 1;
+                self.rows = RunRows::None;
             }
             for row in entry.rows().filter(|_| can_equal) {
-                self.add(row, doubles);
+                self.add(row, duplicates);
             }
             before = Some(entry);
         }
@@ -209,24 +216,24 @@ impl Run {
         }
     }
 
-    fn add(&mut self, row: Tid, doubles: &mut Doubles<'_>) {
+    fn add(&mut self, row: Tid, duplicates: &mut Duplicates<'_>) {
         self.rows = match self.rows {
-            Rows::None => Rows::One(row),
-            Rows::One(first) => {
-                doubles.push(first);
-                doubles.push(row);
-                Rows::More
+            RunRows::None => RunRows::One(row),
+            RunRows::One(first) => {
+                duplicates.push(first);
+                duplicates.push(row);
+                RunRows::More
             }
-            Rows::More => {
-                doubles.push(row);
-                Rows::More
+            RunRows::More => {
+                duplicates.push(row);
+                RunRows::More
             }
         }
     }
 }
 
-/// The payloads of an entry's key.
-fn key_of(index: &IndexTarget, entry: &Entry<'_>) -> Option<Vec<Option<Vec<u8>>>> {
+/// The payloads of the key columns of an entry.
+fn key_of(index: &CheckedIndex, entry: &Entry<'_>) -> Option<Vec<Option<Vec<u8>>>> {
     let layout = index.index.layout();
     let mut room = Vec::new();
     let columns = layout.attributes(entry).zip(layout.keys()).map(|(stored, column)| {
@@ -236,25 +243,25 @@ fn key_of(index: &IndexTarget, entry: &Entry<'_>) -> Option<Vec<Option<Vec<u8>>>
     columns.collect()
 }
 
-/// Hashes of keys, from one on, as many as there is room for.
+/// The hashes of keys from `from` on, as many as there is memory for.
 struct Hashes {
     list: Vec<(u64, Tid)>,
     from: u64,
-    /// Those from here on are left for another time.
+    /// Hashes from here on are left for the next walk.
     below: Option<u64>,
     most: usize,
-    /// Of each column, whether it is part of the key.
+    /// Whether each column is part of the key.
     keys: Vec<bool>,
 }
 
 impl Hashes {
-    fn new(index: &IndexTarget, from: u64, most: usize) -> Self {
+    fn new(index: &CheckedIndex, from: u64, most: usize) -> Self {
         let layout = index.index.layout();
         let keys = (0..layout.columns().len()).map(|at| at < layout.keys().len()).collect();
         Self { list: Vec::new(), from, below: None, most: most.max(1024), keys }
     }
 
-    fn leaf(&mut self, index: &IndexTarget, page: &BtreePage<'_>) {
+    fn leaf(&mut self, index: &CheckedIndex, page: &BtreePage<'_>) {
         for entry in page.entries().flatten().filter(|entry| !entry.is_dead()) {
             let Ok(hash) = hash_entry(index.index.layout(), &entry, &self.keys) else { continue };
             if hash < self.from || self.below.is_some_and(|end| hash >= end) {
@@ -276,44 +283,45 @@ impl Hashes {
         let end = end.max(self.from.saturating_add(1));
         self.list.retain(|(hash, _)| *hash < end);
         self.below = Some(end);
-        // All behind one key: half of its versions is more than any server leaves there.
+        // All have one hash. Half of the memory is more versions of a row than a server leaves
+        // behind.
         self.list.truncate(self.most / 2 + 1);
     }
 
-    /// Hands over the rows behind equal hashes.
-    fn doubles(
+    /// Passes on the rows with equal hashes.
+    fn duplicates(
         &mut self,
         backend: &mut Backend,
-        doubles: &mut Doubles<'_>,
+        duplicates: &mut Duplicates<'_>,
     ) -> Result<(), ReadError> {
         self.list.sort_unstable();
         let groups = self.list.chunk_by(|(one, _), (other, _)| one == other);
         for group in groups.filter(|group| group.len() > 1) {
-            doubles.group += 1;
-            group.iter().for_each(|(_, row)| doubles.push(*row));
-            if doubles.rows.len() >= JUDGED_MIN {
-                doubles.settle(backend)?;
+            duplicates.group += 1;
+            group.iter().for_each(|(_, row)| duplicates.push(*row));
+            if duplicates.rows.len() >= JUDGED_MIN {
+                duplicates.judge(backend)?;
             }
         }
         Ok(())
     }
 }
 
-/// Walks the leaves for the hashes that there was no room for.
-struct Again<'a, 't> {
-    index: &'t IndexTarget,
+/// Walks the leaves again for the remaining hashes.
+struct HashWalk<'a, 't> {
+    index: &'t CheckedIndex,
     sink: &'t Sink<'t>,
     hashes: &'a mut Hashes,
 }
 
-impl Visitor for Again<'_, '_> {
+impl LeafVisitor for HashWalk<'_, '_> {
     fn leaf(&mut self, _: BlockNo, page: &BtreePage<'_>) -> Result<(), Fault> {
         self.hashes.leaf(self.index, page);
         Ok(())
     }
 
     fn problem(&mut self, _: BlockNo, _: Option<u16>, _: ContentProblem) {
-        // The first walk told of it.
+        // The first walk reported it.
     }
 
     fn page_done(&mut self, _: &mut Backend) -> Result<bool, ReadError> {
@@ -330,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_come_in_parts_and_each_whole() {
+    fn a_part_has_all_keys_of_each_of_its_hashes() {
         let row = |at: u64| Tid { block: at as u32, item: 1 };
         // Each of 2000 hashes three times, far apart.
         let all: Vec<(u64, Tid)> = (0..6000).map(|at| (at % 2000 * 977 % 4001, row(at))).collect();
@@ -357,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn one_hash_too_often_ends_too() {
+    fn too_many_rows_of_one_hash_do_not_loop() {
         let mut part = hashes(0);
         (0..5000).for_each(|block| part.push(9, Tid { block, item: 1 }));
         assert!(part.list.len() <= part.most);

@@ -1,0 +1,238 @@
+//! The job of a content check: reads the catalogs and checks the tables of all databases.
+//!
+//! ```text
+//!   catalogs ──▶ tables of all databases, the largest first
+//!                 └▶ workers, each with a session: table ──▶ table ──▶ …
+//! ```
+//! Problems of a table or an index are findings, even if it cannot be read at all. The other tables
+//! are still checked.
+
+use std::collections::VecDeque;
+use std::io;
+
+use trunkline_aio::sync::atomic::Ordering;
+use trunkline_aio::sync::{Arc, Mutex};
+use trunkline_format::{BLOCK_SIZE, Oid};
+
+use super::checked_table::{CheckedTable, full_name};
+use super::content_options::{Checks, ContentOptions, Only};
+use super::content_problem::ContentProblem;
+use super::content_report::{ContentError, ContentReport, Skipped};
+use super::content_results::ContentResults;
+use super::finding::{Finding, FindingKind};
+use super::sink::Sink;
+use super::table_check;
+use super::xid_range::NextIds;
+use crate::catalog::{Catalog, CatalogError, Database, OnDamage, RelationInfo};
+use crate::datadir::DataDir;
+use crate::job::{Job, JobError, Observer};
+use crate::pool::{Backend, BackendType, Policy, Pool, ReadError};
+use crate::storage::Storage;
+
+/// Verifies the contents of the tables and indexes of every database.
+///
+/// # Errors
+/// See [`ContentError`].
+pub fn verify_contents(
+    pool: &Pool,
+    dir: &DataDir,
+    storage: &Storage,
+    options: &ContentOptions,
+    observer: Arc<dyn Observer>,
+) -> Result<ContentReport, ContentError> {
+    let (major, next) = (dir.control().version.major(), NextIds::of(dir.control()));
+    let checks = Checks { major, next, ..options.checks };
+    let check = Arc::new(ContentJob {
+        pool: pool.clone(),
+        dir: dir.clone(),
+        storage: storage.clone(),
+        options: ContentOptions { checks, ..options.clone() },
+        results: ContentResults::new(options.findings_listed),
+    });
+    let shared = Arc::clone(&check);
+    let summary = Job::new(pool.aio(), observer).run(move |job| shared.coordinate(job))?;
+    Ok(check.results.report(summary))
+}
+
+/// One content check, shared by its workers.
+struct ContentJob {
+    pool: Pool,
+    dir: DataDir,
+    storage: Storage,
+    options: ContentOptions,
+    results: ContentResults,
+}
+
+/// A table to check.
+struct QueuedTable {
+    database: Arc<Database>,
+    relation: Oid,
+    blocks: u64,
+}
+
+impl ContentJob {
+    fn coordinate(self: Arc<Self>, job: &Arc<Job>) -> Result<(), ContentError> {
+        let mut backend = self.backend(job)?;
+        let catalog =
+            Catalog::open_with(&self.dir, &self.storage, &mut backend, OnDamage::Collect)?;
+        for fault in catalog.faults() {
+            self.catalog_fault(None, fault);
+        }
+        let mut tables = self.tables(job, &catalog, &mut backend);
+        drop(backend);
+        // The largest first, so that no worker is left with a large table at the end.
+        tables.sort_by_key(|table| (std::cmp::Reverse(table.blocks), table.relation));
+        let bytes = tables.iter().map(|table| table.blocks * BLOCK_SIZE as u64).sum();
+        job.observer().begins(tables.len(), bytes);
+        let workers = (self.options.workers.max(1) as usize).min(tables.len().max(1));
+        let queue = Mutex::new(VecDeque::from(tables));
+        let dir = self.dir.clone();
+        let recheck = || Ok(dir.recheck().map_err(JobError::from)?);
+        job.run_workers(workers, recheck, move |job, _| Ok(self.worker(job, &queue, &catalog)?))
+    }
+
+    fn backend(&self, job: &Job) -> Result<Backend, JobError> {
+        job.backend(&self.pool, BackendType::Standalone, Policy::default())
+    }
+
+    /// All tables to check.
+    fn tables(&self, job: &Job, catalog: &Catalog, backend: &mut Backend) -> Vec<QueuedTable> {
+        let mut queued = Vec::new();
+        let mut shared_seen = false;
+        for info in catalog.databases() {
+            let wanted = |only: &Only| only.database == info.oid;
+            if self.options.only.as_ref().is_some_and(|only| !only.iter().any(wanted)) {
+                continue;
+            }
+            if job.is_stopping() {
+                break;
+            }
+            match catalog.database(backend, &info.name) {
+                Ok(database) => {
+                    let name = database.quoted_name();
+                    for fault in database.faults() {
+                        self.catalog_fault(Some(&name), fault);
+                    }
+                    let relations = database.relations().iter();
+                    let tables = relations.filter(|relation| self.is_wanted(&database, relation));
+                    // Shared tables are checked once.
+                    let mine = tables.filter(|relation| !relation.shared || !shared_seen);
+                    queued.extend(mine.map(|relation| queued_table(&database, relation)));
+                    shared_seen = true;
+                }
+                // DROP DATABASE was interrupted. There is nothing to check.
+                Err(error @ CatalogError::InvalidDatabase { .. }) => {
+                    self.results.skipped.lock().push(Skipped {
+                        relation: String::from_utf8_lossy(&info.name).into(),
+                        reason: error.to_string(),
+                    })
+                }
+                Err(error) => {
+                    self.catalog_fault(Some(&crate::catalog::quoted(&info.name)), &error);
+                }
+            }
+        }
+        queued
+    }
+
+    /// Adds a finding about the catalog of a database, or about the shared catalogs.
+    fn catalog_fault(&self, database: Option<&str>, fault: &CatalogError) {
+        let (path, block, item, text) = match fault {
+            CatalogError::Row { location, source } => {
+                (location.path(), location.block(), location.item(), source.to_string())
+            }
+            other => (self.dir.path(), None, None, other.to_string()),
+        };
+        self.results.findings.push(Finding {
+            path: path.to_owned(),
+            relation: database.map(Into::into),
+            block,
+            item,
+            kind: FindingKind::Content(ContentProblem::Unreadable(text)),
+        });
+    }
+
+    /// Whether a relation is a table with files and is selected.
+    fn is_wanted(&self, database: &Database, relation: &RelationInfo) -> bool {
+        if !relation.kind.is_table_like() || relation.locator.is_none() {
+            return false;
+        }
+        let Some(only) = &self.options.only else { return true };
+        only.iter().filter(|only| only.database == database.info().oid).any(|only| {
+            let Some(wanted) = only.relation else { return true };
+            let indexes = database.indexes_of(relation.oid).iter();
+            let toast_of = database.relation(wanted).map(|table| table.toast);
+            wanted == relation.oid
+                || toast_of == Some(relation.oid)
+                || indexes.map(|row| row.index).any(|index| index == wanted)
+        })
+    }
+
+    fn worker(
+        &self,
+        job: &Job,
+        queue: &Mutex<VecDeque<QueuedTable>>,
+        catalog: &Catalog,
+    ) -> Result<(), JobError> {
+        let mut backend = self.backend(job)?;
+        loop {
+            // In the condition of the next line, the lock would be held while the table is checked.
+            let next = queue.lock().pop_front();
+            let Some(table) = next else { return Ok(()) };
+            if job.is_stopping() {
+                return Ok(());
+            }
+            match self.check(job, &table, catalog, &mut backend) {
+                Ok(()) => {}
+                // Cancellation is not an error of the check: the caller asked for it.
+                Err(ReadError::Cancelled) => return Ok(()),
+                Err(error) => return Err(JobError::Start(io::Error::other(error))),
+            }
+        }
+    }
+
+    fn check(
+        &self,
+        job: &Job,
+        queued: &QueuedTable,
+        catalog: &Catalog,
+        backend: &mut Backend,
+    ) -> Result<(), ReadError> {
+        let Some(relation) = queued.database.relation(queued.relation) else { return Ok(()) };
+        let sink = Sink::new(job, &self.results);
+        let table = match CheckedTable::of(&queued.database, relation) {
+            Ok(table) => table,
+            Err(CatalogError::NotReadable { reason, .. }) => {
+                let relation = full_name(&queued.database, relation);
+                self.results.skipped.lock().push(Skipped { relation, reason: reason.to_string() });
+                return Ok(());
+            }
+            Err(error) => {
+                if let Some(files) = queued.database.files(relation) {
+                    let name = full_name(&queued.database, relation);
+                    let problem = ContentProblem::Unreadable(error.to_string());
+                    sink.add(&files, &name, None, None, problem);
+                }
+                return Ok(());
+            }
+        };
+        for note in &table.notes {
+            sink.skipped(&table, note.clone());
+        }
+        self.results.tables.fetch_add(1, Ordering::Relaxed);
+        if self.options.checks.indexes {
+            self.results.indexes.fetch_add(table.indexes.len() as u64, Ordering::Relaxed);
+        }
+        table_check::check(&table, catalog.transactions(), backend, self.options.checks, &sink)
+    }
+}
+
+fn queued_table(database: &Arc<Database>, relation: &RelationInfo) -> QueuedTable {
+    let blocks = |oid: Oid| {
+        let files = database.relation(oid).and_then(|relation| database.files(relation));
+        files.and_then(|files| files.blocks().ok()).map_or(0, u64::from)
+    };
+    let indexes = database.indexes_of(relation.oid).iter();
+    let all = blocks(relation.oid) + indexes.map(|row| blocks(row.index)).sum::<u64>();
+    QueuedTable { database: Arc::clone(database), relation: relation.oid, blocks: all }
+}

@@ -1,0 +1,63 @@
+//! Options of a content check.
+
+use trunkline_format::Oid;
+
+use super::finding_log::FINDINGS_LISTED;
+use super::xid_range::NextIds;
+use crate::read_stream::StreamOptions;
+use crate::settings::Settings;
+
+/// Index entries that a worker keeps in memory, 16 bytes each: 64 MiB.
+const ENTRIES_MAX: usize = 4 << 20;
+
+/// What to check of a table, and how to read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checks {
+    /// Whether to check values against their types, TOAST values, and the visibility map.
+    pub rows: bool,
+    /// Whether to check B-trees, rows against index entries, and uniqueness.
+    pub indexes: bool,
+    /// How to read.
+    pub stream: StreamOptions,
+    /// Entries of a table's indexes that a worker keeps in memory at a time, 16 bytes each. The
+    /// indexes of a table with more entries are read several times. For a unique index of unknown
+    /// order the hashes of its keys take the same amount of memory again.
+    pub entries_max: usize,
+    /// The server's major version.
+    pub(super) major: u32,
+    /// The ids that the cluster will assign next.
+    pub(super) next: Option<NextIds>,
+}
+
+/// How to verify contents.
+#[derive(Debug, Clone)]
+pub struct ContentOptions {
+    /// What to check.
+    pub checks: Checks,
+    /// Tables to check at a time, at least 1.
+    pub workers: u32,
+    /// Findings that the report lists. All are counted.
+    pub findings_listed: usize,
+    /// What to check; `None` for everything.
+    pub only: Option<Vec<Only>>,
+}
+
+/// A database or relation to check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Only {
+    /// The OID of a database.
+    pub database: Oid,
+    /// The OID of a table, a TOAST table or an index in the database; `None` for all tables. A
+    /// table is checked with its TOAST table and its indexes.
+    pub relation: Option<Oid>,
+}
+
+impl ContentOptions {
+    /// The options that the settings ask for.
+    pub fn of(settings: &Settings, rows: bool, indexes: bool) -> Self {
+        let stream = StreamOptions::maintenance(settings);
+        let checks =
+            Checks { rows, indexes, stream, entries_max: ENTRIES_MAX, major: 0, next: None };
+        Self { checks, workers: 1, findings_listed: FINDINGS_LISTED, only: None }
+    }
+}

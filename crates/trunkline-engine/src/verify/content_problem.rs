@@ -1,0 +1,222 @@
+//! Problems of the contents of tables and indexes whose pages are valid.
+//!
+//! A problem has what was found and what was expected. The finding that contains it has the
+//! relation, file, block and line pointer.
+
+use thiserror::Error;
+use trunkline_format::btree::Fault;
+use trunkline_format::transam::RowState;
+use trunkline_format::{BlockNo, Tid};
+
+use super::link_problem::LinkProblem;
+
+/// A problem of a table or an index.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum ContentProblem {
+    /// A page, or something else that the check needs, cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+    /// A page of a table has a special space.
+    #[error("not a page of a table: it has a special space")]
+    NotATable,
+    /// A row extends beyond its item.
+    #[error("row does not fit into its item or page")]
+    Row,
+    /// The visibility of a row cannot be determined.
+    #[error("{0}")]
+    Transaction(String),
+    /// A row's header has an id outside the range of the table: it was frozen long ago, or was not
+    /// assigned yet.
+    #[error(
+        "{which} {found} is out of range: the oldest in the table is {oldest}, the next to be \
+         assigned is {next}"
+    )]
+    XidRange {
+        /// The field.
+        which: HeaderId,
+        /// The id.
+        found: u32,
+        /// The oldest id that the table may have.
+        oldest: u32,
+        /// The next id that the cluster will assign.
+        next: u32,
+    },
+    /// A visible row that was never updated has a ctid that points to another row.
+    #[error("row was never updated, but its ctid points to {next}")]
+    StrayLink {
+        /// Where the ctid points to.
+        next: Tid,
+    },
+    /// A row has more columns than its table.
+    #[error("row has {found} columns, at most {expected} expected")]
+    Columns {
+        /// The columns of the row.
+        found: u16,
+        /// The columns of the table.
+        expected: u16,
+    },
+    /// A value of a visible row is not valid for its type.
+    #[error("column \"{column}\": {error}")]
+    Value {
+        /// The name of the column.
+        column: String,
+        /// What is wrong with the value.
+        error: String,
+    },
+    /// A TOAST value is incomplete or damaged.
+    #[error("column \"{column}\" in TOAST: {error}")]
+    Toast {
+        /// The name of the column.
+        column: String,
+        /// What is wrong with the value.
+        error: String,
+    },
+    /// A visible heap-only tuple is not reachable from a root line pointer.
+    #[error("heap-only tuple is not part of any HOT chain")]
+    NoChain,
+    /// A page is marked all-visible, or the visibility map says so, but a row is not visible.
+    #[error("row is {state}, but the page is marked all-visible")]
+    NotVisible {
+        /// The state of the row.
+        state: RowState,
+    },
+    /// A page is marked all-visible, or the visibility map says so, but it has a dead line pointer.
+    #[error("line pointer is dead, but the page is marked all-visible")]
+    DeadLinePointer,
+    /// The visibility map says all-frozen, but a row is not frozen.
+    #[error("row is not frozen, but the page is all-frozen in the visibility map")]
+    NotFrozen,
+    /// The visibility map says all-visible, but the page is not marked.
+    #[error("all-visible in the visibility map, but not in the page itself")]
+    NoPageFlag,
+    /// The visibility map has bits for blocks beyond the end of the table.
+    #[error("all-visible in the visibility map, but the table has {blocks} blocks")]
+    MapBeyondEnd {
+        /// The number of blocks of the table.
+        blocks: BlockNo,
+    },
+    /// The visibility map says all-frozen without all-visible.
+    #[error("all-frozen in the visibility map, but not all-visible")]
+    MapBits,
+    /// A page of an index is invalid.
+    #[error("{0}")]
+    IndexPage(Fault),
+    /// A page of an index contradicts another one.
+    #[error("{0}")]
+    IndexLink(LinkProblem),
+    /// An index entry points to a block beyond the end of the table.
+    #[error("entry points to row {row}, but the table has {blocks} blocks")]
+    EntryBeyondEnd {
+        /// Where the entry points to.
+        row: Tid,
+        /// The number of blocks of the table.
+        blocks: BlockNo,
+    },
+    /// An index entry does not point to a row.
+    #[error("an entry of index {index} points here, to {found}")]
+    EntryTarget {
+        /// The index.
+        index: String,
+        /// What it points to.
+        found: InvalidTarget,
+    },
+    /// Two index entries point to the same row.
+    #[error("two entries of index {index} point to the same row")]
+    EntryTwice {
+        /// The index.
+        index: String,
+    },
+    /// A visible row has no index entry, or only one that is marked as dead.
+    #[error(
+        "row is visible, but {}",
+        match dead {
+            false => format!("index {index} has no entry for line pointer {root}"),
+            true => format!("the entry of index {index} for line pointer {root} is marked as dead"),
+        }
+    )]
+    NoEntry {
+        /// The index.
+        index: String,
+        /// Whether there is an entry that is marked as dead. Servers ignore it.
+        dead: bool,
+        /// The line pointer that the entry should point to.
+        root: u16,
+    },
+    /// Two visible rows have the same key in a unique index.
+    #[error("row has the same key in unique index {index} as row {other}")]
+    NotUnique {
+        /// The index.
+        index: String,
+        /// The other row.
+        other: Tid,
+    },
+    /// The index entry of a visible row has another key.
+    #[error("row's key differs from that of its entry in index {index} for line pointer {root}")]
+    OtherKey {
+        /// The index.
+        index: String,
+        /// The line pointer that the entry points to.
+        root: u16,
+    },
+}
+
+/// A field with a transaction id in the header of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum HeaderId {
+    /// The inserting transaction.
+    #[error("xmin")]
+    Xmin,
+    /// The deleting or locking transaction.
+    #[error("xmax")]
+    Xmax,
+    /// The multixact of several deleting or locking transactions.
+    #[error("multixact")]
+    Multixact,
+}
+
+/// What an index entry points to, if that is not a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum InvalidTarget {
+    /// A line pointer that the page does not have.
+    #[error("none of {count} line pointers")]
+    Beyond {
+        /// The number of line pointers.
+        count: u16,
+    },
+    /// An unused line pointer.
+    #[error("an unused line pointer")]
+    Unused,
+    /// A heap-only tuple.
+    #[error("a heap-only tuple")]
+    HeapOnly,
+    /// A new page.
+    #[error("a page without rows")]
+    NewPage,
+}
+
+impl ContentProblem {
+    /// A stable name for programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) => "unreadable",
+            Self::NotATable | Self::Row | Self::Columns { .. } => "row",
+            Self::Transaction(_) | Self::XidRange { .. } => "transaction",
+            Self::Value { .. } => "value",
+            Self::Toast { .. } => "toast",
+            Self::NoChain | Self::StrayLink { .. } => "chain",
+            Self::NotVisible { .. }
+            | Self::DeadLinePointer
+            | Self::NotFrozen
+            | Self::NoPageFlag
+            | Self::MapBeyondEnd { .. }
+            | Self::MapBits => "visibility_map",
+            Self::IndexPage(_) | Self::IndexLink(_) => "btree",
+            Self::EntryBeyondEnd { .. }
+            | Self::EntryTarget { .. }
+            | Self::EntryTwice { .. }
+            | Self::NoEntry { .. }
+            | Self::OtherKey { .. } => "heap_and_index",
+            Self::NotUnique { .. } => "not_unique",
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Index entries by TID. A table is read in block order and an index in key order, so one of them
+//! must be sorted.
+//!
+//! ```text
+//!   all leaves ──▶ entries of blocks low.. ──▶ memory full? drop the upper half of the blocks
+//!                                               └▶ sort by TID: complete for blocks low..end
+//! ```
+//! An entry takes 16 bytes: its TID and a hash of its key. If there is not enough memory for all
+//! entries, the table is checked in parts, and the index is walked once per part.
+
+use trunkline_format::btree::Entry;
+use trunkline_format::{BlockNo, Tid};
+
+/// Bits for the line pointer and the dead flag.
+const ITEM_BITS: u32 = 17;
+
+/// One entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct PackedEntry {
+    /// Block, line pointer, and in the lowest bit whether the server has marked the entry as dead
+    /// (`LP_DEAD`).
+    place: u64,
+    hash: u64,
+}
+
+impl PackedEntry {
+    fn block(self) -> BlockNo {
+        (self.place >> ITEM_BITS) as BlockNo
+    }
+
+    fn row(self) -> Tid {
+        Tid { block: self.block(), item: (self.place >> 1) as u16 }
+    }
+
+    fn is_dead(self) -> bool {
+        self.place & 1 != 0
+    }
+}
+
+/// The entries for a range of the table's blocks.
+#[derive(Debug)]
+pub(super) struct EntryTable {
+    list: Vec<PackedEntry>,
+    low: BlockNo,
+    /// The end of the range of blocks that is complete. `None`: all blocks from `low` on are.
+    end: Option<BlockNo>,
+    most: usize,
+    /// Whether entries of the range are missing.
+    incomplete: bool,
+    /// Where [`EntryTable::of_block`] continues.
+    at: usize,
+}
+
+/// The entry of an index for a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EntryMatch {
+    /// No entry.
+    Nothing,
+    /// An entry.
+    Entry {
+        /// The hash of its key.
+        hash: u64,
+        /// Whether the server has marked it as dead.
+        dead: bool,
+    },
+}
+
+impl EntryTable {
+    /// Starts without entries, for blocks from `low` on, with memory for `most` entries.
+    pub(super) fn new(low: BlockNo, most: usize) -> Self {
+        let most = most.max(1024);
+        Self { list: Vec::new(), low, end: None, most, incomplete: false, at: 0 }
+    }
+
+    /// Adds the TIDs of an entry.
+    pub(super) fn add(&mut self, entry: &Entry<'_>, hash: u64) {
+        for row in entry.rows() {
+            if row.block < self.low || self.end.is_some_and(|end| row.block >= end) {
+                continue;
+            }
+            let place = u64::from(row.block) << ITEM_BITS
+                | u64::from(row.item) << 1
+                | u64::from(entry.is_dead());
+            self.list.push(PackedEntry { place, hash });
+            if self.list.len() > self.most {
+                self.drop_upper_half();
+            }
+        }
+    }
+
+    /// Drops the upper half of the blocks.
+    fn drop_upper_half(&mut self) {
+        let middle = self.list.len() / 2;
+        let (_, entry, _) = self.list.select_nth_unstable(middle);
+        let end = entry.block().max(self.low.saturating_add(1));
+        self.list.retain(|entry| entry.block() < end);
+        self.end = Some(end);
+        if self.list.len() > self.most {
+            // All entries are for one block, which can have a few hundred line pointers. The index
+            // is damaged, and missing entries are not reported.
+            self.list.truncate(self.most / 2);
+            self.incomplete = true;
+        }
+    }
+
+    /// Notes that some entries could not be read. Then a missing entry is not reported.
+    pub(super) fn set_incomplete(&mut self) {
+        self.incomplete = true;
+    }
+
+    /// Whether entries are missing.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.incomplete
+    }
+
+    /// The end of the range of blocks that is complete. `None` if all are.
+    pub(super) fn end(&self) -> Option<BlockNo> {
+        self.end
+    }
+
+    /// Sorts the entries. Must be called before any lookup.
+    pub(super) fn finish(&mut self) {
+        self.list.sort_unstable();
+        self.at = 0;
+    }
+
+    /// The TIDs of the entries for `block`, in order. Blocks must be passed in ascending order.
+    pub(super) fn of_block(&mut self, block: BlockNo) -> impl Iterator<Item = Tid> + '_ {
+        let rest = self.list.get(self.at..).unwrap_or_default();
+        self.at += rest.partition_point(|entry| entry.block() < block);
+        let rest = self.list.get(self.at..).unwrap_or_default();
+        rest.iter().take_while(move |entry| entry.block() == block).map(|entry| entry.row())
+    }
+
+    /// Finds the entry for `row`.
+    pub(super) fn find(&self, row: Tid) -> EntryMatch {
+        let place = u64::from(row.block) << ITEM_BITS | u64::from(row.item) << 1;
+        let at = self.list.partition_point(|entry| entry.place < place);
+        match self.list.get(at) {
+            Some(entry) if entry.row() == row => {
+                EntryMatch::Entry { hash: entry.hash, dead: entry.is_dead() }
+            }
+            _ => EntryMatch::Nothing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(block: BlockNo, item: u16, hash: u64) -> PackedEntry {
+        PackedEntry { place: u64::from(block) << ITEM_BITS | u64::from(item) << 1, hash }
+    }
+
+    #[test]
+    fn a_table_can_be_checked_in_parts() {
+        let all: Vec<PackedEntry> =
+            (0..5000_u32).map(|at| entry(at * 7 % 500, (at / 500) as u16 + 1, at.into())).collect();
+        let (mut low, mut seen, mut parts) = (0, Vec::new(), 0);
+        loop {
+            let mut entries = EntryTable::new(low, 0);
+            for entry in &all {
+                if entry.block() >= low && entries.end.is_none_or(|end| entry.block() < end) {
+                    entries.list.push(*entry);
+                    if entries.list.len() > entries.most {
+                        entries.drop_upper_half();
+                    }
+                }
+            }
+            entries.finish();
+            assert!(!entries.is_incomplete());
+            let end = entries.end().unwrap_or(500);
+            for block in low..end {
+                let rows: Vec<Tid> = entries.of_block(block).collect();
+                assert_eq!(rows.len(), 10, "{block}");
+                for row in rows {
+                    assert!(matches!(entries.find(row), EntryMatch::Entry { dead: false, .. }));
+                    seen.push(row);
+                }
+            }
+            assert_eq!(entries.find(Tid { block: low, item: 77 }), EntryMatch::Nothing);
+            parts += 1;
+            match entries.end() {
+                Some(end) => low = end,
+                None => break,
+            }
+        }
+        assert_eq!(seen.len(), 5000);
+        assert!(parts > 4 && seen.is_sorted(), "{parts}");
+    }
+
+    #[test]
+    fn too_many_entries_for_one_block_do_not_loop() {
+        let mut entries = EntryTable::new(3, 0);
+        for at in 0..5000_u64 {
+            entries.list.push(entry(3, 1, at));
+            if entries.list.len() > entries.most {
+                entries.drop_upper_half();
+            }
+        }
+        assert!(entries.is_incomplete());
+        assert_eq!(entries.end(), Some(4));
+    }
+}

@@ -1,0 +1,109 @@
+//! Findings: problems with their place.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use trunkline_aio::sync::Arc;
+use trunkline_format::{BlockNo, Finding as PageFinding};
+
+use super::content_problem::ContentProblem;
+use crate::datadir::ProblemKind;
+
+/// One problem.
+#[derive(Debug)]
+pub struct Finding {
+    /// The file, with the path of the data directory.
+    pub path: PathBuf,
+    /// Database, schema and relation, quoted. `None` if the catalog was not read.
+    pub relation: Option<Arc<str>>,
+    /// The block, counted over all segments of the relation. `None` for a problem of the whole
+    /// file.
+    pub block: Option<BlockNo>,
+    /// The line pointer, counted from 1, if the text of the problem does not have it.
+    pub item: Option<u16>,
+    /// The problem.
+    pub kind: FindingKind,
+}
+
+/// The kinds of problems.
+#[derive(Debug)]
+pub enum FindingKind {
+    /// A page is invalid.
+    Page(PageFinding),
+    /// A block could not be read.
+    Unreadable(io::Error),
+    /// The file could not be opened.
+    NotOpened(io::Error),
+    /// Too many blocks of the file could not be read. This block and those after it were skipped.
+    GaveUp,
+    /// The file ended while it was read.
+    Shrank {
+        /// Its size in bytes when it ended.
+        found: u64,
+        /// Its size in bytes when it was listed.
+        expected: u64,
+    },
+    /// A problem of the file itself, found in the listing.
+    File(ProblemKind),
+    /// The pages are valid, but their contents are not.
+    Content(ContentProblem),
+}
+
+impl FindingKind {
+    /// Whether `pg_checksums --check` counts it as a bad checksum.
+    pub fn is_bad_checksum(&self) -> bool {
+        matches!(self, FindingKind::Page(PageFinding::Checksum { .. }))
+    }
+
+    /// Whether it is an invalid page that `pg_checksums --check` does not find: its checksum is
+    /// correct, or the page counts as new.
+    pub fn is_beyond_checksums(&self) -> bool {
+        matches!(self, FindingKind::Page(_)) && !self.is_bad_checksum()
+    }
+
+    /// A stable name for programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            FindingKind::Page(PageFinding::Checksum { .. }) => "checksum",
+            FindingKind::Page(_) => "page",
+            FindingKind::Unreadable(_) => "unreadable",
+            FindingKind::NotOpened(_) => "not_opened",
+            FindingKind::GaveUp => "gave_up",
+            FindingKind::Shrank { .. } => "shrank",
+            FindingKind::File(_) => "file",
+            FindingKind::Content(problem) => problem.name(),
+        }
+    }
+}
+
+impl fmt::Display for FindingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FindingKind::Page(finding) => finding.fmt(f),
+            FindingKind::Unreadable(error) => write!(f, "could not be read: {error}"),
+            FindingKind::NotOpened(error) => write!(f, "could not be opened: {error}"),
+            FindingKind::GaveUp => {
+                f.write_str("not read, as too many blocks before it could not be read")
+            }
+            FindingKind::Shrank { found, expected } => {
+                write!(f, "file ended while it was read: {found} bytes found, {expected} expected")
+            }
+            FindingKind::File(problem) => problem.fmt(f),
+            FindingKind::Content(problem) => problem.fmt(f),
+        }
+    }
+}
+
+/// `block 17: checksum 0x1234 found, 0x5678 expected`, without the file.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(block) = self.block {
+            write!(f, "block {block}: ")?;
+        }
+        if let Some(item) = self.item {
+            write!(f, "line pointer {item}: ")?;
+        }
+        self.kind.fmt(f)
+    }
+}

@@ -1,0 +1,130 @@
+//! Collects findings: all are counted, and a limited number is listed. A directory full of garbage
+//! must not fill the memory. Findings are rare, so one lock for the list is sufficient.
+
+use std::io;
+use std::path::Path;
+
+use trunkline_aio::sync::Mutex;
+use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
+use trunkline_format::{BlockNo, Finding as PageFinding};
+
+use super::finding::{Finding, FindingKind};
+use super::report::VerifyReport;
+use crate::datadir::{FileEntry, Problem};
+use crate::file_scan::ReadFailure;
+use crate::job::JobSummary;
+
+/// The default for the number of findings that are listed.
+pub(super) const FINDINGS_LISTED: usize = 10_000;
+
+/// The findings of a running job. All workers add to it.
+#[derive(Debug)]
+pub(super) struct FindingLog {
+    files: AtomicU64,
+    bad_checksums: AtomicU64,
+    beyond_checksums: AtomicU64,
+    others: AtomicU64,
+    limit: usize,
+    listed: Mutex<Vec<Finding>>,
+    notes: Mutex<Vec<Problem>>,
+}
+
+impl FindingLog {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            files: AtomicU64::new(0),
+            bad_checksums: AtomicU64::new(0),
+            beyond_checksums: AtomicU64::new(0),
+            others: AtomicU64::new(0),
+            limit,
+            listed: Mutex::default(),
+            notes: Mutex::default(),
+        }
+    }
+
+    /// Adds the problems of a listing of files.
+    pub(super) fn listing_problems(&self, problems: Vec<Problem>) {
+        for problem in problems {
+            if problem.kind.is_finding() {
+                self.add(&problem.path, None, FindingKind::File(problem.kind));
+            } else {
+                self.notes.lock().push(problem);
+            }
+        }
+    }
+
+    /// Counts the files to read, including empty ones.
+    pub(super) fn count_files(&self, files: &[FileEntry]) {
+        self.files.fetch_add(files.len() as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn page(&self, path: &Path, block: BlockNo, finding: PageFinding) {
+        self.add(path, Some(block), FindingKind::Page(finding));
+    }
+
+    pub(super) fn failure(&self, path: &Path, failure: ReadFailure) {
+        match failure {
+            ReadFailure::Open(error) => {
+                self.files.fetch_sub(1, Ordering::Relaxed);
+                self.add(path, None, FindingKind::NotOpened(error));
+            }
+            ReadFailure::Read { block, errno } => {
+                let error = io::Error::from_raw_os_error(errno);
+                self.add(path, Some(block), FindingKind::Unreadable(error));
+            }
+            ReadFailure::GaveUp { block } => self.add(path, Some(block), FindingKind::GaveUp),
+            ReadFailure::Shrank { block, found, expected } => {
+                self.add(path, Some(block), FindingKind::Shrank { found, expected });
+            }
+        }
+    }
+
+    fn add(&self, path: &Path, block: Option<BlockNo>, kind: FindingKind) {
+        self.push(Finding { path: path.to_owned(), relation: None, block, item: None, kind });
+    }
+
+    /// Adds a finding.
+    pub(super) fn push(&self, finding: Finding) {
+        let kind = &finding.kind;
+        let counter = if kind.is_bad_checksum() {
+            &self.bad_checksums
+        } else if kind.is_beyond_checksums() {
+            &self.beyond_checksums
+        } else {
+            &self.others
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let mut listed = self.listed.lock();
+        if listed.len() < self.limit {
+            listed.push(finding);
+        }
+    }
+
+    /// The listed findings in order, and the number of all findings.
+    pub(super) fn take(&self) -> (Vec<Finding>, u64) {
+        let mut findings = std::mem::take(&mut *self.listed.lock());
+        let place = |finding: &Finding| (finding.path.clone(), finding.block, finding.item);
+        findings.sort_by_cached_key(place);
+        let counters = [&self.bad_checksums, &self.beyond_checksums, &self.others];
+        (findings, counters.map(|counter| counter.load(Ordering::Relaxed)).iter().sum())
+    }
+
+    /// The report of a page verification. Findings that an abandoned worker adds later are not in
+    /// it.
+    pub(super) fn report(&self, summary: JobSummary, checksum_version: u32) -> VerifyReport {
+        let (findings, _) = self.take();
+        VerifyReport {
+            end: summary.end,
+            files: self.files.load(Ordering::Relaxed),
+            blocks: summary.blocks,
+            checksum_version,
+            bad_checksums: self.bad_checksums.load(Ordering::Relaxed),
+            beyond_checksums: self.beyond_checksums.load(Ordering::Relaxed),
+            other_findings: self.others.load(Ordering::Relaxed),
+            findings,
+            notes: std::mem::take(&mut *self.notes.lock()),
+            elapsed: summary.elapsed,
+            io: summary.io,
+        }
+    }
+}

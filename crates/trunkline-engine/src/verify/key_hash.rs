@@ -1,0 +1,84 @@
+//! Hashes of index keys, to compare the keys of rows and index entries in little memory.
+
+use trunkline_format::btree::{Entry, Fault, KeyLayout};
+
+/// The hash of a key, computed from the payloads of its columns. Two different keys have the same
+/// hash by chance once in 2⁶⁴.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeyHash(u64);
+
+impl KeyHash {
+    /// The hash of no columns.
+    pub(super) fn new() -> Self {
+        Self(0xCBF2_9CE4_8422_2325)
+    }
+
+    /// Adds a column.
+    pub(super) fn column(self, payload: Option<&[u8]>) -> Self {
+        let Some(payload) = payload else { return self.word(u64::MAX) };
+        let (words, rest) = payload.as_chunks::<8>();
+        let mut last = [0; 8];
+        last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        let start = self.word(payload.len() as u64);
+        let whole = words.iter().fold(start, |hash, word| hash.word(u64::from_le_bytes(*word)));
+        whole.word(u64::from_le_bytes(last))
+    }
+
+    fn word(self, word: u64) -> Self {
+        let mixed = (self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Self(mixed ^ mixed >> 29)
+    }
+
+    /// The finished hash.
+    pub(super) fn finish(self) -> u64 {
+        self.0
+    }
+}
+
+/// The hash of an entry's columns for which `known` is true.
+pub(super) fn hash_entry(
+    layout: &KeyLayout,
+    entry: &Entry<'_>,
+    known: &[bool],
+) -> Result<u64, Fault> {
+    let mut hash = KeyHash::new();
+    let mut room = Vec::new();
+    let columns = layout.attributes(entry).zip(layout.columns()).zip(known).zip(1..);
+    for (((stored, column), known), number) in columns {
+        let stored = stored?;
+        if !known {
+            continue;
+        }
+        let payload = stored.map(|stored| column.payload(stored, &mut room)).transpose();
+        let fault = Fault::Value { item: entry.item(), column: number };
+        hash = hash.column(payload.map_err(|_| fault)?);
+    }
+    Ok(hash.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_depend_on_column_boundaries() {
+        let hash = |columns: &[Option<&[u8]>]| {
+            columns.iter().fold(KeyHash::new(), |hash, column| hash.column(*column)).finish()
+        };
+        let all = [
+            hash(&[]),
+            hash(&[None]),
+            hash(&[Some(b"")]),
+            hash(&[Some(b"\0")]),
+            hash(&[Some(b"ab"), Some(b"c")]),
+            hash(&[Some(b"a"), Some(b"bc")]),
+            hash(&[Some(b"abcdefgh")]),
+            hash(&[Some(b"abcdefgh\0")]),
+            hash(&[None, Some(b"")]),
+            hash(&[Some(b""), None]),
+        ];
+        for (at, one) in all.iter().enumerate() {
+            assert!(!all[..at].contains(one), "{at}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Contradictions between the pages of an index.
+
+use thiserror::Error;
+use trunkline_format::BlockNo;
+
+/// How a page of an index contradicts another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum LinkProblem {
+    /// The left link does not point to the left sibling.
+    #[error("left link points to block {found}, expected {expected}")]
+    Left {
+        /// Where it points to; 0 for no block.
+        found: BlockNo,
+        /// The left sibling.
+        expected: BlockNo,
+    },
+    /// No downlink points to the page.
+    #[error("no downlink points to this page")]
+    NoDownlink,
+    /// A downlink points to a page that is not the next one of its level.
+    #[error(
+        "entry {item} of block {parent} points to block {child}, which is not the next of its level"
+    )]
+    WrongDownlink {
+        /// The parent page.
+        parent: BlockNo,
+        /// The line pointer of the downlink.
+        item: u16,
+        /// Where it points to.
+        child: BlockNo,
+    },
+    /// The key of the downlink is not the high key of the left sibling.
+    #[error(
+        "key of entry {item} of block {parent} differs from the high key of the page to the left"
+    )]
+    Separator {
+        /// The parent page.
+        parent: BlockNo,
+        /// The line pointer of the downlink.
+        item: u16,
+    },
+    /// An entry is below the high key of the left sibling.
+    #[error("first entry is below the high key of block {left} to the left")]
+    BelowLeft {
+        /// The left sibling.
+        left: BlockNo,
+    },
+    /// The root flag of the page contradicts the metapage.
+    #[error("root flag contradicts the metapage, which has root {expected}")]
+    Root {
+        /// The root in the metapage.
+        expected: BlockNo,
+    },
+    /// The fast root in the metapage, where searches start, is not the only page of its level.
+    #[error("fast root is block {found}, which is not the only page of level {level}")]
+    FastRoot {
+        /// The fast root in the metapage.
+        found: BlockNo,
+        /// Its level in the metapage.
+        level: u32,
+    },
+    /// The page is on another level than its parent says.
+    #[error("level {found} found, {expected} expected")]
+    Level {
+        /// Its level.
+        found: u32,
+        /// The expected level.
+        expected: u32,
+    },
+    /// The links to the right form a loop.
+    #[error("links to the right do not end within {blocks} blocks")]
+    Loop {
+        /// The number of blocks of the index.
+        blocks: BlockNo,
+    },
+}

@@ -1,0 +1,93 @@
+//! The job of a page verification.
+
+use trunkline_aio::Aio;
+use trunkline_aio::sync::Arc;
+
+use super::finding_log::{FINDINGS_LISTED, FindingLog};
+use super::page_verifier::PageVerifier;
+use super::report::VerifyReport;
+use super::scope::Scope;
+use crate::datadir::{DataDir, FileEntry};
+use crate::file_scan::{ReadOptions, read_files};
+use crate::job::{Job, JobError, Observer};
+use crate::settings::Settings;
+
+/// How to verify pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// How to read the files.
+    pub read: ReadOptions,
+    /// Findings that the report lists. All are counted.
+    pub findings_listed: usize,
+}
+
+impl Options {
+    /// The options that the settings ask for.
+    pub fn of(settings: &Settings) -> Self {
+        Self { read: ReadOptions::of(settings), findings_listed: FINDINGS_LISTED }
+    }
+}
+
+/// Verifies the pages of every relation file of every database and tablespace.
+///
+/// # Errors
+/// [`JobError`]: nothing could be read at all, or a server has started on the directory. Problems
+/// of single files and blocks are in the report.
+pub fn verify(
+    aio: &Aio,
+    dir: &DataDir,
+    options: Options,
+    observer: Arc<dyn Observer>,
+) -> Result<VerifyReport, JobError> {
+    verify_scope(aio, dir, Scope::Everything, options, observer)
+}
+
+/// Verifies the pages of the relation files of a scope.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_scope(
+    aio: &Aio,
+    dir: &DataDir,
+    scope: Scope,
+    options: Options,
+    observer: Arc<dyn Observer>,
+) -> Result<VerifyReport, JobError> {
+    let findings = Arc::new(FindingLog::new(options.findings_listed));
+    let checksums = dir.control().checksums();
+    let pages = Arc::new(PageVerifier::new(checksums, Arc::clone(&findings)));
+    let job = Job::new(aio, observer);
+    let (dir, all) = (dir.clone(), Arc::clone(&findings));
+    let version = dir.control().data_checksum_version;
+    let summary = job.run(move |job| {
+        let mut list = dir.relation_files();
+        scope.narrow(&dir, &mut list);
+        all.listing_problems(list.problems);
+        all.count_files(&list.files);
+        read_files(job, list.files, options.read, pages, || Ok(dir.recheck()?))
+    })?;
+    Ok(findings.report(summary, version))
+}
+
+/// Verifies the pages of single files outside a data directory. `checksums`: whether their pages
+/// have checksums.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_files(
+    aio: &Aio,
+    files: Vec<FileEntry>,
+    checksums: bool,
+    options: Options,
+    observer: Arc<dyn Observer>,
+) -> Result<VerifyReport, JobError> {
+    let findings = Arc::new(FindingLog::new(options.findings_listed));
+    let pages = Arc::new(PageVerifier::new(checksums, Arc::clone(&findings)));
+    let job = Job::new(aio, observer);
+    let all = Arc::clone(&findings);
+    let summary = job.run(move |job| {
+        all.count_files(&files);
+        read_files(job, files, options.read, pages, || Ok(()))
+    })?;
+    Ok(findings.report(summary, u32::from(checksums)))
+}
