@@ -96,9 +96,10 @@ fn the_first_unreadable_page_ends_the_scan() {
         let pool = Pool::new(&aio, 256).expect("a pool");
         for workers in [0, 3] {
             let error = summed(&pool, &relation, workers).expect_err("refused");
-            let SeqScanError::Read(ReadError::Corrupt { block: 700, .. }) = error else {
+            let SeqScanError::Read(ReadError::Corrupt { location, .. }) = error else {
                 panic!("{method}: {error}");
             };
+            assert_eq!(location.block(), Some(700), "{method}");
         }
         let mut tolerant = options(2);
         tolerant.policy.ignore_checksum_failure = true;
