@@ -1,5 +1,5 @@
-//! Real PostgreSQL clusters for the tests: `pgNN/data`, a cluster that was stopped cleanly, and `pgNN/expected`, what
-//! the server itself answered for every table.
+//! Real PostgreSQL clusters for the tests: `pgNN/data` is a cleanly stopped cluster, and `pgNN/expected` has the
+//! server's own output for every table.
 //!
 //! 18 and 19 come as archives; 15 is made here where Debian's server is installed, 16 and 17 with servers from npm's
 //! registry where that can be reached. All end up in `fixtures/` under the target directory, once: a stamp beside each
@@ -31,16 +31,16 @@ const ONLY_STARTED: &str = "18.4.0-beta.17";
 pub(crate) struct Fixtures {
     /// The folder that holds `pg15` to `pg19`.
     pub(crate) dir: PathBuf,
-    /// Names of those that are there.
+    /// Names of the clusters that exist.
     pub(crate) ready: Vec<&'static str>,
-    /// Those that are not, each with its reason.
+    /// The missing clusters, each with its reason.
     pub(crate) missing: Vec<String>,
-    /// Those that are not for want of somebody else's registry, each with its reason.
+    /// The clusters that need an unreachable registry, each with its reason.
     pub(crate) unreachable: Vec<String>,
 }
 
 impl Fixtures {
-    /// Tells a test command where the clusters are; says nothing when there is none, so that tests report a skip.
+    /// Passes the folder to a test command, unless it is empty, so that the tests report a skip.
     pub(crate) fn expose(&self, command: Invocation) -> Invocation {
         if self.ready.is_empty() {
             return command;
@@ -98,9 +98,9 @@ pub(crate) fn make(checkout: &Checkout) -> Result<Fixtures, Failure> {
     Ok(made)
 }
 
-/// Who makes a cluster.
+/// The server that makes a cluster.
 enum Server {
-    /// The folder with its programs, which anybody may run.
+    /// The folder with its programs, which every user may run.
     Installed(PathBuf),
     /// A folder with `bin`, `lib` and `share`, in a place where perhaps only we may go.
     Unpacked(PathBuf),
@@ -114,7 +114,7 @@ impl Server {
         }
     }
 
-    /// The folder with its programs, for a user who may go nowhere but `scratch`.
+    /// The folder with its programs, for a user with access to `scratch` only.
     fn lend(&self, scratch: &Path) -> Result<PathBuf, Failure> {
         match self {
             Self::Installed(bin) => Ok(bin.clone()),
@@ -182,7 +182,7 @@ fn build(source: &Path, dir: &Path, name: &str, server: &Server) -> Result<(), F
     publish(&inside.path.join(name), dir, name, &stamp)
 }
 
-/// A way to become somebody who is not root.
+/// A way to run a program as an ordinary user.
 struct Unprivileged {
     name: &'static str,
     program: &'static str,
@@ -276,7 +276,7 @@ struct Scratch {
 impl Scratch {
     fn new(dir: &Path, name: &str) -> Result<Self, Failure> {
         let path = dir.join(format!(".{name}.{}", std::process::id()));
-        // `create_dir`, not `_all`: in a shared temporary directory the name may be somebody's trap.
+        // `create_dir`, not `_all`: in a shared temporary directory the name may be a trap of another user.
         fs::create_dir(&path).map_err(|error| Failure::io(path.display(), error))?;
         Ok(Self { path })
     }

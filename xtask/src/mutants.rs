@@ -1,18 +1,18 @@
-//! Brings back known bugs, one at a time, and demands that a test notices.
+//! Brings back known bugs, one at a time, and checks that a test fails.
 //!
 //! Each `xtask/mutants/*.patch` undoes a lesson in a scratch copy of the tree. Its test must pass before and fail
 //! after, by an assertion: a patch that no longer applies, a mutant that does not compile, a test that selects
-//! nothing and a hang that was not announced all count as failures of the check. The format is described in
+//! nothing and an unannounced hang all count as failures of the check. The format is described in
 //! `xtask/mutants/README.md`.
 
-mod bench;
+mod scratch_tree;
 
 use std::fs;
 use std::time::Instant;
 
 use crate::failure::Failure;
 use crate::tree::Checkout;
-use bench::Bench;
+use scratch_tree::ScratchTree;
 
 const FOLDER: &str = "xtask/mutants/";
 /// A test that takes longer than this with a bug in it hangs.
@@ -28,34 +28,34 @@ struct Mutant {
     timeout_seconds: u64,
 }
 
-/// The test that must notice: arguments of `cargo test`, and its environment.
+/// The test that must fail: arguments of `cargo test`, and its environment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct TestCommand {
     args: String,
     env: Vec<(String, String)>,
 }
 
-/// What became of one mutant.
+/// The result for one mutant.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Caught(&'static str),
     Survived(String),
 }
 
-/// Runs those whose name is given, or all; returns a line for a summary.
+/// Runs the named mutants, or all; returns a line for the summary.
 pub(crate) fn run(checkout: &Checkout, names: &[&str]) -> Result<String, Failure> {
     let files = checkout.files()?;
     let mutants = load(checkout, &files, names)?;
     if mutants.is_empty() {
         return Ok("no mutants yet".to_owned());
     }
-    let bench = Bench::new(checkout)?;
-    bench.baseline(&mutants)?;
+    let tree = ScratchTree::new(checkout)?;
+    tree.baseline(&mutants)?;
     let mut survived = 0;
     println!("{:<9} {:>8}  mutant", "verdict", "time");
     for mutant in &mutants {
         let begin = Instant::now();
-        let verdict = bench.judge(mutant)?;
+        let verdict = tree.judge(mutant)?;
         let took = begin.elapsed().as_secs_f64();
         let (word, why) = match verdict {
             Verdict::Caught(how) => ("caught", format!("{how}: {}", mutant.lesson)),

@@ -1,14 +1,15 @@
 //! The rules of STYLE.md that a machine can check, over every file that belongs to the tree.
 //!
-//! A rule is a function from the files, held in memory, to findings, with the reason for the rule beside it. It reads
-//! text, with comments and literals blanked where only code counts; it does not parse Rust. That is rough, and good
-//! enough: rustc and clippy enforce what needs types. Each rule has bad samples in `tidy/tests.rs` that it must
-//! find, because a check that cannot fail is not a check.
+//! A rule is a function from the files, in memory, to findings, with the reason for the rule beside it. Most rules read
+//! text, with comments and literals blanked where only code counts. That is imprecise but sufficient, because rustc and
+//! clippy enforce the rules that need types. The rules about modules parse Rust with `syn`. Each rule has bad samples in
+//! `tidy/tests.rs` that it must find, because a check that cannot fail is not a check.
 
 mod code;
 mod dependencies;
 mod documents;
 mod facade;
+mod finding;
 mod graph;
 mod layout;
 mod modules;
@@ -21,41 +22,11 @@ mod unsafety;
 mod words;
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use crate::failure::Failure;
 use crate::tree::Checkout;
+use finding::{Finding, Findings};
 use sources::Sources;
-
-/// Something that breaks a rule.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Finding {
-    path: String,
-    /// Counted from 1.
-    line: usize,
-    rule: &'static str,
-    text: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}: {}", self.path, self.line, self.rule, self.text)
-    }
-}
-
-/// Collects what one rule finds.
-struct Findings {
-    rule: &'static str,
-    found: Vec<Finding>,
-}
-
-impl Findings {
-    /// Notes a finding in `path` at `line`, which counts from 1.
-    fn add(&mut self, path: &str, line: usize, text: impl Into<String>) {
-        let (path, text) = (path.to_owned(), text.into());
-        self.found.push(Finding { path, line, rule: self.rule, text });
-    }
-}
 
 /// A named check and the reason for it.
 struct Rule {
@@ -68,7 +39,7 @@ struct Rule {
 const RULES: &[Rule] = &[
     Rule {
         name: "file-length",
-        because: "a file that nobody can hold in the head is split by noun before it gets there",
+        because: "a file that does not fit in a reader's head must be split by noun before it grows that long",
         check: shape::file_length,
     },
     Rule {
@@ -158,7 +129,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "citations",
-        because: "a reader who follows a link must arrive",
+        because: "a link that leads nowhere wastes a reader's time",
         check: documents::citations,
     },
     Rule {
@@ -168,12 +139,12 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "decision-length",
-        because: "nobody reads a long decision twice",
+        because: "a long decision is not read twice",
         check: documents::decision_length,
     },
 ];
 
-/// The subcommand: prints findings, fails when there are any.
+/// The subcommand: prints the findings and fails if there are any.
 pub(crate) fn run(checkout: &Checkout, verbose: bool) -> Result<(), Failure> {
     let sources = Sources::load(checkout)?;
     let found = check(&sources);

@@ -8,7 +8,7 @@
 /// A function and how long it is.
 pub(super) struct Function<'a> {
     pub(super) name: &'a str,
-    /// Where `fn` stands, in bytes.
+    /// Offset of `fn` in bytes.
     pub(super) at: usize,
     pub(super) lines: usize,
 }
@@ -112,7 +112,7 @@ fn is_word_byte(bytes: &[u8], at: usize) -> bool {
     bytes.get(at).is_some_and(|&byte| byte == b'_' || byte.is_ascii_alphanumeric())
 }
 
-/// Offsets at which `pattern` stands, not as part of longer words.
+/// Offsets of `pattern` as a whole word.
 pub(super) fn words<'a>(text: &'a str, pattern: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = text.as_bytes();
     let begins = is_word_byte(pattern.as_bytes(), 0);

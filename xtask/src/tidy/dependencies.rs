@@ -7,7 +7,7 @@
 //! ```
 //! Manifests are read line by line: sections, and the name before `=` or `.`. That is how they are written here.
 
-use super::Findings;
+use super::finding::Findings;
 use super::sources::{Source, Sources};
 
 /// What a package of ours may depend on, of ours: to build, and for tests besides.
@@ -48,7 +48,7 @@ const ARROWS: &[Arrows] = &[
     Arrows { package: "xtask", normal: &[], tests: &[] },
 ];
 
-/// Crates of others that only some of ours may name. A trailing `*` stands for any end.
+/// Crates of others that only some of ours may name. A trailing `*` matches any end.
 const QUARANTINE: &[(&str, &[&str])] = &[
     // The reference loops of the benchmarks must not share code with what they judge.
     ("io-uring", &["trunkline-aio", "trunkline-bench"]),

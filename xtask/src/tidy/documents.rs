@@ -1,7 +1,7 @@
 //! Rules that keep the documents true: the map names only what exists, the first page has the two commands, decisions
 //! stay short, every cited heading exists, and nothing cites a document that a reader of the repository cannot open.
 
-use super::Findings;
+use super::finding::Findings;
 use super::sources::{Source, Sources};
 
 const MAP: &str = "ARCHITECTURE.md";

@@ -4,8 +4,8 @@
 //! may be bypassed (tests, benches, tools); raw futex calls; other crates that bring locks and randomness along; and
 //! imports under another name, which clippy catches but a reader does not.
 
-use super::Findings;
 use super::code;
+use super::finding::Findings;
 use super::sources::{Source, Sources};
 
 /// Files that may sleep, with the reason.

@@ -1,7 +1,7 @@
 //! Rules about where files are and how they begin.
 //! A newcomer finds a thing by the name of its file, and learns its purpose from the first lines.
 
-use super::Findings;
+use super::finding::Findings;
 use super::sources::Sources;
 
 /// Folders and file below `src/`.

@@ -10,7 +10,7 @@
 //! pool/clock           pool/clock.rs and everything below pool/clock/
 //! ```
 
-use super::Findings;
+use super::finding::Findings;
 use super::graph::{Arrow, Graph};
 use super::sources::{Source, Sources};
 

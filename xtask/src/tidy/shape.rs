@@ -1,8 +1,8 @@
 //! Rules about the text itself: its length, its white space, and words that must not be merged.
 //! They hold for every text file that we write, not for Rust alone.
 
-use super::Findings;
 use super::code;
+use super::finding::Findings;
 use super::sources::{Source, Sources};
 
 const FILE_LINES_MAX: usize = 1000;
@@ -24,7 +24,7 @@ pub(super) fn file_length(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// Files that grow, for those who ask.
+/// Files that grow, for `--verbose`.
 pub(super) fn notes(sources: &Sources) -> Vec<String> {
     let lines = |source: &Source| source.text.lines().count();
     sources
@@ -105,7 +105,7 @@ pub(super) fn leftovers(sources: &Sources, findings: &mut Findings) {
     }
 }
 
-/// No absolute path of somebody's machine outside tests.
+/// No absolute path of one machine outside tests.
 pub(super) fn machine_path(sources: &Sources, findings: &mut Findings) {
     let folders =
         [concat!("/wo", "rk/"), concat!("/tm", "p/"), concat!("/ho", "me/"), concat!("/ro", "ot/")];
@@ -146,7 +146,7 @@ fn begins_path(line: &str, folder: &str) -> bool {
     })
 }
 
-/// Not generated, not somebody else's text, not a patch (where a blank at the end means something).
+/// Not generated, not a licence, not a patch (where a blank at the end of a line has a meaning).
 fn is_ours(source: &Source) -> bool {
     let path = &source.path;
     path != "Cargo.lock" && !path.starts_with("LICENSE") && !path.ends_with(".patch")

@@ -1,8 +1,8 @@
 //! Rules about `unsafe`: it stays in the I/O core and in the pool's frames.
 //! Every other crate says so itself, so that the compiler refuses what this rough text search might miss.
 
-use super::Findings;
 use super::code;
+use super::finding::Findings;
 use super::sources::Sources;
 
 /// Where the word may stand. The bare loops of the benchmarks are among them, since a reference must not share

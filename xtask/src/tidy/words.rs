@@ -11,8 +11,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::Findings;
 use super::code;
+use super::finding::Findings;
 use super::sources::{Source, Sources};
 
 /// The document with the tables of phrases, names and exceptions.

@@ -1,5 +1,5 @@
-//! The scratch copy in which mutants are tried, with a build of its own that is kept between mutants and between
-//! runs. Only files whose bytes differ are written, so cargo rebuilds what the patch touched and nothing else.
+//! The scratch copy of the tree in which mutants are tried. It has its own build, which is kept between mutants and
+//! between runs. Only files with different bytes are written, so cargo rebuilds only the files that the patch touched.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,8 +12,8 @@ use crate::invocation::{Invocation, Outcome};
 use crate::tally::Tally;
 use crate::tree::Checkout;
 
-/// The folder, and what the tests in it may read.
-pub(super) struct Bench {
+/// The copy, its build, and the fixtures for its tests.
+pub(super) struct ScratchTree {
     source: PathBuf,
     files: Vec<String>,
     tree: PathBuf,
@@ -21,22 +21,22 @@ pub(super) struct Bench {
     fixtures: Fixtures,
 }
 
-impl Bench {
+impl ScratchTree {
     /// Prepares a clean copy of the checkout.
     pub(super) fn new(checkout: &Checkout) -> Result<Self, Failure> {
         let home = checkout.target.join("mutants");
-        let bench = Self {
+        let scratch = Self {
             source: checkout.root.clone(),
             files: checkout.files()?,
             tree: home.join("tree"),
             target: home.join("target"),
             fixtures: fixtures::make(checkout)?,
         };
-        bench.restore()?;
-        Ok(bench)
+        scratch.restore()?;
+        Ok(scratch)
     }
 
-    /// Every test must pass on the tree as it is, or its failure with a bug in it means nothing.
+    /// Every test must pass on the unchanged tree, or its failure with a mutant proves nothing.
     pub(super) fn baseline(&self, mutants: &[Mutant]) -> Result<(), Failure> {
         let tests: BTreeSet<&TestCommand> = mutants.iter().map(|mutant| &mutant.test).collect();
         for test in tests {
@@ -107,8 +107,8 @@ fn split_harness_args(args: &str) -> (&str, &str) {
     args.split_once(" -- ").unwrap_or((args, ""))
 }
 
-/// What the end of a test run says about the mutant. Only a test that failed by itself has noticed the bug: an
-/// error of cargo, or a signal from elsewhere, proves nothing.
+/// The verdict from the end of a test run. Only a test that failed by itself has caught the mutant: an error of cargo, or
+/// a signal from elsewhere, proves nothing.
 fn verdict(outcome: &Outcome, hang_is_ok: bool) -> Verdict {
     let noticed = outcome.text.contains("panicked at") || Tally::read(&outcome.text).failed > 0;
     match outcome.code {
@@ -195,8 +195,8 @@ mod tests {
         assert_eq!(split_harness_args("-p x"), ("-p x", ""));
     }
 
-    /// A tiny package with one test, and a bench around it.
-    fn package(name: &str) -> Bench {
+    /// A tiny package with one test, and a scratch around it.
+    fn package(name: &str) -> ScratchTree {
         let home = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
         let source = home.join("source");
         let file = |path: &str, text: &str| {
@@ -219,10 +219,15 @@ mod tests {
         file("xtask/mutants/stale.patch", &diff("3").replace("-    2", "-    7"));
         let files = vec!["Cargo.toml".to_owned(), "src/lib.rs".to_owned()];
         let fixtures = Fixtures { dir: home.clone(), ..Fixtures::default() };
-        let bench =
-            Bench { source, files, tree: home.join("tree"), target: home.join("target"), fixtures };
-        bench.restore().unwrap();
-        bench
+        let scratch = ScratchTree {
+            source,
+            files,
+            tree: home.join("tree"),
+            target: home.join("target"),
+            fixtures,
+        };
+        scratch.restore().unwrap();
+        scratch
     }
 
     fn mutant(name: &str, test: &str) -> Mutant {
@@ -233,11 +238,11 @@ mod tests {
 
     #[test]
     fn tries_real_patches() {
-        let bench = package("mutants");
-        bench.baseline(&[mutant("bug", "probe")]).unwrap();
-        assert!(bench.baseline(&[mutant("bug", "nothing_of_that_name")]).is_err());
+        let scratch = package("mutants");
+        scratch.baseline(&[mutant("bug", "probe")]).unwrap();
+        assert!(scratch.baseline(&[mutant("bug", "nothing_of_that_name")]).is_err());
         let expect = |name: &str, part: Option<&str>| match (
-            bench.judge(&mutant(name, "probe")).unwrap(),
+            scratch.judge(&mutant(name, "probe")).unwrap(),
             part,
         ) {
             (Verdict::Caught(_), None) => {}
@@ -249,12 +254,12 @@ mod tests {
         expect("broken", Some("does not compile"));
         expect("stale", Some("no longer applies"));
         expect("hang", Some("hangs"));
-        let now = fs::read(bench.tree.join("src/lib.rs")).unwrap();
+        let now = fs::read(scratch.tree.join("src/lib.rs")).unwrap();
         assert_eq!(
             now,
-            fs::read(bench.source.join("src/lib.rs")).unwrap(),
+            fs::read(scratch.source.join("src/lib.rs")).unwrap(),
             "patch stayed in the copy"
         );
-        fs::remove_dir_all(bench.target.parent().unwrap()).unwrap();
+        fs::remove_dir_all(scratch.target.parent().unwrap()).unwrap();
     }
 }
