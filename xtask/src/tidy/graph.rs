@@ -46,20 +46,28 @@ enum Target {
 const IMPORTS_MAX: u32 = 16;
 
 impl Graph {
-    /// Reads all files below `src`, which ends in a slash.
+    /// Reads all files below `src`, which ends in a slash, except those that are compiled for tests only.
     pub(super) fn read(sources: &Sources, src: &str) -> Self {
-        let mut files = Vec::new();
-        let mut modules = Vec::new();
-        let mut only_tests = BTreeSet::new();
+        let mut parsed = Vec::new();
         for source in sources.rust() {
             let Some(rest) = source.path.strip_prefix(src) else { continue };
-            let Some(parsed) = paths::parse(module_path(rest), &source.text) else { continue };
-            only_tests.extend(parsed.only_tests);
-            modules.extend(parsed.modules.into_iter().map(|module| (module, files.len())));
-            files.push(source.path.clone());
+            let path = module_path(rest);
+            if let Some(file) = paths::parse(path.clone(), &source.text) {
+                parsed.push((source.path.clone(), path, file));
+            }
         }
-        modules
-            .retain(|(module, _)| !only_tests.iter().any(|tests| module.path.starts_with(tests)));
+        let only_tests: BTreeSet<Vec<String>> =
+            parsed.iter().flat_map(|(.., file)| file.only_tests.iter().cloned()).collect();
+        let for_tests = |path: &[String]| only_tests.iter().any(|tests| path.starts_with(tests));
+        let (mut files, mut modules) = (Vec::new(), Vec::new());
+        for (name, path, file) in parsed {
+            if for_tests(&path) {
+                continue;
+            }
+            let inner = file.modules.into_iter().filter(|module| !for_tests(&module.path));
+            modules.extend(inner.map(|module| (module, files.len())));
+            files.push(name);
+        }
         let by_path = modules
             .iter()
             .enumerate()

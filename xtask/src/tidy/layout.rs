@@ -6,13 +6,18 @@ use super::sources::Sources;
 
 /// Folders and file below `src/`.
 const LEVELS_MAX: usize = 3;
+/// Letters of a header that says what the file is for.
+const HEADER_LETTERS_MIN: usize = 40;
 
-/// Each file under `src/` begins with two lines or more of `//!`.
+/// Each file under `src/` begins with a header of at least one full sentence.
 pub(super) fn header(sources: &Sources, findings: &mut Findings) {
     for source in sources.rust().filter(|source| source.is_in_src()) {
-        let lines = source.text.lines().take_while(|line| line.starts_with("//!")).count();
-        if lines < 2 {
-            findings.add(&source.path, 1, format!("{lines} lines of `//!` at the top, at least 2"));
+        let header = source.text.lines().map_while(|line| line.strip_prefix("//!"));
+        let letters: usize = header.map(|line| line.trim().chars().count()).sum();
+        if letters < HEADER_LETTERS_MIN {
+            let text =
+                format!("{letters} letters of `//!` at the top, at least {HEADER_LETTERS_MIN}");
+            findings.add(&source.path, 1, text);
         }
     }
 }
@@ -20,6 +25,10 @@ pub(super) fn header(sources: &Sources, findings: &mut Findings) {
 /// `foo.rs` beside `foo/`, never `foo/mod.rs`.
 pub(super) fn no_mod_rs(sources: &Sources, findings: &mut Findings) {
     for source in sources.rust().filter(|source| source.path.ends_with("/mod.rs")) {
+        // Cargo takes any file directly in `examples/` for an example, so a part of one is in a folder.
+        if source.path.contains("/examples/") {
+            continue;
+        }
         let folder = source.path.trim_end_matches("/mod.rs");
         findings.add(&source.path, 1, format!("call it {folder}.rs"));
     }

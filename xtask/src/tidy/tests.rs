@@ -106,7 +106,8 @@ const GOOD: &[(&str, &str, &str)] = &[
     ("machine-path", AIO, "#[cfg(test)]\nmod tests {\n    const A: &str = \"/tmp/a\";\n}\n"),
     ("machine-path", "a.md", "target/tmp/a and pg/work/b and $CACHE/tmp/\n"),
     ("expect-not-allow", AIO, "#[expect(dead_code, reason = \"#[allow(\")]\nfn allow() {}\n"),
-    ("header", AIO, "//! One.\n//! Two.\n"),
+    ("header", AIO, "//! One sentence that says what the file is for,\n//! and why.\n"),
+    ("no-mod-rs", "crates/trunkline-aio/examples/part/mod.rs", ""),
     ("header", "crates/trunkline-aio/tests/it/main.rs", ""),
     ("depth", "crates/trunkline-aio/src/a/b/c.rs", ""),
     ("depth", "crates/trunkline-aio/src/a/b/c/tests.rs", ""),
@@ -330,14 +331,15 @@ fn downward_arrows_and_tests_are_allowed() {
 fn circles_are_found() {
     let circle = |a: &str, b: &str| {
         let files = [
-            ("crates/x/src/lib.rs", "pub use a::A;\nmod a;\n"),
-            ("crates/x/src/a.rs", a),
-            ("crates/x/src/a/b.rs", b),
+            ("crates/trunkline-aio/Cargo.toml", ""),
+            ("crates/trunkline-aio/src/lib.rs", "pub use a::A;\nmod a;\n"),
+            ("crates/trunkline-aio/src/a.rs", a),
+            ("crates/trunkline-aio/src/a/b.rs", b),
         ];
-        checked("circles", |sources, findings| modules::circles_in(sources, "x", findings), &files)
+        found("circles", &files)
     };
     let bad = circle("mod b;\npub use b::B;\npub struct A;\n", "use super::A;\npub struct B;\n");
-    assert_eq!(bad, ["crates/x/src/a.rs:2: circles: circle of 2 files: a → a/b → a"]);
+    assert_eq!(bad, ["crates/trunkline-aio/src/a.rs:2: circles: circle of 2 files: a → a/b → a"]);
     assert_eq!(circle("mod b;\npub struct A;\n", "use super::A;\npub struct B;\n"), [""; 0]);
     assert_eq!(circle("mod b;\npub use b::B;\n", "use super::c::C;\npub struct B;\n").len(), 1);
     assert_eq!(circle("mod b;\npub use b::B;\n", "use std::fmt;\npub struct B;\n"), [""; 0]);
