@@ -24,7 +24,7 @@ use crate::exit::{Exit, Failure};
 /// A shell adds this to the number of the signal that ended a program.
 const SIGNALLED: i32 = 128;
 
-/// Later signals within this time of the first belong to the same request. A person who presses
+/// Later signals within this time of the first belong to the same request. A user pressing
 /// Ctrl-C twice takes longer.
 const SAME_REQUEST: Duration = Duration::from_millis(200);
 

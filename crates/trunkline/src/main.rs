@@ -1,6 +1,6 @@
 //! `trunkline`: PostgreSQL's storage engine on the command line.
 //!
-//! Data goes to standard output, messages go to standard error, and the exit code tells the outcome
+//! Data goes to standard output, messages go to standard error, and the exit code is the outcome
 //! ([`exit`]). Only this crate reads the environment; everything below it gets settings.
 //!
 //! Each command is a module with a `run` function, which takes the parsed options ([`cli`],

@@ -5,7 +5,7 @@
 //!              ─▶ Report        header, checksum, verdict, line pointers, tuple headers
 //!              ─▶ text or JSON
 //! ```
-//! The control file tells whether the cluster has checksums. It is searched for in the directories
+//! The control file records whether the cluster has checksums. It is searched for in the directories
 //! above the file, then in the data directory of `-D`.
 
 use std::fs::File;

@@ -1,9 +1,9 @@
-//! btrfs with direct I/O: the file system takes a checksum of what it is given and then writes it, so a
-//! page that changes in between can never be read again. PostgreSQL learned that on a build machine.
+//! btrfs with direct I/O. The file system computes a checksum of a page and then writes the page. If the
+//! page changes in between, it can never be read again. PostgreSQL found this on a build farm machine.
 //!
 //! ```text
 //!   sessions change pages ──▶ pool ── checkpoints, one after the other, O_DIRECT ──▶ btrfs on a loop
-//!   sessions read them, ──▶          afterwards: scrub, and every page is read from disk
+//!   sessions read them  ──▶          afterwards: scrub, and every page is read from disk
 //!   and set hint bits
 //! ```
 
@@ -30,7 +30,7 @@ const BLOCKS: u32 = 128;
 const BUFFERS: u32 = 96;
 const WRITERS: u32 = 3;
 const STEPS: u32 = 2_500;
-/// The smallest image that btrfs makes without much ado.
+/// Large enough for mkfs.btrfs without special options.
 const IMAGE_BYTES: u64 = 256 << 20;
 
 fn page(block: u32, version: u32) -> PageBytes {
@@ -50,7 +50,7 @@ fn change(pool: &Pool, relation: &Relation, number: u32) {
     }
 }
 
-/// Reads pages, and sets hint bits all the while.
+/// Reads pages and sets hint bits until the writers are done.
 fn look(pool: &Pool, relation: &Relation, writing: &AtomicU32, hints: &AtomicU32) {
     let mut backend = pool.backend(BackendType::Client).expect("a session");
     let mut block = 0;
@@ -65,7 +65,7 @@ fn look(pool: &Pool, relation: &Relation, writing: &AtomicU32, hints: &AtomicU32
     }
 }
 
-/// Says of the page's one row that its inserter has committed, or takes that back.
+/// Toggles the hint bit of the page's only row that says its inserter committed.
 fn change_hint(bytes: &mut PageBytes) {
     let row = usize::from(u16::from_le_bytes([bytes[14], bytes[15]]));
     bytes[row + 21] ^= 1;
@@ -127,13 +127,13 @@ fn pages_do_not_change_under_btrfs() {
         fs::create_dir_all(root.join("base/5")).expect("a folder");
         let bytes: Vec<u8> = (0..BLOCKS).flat_map(|block| page(block, 0)).collect();
         fs::write(&file, bytes).expect("written");
-        // Without checksums of our own, btrfs is the only one to notice.
+        // Without page checksums, only btrfs can detect a change.
         work(method, checksums, &root);
         let path = mount.path();
         let scrub = run("btrfs", &["scrub", "start", "-B", path.to_str().expect("a name")]);
         let scrub = scrub.expect("scrubbed");
         assert!(scrub.contains("no errors found"), "{method}: {scrub}");
-        // Whatever is in memory goes with the mount.
+        // Unmounting drops the pages from the page cache.
         mount.detach().expect("unmounted");
         mount.attach().expect("mounted again");
         let left = fs::read(&file).unwrap_or_else(|error| panic!("{method}: {error}"));

@@ -1,7 +1,7 @@
-//! A process under watch: what it says, and its end, each awaited with a deadline.
+//! A child process: waits for its messages and for its end, with a deadline.
 //!
-//! Nothing here waits for time to pass: one `poll` covers both pipes and the process itself, through
-//! its pidfd, and the deadline only ends a test that has failed anyway.
+//! One `poll` covers both pipes and, through its pidfd, the process itself. Nothing here sleeps. The
+//! deadline only ends a test that has failed anyway.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,11 +13,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use trunkline_aio::clock::{self, Time};
 
-/// After this long a state that was waited for counts as missed. Far longer than anything here
-/// takes, as the machine may be busy.
+/// The deadline of a wait. Far longer than anything here takes, because the machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How it ended, and all that it said.
+/// Exit status and complete output of a child.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
@@ -52,14 +51,14 @@ impl Running {
         pidfd_send_signal(&self.pidfd, signal).expect("signalled");
     }
 
-    /// Waits until it has said so on standard error.
+    /// Waits until its standard error contains `text`.
     pub(crate) fn wait_for_message(&mut self, text: &str) {
         self.wait(&format!("{text:?} on standard error"), |running| {
             String::from_utf8_lossy(&running.stderr.text).contains(text)
         });
     }
 
-    /// Waits until every thread of it has ended and both pipes are read to their ends.
+    /// Waits until every thread of it has ended and both pipes have been read completely.
     pub(crate) fn wait_for_end(mut self) -> Ended {
         self.wait("the end of the process", |running| {
             running.gone && running.stdout.pipe.is_none() && running.stderr.pipe.is_none()
@@ -83,7 +82,7 @@ impl Running {
         }
     }
 
-    /// Waits for one event and takes it in; false at the deadline.
+    /// Waits for one event and handles it. Returns false at the deadline.
     fn step(&mut self, deadline: Time) -> bool {
         let left = deadline.since(clock::now());
         let timeout = Timespec::try_from(left).expect("a short time");
@@ -120,10 +119,10 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// Of a test that failed. It is not waited for: it may hang in the file system of that test.
+    /// Kills the child of a failed test, without waiting: it may hang in the file system of that test.
     fn drop(&mut self) {
         if !self.gone {
-            // It may have ended by itself.
+            // Fails if it has already ended.
             let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
         }
     }
@@ -134,7 +133,7 @@ impl Stream {
         Stream { pipe: Some(pipe.into()), text: Vec::new() }
     }
 
-    /// Reads what is there; called when that does not wait.
+    /// Reads what is available. Called only when that does not block.
     fn take(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
         let mut buffer = [0; 4096];

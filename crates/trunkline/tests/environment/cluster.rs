@@ -1,4 +1,4 @@
-//! Data directories of PostgreSQL 18 made up of sound pages, with checksums on, and shut down.
+//! Builds PostgreSQL 18 data directories of valid pages, with checksums, in the state shut down.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use trunkline_format::{BLOCK_SIZE, HeapPageBuilder};
 use trunkline_sample::push_account;
 
-/// What PostgreSQL 18 calls its directory in a tablespace.
+/// The name of PostgreSQL 18's directory in a tablespace.
 const TABLESPACE: &str = "PG_18_202506291";
 
 pub(crate) struct Cluster {
@@ -17,7 +17,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// An empty one; everybody may read it.
+    /// An empty data directory, readable by all users.
     pub(crate) fn new() -> Cluster {
         let home = tempfile::tempdir().expect("temporary directory");
         fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).expect("opened");
@@ -30,7 +30,7 @@ impl Cluster {
         Cluster { home, path }
     }
 
-    /// With `files` relations of so many blocks each.
+    /// A data directory with `files` relations of `blocks` each.
     pub(crate) fn with_files(files: u32, blocks: u32) -> Cluster {
         let cluster = Cluster::new();
         let bytes = relation(blocks);
@@ -46,18 +46,18 @@ impl Cluster {
         self.home.path().join(name)
     }
 
-    /// A tablespace that is elsewhere.
+    /// Links a tablespace to a directory.
     pub(crate) fn link_tablespace(&self, oid: u32, target: &Path) {
         symlink(target, self.path.join(format!("pg_tblspc/{oid}"))).expect("link made");
     }
 }
 
-/// A database of a tablespace, from the tablespace's own directory on.
+/// Path of the database's directory in a tablespace.
 pub(crate) fn database() -> String {
     format!("{TABLESPACE}/5")
 }
 
-/// A relation file of a tablespace, from the tablespace's own directory on.
+/// Path of a relation file in a tablespace.
 pub(crate) fn file(relation: u32) -> String {
     format!("{TABLESPACE}/5/{relation}")
 }
@@ -73,7 +73,7 @@ pub(crate) fn relation(blocks: u32) -> Vec<u8> {
     bytes
 }
 
-/// See `trunkline_format::control` for the places.
+/// A control file. See `trunkline_format::control` for the offsets.
 fn control_file() -> Vec<u8> {
     let mut bytes = vec![0; 8192];
     let mut put = |offset: usize, value: u32| {

@@ -1,7 +1,7 @@
-//! A file system in this process that serves files from memory and fails as it is told.
+//! A FUSE file system in this process that serves files from memory, with faults.
 //!
-//! To hang is to keep the reply: nobody waits here, the kernel and the reader on its other side do.
-//! Letting all of them go ends every wait.
+//! To hang, it holds back the reply. Only the kernel and the reader wait then, not this process.
+//! Releasing the replies ends every wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -24,26 +24,26 @@ use trunkline_aio::sync::{Arc, Mutex};
 
 use crate::child::PATIENCE;
 
-/// How long the kernel may believe what it was told. Not at all: it corrects sizes that it found to
-/// be wrong, and would not be lied to again.
+/// How long the kernel may cache attributes: not at all. It corrects a wrong size in its cache, and the
+/// fault would happen only once.
 const BELIEF: Duration = Duration::ZERO;
 
-/// What is wrong with a file or directory.
+/// The fault of a file or directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
-    /// Reads of it, or of its entries, are not answered, and fail after [`Mount::release`].
+    /// Reading it, or listing it, hangs until [`Mount::release`] and then fails.
     HangRead,
-    /// Opening it is not answered, and fails after [`Mount::release`].
+    /// Opening it hangs until [`Mount::release`] and then fails.
     HangOpen,
-    /// Reads of it are answered after [`Mount::release`].
+    /// Reading it hangs until [`Mount::release`] and then succeeds.
     AnswersLate,
-    /// Reads that touch these bytes fail.
+    /// Reads that include these bytes fail.
     Eio(Range<u64>),
-    /// It says that it has this many bytes.
+    /// It reports this size.
     Claims(u64),
-    /// It cannot be opened past the cache.
+    /// It cannot be opened for direct I/O.
     NoDirect,
 }
 
@@ -57,7 +57,7 @@ struct Node {
     fault: Fault,
 }
 
-/// What is served. Nodes are numbered as the kernel numbers them, less one.
+/// The files and directories. Their indexes are the kernel's inode numbers minus one.
 pub(crate) struct Tree {
     nodes: Vec<Node>,
 }
@@ -67,21 +67,21 @@ impl Tree {
         Tree { nodes: vec![Node::directory()] }
     }
 
-    /// With a file, and the directories above it.
+    /// Adds a file, and the directories above it.
     pub(crate) fn file(mut self, path: &str, bytes: Vec<u8>, fault: Fault) -> Tree {
         let at = self.node(path);
         self.nodes[at] = Node { content: Content::File(bytes), fault };
         self
     }
 
-    /// With a directory that has a fault.
+    /// Adds a directory with a fault.
     pub(crate) fn directory(mut self, path: &str, fault: Fault) -> Tree {
         let at = self.node(path);
         self.nodes[at].fault = fault;
         self
     }
 
-    /// The number of the node at `path`, made as a directory with all above it if it is missing.
+    /// Index of the node at `path`. Missing nodes are created as directories.
     fn node(&mut self, path: &str) -> usize {
         let mut at = 0;
         for name in path.split('/') {
@@ -129,27 +129,27 @@ impl Node {
     }
 }
 
-/// Replies that are kept back; `None` once they were let go, and from then on.
+/// Replies that are held back; `None` after they were released.
 type Held = Arc<Mutex<Option<Vec<Box<dyn FnOnce() + Send>>>>>;
 
 struct Server {
     tree: Tree,
     held: Held,
-    /// Nodes that were read to their ends and not closed since.
+    /// Nodes that were read to the end and not closed since.
     finished: Mutex<BTreeSet<usize>>,
-    /// Gets a byte for every event.
+    /// Receives a byte for every event.
     events: PipeWriter,
 }
 
-/// What a test can wait for.
+/// An event that a test can wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Event {
-    /// A reply was kept back.
+    /// A reply was held back.
     Hung,
     /// The end of a file was read.
     End,
-    /// A file was read to its end and closed.
+    /// A file was read to the end and closed.
     Finished,
 }
 
@@ -164,11 +164,11 @@ impl Server {
             Some(held) => held.push(Box::new(reply)),
             None => return reply(),
         }
-        self.tell(Event::Hung);
+        self.notify(Event::Hung);
     }
 
-    fn tell(&self, event: Event) {
-        // Nobody listens any longer once the test is over.
+    fn notify(&self, event: Event) {
+        // Fails once the test is over and has closed the pipe.
         let _ = (&self.events).write(&[event as u8]);
     }
 
@@ -178,7 +178,7 @@ impl Server {
         match node.fault {
             Fault::HangOpen => self.hold(move || reply.error(Errno::EIO)),
             Fault::NoDirect if direct => reply.error(Errno::EINVAL),
-            // The kernel's cache would believe the size and fill itself up with zeros.
+            // The kernel's cache would trust the size and return zeros.
             Fault::Claims(_) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
             _ => reply.opened(FileHandle(0), FopenFlags::empty()),
         }
@@ -187,8 +187,8 @@ impl Server {
 
 impl Filesystem for Server {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Without this, kernels (6.18 among them) read a file that is shorter than it claims, under
-        // io_uring and past the cache, from its start again to fill the rest of the memory.
+        // Without this, some kernels (such as 6.18) handle direct reads through io_uring wrongly: if a
+        // file is shorter than its size, they fill the rest of the buffer from the start of the file.
         let lies = |node: &Node| matches!(node.fault, Fault::Claims(_));
         if self.tree.nodes.iter().any(lies) {
             config.add_capabilities(InitFlags::FUSE_ASYNC_DIO).expect("an old capability");
@@ -208,7 +208,7 @@ impl Filesystem for Server {
     ) {
         reply.ok();
         if self.get(number).is_some_and(|(at, _)| self.finished.lock().remove(&at)) {
-            self.tell(Event::Finished);
+            self.notify(Event::Finished);
         }
     }
 
@@ -268,7 +268,7 @@ impl Filesystem for Server {
             _ => {
                 if end == bytes.len() as u64 {
                     self.finished.lock().insert(at);
-                    self.tell(Event::End);
+                    self.notify(Event::End);
                 }
                 reply.data(wanted);
             }
@@ -300,8 +300,8 @@ impl Filesystem for Server {
     }
 }
 
-/// A mounted tree. It is taken down when this is dropped, in whatever state it or its readers are;
-/// should this process be killed, `fusermount3` does it.
+/// A mounted tree. Dropping it unmounts it, even if readers hang. If this process is killed,
+/// `fusermount3` unmounts it.
 pub(crate) struct Mount {
     path: PathBuf,
     held: Held,
@@ -310,7 +310,7 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// Serves `tree` at `path`, which is made.
+    /// Creates the directory `path` and mounts `tree` there.
     pub(crate) fn new(path: PathBuf, tree: Tree) -> Mount {
         fs::create_dir(&path).expect("directory made");
         let held: Held = Arc::new(Mutex::new(Some(Vec::new())));
@@ -320,7 +320,7 @@ impl Mount {
         let mut config = Config::default();
         let name = MountOption::FSName("trunkline-test".into());
         config.mount_options = vec![name, MountOption::RO, MountOption::AutoUnmount];
-        // Wanted by `AutoUnmount`.
+        // Required by `AutoUnmount`.
         config.acl = SessionACL::All;
         let session = fuser::spawn_mount(server, &path, &config).expect("mounted");
         Mount { path, held, events: reader, session: Some(session) }
@@ -345,7 +345,7 @@ impl Mount {
         }
     }
 
-    /// Lets go all that is kept back, now and from now on.
+    /// Releases all replies that are held back, and holds none back from now on.
     pub(crate) fn release(&self) {
         let held = self.held.lock().take();
         held.into_iter().flatten().for_each(|reply| reply());
@@ -355,11 +355,11 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         self.release();
-        // Forced: all that is still asked fails, and the thread behind the mount ends. Lazily: some
-        // reader may still hold a file open.
+        // Forced, so that open requests fail and the session's thread ends. Detached, because a reader
+        // may still hold a file open.
         let unmounted = unmount(&self.path, UnmountFlags::FORCE | UnmountFlags::DETACH);
         if let Some(session) = self.session.take().filter(|_| unmounted.is_ok()) {
-            // That it was aborted is no news.
+            // It reports that it was aborted.
             let _ = session.join();
         }
     }

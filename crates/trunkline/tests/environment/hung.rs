@@ -1,9 +1,9 @@
-//! A file system that does not answer: what is elsewhere is verified meanwhile, and Ctrl-C ends it.
+//! `verify` on a file system that hangs: files elsewhere are still verified, and Ctrl-C ends it.
 //!
-//! How far Ctrl-C reaches is the kernel's matter. A thread that waits for the page cache can be
-//! killed. One that waits for the file system itself, to open, to list or to read past the cache,
-//! stays until there is an answer, and the process with it, as a zombie: there the test asks that
-//! everything was said before, and then lets the file system answer.
+//! It depends on the kernel whether the process can end. A thread that waits for the page cache can be
+//! killed. A thread that waits for the file system itself (open, list, direct read) stays until there
+//! is a reply, and so does the process, as a zombie. In this case the test checks that all output was
+//! written, and then lets the file system reply.
 
 use rustix::process::Signal;
 
@@ -13,7 +13,7 @@ use crate::fuse::{Event, Fault, Mount, Tree};
 use crate::need;
 use crate::verify::{DIRECT, Report, binary, verify};
 
-/// Files on the mount that answers.
+/// Number of files on the mount that works.
 const FILES: u32 = 20;
 const BLOCKS: u32 = 40;
 
@@ -21,11 +21,11 @@ struct Case {
     method: &'static str,
     direct: bool,
     fault: Fault,
-    /// Whether the kernel lets the process go as it is.
+    /// Whether the process can end while the file system hangs.
     killable: bool,
 }
 
-/// A cluster with nothing but two tablespaces, of which the second hangs.
+/// Interrupts `verify` on a cluster with two tablespaces, of which the second hangs.
 fn check(case: &Case) {
     let name = format!("{}, direct {}, {:?}", case.method, case.direct, case.fault);
     println!("{name}");
@@ -83,7 +83,7 @@ fn ctrl_c_while_an_open_hangs() {
     check(&Case { method: "worker", direct: false, fault: Fault::HangOpen, killable: false });
 }
 
-/// Before anything is known of the work.
+/// The listing hangs before the size of the job is known.
 #[test]
 fn ctrl_c_while_a_listing_hangs() {
     if !need::fuse() {
@@ -108,7 +108,7 @@ fn ctrl_c_while_a_listing_hangs() {
     }
 }
 
-/// Nothing was lost: a mount that answers late is verified like any other.
+/// A mount that hangs for a while is verified like any other.
 #[test]
 fn a_mount_that_recovers() {
     if !need::fuse() {

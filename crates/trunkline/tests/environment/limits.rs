@@ -1,4 +1,4 @@
-//! Limits of the process that are low: locked memory, open files.
+//! Low resource limits: locked memory and open files.
 
 use std::fs;
 
@@ -6,8 +6,8 @@ use crate::cluster::Cluster;
 use crate::need;
 use crate::verify::{DIRECT, METHODS, binary, run, verify};
 
-/// Runs a program as a user who may nothing in particular; root is not bound by `RLIMIT_MEMLOCK`.
-const AS_NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+/// Runs a program as an unprivileged user, because `RLIMIT_MEMLOCK` does not apply to root.
+const UNPRIVILEGED: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
 #[test]
 fn little_locked_memory() {
@@ -15,12 +15,12 @@ fn little_locked_memory() {
         return;
     }
     let cluster = Cluster::with_files(20, 40);
-    // The build's folder may be closed to others.
+    // Other users may not have access to the build directory.
     let copy = cluster.beside("trunkline");
     fs::copy(binary(), &copy).expect("copied");
     for limit_kb in [64, 16, 0] {
         let limit = format!("--memlock={0}:{0}", limit_kb * 1024);
-        let before = [&["prlimit", &limit], AS_NOBODY.as_slice()].concat();
+        let before = [&["prlimit", &limit], UNPRIVILEGED.as_slice()].concat();
         let report = run(&mut verify(&before, &copy, &cluster.path, "io_uring"));
         let case = format!("{limit_kb} kB: {report:?}");
         assert_eq!(report.code, 0, "{case}");

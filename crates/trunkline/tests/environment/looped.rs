@@ -1,8 +1,8 @@
-//! A file system of our own on a loop device, to be mounted, unmounted and damaged.
+//! A file system on a loop device, which a test can mount, unmount and damage.
 //!
 //! ```text
-//!   home/image     the device, a sparse file; on a tmpfs of its own if that is to be full some day
-//!   home/mounted   where it is to be found
+//!   home/device/image   the device, a sparse file; on a tmpfs of its own if the test fills that up
+//!   home/mounted        the mount point
 //! ```
 
 use std::fs::{self, OpenOptions};
@@ -11,7 +11,7 @@ use std::process::Command;
 
 use crate::need;
 
-/// Unmounted when this is dropped.
+/// A mounted file system. Dropping it unmounts it.
 pub(crate) struct Looped {
     home: tempfile::TempDir,
     /// Type of the file system.
@@ -22,8 +22,8 @@ pub(crate) struct Looped {
 }
 
 impl Looped {
-    /// One of so many bytes, made by a program that takes the image's name at last. `None`: the machine
-    /// cannot, and the test is skipped.
+    /// Creates and mounts a file system of `bytes`. `make` is the command that formats the image, whose
+    /// path is added at its end. Returns `None`, and skips the test, if the machine cannot do this.
     pub(crate) fn new(
         make: &[&str],
         bytes: u64,
@@ -33,7 +33,7 @@ impl Looped {
         Self::start(make, bytes, (kind, options), None)
     }
 
-    /// The same with its image on a tmpfs that has room for so many bytes of it.
+    /// The same with the image on a tmpfs of `room` bytes.
     pub(crate) fn in_memory(
         make: &[&str],
         bytes: u64,
@@ -77,17 +77,17 @@ impl Looped {
         run(program, &[arguments, &[text(&image)]].concat()).map(drop)
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub(crate) fn path(&self) -> PathBuf {
         self.home.path().join("mounted")
     }
 
-    /// The device's bytes.
+    /// The image of the device.
     pub(crate) fn image(&self) -> PathBuf {
         self.image_folder().join("image")
     }
 
-    /// What the image is in.
+    /// The directory of the image.
     pub(crate) fn image_folder(&self) -> PathBuf {
         self.home.path().join("device")
     }
@@ -100,7 +100,7 @@ impl Looped {
         run("mount", &arguments).map(drop)
     }
 
-    /// Unmounts it: whatever is in memory goes with it.
+    /// Unmounts it, which drops it from the page cache.
     pub(crate) fn detach(&self) -> Result<(), String> {
         run("umount", &[text(&self.path())]).map(drop)
     }
@@ -108,7 +108,7 @@ impl Looped {
 
 impl Drop for Looped {
     fn drop(&mut self) {
-        // It may never have been mounted.
+        // Fails if it was never mounted.
         let _ = self.detach();
         if self.in_memory {
             let _ = run("umount", &[text(&self.image_folder())]);
@@ -120,7 +120,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a name")
 }
 
-/// What a program has said, or why it did not do what it was to do.
+/// Runs a program. Returns its output, or its error message if it failed.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(arguments).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;

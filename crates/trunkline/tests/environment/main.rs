@@ -1,15 +1,14 @@
-//! The binary in surroundings that do not help: system calls forbidden, limits low, file systems
-//! that hang, lie and refuse; and the engine on one that checksums what it is given, and on one
-//! that takes what it has no room for.
+//! The binary in hostile environments: forbidden system calls, low resource limits, and file systems
+//! that hang, fail or report wrong sizes. Also the engine on btrfs, and on a device that runs full.
 //!
 //! ```text
 //!   test ── spawns ──▶ trunkline verify ── reads ──▶ data directory on disk
 //!    │                                        └────▶ tablespace on a FUSE mount
-//!    └── is the file system behind that mount, and decides what it answers, if anything
+//!    └── serves that mount, and decides what it replies, if anything
 //! ```
 //!
-//! These tests want root and `/dev/fuse`. Without, they say `skipped:` and why; a CI machine has
-//! both, and there a test that would be skipped fails.
+//! These tests need root and `/dev/fuse`. Otherwise they print `skipped:` and the reason. With `CI=true`
+//! a test that would be skipped fails.
 #![expect(
     clippy::expect_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! What a test needs of the machine, and what becomes of it where that is missing.
+//! Skips tests if the machine lacks what they need.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(crate) fn fuse() -> bool {
     root() && (Path::new("/dev/fuse").exists() || skip("no /dev/fuse"))
 }
 
-/// Says so and answers false. On a CI machine as root everything is there, so something is broken.
+/// Prints that the test is skipped, and returns false. On a CI machine as root this is a failure.
 pub(crate) fn skip(reason: &str) -> bool {
     let ci = env::var("CI").is_some_and(|value| value == *"true");
     assert!(!(ci && rustix::process::geteuid().is_root()), "nothing is skipped in CI: {reason}");

@@ -1,5 +1,5 @@
-//! `prewarm` into the pool on file systems that fail, lie and do not answer: what is wrong is named
-//! by file and block, the rest goes on, and Ctrl-C ends it.
+//! `prewarm` into a pool on file systems that fail, report wrong sizes or hang. Failures name file and
+//! block, the other blocks are loaded, and Ctrl-C ends the command.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,7 +23,7 @@ fn prewarm(directory: &Path, method: &str) -> Command {
     command
 }
 
-/// A tablespace with a sound relation, a faulty one of so many blocks and another sound one.
+/// Prewarms a tablespace with a valid relation, a faulty one of `blocks` and another valid one.
 fn check(fault: Fault, blocks: u32, prewarmed: u32, expected: &[&str]) {
     let cluster = Cluster::with_files(3, 1);
     let tree = Tree::new()
@@ -70,7 +70,7 @@ fn a_length_that_lies() {
     check(claims, 10, 10, &[text]);
 }
 
-/// A cluster with nothing but two tablespaces, of which the second hangs.
+/// Interrupts `prewarm` on a cluster with two tablespaces, of which the second hangs.
 fn interrupted(method: &str, direct: &[&str], fault: Fault, killable: bool) {
     let case = format!("{method}, {direct:?}, {fault:?}");
     println!("{case}");
@@ -83,7 +83,7 @@ fn interrupted(method: &str, direct: &[&str], fault: Fault, killable: bool) {
     cluster.link_tablespace(16_401, hung.path());
     let mut running = Running::start(prewarm(&cluster.path, method).args(direct));
     hung.wait_for(Event::Hung, 1);
-    // Its file stays open, so that is all there is to wait for.
+    // The file stays open, so there is no later event to wait for.
     sound.wait_for(Event::End, 1);
     running.signal(Signal::INT);
     running.wait_for_message("trunkline: warning: interrupted");

@@ -1,8 +1,8 @@
-//! A container's filter forbids io_uring, wholly or in part: the work is done all the same, and the
-//! user is told why it is done otherwise.
+//! A seccomp filter, as in containers, forbids io_uring in whole or in part. The command falls back to
+//! another method and prints the reason.
 //!
-//! A filter belongs to a thread and is inherited by what the thread starts. So a thread of this
-//! process puts it on itself, starts the child, and ends.
+//! A filter belongs to a thread and is inherited by its children. So a thread of this process installs
+//! it, starts the child, and ends.
 
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 use trunkline_aio::sync::channel::bounded;
@@ -12,12 +12,12 @@ use crate::child::{Ended, Running};
 use crate::cluster::Cluster;
 use crate::verify::{Report, binary, verify};
 
-// The same numbers on every architecture.
+// These numbers are the same on every architecture.
 const IO_URING_SETUP: i64 = 425;
 const IO_URING_ENTER: i64 = 426;
 const IO_URING_REGISTER: i64 = 427;
 
-/// Verifies with a system call that fails with `errno`.
+/// Verifies while the system call `call` fails with `errno`.
 fn verify_without(call: i64, errno: u32, cluster: &Cluster) -> Report {
     let mut command = verify(&[], binary(), &cluster.path, "io_uring");
     let (sender, receiver) = bounded::<Ended>(1);
@@ -42,10 +42,10 @@ fn forbidden_by_seccomp() {
     for (call, errno) in [
         (IO_URING_SETUP, eperm),
         (IO_URING_SETUP, enosys),
-        // The ring is there, and turns out not to work when the first read is under way.
+        // The ring can be created, and fails at the first read.
         (IO_URING_ENTER, eperm),
         (IO_URING_ENTER, enosys),
-        // Without it a ring cannot even be asked what it has.
+        // Without it the features of a ring cannot be probed.
         (IO_URING_REGISTER, eperm),
         (IO_URING_REGISTER, enosys),
     ] {

@@ -1,10 +1,10 @@
-//! A device without room for what the system has cached: the pages are lost when they are written back, long
-//! after write(2) has said that all is well. The kernel tells each open file of that once, by fsync(2) or
-//! by a sync_file_range(2) that waits, and a checkpoint must fail whichever it was.
+//! A device runs full during writeback: pages are lost long after write(2) succeeded. The kernel reports
+//! this once for each open file, in fsync(2) or in a sync_file_range(2) that waits. In either case the
+//! checkpoint must fail.
 //!
 //! ```text
 //!   checkpoint ──▶ page cache ──▶ ext4 on a loop ──▶ image with holes ──▶ tmpfs that is full
-//!       ▲ with others about, it waits for write-back itself        ENOSPC ◀──┘
+//!       ▲ beside other sessions, it waits for writeback itself     ENOSPC ◀──┘
 //! ```
 
 use std::fs;
@@ -21,9 +21,9 @@ use crate::looped::{Looped, run};
 use crate::need;
 
 const BLOCKS: u32 = 1024;
-/// Blocks whose place on the device has gone.
+/// Number of blocks that lose their space on the device.
 const LOST: u64 = 512;
-/// Of ext4, in bytes.
+/// Block size of ext4 in bytes.
 const FS_BLOCK: u64 = 4096;
 const IMAGE_BYTES: u64 = 64 << 20;
 const ROOM_BYTES: u64 = 24 << 20;
@@ -34,7 +34,7 @@ fn page(block: u32, version: u32) -> PageBytes {
     page.finish(true)
 }
 
-/// A file system without a journal, which would fail before the pages do.
+/// A file system without a journal. The journal would fail first.
 fn mount() -> Option<Looped> {
     let make = ["mkfs.ext4", "-q", "-b", "4096", "-O", "^has_journal"];
     let lazily = ["-E", "lazy_itable_init=0,nodiscard"];
@@ -42,7 +42,7 @@ fn mount() -> Option<Looped> {
     Looped::in_memory(&[&make[..], &lazily].concat(), IMAGE_BYTES, kind, ROOM_BYTES)
 }
 
-/// Takes the first blocks of a file out of the image, and the room for them.
+/// Punches holes into the image where the first blocks of a file are, and fills up the tmpfs.
 fn take_room(mount: &Looped, file: &Path) {
     let (name, image) = (file.to_str().expect("a name"), mount.image());
     run("sync", &["-f", name]).expect("synced");
@@ -51,7 +51,7 @@ fn take_room(mount: &Looped, file: &Path) {
     for line in listed.lines() {
         let fields = line.split([' ', ':', '.']).filter(|field| !field.is_empty());
         let numbers: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
-        // Which extent, its first and last block in the file, the same on the device, its length.
+        // Extent number, first and last block in the file, first and last block on the device, length.
         let &[_, first, _, place, _, length, ..] = &numbers[..] else { continue };
         let wanted = LOST * (BLOCK_SIZE as u64 / FS_BLOCK);
         let blocks = length.min(wanted.saturating_sub(first));
@@ -68,7 +68,8 @@ fn take_room(mount: &Looped, file: &Path) {
     assert_eq!(full.map_err(|error| error.kind()), Err(std::io::ErrorKind::StorageFull));
 }
 
-/// Changes every page of the relation below `root`, and does a checkpoint, perhaps with somebody about.
+/// Changes every page of the relation below `root` and runs a checkpoint, with `others` beside another
+/// session that holds a handle.
 fn change_all(method: MethodKind, root: &Path, others: bool) -> Result<String, CheckpointError> {
     let aio = Builder::new().method(method).region_bytes(32 << 20).start().expect("starts");
     let layout = Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() };
@@ -95,7 +96,7 @@ fn change_all(method: MethodKind, root: &Path, others: bool) -> Result<String, C
 }
 
 #[test]
-fn a_checkpoint_learns_of_pages_that_the_system_has_lost() {
+fn a_checkpoint_fails_if_the_kernel_lost_pages() {
     if !need::root() {
         return;
     }

@@ -1,4 +1,4 @@
-//! `trunkline verify` and what it reports.
+//! Runs `trunkline verify` and parses its report.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ pub(crate) const METHODS: [&str; 3] = ["sync", "worker", "io_uring"];
 /// Buffered and direct.
 pub(crate) const DIRECT: [&[&str]; 2] = [&[], &["--io-direct", "data"]];
 
-/// The command, to be run by `program` and its arguments, or by itself where that is empty.
+/// The command. If `before` is not empty, it is a program with arguments that runs the command.
 pub(crate) fn verify(before: &[&str], binary: &Path, directory: &Path, method: &str) -> Command {
     let mut command = match before.split_first() {
         Some((program, arguments)) => {
@@ -42,7 +42,7 @@ pub(crate) fn run(command: &mut Command) -> Report {
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) code: i32,
-    /// The summary; null if there is none.
+    /// The JSON report; null if there is none.
     pub(crate) summary: Value,
     pub(crate) stdout: String,
     pub(crate) stderr: String,

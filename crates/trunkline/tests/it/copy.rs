@@ -1,4 +1,4 @@
-//! `copy` from outside: rows of real clusters on standard output and in files, and what is refused.
+//! `copy`: rows of real clusters on standard output and in files, and errors.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -13,7 +13,7 @@ use trunkline_format::page_checksum;
 use crate::jobs::until;
 use crate::{json, run, status_field, trunkline};
 
-/// The fixtures there are: directories with `data` and `expected`.
+/// The fixtures: directories with `data` and `expected`.
 #[expect(clippy::disallowed_methods, reason = "a test has no main that could pass this down")]
 pub(crate) fn fixtures() -> Vec<PathBuf> {
     let Some(directory) = std::env::var_os("TRUNKLINE_FIXTURE_DIR").map(PathBuf::from) else {
@@ -31,7 +31,7 @@ fn copy(fixture: &Path, args: &[&str]) -> (i32, String, String) {
     run(["copy", "-D", data.as_str(), "-d", "fixture"].into_iter().chain(args.iter().copied()))
 }
 
-/// What is printed of a sound table.
+/// Copies a valid table and returns the rows.
 fn rows(fixture: &Path, args: &[&str]) -> String {
     let (code, out, err) = copy(fixture, args);
     assert_eq!((code, err.as_str()), (0, ""), "{args:?} of {}", fixture.display());
@@ -125,7 +125,7 @@ fn every_row_version_with_its_state() {
 }
 
 #[test]
-fn wrong_questions_are_refused_by_name() {
+fn errors_name_what_is_wrong() {
     let Some(fixture) = fixtures().pop() else { return };
     for (args, code, message) in [
         (vec!["s1.nothing"], 2, "relation s1.nothing does not exist in database \"fixture\""),
@@ -154,7 +154,7 @@ fn wrong_questions_are_refused_by_name() {
 }
 
 #[test]
-fn a_database_into_files_goes_on_where_it_ended() {
+fn copying_a_database_into_files_can_be_resumed() {
     for fixture in fixtures() {
         let home = tempfile::tempdir().expect("a directory");
         let out = home.path().join("out");
@@ -188,7 +188,7 @@ fn a_database_into_files_goes_on_where_it_ended() {
     }
 }
 
-/// What can be seen of the files of a directory: names, inodes, sizes.
+/// Names, inodes and sizes of the files in a directory.
 fn listing(directory: &Path) -> Vec<(String, u64, u64)> {
     let entries = fs::read_dir(directory).expect("a directory").map(|entry| {
         let entry = entry.expect("an entry");
@@ -201,13 +201,13 @@ fn listing(directory: &Path) -> Vec<(String, u64, u64)> {
 }
 
 #[test]
-fn a_killed_copy_is_taken_up_by_one_and_only_one() {
+fn a_killed_copy_is_resumed_by_only_one_process() {
     for fixture in fixtures() {
         let home = tempfile::tempdir().expect("a directory");
         let out = home.path().join("out");
         let path = out.to_string_lossy().into_owned();
         let partial = out.join("s1.toast.copy.partial");
-        // What becomes the table's file is a pipe: the copy waits in the middle of it for a reader.
+        // The table's file is a pipe, so the copy blocks in the middle of it until it is read.
         fs::create_dir(&out).expect("made");
         assert!(Command::new("mkfifo").arg(&partial).status().expect("runs").success());
         let data = fixture.join("data");
@@ -235,7 +235,7 @@ fn a_killed_copy_is_taken_up_by_one_and_only_one() {
         assert_eq!(report["outputs"], count - 1 - done.len());
         let after = listing(&out);
         assert!(done.iter().all(|file| after.contains(file)), "{done:?} {after:?}");
-        // All files and the manifest; nothing that is not whole.
+        // All files and the manifest, and no partial file.
         assert_eq!(after.len(), count - 1 + 1);
         let without = expected(&fixture, "s1.toast");
         let without = without.lines().map(|line| line.split_once('\t').expect("ctid").1);
@@ -284,7 +284,7 @@ fn two_signals_in_quick_succession_are_one_request() {
 }
 
 #[test]
-fn a_directory_has_copies_of_one_database() {
+fn a_directory_contains_copies_of_one_database() {
     let fixtures = fixtures();
     let [first, .., last] = &fixtures[..] else { return };
     let home = tempfile::tempdir().expect("a directory");
@@ -302,7 +302,7 @@ fn a_directory_has_copies_of_one_database() {
     assert_eq!(fs::read(home.path().join("copy.manifest")).expect("read"), manifest);
 }
 
-/// A copy of a fixture whose files can be damaged.
+/// A copy of a fixture that a test can damage.
 struct Damaged {
     _home: TempDir,
     fixture: PathBuf,
@@ -327,7 +327,7 @@ impl Damaged {
         Damaged { _home: home, fixture: copied, file }
     }
 
-    /// Changes the table's only page, which is sound in itself afterwards if `sound`.
+    /// Changes the table's only page. Updates the checksum if `sound`.
     fn change(&self, sound: bool, change: impl FnOnce(&mut [u8])) {
         let mut page = fs::read(&self.file).expect("read");
         change(&mut page);
@@ -340,14 +340,14 @@ impl Damaged {
     }
 }
 
-/// Where the third row of a page begins.
+/// Offset of the third row of a page.
 fn third_row(page: &[u8]) -> usize {
     let pointer = u32::from_le_bytes(page[32..36].try_into().expect("four bytes"));
     (pointer & 0x7FFF) as usize
 }
 
 #[test]
-fn what_is_damaged_ends_a_copy_or_is_left_out() {
+fn a_damaged_row_ends_a_copy_or_is_skipped() {
     for fixture in fixtures() {
         let damaged = Damaged::new(&fixture);
         let check = |place: &str, rest: &str| {

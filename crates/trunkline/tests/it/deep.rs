@@ -1,4 +1,4 @@
-//! `verify --deep` and the subjects of `inspect` that need a catalog, on real clusters.
+//! `verify --deep`, and the `inspect` commands that need a catalog, on real clusters.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ fn on(data: &Path, args: &[&str]) -> (i32, String, String) {
     run(args.iter().copied().chain(["-D", data.as_str()]))
 }
 
-/// Standard output of a command that ends well.
+/// Runs a command that must succeed and returns its standard output.
 fn good(data: &Path, args: &[&str]) -> String {
     let (code, out, err) = on(data, args);
     assert_eq!((code, err.as_str()), (0, ""), "{args:?} of {}: {out}", data.display());
@@ -22,7 +22,7 @@ fn good(data: &Path, args: &[&str]) -> String {
 }
 
 #[test]
-fn contents_of_a_whole_cluster() {
+fn the_contents_of_a_cluster_are_verified() {
     for fixture in fixtures() {
         let data = fixture.join("data");
         let (code, out, err) = on(&data, &["verify", "--deep", "-j", "2"]);
@@ -40,7 +40,7 @@ fn contents_of_a_whole_cluster() {
 }
 
 #[test]
-fn what_only_the_contents_show() {
+fn a_row_that_differs_from_its_index_entry_is_found() {
     let Some(fixture) = fixtures().pop() else { return };
     let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let data = home.path().join("data");
@@ -56,7 +56,7 @@ fn what_only_the_contents_show() {
         &["inspect", "tuple", "-d", "bench", "public.pgbench_branches", "0,1", "--json"],
     );
     assert_eq!(json(&out)["columns"][0]["value"], "1", "{out}");
-    // The first row of pgbench_branches gets another key.
+    // Change the key of the first row of pgbench_branches.
     let mut bytes = std::fs::read(&file).expect("read");
     let first = usize::from(u16::from_le_bytes([bytes[24], bytes[25]]) & 0x7FFF);
     bytes[first + 24] = 77;
@@ -77,9 +77,9 @@ fn what_only_the_contents_show() {
     assert_eq!(report["contents"]["findings"][0]["kind"], "heap_and_index");
 }
 
-/// One row of `pg_class` makes no sense. Its table is gone, the others are not.
+/// One row of `pg_class` is damaged. Only its table is missing.
 #[test]
-fn a_damaged_row_of_a_catalog() {
+fn a_damaged_catalog_row_hides_only_its_table() {
     let Some(fixture) = fixtures().pop() else { return };
     let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let data = home.path().join("data");
@@ -98,7 +98,7 @@ fn a_damaged_row_of_a_catalog() {
         let found: Vec<usize> =
             (24..8192 - 150).filter(|&at| page[at..].starts_with(name)).collect();
         for at in found {
-            // Behind the name of 64 bytes, persistence and kind.
+            // relpersistence and relkind follow the 64 bytes of relname.
             let kind = (at + 64..at + 150).find(|&at| page[at..].starts_with(b"pr"));
             page[kind.expect("persistence and kind") + 1] = b'?';
         }
@@ -123,7 +123,7 @@ fn a_damaged_row_of_a_catalog() {
 }
 
 #[test]
-fn inspected_by_name() {
+fn relations_are_inspected_by_name() {
     for fixture in fixtures() {
         let data = fixture.join("data");
         let out = good(&data, &["inspect", "tuple", "-d", "fixture", "s1.toast", "(0,2)"]);
@@ -166,7 +166,7 @@ fn inspected_by_name() {
 }
 
 #[test]
-fn what_cannot_be_inspected_is_named() {
+fn inspect_errors_name_what_is_wrong() {
     let Some(fixture) = fixtures().pop() else { return };
     let data = fixture.join("data");
     for (args, code, text) in [

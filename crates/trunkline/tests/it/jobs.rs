@@ -1,4 +1,4 @@
-//! `verify`, `prewarm` and `demo` as somebody at a terminal meets them.
+//! `verify`, `prewarm`, `sum` and `demo`: output, exit codes and Ctrl-C.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +15,7 @@ fn args(command: &[&str], cluster: &Cluster) -> Vec<OsString> {
     args
 }
 
-/// One relation of `blocks` good pages instead of the two segments.
+/// A cluster with one relation of `blocks` valid pages instead of the two segments.
 fn cluster(blocks: u32) -> Cluster {
     let cluster = Cluster::new(1);
     fs::remove_file(cluster.at("base/5/16384.1")).expect("removed");
@@ -24,7 +24,7 @@ fn cluster(blocks: u32) -> Cluster {
 }
 
 #[test]
-fn verify_good() {
+fn verify_accepts_valid_pages() {
     let cluster = cluster(100);
     for method in ["sync", "worker", "io_uring"] {
         for direct in ["--io-direct=", "--io-direct=data"] {
@@ -46,7 +46,7 @@ fn verify_good() {
 }
 
 #[test]
-fn verify_bad() {
+fn verify_reports_invalid_pages() {
     let cluster = cluster(20);
     let mut bytes = (0..20).flat_map(page).collect::<Vec<u8>>();
     bytes[17 * 8192 + 5000] ^= 1;
@@ -82,7 +82,7 @@ fn verify_without_checksums() {
 }
 
 #[test]
-fn what_cannot_be_verified() {
+fn verify_refuses_other_directories_and_running_servers() {
     let cluster = cluster(1);
     assert_eq!(run(["verify"]).0, 2);
     assert_eq!(run(args(&["verify", "--io-method=fast"], &cluster)).0, 2);
@@ -166,7 +166,7 @@ fn prewarm_into_the_cache() {
 }
 
 #[test]
-fn what_cannot_be_prewarmed() {
+fn prewarm_errors_name_what_is_wrong() {
     let cluster = cluster(30);
     for (wrong, text) in [
         (vec!["prewarm", "base/5/1"], "is not a relation file"),
@@ -206,13 +206,13 @@ fn what_cannot_be_prewarmed() {
 }
 
 #[test]
-fn prewarm_names_what_is_wrong() {
+fn prewarm_warns_of_damage() {
     let cluster = cluster(40);
     let mut bytes = (0..40).flat_map(page).collect::<Vec<u8>>();
     bytes[17 * 8192 + 5000] ^= 1;
     bytes.extend([0; 100]);
     cluster.write("base/5/16384", &bytes);
-    // Its segments 0 and 1 are gone.
+    // Segments 0 and 1 are missing.
     cluster.write("base/5/16385.2", &(262_144..262_150).flat_map(page).collect::<Vec<u8>>());
     let (code, out, err) = run(args(&["prewarm"], &cluster));
     assert_eq!(code, 1, "{out}{err}");
@@ -239,7 +239,7 @@ fn prewarm_names_what_is_wrong() {
 }
 
 #[test]
-fn sums() {
+fn a_column_is_summed() {
     let cluster = cluster(300);
     for options in [&["--workers", "3"][..], &["--shared-buffers", "16"], &["--io-direct=data"]] {
         let command = [&["sum", "--json", "5/16384", "--offset", "0"], options].concat();
@@ -271,7 +271,7 @@ fn sums() {
 }
 
 #[test]
-fn nothing_is_written() {
+fn no_command_writes_to_the_data_directory() {
     let cluster = cluster(50);
     let before = census(&cluster.path);
     for command in [
@@ -291,7 +291,7 @@ fn nothing_is_written() {
     assert_eq!(census(&cluster.path), before);
 }
 
-/// Name, size, mode, times but the one of access, and content.
+/// Names, sizes, modes, times (except access times) and contents of all files.
 fn census(directory: &Path) -> Vec<String> {
     let mut lines = Vec::new();
     for entry in fs::read_dir(directory).expect("read") {
@@ -315,8 +315,8 @@ pub(crate) fn until(child: &mut Child, state: impl Fn(u32) -> bool) {
     }
 }
 
-/// Processor time of a process, in hundredths of a second: its 14th and 15th field, counted from
-/// the second, which ends with a parenthesis.
+/// Processor time of a process in hundredths of a second: fields 14 and 15 of its `stat` file. They
+/// are counted from field 2, which ends with a parenthesis.
 fn cpu_ticks(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -361,7 +361,7 @@ fn ctrl_c_ends_with_partial_counts() {
             assert!(err.contains("trunkline: warning: interrupted"), "{case}");
             let report = json(&String::from_utf8_lossy(&output.stdout));
             assert_eq!(report["complete"], false, "{case}");
-            // Prewarm may still have been looking at what is cached.
+            // Prewarm may still have been checking what is cached.
             let blocks = report[counted].as_u64().expect("number");
             let least = u64::from(command == "verify");
             assert!((least..100 * 131_072).contains(&blocks), "{case}");
@@ -370,7 +370,7 @@ fn ctrl_c_ends_with_partial_counts() {
 }
 
 #[test]
-fn demo_shows_every_way() {
+fn demo_runs_every_method_and_checks_the_results() {
     let home = tempfile::tempdir().expect("temporary directory");
     let run_demo = |extra: &[&str]| {
         let mut command: Vec<OsString> =
@@ -421,7 +421,7 @@ fn demo_shows_every_way() {
     assert_eq!(code, 0, "{out}{err}");
     assert_eq!(json(&out)["runs"].as_array().map(Vec::len), Some(3 * 9 + 3 * 5));
 
-    // A balance that is not the one it must be, in a page that is sound.
+    // A wrong balance in a valid page.
     let path = home.path().join("table/base/5/16385");
     let mut bytes = fs::read(&path).expect("read");
     let (first, second) = bytes.split_at_mut(8192);
@@ -436,7 +436,7 @@ fn demo_shows_every_way() {
 }
 
 #[test]
-fn what_the_demo_refuses() {
+fn demo_refuses_other_directories_and_wrong_sizes() {
     let cluster = cluster(1);
     let refused = run(["demo".into(), "--dir".into(), cluster.path.clone()]);
     assert_eq!(refused.0, 3, "{}", refused.2);
@@ -447,9 +447,9 @@ fn what_the_demo_refuses() {
     }
 }
 
-/// A real server, of a cluster made for the test.
+/// Uses a real server on a cluster created for the test.
 #[test]
-fn running_server_is_refused() {
+fn a_cluster_with_a_running_server_is_refused() {
     let programs = PathBuf::from("/usr/lib/postgresql/15/bin");
     if !programs.join("initdb").exists() || !is_root() {
         return println!("skipped: no PostgreSQL 15, or not root");

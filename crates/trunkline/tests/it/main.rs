@@ -1,6 +1,6 @@
-//! The binary from outside: what it prints where, and how it exits.
+//! Runs the binary and checks standard output, standard error and exit code.
 //!
-//! Every command runs without `PGDATA` and away from any data directory.
+//! Every command runs without `PGDATA` and outside any data directory.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
 mod copy;
@@ -38,7 +38,7 @@ struct Cluster {
 impl Cluster {
     fn new(checksums: u32) -> Cluster {
         let home = tempfile::tempdir().expect("temporary directory");
-        // Not in UTF-8, as paths may be.
+        // Paths need not be valid UTF-8.
         let path = home.path().join(OsStr::from_bytes(b"d\xFFta"));
         fs::create_dir_all(path.join("global")).expect("made");
         fs::create_dir_all(path.join("pg_tblspc")).expect("made");
@@ -67,7 +67,7 @@ fn page(block: u32) -> Vec<u8> {
     page.finish(true).to_vec()
 }
 
-/// See `trunkline_format::control` for the places.
+/// A control file. See `trunkline_format::control` for the offsets.
 fn control_file(checksums: u32) -> Vec<u8> {
     let mut bytes = vec![0; 8192];
     let mut put = |offset: usize, value: u32| {
@@ -118,7 +118,7 @@ fn help_says_what_the_tool_is_and_shows_examples() {
 }
 
 #[test]
-fn wrong_usage() {
+fn wrong_usage_is_reported_with_exit_code_2() {
     for (args, expected) in [
         (vec![], "trunkline: error: no command given"),
         (vec!["frobnicate"], "trunkline: error: unrecognized subcommand 'frobnicate'"),
@@ -171,7 +171,7 @@ fn control_as_json() {
 }
 
 #[test]
-fn control_that_cannot_be_read() {
+fn a_control_file_that_cannot_be_read_is_an_error() {
     let cluster = Cluster::new(1);
     let inspect = |path: PathBuf| run(["inspect".into(), "control".into(), path]);
     let (code, out, err) = inspect("/nowhere/pg_control".into());
@@ -187,7 +187,7 @@ fn control_that_cannot_be_read() {
 }
 
 #[test]
-fn page_good() {
+fn a_valid_page_is_decoded() {
     let cluster = Cluster::new(1);
     let (code, out, err) = run(page_args(&[], &cluster.at("base/5/16384"), None));
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
@@ -199,7 +199,7 @@ fn page_good() {
 }
 
 #[test]
-fn page_numbers_count_over_segments() {
+fn block_numbers_count_across_segments() {
     let cluster = Cluster::new(1);
     let of = |name: &str, block| run(page_args(&["--json"], &cluster.at(name), block));
     let (code, first, _) = of("base/5/16384.1", None);
@@ -220,7 +220,7 @@ fn page_numbers_count_over_segments() {
 }
 
 #[test]
-fn page_bad() {
+fn an_invalid_page_is_a_finding() {
     let cluster = Cluster::new(1);
     let mut bytes = page(0);
     bytes[8000] ^= 1;
@@ -232,7 +232,7 @@ fn page_bad() {
     assert_eq!(code, 1);
     assert_eq!(json(&out)["verdict"], "bad");
 
-    // The same page where checksums are off.
+    // The same page in a cluster without checksums.
     let cluster = Cluster::new(0);
     cluster.write("base/5/16384", &bytes);
     let (code, out, _) = run(page_args(&[], &cluster.at("base/5/16384"), None));
@@ -241,7 +241,7 @@ fn page_bad() {
 }
 
 #[test]
-fn page_new_and_garbage() {
+fn new_pages_and_garbage_are_distinguished() {
     let cluster = Cluster::new(1);
     cluster.write("base/5/16385", &[0; 8192]);
     let (code, out, _) = run(page_args(&[], &cluster.at("base/5/16385"), None));
@@ -263,7 +263,7 @@ fn page_new_and_garbage() {
 }
 
 #[test]
-fn reader_that_goes_away() {
+fn a_closed_pipe_is_not_an_error_message() {
     let cluster = Cluster::new(1);
     for args in [page_args(&[], &cluster.at("base/5/16384"), None), vec!["--help".into()]] {
         let mut child = trunkline()
@@ -281,7 +281,7 @@ fn reader_that_goes_away() {
 }
 
 #[test]
-fn full_disk() {
+fn a_full_disk_is_reported() {
     let cluster = Cluster::new(1);
     let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("opened");
     let args = page_args(&[], &cluster.at("base/5/16384"), None);

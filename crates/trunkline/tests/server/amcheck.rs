@@ -1,11 +1,11 @@
-//! What `amcheck` says of a cluster, `verify --deep` says of its files: nothing where it is sound,
-//! and the same of keys that are not unique, of missing entries, and of values that no row names.
+//! `verify --deep` compared with `amcheck`: both accept a valid cluster. Both report duplicate keys,
+//! missing index entries, and TOAST values that no row refers to.
 //!
 //! ```text
-//!   unique only by decree:  create index, duplicates, update pg_index set indisunique
-//!   long values left over:  delete, and vacuum full while somebody may still see the rows
+//!   unique in name only:    create index, duplicates, update pg_index set indisunique
+//!   leftover TOAST values:  delete, and vacuum full while a prepared transaction may see the rows
 //! ```
-//! Servers from 17 on check uniqueness themselves, and are asked.
+//! amcheck checks uniqueness from version 17 on.
 
 use std::path::Path;
 use std::process::Command;
@@ -40,7 +40,7 @@ insert into long select i, repeat(chr(65 + i), 9000) from generate_series(1, 20)
 create table other (a int);
 ";
 
-/// Tables with keys that are there twice; only of the first three is the order known.
+/// Tables with duplicate keys. The order of entries is known only for the first three.
 const DUPLICATES: &[(&str, &str)] = &[
     ("plain", "i"),
     ("exact", "i::numeric"),
@@ -64,7 +64,7 @@ fn findings(report: &Value) -> Vec<String> {
     all.iter().map(|it| format!("{} {}", it["relation"], it["text"])).collect()
 }
 
-/// What amcheck says of every B-tree, 17 and later of uniqueness too.
+/// The findings of amcheck for every B-tree, from version 17 on with uniqueness.
 fn amcheck(server: &Server) -> String {
     let unique = if server.major() >= 17 { ", one.indisunique" } else { "" };
     let check = format!(
@@ -85,7 +85,7 @@ fn amcheck(server: &Server) -> String {
 }
 
 #[test]
-fn sound_to_both() {
+fn both_accept_a_valid_cluster() {
     for bin in servers() {
         let server = Server::start(&bin, &[]);
         server.sql("postgres", "create extension amcheck");
@@ -100,7 +100,7 @@ fn sound_to_both() {
 }
 
 #[test]
-fn duplicates_are_found_by_both() {
+fn both_find_duplicates() {
     for bin in servers() {
         let server = Server::start(&bin, &[]);
         server.sql("postgres", "create extension amcheck");
@@ -133,9 +133,9 @@ fn duplicates_are_found_by_both() {
     }
 }
 
-/// Rows that the index was never told of: it was not ready for them.
+/// Rows inserted while the index was not ready have no index entries.
 #[test]
-fn missing_entries_are_found_by_both() {
+fn both_find_missing_entries() {
     for bin in servers() {
         let server = Server::start(&bin, &[]);
         server.sql("postgres", "create extension amcheck");
@@ -158,10 +158,10 @@ fn missing_entries_are_found_by_both() {
     }
 }
 
-/// A transaction that is prepared may still see rows that were deleted, so a rewrite copies them with
-/// their long values, and nothing takes these away when the rows are vacuumed.
+/// A prepared transaction may still see deleted rows, so a rewrite copies them with their TOAST values.
+/// When the rows are vacuumed, the values stay behind.
 #[test]
-fn long_values_that_a_rewrite_left() {
+fn toast_values_left_by_a_rewrite_are_a_note() {
     for bin in servers() {
         let server = Server::start(&bin, &[]);
         server.script("postgres", TABLES, false);
@@ -178,7 +178,7 @@ fn long_values_that_a_rewrite_left() {
         let toast = server
             .sql("postgres", "select reltoastrelid::regclass from pg_class where relname = 'long'");
         let toast = String::from_utf8(toast).expect("text");
-        // Servers say which value a row has from 17 on.
+        // Servers can show the chunk_id of a value from version 17 on.
         let said = (server.major() >= 17)
             .then(|| server.sql("postgres", &count.replace("%s", toast.trim())));
         let major = server.major();

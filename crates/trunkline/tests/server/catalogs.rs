@@ -1,4 +1,4 @@
-//! Every table of `pg_catalog`, in a database with objects of every kind: `trunkline copy` prints what
+//! Copies every table of `pg_catalog` of a database with objects of every kind. The output must be what
 //! the server printed before it was stopped, byte for byte.
 
 use std::fs;
@@ -6,13 +6,13 @@ use std::process::{Command, Output};
 
 use crate::server::{Server, Stopped, servers};
 
-/// Objects that leave rows in as many catalogs as can be.
+/// Objects that leave rows in as many catalogs as possible.
 const OBJECTS: &str = include_str!("catalogs.sql");
 
-/// A database and what the server printed of its catalogs: the table, and its rows.
+/// A database, and the server's output for each of its catalogs.
 type Printed = (&'static str, Vec<(String, Vec<u8>)>);
 
-/// What the server prints of every catalog of a database, each row's place first.
+/// The server's output for every catalog of a database, with ctid.
 fn printed(server: &Server, database: &'static str) -> Printed {
     let list = "select relname from pg_class where relkind = 'r' \
                 and relnamespace = 'pg_catalog'::regnamespace order by 1";
@@ -20,7 +20,7 @@ fn printed(server: &Server, database: &'static str) -> Printed {
     let directory = server.home().join(database);
     server.make_directory(&directory);
     let file = |name: &str| directory.join(name);
-    // One session for all of them: a session's first question to each takes longest.
+    // One session for all of them: the first query of a session takes longest.
     let copy = |name: &str| {
         let file = file(name);
         format!("\\copy (select ctid, * from pg_catalog.{name}) to '{}'\n", file.display())
@@ -38,7 +38,7 @@ fn copied(stopped: &Stopped, database: &str, name: &str, method: &str) -> Output
     command.output().expect("runs")
 }
 
-/// Where two outputs part, for people.
+/// Describes the first difference between two outputs.
 fn difference(expected: &[u8], found: &[u8]) -> String {
     let mut lines = expected.split(|&byte| byte == b'\n').zip(found.split(|&byte| byte == b'\n'));
     let text = String::from_utf8_lossy;

@@ -1,11 +1,11 @@
-//! Random values that are made of others: arrays of several dimensions and other lower bounds, composites in
-//! composites, domains over all of that, ranges and multiranges, also of text.
+//! Random values of compound types: arrays with several dimensions and lower bounds, nested composites,
+//! domains over these, ranges and multiranges, also of text.
 
 use trunkline_aio::sync::random::Rng;
 
 use crate::values::{self, chance, number, pick, quoted, short_text};
 
-/// The types of this file's values; the composite `s.shift` gets and loses attributes later.
+/// The types of this file's values. The composite `s.shift` gains and loses attributes later.
 pub(crate) const TYPES_SQL: &str = "\
 create type s.mood as enum ('sad', 'ok', 'happy', 'o''k \"x\"');
 alter type s.mood add value 'late' before 'ok';
@@ -23,7 +23,7 @@ create function s.plus(int4, s.mood) returns int4 language sql as 'select 1';
 create collation s.\"a b\" from \"C\";
 ";
 
-/// One of the changes that values of `s.shift` and `s.mood` live through.
+/// A change of the types `s.shift` and `s.mood` after values were stored.
 pub(crate) fn change_of_type(rng: &mut Rng) -> &'static str {
     match rng.below(5) {
         0 => "alter type s.shift add attribute if_d numeric;\n",
@@ -34,7 +34,7 @@ pub(crate) fn change_of_type(rng: &mut Rng) -> &'static str {
     }
 }
 
-/// A value of one of the types that are made of others, except arrays.
+/// A value of one of the compound types, except arrays.
 pub(crate) fn value(rng: &mut Rng, ty: &str) -> Option<String> {
     Some(match ty {
         "s.pair" | "s.couple" => format!("{}::{ty}", pair(rng)),
@@ -50,7 +50,7 @@ pub(crate) fn value(rng: &mut Rng, ty: &str) -> Option<String> {
             format!("row({}, {})::s.mix", parts.join(", "), pair(rng))
         }
         "s.shift" => {
-            // Takes what there is of these attributes at that moment.
+            // Fills the attributes that exist at that moment.
             let text = format!("\"x{}\"", rng.below(1 << 30));
             let (a, c, d) = (number(rng, 15), number(rng, 63), number(rng, 40));
             let json = format!(
@@ -93,7 +93,7 @@ fn range(rng: &mut Rng, ty: &str) -> String {
     format!("{}{low},{high}{}", pick(rng, &["[", "("]), pick(rng, &["]", ")"]))
 }
 
-/// Bounds with all that has to be quoted in them.
+/// Bounds with characters that must be quoted.
 fn text_range(rng: &mut Rng) -> String {
     let (one, other) = (short_text(rng, 30), short_text(rng, 30));
     let (low, high) = if one <= other { (one, other) } else { (other, one) };
@@ -125,7 +125,7 @@ pub(crate) fn array(rng: &mut Rng, element: &str) -> String {
     let dimensions = if chance(rng, 3) { 2 + rng.below(2) } else { 1 };
     let lengths: Vec<u64> = (0..dimensions).map(|_| 1 + rng.below(4)).collect();
     let plain = format!("{}::{ty}", nested(rng, element, &lengths));
-    // An array of arrays with a delimiter of its own, or what is no array to array[]: as it is.
+    // An array of arrays with a delimiter of its own, or a value that array[] cannot take.
     if chance(rng, 2) {
         return plain;
     }

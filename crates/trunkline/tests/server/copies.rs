@@ -1,5 +1,5 @@
-//! `copy` where a session and its database have a say: settings of the database, generated columns,
-//! encodings, views without rows, and rows whose long values a vacuum took.
+//! `copy` with settings of the database, generated columns, encodings, materialized views that were never
+//! refreshed, and rows whose TOAST values were vacuumed.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -22,7 +22,7 @@ create table comma (id int, \"a,b\" int);
 insert into comma values (1, 2);
 ";
 
-/// The server's text of a table, in a session that asks for nothing.
+/// The server's output for a table, in a session with default settings.
 fn printed(server: &Server, database: &str, sql: &str) -> Vec<u8> {
     let mut psql = server.psql(database);
     let output = psql.env_remove("PGOPTIONS").env_remove("PGTZ").args(["-c", sql]).output();
@@ -37,7 +37,7 @@ fn copy(stopped: &Stopped, database: &str, args: &[&str]) -> Output {
     command.arg(stopped.data()).args(args).output().expect("runs")
 }
 
-/// What is said on standard error, and the code.
+/// Exit code and standard error.
 fn said(output: &Output) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
@@ -83,7 +83,7 @@ fn what_a_session_of_the_database_prints() {
         let output = copy(&stopped, "latin", &["public.t", "--header", "--format", "csv"]);
         assert_eq!(output.stdout, header);
         let (code, text) = said(&copy(&stopped, "latin", &["public.t", "--columns", "cö"]));
-        assert!(code == Some(2) && text.contains("which is LATIN1"), "{text}");
+        assert!(code == Some(2) && text.contains("of the database, LATIN1"), "{text}");
         let (code, text) = said(&copy(&stopped, "d", &["public.unfilled"]));
         let refused = "materialized view public.unfilled has not been populated";
         assert!(code == Some(2) && text.contains(refused), "{code:?} {text}");
@@ -103,8 +103,8 @@ fn what_a_session_of_the_database_prints() {
     }
 }
 
-/// What is set for a database: values too long for their row are had, and one damaged row is told
-/// of, and left out if one wants to go on.
+/// Settings of a database, in `pg_db_role_setting`: TOASTed values are read, and a damaged row is reported,
+/// or skipped with `--keep-going`.
 #[test]
 fn settings_that_are_long_or_damaged() {
     for bin in servers() {
@@ -112,7 +112,7 @@ fn settings_that_are_long_or_damaged() {
         server.script("postgres", OBJECTS, false);
         server.sql("postgres", "alter database postgres set timezone = 'Asia/Tokyo'");
         server.sql("postgres", "alter role all set bytea_output = 'escape'");
-        // Random letters, which nobody can compress.
+        // Random letters, which cannot be compressed.
         let letters = "select string_agg(md5(i::text), '') from generate_series(1, 200) i";
         let letters = String::from_utf8(server.sql("postgres", letters)).expect("text");
         let long = format!("alter database postgres set my.letters = '{}'", letters.trim());
@@ -132,17 +132,17 @@ fn settings_that_are_long_or_damaged() {
         let mut bytes = fs::read(&file).expect("read");
         let text = b"bytea_output=escape";
         let at = bytes.windows(text.len()).position(|it| it == text).expect("the setting");
-        // The length of the text, in an array.
+        // The length of the text in the array.
         bytes[at - 4..at].fill(0xFC);
         let page = bytes.first_chunk_mut().expect("a page");
         let checksum = page_checksum(page, 0);
         page[8..10].copy_from_slice(&checksum.to_le_bytes());
         fs::write(&file, &bytes).expect("written");
         let (code, text) = said(&copy(&stopped, "postgres", &["public.times"]));
-        let place = format!(" of file \"{}\": ", file.display());
+        let place = format!("\"{}\"", file.display());
         assert!(code == Some(1) && text.contains("block 0, line pointer "), "{code:?} {text}");
         assert!(text.contains(&place), "{text}");
-        assert!(text.contains("hint: --keep-going leaves"), "{text}");
+        assert!(text.contains("hint: use --keep-going"), "{text}");
         let output = copy(&stopped, "postgres", &["public.times", "--keep-going"]);
         let (code, text) = said(&output);
         assert!(code == Some(1) && text.contains("warning: shared catalog: "), "{text}");

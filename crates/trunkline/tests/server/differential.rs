@@ -1,6 +1,6 @@
-//! Random databases, printed by a server and then by us from its files: the same bytes.
+//! Random databases, copied by a server and then by `trunkline copy` from its files, byte for byte.
 //!
-//! The seed is printed; `TRUNKLINE_SEED` repeats a run, `TRUNKLINE_ROUNDS` makes more of them.
+//! The seed is printed. `TRUNKLINE_SEED` repeats a run, `TRUNKLINE_ROUNDS` sets the number of runs.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn trunkline(arguments: &[&str], data: &Path) -> Output {
 }
 
 #[test]
-fn random_databases_are_printed_alike() {
+fn random_databases_are_copied_byte_for_byte() {
     let first = number("TRUNKLINE_SEED").unwrap_or_else(random::seed);
     for bin in servers() {
         for seed in
@@ -50,7 +50,7 @@ fn round(bin: &Path, seed: u64) {
     let stopped = server.stop();
     let (mut rows, mut compared) = (0, 0);
     for (table, file) in &history.tables {
-        // A table that could not be made is not printed.
+        // A table that could not be created has no output.
         let Ok(expected) = fs::read(file) else { continue };
         compared += 1;
         rows += expected.iter().filter(|&&byte| byte == b'\n').count();
@@ -69,7 +69,7 @@ fn round(bin: &Path, seed: u64) {
     );
 }
 
-/// Prints a table by some way to read it, and compares.
+/// Copies a table with a random I/O configuration, and compares.
 fn compare(rng: &mut Rng, stopped: &Stopped, table: &str, expected: &[u8], seed: u64) {
     let method = pick(rng, &["sync", "worker", "io_uring"]);
     let direct = pick(rng, &["--io-direct=data", "--io-direct="]);
@@ -93,7 +93,7 @@ fn compare(rng: &mut Rng, stopped: &Stopped, table: &str, expected: &[u8], seed:
     assert!(same, "seed {seed}: {table}: {}", difference(&copied.stdout, expected));
 }
 
-/// The first line that is not the same.
+/// The first line that differs.
 fn difference(ours: &[u8], theirs: &[u8]) -> String {
     let lines = |bytes: &[u8]| -> Vec<String> {
         String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect()

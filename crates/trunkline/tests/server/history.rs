@@ -1,13 +1,13 @@
-//! A random database and its life: tables of all kinds and columns, then inserts, updates, deletes,
-//! rollbacks, savepoints, locks by several transactions, columns that come and go, vacuum.
+//! A random database and its history: tables of all kinds, then inserts, updates, deletes, rollbacks,
+//! savepoints, locks by several transactions, added and dropped columns, vacuum.
 //!
 //! ```text
-//!   types ─▶ tables, partitions, indexes ─▶ history ─▶ last words
-//!                                                      a transaction for each table: some changes,
-//!                                                      then COPY, before the commit
+//!   types ─▶ tables, partitions, indexes ─▶ history ─▶ last transactions
+//!                                                      one for each table: some changes, then COPY,
+//!                                                      then commit
 //! ```
-//! The server prints each table inside the last transaction that changes it, so it leaves no hint
-//! of the fate of these rows behind: whether they are there only the commit log says.
+//! The server copies each table inside the last transaction that changes it. It therefore sets no hint
+//! bits for these rows, and only the commit log knows that they are visible.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use trunkline_aio::sync::random::Rng;
 use crate::compound::{TYPES_SQL, change_of_type};
 use crate::values::{TYPES, chance, pick, value};
 
-/// Tables of a run.
+/// Number of tables in a run.
 const TABLES: usize = 14;
 
-/// Rows of one insert.
+/// Number of rows of one insert.
 const ROWS_MAX: u64 = 60;
 
 /// A table that holds rows.
@@ -29,33 +29,33 @@ pub(crate) struct Table {
     /// Its name without the schema.
     pub(crate) name: String,
     columns: Vec<(String, String)>,
-    /// Where rows for it go in: itself, or the table that it is a partition of.
+    /// The table to insert into: itself, or the table that it is a partition of.
     parent: Option<String>,
     next_column: usize,
-    /// It has a column that is computed whenever it is asked for, and never stored.
+    /// Whether it has a virtual generated column.
     computes: bool,
 }
 
-/// What a server can do.
+/// Features of a server version.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Abilities {
-    /// Compress with lz4.
+    /// Compression with lz4.
     pub(crate) lz4: bool,
-    /// Have virtual columns.
+    /// Virtual generated columns.
     pub(crate) computes: bool,
 }
 
-/// What a server is told, and what there is afterwards.
+/// The script for a server, and the tables that it creates.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// To be run as one script, errors allowed.
+    /// A script in which statements may fail.
     pub(crate) script: String,
     /// Each table with the file that COPY writes.
     pub(crate) tables: Vec<(String, PathBuf)>,
 }
 
 impl History {
-    /// A random one, for a server with these abilities.
+    /// A random history for a server with these features.
     pub(crate) fn new(rng: &mut Rng, abilities: Abilities, output: &Path) -> Self {
         let mut script = String::from(
             "\\set ON_ERROR_ROLLBACK on\nset lock_timeout = '2s';\ncreate schema s;\n\
@@ -85,7 +85,7 @@ impl History {
     }
 }
 
-/// A type for a column: any, or an array of one.
+/// A type for a column: any type, or an array of it.
 fn column_type(rng: &mut Rng) -> String {
     let ty = pick(rng, TYPES);
     if chance(rng, 5) { format!("{ty}[]") } else { ty.into() }
@@ -157,7 +157,7 @@ fn make_table(
     }
 }
 
-/// A partition, or a table that becomes one: with other columns in other places.
+/// A partition, or a table that is attached as one, with its columns in another order.
 fn make_partition(
     rng: &mut Rng,
     parent: &str,
@@ -168,7 +168,7 @@ fn make_partition(
 ) {
     let (name, of) = (format!("{parent}_{part}"), format!("with (modulus 2, remainder {part})"));
     if chance(rng, 2) {
-        // It fails where the parent has a column that is made, and the other one follows.
+        // This fails if the parent has a generated column; then the statement below is used.
         let list: Vec<String> =
             columns.iter().rev().map(|(name, ty)| format!("{name} {ty}")).collect();
         let _ = writeln!(
@@ -186,13 +186,13 @@ fn make_partition(
     );
 }
 
-/// Whether its values can be long.
+/// Whether values of the type can be TOASTed.
 fn is_text(ty: &str) -> bool {
     let long = ["text", "bytea", "jsonb", "json", "xml", "varchar", "path", "s.mix", "s.tree"];
     long.contains(&ty) || ty.ends_with("[]") || ty.ends_with("multirange")
 }
 
-/// Some of these fail: not every type has an order.
+/// Creates indexes. Some fail, because not every type has an ordering.
 fn make_index(
     rng: &mut Rng,
     table: &str,
@@ -243,7 +243,7 @@ fn insert(rng: &mut Rng, table: &Table, script: &mut String) {
         );
         return;
     }
-    // One statement for each row: a value that a server refuses costs one row only.
+    // One statement for each row, so that an invalid value loses only one row.
     for _ in 0..1 + rng.below(ROWS_MAX) {
         let _ = writeln!(script, "insert into s.{into} ({names}) values {};", row(rng, table));
     }
@@ -263,14 +263,14 @@ fn change(rng: &mut Rng, table: &Table, script: &mut String) {
     };
 }
 
-/// One episode in the life of a table.
+/// One random change of a table.
 fn step(rng: &mut Rng, table: &mut Table, transactions: &mut u64, script: &mut String) {
     let name = table.name.clone();
     match rng.below(18) {
         0..=4 => insert(rng, table, script),
         5 | 6 => change(rng, table, script),
         7 => {
-            // Versions of versions on one page.
+            // Several versions of rows on one page.
             for _ in 0..1 + rng.below(6) {
                 change(rng, table, script);
             }
@@ -293,8 +293,8 @@ fn step(rng: &mut Rng, table: &mut Table, transactions: &mut u64, script: &mut S
             script.push_str(pick(rng, &["commit;\n", "commit;\n", "rollback;\n"]));
         }
         11 => {
-            // A transaction that is prepared holds its locks while another one locks the same
-            // rows: so one session makes multixacts.
+            // A prepared transaction keeps its locks while another one locks the same rows. This way
+            // a single session creates multixacts.
             *transactions += 1;
             let strength = pick(rng, &["share", "key share"]);
             let then = pick(rng, &["commit", "rollback"]);
@@ -339,7 +339,7 @@ fn step(rng: &mut Rng, table: &mut Table, transactions: &mut u64, script: &mut S
     }
 }
 
-/// Locks and updates by parts of one transaction: multixacts whose members are its children.
+/// Locks and updates by subtransactions: multixacts with subtransactions as members.
 fn lock_oneself(rng: &mut Rng, table: &Table, script: &mut String) {
     let name = &table.name;
     let mut lock = |script: &mut String| {
@@ -363,12 +363,12 @@ fn lock_oneself(rng: &mut Rng, table: &Table, script: &mut String) {
     script.push_str(pick(rng, &["commit;\n", "commit;\n", "rollback;\n"]));
 }
 
-/// All its rows get another file, at once or never.
+/// Rewrites the table, in a transaction that commits or aborts.
 fn rewrite(rng: &mut Rng, table: &Table, script: &mut String) {
     let name = &table.name;
     let column = pick(rng, &table.columns.iter().collect::<Vec<_>>());
     let (column, ty) = (&column.0, &column.1);
-    // A column becomes text and what it was again; not all types can be cast so.
+    // Change a column to text and back. This fails for some types.
     let retype = format!(
         "alter table s.{name} alter {column} type text using {column}::text;\n\
          alter table s.{name} alter {column} type {ty} using {column}::{ty};"
@@ -390,7 +390,7 @@ fn rewrite(rng: &mut Rng, table: &Table, script: &mut String) {
     };
 }
 
-/// Columns come and go; of a partition those of all, which is done by its parent only.
+/// Adds and drops columns. For a partition this is done on its parent.
 fn alter(rng: &mut Rng, table: &mut Table, script: &mut String) {
     if table.parent.is_some() {
         return;
@@ -406,16 +406,16 @@ fn alter(rng: &mut Rng, table: &mut Table, script: &mut String) {
     table.next_column += 1;
     let default = match rng.below(3) {
         0 => String::new(),
-        // Kept in the catalog, for the rows that are there.
+        // Stored as attmissingval for existing rows.
         _ => format!(" default {}", value(rng, &ty)),
     };
-    // A default that makes no sense leaves the column without one.
+    // If the default is invalid, the column stays without one.
     let _ = writeln!(script, "alter table s.{name} add column {column} {ty}{default};");
     let _ = writeln!(script, "alter table s.{name} add column if not exists {column} {ty};");
     table.columns.push((column, ty));
 }
 
-/// The last transaction: what it prints is what is there once it has committed.
+/// The last transaction. Its COPY shows the table as it is after the commit.
 fn last_words(rng: &mut Rng, table: &Table, file: &Path, script: &mut String) {
     script.push_str("begin;\n");
     for _ in 0..rng.below(3) {
@@ -424,7 +424,7 @@ fn last_words(rng: &mut Rng, table: &Table, file: &Path, script: &mut String) {
             insert(rng, table, script);
         }
     }
-    // Virtual columns are in no file, so nobody can ask us for them.
+    // Virtual columns are not stored, so they cannot be compared.
     let columns = match table.computes {
         true => table.columns.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
         false => "*".into(),
@@ -442,7 +442,7 @@ fn last_words(rng: &mut Rng, table: &Table, file: &Path, script: &mut String) {
     }
 }
 
-/// Transactions that are still prepared when the server stops: nothing of them shows.
+/// Transactions that are still prepared when the server stops. Their changes are invisible.
 fn leave_prepared(rng: &mut Rng, tables: &[Table], script: &mut String) {
     for number in 0..rng.below(3) {
         let table = &tables[rng.below(tables.len() as u64) as usize];

@@ -1,14 +1,14 @@
-//! Clusters that a test makes with a real server: what the server says of them before it is stopped
-//! is what we read from their files afterwards.
+//! Clusters created with a real server. What `trunkline` reads from their files must be what the server
+//! returned before it was stopped.
 //!
 //! ```text
 //!   Server::start() ── sql ──▶ answers ── stop() ──▶ data directory ── trunkline ──▶ the same?
 //! ```
 //!
-//! These tests want an installed PostgreSQL, and another user to run it as if this is root. Without,
-//! they say `skipped:` and why, or fail if `CI=true`. They run on Debian's 15 and on those that
-//! `cargo xtask fixtures` fetches (16, 17, 18), or on those that `TRUNKLINE_SERVERS` names: directories
-//! with `initdb`, `pg_ctl` and `postgres`, with colons between them.
+//! These tests need an installed PostgreSQL and, if run as root, another user to run it. Otherwise they
+//! print `skipped:` and the reason, or fail if `CI=true`. They use Debian's version 15 and the servers
+//! that `cargo xtask fixtures` fetches (16, 17, 18). `TRUNKLINE_SERVERS` names others: directories with
+//! `initdb`, `pg_ctl` and `postgres`, separated by colons.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
 mod compound;

@@ -1,5 +1,5 @@
-//! Names of real clusters on the command line: what is listed, what is refused and why.
-//! Everything that a server can make and we cannot read is refused by its name.
+//! Relation names on the command line, with real clusters: listings, and errors with their reasons.
+//! Every kind of relation that cannot be read is refused by name.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::server::{Server, Stopped, servers};
 
-/// What a name can lead to.
+/// Objects of every kind.
 const OBJECTS: &str = "
 create schema app;
 create table app.item (id int primary key, name text);
@@ -38,7 +38,7 @@ fn run(stopped: &Stopped, args: &[&str]) -> (i32, String, String) {
     (output.status.code().expect("exited"), text(output.stdout), text(output.stderr))
 }
 
-/// The cells of a table's line, for the line that begins with these.
+/// The cells of the line that begins with these.
 fn line<'t>(table: &'t str, beginning: &[&str]) -> Option<Vec<&'t str>> {
     let mut lines = table.lines().map(|line| {
         line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>()
@@ -64,9 +64,9 @@ fn names_on_the_command_line() {
     }
 }
 
-/// A tablespace that a link leads to, and that is moved when the server has stopped.
+/// A tablespace that is moved after the server has stopped.
 #[test]
-fn tablespaces_that_moved() {
+fn a_moved_tablespace_is_read_from_its_new_place() {
     for bin in servers() {
         let server = Server::start(&bin, &[]);
         let [old, new] = ["space", "moved"].map(|name| server.home().join(name));
@@ -113,7 +113,7 @@ fn tablespaces_that_moved() {
     }
 }
 
-/// Nobody copies into a tablespace of the cluster that is copied, by whatever way the path goes.
+/// `copy` refuses to write into a tablespace of the cluster, whatever path is given.
 fn never_written(stopped: &Stopped, space: &Path, options: &[&str]) {
     let home = tempfile::tempdir().expect("a directory");
     let link = home.path().join("link");
@@ -173,7 +173,7 @@ fn listed(stopped: &Stopped, size: u64, file: &str) {
     let item = relations.iter().find(|relation| relation["name"] == "item").expect("listed");
     assert_eq!((&item["bytes"], &item["rows"]), (&size.into(), &1000.0.into()), "{item}");
     assert_eq!((&listed["schema"], &listed["database"]), (&1.into(), &"names".into()));
-    // Nobody can connect to it; its files are as good as any.
+    // The database does not allow connections, but its files can be read.
     assert_eq!(run(stopped, &["tables", "-d", "template0"]).0, 0);
 }
 
@@ -217,8 +217,8 @@ fn refused(stopped: &Stopped) {
 
 fn accepted(stopped: &Stopped) {
     for (name, files) in [
-        // The table, its visibility and free space maps are one relation's; the rest is its index
-        // and its TOAST table with that one's.
+        // The table with its visibility map and free space map, its index, and its TOAST table with
+        // index.
         ("app.item", 4),
         ("names.app.\"Item 2\"", 1),
         ("app.parts", 1),
@@ -251,7 +251,7 @@ fn accepted(stopped: &Stopped) {
     assert!(code == 0 && out.contains(&format!("Blocks prewarmed: {database}\n")), "{out}");
 }
 
-/// What is damaged is named, as long as the catalog can be read.
+/// Findings have names if the catalog can be read.
 fn damaged(stopped: &Stopped, file: &str) {
     let flip = |path: &Path| {
         let mut bytes = fs::read(path).expect("read");
@@ -266,7 +266,7 @@ fn damaged(stopped: &Stopped, file: &str) {
     let (code, out, _) = run(stopped, &["verify", "-d", "names", "app.item", "--json"]);
     let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!((code, &report["findings"][0]["relation"]), (1, &"names.app.item".into()), "{out}");
-    // What is wrong elsewhere is nobody's business here.
+    // Damage in other relations is not reported.
     assert_eq!(run(stopped, &["verify", "-d", "names", "app.\"Item 2\""]).0, 0);
 
     fs::remove_file(&path).expect("removed");
@@ -277,7 +277,7 @@ fn damaged(stopped: &Stopped, file: &str) {
     let item = line(&out, &["app", "item"]).expect("listed");
     assert_eq!((item[4], item[5]), ("missing", file), "{out}");
 
-    // The catalog itself: what was described there has no name, the rest goes on.
+    // Damage in the catalog itself: relations in its damaged rows have no name, the others do.
     let class = run(stopped, &["tables", "-d", "names", "--all"]).1;
     let class = line(&class, &["pg_catalog", "pg_class"]).expect("listed")[5].to_owned();
     flip(&stopped.data().join(&class));

@@ -1,6 +1,5 @@
-//! Clusters that are unusual, and some that something happened to: partitions on other servers,
-//! domains over arrays, settings that change what statistics look like, names with anything in them,
-//! files that were cut, directories that were moved.
+//! Unusual and damaged clusters: foreign partitions, domains over arrays, settings that change how
+//! statistics are printed, names with any character, truncated files, moved directories.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -52,8 +51,8 @@ line\" (a int);
 create table \"\x1b[31mred\" (a int);
 ";
 
-/// The first REINDEX fails, since it waits for the transaction that is prepared, and leaves indexes that
-/// are empty. The others pass over these.
+/// The first REINDEX fails, because it waits for the prepared transaction, and leaves empty indexes. The
+/// others skip these.
 const REINDEXED: &str = "
 create table reindexed (a int primary key, t text);
 alter table reindexed alter t set storage external;
@@ -76,7 +75,7 @@ fn run(stopped: &Stopped, args: &[&str]) -> (i32, String, String) {
     (output.status.code().expect("exited"), text(output.stdout), text(output.stderr))
 }
 
-/// Standard output of what ends well and without a word.
+/// Runs a command that must succeed without messages, and returns its standard output.
 fn good(stopped: &Stopped, args: &[&str]) -> String {
     let (code, out, err) = run(stopped, args);
     assert_eq!((code, err.as_str()), (0, ""), "{args:?}: {out}");
@@ -126,7 +125,7 @@ fn odd_things_in_a_database() {
         }
         let (code, out, err) = run(&stopped, &["copy", "odd.public.parent"]);
         assert_eq!((code, out.into_bytes()), (0, inherited), "{err}");
-        assert!(err.contains("lost was another session's temporary table"), "{err}");
+        assert!(err.contains("lost is a temporary table of another session"), "{err}");
         indexes_left_over(&stopped);
         names_with_a_database(&stopped);
         partitions_elsewhere(&stopped);
@@ -138,7 +137,7 @@ fn odd_things_in_a_database() {
     }
 }
 
-/// A session that is killed leaves its table behind: a child of one that is not temporary.
+/// A killed session leaves its temporary table behind, as a child of a permanent one.
 fn crash_with_a_temporary_table(server: &mut Server) {
     let parent = "create table parent as select 1 as a; create table child () inherits (parent)";
     server.sql("odd", parent);
@@ -151,7 +150,7 @@ fn crash_with_a_temporary_table(server: &mut Server) {
     server.crash();
 }
 
-/// Indexes that are not valid: of a table, and of its TOAST table.
+/// Invalid indexes of a table and of its TOAST table.
 fn indexes_left_over(stopped: &Stopped) {
     let (code, out, err) = run(stopped, &["verify", "--deep", "odd.public.reindexed"]);
     assert!(code == 0 && out.contains("Visible rows:                    84\n"), "{out}{err}");
@@ -159,7 +158,7 @@ fn indexes_left_over(stopped: &Stopped) {
     assert_eq!((err.matches(left).count(), err.lines().count()), (2, 2), "{err}");
 }
 
-/// `database.schema.name`, wherever a name is taken.
+/// `database.schema.name` is accepted wherever a name is.
 fn names_with_a_database(stopped: &Stopped) {
     let verified = good(stopped, &["verify", "--deep", "odd.public.added"]);
     assert!(verified.contains("Visible rows:                    500\n"), "{verified}");
@@ -190,7 +189,7 @@ fn names_with_a_database(stopped: &Stopped) {
     assert!(code == 2 && err.contains("latin.public.t is of another database than \"odd\""));
 }
 
-/// A partition whose rows are on another server, and a table without partitions.
+/// A foreign partition, and a partitioned table without partitions.
 fn partitions_elsewhere(stopped: &Stopped) {
     let foreign = "public.pf2 is a foreign table: its rows are on another server";
     let note = format!("trunkline: note: {foreign}; skipped\n");
@@ -238,7 +237,7 @@ fn partitions_elsewhere(stopped: &Stopped) {
     let alone = ["copy", "odd.public.own", "--columns", "\"I d\",n"];
     assert_eq!(good(stopped, &alone), "1\t2\n");
 
-    // What is read for long values counts too.
+    // The amount read includes TOAST.
     let one = home.path().join("one").display().to_string();
     let long = ["copy", "odd.public.long", "-o", &one];
     let text = good(stopped, &long);
@@ -262,7 +261,7 @@ fn names_with_anything(stopped: &Stopped) {
     assert_eq!(names, ["t\\xE4", "tä"]);
 }
 
-/// Transactions that are yet to come, and values that nobody stored.
+/// Transactions that do not exist yet, and TOAST values that do not exist.
 fn what_is_not_there(stopped: &Stopped, prepared: &str) {
     let (code, out, err) = run(stopped, &["inspect", "clog", prepared]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
@@ -293,7 +292,7 @@ fn what_is_not_there(stopped: &Stopped, prepared: &str) {
     }
 }
 
-/// Settings by `-c`, and those that would need a locale to print statistics.
+/// Settings with `-c`, and statistics of type money that depend on a locale.
 fn settings(stopped: &Stopped) {
     let table = ["copy", "-d", "odd", "added", "--columns", "t"];
     let first = |args: &[&str]| {
@@ -322,14 +321,14 @@ fn settings(stopped: &Stopped) {
             assert!(err.contains(expected), "{catalog} with {setting}: {err}");
         }
     }
-    // Where nothing is of money, its locale does not matter.
+    // Without values of type money, its locale does not matter.
     fs::write(&configuration, format!("{before}lc_monetary = 'de_DE'\n")).expect("written");
     good(stopped, &["copy", "-d", "postgres", "pg_statistic"]);
     good(stopped, &["copy", "-d", "odd", "pg_statistic", "-c", "lc_monetary=C"]);
     fs::write(&configuration, before).expect("written");
 }
 
-/// A file whose last page was cut off, and rows for a standard output that is closed.
+/// A file with an incomplete last page, and a closed standard output.
 fn cut_and_closed(stopped: &Stopped) {
     let path = file(stopped, "cut");
     let whole = good(stopped, &["copy", "-d", "odd", "cut"]);
@@ -351,10 +350,10 @@ fn cut_and_closed(stopped: &Stopped) {
     }
 }
 
-/// A file that is sound, but not for this user.
+/// A valid file that this user may not read.
 fn may_not_be_read(stopped: &Stopped) {
     fs::set_permissions(file(stopped, "long"), Permissions::from_mode(0o000)).expect("taken away");
-    // Root may read everything; the server's user may not.
+    // Root may read everything, so run as the server's user.
     let owner = fs::metadata(stopped.data()).expect("there").uid();
     let program = stopped.data().with_file_name("trunkline");
     fs::copy(env!("CARGO_BIN_EXE_trunkline"), &program).expect("copied");
@@ -370,9 +369,9 @@ fn may_not_be_read(stopped: &Stopped) {
     assert!(err.contains("Permission denied") && err.ends_with(hint), "{err}");
 }
 
-/// Transactions since the last checkpoint, of which the control file of a crashed cluster does not know.
+/// Transactions since the last checkpoint, which the control file of a crashed cluster does not include.
 #[test]
-fn transactions_before_a_crash() {
+fn transactions_before_a_crash_are_found() {
     for bin in servers() {
         let server = Server::start(&bin, &[]);
         let xid = server.sql("postgres", "select pg_current_xact_id()");
@@ -383,9 +382,9 @@ fn transactions_before_a_crash() {
     }
 }
 
-/// A tablespace that was moved, link and all that is in it.
+/// A tablespace directory that was moved, so that its link dangles.
 #[test]
-fn links_that_lead_nowhere() {
+fn a_dangling_tablespace_link_is_reported_with_a_hint() {
     for bin in servers() {
         let server = Server::start(&bin, &[]);
         let [old, new] = ["space", "moved"].map(|name| server.home().join(name));

@@ -1,8 +1,8 @@
-//! A server of a test's own: made, started, asked, stopped.
+//! A PostgreSQL server for one test: creates, starts, queries and stops it.
 //!
-//! It runs on a socket in a temporary directory and refuses to run as root, so root lends the
-//! directory to another user, and the server's programs too where that user may not go. Nothing here
-//! waits by the clock: `pg_ctl -w` waits for the server.
+//! It uses a socket in a temporary directory. Because it refuses to run as root, root gives the directory
+//! to another user, and a copy of the server's programs if that user has no access to them. Nothing here
+//! sleeps: `pg_ctl -w` waits for the server.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,16 +14,16 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 use trunkline_aio::sync::env;
 
-/// Where Debian puts its server, and its psql.
+/// The directory of Debian's server and psql.
 const DEBIAN: &str = "/usr/lib/postgresql/15/bin";
 
-/// Servers of every CI machine: Debian's, and those that `cargo xtask fixtures` fetches.
+/// Major versions on every CI machine: Debian's, and those that `cargo xtask fixtures` fetches.
 const MAJORS: [u32; 4] = [15, 16, 17, 18];
 
-/// The name that tests are superuser by.
+/// The name of the superuser.
 const SUPERUSER: &str = "postgres";
 
-/// Settings of every server: small, quick, and doing nothing by itself.
+/// Settings of every server: small, fast, and without background activity.
 const SETTINGS: &[(&str, &str)] = &[
     ("listen_addresses", ""),
     ("shared_buffers", "16MB"),
@@ -39,11 +39,11 @@ const SETTINGS: &[(&str, &str)] = &[
     ("allow_in_place_tablespaces", "on"),
 ];
 
-/// What every client asks for, so that answers do not depend on the machine.
+/// Settings of every client, so that output does not depend on the machine.
 const CLIENT: &str = "-c extra_float_digits=1 -c datestyle=ISO,MDY -c intervalstyle=postgres";
 
-/// The servers to test with, by the directories of their programs. For each that is not there it says
-/// so, and on a CI machine the test fails.
+/// The directories of the servers to test with. A missing one is reported, and on a CI machine it fails
+/// the test.
 pub(crate) fn servers() -> Vec<PathBuf> {
     if user().is_none() {
         missing("root, and no user to run a server as");
@@ -81,19 +81,20 @@ fn installed() -> Vec<PathBuf> {
     found.into_values().collect()
 }
 
-/// `16.14.0-beta.17` as the numbers before the hyphen; those that are none are left out.
+/// The numbers of a version such as `16.14.0-beta.17`, up to the hyphen.
 fn numbers(version: &str) -> Vec<u32> {
     let numbers = version.split('-').next().unwrap_or_default().split('.');
     numbers.filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Says why something is not tested; a CI machine has everything.
+/// Reports what is not tested, and fails on a CI machine.
 fn missing(why: &str) {
     assert!(env::var("CI").is_none_or(|value| value != "true"), "CI=true, and {why}");
     println!("skipped: {why}");
 }
 
-/// Who runs the server: nobody else if this is not root. `None`: root, and there is no other user.
+/// The user to run the server as: `Some(None)` for the current one, if that is not root. `None` if this is
+/// root and there is no suitable user.
 fn user() -> Option<Option<(u32, u32)>> {
     if !rustix::process::geteuid().is_root() {
         return Some(None);
@@ -107,7 +108,7 @@ fn user() -> Option<Option<(u32, u32)>> {
     ["postgres", "nobody"].into_iter().find_map(find).map(Some)
 }
 
-/// A command whose process is another user's, if there is one.
+/// A command that runs as `user`.
 fn as_user(program: &Path, user: Option<(u32, u32)>) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null()).env("LC_ALL", "C").current_dir("/");
@@ -117,7 +118,7 @@ fn as_user(program: &Path, user: Option<(u32, u32)>) -> Command {
     command
 }
 
-/// The directory of the programs, or of a copy in `home` if the user may not run those.
+/// The directory of the server's programs, or of a copy in `home` if the user cannot run them.
 fn lend(bin: &Path, home: &Path, user: Option<(u32, u32)>) -> PathBuf {
     let version = as_user(&bin.join("postgres"), user).arg("--version").output();
     if version.is_ok_and(|output| output.status.success()) {
@@ -125,7 +126,7 @@ fn lend(bin: &Path, home: &Path, user: Option<(u32, u32)>) -> PathBuf {
     }
     let (Some(whole), Some(name)) = (bin.parent(), bin.file_name()) else { return bin.to_owned() };
     let copy = home.join("server");
-    // Links are quicker, but must be on the same file system.
+    // Hard links are faster, but work only on the same file system.
     let linked = Command::new("cp").arg("-al").arg(whole).arg(&copy).output().expect("runs");
     if !linked.status.success() {
         let _ = fs::remove_dir_all(&copy);
@@ -134,7 +135,7 @@ fn lend(bin: &Path, home: &Path, user: Option<(u32, u32)>) -> PathBuf {
     copy.join(name)
 }
 
-/// A running server. Dropped without [`Server::stop`], it is stopped at once.
+/// A running server. If it is dropped without [`Server::stop`], it is shut down immediately.
 #[derive(Debug)]
 pub(crate) struct Server {
     home: Option<TempDir>,
@@ -143,7 +144,7 @@ pub(crate) struct Server {
     running: bool,
 }
 
-/// A data directory whose server was stopped; gone when this is.
+/// The data directory of a stopped server. Dropping it removes the directory.
 #[derive(Debug)]
 pub(crate) struct Stopped {
     home: TempDir,
@@ -157,7 +158,7 @@ impl Stopped {
 }
 
 impl Server {
-    /// Makes a cluster with the server in `bin` and starts it, with settings beside the usual ones.
+    /// Creates a cluster with the server in `bin` and starts it, with additional settings.
     pub(crate) fn start(bin: &Path, settings: &[(&str, &str)]) -> Server {
         let home = tempfile::Builder::new().prefix("trunkline-").tempdir().expect("directory");
         let user = user().expect("a user to run it as");
@@ -179,16 +180,15 @@ impl Server {
         server
     }
 
-    /// Runs one command or several, all in one transaction unless they say otherwise, and gives
-    /// back what they print: rows with tabs between columns, `COPY` as it is.
+    /// Runs commands in one transaction, unless they control transactions themselves. Returns their output:
+    /// rows with tabs between columns, and COPY data unchanged.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> Vec<u8> {
         let mut psql = self.psql(database);
         psql.args(["-c", sql]);
         succeed(&mut psql).stdout
     }
 
-    /// Runs a script, each command of it in a transaction of its own; commands may fail if
-    /// `may_fail`.
+    /// Runs a script, with a transaction for each command. Commands may fail if `may_fail`.
     pub(crate) fn script(&self, database: &str, sql: &str, may_fail: bool) -> Vec<u8> {
         let file = self.home().join("script.sql");
         fs::write(&file, sql).expect("written");
@@ -198,7 +198,7 @@ impl Server {
         succeed(&mut psql).stdout
     }
 
-    /// A psql that is connected to `database`, as the superuser: quiet, without a startup file.
+    /// A psql command for `database`, as the superuser, without a startup file.
     pub(crate) fn psql(&self, database: &str) -> Command {
         let own = self.bin.join("psql");
         let own = if own.is_file() { own } else { PathBuf::from(DEBIAN).join("psql") };
@@ -220,12 +220,12 @@ impl Server {
         self.home().join("data")
     }
 
-    /// The directory around it, where the server may write too.
+    /// The parent of the data directory, where the server may write, too.
     pub(crate) fn home(&self) -> &Path {
         self.home.as_ref().expect("not stopped").path()
     }
 
-    /// Makes a directory that the server may write to.
+    /// Creates a directory that the server may write to.
     pub(crate) fn make_directory(&self, path: &Path) {
         fs::create_dir(path).expect("made");
         if let Some((uid, gid)) = self.user {
@@ -233,24 +233,24 @@ impl Server {
         }
     }
 
-    /// Stops it and starts it again, so that it forgets its caches.
+    /// Restarts it with cold caches.
     pub(crate) fn restart(&mut self) {
         self.halt("fast");
         self.run();
     }
 
-    /// Stops it without a word to anybody, as a crash does, and starts it again.
+    /// Stops it in mode immediate, as in a crash, and starts it again.
     pub(crate) fn crash(&mut self) {
         self.halt("immediate");
         self.run();
     }
 
-    /// Stops it cleanly.
+    /// Shuts it down cleanly.
     pub(crate) fn stop(self) -> Stopped {
         self.end("fast")
     }
 
-    /// Stops it as a crash does, and leaves it so.
+    /// Stops it in mode immediate, as in a crash.
     pub(crate) fn stop_at_once(self) -> Stopped {
         self.end("immediate")
     }
@@ -285,7 +285,7 @@ impl Server {
         self.data().join("postgresql.conf")
     }
 
-    /// One of the server's programs, as the user that runs it.
+    /// One of the server's programs, run as the server's user.
     fn command(&self, name: &str) -> Command {
         as_user(&self.bin.join(name), self.user)
     }
@@ -294,13 +294,13 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if self.running {
-            // Of a test that failed.
+            // The test failed.
             let _ = self.control().args(["-m", "immediate", "stop"]).status();
         }
     }
 }
 
-/// Runs it to its end, which must be a good one.
+/// Runs a command that must succeed.
 fn succeed(command: &mut Command) -> Output {
     let output = command.stdin(Stdio::null()).output().expect("runs");
     let text = String::from_utf8_lossy(&output.stderr);

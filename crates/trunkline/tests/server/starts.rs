@@ -1,10 +1,9 @@
-//! The server of these tests does what it is told.
-//! What it is told is then a matter of the tests.
+//! Checks the server fixture itself: start, queries, restart, stop.
 
 use crate::server::{Server, servers};
 
 #[test]
-fn starts_answers_and_stops() {
+fn a_server_starts_answers_and_stops() {
     for bin in servers() {
         let mut server = Server::start(&bin, &[("work_mem", "1MB")]);
         assert_eq!(server.sql("postgres", "show work_mem"), b"1MB\n");

@@ -1,24 +1,22 @@
-//! Random values of every type, as SQL expressions: ordinary ones, extremes, nested ones, long ones.
+//! Random values of every type, as SQL expressions: ordinary, extreme, nested and long ones.
 //!
-//! What a server refuses does no harm, since the statement around it fails and the run goes on; but
-//! almost everything here is accepted.
+//! Almost all values are valid. If a server rejects one, only its statement fails and the run continues.
 
 use trunkline_aio::sync::random::Rng;
 
 use crate::compound;
 
-/// One of the elements.
+/// A random element.
 pub(crate) fn pick<'a, T: ?Sized>(rng: &mut Rng, all: &[&'a T]) -> &'a T {
     all[rng.below(all.len() as u64) as usize]
 }
 
-/// Whether one of `of` came up.
+/// True with a probability of one in `of`.
 pub(crate) fn chance(rng: &mut Rng, of: u64) -> bool {
     rng.below(of) == 0
 }
 
-/// Types whose values are made here by name, and those that are made of values, see
-/// [`compound`](crate::compound).
+/// Types with values from this file, and compound types from [`compound`](crate::compound).
 pub(crate) const TYPES: &[&str] = &[
     "bool",
     "\"char\"",
@@ -199,7 +197,7 @@ fn plain(rng: &mut Rng, ty: &str) -> String {
     }
 }
 
-/// A name or a number of an object, which may not be there.
+/// The name or OID of an object, which need not exist.
 fn registered(rng: &mut Rng, ty: &str) -> String {
     if chance(rng, 4) {
         return (if chance(rng, 2) { rng.below(1 << 32) } else { rng.below(17_000) }).to_string();
@@ -220,7 +218,7 @@ fn registered(rng: &mut Rng, ty: &str) -> String {
     pick(rng, names).into()
 }
 
-/// An integer of up to so many bits, often an extreme.
+/// An integer of up to `bits` bits, often an extreme one.
 pub(crate) fn number(rng: &mut Rng, bits: u32) -> String {
     let most = (1_i128 << bits) - 1;
     let value = match rng.below(8) {
@@ -270,7 +268,7 @@ fn numeric(rng: &mut Rng) -> String {
     }
 }
 
-/// Characters that need care somewhere: in COPY, in arrays, in composites, in JSON, in UTF-8.
+/// Characters with a special meaning in COPY, arrays, composites, JSON or UTF-8.
 const PIECES: [&str; 20] = [
     "a",
     "b",
@@ -305,7 +303,7 @@ pub(crate) fn short_text(rng: &mut Rng, most: usize) -> String {
     text
 }
 
-/// Text of up to some 100 kB: short, repetitive, or random so that nothing compresses it.
+/// Text of up to about 100 kB: short, repetitive, or random and therefore incompressible.
 fn long_text(rng: &mut Rng) -> String {
     match rng.below(40) {
         0 => format!("repeat({}, {})", quoted(&short_text(rng, 30)), rng.below(12_000)),
@@ -404,7 +402,7 @@ fn network(rng: &mut Rng, strict: bool) -> String {
         format!("{}/{bits}", parts.join("."))
     };
     if strict {
-        // Bits beyond the mask have to be 0.
+        // Bits beyond the netmask must be 0.
         return pick(
             rng,
             &["10.0.0.0/8", "192.168.1.0/24", "0.0.0.0/0", "::/0", "2001:db8::/32", "::1/128"],
