@@ -1,107 +1,125 @@
-//! trunkline's storage engine: relations, buffer pool and read streams, and later log and recovery,
-//! on top of the I/O core.
+//! trunkline-engine: a PostgreSQL storage engine to embed.
 //!
-//! `trunkline-aio` knows file descriptors and memory, `trunkline-format` knows PostgreSQL's bytes;
-//! this crate joins the two. Its modules, in reading order:
+//! PostgreSQL reads and writes its pages through a shared buffer pool, asynchronous I/O and
+//! read-ahead. This crate has the same machinery as a library, without a server and without SQL. It
+//! reads data directories of PostgreSQL 15 to 19, and never writes into them. It keeps tables of its
+//! own in the same page format.
 //!
-//! - [`settings`]: what a user may tune, under PostgreSQL's names and with its units and messages;
-//! - [`datadir`]: opening a PostgreSQL data directory read-only, refusing what is not safe to read,
-//!   and listing every relation file in it;
-//! - [`storage`]: relations as forks of segments, and the table of open files;
-//! - [`log`]: up to where the write-ahead log is durable;
-//! - [`pool`]: pages that everybody shares, read through I/O handles;
-//! - [`read_stream`]: block numbers in, pinned pages out, with look-ahead;
-//! - [`write_stream`]: changed pages in, combined writes in flight;
-//! - [`checkpoint`]: checkpoints, and the two threads that write before anybody has to;
-//! - [`job`]: background jobs: worker threads, progress, cancellation;
-//! - [`seq_scan`]: parallel sequential scans of a table through the pool;
-//! - [`file_scan`]: raw scans of relation files, around the pool;
-//! - [`transactions`]: which transactions committed: the commit log and multixacts of a cluster;
-//! - [`btree`]: searching and walking B-tree indexes through the pool;
-//! - [`heap`]: the rows of a table through the pool, and their TOASTed values;
-//! - [`catalog`]: what a cluster holds: databases, schemas, relations, columns, types, indexes;
-//! - [`copy`]: rows as `COPY` prints them;
-//! - [`verify`]: checking every page of a directory;
-//! - [`prewarm`]: relations into the pool or into the operating system's cache.
+//! # Example
 //!
-//! Nothing in this crate ever writes into a PostgreSQL data directory.
-// One file has a right to it (`pool/frame.rs`); tidy keeps it the only one.
+//! ```no_run
+//! use trunkline_engine::{Engine, settings::Settings};
+//!
+//! let engine = Engine::open(&Settings::default())?;
+//! let cluster = engine.cluster("/var/lib/postgresql/18/main")?;
+//! let accounts = cluster.database("bench")?.relation("public.pgbench_accounts")?;
+//! let mut session = engine.session()?;
+//!
+//! // One page: pinned in the pool, then locked.
+//! let pin = accounts.read(&mut session, 7)?;
+//! let page = session.read_lock(pin.page())?;
+//! println!("{:02x?}", &page[..24]);
+//! drop(page);
+//!
+//! // All visible rows, with many reads in flight.
+//! let mut scan = accounts.scan(&session)?;
+//! while let Some(page) = scan.next_page(&mut session)? {
+//!     for row in page.rows() {
+//!         println!("{}", row?.tid);
+//!     }
+//! }
+//!
+//! // Everything that was changed is written and synced.
+//! engine.checkpoint(&mut session)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The folder `examples` has four programs: read a page, stream a table, read rows, checkpoint.
+//!
+//! # Concepts
+//!
+//! - An [`Engine`] owns what sessions share: the I/O instance, the buffer pool and the table of open
+//!   files. There is no global state; two engines in one process are independent.
+//! - A **session** ([`pool::Backend`]) issues I/O, holds pins and waits. It belongs to one thread at a
+//!   time.
+//! - A **pin** ([`pool::Pin`]) keeps a page in its buffer. The **content lock** gives access to its
+//!   bytes: [`pool::Page`] shared, [`pool::PageMut`] exclusive.
+//! - A [`Cluster`] is a data directory. Its catalog maps names to relations
+//!   ([`OpenDatabase::relation`]); [`storage::Relation`] is one fork of a relation by number.
+//! - An error that concerns a file has a [`Location`]: path, block and line pointer.
+//!
+//! # Reference
+//!
+//! In reading order, each module uses only those above it:
+//!
+//! | | |
+//! |---|---|
+//! | **Files** | |
+//! | [`settings`] | settings with PostgreSQL's names, units and messages |
+//! | [`datadir`] | opening a data directory safely, and listing its files |
+//! | [`storage`] | relations as forks and segment files; open files; pending fsyncs |
+//! | [`log`] | the interface to the write-ahead log: how far it is durable |
+//! | **Pages** | |
+//! | [`pool`] | the shared buffer pool: pins, content locks, clock sweep, access strategies |
+//! | [`read_stream`] | block numbers in, pinned pages out, with read-ahead |
+//! | [`write_stream`] | dirty pages in, combined writes in flight |
+//! | [`checkpoint`] | checkpoints, the checkpointer and the background writer |
+//! | **Rows** | |
+//! | [`transactions`] | commit log and multixacts: which transactions committed |
+//! | [`btree`] | searching and walking B-tree indexes |
+//! | [`heap`] | heap scans, visible rows, TOASTed values |
+//! | [`catalog`] | databases, schemas, relations, columns, types and indexes |
+//! | **Jobs** | |
+//! | [`job`] | worker threads, progress and cancellation |
+//! | [`seq_scan`] | parallel sequential scans through the pool |
+//! | [`file_scan`] | scans of whole files that bypass the pool |
+//! | [`copy`] | rows in the text format of `COPY` |
+//! | [`verify`] | checksums, heap and index verification |
+//! | [`prewarm`] | loading relations into the pool or the page cache |
+//! | **Front door** | |
+//! | [`engine`] | [`Engine`], [`Cluster`], [`OpenRelation`] |
+//!
+//! The layer below is `trunkline-aio`, which knows files and memory but not pages. The bytes of pages
+//! and tuples are decoded by `trunkline-format`, which does no I/O.
+
+// `unsafe` is allowed in one file, `pool/frame.rs`; tidy checks that it stays the only one.
 #![deny(unsafe_code)]
 #![cfg_attr(loom, expect(dead_code, reason = "only the lock-free pieces are modelled"))]
 
-#[cfg(not(loom))]
-mod location;
+// Loom models the lock-free pieces of the pool. The rest needs files and threads, which
+// `trunkline-aio` does not have under loom.
+cfg_if::cfg_if! {
+    if #[cfg(loom)] {
+        #[path = "pool/loom.rs"]
+        mod pool;
+    } else {
+        mod location;
+        pub mod settings;
+        pub mod datadir;
+        pub mod storage;
+        pub mod log;
+        mod waiting;
+        mod window;
+        pub mod pool;
+        pub mod read_stream;
+        pub mod write_stream;
+        pub mod checkpoint;
+        pub mod transactions;
+        pub mod btree;
+        pub mod heap;
+        pub mod catalog;
+        pub mod job;
+        pub mod seq_scan;
+        pub mod file_scan;
+        pub mod copy;
+        pub mod verify;
+        pub mod prewarm;
+        pub mod engine;
+    }
+}
 
 #[cfg(not(loom))]
-pub use self::location::Location;
-
-#[cfg(not(loom))]
-pub mod settings;
-
-#[cfg(not(loom))]
-pub mod datadir;
-
-#[cfg(not(loom))]
-pub mod storage;
-
-#[cfg(not(loom))]
-pub mod log;
-
-#[cfg(not(loom))]
-pub mod pool;
-
-/// The pool's lock-free pieces, and their models.
-#[cfg(loom)]
-#[path = "pool/loom.rs"]
-mod pool;
-
-#[cfg(not(loom))]
-mod waiting;
-
-#[cfg(not(loom))]
-mod window;
-
-#[cfg(not(loom))]
-pub mod read_stream;
-
-#[cfg(not(loom))]
-pub mod write_stream;
-
-#[cfg(not(loom))]
-pub mod checkpoint;
-
-#[cfg(not(loom))]
-pub mod job;
-
-#[cfg(not(loom))]
-pub mod seq_scan;
-
-#[cfg(not(loom))]
-pub mod file_scan;
-
-#[cfg(not(loom))]
-pub mod transactions;
-
-#[cfg(not(loom))]
-pub mod btree;
-
-#[cfg(not(loom))]
-pub mod heap;
-
-#[cfg(not(loom))]
-pub mod catalog;
-
-#[cfg(not(loom))]
-pub mod copy;
-
-#[cfg(not(loom))]
-pub mod verify;
-
-#[cfg(not(loom))]
-pub mod prewarm;
-
-#[cfg(not(loom))]
-pub mod engine;
-
-#[cfg(not(loom))]
-pub use self::engine::{Cluster, Engine, EngineBuilder, EngineError, OpenDatabase, OpenRelation};
+pub use self::{
+    engine::{Cluster, Engine, EngineBuilder, EngineError, OpenDatabase, OpenRelation},
+    location::Location,
+};
