@@ -6,9 +6,11 @@
 //! each.
 //!
 //! ```text
-//!   Engine ── cluster(dir) ──▶ Cluster ── database(name) ──▶ OpenDatabase ── relation(name) ──▶ OpenRelation
-//!     │ I/O, pool, open files    data directory, catalog       catalog snapshot                  read, stream, scan
-//!     └── session() ──▶ Backend: one per thread, issues and waits
+//!   Engine                      I/O instance, buffer pool, open files: shared by all sessions
+//!     ├── session()             Backend: issues I/O, holds pins, waits; one per thread
+//!     └── cluster(dir)          Cluster: a data directory and its catalog
+//!           └── database(name)  OpenDatabase: a snapshot of its catalogs
+//!                 └── relation(name)   OpenRelation: read a page, stream, scan rows
 //! ```
 //!
 //! ```no_run

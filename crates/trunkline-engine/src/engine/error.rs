@@ -1,4 +1,6 @@
 //! Errors of the front door: starting an engine, opening clusters, databases and relations.
+//!
+//! Reading has errors of its own, such as [`crate::pool::ReadError`].
 
 use std::io;
 
