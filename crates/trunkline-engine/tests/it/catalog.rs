@@ -8,16 +8,15 @@ use std::path::Path;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::random::Rng;
 use trunkline_aio::{Aio, Builder, MethodKind};
-use trunkline_engine::catalog::{Catalog, CatalogError, Database, RelationInfo};
+use trunkline_engine::catalog::{Catalog, CatalogError, Database, OnDamage, RelationInfo};
 use trunkline_engine::datadir::{DataDir, OpenOptions};
-use trunkline_engine::pool::{Backend, BackendType, Policy, Pool};
-use trunkline_engine::storage::{OpenFiles, Storage};
+use trunkline_engine::pool::{Backend, Policy, Pool};
 use trunkline_format::catalog::{CATALOGS, Generated, Persistence, RelationKind};
 use trunkline_format::text_output::{ObjectClass, TypeCatalog};
 use trunkline_format::{Fork, Oid};
 
 use crate::fixtures::fixtures;
-use crate::jobs::METHODS;
+use crate::jobs::{METHODS, engine};
 
 /// What is needed to read the catalog of a cluster.
 struct Opened {
@@ -42,14 +41,12 @@ impl Opened {
         direct: bool,
         policy: Policy,
     ) -> Result<Opened, CatalogError> {
-        let dir = DataDir::open(data, OpenOptions::default()).expect("a data directory");
-        let pool = Pool::new(&aio, buffers).expect("a pool");
-        let files = OpenFiles::kernel(&aio, 64);
-        let storage = Storage::of_datadir(&dir, &files, direct);
-        let mut backend = pool.backend(BackendType::Client).expect("a backend");
+        let engine = engine(&aio, buffers, direct);
+        let cluster = engine.cluster(data).expect("a data directory");
+        let mut backend = engine.session().expect("a backend");
         backend.set_policy(policy);
-        let catalog = Catalog::open(&dir, &storage, &mut backend)?;
-        Ok(Opened { catalog, backend, pool, _aio: aio })
+        let catalog = cluster.read_catalog(&mut backend, OnDamage::Fail)?;
+        Ok(Opened { catalog, backend, pool: engine.pool().clone(), _aio: aio })
     }
 
     fn database(&mut self, name: &str) -> Result<Arc<Database>, CatalogError> {

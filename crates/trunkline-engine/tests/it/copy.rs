@@ -10,14 +10,13 @@ use trunkline_engine::copy::{
     CopyOptions, CopyReport, CopyTask, Extras, Output, Outputs, Plan, TextSettings, column_names,
     copy,
 };
-use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::job::{End, Unobserved};
 use trunkline_engine::pool::{BackendType, Pool};
 use trunkline_engine::settings::Settings;
-use trunkline_engine::storage::{OpenFiles, Storage};
 use trunkline_format::text_output::{ByteaOutput, IntervalStyle, Utc};
 
 use crate::fixtures::fixtures;
+use crate::jobs::engine;
 use crate::tables::{instance, printed};
 
 /// The number of a task and what it wrote.
@@ -60,13 +59,11 @@ struct Cluster {
 
 impl Cluster {
     fn open(aio: &Aio, data: &Path, direct: bool, buffers: u32) -> Cluster {
-        let dir = DataDir::open(data, OpenOptions::default()).expect("opened");
-        let files = OpenFiles::kernel(aio, 64);
-        let storage = Storage::of_datadir(&dir, &files, direct);
-        let pool = Pool::new(aio, buffers).expect("a pool");
-        let mut backend = pool.backend(BackendType::Client).expect("a session");
-        let catalog = Catalog::open(&dir, &storage, &mut backend).expect("a catalog");
-        Cluster { pool, catalog, major: dir.control().version.major() }
+        let engine = engine(aio, buffers, direct);
+        let cluster = engine.cluster(data).expect("opened");
+        let catalog = cluster.catalog().expect("a catalog");
+        let major = cluster.dir().control().version.major();
+        Cluster { pool: engine.pool().clone(), catalog, major }
     }
 
     fn database(&self, name: &[u8]) -> Arc<Database> {

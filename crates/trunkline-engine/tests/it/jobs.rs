@@ -5,9 +5,11 @@ use std::path::Path;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Futex};
 use trunkline_aio::{Aio, Builder, Executor, Kernel, MethodKind, Request};
+use trunkline_engine::Engine;
 use trunkline_engine::datadir::DataDir;
 use trunkline_engine::file_scan::ReadOptions;
 use trunkline_engine::job::{Observer, Unobserved};
+use trunkline_engine::settings::Settings;
 use trunkline_engine::verify::{self, VerifyReport, verify};
 use trunkline_format::{HeapPageBuilder, PageBytes};
 use trunkline_sample::push_account;
@@ -21,6 +23,13 @@ pub(crate) const OPTIONS: verify::Options = verify::Options { read: READ, findin
 
 pub(crate) fn instance(method: MethodKind) -> Aio {
     Builder::new().method(method).start().expect("started")
+}
+
+/// An engine on an instance that is running, with a pool of `buffers` pages.
+pub(crate) fn engine(aio: &Aio, buffers: u32, direct: bool) -> Engine {
+    let mut settings = Settings::default();
+    settings.set("io_direct", if direct { "data" } else { "" }).expect("a setting");
+    Engine::builder(&settings).io(aio).buffers(buffers).open().expect("an engine")
 }
 
 /// Verifies without an observer.

@@ -4,13 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use crate::fixtures::fixtures;
-use crate::jobs::METHODS;
+use crate::jobs::{METHODS, engine};
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, Builder, MethodKind};
 use trunkline_engine::catalog::{Catalog, Database, RelationInfo};
-use trunkline_engine::datadir::{DataDir, OpenOptions};
-use trunkline_engine::pool::{Backend, BackendType, Pool};
-use trunkline_engine::storage::{OpenFiles, Storage};
+use trunkline_engine::pool::Backend;
 use trunkline_engine::transactions::Transactions;
 
 /// An open cluster with everything that is needed to read rows.
@@ -43,12 +41,9 @@ pub(crate) fn in_every_way(mut check: impl FnMut(u32, &Path, &mut Cluster)) {
 
 impl Cluster {
     pub(crate) fn open(aio: &Aio, data: &Path, direct: bool, buffers: u32) -> Self {
-        let dir = DataDir::open(data, OpenOptions::default()).expect("opened");
-        let files = OpenFiles::kernel(aio, 64);
-        let storage = Storage::of_datadir(&dir, &files, direct);
-        let pool = Pool::new(aio, buffers).expect("a pool");
-        let mut backend = pool.backend(BackendType::Client).expect("a session");
-        let catalog = Catalog::open(&dir, &storage, &mut backend).expect("a catalog");
+        let engine = engine(aio, buffers, direct);
+        let backend = engine.session().expect("a session");
+        let catalog = engine.cluster(data).expect("opened").catalog().expect("a catalog");
         Self { catalog, backend }
     }
 

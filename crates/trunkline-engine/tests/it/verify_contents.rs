@@ -4,15 +4,12 @@ use std::path::Path;
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, Builder};
-use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::job::{End, Unobserved};
-use trunkline_engine::pool::Pool;
 use trunkline_engine::settings::Settings;
-use trunkline_engine::storage::{OpenFiles, Storage};
 use trunkline_engine::verify::{ContentOptions, ContentReport, verify_contents};
 
 use crate::fixtures::fixtures;
-use crate::jobs::METHODS;
+use crate::jobs::{METHODS, engine};
 
 fn options() -> ContentOptions {
     ContentOptions::of(&Settings::default(), true, true)
@@ -25,11 +22,10 @@ fn verified(
     buffers: u32,
     options: &ContentOptions,
 ) -> ContentReport {
-    let dir = DataDir::open(data, OpenOptions::default()).expect("opened");
-    let files = OpenFiles::kernel(aio, 64);
-    let storage = Storage::of_datadir(&dir, &files, direct);
-    let pool = Pool::new(aio, buffers).expect("a pool");
-    verify_contents(&pool, &dir, &storage, options, Arc::new(Unobserved)).expect("verified")
+    let engine = engine(aio, buffers, direct);
+    let cluster = engine.cluster(data).expect("opened");
+    let (pool, storage) = (engine.pool(), cluster.storage());
+    verify_contents(pool, cluster.dir(), storage, options, Arc::new(Unobserved)).expect("verified")
 }
 
 fn lines(report: &ContentReport) -> Vec<String> {

@@ -8,11 +8,8 @@ use std::process::Command;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::random::Rng;
 use trunkline_aio::{Aio, MethodKind};
-use trunkline_engine::datadir::{DataDir, OpenOptions};
 use trunkline_engine::job::Unobserved;
-use trunkline_engine::pool::Pool;
 use trunkline_engine::settings::Settings;
-use trunkline_engine::storage::{OpenFiles, Storage};
 use trunkline_engine::verify::{ContentOptions, Only, verify_contents};
 use trunkline_format::btree::{BtreePage, Meta, Target};
 use trunkline_format::page::{LinePointer, LinePointerFlags, line_pointer, line_pointers};
@@ -21,6 +18,7 @@ use trunkline_format::{
 };
 
 use crate::fixtures::fixtures;
+use crate::jobs::engine;
 use crate::tables::{Cluster, instance};
 
 /// Suffix of a table name for its TOAST table.
@@ -62,13 +60,12 @@ impl Copy {
 
     /// The findings, one per line.
     fn verify(&self, only: Only) -> Vec<String> {
-        let dir = DataDir::open(&self.data(), OpenOptions::default()).expect("opened");
-        let files = OpenFiles::kernel(&self.aio, 64);
-        let storage = Storage::of_datadir(&dir, &files, false);
-        let pool = Pool::new(&self.aio, 512).expect("a pool");
+        let engine = engine(&self.aio, 512, false);
+        let cluster = engine.cluster(self.data()).expect("opened");
+        let (pool, dir, storage) = (engine.pool(), cluster.dir(), cluster.storage());
         let mut options = ContentOptions::of(&Settings::default(), true, true);
         options.only = Some(vec![only]);
-        let report = verify_contents(&pool, &dir, &storage, &options, Arc::new(Unobserved));
+        let report = verify_contents(pool, dir, storage, &options, Arc::new(Unobserved));
         let report = report.expect("verified");
         assert!(report.tables > 0);
         let line = |finding: &trunkline_engine::verify::Finding| {
@@ -613,12 +610,12 @@ fn random_damage_ends_in_findings() {
             fs::write(path, &bytes).expect("written");
             mended.push((path.clone(), before));
         }
-        let dir = DataDir::open(&copy.data(), OpenOptions::default()).expect("opened");
-        let storage = Storage::of_datadir(&dir, &OpenFiles::kernel(&copy.aio, 64), false);
-        let pool = Pool::new(&copy.aio, 256).expect("a pool");
+        let engine = engine(&copy.aio, 256, false);
+        let cluster = engine.cluster(copy.data()).expect("opened");
+        let (pool, dir, storage) = (engine.pool(), cluster.dir(), cluster.storage());
         let mut options = ContentOptions::of(&Settings::default(), true, true);
         options.workers = 2;
-        let report = verify_contents(&pool, &dir, &storage, &options, Arc::new(Unobserved));
+        let report = verify_contents(pool, dir, storage, &options, Arc::new(Unobserved));
         match report {
             Ok(report) => {
                 println!("round {round}: {} findings", report.findings_total);
@@ -655,13 +652,13 @@ fn a_check_in_parts_has_the_same_findings() {
     fs::write(&path, &bytes).expect("written");
     let all = copy.verify(only);
     assert!(all.len() > broken, "{}", all.len());
-    let dir = DataDir::open(&copy.data(), OpenOptions::default()).expect("opened");
-    let storage = Storage::of_datadir(&dir, &OpenFiles::kernel(&copy.aio, 64), false);
-    let pool = Pool::new(&copy.aio, 64).expect("a pool");
+    let engine = engine(&copy.aio, 64, false);
+    let cluster = engine.cluster(copy.data()).expect("opened");
+    let (pool, dir, storage) = (engine.pool(), cluster.dir(), cluster.storage());
     let mut options = ContentOptions::of(&Settings::default(), false, true);
     options.only = Some(vec![only]);
     options.checks.entries_max = 10_000;
-    let report = verify_contents(&pool, &dir, &storage, &options, Arc::new(Unobserved));
+    let report = verify_contents(pool, dir, storage, &options, Arc::new(Unobserved));
     let report = report.expect("verified");
     let line = |finding: &trunkline_engine::verify::Finding| {
         format!("{}: {finding}", finding.relation.as_deref().unwrap_or_default())
