@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Once a server has checked a row's visibility, hint bits in the row record the result. Only the
-//! remaining rows need a lookup, through [`Lookup`]. A page of 8 KiB covers 32,768 transactions, so
-//! few pages are ever read, and a cache of 1 MiB keeps them.
+//! remaining rows need a lookup, through [`Lookup`]. A page of 8 KiB covers 32,768 transactions.
+//! Only a handful of pages is ever read, and a cache of 1 MiB keeps them.
 //!
 //! # Why not through the buffer pool
 //!

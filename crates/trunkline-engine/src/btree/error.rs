@@ -1,4 +1,7 @@
 //! Errors of searches and walks in an index.
+//!
+//! A damaged index is an error with its place, and [`BtreeError::Read`] passes on errors of the
+//! pool.
 
 use thiserror::Error;
 use trunkline_format::BlockNo;

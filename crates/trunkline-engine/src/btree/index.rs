@@ -1,4 +1,6 @@
 //! An index, and access to its pages.
+//!
+//! All searches and walks read pages through [`Index`], which checks the level of each page.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::btree::{BtreePage, Fault, KeyColumn, KeyLayout, Meta, Order};

@@ -1,4 +1,6 @@
 //! The job of a copy: its workers take one task after the other.
+//!
+//! Each worker has a backend of its own. The results of all workers are added up in [`Results`].
 
 use trunkline_aio::sync::atomic::{AtomicUsize, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};

@@ -1,4 +1,7 @@
 //! Options of a copy.
+//!
+//! [`TextSettings`] has the server settings that affect the output, the rest controls the copy
+//! itself.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::text_output::{ByteaOutput, IntervalStyle, TextOptions, TimeZone};

@@ -1,4 +1,7 @@
 //! Tasks of a copy, and where their rows are written.
+//!
+//! A task has one output. [`LineBuffer`] collects its lines, so that an output gets few large
+//! writes.
 
 use std::io;
 

@@ -1,4 +1,6 @@
 //! Results of a copy.
+//!
+//! If the copy was cancelled, everything in the report covers only part of the data.
 
 use std::time::Duration;
 

@@ -7,8 +7,8 @@
 use trunkline_aio::{Cancelled, Class, MethodKind, Session};
 use trunkline_format::BLOCK_SIZE;
 
-use super::Context;
 use super::read_queue::{NextRead, ReadQueue};
+use super::visitor::Context;
 use super::window::ReadWindow;
 use crate::datadir::FileEntry;
 use crate::job::JobError;

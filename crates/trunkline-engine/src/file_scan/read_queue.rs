@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use trunkline_aio::{File, OpenOptions};
 use trunkline_format::BlockNo;
 
-use super::{Context, ReadFailure};
+use super::visitor::{Context, ReadFailure};
 use crate::datadir::FileEntry;
 
 /// Blocks of one file that may fail before the rest of it is skipped.

@@ -16,7 +16,7 @@ use trunkline_aio::{Cancelled, Io, Outcome, Session, Slots, Status};
 use trunkline_format::BLOCK_SIZE;
 
 use super::read_queue::{BlockRun, ReadQueue};
-use super::{Context, ReadFailure, ReadPayload};
+use super::visitor::{Context, ReadFailure, ReadPayload};
 use crate::datadir::FileEntry;
 use crate::job::JobError;
 

@@ -1,4 +1,6 @@
 //! Errors of pages and rows of a table.
+//!
+//! Both name their place. After either of them a scan can continue with the next page or row.
 
 use thiserror::Error;
 use trunkline_aio::Cancelled;

@@ -1,4 +1,6 @@
 //! Heap scan: the rows of a table, page by page.
+//!
+//! Reads pages through a read stream and judges the rows of each page when it arrives.
 
 use trunkline_aio::sync::Arc;
 

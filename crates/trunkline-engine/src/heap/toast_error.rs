@@ -1,4 +1,6 @@
-//! Errors of values in TOAST. Messages name the TOAST table, the value and, if possible, the chunk.
+//! Errors of values in TOAST.
+//!
+//! Messages name the TOAST table, the value and, if possible, the chunk.
 
 use thiserror::Error;
 use trunkline_aio::sync::Arc;

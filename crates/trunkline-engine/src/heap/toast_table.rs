@@ -1,4 +1,6 @@
 //! TOAST tables and the rows in them.
+//!
+//! A TOAST table has one row per chunk: `chunk_id`, `chunk_seq` and `chunk_data`.
 
 use trunkline_format::deform::{Attribute, Deformer};
 use trunkline_format::varlena::Varlena;

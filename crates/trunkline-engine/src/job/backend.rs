@@ -1,4 +1,6 @@
 //! Pool backends for the workers of a job.
+//!
+//! A worker opens its backend here, so that cancelling the job also ends its waits in the pool.
 
 use std::io;
 

@@ -1,4 +1,6 @@
 //! Progress reports and cancellation, as a caller of a job implements them.
+//!
+//! The command line draws a progress bar with it and cancels the job on Ctrl-C.
 
 use std::path::Path;
 

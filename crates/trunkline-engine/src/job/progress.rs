@@ -1,9 +1,18 @@
 //! Progress of a worker that handles one page at a time.
+//!
+//! It also checks now and then whether the job is stopping.
 
 use super::workers::Job;
 
 /// Pages between two updates of the job's shared counters.
 const PAGES_BATCHED: u32 = 64;
+
+impl Job {
+    /// Starts to count the pages of one worker.
+    pub(crate) fn page_progress(&self) -> PageProgress<'_> {
+        PageProgress { job: self, unreported: 0 }
+    }
+}
 
 /// Counts the pages of one worker. The shared counters are atomics that every worker updates and
 /// the caller polls, so a worker adds to them once per batch of pages and when it is done.
@@ -12,11 +21,7 @@ pub(crate) struct PageProgress<'j> {
     unreported: u32,
 }
 
-impl<'j> PageProgress<'j> {
-    pub(super) fn new(job: &'j Job) -> Self {
-        Self { job, unreported: 0 }
-    }
-
+impl PageProgress<'_> {
     /// Counts a page. False if the worker should stop, which is checked once per batch.
     pub(crate) fn page_done(&mut self) -> bool {
         self.unreported += 1;

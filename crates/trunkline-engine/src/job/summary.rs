@@ -1,4 +1,6 @@
 //! How a job ended, how long it took, and what its I/O looked like.
+//!
+//! Every report of a job contains these parts.
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! The threads of one job: start, stop, join.
+//!
+//! A job has one coordinator thread and any number of workers. All of them share [`Job`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +13,6 @@ use trunkline_format::BLOCK_SIZE;
 
 use super::error::JobError;
 use super::observer::Observer;
-use super::progress::PageProgress;
 use super::summary::{End, IoSummary, JobSummary};
 
 /// How often the caller reports progress and checks for cancellation.
@@ -205,11 +206,6 @@ impl Job {
     pub(crate) fn count(&self, blocks: u32, read: u32) {
         self.bytes_done.fetch_add(u64::from(blocks) * BLOCK_SIZE as u64, Ordering::Relaxed);
         self.blocks_read.fetch_add(u64::from(read), Ordering::Relaxed);
-    }
-
-    /// Counts pages of one worker.
-    pub(crate) fn page_progress(&self) -> PageProgress<'_> {
-        PageProgress::new(self)
     }
 
     /// Waits a moment for another thread of the job to exit, and so to give up what is scarce.

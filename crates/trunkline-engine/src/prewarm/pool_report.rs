@@ -1,4 +1,7 @@
 //! Options and results of filling the buffer pool.
+//!
+//! The other two modes fill the page cache and have their own, see
+//! [`PrewarmReport`](super::PrewarmReport).
 
 use std::time::Duration;
 

@@ -1,4 +1,6 @@
 //! Results of filling the page cache, and failures of single files and blocks.
+//!
+//! The modes `read` and `prefetch` share them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,6 @@
 //! A range of blocks of one fork of a relation: the unit of prewarming.
+//!
+//! A target knows its files, so that workers can be assigned by mount.
 
 use std::ops::Range;
 

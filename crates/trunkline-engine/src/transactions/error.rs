@@ -1,4 +1,6 @@
-//! Errors of transaction status lookups. Messages name the file, and the transaction or the offset.
+//! Errors of transaction status lookups.
+//!
+//! Messages name the file, and the transaction or the offset.
 
 use std::io;
 use std::path::PathBuf;

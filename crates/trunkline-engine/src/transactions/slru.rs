@@ -1,4 +1,6 @@
 //! The SLRU files of a cluster: commit log, multixact offsets and multixact members.
+//!
+//! They consist of segments of 32 pages without page headers. A missing segment reads as zeros.
 
 use std::io;
 use std::path::PathBuf;

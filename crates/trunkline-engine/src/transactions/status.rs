@@ -1,4 +1,6 @@
 //! Lookup of transaction status: the statuses of transactions and the members of multixacts.
+//!
+//! Pages are cached for all scans, and each scan keeps the statuses that it looked up last.
 
 use trunkline_aio::Session;
 use trunkline_aio::sync::Mutex;

@@ -1,4 +1,6 @@
 //! Options of a content check.
+//!
+//! [`Checks`] says what to check of each table, [`ContentOptions`] which tables.
 
 use trunkline_format::Oid;
 

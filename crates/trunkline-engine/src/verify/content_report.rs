@@ -1,4 +1,6 @@
-//! The result of a content check. Counters include invalid objects.
+//! The result of a content check.
+//!
+//! Counters include invalid objects. Orphans and skipped objects are not findings.
 
 use std::time::Duration;
 

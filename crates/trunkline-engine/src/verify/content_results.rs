@@ -1,4 +1,6 @@
 //! The results of a content check, shared by its workers.
+//!
+//! Workers add to it through [`Sink`](super::sink::Sink), table by table.
 
 use trunkline_aio::sync::Mutex;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};

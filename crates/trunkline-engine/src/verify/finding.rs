@@ -1,4 +1,6 @@
 //! Findings: problems with their place.
+//!
+//! A finding names the file, and as far as possible relation, block and line pointer.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,6 @@
 //! Hashes of index keys, to compare the keys of rows and index entries in little memory.
+//!
+//! Eight bytes per key are enough to find keys that differ or are equal.
 
 use trunkline_format::btree::{Entry, Fault, KeyLayout};
 

@@ -1,4 +1,6 @@
 //! Contradictions between the pages of an index.
+//!
+//! Each page is valid by itself. Only a comparison with its siblings and its parent shows them.
 
 use thiserror::Error;
 use trunkline_format::BlockNo;

@@ -1,4 +1,6 @@
 //! The job of a page verification.
+//!
+//! It reads relation files directly and does not need a buffer pool or the catalogs.
 
 use trunkline_aio::Aio;
 use trunkline_aio::sync::Arc;

@@ -1,4 +1,6 @@
 //! The result of a page verification.
+//!
+//! Its counters are comparable with those of `pg_checksums`.
 
 use std::time::Duration;
 

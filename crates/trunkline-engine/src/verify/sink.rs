@@ -1,4 +1,6 @@
 //! The results of a content check, as the check of one table adds to them.
+//!
+//! It adds names and paths to findings, so that the checks only report blocks and line pointers.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::BlockNo;

@@ -20,7 +20,7 @@ use crate::fake::{Fake, SEGMENT_BYTES};
 use crate::jobs::{METHODS, instance, page, pages};
 use crate::storage::{locator, storage};
 
-const EVERYBODY: u32 = u32::MAX >> 1;
+const ALL_WAITERS: u32 = u32::MAX >> 1;
 
 /// Descriptors of this process for files in the directory.
 fn descriptors(fake: &Fake) -> usize {
@@ -38,7 +38,7 @@ struct Gate(Futex);
 impl Gate {
     fn add(&self) {
         self.0.word().fetch_add(1, Ordering::SeqCst);
-        self.0.wake(EVERYBODY);
+        self.0.wake(ALL_WAITERS);
     }
 
     fn wait(&self, least: u32) {

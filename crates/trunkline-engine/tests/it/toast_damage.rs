@@ -279,7 +279,7 @@ fn missing_values_are_errors() {
         ends(1, &format!("chunk 0 of {} is missing", pointer.stored_size.div_ceil(1996)));
         ends(2, &format!("of {} is missing", 0x3FFF_FFFF_u32.div_ceil(1996)));
         ends(3, "expected 0 to 0");
-        assert!(found[4].is_ok(), "the others are had");
+        assert!(found[4].is_ok(), "the other values are available");
 
         let mut index = sample.index.clone();
         index[0] = [0; BLOCK_SIZE];

@@ -68,7 +68,7 @@ fn a_row_that_differs_from_its_index_entry_is_found() {
     let args = ["verify", "-d", "bench", "public.pgbench_branches_pkey", "--indexes"];
     let (code, out, _) = on(&data, &args);
     assert_eq!(code, 1, "{out}");
-    let text = "block 0: line pointer 1: row's key is not that of its entry in index \
+    let text = "block 0: line pointer 1: row's key differs from that of its entry in index \
                 pgbench_branches_pkey for line pointer 1\n";
     assert!(out.contains(text) && out.contains("bench.public.pgbench_branches: base/"), "{out}");
     let (code, out, _) = on(&data, &[&args[..], &["--json"]].concat());

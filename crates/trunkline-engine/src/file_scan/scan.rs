@@ -1,0 +1,75 @@
+//! Starts the workers of a raw file scan, one for each mount.
+//!
+//! Memory and file descriptors are divided among them in advance.
+
+use std::io;
+
+use rustix::process::{Resource, getrlimit};
+use trunkline_aio::sync::Arc;
+use trunkline_aio::{OpenOptions, file_system_name};
+use trunkline_format::BLOCK_SIZE;
+
+use super::mount_worker;
+use super::options::ReadOptions;
+use super::visitor::{BlockVisitor, Context};
+use crate::datadir::FileEntry;
+use crate::job::{Job, JobError, by_mount};
+
+/// File descriptors reserved for other uses: standard streams, rings, the data directory's own
+/// files.
+const DESCRIPTORS_RESERVED: u64 = 20;
+
+/// Reads all blocks of `files`, with a worker for each mount. Calls `recheck` now and then, and at
+/// the end.
+pub(crate) fn read_files(
+    job: &Arc<Job>,
+    files: Vec<FileEntry>,
+    options: ReadOptions,
+    visitor: Arc<dyn BlockVisitor>,
+    recheck: impl Fn() -> Result<(), JobError>,
+) -> Result<(), JobError> {
+    let bytes = files.iter().map(|file| u64::from(file.blocks()) * BLOCK_SIZE as u64).sum();
+    job.observer().begins(files.len(), bytes);
+    let files = files.into_iter().filter(|file| file.blocks() > 0);
+    let mounts = by_mount(files, |file| file.device);
+    if options.direct {
+        mounts.iter().try_for_each(|files| probe_direct(job, files))?;
+    }
+    // Descriptors and memory are divided evenly, since any of the workers may hang.
+    let workers = mounts.len();
+    let frames = job.aio().region().frames() / workers.max(1) as u32;
+    let limits = mount_worker::Limits {
+        slots: options.slots().min((frames / options.combine_blocks) as usize),
+        open_files: open_files_max(workers.max(1)),
+    };
+    job.run_workers(workers, recheck, move |job, number| {
+        let context = Context { job, options, visitor: &*visitor };
+        mount_worker::read(context, mounts.get(number).map_or(&[], Vec::as_slice), limits)
+    })
+}
+
+/// Opens one file for direct I/O, so that a file system without it is reported before anything is
+/// read. Other errors concern single files and are reported when the file is read.
+fn probe_direct(job: &Job, files: &[FileEntry]) -> Result<(), JobError> {
+    let options = OpenOptions { direct: true, no_follow: true, ..OpenOptions::default() };
+    for file in files {
+        match job.aio().open(&file.path, options) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                return Err(JobError::Direct {
+                    path: file.path.clone(),
+                    file_system: file_system_name(&file.path),
+                });
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The number of files that one of `workers` workers may have open.
+fn open_files_max(workers: usize) -> usize {
+    let limit = getrlimit(Resource::Nofile).current;
+    let free = limit.unwrap_or(u64::MAX).saturating_sub(DESCRIPTORS_RESERVED);
+    usize::try_from(free / workers as u64).unwrap_or(usize::MAX).max(1)
+}
