@@ -1,17 +1,17 @@
-//! The disk: files as bytes, with a volatile and a durable image, and mounts that can hang.
+//! The simulated disk: files with a volatile and a durable image, and mounts that can hang.
 //!
 //! ```text
 //!   write ──▶ volatile ──fsync──▶ durable        read ◀── volatile
 //!                 ▲                  │
-//!                 └───── crash ◀─────┴── and a torn part of what was not synced
+//!                 └───── crash ◀─────┴── and parts of unsynced writes
 //! ```
-//! Files are found by name, and, while an instance has them open, by the id that the instance gave
-//! them. All of it is under one lock: what the disk does takes no time but what a plan adds.
-//! The disk can be full ([`Disk::limit_space`]), and a sync can fail as Linux lets it fail: once, and
-//! what was to be synced is never written again ([`Disk::lose_syncs`]). So can writing back before that
-//! ([`Disk::lose_writebacks`]), which each open file is then told of once: by its next sync, or by a
-//! write-back that it waits for. A new file is there after a crash if its directory was synced, else
-//! perhaps.
+//! A file has a name, and an id while an instance has it open. All state is under one lock, because an
+//! operation takes no time; only a fault plan adds delays.
+//!
+//! The disk can be full ([`Disk::limit_space`]). A sync can fail as in Linux: it reports the error once,
+//! and the unsynced data is never written ([`Disk::lose_syncs`]). Writeback can fail before the sync
+//! ([`Disk::lose_writebacks`]). Each open file then reports that error once, by its next sync or by a
+//! writeback that is waited for. A new file certainly survives a crash only if its directory was synced.
 //! ```
 //! # use trunkline_sim::Disk;
 //! let disk = Disk::new();
@@ -32,66 +32,66 @@ use trunkline_aio::sync::random::Rng;
 use trunkline_aio::sync::{Futex, Mutex};
 use trunkline_aio::{Aio, File, Operation, Request};
 
-/// See the module.
+/// A simulated disk.
 #[derive(Debug, Default)]
 pub struct Disk {
-    state: Mutex<State>,
-    /// Moves when anything changes that somebody might wait for.
-    bell: Futex,
+    state: Mutex<DiskState>,
+    /// Incremented by every change that a thread may wait for.
+    changed: Futex,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct DiskState {
     files: Map<String, Image>,
-    /// Names by the ids that an instance gave.
+    /// Names of open files, by id.
     open: Map<u64, String>,
     /// Ids of open files that were removed.
     removed: Set<u64>,
     held: Set<u64>,
-    /// Executions that stand before a mount that hangs.
+    /// Executions that are blocked by a mount that hangs.
     stuck: usize,
-    /// I/Os that a device has for such mounts.
+    /// I/Os of a device that are blocked by such mounts.
     held_in_device: usize,
     performed: u64,
-    /// Bytes that all files together may have; none is no limit.
+    /// The most bytes of all files together; `None` is no limit.
     space: Option<u64>,
-    /// Syncs that are still to fail, and to lose what they were to keep.
+    /// Syncs that will fail and lose their data.
     lost_syncs: u32,
-    /// The same of write-backs.
+    /// Writebacks that will fail and lose their data.
     lost_writebacks: u32,
-    /// By id: losses of the file that were told to this open file, or to another one before it was opened.
-    heard: Map<u64, u64>,
-    /// Names that a crash may take away.
+    /// By id: losses that this open file has reported, or that were reported before it was opened.
+    reported: Map<u64, u64>,
+    /// Names that a crash may remove.
     new_names: Set<String>,
 }
 
 impl Disk {
-    /// Without files.
+    /// A disk without files.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes a file, or replaces one, durably.
+    /// Makes or replaces a file, durably.
     pub fn create(&self, name: &str, device: u64, content: &[u8]) {
         let state = &mut *self.state.lock();
         state.new_names.remove(name);
         state.files.insert(name.to_owned(), Image::new(device, content));
     }
 
-    /// Makes an empty file, whose name is durable with the next sync of its directory.
+    /// Makes an empty file. Its name is durable after the next sync of its directory.
     pub(crate) fn make(&self, name: &str, device: u64) {
         let state = &mut *self.state.lock();
         state.new_names.insert(name.to_owned());
         state.files.insert(name.to_owned(), Image::new(device, &[]));
     }
 
-    /// Makes durable the names of the directory that a file is in.
+    /// Makes the names in the directory of a file durable.
     pub(crate) fn sync_names_beside(&self, name: &str) {
         let directory = Path::new(name).parent();
         self.state.lock().new_names.retain(|new| Path::new(new).parent() != directory);
     }
 
-    /// Opens a file through an instance, made with `content` if there is none of that name.
+    /// Opens a file through an instance. If it does not exist, it is made with `content`.
     pub fn open(&self, aio: &Aio, name: &str, device: u64, content: &[u8]) -> File {
         let missing = !self.state.lock().files.contains_key(name);
         if missing {
@@ -102,7 +102,7 @@ impl Disk {
         file
     }
 
-    /// Opens a file through an instance if there is one of that name.
+    /// Opens a file through an instance; `None` if it does not exist.
     pub fn open_existing(&self, aio: &Aio, name: &str, direct: bool) -> Option<File> {
         let device = self.state.lock().files.get(name)?.device;
         let file = aio.open_virtual(Path::new(name), device, direct);
@@ -110,13 +110,13 @@ impl Disk {
         Some(file)
     }
 
-    /// Removes a file durably. What an instance has open of it takes writes and syncs, which nobody
-    /// will see, and answers no more to reads (`EBADF`).
+    /// Removes a file durably. If an instance has it open, writes and syncs still succeed without effect,
+    /// and reads fail (`EBADF`).
     pub fn remove(&self, name: &str) {
         let state = &mut *self.state.lock();
         state.files.remove(name);
         state.new_names.remove(name);
-        // A file of the same name that comes later is another one.
+        // A later file with the same name is another file.
         let ids = state.open.iter().filter(|(_, open)| *open == name).map(|(id, _)| *id);
         let ids: Vec<u64> = ids.collect();
         for id in ids {
@@ -125,7 +125,7 @@ impl Disk {
         }
     }
 
-    /// Cuts a file off, or makes it longer by zeros, durably.
+    /// Truncates a file, or extends it with zeros, durably.
     pub fn set_length(&self, name: &str, length: usize) {
         if let Some(image) = self.state.lock().files.get_mut(name) {
             image.volatile.resize(length, 0);
@@ -133,21 +133,21 @@ impl Disk {
         }
     }
 
-    /// All files together may have so many bytes: what would need more fails with `ENOSPC`, or ends
-    /// short. `None`: as many as they like.
+    /// Limits the bytes of all files together. Operations that need more fail with `ENOSPC`, or are short.
+    /// `None` is no limit.
     pub fn limit_space(&self, bytes: Option<u64>) {
         self.state.lock().space = bytes;
     }
 
-    /// The next `count` syncs that have something to do fail with `EIO`, and the disk forgets what
-    /// they were to keep: it can still be read, until a crash, and a later sync says that all is well.
+    /// The next `count` syncs with unsynced data fail with `EIO`, and the disk drops that data. It can
+    /// still be read until a crash, and a later sync succeeds.
     pub fn lose_syncs(&self, count: u32) {
         self.state.lock().lost_syncs = count;
     }
 
-    /// The next `count` times that a file with something to keep is to be written back before its sync,
-    /// the disk forgets that, as by [`Disk::lose_syncs`]. Each open file of it is told once, with `EIO`:
-    /// by a write-back that is waited for, or by a sync.
+    /// The next `count` writebacks of files with unsynced data drop that data, as [`Disk::lose_syncs`]
+    /// does. Each open file reports that once, with `EIO`: by a sync, or by a writeback that is waited
+    /// for.
     pub fn lose_writebacks(&self, count: u32) {
         self.state.lock().lost_writebacks = count;
     }
@@ -157,8 +157,8 @@ impl Disk {
         self.state.lock().used()
     }
 
-    /// Cuts an open file off, or makes it longer by zeros, as far as there is room. Durable with the
-    /// file's next sync. False: no room. `None`: the file was removed.
+    /// Truncates an open file, or extends it with zeros. The length is durable after the next sync of the
+    /// file. False if there is no room; `None` if the file was removed.
     pub(crate) fn change_length(&self, file: &File, length: usize) -> Option<bool> {
         let state = &mut *self.state.lock();
         let free = state.free();
@@ -170,14 +170,14 @@ impl Disk {
         Some(true)
     }
 
-    /// Changes bytes of a file durably, past every instance: damage, or its repair.
+    /// Changes bytes of a file durably, without an instance: damage, or its repair.
     pub fn overwrite(&self, name: &str, offset: usize, bytes: &[u8]) {
         if let Some(image) = self.state.lock().files.get_mut(name) {
             image.overwrite(offset, bytes);
         }
     }
 
-    /// Length of a file in bytes; `None` if there is none of that name.
+    /// Length of a file in bytes; `None` if it does not exist.
     pub fn length(&self, name: &str) -> Option<u64> {
         self.state.lock().files.get(name).map(|image| image.volatile.len() as u64)
     }
@@ -189,40 +189,39 @@ impl Disk {
         state.files.get(name).map(|image| image.volatile.len() as u64)
     }
 
-    /// What a read of the whole file would see; empty if there is no such file.
+    /// The volatile contents of a file; empty if it does not exist.
     pub fn content(&self, name: &str) -> Vec<u8> {
         self.state.lock().files.get(name).map(|file| file.volatile.clone()).unwrap_or_default()
     }
 
-    /// What would be left of a file if nothing unsynced survived a crash now.
+    /// The durable contents of a file; empty if it does not exist.
     pub fn durable(&self, name: &str) -> Vec<u8> {
         self.state.lock().files.get(name).map(|file| file.durable.clone()).unwrap_or_default()
     }
 
-    /// Crashes: of every unsynced write all, nothing, or some sectors survive. Ids of files are
-    /// forgotten with the instance that gave them.
+    /// Crashes: of every unsynced write, all, nothing, or some sectors survive. Open files are closed.
     pub fn crash(&self, seed: u64) {
         self.state.lock().crash(seed);
     }
 
-    /// What a crash would leave now, as another disk; this one goes on.
+    /// A copy of the disk after a crash; this disk is unchanged.
     #[must_use]
     pub fn after_crash(&self, seed: u64) -> Self {
         let (files, new_names) = {
             let state = self.state.lock();
             (state.files.clone(), state.new_names.clone())
         };
-        let mut state = State { files, new_names, ..State::default() };
+        let mut state = DiskState { files, new_names, ..DiskState::default() };
         state.crash(seed);
-        Self { state: Mutex::new(state), bell: Futex::default() }
+        Self { state: Mutex::new(state), changed: Futex::default() }
     }
 
-    /// Operations carried out so far.
+    /// Operations executed so far.
     pub fn performed(&self) -> u64 {
         self.state.lock().performed
     }
 
-    /// Carries out one operation, whole, at this moment. Bytes, or minus errno.
+    /// Executes one operation. Returns the bytes transferred, or a negative errno.
     pub(crate) fn perform(&self, request: &mut Request<'_>, fault: Option<Fault>) -> i32 {
         match fault {
             Some(Fault::Interrupted) => return -libc::EINTR,
@@ -255,38 +254,41 @@ impl Disk {
                     let lost = state.lost_syncs > 0 && !image.is_synced();
                     state.lost_syncs -= u32::from(lost);
                     let synced = image.sync(lost);
-                    synced.min(image.tell(state.heard.entry(request.file_id).or_default()))
+                    synced
+                        .min(image.report_loss(state.reported.entry(request.file_id).or_default()))
                 }
-                // What is not synced may or may not be there after a crash, hint or no hint.
+                // Writeback does not change what survives a crash: unsynced data may or may not.
                 Operation::BeginWriteback => {
                     if state.lost_writebacks > 0 && !image.is_synced() {
                         state.lost_writebacks -= 1;
                         image.lose();
                     }
                     match request.awaits {
-                        true => image.tell(state.heard.entry(request.file_id).or_default()),
+                        true => {
+                            image.report_loss(state.reported.entry(request.file_id).or_default())
+                        }
                         false => 0,
                     }
                 }
             }
         };
-        self.ring();
+        self.notify();
         done
     }
 }
 
-impl State {
+impl DiskState {
     fn note_open(&mut self, file: &File, name: &str) {
         self.open.insert(file.id(), name.to_owned());
-        let told = self.files.get(name).map_or(0, Image::told);
-        self.heard.insert(file.id(), told);
+        let reported = self.files.get(name).map_or(0, Image::reported_losses);
+        self.reported.insert(file.id(), reported);
     }
 
     fn crash(&mut self, seed: u64) {
         let mut rng = Rng::new(seed);
         self.open.clear();
         self.removed.clear();
-        self.heard.clear();
+        self.reported.clear();
         let mut new: Vec<String> = self.new_names.drain().collect();
         new.sort_unstable();
         for name in new.into_iter().filter(|_| rng.below(2) == 0) {
@@ -305,7 +307,7 @@ impl State {
         self.files.values().map(|image| image.volatile.len() as u64).sum()
     }
 
-    /// Bytes that files may still grow by.
+    /// Bytes by which files may still grow.
     fn free(&self) -> u64 {
         self.space.map_or(u64::MAX, |space| space.saturating_sub(self.used()))
     }
@@ -330,7 +332,7 @@ mod tests {
             assert_eq!(found[..8192], [1; 8192], "synced, seed {seed}");
             let sectors: Vec<bool> = found[8192..].chunks(512).map(|s| s == [2; 512]).collect();
             let whole = found[8192..].chunks(512).all(|s| s == [2; 512] || s == [0; 512]);
-            assert!(whole, "torn inside a sector, seed {seed}");
+            assert!(whole, "torn within a sector, seed {seed}");
             match sectors.iter().filter(|&&new| new).count() {
                 0 => lost += 1,
                 16 => kept += 1,
@@ -342,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_may_take_a_name_that_was_not_synced() {
+    fn a_crash_may_remove_a_name_that_was_not_synced() {
         let (mut kept, mut lost) = (0, 0);
         for seed in 0..40 {
             let disk = Disk::new();
@@ -351,14 +353,14 @@ mod tests {
             disk.sync_names_beside("/b/2");
             let left = disk.after_crash(seed);
             assert_eq!(left.length("/b/1"), Some(0), "its directory was synced, seed {seed}");
-            assert_eq!(disk.length("/a/1"), Some(0), "nobody has crashed");
+            assert_eq!(disk.length("/a/1"), Some(0), "this disk has not crashed");
             *(if left.length("/a/1").is_some() { &mut kept } else { &mut lost }) += 1;
         }
         assert!(kept > 5 && lost > 5, "{kept} kept, {lost} lost");
     }
 
     #[test]
-    fn the_same_seed_crashes_alike() {
+    fn a_seed_repeats_its_crash() {
         let crashed = |seed| {
             let disk = Disk::new();
             for name in ["a", "b", "c"] {

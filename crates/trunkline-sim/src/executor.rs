@@ -1,8 +1,8 @@
-//! The simulated disk in the place of the kernel: under `sync`, `worker` and inline execution.
+//! Executor on the simulated disk: it replaces the kernel below `sync`, `worker` and inline execution.
 //!
-//! The calling thread blocks as it would in a system call, in virtual time: for the delays of the
-//! plan, before a mount that hangs, or until another operation has overtaken it. The crate's
-//! documentation has an example.
+//! The calling thread blocks as in a system call, but in virtual time: for the delays of the fault plan,
+//! while a mount hangs, or until another operation was executed first. The documentation of the crate has
+//! an example.
 
 use crate::disk::Disk;
 use crate::fault::{Fault, FaultPlan};
@@ -11,13 +11,13 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 use trunkline_aio::{Executor, File, Request};
 
-/// See the module.
+/// An executor on a simulated disk.
 pub struct SimExecutor {
     disk: Arc<Disk>,
     plan: FaultPlan,
-    /// One look in so many finds its blocks in memory; 0 is none.
+    /// One in this many cached reads is a hit; 0 is none.
     cached_one_in: u64,
-    looks: AtomicU64,
+    cached_reads: AtomicU64,
     advised: AtomicU64,
 }
 
@@ -28,25 +28,25 @@ impl fmt::Debug for SimExecutor {
 }
 
 impl SimExecutor {
-    /// Executes on `disk`, with the faults of `plan`.
+    /// An executor on `disk`, with the faults of `plan`.
     pub fn new(disk: &Arc<Disk>, plan: FaultPlan) -> Self {
         Self {
             disk: Arc::clone(disk),
             plan,
             cached_one_in: 0,
-            looks: AtomicU64::new(0),
+            cached_reads: AtomicU64::new(0),
             advised: AtomicU64::new(0),
         }
     }
 
-    /// With a page cache that one look in `looks` finds its blocks in.
+    /// Adds a page cache that answers one cached read in `one_in`.
     #[must_use]
-    pub fn with_cache(mut self, looks: u64) -> Self {
-        self.cached_one_in = looks;
+    pub fn with_cache(mut self, one_in: u64) -> Self {
+        self.cached_one_in = one_in;
         self
     }
 
-    /// Ranges that it was told would be read soon.
+    /// Ranges that were advised.
     pub fn advised(&self) -> u64 {
         self.advised.load(Ordering::SeqCst)
     }
@@ -65,10 +65,10 @@ impl Executor for SimExecutor {
     }
 
     fn execute_cached(&self, request: &mut Request<'_>) -> Option<i32> {
-        let look = self.looks.fetch_add(1, Ordering::SeqCst) + 1;
-        let hit = self.cached_one_in != 0 && look.is_multiple_of(self.cached_one_in);
+        let read = self.cached_reads.fetch_add(1, Ordering::SeqCst) + 1;
+        let hit = self.cached_one_in != 0 && read.is_multiple_of(self.cached_one_in);
         let length = i32::try_from(request.length).ok()?;
-        // What is in memory needs no storage, so nothing goes wrong with it.
+        // A hit does not reach storage, so no fault strikes it.
         (hit && self.disk.perform(request, None) == length).then_some(length)
     }
 

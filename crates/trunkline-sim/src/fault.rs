@@ -1,4 +1,4 @@
-//! What goes wrong, and when: a plan that is asked once for every execution of an operation.
+//! Fault plans: which fault strikes which execution of an operation.
 //!
 //! ```
 //! use trunkline_aio::Operation;
@@ -6,8 +6,8 @@
 //!
 //! // The third read fails, and so do the two after it.
 //! let plan = FaultPlan::exact(vec![Rule::new(Operation::Readv, 3, Fault::Error(5)).times(3)]);
-//! let found: Vec<bool> = (0..6).map(|_| plan.next(Operation::Readv).is_some()).collect();
-//! assert_eq!(found, [false, false, true, true, true, false]);
+//! let faults: Vec<bool> = (0..6).map(|_| plan.next(Operation::Readv).is_some()).collect();
+//! assert_eq!(faults, [false, false, true, true, true, false]);
 //! ```
 
 use std::time::Duration;
@@ -16,7 +16,7 @@ use trunkline_aio::sync::random::Rng;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{OPERATIONS, Operation, Request};
 
-/// One thing that goes wrong; the table in the crate's documentation says what each does.
+/// One fault. The table in the documentation of the crate describes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// At most this many bytes are transferred.
@@ -29,21 +29,21 @@ pub enum Fault {
     Error(i32),
     /// Nothing is transferred.
     EndOfFile,
-    /// A write that says it was done.
+    /// A write that reports success and stores nothing.
     LostWrite,
-    /// A write that lands this many bytes further on.
+    /// A write that is stored this many bytes further on.
     Misdirected(u32),
     /// A write of which only every other sector of this many bytes arrives.
     TornWrite(u32),
     /// A read with one wrong bit, at this byte of the transfer (modulo its length).
     BitRot(u32),
-    /// Takes this long.
+    /// The I/O takes this long.
     Delay(Duration),
-    /// Is overtaken.
+    /// A later I/O is executed first.
     Reorder,
 }
 
-/// One line of an exact plan.
+/// One rule of an exact plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     operation: Operation,
@@ -53,12 +53,12 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// `fault` at execution number `nth` (from 1) of `operation`.
+    /// `fault` strikes execution number `nth` (from 1) of `operation`.
     pub fn new(operation: Operation, nth: u64, fault: Fault) -> Self {
         Self { operation, first: nth, times: 1, fault }
     }
 
-    /// At so many executions in a row; [`u64::MAX`] is for good.
+    /// The fault strikes this many executions in a row; [`u64::MAX`] is permanent.
     #[must_use]
     pub fn times(mut self, times: u64) -> Self {
         self.times = times;
@@ -66,7 +66,7 @@ impl Rule {
     }
 }
 
-/// How often each kind of fault strikes, in so many of 1,000 executions.
+/// How often each kind of fault strikes, in 1,000 executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rates {
     /// Short transfers, the end of the file among them.
@@ -79,7 +79,7 @@ pub struct Rates {
     pub delay: u32,
     /// Reordering.
     pub reorder: u32,
-    /// Lost, misdirected and torn writes, bit rot: what only a checksum finds.
+    /// Lost, misdirected and torn writes and bit rot, which only a checksum finds.
     pub silent: u32,
 }
 
@@ -90,53 +90,53 @@ enum Source {
 }
 
 #[derive(Debug)]
-struct State {
+struct PlanState {
     calls: [u64; OPERATIONS.len()],
     struck: u64,
     source: Source,
-    /// What struck, by file and offset, until somebody asks; `None` if nobody will.
+    /// Faults that struck, by file and offset, until [`FaultPlan::take_strike`]; `None` if not kept.
     strikes: Option<Map<(u64, u64), Fault>>,
 }
 
-/// See the module. Clones share the counts.
+/// A fault plan. Clones share the counts.
 #[derive(Debug, Clone)]
-pub struct FaultPlan(Arc<Mutex<State>>);
+pub struct FaultPlan(Arc<Mutex<PlanState>>);
 
 impl FaultPlan {
-    /// Nothing goes wrong.
+    /// No fault strikes.
     pub fn none() -> Self {
         Self::exact(Vec::new())
     }
 
-    /// By rules; the first that applies wins.
+    /// Faults by rules; the first rule that applies wins.
     pub fn exact(rules: Vec<Rule>) -> Self {
         Self::of(Source::Exact(rules))
     }
 
-    /// By chance.
+    /// Faults at random.
     pub fn random(seed: u64, rates: Rates) -> Self {
         Self::of(Source::Random(Rng::new(seed), rates))
     }
 
     fn of(source: Source) -> Self {
         let calls = [0; OPERATIONS.len()];
-        Self(Arc::new(Mutex::new(State { calls, struck: 0, source, strikes: None })))
+        Self(Arc::new(Mutex::new(PlanState { calls, struck: 0, source, strikes: None })))
     }
 
-    /// From now on keeps what strikes for [`FaultPlan::take_strike`].
+    /// Keeps faults that strike for [`FaultPlan::take_strike`].
     #[must_use]
     pub fn keeping_strikes(self) -> Self {
         self.0.lock().strikes = Some(Map::default());
         self
     }
 
-    /// What has gone wrong with the last execution at an offset of a file, asked once. Tells I/Os
-    /// apart as long as no two of them begin at the same place at the same time.
+    /// Takes the fault of the last execution at an offset of a file. No two I/Os in flight may begin at the
+    /// same offset.
     pub fn take_strike(&self, file_id: u64, offset: u64) -> Option<Fault> {
         self.0.lock().strikes.as_mut()?.remove(&(file_id, offset))
     }
 
-    /// [`FaultPlan::next`] for a request, whose fault is kept if that is wanted.
+    /// [`FaultPlan::next`] for a request; its fault is kept if the plan keeps faults.
     pub(crate) fn next_for(&self, request: &Request<'_>) -> Option<Fault> {
         let fault = self.next(request.operation)?;
         if let Some(strikes) = &mut self.0.lock().strikes {
@@ -145,7 +145,7 @@ impl FaultPlan {
         Some(fault)
     }
 
-    /// Counts an execution of `operation` and says what goes wrong with it.
+    /// Counts an execution of `operation` and returns the fault that strikes it.
     pub fn next(&self, operation: Operation) -> Option<Fault> {
         let state = &mut *self.0.lock();
         state.calls[operation as usize] += 1;
@@ -165,7 +165,7 @@ impl FaultPlan {
         fault
     }
 
-    /// Replaces the rules and starts to count anew.
+    /// Replaces the rules and resets the counts.
     pub fn set(&self, rules: Vec<Rule>) {
         let mut state = self.0.lock();
         state.calls = [0; OPERATIONS.len()];
@@ -173,7 +173,7 @@ impl FaultPlan {
         state.source = Source::Exact(rules);
     }
 
-    /// Executions with which something went wrong.
+    /// Executions that a fault has struck.
     pub fn struck(&self) -> u64 {
         self.0.lock().struck
     }

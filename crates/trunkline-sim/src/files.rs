@@ -1,8 +1,8 @@
-//! The simulated disk as a file system: relations of the engine lie on it like on the kernel's.
+//! File system on the simulated disk, for relations of the engine.
 //!
-//! A path is a name on the disk as it stands, so a cluster at `/sim` has a file `/sim/base/5/16384`.
-//! A file that is made here is durable with a sync of its directory, its length with one of the file;
-//! removing it is durable at once.
+//! A path is used unchanged as a name on the disk, so a cluster at `/sim` has a file `/sim/base/5/16384`.
+//! A new file is durable after a sync of its directory, and a length after a sync of the file. Removal is
+//! durable immediately.
 //! ```
 //! use trunkline_aio::{Builder, sync::Arc};
 //! use trunkline_engine::storage::FileSystem;
@@ -24,7 +24,7 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, File};
 use trunkline_engine::storage::{FileSystem, WritableFiles};
 
-/// See the module. Keeps its instance alive.
+/// The files of a simulated disk. It keeps its instance alive.
 pub struct SimFiles {
     aio: Aio,
     disk: Arc<Disk>,
@@ -37,10 +37,10 @@ impl SimFiles {
     }
 }
 
-/// The device of files that are made through this.
+/// The device of files that are made here.
 const DEVICE: u64 = 1;
 
-/// The disk's name of a path.
+/// The name of a path on the disk.
 fn name(path: &Path) -> io::Result<&str> {
     path.to_str().ok_or_else(|| io::ErrorKind::InvalidFilename.into())
 }

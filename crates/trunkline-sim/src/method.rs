@@ -1,11 +1,11 @@
-//! The simulated disk as a method of its own: a device with few places that completes out of order.
+//! I/O method on the simulated disk: a device with few places that completes I/O out of order.
 //!
-//! Sessions put I/Os into the device's queue, up to its places; what does not fit they execute
-//! themselves. One device thread carries them out in an order that the run's seed decides:
+//! Sessions put I/Os into the queue of the device until its places are used. They execute the others
+//! themselves. One device thread executes the queue in an order that the seed decides:
 //! ```text
 //!   submit ──▶ arrived ──▶ each gets a time, from the seed and the plan ──▶ earliest first: reap
 //! ```
-//! It is to the core what a ring driver is, so all that is said of drivers is tested with it.
+//! For the I/O core it is like a ring driver, so it tests all rules for drivers.
 
 use crate::disk::Disk;
 use crate::fault::{Fault, FaultPlan};
@@ -17,10 +17,10 @@ use trunkline_aio::sync::random::{self, Rng};
 use trunkline_aio::sync::{Arc, Mutex, thread};
 use trunkline_aio::{Batch, InFlight, Method, Reaped, Submitted};
 
-/// Longest time that the device has an I/O without being told to delay it, in microseconds.
+/// The longest time that the device takes for an I/O without a delay fault, in microseconds.
 const LATENCY_MAX_US: u64 = 200;
 
-/// See the module.
+/// A simulated device as an I/O method.
 pub struct SimMethod {
     device: Arc<Device>,
     thread: Mutex<Option<thread::JoinHandle>>,
@@ -30,11 +30,11 @@ struct Device {
     disk: Arc<Disk>,
     plan: FaultPlan,
     places: usize,
-    state: Mutex<State>,
+    queue: Mutex<Queue>,
 }
 
 #[derive(Default)]
-struct State {
+struct Queue {
     arrived: VecDeque<Submitted>,
     /// I/Os arrived or in the device.
     taken: usize,
@@ -56,14 +56,14 @@ impl fmt::Debug for SimMethod {
 }
 
 impl SimMethod {
-    /// A device before `disk` with room for `places` I/Os and the faults of `plan`.
+    /// A device in front of `disk` with room for `places` I/Os and the faults of `plan`.
     pub fn new(disk: &Arc<Disk>, plan: FaultPlan, places: usize) -> Self {
         let device =
-            Device { disk: Arc::clone(disk), plan, places, state: Mutex::new(State::default()) };
+            Device { disk: Arc::clone(disk), plan, places, queue: Mutex::new(Queue::default()) };
         Self { device: Arc::new(device), thread: Mutex::new(None) }
     }
 
-    /// Starts the device; false if there is no thread to be had.
+    /// Starts the device thread; false if no thread can be started.
     fn start(&self, core: &Arc<InFlight>) -> bool {
         let mut thread = self.thread.lock();
         if thread.is_none() {
@@ -80,20 +80,20 @@ impl Method for SimMethod {
             return;
         }
         {
-            let mut state = self.device.state.lock();
-            while state.taken < self.device.places
+            let mut queue = self.device.queue.lock();
+            while queue.taken < self.device.places
                 && let Some(io) = batch.take()
             {
-                state.arrived.push_back(io);
-                state.taken += 1;
+                queue.arrived.push_back(io);
+                queue.taken += 1;
             }
         }
-        self.device.disk.ring();
+        self.device.disk.notify();
     }
 
     fn shut_down(&self) {
-        self.device.state.lock().stopping = true;
-        self.device.disk.ring();
+        self.device.queue.lock().stopping = true;
+        self.device.disk.notify();
         let thread = self.thread.lock().take();
         if let Some(thread) = thread {
             // A panic there has failed the run already.
@@ -107,12 +107,12 @@ impl Device {
         let mut rng = Rng::new(random::seed());
         let mut pending: Vec<Pending> = Vec::new();
         loop {
-            let seen = self.disk.bell_value();
+            let seen = self.disk.change_count();
             let stopping = {
-                let mut state = self.state.lock();
-                let arrived = state.arrived.drain(..);
+                let mut queue = self.queue.lock();
+                let arrived = queue.arrived.drain(..);
                 pending.extend(arrived.map(|io| self.admit(core, io, &mut rng)));
-                state.stopping
+                queue.stopping
             };
             if stopping && pending.is_empty() {
                 return;
@@ -128,7 +128,7 @@ impl Device {
                 continue;
             }
             let next = pending.iter().filter(|p| p.due > now).map(|p| p.due).min();
-            self.disk.wait_bell(seen, next.map(|due| due.since(now)));
+            self.disk.wait_for_change(seen, next.map(|due| due.since(now)));
         }
     }
 
@@ -140,14 +140,14 @@ impl Device {
         let usual = Duration::from_micros(rng.below(LATENCY_MAX_US));
         let time = match fault {
             Some(Fault::Delay(time)) => time,
-            // Behind everything that is in the device now.
+            // After every I/O that is in the device now.
             Some(Fault::Reorder) => usual + Duration::from_micros(2 * LATENCY_MAX_US),
             _ => usual,
         };
         Pending { io, file_id, fault, due: clock::now().after(time) }
     }
 
-    /// Carries out what is due; false if that was nothing.
+    /// Executes the I/Os that are due; false if there are none.
     fn finish(
         &self,
         core: &Arc<InFlight>,
@@ -170,7 +170,7 @@ impl Device {
                 Reaped::Helpers => helpers = true,
                 Reaped::Done => {}
             }
-            self.state.lock().taken -= 1;
+            self.queue.lock().taken -= 1;
         }
         if helpers {
             core.wake_helpers();

@@ -1,28 +1,28 @@
-//! One file: what a read sees, what survives a crash, and the changes in between.
+//! One file of the simulated disk: volatile bytes, durable bytes, and the changes in between.
 //!
 //! ```text
 //!   write ──▶ volatile ──sync──▶ durable
 //!                 │                 ▲
-//!              unsynced ───crash────┘   of each change all, nothing, or some of its sectors
+//!              unsynced ───crash────┘   all, nothing, or some sectors of each change
 //! ```
 
 use crate::fault::Fault;
 use trunkline_aio::Request;
 use trunkline_aio::sync::random::Rng;
 
-/// Sizes in which a crash can tear a write, in bytes.
+/// Sector sizes at which a crash can tear a write, in bytes.
 pub const SECTOR_SIZES: [usize; 2] = [512, 4096];
 
-/// What a crash may undo.
+/// A change that a crash may undo.
 #[derive(Debug, Clone)]
 enum Change {
     /// Bytes written at an offset.
     Bytes(usize, Vec<u8>),
-    /// The file was cut off, or made longer by zeros.
+    /// The file was truncated, or extended with zeros.
     Length(usize),
 }
 
-/// See the module.
+/// The two images of a file.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Image {
     pub(super) device: u64,
@@ -30,36 +30,37 @@ pub(super) struct Image {
     pub(super) durable: Vec<u8>,
     /// Changes since the last sync, oldest first.
     unsynced: Vec<Change>,
-    /// So many times it could not be written back, and how many of them some open file was told of.
+    /// How often writeback has failed.
     losses: u64,
-    told: u64,
+    /// How many of these failures an open file has reported.
+    reported: u64,
 }
 
 impl Image {
-    /// A file that holds `content` durably.
+    /// A file with durable `content`.
     pub(super) fn new(device: u64, content: &[u8]) -> Self {
         let (volatile, durable) = (content.to_vec(), content.to_vec());
         Self { device, volatile, durable, ..Self::default() }
     }
 
-    /// Cuts it off, or makes it longer by zeros.
+    /// Truncates the file, or extends it with zeros.
     pub(super) fn resize(&mut self, length: usize) {
         self.volatile.resize(length, 0);
         self.unsynced.push(Change::Length(length));
     }
 
-    /// Whether a sync has anything to do.
+    /// Whether a sync has nothing to do.
     pub(super) fn is_synced(&self) -> bool {
         self.unsynced.is_empty()
     }
 
-    /// Changes bytes durably, and with them everything that was not synced.
+    /// Changes bytes, and makes everything durable.
     pub(super) fn overwrite(&mut self, offset: usize, bytes: &[u8]) {
         store(&mut self.volatile, offset, bytes);
         self.settle();
     }
 
-    /// Reads, as far as there is anything. Bytes; so does the next.
+    /// Reads up to the end of the file. Returns the bytes transferred.
     pub(super) fn read(&self, request: &mut Request<'_>, fault: Option<Fault>) -> i32 {
         let start = (request.offset as usize).min(self.volatile.len());
         let mut left = &self.volatile[start..];
@@ -87,7 +88,7 @@ impl Image {
         count as i32
     }
 
-    /// Writes, if the disk has `free` bytes to grow by. Bytes, or minus errno.
+    /// Writes; the file may grow by `free` bytes. Returns the bytes transferred, or a negative errno.
     pub(super) fn write(&mut self, request: &Request<'_>, fault: Option<Fault>, free: u64) -> i32 {
         let offset = request.offset as usize;
         let mut bytes: Vec<u8> = Vec::with_capacity(request.length as usize);
@@ -117,13 +118,13 @@ impl Image {
         bytes.len() as i32
     }
 
-    /// Writes bytes, not yet durable.
+    /// Writes bytes, which are not durable yet.
     pub(super) fn put(&mut self, offset: usize, bytes: &[u8]) {
         store(&mut self.volatile, offset, bytes);
         self.unsynced.push(Change::Bytes(offset, bytes.to_vec()));
     }
 
-    /// Makes durable what was changed since the last sync, unless that is lost.
+    /// Makes the changes since the last sync durable, or loses them.
     pub(super) fn sync(&mut self, lost: bool) -> i32 {
         let changes = std::mem::take(&mut self.unsynced);
         if lost {
@@ -138,34 +139,34 @@ impl Image {
         0
     }
 
-    /// It could not be written back: what was changed since the last sync will never be durable.
+    /// Writeback fails: the changes since the last sync will never be durable.
     pub(super) fn lose(&mut self) {
         self.unsynced.clear();
         self.losses += 1;
     }
 
-    /// Losses that some open file was told of: one that is opened later never hears of them.
-    pub(super) fn told(&self) -> u64 {
-        self.told
+    /// Losses that an open file has reported. A file that is opened later does not report them.
+    pub(super) fn reported_losses(&self) -> u64 {
+        self.reported
     }
 
-    /// Tells an open file of losses that it has not heard of: minus errno, or 0.
-    pub(super) fn tell(&mut self, heard: &mut u64) -> i32 {
-        if *heard >= self.losses {
+    /// Reports losses that an open file has not reported yet. Returns a negative errno, or 0.
+    pub(super) fn report_loss(&mut self, seen: &mut u64) -> i32 {
+        if *seen >= self.losses {
             return 0;
         }
-        *heard = self.losses;
-        self.told = self.losses;
+        *seen = self.losses;
+        self.reported = self.losses;
         -libc::EIO
     }
 
-    /// Makes everything durable that can be read.
+    /// Makes the volatile image durable.
     pub(super) fn settle(&mut self) {
         self.durable.clone_from(&self.volatile);
         self.unsynced.clear();
     }
 
-    /// Keeps, of every change that was not synced, all, nothing or some.
+    /// Keeps all, nothing or some of every change that was not synced.
     pub(super) fn crash(&mut self, rng: &mut Rng) {
         for change in std::mem::take(&mut self.unsynced) {
             match change {
@@ -188,7 +189,7 @@ fn store(image: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     image[offset..end].copy_from_slice(bytes);
 }
 
-/// All of a write, nothing of it, or a random half of its sectors.
+/// Keeps all, nothing, or about half of the sectors of a write.
 fn keep_some(image: &mut Vec<u8>, offset: usize, bytes: &[u8], rng: &mut Rng) {
     match rng.below(3) {
         0 => {}
@@ -209,25 +210,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_open_file_is_told_of_a_loss_once() {
+    fn each_open_file_reports_a_loss_once() {
         let mut file = Image::new(1, &[0; 8192]);
-        let (mut one, mut other) = (file.told(), file.told());
+        let (mut one, mut other) = (file.reported_losses(), file.reported_losses());
         file.put(0, &[1; 4096]);
         file.lose();
-        assert_eq!((file.tell(&mut one), file.tell(&mut one)), (-libc::EIO, 0));
-        assert_eq!((file.tell(&mut other), file.sync(false)), (-libc::EIO, 0));
-        let mut late = file.told();
-        assert_eq!(file.tell(&mut late), 0, "opened when somebody had been told");
+        assert_eq!((file.report_loss(&mut one), file.report_loss(&mut one)), (-libc::EIO, 0));
+        assert_eq!((file.report_loss(&mut other), file.sync(false)), (-libc::EIO, 0));
+        let mut late = file.reported_losses();
+        assert_eq!(file.report_loss(&mut late), 0, "opened after the loss was reported");
         assert_eq!((file.volatile[0], file.durable[0]), (1, 0));
     }
 
     #[test]
-    fn what_a_sync_has_lost_is_there_until_the_crash_and_never_synced() {
+    fn data_that_a_sync_has_lost_is_readable_and_never_durable() {
         let mut file = Image::new(1, &[0; 8192]);
         file.put(0, &[1; 4096]);
         assert_eq!(file.sync(true), -libc::EIO);
         file.put(4096, &[2; 4096]);
-        assert_eq!(file.sync(false), 0, "the second sync knows nothing");
+        assert_eq!(file.sync(false), 0, "the second sync succeeds");
         assert_eq!(file.volatile[..4096], [1; 4096]);
         assert_eq!(
             (&file.durable[..4096], &file.durable[4096..]),

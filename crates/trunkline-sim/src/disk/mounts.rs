@@ -1,49 +1,49 @@
-//! Mounts that hang, and who waits at them: whatever is given to one stays there until it is released.
+//! Mounts that hang: I/O to such a mount does not complete until the mount is released.
 //!
-//! Two kinds of I/O get stuck: those of a blocking executor, whose threads stand before the mount, and
-//! those of a device, which keeps them and says how many. Everybody waits on the disk's bell, which
-//! rings with every change and every operation.
+//! There are two kinds of blocked I/O. A blocking executor stops its thread at the mount. A device keeps
+//! the I/O and reports how many it has. All threads wait on one futex of the disk, which is woken by
+//! every change and every operation.
 
-use super::{Disk, State};
+use super::{Disk, DiskState};
 use crate::pause::pause;
 use std::time::Duration;
 use trunkline_aio::clock;
 use trunkline_aio::sync::atomic::Ordering;
 
-/// How long an overtaken I/O waits for another one to overtake it.
+/// How long a reordered I/O waits for another one to be executed first.
 const OVERTAKEN_WITHIN: Duration = Duration::from_millis(2);
 
-const EVERYBODY: u32 = u32::MAX >> 1;
+const ALL_WAITERS: u32 = u32::MAX >> 1;
 
 impl Disk {
-    /// Makes a mount hang: nothing given to it ends until [`Disk::release`].
+    /// Makes a mount hang: its I/O does not complete until [`Disk::release`].
     pub fn hold(&self, device: u64) {
         self.state.lock().held.insert(device);
-        self.ring();
+        self.notify();
     }
 
     /// The mount works again.
     pub fn release(&self, device: u64) {
         self.state.lock().held.remove(&device);
-        self.ring();
+        self.notify();
     }
 
     /// Every mount works again.
     pub fn release_all(&self) {
         self.state.lock().held.clear();
-        self.ring();
+        self.notify();
     }
 
-    /// Waits until `count` I/Os have got stuck at mounts that hang.
+    /// Waits until `count` I/Os are blocked by mounts that hang.
     pub fn wait_stuck(&self, count: usize) {
         self.wait(|state| state.stuck + state.held_in_device >= count);
     }
 
-    /// For a device: how many of its I/Os are stuck.
+    /// For a device: sets how many of its I/Os are blocked.
     pub(crate) fn set_held_in_device(&self, count: usize) {
         let changed = std::mem::replace(&mut self.state.lock().held_in_device, count) != count;
         if changed {
-            self.ring();
+            self.notify();
         }
     }
 
@@ -52,29 +52,29 @@ impl Disk {
         self.state.lock().is_held(file_id)
     }
 
-    /// For a blocking executor: stands before a mount that hangs.
+    /// For a blocking executor: waits while the mount hangs.
     pub(crate) fn pass(&self, file_id: u64) {
         if !self.is_held(file_id) {
             return;
         }
         self.state.lock().stuck += 1;
-        self.ring();
+        self.notify();
         self.wait(|state| !state.is_held(file_id));
         self.state.lock().stuck -= 1;
-        self.ring();
+        self.notify();
     }
 
-    /// For a blocking executor: lets another operation go first, if there is one.
+    /// For a blocking executor: waits for another operation to be executed first, if there is one.
     pub(crate) fn be_overtaken(&self) {
         let before = self.performed();
         let until = clock::now().after(OVERTAKEN_WITHIN);
         loop {
-            let seen = self.bell_value();
+            let seen = self.change_count();
             let left = until.since(clock::now());
             if self.performed() != before || left.is_zero() {
                 return;
             }
-            self.bell.wait(seen, Some(left));
+            self.changed.wait(seen, Some(left));
         }
     }
 
@@ -83,32 +83,32 @@ impl Disk {
         pause(time);
     }
 
-    /// For a device: sleeps until the bell rings after `seen`, or for `timeout`.
-    pub(crate) fn wait_bell(&self, seen: u32, timeout: Option<Duration>) {
-        self.bell.wait(seen, timeout);
+    /// For a device: sleeps until a change after `seen`, or for `timeout`.
+    pub(crate) fn wait_for_change(&self, seen: u32, timeout: Option<Duration>) {
+        self.changed.wait(seen, timeout);
     }
 
-    pub(crate) fn bell_value(&self) -> u32 {
-        self.bell.word().load(Ordering::SeqCst)
+    pub(crate) fn change_count(&self) -> u32 {
+        self.changed.word().load(Ordering::SeqCst)
     }
 
-    pub(crate) fn ring(&self) {
-        self.bell.word().fetch_add(1, Ordering::SeqCst);
-        self.bell.wake(EVERYBODY);
+    pub(crate) fn notify(&self) {
+        self.changed.word().fetch_add(1, Ordering::SeqCst);
+        self.changed.wake(ALL_WAITERS);
     }
 
-    fn wait(&self, done: impl Fn(&State) -> bool) {
+    fn wait(&self, done: impl Fn(&DiskState) -> bool) {
         loop {
-            let seen = self.bell_value();
+            let seen = self.change_count();
             if done(&self.state.lock()) {
                 return;
             }
-            self.bell.wait(seen, None);
+            self.changed.wait(seen, None);
         }
     }
 }
 
-impl State {
+impl DiskState {
     fn is_held(&self, file_id: u64) -> bool {
         let name = self.open.get(&file_id);
         let image = name.and_then(|name| self.files.get(name));

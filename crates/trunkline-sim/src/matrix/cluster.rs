@@ -124,7 +124,7 @@ impl Needs {
     }
 }
 
-/// A case with a cluster of its own.
+/// A case with its own cluster.
 #[derive(Clone, Copy)]
 struct ClusterCase {
     needs: Needs,

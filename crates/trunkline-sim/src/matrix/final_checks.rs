@@ -1,6 +1,6 @@
 //! Checks at the end of a cluster case: no pin, lock, handle, pin permit or open file is left.
 //!
-//! A leak does not fail the case that causes it. It shows as a session that waits for ever in some later
+//! A leak does not fail the case that causes it. It shows as a session that never wakes in some later
 //! case, or as a page that can never be evicted. These checks find it in the case itself.
 
 use super::Cluster;

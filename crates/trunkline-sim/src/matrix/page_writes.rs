@@ -20,7 +20,7 @@ impl Cluster {
     /// If the file system does not say; the others panic if the engine reports an error.
     pub fn exists(&self, number: u32) -> bool {
         let path = self.relation(number).path(0);
-        self.files.file_length(&path).expect("looks").is_some()
+        self.files.file_length(&path).expect("a length").is_some()
     }
 
     /// Whether a block of relation 0 has this version on disk.

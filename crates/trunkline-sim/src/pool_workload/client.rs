@@ -394,7 +394,7 @@ fn resize(run: &Run, rng: &mut Rng, session: &mut PoolSession) {
 }
 
 impl Run {
-    /// A parallel scan that is under way, or a new one.
+    /// A parallel scan in progress, or a new one.
     fn parallel(&self, rng: &mut Rng) -> Arc<ParallelScan> {
         let mut scans = self.parallels.lock();
         match scans.last() {

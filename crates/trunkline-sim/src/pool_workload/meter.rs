@@ -70,7 +70,7 @@ pub const COMPLETION_PATHS: [CompletionPath; 6] = [
     CompletionPath::DeviceHelper,
 ];
 
-/// Pins on the page beside the read's own when the result came: who was waiters.
+/// Sessions that had the page pinned when the result arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Waiters {
     /// None: the issuer has abandoned the read or ended.

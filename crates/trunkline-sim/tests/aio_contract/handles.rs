@@ -287,7 +287,7 @@ fn a_reused_handle_is_another_io() {
         for (at, io) in old.iter().enumerate() {
             assert_eq!((io.io_id(), io.generation()), (0, at as u64 + 1));
             assert!(session.is_complete(*io));
-            session.join(*io).expect("at once");
+            session.join(*io).expect("immediately");
         }
     });
 }

@@ -1,4 +1,4 @@
-//! Writers that stop early: a write stream whose session is cancelled, and a session that evicts
+//! Writers that stop early: a write stream with a session that is cancelled, and a session that evicts
 //! and finds a free buffer.
 //!
 //! Nothing is lost, no page stays claimed or locked, and pages that were not written stay dirty.
@@ -96,27 +96,27 @@ fn a_cancelled_stream_continues_where_it_stopped() {
         let mut backend = cluster.backend();
         (0..8).for_each(|block| cluster.change(&mut backend, block, 1));
         let (locked, let_go) = (PausePoint::new(), PausePoint::new());
-        let (told, gate) = (locked.clone(), let_go.clone());
+        let (reached, gate) = (locked.clone(), let_go.clone());
         let holder = cluster.spawn("holder", move |cluster| {
             let mut backend = cluster.backend();
             let relation = cluster.relation(0);
             let pins = [2, 3, 6].map(|block| backend.read(&relation, block).expect("reads"));
             let pages = [&pins[0], &pins[1], &pins[2]]
                 .map(|pin| backend.write_lock(pin.page()).expect("locks"));
-            told.release();
+            reached.release();
             gate.wait();
             drop(pages);
         });
         locked.wait();
         let canceller = backend.session().canceller();
         let (cancelled, again) = (PausePoint::new(), PausePoint::new());
-        let (told, gate) = (cancelled.clone(), again.clone());
+        let (reached, gate) = (cancelled.clone(), again.clone());
         let writer = cluster.spawn("stream", move |cluster| {
             let options = WriteOptions { must: true, ..WriteOptions::default() };
             let mut stream = WriteStream::new(&backend, options);
             let ended = write_all(cluster, &mut stream, &mut backend);
             assert!(matches!(ended, Err(WriteError::Cancelled)), "{ended:?}");
-            told.release();
+            reached.release();
             gate.wait();
             backend.session().clear_cancel();
             stream.finish(&mut backend).expect("written")
@@ -156,13 +156,13 @@ fn a_stream_cancelled_while_it_writes_a_copy_waits_for_it_later() {
         let held = cluster.hold_write(2);
         let canceller = backend.session().canceller();
         let (cancelled, again) = (PausePoint::new(), PausePoint::new());
-        let (told, gate) = (cancelled.clone(), again.clone());
+        let (reached, gate) = (cancelled.clone(), again.clone());
         let writer = cluster.spawn("stream", move |cluster| {
             let options = WriteOptions { must: true, ..WriteOptions::default() };
             let mut stream = WriteStream::new(&backend, options);
             let ended = write_all(cluster, &mut stream, &mut backend);
             assert!(matches!(ended, Err(WriteError::Cancelled)), "{ended:?}");
-            told.release();
+            reached.release();
             gate.wait();
             backend.session().clear_cancel();
             stream.finish(&mut backend).expect("written")

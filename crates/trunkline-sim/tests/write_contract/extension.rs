@@ -52,7 +52,7 @@ fn two_sessions_never_get_the_same_block() {
         let end = 32 + blocks.len() as u32;
         assert_eq!(blocks, (32..end).collect::<Vec<_>>());
         cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint");
-        assert_eq!(cluster.relation(0).blocks().expect("looks"), end);
+        assert_eq!(cluster.relation(0).blocks().expect("a length"), end);
         assert!((32..end).all(|block| cluster.is_on_disk(block, 3)));
     });
 }
@@ -84,10 +84,10 @@ fn an_extension_crosses_the_end_of_a_segment() {
                     assert!(is_sound(&found, block) && is_version(&found, number, block, 3));
                 }
                 let end = first + blocks.len() as u32;
-                assert_eq!(relation.blocks().expect("looks"), end);
+                assert_eq!(relation.blocks().expect("a length"), end);
                 // Truncates below the boundary and crosses it again.
                 backend.truncate(&relation, SEGMENT_BLOCKS - 2).expect("cut off");
-                assert_eq!(relation.blocks().expect("looks"), SEGMENT_BLOCKS - 2);
+                assert_eq!(relation.blocks().expect("a length"), SEGMENT_BLOCKS - 2);
                 let again = extend(cluster, &mut backend, number, 12, method);
                 assert_eq!(again[..2], [SEGMENT_BLOCKS - 2, SEGMENT_BLOCKS - 1]);
                 let again = extend(cluster, &mut backend, number, 12, method);
@@ -110,7 +110,7 @@ fn an_extension_without_room_gives_its_blocks_back() {
             (ExtendMethod::PosixFallocate, 6),
             (ExtendMethod::PosixFallocate, 20),
         ] {
-            let before = cluster.relation(0).blocks().expect("looks");
+            let before = cluster.relation(0).blocks().expect("a length");
             for room in [0, 1, BLOCK_SIZE, 2 * BLOCK_SIZE + 700] {
                 cluster.disk.limit_space(Some(cluster.disk.used() + room as u64));
                 let error = backend.extend(&cluster.relation(0), count, method).map(drop);
@@ -122,7 +122,7 @@ fn an_extension_without_room_gives_its_blocks_back() {
                 };
                 assert_eq!(source.raw_os_error(), Some(libc::ENOSPC), "{error}");
                 assert_eq!(backend.pins(), 0);
-                let left = cluster.relation(0).blocks().expect("looks");
+                let left = cluster.relation(0).blocks().expect("a length");
                 assert!(left <= before + 3, "{left} blocks");
                 cluster.disk.limit_space(None);
                 cluster.checkpoint(&mut backend).expect("no page of the extension is left");
@@ -230,13 +230,13 @@ fn an_extension_waits_for_a_reader_of_its_new_page() {
     check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster: &Arc<Cluster>| {
         let (locked, let_go) = (PausePoint::new(), PausePoint::new());
         let allocates = PausePoint::new();
-        let (asked, told, gate) = (allocates.clone(), locked.clone(), let_go.clone());
+        let (asked, has_lock, gate) = (allocates.clone(), locked.clone(), let_go.clone());
         let reader = cluster.spawn("reader", move |cluster| {
             asked.wait();
             let mut backend = cluster.backend();
             let pin = backend.read(&cluster.relation(0), 33).expect("reads");
             let page = backend.read_lock(pin.page()).expect("locks");
-            told.release();
+            has_lock.release();
             gate.wait();
             drop(page);
         });

@@ -82,7 +82,7 @@ fn failed_checkpoints_are_counted_with_their_pages() {
         checkpointer.request().expect_err("fails without a write");
         assert_eq!(numbers(checkpointer.counts()), ([4, 1, 3], 32));
         assert_eq!(events(), [1, 0, 0]);
-        // Tells the final checks that no checkpoint can succeed any more.
+        // Records for the final checks that no checkpoint can succeed any more.
         cluster.checkpoint(&mut cluster.backend()).expect_err("fails without a write");
         drop(checkpointer);
         events();

@@ -216,7 +216,7 @@ fn the_background_writer_continues_after_a_fault() {
         let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
         cluster.inject(Operation::Writev, Fault::Error(libc::EIO), u64::MAX);
         let mut backend = cluster.backend();
-        // Changes a page, and reads so many others that the clock hand passes it.
+        // Changes a page, and reads enough others that the clock hand passes it.
         let mut turn = |version| {
             cluster.change(&mut backend, 1, version);
             for block in (16..64).cycle().take(48 * 7) {

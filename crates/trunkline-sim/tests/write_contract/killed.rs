@@ -100,7 +100,7 @@ fn kill(method: MethodKind, direct: bool, checkpoints: usize) {
         let version = (durable..durable + 100_000).find(|&it| is_version(found, 0, block, it));
         assert!(version.is_some(), "block {block} is older than {durable}: {method}, {direct}");
     }
-    // A write of up to 16 blocks that was under way can be cut within one of them.
+    // A write of up to 16 blocks that was in flight can end within one of them.
     assert!(torn <= 32, "{torn} pages are torn: {method}, direct {direct}");
 }
 

@@ -12,9 +12,9 @@ use trunkline_sim::matrix::{Cluster, Needs};
 fn close_and_hold(cluster: &Cluster) -> (PausePoint, PausePoint) {
     cluster.storage.forget(cluster.relation(1).locator());
     let (opening, go) = (PausePoint::new(), PausePoint::new());
-    let (told, gate) = (opening.clone(), go.clone());
+    let (begun, gate) = (opening.clone(), go.clone());
     cluster.files.before_open(move || {
-        told.release();
+        begun.release();
         gate.wait();
     });
     (opening, go)

@@ -112,7 +112,7 @@ fn a_session_uses_a_freed_buffer_while_no_handle_is_free() {
             let options = CheckpointOptions { combine: 1, ..CheckpointOptions::default() };
             cluster.checkpoint_with(&mut cluster.backend(), options).expect("a checkpoint");
         });
-        cluster.wait_until("writes under way", || (1..16).any(|block| cluster.is_under_io(block)));
+        cluster.wait_until("writes in flight", || (1..16).any(|block| cluster.is_under_io(block)));
         cluster.let_others_run();
         let reader =
             cluster.spawn("reader", |cluster| cluster.assert_reads(&mut cluster.backend(), 20, 0));

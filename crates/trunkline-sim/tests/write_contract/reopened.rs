@@ -37,7 +37,7 @@ pub(crate) fn check(
     let relation = trunkline_sim::matrix::cluster::relation(&storage, 0);
     let pool = Pool::new(&aio, 16).expect("a pool");
     let mut backend = pool.backend(BackendType::Client).expect("a session");
-    let blocks = relation.blocks().expect("looks");
+    let blocks = relation.blocks().expect("a length");
     let path = relation.path(0);
     let name = path.to_str().expect("a name");
     let (bytes, mut torn) = (left.content(name), 0);

@@ -33,7 +33,7 @@ fn pages_behind_two_failures_are_found() {
         cluster.files.clear_fault();
         let mut backend = cluster.backend();
         cluster.checkpoint(&mut backend).expect("a checkpoint");
-        let blocks = relation.blocks().expect("looks");
+        let blocks = relation.blocks().expect("a length");
         assert_eq!(blocks, SEGMENT_BLOCKS + 24, "pages of block {} and on", SEGMENT_BLOCKS + 12);
     });
 }
