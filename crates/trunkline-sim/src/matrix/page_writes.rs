@@ -59,6 +59,33 @@ impl Cluster {
         bytes.mark_dirty();
     }
 
+    /// Changes the first 16 blocks of a relation.
+    pub fn change_sixteen(&self, number: u32, version: u32) {
+        let mut backend = self.backend();
+        (0..16).for_each(|block| self.change_in(&mut backend, number, block, version));
+    }
+
+    /// The first 16 blocks of relation 0 have this version on disk.
+    ///
+    /// # Panics
+    /// If one of them has not.
+    pub fn assert_sixteen_on_disk(&self, version: u32) {
+        for block in 0..16 {
+            assert!(self.is_on_disk(block, version), "block {block} is not {version} on disk");
+        }
+    }
+
+    /// Every checkpoint fails, because an fsync has failed before.
+    ///
+    /// # Panics
+    /// If one succeeds.
+    pub fn assert_checkpoints_fail(&self, backend: &mut Backend) {
+        for _ in 0..2 {
+            let error = self.checkpoint(backend).expect_err("permanent");
+            assert!(matches!(error, CheckpointError::EarlierSync), "{error}");
+        }
+    }
+
     /// A block of relation 0 is readable and has this version.
     ///
     /// # Panics

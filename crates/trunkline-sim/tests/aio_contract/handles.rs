@@ -6,7 +6,9 @@
 use trunkline_aio::sync::thread;
 use trunkline_aio::{Class, DefineError, Leaks, MethodKind, STATES, State, WorkerSettings};
 use trunkline_sim::BLOCK;
-use trunkline_sim::matrix::io::{check, check_seeds, memory, original, read, wait_ok, write};
+use trunkline_sim::matrix::io::{
+    ASYNCHRONOUS, check, check_seeds, memory, original, read, wait_ok, write,
+};
 
 /// PG 1: acquire and leak. The scope reports it, and the session remains usable.
 #[test]
@@ -236,38 +238,36 @@ fn the_reserves_of_log_and_foreground_hold() {
 /// A session may hold at most its quota of handles; the log is exempt.
 #[test]
 fn the_quota_of_a_session_holds() {
-    for method in [MethodKind::Worker, MethodKind::Custom] {
-        check_seeds(&[method], 20, |environment| {
-            let instance = environment.start_with(|builder| builder.session_quota(3));
-            let file = instance.file("a", 8);
-            instance.disk.hold(1);
-            let mut session = instance.session();
-            let mut slots = instance.slots(5, 1);
-            for slot in 0..3 {
-                read(&mut session, &file, slot, 1, &mut slots, slot as usize);
-            }
-            assert!(session.try_acquire(Class::Foreground).is_none());
-            let log = session.try_acquire(Class::Log).expect("exempt");
-            log.read(&file, 3 * BLOCK as u64, BLOCK as u32, &mut slots, 3).expect("defined");
-            assert_eq!(session.in_flight(), 4);
-            assert!(
-                instance.session().try_acquire(Class::Foreground).is_some(),
-                "other sessions are not affected"
-            );
-            // A session at its quota continues when one of its own I/Os completes.
-            let disk = trunkline_aio::sync::Arc::clone(&instance.disk);
-            let opener = trunkline_sim::matrix::io::spawn("opener", move || disk.release(1));
-            read(&mut session, &file, 4, 1, &mut slots, 4);
-            while slots.pending() > 0 {
-                session.wait_any(&mut slots).expect("not cancelled");
-            }
-            opener.join().expect("opens");
-            assert_eq!(session.in_flight(), 0);
-            for slot in 0..5 {
-                assert_eq!(memory(&mut slots, slot as usize), original(slot, 1));
-            }
-        });
-    }
+    check_seeds(&ASYNCHRONOUS, 20, |environment| {
+        let instance = environment.start_with(|builder| builder.session_quota(3));
+        let file = instance.file("a", 8);
+        instance.disk.hold(1);
+        let mut session = instance.session();
+        let mut slots = instance.slots(5, 1);
+        for slot in 0..3 {
+            read(&mut session, &file, slot, 1, &mut slots, slot as usize);
+        }
+        assert!(session.try_acquire(Class::Foreground).is_none());
+        let log = session.try_acquire(Class::Log).expect("exempt");
+        log.read(&file, 3 * BLOCK as u64, BLOCK as u32, &mut slots, 3).expect("defined");
+        assert_eq!(session.in_flight(), 4);
+        assert!(
+            instance.session().try_acquire(Class::Foreground).is_some(),
+            "other sessions are not affected"
+        );
+        // A session at its quota continues when one of its own I/Os completes.
+        let disk = trunkline_aio::sync::Arc::clone(&instance.disk);
+        let opener = trunkline_sim::matrix::io::spawn("opener", move || disk.release(1));
+        read(&mut session, &file, 4, 1, &mut slots, 4);
+        while slots.pending() > 0 {
+            session.wait_any(&mut slots).expect("not cancelled");
+        }
+        opener.join().expect("opens");
+        assert_eq!(session.in_flight(), 0);
+        for slot in 0..5 {
+            assert_eq!(memory(&mut slots, slot as usize), original(slot, 1));
+        }
+    });
 }
 
 /// Handles are reused, and a wait reference to an earlier use counts as complete.

@@ -13,7 +13,8 @@ use trunkline_aio::{
     Session, WaitRef, Weight, WorkerSettings,
 };
 use trunkline_sim::matrix::io::{
-    PassThrough, check, check_real, check_seeds, memory, original, read, spawn, wait_ok,
+    ASYNCHRONOUS, PassThrough, check, check_real, check_seeds, memory, original, read, spawn,
+    wait_ok,
 };
 use trunkline_sim::matrix::{Environment, Instance, REAL};
 use trunkline_sim::{PausePoint, block_on};
@@ -224,9 +225,7 @@ fn a_heavy_io_with_a_joiner_that_does_not_run_is_completed_by_a_helper() {
         instance.wait_until("the completion", || session.is_complete(io));
         wait_ok(&mut session, &mut slots, 0);
     };
-    for method in [MethodKind::Worker, MethodKind::Custom] {
-        check_seeds(&[method], 60, case);
-    }
+    check_seeds(&ASYNCHRONOUS, 60, case);
     check_real(case);
 }
 
@@ -234,73 +233,69 @@ fn a_heavy_io_with_a_joiner_that_does_not_run_is_completed_by_a_helper() {
 /// wake the session.
 #[test]
 fn an_abandoned_join_leaves_nothing_behind() {
-    for method in [MethodKind::Worker, MethodKind::Custom] {
-        check_seeds(&[method], 60, |environment| {
-            for cancels in [false, true] {
-                let instance = environment.start();
-                let file = instance.file_on("a", 8, 1);
-                instance.disk.hold(1);
-                let (mut session, mut other) = (instance.session(), instance.session());
-                let mut slots = instance.slots(1, 1);
-                let io = read(&mut session, &file, 1, 1, &mut slots, 0);
-                instance.disk.wait_stuck(1);
-                let (count, late) = (Arc::new(Count::default()), Arc::new(Count::default()));
-                let (waker, late_waker) = (Waker::from(count.clone()), Waker::from(late.clone()));
-                let mut context = Context::from_waker(&waker);
-                assert_eq!(other.poll_join(&mut context, io), Poll::Pending);
-                if cancels {
-                    other.canceller().cancel();
-                    assert_eq!(count.0.load(Ordering::SeqCst), 1);
-                    assert_eq!(other.poll_join(&mut context, io), Poll::Ready(Err(Cancelled)));
-                    other.clear_cancel();
-                } else {
-                    let id = other.id();
-                    drop(other);
-                    other = instance.session();
-                    assert_eq!(other.id(), id);
-                }
-                let mut context = Context::from_waker(&late_waker);
-                assert_eq!(other.poll_for(&mut context, || false), Poll::Pending);
-                instance.disk.release(1);
-                wait_ok(&mut session, &mut slots, 0);
-                instance.settle();
-                assert_eq!(late.0.load(Ordering::SeqCst), 0, "{environment:?} cancels {cancels}");
+    check_seeds(&ASYNCHRONOUS, 60, |environment| {
+        for cancels in [false, true] {
+            let instance = environment.start();
+            let file = instance.file_on("a", 8, 1);
+            instance.disk.hold(1);
+            let (mut session, mut other) = (instance.session(), instance.session());
+            let mut slots = instance.slots(1, 1);
+            let io = read(&mut session, &file, 1, 1, &mut slots, 0);
+            instance.disk.wait_stuck(1);
+            let (count, late) = (Arc::new(Count::default()), Arc::new(Count::default()));
+            let (waker, late_waker) = (Waker::from(count.clone()), Waker::from(late.clone()));
+            let mut context = Context::from_waker(&waker);
+            assert_eq!(other.poll_join(&mut context, io), Poll::Pending);
+            if cancels {
+                other.canceller().cancel();
+                assert_eq!(count.0.load(Ordering::SeqCst), 1);
+                assert_eq!(other.poll_join(&mut context, io), Poll::Ready(Err(Cancelled)));
+                other.clear_cancel();
+            } else {
+                let id = other.id();
+                drop(other);
+                other = instance.session();
+                assert_eq!(other.id(), id);
             }
-        });
-    }
+            let mut context = Context::from_waker(&late_waker);
+            assert_eq!(other.poll_for(&mut context, || false), Poll::Pending);
+            instance.disk.release(1);
+            wait_ok(&mut session, &mut slots, 0);
+            instance.settle();
+            assert_eq!(late.0.load(Ordering::SeqCst), 0, "{environment:?} cancels {cancels}");
+        }
+    });
 }
 
 /// A task may poll for several things. A poll that is ready does not remove the waker of a pending
 /// one.
 #[test]
 fn a_ready_poll_leaves_the_waker_of_a_pending_one() {
-    for method in [MethodKind::Worker, MethodKind::Custom] {
-        check_seeds(&[method], 60, |environment| {
-            let instance = environment.start();
-            let (slow, fast) = (instance.file_on("slow", 8, 1), instance.file_on("fast", 8, 2));
-            instance.disk.hold(1);
-            let (mut session, mut other) = (instance.session(), instance.session());
-            let (mut slots, mut others) = (instance.slots(1, 1), instance.slots(1, 1));
-            let io = read(&mut session, &slow, 1, 1, &mut slots, 0);
-            let own = read(&mut other, &fast, 2, 1, &mut others, 0);
-            instance.wait_until("the fast one", || session.is_complete(own));
-            let mut polled = 0;
-            block_on(poll_fn(|context| {
-                polled += 1;
-                let joined = other.poll_join(context, io);
-                if others.pending() > 0 {
-                    assert!(other.poll(context, &mut others, 0).is_ready(), "{environment:?}");
-                    assert!(other.poll_for(context, || true).is_ready());
-                }
-                // The task has registered its waker.
-                instance.disk.release(1);
-                joined
-            }))
-            .expect("not cancelled");
-            assert!(polled <= 3, "{polled}");
-            wait_ok(&mut session, &mut slots, 0);
-        });
-    }
+    check_seeds(&ASYNCHRONOUS, 60, |environment| {
+        let instance = environment.start();
+        let (slow, fast) = (instance.file_on("slow", 8, 1), instance.file_on("fast", 8, 2));
+        instance.disk.hold(1);
+        let (mut session, mut other) = (instance.session(), instance.session());
+        let (mut slots, mut others) = (instance.slots(1, 1), instance.slots(1, 1));
+        let io = read(&mut session, &slow, 1, 1, &mut slots, 0);
+        let own = read(&mut other, &fast, 2, 1, &mut others, 0);
+        instance.wait_until("the fast one", || session.is_complete(own));
+        let mut polled = 0;
+        block_on(poll_fn(|context| {
+            polled += 1;
+            let joined = other.poll_join(context, io);
+            if others.pending() > 0 {
+                assert!(other.poll(context, &mut others, 0).is_ready(), "{environment:?}");
+                assert!(other.poll_for(context, || true).is_ready());
+            }
+            // The task has registered its waker.
+            instance.disk.release(1);
+            joined
+        }))
+        .expect("not cancelled");
+        assert!(polled <= 3, "{polled}");
+        wait_ok(&mut session, &mut slots, 0);
+    });
 }
 
 /// A session can be notified by its number, wherever it waits. Its staged I/O is submitted first.

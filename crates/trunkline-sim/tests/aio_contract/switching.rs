@@ -92,19 +92,17 @@ fn real_methods_alternate_under_load() {
 /// Only `sync` advises the kernel instead of reading ahead.
 #[test]
 fn only_sync_advises() {
-    for method in SIMULATED {
-        check_seeds(&[method], 3, |environment| {
-            let instance = environment.start();
-            let file = instance.file("a", 8);
-            let session = instance.session();
-            let sync = environment.method == MethodKind::Sync;
-            assert_eq!(session.advise(&file, 0, 65536), sync);
-            assert_eq!(
-                (instance.executor.advised(), instance.aio.counters().advised),
-                (u64::from(sync), u64::from(sync))
-            );
-        });
-    }
+    check_seeds(&SIMULATED, 3, |environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 8);
+        let session = instance.session();
+        let sync = environment.method == MethodKind::Sync;
+        assert_eq!(session.advise(&file, 0, 65536), sync);
+        assert_eq!(
+            (instance.executor.advised(), instance.aio.counters().advised),
+            (u64::from(sync), u64::from(sync))
+        );
+    });
 }
 
 /// The ring fails before it has accepted anything. All I/O goes to the workers, and the fallback is

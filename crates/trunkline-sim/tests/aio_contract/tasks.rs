@@ -10,7 +10,7 @@ use trunkline_aio::{
     Aio, Callback, Cancelled, Class, Completion, MethodKind, Outcome, State, Status, Weight,
 };
 use trunkline_sim::matrix::io::{
-    PassThrough, check, check_seeds, memory, original, read, spawn, wait_ok,
+    ASYNCHRONOUS, PassThrough, check, check_seeds, memory, original, read, spawn, wait_ok,
 };
 use trunkline_sim::{BLOCK, block_on};
 
@@ -139,34 +139,32 @@ fn a_wait_for_some_results_returns_when_they_are_there() {
 /// wait.
 #[test]
 fn a_cancelled_wait_for_some_does_not_delay_the_next_wait() {
-    for method in [MethodKind::Worker, MethodKind::Custom] {
-        check_seeds(&[method], 30, |environment| {
-            let instance = environment.start();
-            let (slow, fast) = (instance.file_on("slow", 8, 1), instance.file_on("fast", 8, 2));
-            instance.disk.hold(1);
-            let mut session = instance.session();
-            let mut slots = instance.slots(4, 1);
-            for slot in 0..2 {
-                read(&mut session, &slow, slot, 1, &mut slots, slot as usize);
-            }
-            read(&mut session, &fast, 2, 1, &mut slots, 2);
-            let canceller = session.canceller();
-            let cancel = spawn("cancel", move || {
-                trunkline_sim::pause(std::time::Duration::from_millis(1));
-                canceller.cancel();
-            });
-            assert_eq!(session.wait_some(&slots, 3), Err(Cancelled));
-            cancel.join().expect("cancels");
-            session.clear_cancel();
-            assert_eq!(slots.done_count(), 1);
-            assert_eq!(session.wait_any(&mut slots).expect("not cancelled").0, 2);
-            read(&mut session, &fast, 3, 1, &mut slots, 3);
-            assert_eq!(session.wait_any(&mut slots).expect("not cancelled").0, 3);
-            instance.disk.release(1);
-            session.wait_some(&slots, 2).expect("not cancelled");
-            assert_eq!(slots.done_count(), 2);
+    check_seeds(&ASYNCHRONOUS, 30, |environment| {
+        let instance = environment.start();
+        let (slow, fast) = (instance.file_on("slow", 8, 1), instance.file_on("fast", 8, 2));
+        instance.disk.hold(1);
+        let mut session = instance.session();
+        let mut slots = instance.slots(4, 1);
+        for slot in 0..2 {
+            read(&mut session, &slow, slot, 1, &mut slots, slot as usize);
+        }
+        read(&mut session, &fast, 2, 1, &mut slots, 2);
+        let canceller = session.canceller();
+        let cancel = spawn("cancel", move || {
+            trunkline_sim::pause(std::time::Duration::from_millis(1));
+            canceller.cancel();
         });
-    }
+        assert_eq!(session.wait_some(&slots, 3), Err(Cancelled));
+        cancel.join().expect("cancels");
+        session.clear_cancel();
+        assert_eq!(slots.done_count(), 1);
+        assert_eq!(session.wait_any(&mut slots).expect("not cancelled").0, 2);
+        read(&mut session, &fast, 3, 1, &mut slots, 3);
+        assert_eq!(session.wait_any(&mut slots).expect("not cancelled").0, 3);
+        instance.disk.release(1);
+        session.wait_some(&slots, 2).expect("not cancelled");
+        assert_eq!(slots.done_count(), 2);
+    });
 }
 
 /// Records the thread that drops it, and owns what a callback may own.
@@ -223,27 +221,25 @@ fn callbacks_of_dropped_slots_are_dropped_by_a_worker() {
 /// the instance itself ends it, and must not wait for itself.
 #[test]
 fn an_instance_may_be_ended_by_its_own_worker() {
-    for method in [MethodKind::Worker, MethodKind::Custom] {
-        check_seeds(&[method], 30, |environment| {
-            let instance = environment.start();
-            let file = instance.file("a", 4);
-            let dropped_by = Arc::new(Mutex::new(None));
-            let aio = Some(instance.aio.clone());
-            let owner = Owner { dropped_by: Arc::clone(&dropped_by), aio };
-            let mut session = instance.session();
-            let mut slots = instance.slots_with(1, 1, vec![Arc::new(owner)]);
-            instance.disk.hold(1);
-            read(&mut session, &file, 1, 1, &mut slots, 0);
-            instance.disk.wait_stuck(1);
-            let probe = Arc::clone(&instance.probe);
-            // Dropping the instance releases the mount.
-            drop((slots, session, file, instance));
-            // If the instance did not end, the scheduler would report a deadlock.
-            trunkline_sim::pause(std::time::Duration::from_secs(1));
-            assert_eq!(probe.transitions(State::CompletedLocal, State::Idle), 1);
-            assert!(dropped_by.lock().is_some());
-        });
-    }
+    check_seeds(&ASYNCHRONOUS, 30, |environment| {
+        let instance = environment.start();
+        let file = instance.file("a", 4);
+        let dropped_by = Arc::new(Mutex::new(None));
+        let aio = Some(instance.aio.clone());
+        let owner = Owner { dropped_by: Arc::clone(&dropped_by), aio };
+        let mut session = instance.session();
+        let mut slots = instance.slots_with(1, 1, vec![Arc::new(owner)]);
+        instance.disk.hold(1);
+        read(&mut session, &file, 1, 1, &mut slots, 0);
+        instance.disk.wait_stuck(1);
+        let probe = Arc::clone(&instance.probe);
+        // Dropping the instance releases the mount.
+        drop((slots, session, file, instance));
+        // If the instance did not end, the scheduler would report a deadlock.
+        trunkline_sim::pause(std::time::Duration::from_secs(1));
+        assert_eq!(probe.transitions(State::CompletedLocal, State::Idle), 1);
+        assert!(dropped_by.lock().is_some());
+    });
 }
 
 /// A batch wakes one worker, the idle one with the lowest number. That worker wakes the next one if

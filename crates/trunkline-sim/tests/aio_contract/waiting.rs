@@ -184,38 +184,35 @@ fn a_result_taken_by_its_slot_is_not_found_again() {
 /// each other's staged I/O both make progress.
 #[test]
 fn waiting_submits_what_is_staged() {
-    for method in SIMULATED {
-        check_seeds(&[method], 30, |environment| {
-            let instance = Arc::new(environment.start());
-            let file = instance.file("a", 4);
-            let shown: Arc<Mutex<Vec<trunkline_aio::WaitRef>>> = Arc::default();
-            let both = PausePoint::new();
-            let mut threads = Vec::new();
-            for number in 0..2_usize {
-                let (instance, shown, both) =
-                    (Arc::clone(&instance), Arc::clone(&shown), both.clone());
-                let file = file.clone();
-                threads.push(spawn("stages and joins", move || {
-                    let mut session = instance.session();
-                    let mut slots = instance.slots(1, 1);
-                    let mut batch = session.batch();
-                    let io = read(&mut batch, &file, number as u32, 1, &mut slots, 0);
-                    let staged = {
-                        let mut shown = shown.lock();
-                        shown.push(io);
-                        shown.len()
-                    };
-                    if staged == 2 {
-                        both.release();
-                    }
-                    both.wait();
-                    let other = shown.lock().iter().copied().find(|&other| other != io);
-                    batch.join(other.expect("both have staged")).expect("not cancelled");
-                    drop(batch);
-                    wait_ok(&mut session, &mut slots, 0);
-                }));
-            }
-            threads.into_iter().for_each(|thread| thread.join().expect("gets on"));
-        });
-    }
+    check_seeds(&SIMULATED, 30, |environment| {
+        let instance = Arc::new(environment.start());
+        let file = instance.file("a", 4);
+        let shown: Arc<Mutex<Vec<trunkline_aio::WaitRef>>> = Arc::default();
+        let both = PausePoint::new();
+        let mut threads = Vec::new();
+        for number in 0..2_usize {
+            let (instance, shown, both) = (Arc::clone(&instance), Arc::clone(&shown), both.clone());
+            let file = file.clone();
+            threads.push(spawn("stages and joins", move || {
+                let mut session = instance.session();
+                let mut slots = instance.slots(1, 1);
+                let mut batch = session.batch();
+                let io = read(&mut batch, &file, number as u32, 1, &mut slots, 0);
+                let staged = {
+                    let mut shown = shown.lock();
+                    shown.push(io);
+                    shown.len()
+                };
+                if staged == 2 {
+                    both.release();
+                }
+                both.wait();
+                let other = shown.lock().iter().copied().find(|&other| other != io);
+                batch.join(other.expect("both have staged")).expect("not cancelled");
+                drop(batch);
+                wait_ok(&mut session, &mut slots, 0);
+            }));
+        }
+        threads.into_iter().for_each(|thread| thread.join().expect("gets on"));
+    });
 }

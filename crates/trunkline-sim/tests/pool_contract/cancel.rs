@@ -47,8 +47,17 @@ impl Victim {
     }
 }
 
-fn read_cancelled(cluster: &Arc<Cluster>, backend: &mut Backend, block: BlockNo) -> bool {
-    let read = backend.read(&cluster.relation(0), block).map(drop);
+/// Reads a block, alone or through a stream; returns whether the read was cancelled.
+fn read_cancelled(
+    cluster: &Arc<Cluster>,
+    backend: &mut Backend,
+    block: BlockNo,
+    by_stream: bool,
+) -> bool {
+    let read = match by_stream {
+        false => backend.read(&cluster.relation(0), block).map(drop),
+        true => cluster.stream(backend, &[block], StreamOptions::default()).next(backend).map(drop),
+    };
     matches!(read, Err(ReadError::Cancelled))
 }
 
@@ -59,7 +68,7 @@ fn a_session_is_cancelled_while_it_waits_for_its_own_read() {
             return;
         }
         let held = cluster.hold(3);
-        let victim = start(cluster, |cluster, backend| read_cancelled(cluster, backend, 3));
+        let victim = start(cluster, |cluster, backend| read_cancelled(cluster, backend, 3, false));
         held.wait();
         victim.end(cluster, || held.release(), 3);
     });
@@ -120,12 +129,8 @@ fn a_session_is_cancelled_while_it_waits_for_another_sessions_read() {
             let other =
                 cluster.spawn("other", |cluster| cluster.read_ok(&mut cluster.backend(), 3));
             held.wait();
-            let victim = start(cluster, move |cluster, backend| match by_stream {
-                false => read_cancelled(cluster, backend, 3),
-                true => {
-                    let mut stream = cluster.stream(backend, &[3], StreamOptions::default());
-                    matches!(stream.next(backend), Err(ReadError::Cancelled))
-                }
+            let victim = start(cluster, move |cluster, backend| {
+                read_cancelled(cluster, backend, 3, by_stream)
             });
             cluster.wait_pins(3, 3);
             victim.end(cluster, || held.release(), 3);
@@ -144,12 +149,8 @@ fn a_session_is_cancelled_while_it_waits_for_admission() {
                 .map(|other| other.read(&cluster.relation(0), 1).expect("reads"))
                 .collect();
             assert_eq!(cluster.pool.permits(), 16);
-            let victim = start(cluster, move |cluster, backend| match by_stream {
-                false => read_cancelled(cluster, backend, 3),
-                true => {
-                    let mut stream = cluster.stream(backend, &[3], StreamOptions::default());
-                    matches!(stream.next(backend), Err(ReadError::Cancelled))
-                }
+            let victim = start(cluster, move |cluster, backend| {
+                read_cancelled(cluster, backend, 3, by_stream)
             });
             victim.end(cluster, || drop(pins), 3);
         }
@@ -166,12 +167,8 @@ fn a_session_is_cancelled_while_it_waits_for_a_buffer() {
         for by_stream in [false, true] {
             cluster.pool.evict_all();
             let held = cluster.fill_with_reads();
-            let victim = start(cluster, move |cluster, backend| match by_stream {
-                false => read_cancelled(cluster, backend, 30),
-                true => {
-                    let mut stream = cluster.stream(backend, &[30], StreamOptions::default());
-                    matches!(stream.next(backend), Err(ReadError::Cancelled))
-                }
+            let victim = start(cluster, move |cluster, backend| {
+                read_cancelled(cluster, backend, 30, by_stream)
             });
             victim.end(cluster, || held.iter().for_each(trunkline_sim::PausedIo::release), 30);
             cluster.settle();
@@ -194,12 +191,8 @@ fn a_session_is_cancelled_while_it_waits_for_a_handle() {
                 })
                 .collect();
             held.iter().for_each(|held| _ = held.wait());
-            let victim = start(cluster, move |cluster, backend| match by_stream {
-                false => read_cancelled(cluster, backend, 9),
-                true => {
-                    let mut stream = cluster.stream(backend, &[9], StreamOptions::default());
-                    matches!(stream.next(backend), Err(ReadError::Cancelled))
-                }
+            let victim = start(cluster, move |cluster, backend| {
+                read_cancelled(cluster, backend, 9, by_stream)
             });
             let free = || {
                 held.iter().for_each(trunkline_sim::PausedIo::release);

@@ -13,19 +13,10 @@ use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs};
 use trunkline_sim::{Fault, pause};
 
-fn change_sixteen(cluster: &Arc<Cluster>, version: u32) {
-    let mut backend = cluster.backend();
-    (0..16).for_each(|block| cluster.change(&mut backend, block, version));
-}
-
-fn is_all_on_disk(cluster: &Arc<Cluster>, version: u32) -> bool {
-    (0..16).all(|block| cluster.is_on_disk(block, version))
-}
-
 #[test]
 fn a_request_hurries_a_timed_checkpoint() {
     check_simulated(Needs::writable(), |cluster| {
-        change_sixteen(cluster, 1);
+        cluster.change_sixteen(0, 1);
         let timeout = Duration::from_millis(400);
         let options = CheckpointOptions { combine: 1, ..CheckpointOptions::default() };
         let settings = CheckpointerSettings { timeout, options, ..CheckpointerSettings::default() };
@@ -34,7 +25,7 @@ fn a_request_hurries_a_timed_checkpoint() {
         cluster.wait_until("a timed checkpoint", || checkpointer.counts().num_timed == 1);
         assert!(clock::now().since(begin) >= timeout, "not before the timeout");
         assert_eq!(checkpointer.counts().num_done, 0);
-        change_sixteen(cluster, 2);
+        cluster.change_sixteen(0, 2);
         let asked = clock::now();
         let report = checkpointer.request().expect("a checkpoint");
         assert!(
@@ -44,9 +35,9 @@ fn a_request_hurries_a_timed_checkpoint() {
         assert_eq!(report.cause, Cause::Requested);
         let counts = checkpointer.counts();
         assert_eq!((counts.num_timed, counts.num_requested, counts.num_done), (1, 1, 2));
-        assert!(is_all_on_disk(cluster, 2));
+        cluster.assert_sixteen_on_disk(2);
         // A timed checkpoint is spread over its interval.
-        change_sixteen(cluster, 3);
+        cluster.change_sixteen(0, 3);
         cluster.wait_until("the next", || checkpointer.counts().num_timed == 2);
         let begun = clock::now();
         cluster.wait_until("its end", || checkpointer.counts().num_done == 3);
@@ -75,7 +66,7 @@ fn a_request_restarts_the_checkpoint_timeout() {
 #[test]
 fn a_request_is_served_by_a_checkpoint_that_began_after_it() {
     check(Needs::writable(), |cluster| {
-        change_sixteen(cluster, 1);
+        cluster.change_sixteen(0, 1);
         let checkpointer = Checkpointer::start(&cluster.pool, CheckpointerSettings::default());
         let checkpointer = Arc::new(checkpointer.expect("starts"));
         let held = cluster.hold_write(3);
@@ -96,7 +87,7 @@ fn a_request_is_served_by_a_checkpoint_that_began_after_it() {
         held.release();
         // This may return the report of the next checkpoint, if that was faster.
         first.join();
-        assert!(is_all_on_disk(cluster, 1));
+        cluster.assert_sixteen_on_disk(1);
         second.join();
         assert!(cluster.is_on_disk(20, 7));
         third.join();
@@ -110,15 +101,15 @@ fn a_request_is_served_by_a_checkpoint_that_began_after_it() {
 #[test]
 fn shutdown_runs_a_last_checkpoint() {
     check(Needs::writable(), |cluster| {
-        change_sixteen(cluster, 1);
+        cluster.change_sixteen(0, 1);
         let checkpointer = Checkpointer::start(&cluster.pool, CheckpointerSettings::default());
         let report = checkpointer.expect("starts").shut_down().expect("a checkpoint");
         assert_eq!((report.cause, report.buffers), (Cause::Shutdown, 16));
-        assert!(is_all_on_disk(cluster, 1));
-        change_sixteen(cluster, 2);
+        cluster.assert_sixteen_on_disk(1);
+        cluster.change_sixteen(0, 2);
         drop(Checkpointer::start(&cluster.pool, CheckpointerSettings::default()).expect("starts"));
-        assert!(is_all_on_disk(cluster, 2));
-        change_sixteen(cluster, 3);
+        cluster.assert_sixteen_on_disk(2);
+        cluster.change_sixteen(0, 3);
         cluster.inject(Operation::Writev, Fault::Error(libc::ENOSPC), u64::MAX);
         let checkpointer = Checkpointer::start(&cluster.pool, CheckpointerSettings::default());
         let error = checkpointer.expect("starts").shut_down().expect_err("no room");
@@ -130,7 +121,7 @@ fn shutdown_runs_a_last_checkpoint() {
 #[test]
 fn a_requester_receives_the_failure_of_its_checkpoint() {
     check(Needs::writable(), |cluster| {
-        change_sixteen(cluster, 1);
+        cluster.change_sixteen(0, 1);
         let checkpointer = Checkpointer::start(&cluster.pool, CheckpointerSettings::default());
         let checkpointer = checkpointer.expect("starts");
         cluster.inject(Operation::Writev, Fault::Error(libc::EIO), u64::MAX);
@@ -145,7 +136,7 @@ fn a_requester_receives_the_failure_of_its_checkpoint() {
         let counts = checkpointer.counts();
         assert_eq!((counts.num_requested, counts.num_done), (3, 1));
         assert_eq!(counts.buffers_written, 16);
-        assert!(is_all_on_disk(cluster, 1));
+        cluster.assert_sixteen_on_disk(1);
     });
 }
 

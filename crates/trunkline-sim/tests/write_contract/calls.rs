@@ -6,7 +6,6 @@
 
 use std::path::Path;
 use trunkline_aio::sync::Arc;
-use trunkline_engine::checkpoint::CheckpointError;
 use trunkline_engine::pool::{ExtendMethod, WriteError};
 use trunkline_engine::storage::StorageError;
 use trunkline_format::{BLOCK_SIZE, SEGMENT_BLOCKS};
@@ -184,14 +183,7 @@ fn a_lost_name_is_permanent(cluster: &Arc<Cluster>, errno: i32) {
     let made = backend.extend(&relation, 4, ExtendMethod::WriteZeros).expect("room");
     made.iter().for_each(|pin| cluster.change_pinned(&mut backend, 1, pin, 1));
     drop(made);
-    assert_checkpoints_fail(cluster);
-}
-
-fn assert_checkpoints_fail(cluster: &Cluster) {
-    for _ in 0..2 {
-        let refused = cluster.checkpoint(&mut cluster.backend()).expect_err("permanent");
-        assert!(matches!(refused, CheckpointError::EarlierSync), "{refused}");
-    }
+    cluster.assert_checkpoints_fail(&mut cluster.backend());
 }
 
 #[test]
@@ -227,7 +219,7 @@ fn a_lost_name_is_permanent_in_a_closed_cluster() {
         relation(&other, 1).create().expect_err("a failed sync");
         cluster.files.clear_fault();
         drop(other);
-        assert_checkpoints_fail(cluster);
+        cluster.assert_checkpoints_fail(&mut cluster.backend());
     });
 }
 
@@ -245,6 +237,6 @@ fn a_lost_name_of_a_segment_is_permanent() {
         extend().expect_err("a failed sync");
         cluster.files.clear_fault();
         extend().expect("room");
-        assert_checkpoints_fail(cluster);
+        cluster.assert_checkpoints_fail(&mut cluster.backend());
     });
 }

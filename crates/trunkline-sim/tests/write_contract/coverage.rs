@@ -13,9 +13,7 @@ use std::time::Duration;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_aio::{Class, MethodKind, Operation, State};
-use trunkline_engine::checkpoint::{
-    BackgroundWriter, BackgroundWriterSettings, CheckpointError, CheckpointOptions,
-};
+use trunkline_engine::checkpoint::{BackgroundWriter, BackgroundWriterSettings, CheckpointOptions};
 use trunkline_engine::pool::{Backend, ExtendMethod, WriteError};
 use trunkline_engine::write_stream::{WriteOptions, WriteStream};
 use trunkline_format::BLOCK_SIZE;
@@ -307,11 +305,7 @@ fn run(cluster: &Arc<Cluster>, cell: Cell) {
     cluster.clear_faults();
     let mut backend = cluster.backend();
     if site.is_a_sync() && reported.is_err() {
-        for _ in 0..2 {
-            let refused = cluster.checkpoint(&mut backend).expect_err("permanent");
-            let permanent = matches!(refused, CheckpointError::EarlierSync);
-            assert!(permanent, "{cell:?}: {refused}");
-        }
+        cluster.assert_checkpoints_fail(&mut backend);
     } else {
         // Nothing is lost, and the site succeeds now.
         site.write(cluster, &mut backend).unwrap_or_else(|error| panic!("{cell:?}: {error}"));

@@ -78,7 +78,7 @@ fn a_stream_cancelled_while_it_collects_pages_loses_nothing() {
             held.release();
             let ended = task.join();
             assert!(ended.is_err() || !is_cancellable(cluster), "{ended:?}");
-            cluster.wait_until("nothing in flight", || cluster.aio.handles_in_use() == 0);
+            cluster.settle();
             assert!((0..32).all(|block| !cluster.is_under_io(block)));
             assert_nothing_lost(cluster, 32, version);
             assert!((0..32).any(|block| cluster.is_dirty(0, block)) || !is_cancellable(cluster));
@@ -210,7 +210,7 @@ fn eviction_writes_as_few_pages_as_possible() {
                 }
                 false => assert!((1..=8).contains(&writes), "{writes} together"),
             }
-            cluster.wait_until("nothing in flight", || cluster.aio.handles_in_use() == 0);
+            cluster.settle();
             let rows = cluster.pool.rows();
             assert!(rows.iter().all(|row| row.io.is_none() && row.pins == 0), "{rows:?}");
             let left = dirty.iter().filter(dirty_now).count();

@@ -1,15 +1,14 @@
 //! A failed checkpoint is counted and logged, with the pages that it has written.
 
 use trunkline_aio::Operation;
-use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 use trunkline_engine::checkpoint::{
     Cause, CheckpointEvent, CheckpointOptions, Checkpointer, CheckpointerCounts,
     CheckpointerSettings,
 };
 use trunkline_sim::Fault;
+use trunkline_sim::matrix::Needs;
 use trunkline_sim::matrix::cluster::{check, check_real};
-use trunkline_sim::matrix::{Cluster, Needs};
 
 static STARTING: AtomicU64 = AtomicU64::new(0);
 static COMPLETE: AtomicU64 = AtomicU64::new(0);
@@ -30,11 +29,6 @@ fn events() -> [u64; 3] {
     [&STARTING, &COMPLETE, &FAILED].map(|count| count.swap(0, Ordering::SeqCst))
 }
 
-fn change_sixteen(cluster: &Arc<Cluster>, version: u32) {
-    let mut backend = cluster.backend();
-    (0..16).for_each(|block| cluster.change(&mut backend, block, version));
-}
-
 /// Requested, done and failed checkpoints, and the pages written.
 fn numbers(counts: CheckpointerCounts) -> ([u64; 3], u64) {
     let checkpoints = [counts.num_requested, counts.num_done, counts.num_failed];
@@ -51,7 +45,7 @@ fn failed_checkpoints_are_counted_with_their_pages() {
             ..CheckpointerSettings::default()
         };
         events();
-        change_sixteen(cluster, 1);
+        cluster.change_sixteen(0, 1);
         let checkpointer = Checkpointer::start(&cluster.pool, settings).expect("starts");
 
         // One of four writes fails, the others do not.
@@ -70,7 +64,7 @@ fn failed_checkpoints_are_counted_with_their_pages() {
         assert_eq!(events(), [1, 1, 0]);
 
         // All pages are written, and the fsync fails.
-        change_sixteen(cluster, 2);
+        cluster.change_sixteen(0, 2);
         cluster.inject(Operation::Fsync, Fault::Error(libc::EIO), 1);
         checkpointer.request().expect_err("a failed sync");
         assert_eq!(numbers(checkpointer.counts()), ([3, 1, 2], 32));
@@ -78,7 +72,7 @@ fn failed_checkpoints_are_counted_with_their_pages() {
 
         // Every later checkpoint fails without a write; its error names no file.
         cluster.clear_faults();
-        change_sixteen(cluster, 3);
+        cluster.change_sixteen(0, 3);
         checkpointer.request().expect_err("fails without a write");
         assert_eq!(numbers(checkpointer.counts()), ([4, 1, 3], 32));
         assert_eq!(events(), [1, 0, 0]);
@@ -100,9 +94,9 @@ fn a_shutdown_checkpoint_that_panics_is_an_error() {
         };
         let settings = CheckpointerSettings { log: Some(log), ..CheckpointerSettings::default() };
         let checkpointer = Checkpointer::start(&cluster.pool, settings).expect("starts");
-        change_sixteen(cluster, 1);
+        cluster.change_sixteen(0, 1);
         assert_eq!(checkpointer.request().expect("a checkpoint").buffers, 16);
-        change_sixteen(cluster, 2);
+        cluster.change_sixteen(0, 2);
         checkpointer.shut_down().expect_err("nothing was written");
         assert!(cluster.is_dirty(0, 3));
     });

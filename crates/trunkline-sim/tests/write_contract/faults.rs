@@ -4,7 +4,6 @@
 //! with file and block. The pages are written when the fault is gone. A failed fsync is permanent.
 
 use std::time::Duration;
-use trunkline_aio::sync::Arc;
 use trunkline_aio::{Operation, State};
 use trunkline_engine::checkpoint::{
     BackgroundWriter, BackgroundWriterSettings, CheckpointError, CheckpointOptions,
@@ -13,7 +12,7 @@ use trunkline_engine::pool::{ExtendMethod, ReadError, WriteError};
 use trunkline_format::BLOCK_SIZE;
 use trunkline_sim::Fault;
 use trunkline_sim::matrix::cluster::{check, check_simulated};
-use trunkline_sim::matrix::{Cluster, Needs, Pools};
+use trunkline_sim::matrix::{Needs, Pools};
 
 const BLOCK: u32 = BLOCK_SIZE as u32;
 
@@ -36,29 +35,18 @@ fn small() -> Needs {
     Needs { pools: Pools::Both, blocks: 16, seeds: 3, ..Needs::writable() }
 }
 
-fn change_all(cluster: &Arc<Cluster>, version: u32) {
-    let mut backend = cluster.backend();
-    (0..16).for_each(|block| cluster.change(&mut backend, block, version));
-}
-
-fn assert_all_on_disk(cluster: &Arc<Cluster>, version: u32) {
-    for block in 0..16 {
-        assert!(cluster.is_on_disk(block, version), "block {block} is not {version} on disk");
-    }
-}
-
 #[test]
 fn a_checkpoint_retries_interrupted_and_short_writes() {
     check(small(), |cluster| {
         for (fault, version) in HIDDEN.into_iter().chain(SHORT).zip(1..) {
             for times in [1, 3] {
-                change_all(cluster, version * 10 + times);
+                cluster.change_sixteen(0, version * 10 + times);
                 cluster.inject(Operation::Writev, fault, u64::from(times));
                 let report = cluster.checkpoint(&mut cluster.backend());
                 cluster.clear_faults();
                 let report = report.unwrap_or_else(|error| panic!("{fault:?}: {error}"));
                 assert_eq!(report.buffers, 16, "{fault:?}");
-                assert_all_on_disk(cluster, version * 10 + times);
+                cluster.assert_sixteen_on_disk(version * 10 + times);
             }
         }
     });
@@ -71,7 +59,7 @@ fn a_checkpoint_that_cannot_write_fails_and_loses_nothing() {
         for (errno, version) in HARD.into_iter().zip(1..) {
             for times in [1, u64::MAX] {
                 let version = version * 10 + times as u32 % 7;
-                change_all(cluster, version);
+                cluster.change_sixteen(0, version);
                 cluster.inject(Operation::Writev, Fault::Error(errno), times);
                 let mut backend = cluster.backend();
                 let error =
@@ -97,7 +85,7 @@ fn a_checkpoint_that_cannot_write_fails_and_loses_nothing() {
                 cluster.clear_faults();
                 let report = cluster.checkpoint(&mut backend).expect("the fault is gone");
                 assert_eq!(report.buffers, dirty as u64);
-                assert_all_on_disk(cluster, version);
+                cluster.assert_sixteen_on_disk(version);
             }
         }
     });
@@ -107,20 +95,20 @@ fn a_checkpoint_that_cannot_write_fails_and_loses_nothing() {
 #[test]
 fn a_write_of_zero_bytes_is_an_error() {
     check_simulated(small(), |cluster| {
-        change_all(cluster, 1);
+        cluster.change_sixteen(0, 1);
         cluster.inject(Operation::Writev, Fault::EndOfFile, u64::MAX);
         let mut backend = cluster.backend();
         cluster.checkpoint(&mut backend).expect_err("nothing was written");
         cluster.clear_faults();
         cluster.checkpoint(&mut backend).expect("writes");
-        assert_all_on_disk(cluster, 1);
+        cluster.assert_sixteen_on_disk(1);
     });
 }
 
 #[test]
 fn a_failed_fsync_fails_every_later_checkpoint() {
     check(Needs { blocks: 16, seeds: 3, ..Needs::writable() }, |cluster| {
-        change_all(cluster, 1);
+        cluster.change_sixteen(0, 1);
         cluster.inject(Operation::Fsync, Fault::Error(libc::EIO), 1);
         let mut backend = cluster.backend();
         let error = cluster.checkpoint(&mut backend).expect_err("a failed sync");
@@ -133,7 +121,7 @@ fn a_failed_fsync_fails_every_later_checkpoint() {
         for _ in 0..3 {
             let error = cluster.checkpoint(&mut backend).expect_err("permanent");
             assert!(matches!(error, CheckpointError::EarlierSync), "{error}");
-            change_all(cluster, 2);
+            cluster.change_sixteen(0, 2);
         }
         (0..16).for_each(|block| cluster.assert_reads(&mut backend, block, 2));
     });
@@ -147,7 +135,7 @@ fn a_failed_fsync_of_a_cancelled_checkpoint_is_not_lost() {
         if !cluster.is_asynchronous() {
             return;
         }
-        change_all(cluster, 1);
+        cluster.change_sixteen(0, 1);
         cluster.disk.lose_syncs(1);
         let held = cluster.probe.hold_result(|io| io.operation == Operation::Fsync);
         let mut backend = cluster.backend();
@@ -158,7 +146,7 @@ fn a_failed_fsync_of_a_cancelled_checkpoint_is_not_lost() {
         canceller.cancel();
         task.join().expect_err("cancelled");
         held.release();
-        cluster.wait_until("the sync has ended", || cluster.aio.handles_in_use() == 0);
+        cluster.settle();
         let again = cluster.checkpoint(&mut cluster.backend());
         assert!(
             again.as_ref().is_err_and(CheckpointError::is_sync_failure),
@@ -174,7 +162,7 @@ fn an_eviction_that_cannot_write_fails_and_loses_nothing() {
         Needs { buffers: 16, blocks: 32, seeds: 3, pools: Pools::Both, ..Needs::writable() },
         |cluster| {
             for (errno, version) in HARD.into_iter().zip(1..) {
-                change_all(cluster, version);
+                cluster.change_sixteen(0, version);
                 cluster.inject(Operation::Writev, Fault::Error(errno), u64::MAX);
                 let mut backend = cluster.backend();
                 let error =
@@ -185,21 +173,21 @@ fn an_eviction_that_cannot_write_fails_and_loses_nothing() {
                 assert_eq!(source.raw_os_error(), Some(errno));
                 assert_eq!(backend.pins(), 0);
                 (0..16).for_each(|block| cluster.assert_reads(&mut backend, block, version));
-                cluster.wait_until("nothing in flight", || cluster.aio.handles_in_use() == 0);
+                cluster.settle();
                 cluster.clear_faults();
                 cluster.assert_reads(&mut backend, 20, 0);
                 let mut backend = cluster.backend();
                 cluster.checkpoint(&mut backend).expect("writes");
-                assert_all_on_disk(cluster, version);
+                cluster.assert_sixteen_on_disk(version);
             }
             for (fault, version) in HIDDEN.into_iter().chain(SHORT).zip(10..) {
-                change_all(cluster, version);
+                cluster.change_sixteen(0, version);
                 cluster.inject(Operation::Writev, fault, 2);
                 let mut backend = cluster.backend();
                 (16..32).for_each(|block| cluster.assert_reads(&mut backend, block, 0));
                 cluster.clear_faults();
                 cluster.checkpoint(&mut backend).expect("writes");
-                assert_all_on_disk(cluster, version);
+                cluster.assert_sixteen_on_disk(version);
             }
         },
     );
@@ -285,7 +273,7 @@ fn readers_continue_while_a_write_is_in_every_state() {
                 .flat_map(move |errno| [false, true].map(|cancelled| (state, errno, cancelled)))
         });
         for ((state, errno, cancelled), version) in cases.zip(1..) {
-            change_all(cluster, version);
+            cluster.change_sixteen(0, version);
             if errno != 0 {
                 cluster.inject(Operation::Writev, Fault::Error(errno), u64::MAX);
             }
@@ -305,11 +293,11 @@ fn readers_continue_while_a_write_is_in_every_state() {
             let case = format!("{state:?}, errno {errno}, cancelled {cancelled}: {ended:?}");
             assert!(ended.is_ok() || cancelled || errno != 0, "{case}");
             assert!(ended.is_err() || errno == 0, "{case}");
-            cluster.wait_until("nothing in flight", || cluster.aio.handles_in_use() == 0);
+            cluster.settle();
             (0..16).for_each(|block| cluster.assert_reads(&mut reader, block, version));
             cluster.clear_faults();
             cluster.checkpoint(&mut reader).expect("writes the rest");
-            assert_all_on_disk(cluster, version);
+            cluster.assert_sixteen_on_disk(version);
         }
     });
 }

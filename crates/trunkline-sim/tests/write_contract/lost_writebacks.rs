@@ -32,13 +32,6 @@ fn checkpoint(cluster: &Cluster, backend: &mut Backend) -> Result<(), Checkpoint
     cluster.checkpoint_with(backend, options).map(drop)
 }
 
-fn assert_checkpoints_fail(cluster: &Cluster, backend: &mut Backend) {
-    for _ in 0..2 {
-        let again = checkpoint(cluster, backend).expect_err("permanent");
-        assert!(matches!(again, CheckpointError::EarlierSync), "{again}");
-    }
-}
-
 /// Alone, where the fsync reports the error, or with I/O of another session in flight.
 fn a_checkpoint_fails(cluster: &Arc<Cluster>, beside_others: bool) {
     let mut backend = cluster.backend();
@@ -55,7 +48,7 @@ fn a_checkpoint_fails(cluster: &Arc<Cluster>, beside_others: bool) {
     let path = cluster.relation(0).path(0);
     assert_eq!((location.path(), source.raw_os_error()), (&*path, Some(libc::EIO)));
     drop(held);
-    assert_checkpoints_fail(cluster, &mut backend);
+    cluster.assert_checkpoints_fail(&mut backend);
     let left = cluster.disk.after_crash(3);
     let bytes = left.content(cluster.relation(0).path(0).to_str().expect("a name"));
     let old =
@@ -90,7 +83,7 @@ fn a_writeback_error_of_an_eviction_fails_the_next_checkpoint() {
         assert!(cluster.probe.recorded().iter().any(is_writeback), "no writeback was issued");
         let refused = cluster.checkpoint(&mut backend).expect_err("pages are lost");
         assert!(refused.is_sync_failure(), "{refused}");
-        assert_checkpoints_fail(cluster, &mut backend);
+        cluster.assert_checkpoints_fail(&mut backend);
         // The pages in the pool are still readable.
         (0..64).for_each(|block| cluster.assert_reads(&mut backend, block, 1));
     });

@@ -159,7 +159,7 @@ fn writes_and_writebacks_are_counted() {
         backend.set_flush_after(4);
         (0..64).for_each(|block| cluster.change_in(&mut backend, 1, block, 1));
         (0..256).for_each(|block| cluster.change(&mut backend, block, 1));
-        cluster.wait_until("no write in flight", || cluster.aio.handles_in_use() == 0);
+        cluster.settle();
         drop(backend);
         let before = cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint").buffers;
         let mut written = [0; 2];

@@ -9,11 +9,6 @@ use trunkline_format::BLOCK_SIZE;
 use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs, Pools, is_version};
 
-fn change_sixteen(cluster: &Arc<Cluster>, number: u32, version: u32) {
-    let mut backend = cluster.backend();
-    (0..16).for_each(|block| cluster.change_in(&mut backend, number, block, version));
-}
-
 fn pages_of(cluster: &Arc<Cluster>, number: u32) -> usize {
     let locator = cluster.relation(number).locator();
     cluster.pool.rows().iter().filter(|row| row.relation == locator).count()
@@ -23,8 +18,8 @@ fn pages_of(cluster: &Arc<Cluster>, number: u32) -> usize {
 fn a_relation_is_dropped_while_a_checkpoint_writes_it() {
     check(Needs::writable(), |cluster| {
         cluster.create(1, 16);
-        change_sixteen(cluster, 1, 1);
-        change_sixteen(cluster, 0, 1);
+        cluster.change_sixteen(1, 1);
+        cluster.change_sixteen(0, 1);
         let (held, last) = (cluster.hold_write(3), cluster.hold_write(3));
         let writer = cluster.spawn("checkpoint", |cluster| {
             cluster.checkpoint(&mut cluster.backend()).map(drop).map_err(|error| error.to_string())
@@ -47,8 +42,8 @@ fn a_relation_is_dropped_while_a_checkpoint_writes_it() {
 fn a_relation_is_dropped_before_the_checkpoint_writes_it() {
     check(Needs::writable(), |cluster| {
         cluster.create(1, 16);
-        change_sixteen(cluster, 0, 1);
-        change_sixteen(cluster, 1, 1);
+        cluster.change_sixteen(0, 1);
+        cluster.change_sixteen(1, 1);
         let mut other = cluster.backend();
         let mut backend = cluster.backend();
         let options = CheckpointOptions { combine: 4, ..CheckpointOptions::default() };
@@ -69,7 +64,7 @@ fn a_relation_is_dropped_before_the_checkpoint_writes_it() {
 #[test]
 fn a_relation_is_truncated_while_it_is_written() {
     check(Needs { pools: Pools::Shared, ..Needs::writable() }, |cluster| {
-        change_sixteen(cluster, 0, 1);
+        cluster.change_sixteen(0, 1);
         let held = cluster.hold_write(12);
         let writer = cluster.spawn("checkpoint", |cluster| {
             cluster.checkpoint(&mut cluster.backend()).map(drop).map_err(|error| error.to_string())
@@ -137,7 +132,7 @@ fn a_relation_is_truncated_while_it_is_read() {
 fn a_relation_is_dropped_while_its_write_fails() {
     check(Needs::writable(), |cluster| {
         cluster.create(1, 16);
-        change_sixteen(cluster, 1, 1);
+        cluster.change_sixteen(1, 1);
         let held = cluster.hold_write(3);
         cluster.probe.change_results(|io, raw| {
             if io.operation == Operation::Writev { -libc::EIO } else { raw }
@@ -163,7 +158,7 @@ fn a_relation_is_dropped_while_its_write_fails() {
 fn a_dropped_relation_is_not_synced() {
     check(Needs { buffers: 16, blocks: 32, ..Needs::writable() }, |cluster| {
         cluster.create(1, 16);
-        change_sixteen(cluster, 1, 1);
+        cluster.change_sixteen(1, 1);
         let mut backend = cluster.backend();
         for block in 0..32 {
             cluster.assert_reads(&mut backend, block, 0);

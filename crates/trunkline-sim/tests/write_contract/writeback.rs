@@ -157,7 +157,7 @@ fn a_session_does_not_wait_for_writeback() {
             (0..4).for_each(|block| cluster.change_in(&mut backend, number, block, 1));
         }
         (0..32).for_each(|block| cluster.change(&mut backend, block, 1));
-        cluster.wait_until("written", || cluster.aio.handles_in_use() == 0);
+        cluster.settle();
         cluster.disk.hold(HUNG);
         cluster.probe.record();
         backend.set_flush_after(1);
