@@ -1,4 +1,7 @@
-//! [`Aio`], the handle to an instance: sessions, files, settings, views.
+//! [`Aio`], the embedder's handle to an instance.
+//!
+//! It makes sessions, opens files, changes the settings that may change at run time, and shows what
+//! the instance does.
 
 use crate::completion::in_flight::InFlight;
 use crate::completion::roster::WorkerSettings;

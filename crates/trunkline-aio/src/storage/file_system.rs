@@ -1,4 +1,7 @@
-//! File systems by their numbers: names for messages, and which of them accept I/O without waiting.
+//! File systems by their statfs(2) numbers.
+//!
+//! The numbers give the names for messages. They also tell which file systems accept I/O without
+//! waiting for the storage; on others a session or a ring driver must not submit I/O itself.
 
 use std::os::fd::AsFd;
 use std::path::Path;

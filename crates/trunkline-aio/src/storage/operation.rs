@@ -1,4 +1,7 @@
-//! The operations that an I/O can carry out.
+//! The operations of an I/O: read, write, fsync, fdatasync, writeback.
+//!
+//! They are the operations of PostgreSQL's asynchronous I/O plus those that a checkpoint needs, so
+//! that a checkpoint can have many fsyncs in flight.
 
 /// What an I/O does to its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

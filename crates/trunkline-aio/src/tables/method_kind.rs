@@ -1,4 +1,6 @@
-//! The names of the I/O methods, as the setting `io_method` knows them.
+//! The kinds of I/O methods, as values of the setting `io_method`.
+//!
+//! Handles record the kind of the method they were submitted to, so the kinds are below the methods.
 
 use std::fmt;
 
