@@ -74,6 +74,8 @@ fn end(dispatcher: &Dispatcher) {
     let completions = dispatcher.in_flight().completions();
     let (handles, admission) = (completions.handles(), completions.admission());
     let event = completions.sessions().slot(OWN_SESSION).event();
+    // No session exists any more, so the number of handles in use only falls. The wait uses the queue
+    // for free handles, since every freed handle wakes a waiter.
     while handles.in_use() > 0 {
         let seen = event.epoch();
         admission.register(Class::Maintenance, OWN_SESSION);

@@ -14,7 +14,7 @@ use crate::lock_free::wait_ref::GENERATION_MAX;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// The state of a handle. The order of the values is the order of the life of a handle. Each state
-/// has one owner, who alone may touch the body of the handle.
+/// has one owner, and only the owner may touch the body of the handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum State {

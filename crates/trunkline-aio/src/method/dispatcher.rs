@@ -114,6 +114,7 @@ impl Dispatcher {
             return;
         }
         let completions = self.in_flight.completions();
+        // Read once: a switch in the middle of a batch must not split it.
         let (kind, now) = (self.current(), clock::now());
         for &index in staged {
             completions.handles().handle(index).set_started(now);
@@ -122,6 +123,7 @@ impl Dispatcher {
         completions.statistics().submitted(staged.len(), completions.handles().in_use());
         let mut batch = Batch::new(&self.in_flight, staged);
         self.submit_to(kind, &mut batch);
+        // Under `sync` everything is left in the batch; that is not an overflow.
         if kind != MethodKind::Sync {
             completions.statistics().overflowed(batch.remaining());
         }

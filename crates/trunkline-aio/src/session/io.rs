@@ -306,6 +306,7 @@ impl<'s> Io<'s> {
             body.iovecs().clear();
         }
         handles.advance(io, State::HandedOut, State::Defined);
+        // From here on the I/O will be completed, and the completion frees the handle.
         self.session.handed_out = None;
         // SAFETY: the slot is pending, and its handle belongs to this thread until it is submitted.
         unsafe { slots.table().stage(slot as u32, facts) };

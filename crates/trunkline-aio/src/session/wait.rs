@@ -354,6 +354,7 @@ impl Session {
         kind: Option<(Class, Operation)>,
         mut attempt: impl FnMut(&mut Self) -> Option<T>,
     ) -> Poll<Result<T, Cancelled>> {
+        // A clone, so that `attempt` may borrow the session mutably.
         let in_flight = Arc::clone(&self.in_flight);
         let slot = in_flight.completions().sessions().slot(self.id);
         let (started, mut slept) = (clock::now(), false);
@@ -364,6 +365,8 @@ impl Session {
                 Pause::Wake(waker) => slot.event().register(waker),
             }
             let got = attempt(self);
+            // Checked after the attempt: a result that is there is returned even after a cancel, so
+            // that a handle that was taken is not lost.
             let cancelled = slot.is_cancelled();
             let over = got.is_some() || cancelled;
             if !pause.sleeps() {
@@ -375,6 +378,8 @@ impl Session {
                     slept = true;
                     slot.event().wait(seen, None);
                 }
+                // Also when the wait is over for another reason: from now on no other thread would
+                // complete what a driver has assigned to this session.
                 self.complete_assigned();
             }
             if over {

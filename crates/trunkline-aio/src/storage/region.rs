@@ -6,7 +6,8 @@
 //! kernel may still write into them.
 //!
 //! A buffer pool keeps its leases and shares the frames by rules of its own. Its I/O gives frames by
-//! number, and the pool promises that they stay leased and who may touch them (`Io::read_frames`).
+//! number. The pool promises that they stay leased, and that no thread touches them in a way that
+//! conflicts with the I/O (`Io::read_frames`).
 
 use crate::limits::FRAME_SIZE;
 use crate::sync::Mutex;

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   fewer than 4 of the last 16 were slow     the session writes
-//!   one has been under way for 10 ms          the method writes: the mount may hang
+//!   one has been running for 10 ms            the method writes: the mount may hang
 //!   otherwise                                 the method writes; now and then a session tries one,
 //!                                             and a fast one is followed by another try
 //! ```
@@ -40,7 +40,7 @@ const REST_FACTOR: u32 = 64;
 const REST_MIN: Duration = Duration::from_millis(1);
 const REST_MAX: Duration = Duration::from_secs(1);
 
-/// A write that has been under way for longer sends the others to the method. The mount may hang,
+/// A write that has been running for longer sends the others to the method. The mount may hang,
 /// and a session that writes itself cannot be cancelled while it hangs.
 const HANGS_AFTER: Duration = Duration::from_millis(10);
 
@@ -53,12 +53,12 @@ pub(crate) struct WriteLatency {
     recent: AtomicU32,
     /// When a slow mount is tried again, in nanoseconds.
     next_try: AtomicU64,
-    /// When the oldest inline write that is under way began, in nanoseconds; 0 if there is none. A
+    /// When the oldest inline write that is running began, in nanoseconds; 0 if there is none. A
     /// write that begins while another one is noted is not noted itself.
     since: AtomicU64,
 }
 
-/// An inline write that is under way.
+/// An inline write that is running.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InlineWrite {
     /// Whether `since` is the beginning of this write.
@@ -196,7 +196,7 @@ mod tests {
         latency.end(other);
         assert!(!latency.allows_write(|| at(11_001)) && !latency.is_fast(|| at(11_001)));
         latency.end(stuck);
-        assert!(latency.allows_write(|| unreachable!("no write is under way")));
+        assert!(latency.allows_write(|| unreachable!("no write is running")));
     }
 
     #[test]

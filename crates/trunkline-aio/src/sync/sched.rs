@@ -10,7 +10,7 @@
 //!
 //! ```text
 //!   point()        maybe switch            wake(address, n)   blocked -> ready
-//!   block(address) running -> blocked      nobody ready       clock := earliest deadline, or fail
+//!   block(address) running -> blocked      none ready         clock := earliest deadline, or fail
 //! ```
 //!
 //! Tasks are OS threads, so thread-locals, panics and stacks are real. After a failure the other tasks

@@ -3,6 +3,10 @@
 //! All state transitions of all handles go through [`HandleTable::advance`], which checks the edge
 //! and calls the probe. That gives one place to trace, to set a breakpoint and to pause a thread in
 //! a test. The table also owns the list of free handles.
+//!
+//! The number of handles is fixed, so an instance cannot exceed its memory or its queues: every queue
+//! above has room for all handles, and so can never be full. PostgreSQL sizes its handles by
+//! `io_max_concurrency` per backend; here they are shared by all sessions, and admission divides them.
 
 use crate::lock_free::freelist::FreeList;
 use crate::lock_free::state::State;

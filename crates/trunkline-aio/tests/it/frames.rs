@@ -33,7 +33,7 @@ impl Frames {
         which.iter().flat_map(page).copied().collect()
     }
 
-    /// Fills a frame from its start; no I/O is under way for it.
+    /// Fills a frame from its start; no I/O uses it.
     pub(crate) fn put(&self, at: usize, bytes: &[u8]) {
         assert!(bytes.len() <= FRAME_SIZE, "longer than a frame");
         // SAFETY: the lease keeps the frame mapped, and is long enough; the test has waited for
