@@ -28,6 +28,7 @@
 //! - [`ReadStream::release_ahead`] releases everything that is pinned ahead, for a consumer that must wait
 //!   for something else. The stream reads it again when asked.
 
+mod blocked;
 mod distance;
 mod group;
 mod look_ahead;
@@ -47,6 +48,7 @@ use crate::pool::{
 };
 use crate::storage::Relation;
 use crate::waiting::{Waiting, slept};
+use blocked::{Blocked, ReadInFlight};
 use distance::Distances;
 use group::GroupSize;
 use queue::{EntryState, Queue};
@@ -57,7 +59,6 @@ use trunkline_aio::WaitRef;
 use trunkline_aio::clock::{self, Time};
 use trunkline_aio::sync::Arc;
 use trunkline_format::BlockNo;
-use wait::Blocked;
 
 /// A stream of pages. It pins and reads blocks ahead of its consumer.
 pub struct ReadStream<S: BlockSource> {
@@ -105,14 +106,6 @@ pub struct ReadStream<S: BlockSource> {
     waited_for_any: bool,
     counter: IoCounter,
     stats: StreamStats,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct ReadInFlight {
-    /// Sequence number of the read's first entry.
-    first: u64,
-    /// The consumer has waited for the read, or has executed it in its own thread.
-    waited: bool,
 }
 
 struct Current<D> {
@@ -165,7 +158,7 @@ impl<S: BlockSource> ReadStream<S> {
         let ring_max = ring.as_ref().map_or(u32::MAX, RingBuffer::size);
         let ahead = blocks.min(manager.limits().ahead_max()).min(ring_max);
         let distances = Distances::new(ahead, combine, options.full);
-        let capacity = look_ahead::queue_capacity(&distances);
+        let capacity = distances.queue_capacity();
         manager.clusters().allow_writes(relation.storage());
         let mut counter = IoCounter::new(backend.statistics());
         counter.count_as(backend.key(relation, options.strategy));

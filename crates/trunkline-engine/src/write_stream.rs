@@ -21,6 +21,7 @@
 
 mod deferred;
 mod options;
+mod write_deferred;
 
 pub use self::options::{WriteOptions, WriteStats};
 use crate::pool::{

@@ -4,7 +4,7 @@
 //! not by a borrow, so the compiler cannot check it:
 //!
 //! ```text
-//!   who                            right                                              gets
+//!   access by                      right                                              gets
 //!   session that reads             shared or share-exclusive lock on a valid page     &PageBytes
 //!   session that changes           exclusive lock on a valid page                     &mut PageBytes
 //!   reader that sets hint bits     the same, by an upgrade of its own lock            &mut PageBytes

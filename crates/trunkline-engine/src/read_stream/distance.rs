@@ -49,6 +49,12 @@ impl Distances {
         self.combine_max
     }
 
+    /// Entries of the queue at most: those that may be pinned or pending, and as many again for the holes that
+    /// an unordered stream leaves and for blocks that were released.
+    pub(super) fn queue_capacity(&self) -> usize {
+        2 * (self.ahead_max + self.combine_max) as usize
+    }
+
     /// A read has ended. `waited`: the consumer had to wait for it, or executed it itself.
     pub(super) fn read_ended(&mut self, waited: bool) {
         self.hold_off = self.ahead_max;

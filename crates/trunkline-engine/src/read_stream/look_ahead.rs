@@ -14,9 +14,10 @@
 //! kernel of the blocks to come (`posix_fadvise`), and reads each one when its page is needed. Consecutive
 //! blocks are left to the kernel's own read-ahead, as in PostgreSQL.
 
-use super::distance::Distances;
+use super::ReadStream;
+use super::blocked::{Blocked, ReadInFlight};
 use super::queue::EntryState;
-use super::{BlockSource, Blocked, ReadInFlight, ReadStream};
+use super::source::BlockSource;
 use crate::pool::{Backend, ReadError, ReadRequest, ReadStart, USAGE_MAX};
 use trunkline_aio::{Class, MethodKind, Session, WaitRef};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
@@ -30,12 +31,6 @@ enum Prefetch {
     Advice,
     /// Not at all: one read at a time, when its page is needed.
     None,
-}
-
-/// Entries of the queue at most: those that may be pinned or pending, and as many again for the holes that
-/// an unordered stream leaves and for blocks that were released.
-pub(super) fn queue_capacity(distances: &Distances) -> usize {
-    2 * (distances.ahead_max() + distances.combine_max()) as usize
 }
 
 impl<S: BlockSource> ReadStream<S> {
@@ -167,7 +162,7 @@ impl<S: BlockSource> ReadStream<S> {
 
     /// Whether one more read may start, and the queue has room for more blocks.
     fn may_start(&self, prefetch: Prefetch) -> bool {
-        let room = self.queue.len() < queue_capacity(&self.distances);
+        let room = self.queue.len() < self.distances.queue_capacity();
         match prefetch {
             Prefetch::Reads => room && self.reads.has_idle(),
             Prefetch::Advice => room && self.advised < self.distances.ahead_max(),

@@ -4,7 +4,8 @@
 //! either brought the page or says nothing about it.
 
 use super::queue::EntryState;
-use super::{BlockSource, Current, ReadStream};
+use super::source::BlockSource;
+use super::{Current, ReadStream};
 use crate::pool::{Backend, BlockResult, ReadWarning, flag, location_of};
 use trunkline_aio::Outcome;
 use trunkline_aio::sync::Arc;

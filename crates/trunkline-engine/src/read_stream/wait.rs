@@ -3,28 +3,13 @@
 //! A thread sleeps, a task is woken ([`Waiting`]). A stream whose task waits for a pin or a victim keeps its
 //! session registered for that, until the task asks again or the stream is dropped.
 
-use super::{BlockSource, ReadStream};
+use super::ReadStream;
+use super::blocked::Blocked;
+use super::source::BlockSource;
 use crate::pool::{Backend, ReadError};
 use crate::waiting::Waiting;
 use std::task::{Poll, ready};
-use trunkline_aio::{Class, WaitRef, clock};
-
-/// What must happen before a page can be returned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Blocked {
-    /// A read of this stream must end.
-    Own(usize),
-    /// Any read of this stream must end.
-    Any,
-    /// A read of another session must end.
-    Joined(WaitRef),
-    /// A pin must be available.
-    Pin,
-    /// A buffer must become a victim.
-    Buffer,
-    /// An I/O handle must be free.
-    Handle,
-}
+use trunkline_aio::{Class, clock};
 
 impl<S: BlockSource> ReadStream<S> {
     /// Ends the registration of an earlier poll.

@@ -9,9 +9,7 @@
 //! The list has only tags, because it can be long. A page that is dirty keeps its cluster open, so its
 //! relation is found again by the tag. A closed cluster has nothing to write.
 
-use super::WriteStream;
-use crate::pool::{Backend, BufferTag, PageWrites, WriteError, WriteStart};
-use crate::storage::Relation;
+use crate::pool::{BufferTag, PageWrites};
 use std::collections::VecDeque;
 
 /// The deferred pages of a stream.
@@ -33,125 +31,29 @@ impl Deferred {
     pub(super) fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }
-}
 
-impl WriteStream {
-    /// Writes the deferred pages one by one. If the session is cancelled, the rest stays deferred.
-    pub(super) fn write_deferred(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
-        while let Some((tag, buffer)) = self.deferred.pages.pop_front() {
-            let written = match self.manager.clusters().relation(tag) {
-                Some(relation) => self.write_locked(backend, &relation, tag, buffer),
-                None => {
-                    self.stats.clean += 1;
-                    Ok(())
-                }
-            };
-            written.inspect_err(|_| self.deferred.pages.push_front((tag, buffer)))?;
-        }
-        Ok(())
+    /// Takes the oldest page.
+    pub(super) fn pop(&mut self) -> Option<(BufferTag, u32)> {
+        self.pages.pop_front()
     }
 
-    /// Writes one page, waiting for its lock if need be. Meanwhile the session holds no locks, except those
-    /// of writes in flight.
-    fn write_locked(
-        &mut self,
-        backend: &mut Backend,
-        relation: &Relation,
-        tag: BufferTag,
-        buffer: u32,
-    ) -> Result<(), WriteError> {
-        loop {
-            while !self.writes.has_idle() {
-                self.wait_for_one(backend)?;
-            }
-            match self.start(backend.session(), relation, tag, &[buffer]) {
-                WriteStart::Issued { .. } => return Ok(()),
-                WriteStart::Clean => {
-                    self.stats.clean += 1;
-                    return Ok(());
-                }
-                WriteStart::Busy => {
-                    backend.session().submit();
-                    if self.write_copy(backend, relation, tag, buffer)? {
-                        return Ok(());
-                    }
-                    self.stats.waits += 1;
-                    backend.wait_until_writable(buffer)?;
-                }
-                refused => self.resolve(backend, refused)?,
-            }
-        }
+    /// Puts a page back, as the oldest.
+    pub(super) fn push_front(&mut self, tag: BufferTag, buffer: u32) {
+        self.pages.push_front((tag, buffer));
     }
 
-    /// Writes a page that readers have locked, from a copy, and waits for that. False: it is locked
-    /// exclusively or being written, or there is no memory for a copy.
-    fn write_copy(
-        &mut self,
-        backend: &mut Backend,
-        relation: &Relation,
-        tag: BufferTag,
-        buffer: u32,
-    ) -> Result<bool, WriteError> {
-        if self.deferred.copies.is_none()
-            && let Some(lease) = backend.session().lease(1)
-        {
-            let mut copies = PageWrites::new(&self.manager, 1, 1);
-            copies.set_copy_memory(lease);
-            self.deferred.copies = Some(copies);
-        }
-        let Some(mut copies) = self.deferred.copies.take() else { return Ok(false) };
-        let written = self.write_copy_with(&mut copies, backend, relation, tag, buffer);
-        self.deferred.copies = Some(copies);
-        written
+    /// Whether copies can be written.
+    pub(super) fn has_copies(&self) -> bool {
+        self.copies.is_some()
     }
 
-    fn write_copy_with(
-        &mut self,
-        copies: &mut PageWrites,
-        backend: &mut Backend,
-        relation: &Relation,
-        tag: BufferTag,
-        buffer: u32,
-    ) -> Result<bool, WriteError> {
-        // A call that was cancelled may have left one in flight.
-        self.finish_copies(copies, backend)?;
-        loop {
-            let request = self.request(relation, tag, std::slice::from_ref(&buffer));
-            let started = match copies.start_copy(backend.session(), &request) {
-                Ok(started) => started,
-                Err(error) => {
-                    // As for any other write, the other work continues.
-                    self.fail(error);
-                    return Ok(true);
-                }
-            };
-            match started {
-                WriteStart::Issued { .. } => {
-                    self.stats.writes += 1;
-                    self.stats.copies += 1;
-                    self.finish_copies(copies, backend)?;
-                    return Ok(true);
-                }
-                WriteStart::Clean => {
-                    self.stats.clean += 1;
-                    return Ok(true);
-                }
-                WriteStart::Busy => return Ok(false),
-                refused => self.resolve(backend, refused)?,
-            }
-        }
+    /// Takes the writes of copies, to use them beside the stream.
+    pub(super) fn take_copies(&mut self) -> Option<PageWrites> {
+        self.copies.take()
     }
 
-    /// Waits for the copy in flight, if there is one.
-    fn finish_copies(
-        &mut self,
-        copies: &mut PageWrites,
-        backend: &mut Backend,
-    ) -> Result<(), WriteError> {
-        while copies.in_flight() > 0 {
-            let ended = copies.wait_ended(backend.session())?;
-            self.note(ended);
-        }
-        Ok(())
+    /// Puts the writes of copies back.
+    pub(super) fn set_copies(&mut self, copies: PageWrites) {
+        self.copies = Some(copies);
     }
 }

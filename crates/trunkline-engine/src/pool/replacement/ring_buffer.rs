@@ -2,7 +2,7 @@
 //!
 //! A scan of a large table would otherwise evict everything else from the pool. As in PostgreSQL
 //! (`BufferAccessStrategy`), bulk work gets a ring: it remembers the buffers that it took, and reuses the
-//! oldest one when it needs another. A buffer that other sessions have used meanwhile stays in the pool,
+//! oldest one when it needs another. A buffer that other sessions have used since stays in the pool,
 //! and the ring takes a new victim instead.
 //!
 //! Buffers come back in the order in which they were taken, so neighbouring frames stay neighbours.

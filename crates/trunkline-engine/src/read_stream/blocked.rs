@@ -1,0 +1,29 @@
+//! What prevents a stream from returning a page, and the reads that it has in flight.
+
+use trunkline_aio::WaitRef;
+
+/// What must happen before a page can be returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Blocked {
+    /// A read of this stream must end.
+    Own(usize),
+    /// Any read of this stream must end.
+    Any,
+    /// A read of another session must end.
+    Joined(WaitRef),
+    /// A pin must be available.
+    Pin,
+    /// A buffer must become a victim.
+    Buffer,
+    /// An I/O handle must be free.
+    Handle,
+}
+
+/// A read of the stream that is in flight.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadInFlight {
+    /// Sequence number of the read's first entry.
+    pub(super) first: u64,
+    /// The consumer has waited for the read, or has executed it in its own thread.
+    pub(super) waited: bool,
+}
