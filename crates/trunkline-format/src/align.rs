@@ -1,6 +1,4 @@
-//! Alignment of values inside a row: `attalign` and `typalign`.
-//!
-//! A code of one letter in the catalogs, 1, 2, 4 or 8 bytes in a row.
+//! Alignment of values in a tuple: `attalign` and `typalign`, a letter in the catalogs.
 
 /// How a value is aligned within a row, an array, a composite or a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

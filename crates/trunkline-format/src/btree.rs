@@ -1,19 +1,20 @@
-//! B-tree indexes: what their pages hold, how keys compare, and which way a search goes.
+//! **B-tree indexes** (nbtree): pages, index tuples, key comparison, and the direction of a search.
 //!
 //! ```text
 //!   block 0: meta ──▶ root (level n) ──▶ … ──▶ leaves (level 0) ◀──▶ chained left to right
 //!
-//!   a page:   item 1            item 2 …                      a leaf's entry:   key ─▶ row, or rows
-//!             high key, unless  entries in order of key,      any other entry:  separator ─▶ child
-//!             it is rightmost   then of row
+//!   a page:   item 1            item 2 …                      leaf tuple:    key ─▶ heap tid, or a
+//!             high key, unless  index tuples in key order,                   posting list of tids
+//!             it is rightmost   then in tid order             pivot tuple:   separator ─▶ child
 //! ```
 //!
-//! Every key of a page is at most its high key, and every separator is below all keys of its child;
-//! the first one of a page counts as smaller than everything. Separators and high keys are cut
-//! after the first column that tells the two sides apart: what was cut counts as minus infinity.
+//! Every key of a page is at most its high key. Every separator is below all keys of its child; the
+//! first one of a page counts as minus infinity. Since PostgreSQL 12, suffix truncation cuts pivot
+//! tuples after the first column that separates the two sides; a truncated column counts as minus
+//! infinity. Posting lists (deduplication) came with PostgreSQL 13.
 //!
-//! Nothing here reads a file: [`KeyLayout::step`] says of one page where to go next, and
-//! [`BtreePage::check`] what is wrong with one. Mirrors PostgreSQL's `access/nbtree.h`.
+//! Nothing here reads a file: [`KeyLayout::step`] says where a search continues after a page, and
+//! [`BtreePage::check`] finds damage in one. Mirrors PostgreSQL's `access/nbtree.h`.
 
 mod check;
 mod entry;
@@ -31,10 +32,10 @@ pub use layout::{KeyLayout, Step};
 pub use order::Order;
 pub use page::{BtreePage, Meta};
 
-/// More levels than any index has: a search that goes deeper runs in circles.
+/// More levels than any index has: a search that goes deeper follows a cycle.
 pub const MAX_LEVELS: u32 = 32;
 
-/// As many columns as an index can have.
+/// `INDEX_MAX_KEYS`: the most columns of an index.
 pub const MAX_INDEX_KEYS: usize = 32;
 
 #[cfg(test)]

@@ -9,10 +9,10 @@
 //!                  └ says where everything else is
 //! ```
 //!
-//! The file is small, changes with nearly every release and decides about everything else, so it
-//! is read with suspicion: the control version picks a layout, the CRC must agree, then the
-//! catalog version must be one we know, then the machine's and the compiler's choices must be those
-//! that this crate is written for. An unknown version is refused, not guessed.
+//! The file changes with nearly every release, and everything else depends on it. It is therefore
+//! checked strictly: the control version selects a layout, the CRC must match, the catalog version
+//! must be known, and the compile-time choices must be those that this crate supports. An unknown
+//! version is refused, not guessed.
 //!
 //! Mirrors `ControlFileData` and `CheckPoint` of PostgreSQL's `catalog/pg_control.h`.
 
@@ -271,7 +271,7 @@ impl ControlFile {
     ///
     /// # Errors
     ///
-    /// See [`ControlError`]; the first that applies, in the order that the module tells.
+    /// See [`ControlError`]; the first that applies, in the order in the module's header.
     pub fn parse(bytes: &[u8]) -> Result<Self, ControlError> {
         let layout = Layout::of(bytes)?;
         let too_short = ControlError::TooShort { found: bytes.len(), expected: layout.size() };

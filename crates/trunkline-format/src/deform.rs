@@ -1,4 +1,4 @@
-//! A row's bytes as values: alignment, null bitmap, columns that a table got later.
+//! **Deforming**: a tuple's bytes to datums, as `heap_deform_tuple` does.
 //!
 //! ```text
 //!   columns   int2 7 │ text null │ text "ab" │ int8 9 │ a column added later
@@ -7,13 +7,16 @@
 //!             0                2          5   8                      16
 //! ```
 //!
-//! A column is walked over although it was dropped: old rows still hold it. A row tells how many
-//! columns it holds; those that the table has beyond are [`Column::Missing`], and are null unless
-//! the catalog keeps a value for rows from before they were added ([`missing_value`]). Alignment
-//! counts from where the data begins. Padding is zero and a value's first byte never is, which is
-//! how an unaligned value is told from padding.
+//! - A dropped column keeps its place: rows from before `DROP COLUMN` still hold its value.
+//! - The tuple header holds the number of columns. Columns that were added to the table later are
+//!   [`Column::Missing`]. They are null, unless `ADD COLUMN … DEFAULT` left a value in the catalog
+//!   for such rows ([`missing_value`], since PostgreSQL 11).
+//! - Alignment is relative to the start of the data, which is itself aligned to 8.
+//! - A value with a one-byte varlena header is not aligned. Padding is zero and the first byte of a
+//!   varlena never is, so the next byte says whether padding follows.
 //!
-//! The same walk reads index tuples and composite values, whose data is laid out alike.
+//! Index tuples and composite values have the same layout, and are deformed by the same code.
+//! Mirrors PostgreSQL's `access/tupmacs.h` and `access/common/heaptuple.c`.
 
 mod error;
 mod missing_value;
@@ -25,26 +28,26 @@ use crate::varlena;
 pub use error::{ColumnError, ColumnProblem};
 pub use missing_value::missing_value;
 
-/// What the layout of a column depends on: `attlen` and `attalign`, of `pg_attribute` and not of the
-/// type, so that dropped columns have them too.
+/// `attlen` and `attalign` of a column: all that its layout depends on. They come from
+/// `pg_attribute` and not from the type, because a dropped column no longer has a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attribute {
-    /// Bytes of a value; -1: of variable length, with a header; -2: up to a NUL. Others do not occur
-    /// in sound catalogs, and are an error when a value is wanted.
+    /// Bytes of a value; -1 with a varlena header, -2 for a C string. Other negative lengths, which
+    /// only a damaged catalog has, are an error.
     pub len: i16,
-    /// What a value is aligned to.
+    /// The alignment of a value.
     pub align: Align,
 }
 
 /// One column of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column<'a> {
-    /// The datum as it is stored: so many bytes as the type has; with its header if of variable
-    /// length (see [`crate::varlena`]); without the NUL if up to one.
+    /// The datum as it is stored: with its varlena header, if it has one (see [`crate::varlena`]),
+    /// and without the NUL of a C string.
     Value(&'a [u8]),
     /// Null.
     Null,
-    /// The row was written before the column was added.
+    /// The tuple was written before the column was added.
     Missing,
 }
 
@@ -58,7 +61,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// A place in a row, before some column.
+/// Walks over the columns of a tuple, one at a time.
 ///
 /// ```
 /// use trunkline_format::deform::{Attribute, Column, Deformer};
@@ -75,17 +78,17 @@ impl<'a> Column<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Deformer<'a> {
     data: &'a [u8],
-    /// Empty: nothing is null.
+    /// Empty if no column is null.
     nulls: &'a [u8],
     natts: u16,
-    /// The column that is next, from 0.
+    /// The next column, from 0.
     column: u16,
     offset: usize,
 }
 
 impl<'a> Deformer<'a> {
-    /// Over `natts` columns that are laid out in `data`; bit `i` of `nulls`, the lowest first, is 1
-    /// if column `i` is there, and an empty bitmap means that all are.
+    /// Over `natts` columns in `data`. Bit `i` of `nulls`, lowest first, is 1 if column `i` is not
+    /// null. An empty bitmap means that no column is null.
     pub fn new(natts: u16, nulls: &'a [u8], data: &'a [u8]) -> Self {
         Self { data, nulls, natts, column: 0, offset: 0 }
     }
@@ -95,12 +98,12 @@ impl<'a> Deformer<'a> {
         Self::new(tuple.natts(), tuple.nulls(), tuple.data())
     }
 
-    /// The next column, which is laid out as `attribute` says.
+    /// The next column, with the layout `attribute`.
     ///
     /// # Errors
     ///
-    /// [`ColumnError`]: the value does not fit into the row. Where the next one is cannot be known
-    /// then, and every further call gives an error or a value from wrong bytes.
+    /// [`ColumnError`]: the value does not fit into the tuple. The start of the next column is then
+    /// unknown, so further calls return errors or values from the wrong bytes.
     #[inline]
     pub fn next(&mut self, attribute: Attribute) -> Result<Column<'a>, ColumnError> {
         let column = self.column;
@@ -128,10 +131,10 @@ impl<'a> Deformer<'a> {
         Ok(Column::Value(value))
     }
 
-    /// A value with a header, and where it ends.
+    /// A value with a varlena header, and the offset of its end.
     #[inline]
     fn variable(&self, align: Align) -> Result<(&'a [u8], usize), ColumnProblem> {
-        // What is not zero is no padding: a header of one byte, or an aligned one.
+        // A byte that is not zero is a header: a short one, or one that happens to be aligned.
         let start = match self.data.get(self.offset) {
             Some(0) => align.up(self.offset),
             Some(_) => self.offset,
@@ -142,21 +145,20 @@ impl<'a> Deformer<'a> {
         Ok((rest.get(..length).ok_or(ColumnProblem::PastEnd)?, start + length))
     }
 
-    /// A value up to its NUL, and where the NUL ends.
+    /// A C string, and the offset after its NUL.
     fn text(&self) -> Result<(&'a [u8], usize), ColumnProblem> {
         let rest = self.data.get(self.offset..).ok_or(ColumnProblem::PastEnd)?;
         let length = rest.iter().position(|&byte| byte == 0).ok_or(ColumnProblem::PastEnd)?;
         Ok((rest.get(..length).unwrap_or_default(), self.offset + length + 1))
     }
 
-    /// Bytes of the data that the columns so far have used, padding before them included.
+    /// Bytes that the columns so far have used, with the padding before them.
     pub fn offset(&self) -> usize {
         self.offset
     }
 }
 
-/// All columns of a tuple, in order; as many as there are `attributes`, up to the first that is not
-/// sound.
+/// The columns of a tuple, one for each of `attributes`, up to the first damaged one.
 pub fn columns<'a, 't>(
     tuple: &HeapTuple<'a>,
     attributes: &'t [Attribute],

@@ -1,14 +1,14 @@
-//! The free space map: roughly how many bytes are free in each block of a table, as a tree.
+//! **Free space map** (FSM): roughly the free bytes of each heap block, as a tree of maxima.
 //!
 //! ```text
 //!   a page:   header 24 │ next slot i32 │ 4095 inner nodes │ 4069 leaves, a byte each
-//!             a node is the greatest of the two below it; a leaf counts strides of 32 bytes
+//!             a node is the maximum of the two below it; a leaf counts units of 32 bytes
 //!   the fork: a root, whose leaves are pages, whose leaves are pages, whose leaves are blocks
 //!             in depth-first order: 0 root, 1 its first child, 2 the first child of that, 3 …
 //! ```
 //!
-//! Where a row could be put, as a hint: it is not logged, may be wrong, and a reader needs it for
-//! nothing but to show it. Mirrors `freespace.c` and `fsm_internals.h`.
+//! The map is a hint for where an insert could find room. It is not WAL-logged and may be wrong, so a
+//! reader can only show it. Mirrors `freespace.c` and `fsm_internals.h`.
 
 use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
 use crate::page::HEADER_SIZE;

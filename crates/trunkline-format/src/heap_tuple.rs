@@ -1,4 +1,4 @@
-//! Tuples of a table as they lie in a page: the header's fields, and whether the row is visible.
+//! **Heap tuples**: the tuple header, and visibility by hint bits.
 //!
 //! ```text
 //!   0    4    8       12          18         20        22   23          hoff       length
@@ -7,27 +7,28 @@
 //!   └────┴────┴───────┴───────────┴──────────┴─────────┴────┴────────────┴──────────┘
 //! ```
 //!
-//! Visibility is judged as of the moment the cluster was shut down, when no transaction runs, and
-//! by hint bits alone: the server leaves them behind when it first learns a transaction's fate, and
-//! only once that is settled. What has none is [`Visible::InDoubt`]: the commit log knows.
+//! Visibility is that of a cluster that was shut down, with no transaction in progress. A server
+//! sets a hint bit when it first looks up a transaction that has ended, so later readers skip the
+//! commit log. A tuple without hint bits is [`Visible::InDoubt`]; [`crate::transam`] resolves it
+//! with the commit log.
 //!
 //! Mirrors `HeapTupleHeaderData` of PostgreSQL's `access/htup_details.h`.
 
 use crate::ids::{PageBytes, Tid};
 use crate::page::{FLAG_ALL_VISIBLE, LinePointerFlags, PageHeader, line_pointers};
 
-/// Bytes of a tuple's header without its null bitmap.
+/// `SizeofHeapTupleHeader`: bytes of the header without the null bitmap.
 pub const TUPLE_HEADER_SIZE: u16 = 23;
-/// The least bytes of a tuple: its header, padded to the next multiple of 8.
+/// The smallest tuple: a header, padded to a multiple of 8 (`MAXALIGN`).
 pub const MIN_TUPLE_SIZE: u16 = 24;
-/// As many columns as a table can have.
+/// `MaxHeapAttributeNumber`: the most columns of a table.
 pub const MAX_HEAP_ATTRIBUTES: u16 = 1600;
 
 /// In `t_infomask`: the tuple has a null bitmap.
 pub const HAS_NULL: u16 = 0x0001;
-/// In `t_infomask`: a variable-length attribute is among them.
+/// In `t_infomask`: an attribute has variable length.
 pub const HAS_VAR_WIDTH: u16 = 0x0002;
-/// In `t_infomask`: xmax is an exclusive lock, if nothing says otherwise.
+/// In `t_infomask`: xmax is an exclusive lock. Together with `0x0010` it is a share lock.
 pub const XMAX_EXCLUSIVE_LOCK: u16 = 0x0040;
 /// In `t_infomask`: xmax locked the row and did not change it.
 pub const XMAX_LOCK_ONLY: u16 = 0x0080;
@@ -35,46 +36,49 @@ pub const XMAX_LOCK_ONLY: u16 = 0x0080;
 pub const XMIN_COMMITTED: u16 = 0x0100;
 /// In `t_infomask`: xmin is known to be aborted.
 pub const XMIN_INVALID: u16 = 0x0200;
-/// In `t_infomask`, both bits: committed so long ago that everyone sees it.
+/// In `t_infomask`, both bits: frozen. The inserting transaction is older than every snapshot.
+/// Before PostgreSQL 9.4 freezing replaced xmin by [`FROZEN_XID`].
 pub const XMIN_FROZEN: u16 = XMIN_COMMITTED | XMIN_INVALID;
 /// In `t_infomask`: xmax is known to be committed.
 pub const XMAX_COMMITTED: u16 = 0x0400;
-/// In `t_infomask`: nobody deleted or locked the tuple.
+/// In `t_infomask`: the tuple was not deleted or locked, or that transaction aborted.
 pub const XMAX_INVALID: u16 = 0x0800;
-/// In `t_infomask`: xmax is a multixact: several transactions.
+/// In `t_infomask`: xmax is a multixact, which stands for several transactions.
 pub const XMAX_IS_MULTI: u16 = 0x1000;
-/// In `t_infomask`: a `VACUUM FULL` before 9.0 took the tuple away from here.
+/// In `t_infomask`: `VACUUM FULL` of a server before 9.0 moved the tuple elsewhere. `pg_upgrade`
+/// keeps such tuples.
 pub const MOVED_OFF: u16 = 0x4000;
-/// In `t_infomask`: a `VACUUM FULL` before 9.0 brought the tuple here.
+/// In `t_infomask`: `VACUUM FULL` of a server before 9.0 moved the tuple here.
 pub const MOVED_IN: u16 = 0x8000;
-/// In `t_infomask2`: the next version is in the same page, and no index knows it.
+/// In `t_infomask2`: a HOT update. The next version is on the same page, without index entries.
 pub const HOT_UPDATED: u16 = 0x4000;
-/// In `t_infomask2`: no index knows the tuple; the version before it leads here.
+/// In `t_infomask2`: a heap-only tuple. It has no index entries; the previous version of its HOT
+/// chain points here.
 pub const HEAP_ONLY: u16 = 0x8000;
 /// In `t_infomask2`: the number of attributes.
 pub const NATTS: u16 = 0x07FF;
 
-/// The transaction that made the first catalogs: committed, whatever the commit log says.
+/// `BootstrapTransactionId`: initdb's transaction. Committed, whatever the commit log says.
 pub const BOOTSTRAP_XID: u32 = 1;
-/// The transaction that rows frozen by servers before 9.4 claim to be of.
+/// `FrozenTransactionId`: xmin of tuples that a server before 9.4 froze.
 pub const FROZEN_XID: u32 = 2;
 
-/// Whether a row is there, as far as its page alone can tell.
+/// Visibility of a tuple, as far as its hint bits decide it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Visible {
     /// Inserted, and not deleted.
     Yes,
     /// Never committed, or deleted.
     No,
-    /// The commit log, or the multixacts, must be asked.
+    /// Hint bits are missing: the commit log or a multixact decides.
     InDoubt,
 }
 
 impl Visible {
-    /// What `t_infomask` and the two transactions say, on a page that is not marked all-visible.
+    /// Visibility by `t_infomask`, xmin and xmax, on a page that is not marked all-visible.
     #[inline]
     pub fn by_hints(infomask: u16, xmin: u32, xmax: u32) -> Self {
-        // By far the most rows of a table at rest: inserted, never touched again.
+        // The most common case first: inserted, committed, never updated.
         if infomask & (XMIN_COMMITTED | XMAX_INVALID) == XMIN_COMMITTED | XMAX_INVALID {
             return Self::Yes;
         }
@@ -87,7 +91,7 @@ impl Visible {
                 return Self::InDoubt;
             }
         }
-        // The second form of a mere lock is from before 9.3: exclusive, and no multixact.
+        // Before 9.3 there was no XMAX_LOCK_ONLY: an exclusive lock without a multixact only locks.
         let old_lock = infomask & (XMAX_IS_MULTI | 0x0010 | XMAX_EXCLUSIVE_LOCK);
         if infomask & (XMAX_INVALID | XMAX_LOCK_ONLY) != 0 || old_lock == XMAX_EXCLUSIVE_LOCK {
             return Self::Yes;
@@ -98,27 +102,20 @@ impl Visible {
         if infomask & XMAX_COMMITTED != 0 {
             return Self::No;
         }
-        // Transaction 0 is none.
+        // InvalidTransactionId.
         if xmax == 0 { Self::Yes } else { Self::InDoubt }
     }
 }
 
-/// A tuple whose header leads outside its item, or whose item leads outside the page.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+/// A tuple that does not fit into its item, or an item that does not fit into the page.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
+#[error("tuple {item}: does not fit into its item or page")]
 pub struct CorruptTuple {
     /// The 1-based number of its line pointer. [`crate::check_page`] says what is wrong with it.
     pub item: u16,
 }
 
-impl std::fmt::Display for CorruptTuple {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "tuple {}: does not fit into its item or page", self.item)
-    }
-}
-
-impl std::error::Error for CorruptTuple {}
-
-/// A tuple in its page.
+/// A tuple on its page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeapTuple<'a> {
     item: u16,
@@ -128,12 +125,12 @@ pub struct HeapTuple<'a> {
 }
 
 impl<'a> HeapTuple<'a> {
-    /// Takes `bytes`, the whole of item `item`, apart.
+    /// Parses the header of `bytes`, the whole of item `item`.
     ///
     /// # Errors
     ///
-    /// [`CorruptTuple`] if they are too few, or if the data would not start at a multiple of 8
-    /// between the header's end and the item's.
+    /// [`CorruptTuple`]: the item is too short, or `t_hoff` is not a multiple of 8 between the end of
+    /// the header and the end of the item.
     #[inline]
     pub fn parse(item: u16, bytes: &'a [u8]) -> Result<Self, CorruptTuple> {
         Self::split(item, bytes).ok_or(CorruptTuple { item })
@@ -167,30 +164,30 @@ impl<'a> HeapTuple<'a> {
         self.double(0)
     }
 
-    /// The transaction, or multixact, that deleted or locked it; see [`Self::infomask`].
+    /// The transaction or multixact that deleted, updated or locked it; see [`Self::infomask`].
     pub fn xmax(&self) -> u32 {
         self.double(4)
     }
 
-    /// The `VACUUM FULL` that moved it, if [`MOVED_OFF`] or [`MOVED_IN`] is set; else the commands
-    /// that inserted and deleted it.
+    /// The transaction of the `VACUUM FULL` that moved it, if [`MOVED_OFF`] or [`MOVED_IN`] is set;
+    /// else the command id.
     pub fn xvac(&self) -> u32 {
         self.double(8)
     }
 
-    /// Where the row's next version is; its own place if there is none. A block of all ones means
-    /// that it went to another partition, or that it is being inserted.
+    /// `t_ctid`: the row's next version, or its own tid if there is none. Block 0xFFFFFFFF means
+    /// that the row moved to another partition, or is a speculative insertion.
     pub fn next_version(&self) -> Tid {
         let [.., a, b, c, d, e, f, _, _, _, _, _, _] = *self.header;
         Tid::from_bytes([a, b, c, d, e, f])
     }
 
-    /// Whether its next version is in the same page and known to no index.
+    /// Whether its next version is a heap-only tuple of the same HOT chain.
     pub fn is_hot_updated(&self) -> bool {
         self.infomask2() & HOT_UPDATED != 0
     }
 
-    /// Whether no index knows it, but the version before it.
+    /// Whether it is a heap-only tuple, without index entries of its own.
     pub fn is_heap_only(&self) -> bool {
         self.infomask2() & HEAP_ONLY != 0
     }
@@ -200,17 +197,17 @@ impl<'a> HeapTuple<'a> {
         self.word(20)
     }
 
-    /// `t_infomask2`: the number of attributes and what became of the row's keys and versions.
+    /// `t_infomask2`: the number of attributes, and the HOT bits.
     pub fn infomask2(&self) -> u16 {
         self.word(18)
     }
 
-    /// How many attributes it holds: 0 to 2047, those that a table got later not included.
+    /// `natts`: the attributes that it holds, 0 to 2047. Columns that were added later are missing.
     pub fn natts(&self) -> u16 {
         self.infomask2() & NATTS
     }
 
-    /// `t_hoff`: where its data starts, in bytes from its own start.
+    /// `t_hoff`: the offset of its data.
     pub fn hoff(&self) -> u8 {
         self.header[22]
     }
@@ -226,8 +223,8 @@ impl<'a> HeapTuple<'a> {
         self.data
     }
 
-    /// Whether the row is there; on a page that is marked all-visible every row is, and nobody
-    /// need ask.
+    /// Its visibility by hint bits. On a page that is marked all-visible every tuple is visible, so
+    /// a scan skips this.
     #[inline]
     pub fn visible(&self) -> Visible {
         Visible::by_hints(self.infomask(), self.xmin(), self.xmax())
@@ -242,13 +239,13 @@ impl<'a> HeapTuple<'a> {
     }
 }
 
-/// Whether `page` says of itself that everyone sees every tuple in it.
+/// `PD_ALL_VISIBLE`: whether every tuple on the page is visible to all transactions.
 pub fn is_all_visible(page: &PageBytes) -> bool {
     PageHeader::parse(page).flags & FLAG_ALL_VISIBLE != 0
 }
 
-/// The tuples of `page`, a table's, in the order of their line pointers: of those that are normal,
-/// visible or not. Total over any bytes, at most 2042.
+/// The tuples of a heap page in the order of their line pointers, visible or not. Dead, unused and
+/// redirecting line pointers are skipped. At most 2042, whatever the bytes.
 ///
 /// ```
 /// use trunkline_format::{HeapPageBuilder, TupleBuilder, heap_rows};

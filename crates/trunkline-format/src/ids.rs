@@ -1,8 +1,8 @@
-//! The numbers that name things: blocks, log positions, objects, forks.
+//! Identifiers: block numbers, LSNs, OIDs, tids and forks.
 //!
-//! A relation is a row of 8 KiB blocks, counted from 0 over all of its files; the files are cut
-//! every 131 072 blocks (1 GiB). Beside its rows (the main fork) a relation may have a free space
-//! map, a visibility map and, if unlogged, an init fork, each with blocks of its own.
+//! A relation is a sequence of 8 kB blocks, numbered from 0 over all its segment files of 1 GB.
+//! Beside the main fork it can have a free space map, a visibility map and, if unlogged, an init
+//! fork, each with blocks of its own.
 
 use std::fmt;
 

@@ -1,19 +1,60 @@
-//! PostgreSQL's bytes on disk: pages, checksums, the control file, file names.
+//! **PostgreSQL's on-disk format**: decodes pages, tuples, values, indexes, catalogs and the control
+//! file of PostgreSQL 15 to 19.
 //!
-//! ```text
-//!   global/pg_control ── control ──▶ version, sizes, checksums on or off
-//!   16384_fsm.3 ─────── segment ──▶ relation file number, fork, segment
-//!   8192 bytes ──────── check ────▶ Good | New | Bad(why)
-//!                         ├ checksum   the hash in pd_checksum
-//!                         ├ page       header and line pointers
-//!                         ├ kind       which access method laid the page out
-//!                         └ heap_tuple the rows, and whether they are visible
-//!   values ── row ───── heap_page ─▶ 8192 bytes a server accepts
+//! The crate turns bytes into values. It does no I/O and holds no state, so it is as useful in a
+//! storage engine as in a recovery tool:
+//!
+//! ```
+//! use trunkline_format::{HeapPageBuilder, TupleBuilder, Verdict};
+//! use trunkline_format::{CheckOptions, Fork, check_page, heap_rows};
+//!
+//! // A heap page as a server writes it: block 7 with one row, (1, 'one').
+//! let mut row = TupleBuilder::new();
+//! row.int4(1).text("one");
+//! let mut builder = HeapPageBuilder::new(7);
+//! builder.push(&row.tuple())?;
+//! let page = builder.finish(true);
+//!
+//! let options = CheckOptions { checksums: true, fork: Fork::Main };
+//! assert_eq!(check_page(&page, 7, &options), Verdict::Good);
+//! for tuple in heap_rows(&page) {
+//!     assert_eq!(tuple?.data(), b"\x01\0\0\0\x09one");
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The crate does no I/O and holds no state. Its functions are total: any bytes in, a value or
-//! the name of what is wrong out, never a panic, and no allocation except for what is returned.
-//! It reads little-endian clusters of PostgreSQL 15 to 19 with 8 KiB blocks, and says so of others.
+//! # From bytes to text
+//!
+//! ```text
+//!   pg_control ──────── control ───────▶ version, block size, checksums
+//!   pg_filenode.map ─── relmap ────────▶ files of pg_class and pg_attribute
+//!   16384_fsm.3 ─────── segment ───────▶ file number, fork, segment
+//!   8192 bytes ──────── page_check ────▶ Good | New | Bad(finding)
+//!      │ page             header and line pointers
+//!      │ heap_tuple       tuple headers and hint bits ── transam ──▶ visible or not
+//!      │ btree            index tuples, searches, checks of a page
+//!      ▼
+//!   tuple ───────────── deform ────────▶ datums
+//!   datum ───────────── varlena ───────▶ payload, or a TOAST pointer; toast_compression
+//!   payload ─────────── text_output ───▶ the text that SELECT shows
+//! ```
+//!
+//! # Concepts
+//!
+//! - **Total functions.** Every function accepts any bytes. It returns a value or an error that says
+//!   what is wrong, and never panics. Memory is allocated only for what is returned, in proportion to
+//!   the input. Tests feed every decoder random and damaged bytes.
+//! - **Versions.** Where a layout differs between versions, the decoder takes a [`PgVersion`]. The
+//!   control file is read first; its version decides about everything else.
+//! - **Platform.** Clusters must be little-endian, 64-bit, with 8 kB blocks and 1 GB segments.
+//!   [`ControlFile`] refuses others.
+//! - **Places.** Errors name line pointers and columns. Files and blocks are added by the caller,
+//!   because the crate does not know them.
+//! - **Catalogs** are described once, as data: [`catalog`].
+//!
+//! # Reference
+//!
+//! Each module that decodes a C struct names the header that defines it.
 
 #![forbid(unsafe_code)]
 

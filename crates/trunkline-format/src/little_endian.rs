@@ -1,7 +1,7 @@
 //! Little-endian integers at a byte offset; `None` where the bytes end too early.
 //!
-//! Every cluster this crate reads is little-endian (the control file is asked first), so host
-//! order never enters.
+//! Decoders never index into bytes: an offset from a damaged page must not panic. Clusters of
+//! big-endian machines are refused when the control file is read, so host order plays no part.
 
 /// The `N` bytes from `at`.
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {

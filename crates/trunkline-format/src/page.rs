@@ -1,4 +1,4 @@
-//! The page header and the line pointers behind it.
+//! **Pages**: the page header and the array of line pointers behind it.
 //!
 //! ```text
 //!   0     8         10     12     14     16       18            20         24       lower
@@ -11,10 +11,11 @@
 //!      └─────────────┴─────────────────────────┴───────────────┘
 //! ```
 //!
-//! Line pointers grow up from byte 24, items down from `special`; items are named by the 1-based
-//! place of their pointer. The pages of free space and visibility maps keep their data in the hole.
+//! Line pointers grow up from byte 24, items grow down from `special`. An item is named by the number
+//! of its line pointer, from 1: indexes refer to that number, so an item can move within its page.
+//! Free space and visibility maps keep their data in the hole.
 //!
-//! Nothing here judges: what is read may be damaged, and [`crate::page_check`] says whether it is.
+//! Nothing is checked here; [`crate::page_check`] does that.
 //! Mirrors `PageHeaderData` and `ItemIdData` of PostgreSQL's `storage/bufpage.h` and `itemid.h`.
 
 use crate::ids::{Lsn, PageBytes};
@@ -29,17 +30,18 @@ pub const LINE_POINTER_SIZE: u16 = 4;
 /// Bits of [`PageHeader::flags`] that PostgreSQL knows; the others are 0 on every sound page.
 pub const FLAGS_KNOWN: u16 = 0x0007;
 
-/// A hint: some line pointers are unused.
+/// `PD_HAS_FREE_LINES`, a hint: some line pointers are unused.
 pub const FLAG_FREE_LINES: u16 = 0x0001;
-/// A hint: an update found no room here.
+/// `PD_PAGE_FULL`, a hint: an update found no room here, so pruning may pay.
 pub const FLAG_FULL: u16 = 0x0002;
-/// Every tuple is visible to everyone.
+/// `PD_ALL_VISIBLE`: every tuple is visible to all transactions.
 pub const FLAG_ALL_VISIBLE: u16 = 0x0004;
 
-/// The first 24 bytes of a page, as they are.
+/// `PageHeaderData`: the first 24 bytes of a page, unchecked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageHeader {
-    /// The end of the log record that last changed the page.
+    /// The end of the WAL record that last changed the page. The page must not be written before the
+    /// log is flushed up to here.
     pub lsn: Lsn,
     /// Meaningful only in clusters with checksums.
     pub checksum: u16,
@@ -55,7 +57,7 @@ pub struct PageHeader {
     pub page_size: u16,
     /// The layout's version: 4 since PostgreSQL 8.3.
     pub version: u8,
-    /// A hint: the oldest transaction whose leftovers can be pruned; 0 if none.
+    /// A hint: the oldest xmax that pruning could remove; 0 if there is none.
     pub prune_xid: u32,
 }
 
@@ -65,7 +67,7 @@ impl PageHeader {
         let word = |at: usize| u16::from_le_bytes([page[at], page[at + 1]]);
         let double = |at: usize| (u64::from(word(at + 2)) << 16) | u64::from(word(at));
         Self {
-            // Two words, the upper first, each little-endian.
+            // PageXLogRecPtr: two 32-bit halves, the upper one first, each little-endian.
             lsn: Lsn(double(0) << 32 | double(4)),
             checksum: word(8),
             flags: word(10),
@@ -85,14 +87,14 @@ impl PageHeader {
     }
 }
 
-/// Whether the page was never filled: `pd_upper` is 0. Such pages carry no checksum.
+/// `PageIsNew`: `pd_upper` is 0. Such pages have no checksum.
 pub fn is_new(page: &PageBytes) -> bool {
     page[14] == 0 && page[15] == 0
 }
 
-/// Whether every byte is 0, as in a block that a file was extended by and no more.
+/// Whether every byte is 0, as in a block that was added by extending a file.
 pub fn is_all_zero(page: &PageBytes) -> bool {
-    // In strides that the compiler turns into vectors, leaving at the first that is not zero.
+    // Chunks that the compiler vectorises, with an early exit between them.
     page.as_chunks::<256>()
         .0
         .iter()
@@ -106,9 +108,11 @@ pub enum LinePointerFlags {
     Unused,
     /// Points to an item.
     Normal,
-    /// In tables: stands for the item whose 1-based number is in the offset.
+    /// In tables: the root of a HOT chain that pruning shortened. The offset is the number of the
+    /// line pointer that it redirects to.
     Redirect,
-    /// The item is dead to all; it may still have bytes in an index, never in a table.
+    /// `LP_DEAD`: the item is dead to all transactions. It may still have storage in an index, not in
+    /// a table.
     Dead,
 }
 

@@ -1,8 +1,8 @@
-//! Builds table pages that a server accepts: samples for tests, benchmarks and the simulator.
+//! Builds heap pages that a server accepts: test data for tests, benchmarks and the simulator.
 //!
-//! Tuples go in as their attributes' bytes, already laid out and aligned as a server would (see
-//! [`crate::Row`]), and come out frozen (visible to everyone, forever), unless told otherwise.
-//! Nothing is logged and no log position is set, so such pages are for clusters that stand still.
+//! A tuple goes in as its attributes' bytes ([`crate::TupleBuilder`] lays them out). It is frozen,
+//! and therefore visible to all transactions, unless it has an xmin. Nothing is WAL-logged and the
+//! LSN stays 0, so such pages are for clusters that are not running.
 //!
 //! ```text
 //!   item 1 ─┐ item 2 ─┐                            ┌ tuple 2 ┬ tuple 1 ┐
@@ -23,43 +23,34 @@ use crate::page::{
     FLAG_ALL_VISIBLE, HEADER_SIZE, LINE_POINTER_SIZE, LinePointer, LinePointerFlags,
 };
 use crate::page_check::SIZE_VERSION;
-use std::fmt;
+use thiserror::Error;
 
-/// Why a tuple is not taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Why a tuple cannot be added.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum PushError {
-    /// The page has not the room left: start the next one.
+    /// The page has no room left. The caller starts the next page.
+    #[error("no room left in the page")]
     Full,
     /// More than 1600 attributes.
+    #[error("more than 1600 attributes")]
     TooManyAttributes,
     /// A null bitmap with more or fewer bytes than the attributes need.
+    #[error("null bitmap and number of attributes do not agree")]
     NullBitmap,
 }
 
-impl fmt::Display for PushError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Full => "no room left in the page",
-            Self::TooManyAttributes => "more than 1600 attributes",
-            Self::NullBitmap => "null bitmap and number of attributes do not agree",
-        })
-    }
-}
-
-impl std::error::Error for PushError {}
-
-/// One tuple.
+/// A tuple to add to a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewTuple<'a> {
-    /// How many attributes it has, to 1600.
+    /// The number of attributes, at most 1600.
     pub natts: u16,
-    /// Empty if none is null, else a bit for each, the lowest first: 1 if it is in `data`.
+    /// Empty if none is null; else a bit for each, lowest first, 1 if it is in `data`.
     pub nulls: &'a [u8],
-    /// Whether one of them is of variable length.
+    /// Whether an attribute has variable length.
     pub var_width: bool,
-    /// The transaction that made it, its fate left to the commit log; `None` for frozen.
+    /// The inserting transaction, without a hint bit; `None` makes the tuple frozen.
     pub xmin: Option<u32>,
-    /// The attributes that are not null, each aligned as its type demands, counted from a multiple of 8.
+    /// The attributes that are not null, each aligned as its type requires.
     pub data: &'a [u8],
 }
 

@@ -1,4 +1,4 @@
-//! Is this page sound? One pass over its bytes, cheapest and most telling checks first.
+//! **Page check**: one pass over a page's bytes, cheapest and most telling checks first.
 //!
 //! ```text
 //!   pd_upper 0? ── all bytes 0? ──▶ New, or Bad
@@ -11,13 +11,14 @@
 //!      Good
 //! ```
 //!
-//! The server, when it reads a page, does the first two rows and a part of the third; the rest is
-//! what `amcheck` looks at, as far as one page alone can tell. The two disagree on one matter: a
-//! page with `pd_upper` 0 and other bytes not 0 is refused by the server and passed over as new by
-//! `pg_checksums`. We follow the server.
+//! A server that reads a page does the first two steps and a part of the third
+//! ([`verify_page`] is exactly that). The rest is what `amcheck` looks at, as far as a single page
+//! can show it. The two tools differ on a page with `pd_upper` 0 and other bytes that are not 0: the
+//! server refuses it, `pg_checksums` skips it as new. We follow the server.
 //!
-//! A page that no program has damaged is always `Good` or `New`, whatever its access method: where
-//! one is known for odd habits (see [`crate::page_kind`]) we look no further than its header.
+//! A page that no program has damaged is always `Good` or `New`, whatever its access method. Where an
+//! access method keeps something other than line pointers (see [`crate::page_kind`]), only the
+//! header is checked.
 
 mod finding;
 mod line_pointers;
@@ -35,7 +36,7 @@ pub use page_is_verified::{PageVerdict, verify_page};
 pub(crate) const SIZE_VERSION: u16 = 0x2004;
 const SIZE: u16 = BLOCK_SIZE as u16;
 
-/// What to hold a page against.
+/// What a page is checked against.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CheckOptions {
     /// Whether the cluster has data checksums; see [`crate::ControlFile::checksums`].
@@ -44,12 +45,13 @@ pub struct CheckOptions {
     pub fork: Fork,
 }
 
-/// What became of a check.
+/// The result of [`check_page`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// Nothing wrong was found.
     Good,
-    /// All zero: the relation was extended and the block not yet filled. Legal anywhere.
+    /// All zero: the relation was extended, and the block was not filled before a crash. Valid
+    /// anywhere.
     New,
     /// The first thing that is wrong.
     Bad(Finding),
@@ -105,7 +107,7 @@ fn check_header(header: &PageHeader) -> Result<(), Finding> {
     check_header_as_server(header)
 }
 
-/// What the server itself demands of a header when it reads a page: no more than that.
+/// The checks of a header in `PageIsVerified`, and no more.
 fn check_header_as_server(header: &PageHeader) -> Result<(), Finding> {
     let PageHeader { flags, lower, upper, special, .. } = *header;
     if flags & !FLAGS_KNOWN != 0 {

@@ -1,7 +1,7 @@
-//! Which access method laid a page out, told from its special space.
+//! **Page kind**: the access method that laid out a page, recognised by its special space.
 //!
-//! No page says so outright, but the methods sign the end of their special space so that tools can
-//! tell them apart, and the sizes differ. Checks go further where the method is known:
+//! A page does not say its access method. But index methods put an identifier at the end of the
+//! special space, so that tools can distinguish them, and the sizes differ:
 //!
 //! ```text
 //!   special space   signature                                   kind
@@ -16,22 +16,22 @@
 //!   else            (extensions)                                Other
 //! ```
 //!
-//! One pair is ambiguous: an inner GIN page whose right neighbour is block 0x1717 reads as a
-//! sequence. So nothing may be demanded of a sequence that an inner GIN page does not do.
+//! One pair is ambiguous: an inner GIN page with block 0x1717 as its right neighbour looks like a
+//! sequence. A check of a sequence must therefore accept every inner GIN page.
 //!
-//! A page can be damaged and then be taken for another kind; with checksums that is found first.
+//! A damaged page can be taken for another kind. With checksums, the damage is found first.
 //!
-//! Mirrors the page identifiers that PostgreSQL's `access/hash.h`, `gist.h`, `spgist_private.h`,
-//! `brin_page.h` and `nbtree.h` define for this purpose.
+//! Mirrors the page identifiers in PostgreSQL's `access/hash.h`, `gist.h`, `spgist_private.h`,
+//! `brin_page.h` and `nbtree.h`.
 
 use crate::ids::{BLOCK_SIZE, Fork, PageBytes};
 use crate::little_endian::{u16_at, u64_at};
 use crate::page::PageHeader;
 
-/// Who laid a page out.
+/// The access method of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PageKind {
-    /// A free space or visibility map: the data is in the hole.
+    /// A free space or visibility map: its data is in the hole between `pd_lower` and `pd_upper`.
     Map,
     /// A table: its items are tuples.
     Heap,
@@ -82,10 +82,11 @@ impl PageKind {
 
     /// Whether line pointers follow the header of `page`, a page of this kind.
     ///
-    /// Indexes keep a few pages otherwise: metapages, bitmaps, compressed lists, deleted pages.
+    /// Index methods have pages without them: metapages, bitmaps, compressed posting lists, deleted
+    /// pages.
     pub fn has_line_pointers(self, page: &PageBytes) -> bool {
-        // The flags' place in the special space, counted from its end, and those flags that mean
-        // that something else than line pointers follows the header.
+        // Where the flags are, from the end of the page, and which of them mean that no line pointers
+        // follow the header.
         let (from_end, otherwise) = match self {
             Self::Heap | Self::Sequence => return true,
             Self::Map | Self::Other => return false,

@@ -1,9 +1,8 @@
-//! `pg_filenode.map`: where the catalogs are that say where everything else is.
+//! **Relation map** (`pg_filenode.map`): the file numbers of the mapped catalogs.
 //!
-//! The file number of a relation stands in `pg_class`, save for the few catalogs that must be read
-//! before it can be, and their indexes: `relfilenode` is 0 there, and a small file beside them says
-//! it. There is one in `global` for the catalogs that all databases share, and one in each
-//! database's directory.
+//! `pg_class` holds the file number of a relation. A few catalogs, such as `pg_class` itself, are read
+//! before `pg_class` can be; their `relfilenode` is 0, and this file has the number instead. There
+//! is one in `global` for shared catalogs and one in each database's directory.
 //!
 //! ```text
 //!   0        4       8                         504 (520)  512 (524)
@@ -17,7 +16,7 @@
 use crate::control::PgVersion;
 use crate::ids::Oid;
 use crate::little_endian::u32_at;
-use std::fmt;
+use thiserror::Error;
 
 /// The file's name in `global` and in a database's directory.
 pub const RELATION_MAP_NAME: &str = "pg_filenode.map";
@@ -38,9 +37,10 @@ pub struct RelationMap {
 }
 
 /// Why a file is no map.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum RelationMapError {
     /// It is not as long as a map of its version.
+    #[error("relation map has {found} bytes, expected {expected}")]
     Size {
         /// Its bytes.
         found: usize,
@@ -48,11 +48,13 @@ pub enum RelationMapError {
         expected: usize,
     },
     /// It begins otherwise.
+    #[error("relation map begins with 0x{found:08X}, expected 0x{MAGIC:08X}", MAGIC = MAGIC)]
     Magic {
         /// Its first four bytes.
         found: u32,
     },
     /// It counts more pairs than there is room for.
+    #[error("relation map counts {found} relations, expected at most {most}")]
     Count {
         /// The pairs that it counts.
         found: u32,
@@ -60,6 +62,7 @@ pub enum RelationMapError {
         most: usize,
     },
     /// Its checksum does not agree with its bytes.
+    #[error("relation map has checksum 0x{found:08X}, expected 0x{expected:08X}")]
     Crc {
         /// The checksum in the file.
         found: u32,
@@ -67,30 +70,9 @@ pub enum RelationMapError {
         expected: u32,
     },
     /// A catalog or its file has the number 0.
+    #[error("relation map has a relation or file numbered 0")]
     Zero,
 }
-
-impl fmt::Display for RelationMapError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Size { found, expected } => {
-                write!(f, "relation map has {found} bytes, expected {expected}")
-            }
-            Self::Magic { found } => {
-                write!(f, "relation map begins with 0x{found:08X}, expected 0x{MAGIC:08X}")
-            }
-            Self::Count { found, most } => {
-                write!(f, "relation map counts {found} relations, expected at most {most}")
-            }
-            Self::Crc { found, expected } => {
-                write!(f, "relation map has checksum 0x{found:08X}, expected 0x{expected:08X}")
-            }
-            Self::Zero => f.write_str("relation map has a relation or file numbered 0"),
-        }
-    }
-}
-
-impl std::error::Error for RelationMapError {}
 
 /// Bytes of a map file of `version`.
 pub fn relation_map_size(version: PgVersion) -> usize {

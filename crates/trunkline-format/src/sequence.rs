@@ -1,4 +1,4 @@
-//! Sequences: one page with one row, which no transaction owns.
+//! **Sequences**: one page with one tuple, which is changed in place and not by MVCC.
 //!
 //! ```text
 //!   24       28                       8120 …                  8184        8192
@@ -6,8 +6,8 @@
 //!   │pointer │                          │ last │ log │ called   │ 0x1717    │
 //!   └────────┴──────────────────────────┴───────────────────────┴───────────┘
 //! ```
-//! After a clean stop the row is exact; servers that crash skip what they had logged ahead. What a
-//! sequence counts by is in `pg_sequence`, not here.
+//! The log runs up to 32 values ahead, so a server that crashed skips those. After a clean shutdown
+//! the tuple is exact. The increment and the limits are in `pg_sequence`.
 //!
 //! Mirrors `FormData_pg_sequence_data` of PostgreSQL's `commands/sequence.h`.
 
@@ -30,39 +30,32 @@ pub struct Sequence {
     pub is_called: bool,
 }
 
-/// A page that holds no sequence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A page that is not a sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SequenceError {
     /// The special space does not begin as a sequence's does.
+    #[error("not a sequence: {}", describe_magic(*found))]
     Magic {
         /// The word there; `None` if there is no special space.
         found: Option<u32>,
     },
     /// The first line pointer does not lead to a row.
+    #[error("a sequence without a row")]
     Row,
     /// The row is too short.
+    #[error("a sequence's row of {found} bytes, expected 17")]
     Length {
         /// Bytes of its data, expected 17 or more.
         found: usize,
     },
 }
 
-impl std::fmt::Display for SequenceError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Magic { found: Some(found) } => {
-                write!(f, "not a sequence: magic 0x{found:X} found, 0x{MAGIC:X} expected")
-            }
-            Self::Magic { found: None } => f.write_str("not a sequence: no special space"),
-            Self::Row => f.write_str("a sequence without a row"),
-            Self::Length { found } => {
-                write!(f, "a sequence's row of {found} bytes, expected 17")
-            }
-        }
+fn describe_magic(found: Option<u32>) -> String {
+    match found {
+        Some(found) => format!("magic 0x{found:X} found, 0x{MAGIC:X} expected"),
+        None => "no special space".to_owned(),
     }
 }
-
-impl std::error::Error for SequenceError {}
 
 impl Sequence {
     /// Reads block 0 of a sequence.

@@ -1,14 +1,14 @@
-//! Every built-in type from its stored bytes to PostgreSQL's text output.
+//! **Output functions**: values of every built-in type as the text that `SELECT` shows.
 //!
 //! ```text
 //!   OID ── Type::resolve ──▶ Type            once for each column, with the catalogs
 //!   Type, bytes ── write_text ──▶ text       as the type's output function, to the byte
 //! ```
-//! A `numeric` with the bytes `81 81 0c 00 80 0d d2 1e` is `123456.789`. The bytes are the value as
-//! it is in memory: without a header of variable length, neither compressed nor in TOAST.
+//! A `numeric` with the bytes `81 81 0c 00 80 0d d2 1e` is `123456.789`. The bytes are the payload:
+//! without varlena header, decompressed, and fetched from TOAST.
 //!
-//! What is written is what `SELECT` shows; the escapes of `COPY` come on top. Whatever the bytes
-//! are, the outcome is text or a [`ValueError`]; what was appended before an error may stay.
+//! The text has no escapes; `COPY` adds its own. Any bytes give either text or a [`ValueError`]. The
+//! text that was appended before an error is not removed.
 
 mod catalog;
 mod compound;
@@ -85,7 +85,7 @@ pub fn write_text(
     }
 }
 
-/// The most frequent types first, written without a detour.
+/// The most frequent types first: rows of a dump consist mostly of these.
 #[inline]
 fn write_base(
     base: Base,
@@ -219,7 +219,7 @@ fn write_long(
         Base::AnyArray => compound::array(value, None, options, out),
         Base::Ndistinct => statistics::ndistinct(value, options.major, out),
         Base::Dependencies => statistics::dependencies(value, options.major, out),
-        // The other types were written by whoever called this.
+        // The callers handle all other types.
         _ => Ok(()),
     }
 }

@@ -1,11 +1,10 @@
-//! Compressed values: pglz, PostgreSQL's own method, and lz4.
+//! **TOAST compression**: pglz, PostgreSQL's own method, and lz4 (since PostgreSQL 14).
 //!
-//! Both are told how many bytes must come out, and a value that gives fewer or more is damaged. A
-//! method can only stretch so much (a few bytes of pglz make at most 273, a byte of lz4 at most 255):
-//! a size beyond that is refused before any memory is taken for it, so that damaged bytes cost
-//! memory in proportion to themselves.
+//! A compressed value stores its raw size, and a value that decompresses to any other size is
+//! damaged. Damaged bytes must not cost much memory. Each method has a largest possible ratio (273
+//! for pglz, 255 for lz4), so a raw size beyond that is refused before memory is allocated.
 //!
-//! Which method a value has, and where that stands, mirrors PostgreSQL's `access/toast_compression.h`.
+//! The method's number and its place mirror PostgreSQL's `access/toast_compression.h`.
 
 mod pglz;
 
@@ -60,7 +59,8 @@ impl fmt::Display for Method {
 }
 
 /// Compressed bytes that are damaged.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
+#[error("{compressed} bytes compressed with {method} do not make {raw_size} bytes")]
 pub struct CompressError {
     /// How they were to be decompressed.
     pub method: Method,
@@ -69,15 +69,6 @@ pub struct CompressError {
     /// How many bytes were to come out.
     pub raw_size: usize,
 }
-
-impl fmt::Display for CompressError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { method, compressed, raw_size } = self;
-        write!(f, "{compressed} bytes compressed with {method} do not make {raw_size} bytes")
-    }
-}
-
-impl std::error::Error for CompressError {}
 
 /// Appends the `raw_size` bytes that `bytes` are compressed from to `out`.
 ///

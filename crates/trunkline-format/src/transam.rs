@@ -1,18 +1,20 @@
-//! The fate of transactions: where it is recorded, and what it means for a row.
+//! **Transaction status**: the commit log and multixacts, and what they mean for a tuple.
 //!
 //! ```text
 //!   pg_xact/0000                two bits for each transaction      ── commit_log
-//!   pg_multixact/offsets/0000   where a multixact's members begin  ┐
-//!   pg_multixact/members/0000   who they are, and what they did    ┴─ multixact
+//!   pg_multixact/offsets/0000   first member of each multixact     ┐
+//!   pg_multixact/members/0000   members and their lock modes       ┴─ multixact
 //!   a tuple's header + these    live, dead, aborted, in doubt      ── visibility
 //! ```
 //!
-//! These files have no page headers and no checksums; pages of 8 KiB are merely how servers cache
-//! them, and 32 of them make a file. A file may be shorter, or missing: what was never written counts
-//! as zeros. Nothing here reads: addresses go out, bytes come in.
+//! These are SLRU files: no page headers, no checksums, 32 pages of 8 kB in a file. A file may be
+//! short or missing; what was never written counts as zeros. Nothing here does I/O: callers ask for
+//! an [`SlruPosition`] and pass in the bytes that they read there.
 //!
-//! Transaction ids are 32 bits and go round: 0 is none, 1 and 2 are for the server itself, and of two
-//! others one is older if less than half the circle lies between them ([`precedes`]).
+//! Transaction ids have 32 bits and wrap around. 0 is invalid, 1 and 2 are reserved. Of two others,
+//! the older one is that from which the other is less than 2^31 ahead ([`precedes`]).
+//!
+//! Mirrors PostgreSQL's `access/transam.h` and `access/transam/slru.c`.
 
 pub mod commit_log;
 pub mod multixact;
@@ -23,7 +25,7 @@ use crate::ids::BLOCK_SIZE;
 pub use commit_log::XidStatus;
 pub use visibility::{RowState, XidStatusLookup, row_state};
 
-/// The first id that an ordinary transaction can have.
+/// `FirstNormalTransactionId`: the first xid of an ordinary transaction.
 pub const FIRST_NORMAL_XID: u32 = 3;
 
 /// Pages of a full file.
@@ -32,7 +34,7 @@ pub const SEGMENT_PAGES: u64 = 32;
 /// Bytes of a full file: 256 KiB.
 pub const SEGMENT_BYTES: u64 = SEGMENT_PAGES * BLOCK_SIZE as u64;
 
-/// A place in the numbered files of one directory.
+/// A position in an SLRU: a page over all its files, and a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SlruPosition {
     /// The page, counted over all files from 0.
@@ -53,8 +55,8 @@ impl SlruPosition {
     }
 }
 
-/// Whether transaction `a` began before `b`. Ids below [`FIRST_NORMAL_XID`] are older than all
-/// others; of the others the nearer way round the circle decides.
+/// `TransactionIdPrecedes`: whether xid `a` is older than `b`. Ids below [`FIRST_NORMAL_XID`] are
+/// older than all others; the others are compared modulo 2^32.
 pub fn precedes(a: u32, b: u32) -> bool {
     if a < FIRST_NORMAL_XID || b < FIRST_NORMAL_XID {
         return a < b;
@@ -62,9 +64,9 @@ pub fn precedes(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-/// The id of `xid` as it never repeats, epoch in the upper half, in a cluster whose next id is
-/// `next`: the last one with this lower half that was given out; of ids below
-/// [`FIRST_NORMAL_XID`] there is only one.
+/// The `FullTransactionId` of `xid`, with the epoch in the upper half, where `next` is the cluster's
+/// next one: the last that was assigned with these lower 32 bits. Ids below [`FIRST_NORMAL_XID`]
+/// have no epoch.
 pub fn full_xid(xid: u32, next: u64) -> u64 {
     let epoch = next >> 32;
     if xid < FIRST_NORMAL_XID {

@@ -1,8 +1,8 @@
-//! Rows laid out as a server lays them out: values in, a tuple's bytes out.
+//! **Forming tuples**: values in, a tuple's bytes out, as `heap_form_tuple` does.
 //!
-//! Each value starts at a multiple of its type's alignment, counted from the data's start; a null
-//! takes no room and is a 0 in the bitmap; text carries its length in a header of one byte where
-//! that suffices, which is not aligned, and else of four, which are.
+//! Each value is aligned as its type requires, relative to the start of the data. A null takes no
+//! room and has a 0 in the bitmap. A text of up to 126 bytes has a varlena header of one byte and is
+//! not aligned; a longer one has four bytes and is aligned to 4.
 //!
 //! ```text
 //!   int2 7 │ null │ text "ab" │ int8 9         bitmap: 1101
@@ -10,8 +10,8 @@
 //!   0               2           5     8     16
 //! ```
 //!
-//! Compression and toast are not done: a server would have stored long text elsewhere, but reads it
-//! here too.
+//! Values are neither compressed nor moved to TOAST. A server would have moved long values, but it
+//! also reads them here.
 
 use crate::heap_tuple::MAX_HEAP_ATTRIBUTES;
 use crate::page_builder::NewTuple;

@@ -9,14 +9,14 @@
 //! ```
 //! `07 61 62` is "ab", and so is `18 00 00 00 61 62`: which header a value has depends on where it
 //! was stored and says nothing about it. The first byte is never 0, so that padding before an
-//! aligned header can be told from a header.
+//! aligned header cannot be mistaken for a header.
 //!
 //! Mirrors `varatt.h` of PostgreSQL, as compiled for little-endian machines.
 
 use crate::ids::Oid;
 use crate::little_endian::{u8_at, u32_at};
 use crate::toast_compression::{self, CompressError, Method};
-use std::fmt;
+use thiserror::Error;
 
 /// The most bytes of a value, its four-byte header included: 1 GiB less one.
 pub const VARLENA_MAX: u32 = 0x3FFF_FFFF;
@@ -72,9 +72,10 @@ pub struct ToastPointer {
 }
 
 /// Bytes that are no value of variable length.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error)]
 pub enum VarlenaError {
     /// The bytes end before the header says so.
+    #[error("a value of {wanted} bytes in {found} bytes")]
     Short {
         /// Bytes that the header asks for.
         wanted: u32,
@@ -82,21 +83,25 @@ pub enum VarlenaError {
         found: usize,
     },
     /// The length does not even cover the header.
+    #[error("a value of {length} bytes, fewer than its header has")]
     Length {
         /// The length.
         length: u32,
     },
     /// A pointer to something in a server's memory, or a first byte of 0.
+    #[error("a value with tag {tag}, expected 18")]
     Tag {
         /// The tag byte; of a pointer the second byte.
         tag: u8,
     },
     /// A compression method without a meaning.
+    #[error("compression method {number}, expected 0 or 1")]
     Method {
         /// Its number, 2 or 3.
         number: u8,
     },
     /// A pointer whose sizes cannot be: larger than any value, or stored larger than it is.
+    #[error("a TOAST pointer to {stored_size} bytes for a value of {raw_size} bytes")]
     Sizes {
         /// What the value is said to have, header included.
         raw_size: u32,
@@ -104,6 +109,7 @@ pub enum VarlenaError {
         stored_size: u32,
     },
     /// More bytes than the value has.
+    #[error("a value of {length} bytes, {found} bytes found")]
     Trailing {
         /// The length that the header says.
         length: u32,
@@ -111,40 +117,11 @@ pub enum VarlenaError {
         found: usize,
     },
     /// The compressed bytes are damaged.
-    Compress(CompressError),
+    #[error(transparent)]
+    Compress(#[from] CompressError),
     /// The value is not here: it has to be fetched from its TOAST table first.
+    #[error("the value is in a TOAST table")]
     External,
-}
-
-impl fmt::Display for VarlenaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Short { wanted, found } => {
-                write!(f, "a value of {wanted} bytes in {found} bytes")
-            }
-            Self::Length { length } => {
-                write!(f, "a value of {length} bytes, fewer than its header has")
-            }
-            Self::Tag { tag } => write!(f, "a value with tag {tag}, expected {TAG_ON_DISK}"),
-            Self::Method { number } => write!(f, "compression method {number}, expected 0 or 1"),
-            Self::Sizes { raw_size, stored_size } => {
-                write!(f, "a TOAST pointer to {stored_size} bytes for a value of {raw_size} bytes")
-            }
-            Self::Trailing { length, found } => {
-                write!(f, "a value of {length} bytes, {found} bytes found")
-            }
-            Self::Compress(error) => error.fmt(f),
-            Self::External => f.write_str("the value is in a TOAST table"),
-        }
-    }
-}
-
-impl std::error::Error for VarlenaError {}
-
-impl From<CompressError> for VarlenaError {
-    fn from(error: CompressError) -> Self {
-        Self::Compress(error)
-    }
 }
 
 /// The length in bytes, header included, of the value that `bytes` begin with: at least 1, never
@@ -240,8 +217,8 @@ impl<'a> Compressed<'a> {
         Ok(Self { method, raw_size: word & SIZE_MASK, bytes })
     }
 
-    /// Appends the value to `out`. Allocates no more than the value has, and nothing for a size
-    /// that so few bytes cannot make.
+    /// Appends the value to `out`. Allocates the raw size, and nothing if the compressed bytes
+    /// cannot expand to that size.
     ///
     /// # Errors
     ///

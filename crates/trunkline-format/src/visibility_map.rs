@@ -1,13 +1,13 @@
-//! The visibility map: two bits for each block of a table, in a fork of its own.
+//! **Visibility map**: two bits for each heap block, in a fork of its own.
 //!
 //! ```text
 //!   block 70 000 = 2 × 32 672 + 4656 ─▶ map block 2, byte 24 + 4656/4, bits 0 and 1
-//!                                       bit 0: every row of the block is visible to everyone
-//!                                       bit 1: and frozen, so that no transaction need be asked
+//!                                       bit 0: every tuple is visible to all transactions
+//!                                       bit 1: and frozen, so that vacuum can skip the block
 //! ```
 //!
-//! A bit that is not set says nothing; nor does a map that ends early. A bit that is set is a
-//! promise: who scans an index by it never looks at the table. Mirrors `visibilitymap.c`.
+//! A clear bit says nothing, and neither does a map that is too short. A set bit is a promise: an
+//! index-only scan relies on it and does not read the heap block. Mirrors `visibilitymap.c`.
 
 use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
 use crate::page::HEADER_SIZE;
@@ -22,7 +22,7 @@ const _: () = assert!(BLOCKS_PER_PAGE == 32_672);
 /// What the map says of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct VisibilityBits {
-    /// Every row is visible to everyone.
+    /// Every tuple is visible to all transactions.
     pub all_visible: bool,
     /// Every row is frozen. Never without [`Self::all_visible`] on a sound page.
     pub all_frozen: bool,

@@ -1,4 +1,4 @@
-//! One entry of an index page: the key, and the row, the rows or the page that it leads to.
+//! **Index tuples**: the key, and the heap tid, posting list or child page that it points to.
 //!
 //! ```text
 //!   0          6      8
@@ -50,7 +50,8 @@ pub enum Target<'a> {
     Child {
         /// The page.
         block: BlockNo,
-        /// What tells it from others with the same key; `None` counts as smaller than any row.
+        /// The tid that separates it from others with the same key (since PostgreSQL 12); `None`
+        /// counts as minus infinity.
         row: Option<Tid>,
     },
 }
@@ -156,7 +157,7 @@ impl<'a> Entry<'a> {
         self.item
     }
 
-    /// Whether the server has marked it as leading to nothing that anybody sees.
+    /// `LP_DEAD`: whether a scan found its tuples dead to all transactions.
     pub fn is_dead(&self) -> bool {
         self.dead
     }

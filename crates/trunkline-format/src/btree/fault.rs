@@ -1,58 +1,68 @@
-//! What can be wrong with a page of a B-tree: numbers now, words when somebody asks.
+//! What can be wrong with a B-tree page.
 //!
-//! As with [`crate::page_check::Finding`], a fault names the line pointer, what was found and what was
-//! expected, and allocates nothing.
+//! Like [`crate::page_check::Finding`], a fault holds numbers only and allocates nothing.
 
-use std::fmt;
+use thiserror::Error;
 
 /// The first thing wrong with a page. `item` is the 1-based number of a line pointer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum Fault {
     /// Block 0 does not begin as a metapage.
+    #[error("metapage magic {found:#010X} found, 0x00053162 expected")]
     Magic {
         /// What stands where 0x00053162 should.
         found: u32,
     },
     /// The metapage is of a version that no server from 9.x on writes.
+    #[error("B-tree version {found} found, 2 to 4 expected")]
     Version {
         /// The version.
         found: u32,
     },
     /// The tree is said to have more levels than can be.
+    #[error("level {found} of the root found, at most 31 expected")]
     Levels {
         /// The root's level.
         found: u32,
     },
     /// The special space is not a B-tree's.
+    #[error("special space at {found} found, at 8176 expected in a B-tree")]
     Special {
         /// Where it starts.
         found: u16,
     },
     /// The page's flags contradict each other, or where it is.
+    #[error("B-tree flags {found:#06X} cannot be together")]
     Flags {
         /// All of them.
         found: u16,
     },
     /// A leaf is not at level 0, or another page is.
+    #[error("level {found} does not go with the page's being a leaf or not")]
     LeafLevel {
         /// The level.
         found: u32,
     },
     /// The line pointers do not end within the page.
+    #[error("{count} line pointers do not end within the page")]
     LinePointers {
         /// How many there are said to be.
         count: u16,
     },
     /// A page with a right neighbour has no high key.
+    #[error("no high key, but a right neighbour")]
     NoHighKey,
     /// A page above the leaves has no entry.
+    #[error("no entry on a page above the leaves")]
     NoDownlink,
     /// The item is not within the page, or it is not an item.
+    #[error("line pointer {item}: no item within the page")]
     Item {
         /// The line pointer.
         item: u16,
     },
     /// The entry's own length is not its line pointer's.
+    #[error("line pointer {item}: entry of {found} bytes found, {expected} expected")]
     Size {
         /// The line pointer.
         item: u16,
@@ -62,11 +72,13 @@ pub enum Fault {
         expected: u16,
     },
     /// A separator on a leaf, or an entry for a row above the leaves.
+    #[error("line pointer {item}: an entry that does not belong on this level")]
     Kind {
         /// The line pointer.
         item: u16,
     },
     /// The list of rows does not fit into the entry.
+    #[error("line pointer {item}: list of {rows} rows at {start} in an entry of {size} bytes")]
     Posting {
         /// The line pointer.
         item: u16,
@@ -78,16 +90,19 @@ pub enum Fault {
         size: u16,
     },
     /// The rows of a list are not in order.
+    #[error("line pointer {item}: rows of its list are out of order")]
     PostingOrder {
         /// The line pointer.
         item: u16,
     },
     /// The entry points at no row: its line pointer is 0.
+    #[error("line pointer {item}: points at line pointer 0")]
     NoRow {
         /// The line pointer.
         item: u16,
     },
     /// The entry has more columns than the index, or fewer.
+    #[error("line pointer {item}: {found} columns found, {expected} expected")]
     Columns {
         /// The line pointer.
         item: u16,
@@ -97,6 +112,7 @@ pub enum Fault {
         expected: u16,
     },
     /// The columns do not end within the entry.
+    #[error("line pointer {item}: column {column} ends behind the entry")]
     Overrun {
         /// The line pointer.
         item: u16,
@@ -104,6 +120,7 @@ pub enum Fault {
         column: u16,
     },
     /// A column's value cannot be taken apart.
+    #[error("line pointer {item}: value of column {column} cannot be taken apart")]
     Value {
         /// The line pointer.
         item: u16,
@@ -111,17 +128,20 @@ pub enum Fault {
         column: u16,
     },
     /// The entry is not above the one before.
+    #[error("line pointer {item}: not above the entry before it")]
     Order {
         /// The line pointer.
         item: u16,
     },
     /// The entry is above the page's high key.
+    #[error("line pointer {item}: above the page's high key")]
     AboveHighKey {
         /// The line pointer.
         item: u16,
     },
-    /// Which of two keys is greater cannot be told: it depends on a collation or on a type that
-    /// only the server knows.
+    /// The order of two keys is unknown: it depends on a collation or on a type that only the server
+    /// can compare.
+    #[error("the order of column {column} is known to the server only")]
     UnknownOrder {
         /// The column, from 1.
         column: u16,
@@ -147,66 +167,3 @@ impl Fault {
         }
     }
 }
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Magic { found } => {
-                write!(f, "metapage magic {found:#010X} found, 0x00053162 expected")
-            }
-            Self::Version { found } => {
-                write!(f, "B-tree version {found} found, 2 to 4 expected")
-            }
-            Self::Levels { found } => {
-                write!(f, "level {found} of the root found, at most 31 expected")
-            }
-            Self::Special { found } => {
-                write!(f, "special space at {found} found, at 8176 expected in a B-tree")
-            }
-            Self::Flags { found } => write!(f, "B-tree flags {found:#06X} cannot be together"),
-            Self::LeafLevel { found } => {
-                write!(f, "level {found} does not go with the page's being a leaf or not")
-            }
-            Self::LinePointers { count } => {
-                write!(f, "{count} line pointers do not end within the page")
-            }
-            Self::NoHighKey => f.write_str("no high key, but a right neighbour"),
-            Self::NoDownlink => f.write_str("no entry on a page above the leaves"),
-            Self::Item { item } => write!(f, "line pointer {item}: no item within the page"),
-            Self::Size { item, found, expected } => {
-                write!(f, "line pointer {item}: entry of {found} bytes found, {expected} expected")
-            }
-            Self::Kind { item } => {
-                write!(f, "line pointer {item}: an entry that does not belong on this level")
-            }
-            Self::Posting { item, start, rows, size } => write!(
-                f,
-                "line pointer {item}: list of {rows} rows at {start} in an entry of {size} bytes"
-            ),
-            Self::PostingOrder { item } => {
-                write!(f, "line pointer {item}: rows of its list are out of order")
-            }
-            Self::NoRow { item } => write!(f, "line pointer {item}: points at line pointer 0"),
-            Self::Columns { item, found, expected } => {
-                write!(f, "line pointer {item}: {found} columns found, {expected} expected")
-            }
-            Self::Overrun { item, column } => {
-                write!(f, "line pointer {item}: column {column} ends behind the entry")
-            }
-            Self::Value { item, column } => {
-                write!(f, "line pointer {item}: value of column {column} cannot be taken apart")
-            }
-            Self::Order { item } => {
-                write!(f, "line pointer {item}: not above the entry before it")
-            }
-            Self::AboveHighKey { item } => {
-                write!(f, "line pointer {item}: above the page's high key")
-            }
-            Self::UnknownOrder { column } => {
-                write!(f, "the order of column {column} is known to the server only")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Fault {}

@@ -50,7 +50,7 @@ impl<'a> Numeric<'a> {
             }
         };
         let mut digits = digits.as_chunks().0;
-        // Servers store none at either end, but 0 must not be told from 0 by its weight.
+        // Servers store none at either end, but 0 must equal 0 whatever its weight.
         while let [[0, 0], rest @ ..] = digits {
             (digits, weight) = (rest, weight - 1);
         }

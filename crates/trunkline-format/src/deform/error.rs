@@ -1,46 +1,32 @@
-//! Why a column of a row cannot be had.
-//! Texts name the column and the place; file, block and line pointer are the caller's to say.
+//! A column that does not fit into its tuple.
+//!
+//! Texts name the column and the offset. The caller knows the file, block and line pointer.
 
 use crate::varlena::VarlenaError;
-use std::fmt;
+use thiserror::Error;
 
-/// A column that does not fit into its row.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A column that does not fit into its tuple.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("column {column} at byte {offset}: {problem}")]
 pub struct ColumnError {
     /// The column's number, from 1, dropped ones counted (`attnum`).
     pub column: u16,
     /// Where the column before it ended, in bytes from the start of the row's data.
     pub offset: usize,
-    /// What is wrong with it.
+    /// What is wrong.
     pub problem: ColumnProblem,
 }
 
 /// What is wrong with a column.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum ColumnProblem {
-    /// The row ends before the value does.
+    /// The tuple ends before the value does.
+    #[error("the row ends before the value does")]
     PastEnd,
-    /// The value's header leads astray.
-    Header(VarlenaError),
-    /// The catalog's length for the column has no meaning.
+    /// The varlena header is damaged.
+    #[error(transparent)]
+    Header(#[from] VarlenaError),
+    /// `attlen` is neither a size, nor -1, nor -2.
+    #[error("the catalog has no sound length for it")]
     Layout,
 }
-
-impl From<VarlenaError> for ColumnProblem {
-    fn from(error: VarlenaError) -> Self {
-        Self::Header(error)
-    }
-}
-
-impl fmt::Display for ColumnError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "column {} at byte {}: ", self.column, self.offset)?;
-        match self.problem {
-            ColumnProblem::PastEnd => f.write_str("the row ends before the value does"),
-            ColumnProblem::Header(error) => error.fmt(f),
-            ColumnProblem::Layout => f.write_str("the catalog has no sound length for it"),
-        }
-    }
-}
-
-impl std::error::Error for ColumnError {}

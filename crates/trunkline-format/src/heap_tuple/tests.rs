@@ -10,7 +10,7 @@ use crate::tuple_builder::TupleBuilder;
 fn visibility_by_hints() {
     use Visible::{InDoubt, No, Yes};
     for (infomask, xmin, xmax, expected) in [
-        // Inserted by somebody, frozen, or of the first transactions; untouched since.
+        // Inserted and committed, frozen, or inserted by initdb; not updated since.
         (0x0900, 800, 0, Yes),
         (0x0B00, 800, 0, Yes),
         (0x0800, FROZEN_XID, 0, Yes),

@@ -1,5 +1,6 @@
-//! Line pointers, what they point to, and tuple headers in tables.
-//! Every offset and length comes from the page itself, so each is checked before it is followed.
+//! Checks line pointers, the items they point to, and the headers of heap tuples.
+//!
+//! Every offset and length comes from the page itself, so each is checked before it is used.
 
 use super::Finding;
 use crate::heap_tuple::{HAS_NULL, MAX_HEAP_ATTRIBUTES, MIN_TUPLE_SIZE, NATTS, TUPLE_HEADER_SIZE};

@@ -1,4 +1,4 @@
-//! What a server asks of a page before it takes it into its buffers, and no more.
+//! `PageIsVerified`: the checks that a server makes before it takes a page into its buffers.
 //!
 //! ```text
 //!   pd_upper 0?  all bytes 0 ──▶ New        else ──▶ Header(NewButNotZero)
@@ -8,20 +8,20 @@
 //!   header bad        checksum wrong ────────────────▶ Both       never
 //! ```
 //!
-//! A buffer pool needs the cases apart: `ignore_checksum_failure` lets a page in whose header is
-//! sane, `zero_damaged_pages` makes any bad one a page of zeros. [`super::check_page`] looks further.
+//! A buffer pool needs to distinguish the cases. `ignore_checksum_failure` accepts a page with a sane
+//! header; `zero_damaged_pages` turns any bad page into zeros. [`super::check_page`] checks more.
 //!
-//! Mirrors `PageIsVerified` of PostgreSQL's `storage/page/bufpage.c`.
+//! Mirrors PostgreSQL's `storage/page/bufpage.c`.
 
 use super::{Finding, check_header_as_server};
 use crate::checksum::page_checksum;
 use crate::ids::{BlockNo, PageBytes};
 use crate::page::{PageHeader, is_all_zero, is_new};
 
-/// What became of [`verify_page`].
+/// The result of [`verify_page`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PageVerdict {
-    /// Nothing a server would mind.
+    /// A server accepts the page.
     Good,
     /// All zero: the relation was extended and the block not yet filled.
     New,
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cases_are_told_apart() {
+    fn checksum_and_header_failures_are_distinguished() {
         use PageVerdict::{Good, New};
         let sane = summed(header(0, 24, 8192, 8192));
         assert_eq!(verdicts(&sane), [Good, Good]);

@@ -1,8 +1,8 @@
-//! What printing a value needs to know of the catalogs: rows of types, columns, labels and names.
+//! Catalog look-ups that printing a value needs: types, columns, enum labels, object names.
 //!
-//! Whoever read a database's catalogs implements [`TypeCatalog`] with plain look-ups. The server's
-//! rules (what is visible without its schema, how a name is quoted, what a function's signature
-//! looks like) are applied here, to the rows that the look-ups give, so nobody else repeats them.
+//! A catalog reader implements [`TypeCatalog`] with plain look-ups. The server's rules for names
+//! (visibility without a schema, quoting, signatures of functions) are applied by the output
+//! functions, so that implementations do not repeat them.
 
 use crate::align::Align;
 use crate::catalog::{ObjectRow, TypeRow};
@@ -23,7 +23,7 @@ pub struct ColumnRow {
     pub dropped: bool,
 }
 
-/// The kinds of objects that values name by their OIDs.
+/// The classes of objects that values refer to by OID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectClass {
     /// `pg_class`: tables, indexes, views, sequences, composite types.
@@ -48,10 +48,10 @@ pub enum ObjectClass {
     Type,
 }
 
-/// Look-ups in the catalogs of one database, as of the state that is read.
+/// Look-ups in the catalogs of one database.
 ///
-/// `Sync`, so that many threads can print with one of it. What is not there is `None` or empty:
-/// the caller then prints a number, or refuses the type, as the server does.
+/// `Sync`, so that many threads can share it. For an object that does not exist, the value is printed
+/// as a number or the type is refused, as in the server.
 pub trait TypeCatalog: Send + Sync {
     /// The row of `pg_type`.
     fn type_row(&self, oid: Oid) -> Option<TypeRow>;

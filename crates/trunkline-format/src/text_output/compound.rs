@@ -1,8 +1,8 @@
-//! Arrays, composites, ranges and multiranges: values made of values.
+//! Output of arrays, composites, ranges and multiranges: values made of values.
 //!
-//! The parts are written in place and quoted afterwards if they need it. How deep they nest is a
-//! property of the type, which [`super::Type::resolve`] bounds; what the quotes of each level add is
-//! bounded by [`TEXT_MAX`].
+//! Each part is written in place and quoted afterwards if it needs quotes. The depth of nesting is a
+//! property of the type, which [`super::Type::resolve`] limits. Quotes double at each level, so the
+//! length of the text is limited by [`TEXT_MAX`], as in the server.
 //!
 //! Mirrors `array_out`, `record_out`, `range_out` and `multirange_out` of PostgreSQL's `utils/adt`.
 

@@ -1,24 +1,25 @@
-//! What keeps a value from being printed.
-//!
-//! Either its bytes are no value of its type, or the type is one that nobody here knows.
+//! Why a value cannot be printed: its bytes are damaged, or its type is not known.
 
 use crate::ids::Oid;
 use crate::varlena::VarlenaError;
 use std::fmt;
+use thiserror::Error;
 
-/// Bytes that are no value of their type.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Bytes that are not a value of their type.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ValueError {
     /// The bytes of a type of fixed length are more or fewer.
+    #[error("{type_name}: {found} bytes, expected {expected}")]
     Length {
         /// The type, as PostgreSQL names it.
         type_name: &'static str,
-        /// Bytes that it has.
+        /// The type's length.
         expected: usize,
         /// Bytes there are.
         found: usize,
     },
     /// The bytes end before the value does.
+    #[error("{type_name}: {found} bytes end before the value does")]
     Truncated {
         /// The type, as PostgreSQL names it.
         type_name: &'static str,
@@ -26,52 +27,25 @@ pub enum ValueError {
         found: usize,
     },
     /// The value contradicts itself, or is outside what the type can be.
+    #[error("{type_name}: {what}")]
     Malformed {
         /// The type, as PostgreSQL names it.
         type_name: &'static str,
         /// What is wrong.
         what: &'static str,
     },
-    /// A number that no label of the enum has.
+    /// An OID that is not a label of the enum.
+    #[error("enum: no label has the OID {label}")]
     Label {
         /// The OID found.
         label: Oid,
     },
     /// A part of the value is damaged.
-    Varlena(VarlenaError),
-    /// The value says its type itself, and that type cannot be printed.
-    Unsupported(UnsupportedType),
-}
-
-impl fmt::Display for ValueError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Length { type_name, expected, found } => {
-                write!(f, "{type_name}: {found} bytes, expected {expected}")
-            }
-            Self::Truncated { type_name, found } => {
-                write!(f, "{type_name}: {found} bytes end before the value does")
-            }
-            Self::Malformed { type_name, what } => write!(f, "{type_name}: {what}"),
-            Self::Label { label } => write!(f, "enum: no label has the OID {label}"),
-            Self::Varlena(error) => error.fmt(f),
-            Self::Unsupported(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ValueError {}
-
-impl From<VarlenaError> for ValueError {
-    fn from(error: VarlenaError) -> Self {
-        Self::Varlena(error)
-    }
-}
-
-impl From<UnsupportedType> for ValueError {
-    fn from(error: UnsupportedType) -> Self {
-        Self::Unsupported(error)
-    }
+    #[error(transparent)]
+    Varlena(#[from] VarlenaError),
+    /// The value names its type itself, as `anyarray` does, and that type cannot be printed.
+    #[error(transparent)]
+    Unsupported(#[from] UnsupportedType),
 }
 
 /// A type whose values cannot be printed.

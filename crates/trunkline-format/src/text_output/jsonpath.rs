@@ -241,8 +241,8 @@ impl<'a> Printer<'a, '_> {
             1 => self.text(item)?,
             2 => self.number(item)?,
             3 => {
-                let truth = item.reader.u8()? != 0;
-                self.out.extend_from_slice(if truth { b"true" } else { b"false" });
+                let value = item.reader.u8()? != 0;
+                self.out.extend_from_slice(if value { b"true" } else { b"false" });
             }
             19 | 20 => {
                 let operand = item.reader.i32()?;

@@ -1,6 +1,6 @@
-//! What the text of a value depends on besides its bytes: the server's settings and its version.
+//! Settings that output functions depend on, and the server's version.
 //!
-//! A dump is the same bytes as the server's only if these are what the server's session had.
+//! A dump equals the server's only if these are the settings of the server's session.
 
 use super::catalog::TypeCatalog;
 
@@ -56,7 +56,8 @@ pub struct TextOptions<'a> {
     pub catalog: &'a dyn TypeCatalog,
     /// `TimeZone`, for timestamptz.
     pub zone: &'a dyn TimeZone,
-    /// `extra_float_digits`: above 0 the shortest exact digits, else so many more than 15 or 6.
+    /// `extra_float_digits`: above 0 the shortest digits that read back exactly, else
+    /// added to 15 (`float8`) or 6 (`float4`) significant digits.
     pub extra_float_digits: i8,
     /// `bytea_output`.
     pub bytea_output: ByteaOutput,
@@ -65,7 +66,7 @@ pub struct TextOptions<'a> {
 }
 
 impl<'a> TextOptions<'a> {
-    /// The settings of a server that nobody configured, in UTC.
+    /// PostgreSQL's default settings, in UTC.
     pub fn new(major: u32, catalog: &'a dyn TypeCatalog) -> Self {
         Self {
             major,

@@ -1,8 +1,8 @@
-//! `regclass` and its kin, and `aclitem`: numbers that are shown as names.
+//! Object identifier types (`regclass`, `regproc` and so on) and `aclitem`: OIDs shown as names.
 //!
-//! A name is shown without its schema if the server would find it so. Its search path is taken to
-//! be the default: the schema `pg_catalog` first, then `public`. What the catalogs do not have is
-//! shown as a number.
+//! A name is shown without its schema if the server would find it that way. The search path is taken
+//! to be the default: `pg_catalog`, then `public`. An OID without a row in the catalogs is shown as
+//! a number.
 //!
 //! Mirrors PostgreSQL's `utils/adt/regproc.c` and `aclitemout` of `utils/adt/acl.c`.
 

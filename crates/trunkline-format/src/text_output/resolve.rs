@@ -1,8 +1,8 @@
-//! From a type's OID to what is needed to print its values.
+//! Resolves a type's OID into a description that prints its values without further look-ups.
 //!
-//! Domains are looked through, arrays know their elements, composites their columns. The catalogs
-//! are files like any other and may be damaged: how deep types nest and how many there are in one
-//! is bounded, so even a type that contains itself comes to an end.
+//! Domains are replaced by their base type; arrays contain their element type, composites their
+//! columns. Catalogs can be damaged, and a type could then contain itself. Depth and number of
+//! parts are therefore limited.
 
 use super::catalog::{ObjectClass, TypeCatalog};
 use super::compound::{Bounds, Columns, Part};

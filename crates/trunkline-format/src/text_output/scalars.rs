@@ -1,6 +1,5 @@
-//! Types whose text follows their bytes closely: bytea, bits, uuid, "char", xml, snapshots.
-//!
-//! What is left when numbers, times, names and what is made of parts have files of their own.
+//! Output of types that are shown much as they are stored: bytea, bit strings, uuid, "char", pg_lsn,
+//! snapshots, int2vector and oidvector.
 
 use super::digits;
 use super::error::ValueError;

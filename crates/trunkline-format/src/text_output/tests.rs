@@ -207,7 +207,7 @@ impl Server {
     }
 }
 
-/// So many seconds east of UTC, always.
+/// A zone at a fixed number of seconds east of UTC.
 struct Zone(i32);
 
 impl TimeZone for Zone {

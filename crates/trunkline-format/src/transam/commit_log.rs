@@ -1,4 +1,4 @@
-//! `pg_xact`: two bits for each transaction.
+//! The commit log (`pg_xact`, formerly `pg_clog`): two status bits for each transaction.
 //!
 //! ```text
 //!   byte of transactions   4n+3 │ 4n+2 │ 4n+1 │ 4n
@@ -22,17 +22,17 @@ const _: () = assert!(SEGMENT_BYTES * XIDS_PER_BYTE as u64 == 1 << 20);
 /// The directory below the data directory.
 pub const DIRECTORY: &str = "pg_xact";
 
-/// What became of a transaction.
+/// `XidStatus`: the state of a transaction in the commit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum XidStatus {
-    /// Not over (0). In a cluster that is stopped: prepared, or cut off by a crash.
+    /// In progress (0). In a cluster that is not running: prepared, or interrupted by a crash.
     InProgress,
     /// Committed (1).
     Committed,
     /// Rolled back (2).
     Aborted,
-    /// A part of a transaction that was about to commit (3). Its parent's fate is known to a running
-    /// server only; one that stopped cleanly leaves none.
+    /// A committed subtransaction whose parent has not committed yet (3). A server that stopped
+    /// cleanly leaves none. `pg_subtrans`, which names the parent, does not survive a restart.
     SubCommitted,
 }
 
@@ -47,7 +47,7 @@ impl XidStatus {
         }
     }
 
-    /// The fate of transaction `xid` in `byte`, which is at [`place`].
+    /// The status of `xid` in `byte`, which is at [`place`].
     pub fn in_byte(byte: u8, xid: u32) -> Self {
         Self::from_bits(byte >> (xid % XIDS_PER_BYTE * 2))
     }
@@ -65,7 +65,7 @@ impl std::fmt::Display for XidStatus {
     }
 }
 
-/// Where the fate of a transaction is.
+/// The position of a transaction's status.
 pub fn place(xid: u32) -> SlruPosition {
     let byte = (xid % XIDS_PER_PAGE / XIDS_PER_BYTE) as usize;
     SlruPosition { page: u64::from(xid / XIDS_PER_PAGE), byte }

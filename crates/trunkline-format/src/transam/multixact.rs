@@ -1,11 +1,12 @@
-//! `pg_multixact`: several transactions that hold one row, under one number.
+//! **Multixacts** (`pg_multixact`): several transactions that lock one tuple, under one id in xmax.
 //!
 //! ```text
 //!   offsets   number of a multixact ──▶ its first member; the next one's first member ends it
 //!   members   │ status × 4 │ xid │ xid │ xid │ xid │   409 such groups in a page, 12 bytes unused
 //! ```
-//! Members lock the row, all but at most one: that one updated or deleted it. Up to version 18 a
-//! member's number has 32 bits and goes round, from 19 it has 64; the names of the files differ too.
+//! All members lock the tuple, except at most one, which updated or deleted it. Member offsets have
+//! 32 bits and wrap around up to PostgreSQL 18. Since 19 they have 64 bits, and file names of
+//! members have 15 digits instead of 4.
 //!
 //! Mirrors PostgreSQL's `access/transam/multixact.c`.
 
@@ -27,11 +28,11 @@ const GROUP_BYTES: usize = 20;
 /// Members of one page.
 pub const MEMBERS_PER_PAGE: u64 = (BLOCK_SIZE / GROUP_BYTES) as u64 * GROUP;
 
-/// More members than any multixact has: a damaged beginning would make billions of them. Servers
-/// drop the members that have ended whenever they add one.
+/// More members than any multixact has. A damaged offset could claim billions. Servers remove members
+/// that have ended whenever they add one, so real multixacts stay small.
 pub const MEMBERS_MAX: u64 = 1 << 20;
 
-/// What a member does to the row.
+/// `MultiXactStatus`: what a member does to the tuple.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MemberStatus {
     /// `FOR KEY SHARE` (0).
@@ -91,7 +92,7 @@ pub struct Member {
     pub status: Result<MemberStatus, u8>,
 }
 
-/// How a version lays multixacts out.
+/// The layout of multixacts in one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MultixactLayout {
     /// Members are numbered with 64 bits.

@@ -1,15 +1,16 @@
-//! Whether a row version is there, as of the moment the cluster was shut down.
+//! **Visibility** of a tuple in a cluster that is not running.
 //!
 //! ```text
 //!   inserted?   frozen, hint, bootstrap, or committed in the log    else aborted, or in doubt
 //!   deleted?    no xmax, a mere lock, or its transaction (of a      else dead
 //!               multixact: the one that updates) did not commit
 //! ```
-//! A row is visible exactly if it is [`RowState::Live`]. A deletion that is not known to be committed
-//! has not happened: so it is with prepared transactions, which may yet roll back, and after a crash.
+//! A tuple is visible exactly if it is [`RowState::Live`]. A deletion by a transaction that is not
+//! known to have committed does not count: a prepared transaction can still roll back, and after a
+//! crash an interrupted one has.
 //!
 //! Mirrors `HeapTupleSatisfiesMVCC` and `HeapTupleSatisfiesVacuum` of PostgreSQL's
-//! `access/heap/heapam_visibility.c`, where nothing runs.
+//! `access/heap/heapam_visibility.c`, without transactions in progress.
 
 use super::commit_log::XidStatus;
 use crate::heap_tuple::{
@@ -17,26 +18,26 @@ use crate::heap_tuple::{
     XMIN_COMMITTED, XMIN_FROZEN, XMIN_INVALID,
 };
 
-/// Who knows what became of transactions.
+/// Looks up the status of transactions and multixacts.
 pub trait XidStatusLookup {
-    /// Why it cannot be known.
+    /// Why a look-up failed.
     type Error;
 
-    /// The fate of an ordinary transaction. Asked only for ids from
-    /// [`super::FIRST_NORMAL_XID`].
+    /// The status of an ordinary transaction. Called only for ids from
+    /// [`super::FIRST_NORMAL_XID`] on.
     ///
     /// # Errors
-    /// The record of it cannot be had.
+    /// Its page cannot be read.
     fn fate(&mut self, xid: u32) -> Result<XidStatus, Self::Error>;
 
     /// The member of a multixact that updated or deleted the row, if one did.
     ///
     /// # Errors
-    /// The record of it cannot be had.
+    /// Its page cannot be read.
     fn updater(&mut self, multi: u32) -> Result<Option<u32>, Self::Error>;
 }
 
-/// What a row version is.
+/// The state of a tuple.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RowState {
     /// Visible: inserted, and not deleted.
@@ -45,7 +46,7 @@ pub enum RowState {
     Dead,
     /// Its insertion was rolled back.
     Aborted,
-    /// Nobody knows whether it was inserted: its transaction is prepared, or was cut off by a crash.
+    /// Unknown: the inserting transaction is prepared, or was interrupted by a crash.
     InDoubt,
 }
 
@@ -61,8 +62,8 @@ impl std::fmt::Display for RowState {
     }
 }
 
-/// The state of a tuple on a page that is not marked all-visible (on such a page every tuple is
-/// live). Asks `status` only for what the tuple's hint bits leave open.
+/// The state of a tuple on a page that is not marked all-visible, where every tuple is live. Looks
+/// up in `status` only what the hint bits do not decide.
 ///
 /// # Errors
 ///
@@ -83,7 +84,7 @@ pub fn row_state<S: XidStatusLookup>(
     }
 }
 
-/// The hint bits of the insertion or of the deletion are not there.
+/// The hint bits of xmin or xmax are missing.
 #[cold]
 fn judge_by_log<S: XidStatusLookup>(
     tuple: &HeapTuple<'_>,
@@ -101,7 +102,7 @@ fn judge_by_log<S: XidStatusLookup>(
             XidStatus::InProgress | XidStatus::SubCommitted => return Ok(RowState::InDoubt),
         }
     }
-    // With the insertion settled the hint bits may suffice.
+    // With xmin known to be committed, the hint bits of xmax may suffice.
     let settled = infomask | XMIN_COMMITTED;
     match Visible::by_hints(settled, tuple.xmin(), tuple.xmax()) {
         Visible::Yes => return Ok(RowState::Live),
@@ -119,8 +120,8 @@ fn judge_by_log<S: XidStatusLookup>(
     Ok(if deleted { RowState::Dead } else { RowState::Live })
 }
 
-/// What the `VACUUM FULL` of servers before 9.0 says of the insertion of a row that it moved: a row
-/// is where it was if the move did not commit, and where it went if it did.
+/// `VACUUM FULL` before 9.0 moved tuples in a transaction of its own, `t_xvac`. If that did not
+/// commit, the old copy is valid; if it did, the new one.
 fn moved<S: XidStatusLookup>(
     tuple: &HeapTuple<'_>,
     status: &mut S,
@@ -134,7 +135,7 @@ fn moved<S: XidStatusLookup>(
     Ok(Some(if here { XidStatus::Committed } else { XidStatus::Aborted }))
 }
 
-/// The fate of any transaction: those of the server itself are not in the log.
+/// The status of any transaction. Reserved ids are not in the commit log.
 fn fate<S: XidStatusLookup>(xid: u32, status: &mut S) -> Result<XidStatus, S::Error> {
     match xid {
         0 => Ok(XidStatus::InProgress),

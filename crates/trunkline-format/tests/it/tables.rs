@@ -171,7 +171,7 @@ fn accounts_of_pgbench() {
     server.sql("delete from pgbench_accounts where aid between 201 and 300");
     server.sql("update pgbench_accounts set abalance = null where aid between 301 and 310");
     server.stop();
-    assert!(check(false).in_doubt >= 100, "nobody has looked at the rows since");
+    assert!(check(false).in_doubt >= 100, "no query has set hint bits since");
 
     // A scan leaves hints behind.
     server.start();
