@@ -99,7 +99,7 @@ impl HeapPageBuilder {
         self
     }
 
-    /// Marks the page as visible to everyone. A server wants the same in the visibility map.
+    /// Marks the page as visible to all transactions. A server wants the same in the visibility map.
     pub fn all_visible(&mut self) -> &mut Self {
         self.flags |= FLAG_ALL_VISIBLE;
         self
