@@ -24,9 +24,9 @@ Examples:
   trunkline tables -D DIR -d bench                         list the tables of a database
   trunkline copy -D DIR -d bench public.accounts           print a table as COPY ... TO STDOUT does
   trunkline verify -D /backup/main --io-method io_uring    check every page of a stopped cluster
-  trunkline verify -D DIR -d bench --deep                  check pages, rows and indexes of a database
+  trunkline verify -D DIR -d bench --deep                  check a database, rows and indexes too
   trunkline prewarm -D DIR 5/16384 --shared-buffers 1GB    load a table into a buffer pool
-  trunkline inspect control -D /var/lib/postgresql/18/main print the control file
+  trunkline inspect control -D DIR                         print the control file
   trunkline inspect page base/5/1259                       decode the first page of a relation file
   trunkline inspect page --json base/5/1259.1 131072       decode a page by block number, as JSON
   trunkline inspect tuple -D DIR -d bench public.t '(0,1)' decode a row version column by column

@@ -122,9 +122,26 @@ impl Display for Failure {
 pub(crate) fn message(kind: &str, text: impl Display) {
     use std::io::Write;
     let text = text.to_string();
+    let text = without_error_numbers(&text);
     // Names may contain control characters. Line feeds are kept for clap's messages.
     let text = escape_control_characters(&text, &['\n', '\t']);
     let _ = writeln!(io::stderr(), "trunkline: {kind}: {text}");
+}
+
+/// Removes ` (os error 2)`, which Rust adds to the message of the C library.
+fn without_error_numbers(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((number, rest)) if number.parse::<u32>().is_ok() => shown.push_str(rest),
+            _ => {
+                shown.push_str(" (os error ");
+                shown.push_str(part);
+            }
+        }
+    }
+    shown
 }
 
 impl From<DataDirError> for Failure {
@@ -206,6 +223,22 @@ impl From<EngineError> for Failure {
             EngineError::Catalog(error) => error.into(),
             EngineError::Storage(error) => ReadError::Storage(error).into(),
             error => Failure::cannot_run(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_numbers_of_the_system_are_removed() {
+        for (text, expected) in [
+            ("\"x\": No such file or directory (os error 2)", "\"x\": No such file or directory"),
+            ("a (os error 5); b (os error 13).", "a; b."),
+            ("a (os error x) (os error ", "a (os error x) (os error "),
+        ] {
+            assert_eq!(without_error_numbers(text), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Options of `trunkline copy`.
+//! Options of `trunkline copy`: what to copy, where to, and in which format.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

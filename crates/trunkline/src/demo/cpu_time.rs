@@ -1,4 +1,4 @@
-//! Processor time of this process.
+//! Processor time of this process, to compare the cost of runs.
 
 use std::time::Duration;
 
