@@ -206,7 +206,7 @@ fn partitions_elsewhere(stopped: &Stopped) {
     assert_eq!((code, out.as_str()), (2, ""));
     let expected = format!(
         "trunkline: error: {foreign}\n\
-         trunkline: hint: --keep-going leaves it out and copies the others; "
+         trunkline: hint: use --keep-going to skip it and copy the others, or "
     );
     assert!(err.starts_with(&expected), "{err}");
     let (code, out, err) = run(stopped, &[&copy[..], &["--keep-going"]].concat());
@@ -245,7 +245,7 @@ fn partitions_elsewhere(stopped: &Stopped) {
     let counts: Value = serde_json::from_str(&counts).expect("JSON");
     let toast = counts["toast_streams"]["pages"].as_u64().expect("counted");
     assert!(counts["blocks"] == 1 && toast >= 2, "{counts}");
-    let read = format!("\n{}.0 KiB of tables and TOAST to ", 8 * (1 + toast));
+    let read = format!("\n{}.0 KiB of tables and TOAST read, ", 8 * (1 + toast));
     assert!(text.contains(&read), "{text}");
 }
 
@@ -267,12 +267,12 @@ fn what_is_not_there(stopped: &Stopped, prepared: &str) {
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert!(out.contains("  prepared  "), "{out}");
     let (code, out, err) = run(stopped, &["inspect", "clog", "3", "999999999"]);
-    let expected = "trunkline: error: transaction 999999999 does not exist yet: the next one is ";
+    let expected = "trunkline: error: transaction 999999999 does not exist yet; the next one is ";
     assert!(code == 1 && err.starts_with(expected), "{err}");
     assert!(out.contains("committed") && !out.contains("999999999"), "{out}");
     let (code, out, err) = run(stopped, &["inspect", "toast", "odd.public.long", "5"]);
     assert_eq!((code, out.as_str()), (1, ""));
-    let expected = "trunkline: error: no chunk of value 5 is in the TOAST table of public.long\n";
+    let expected = "trunkline: error: the TOAST table of public.long has no chunks of value 5\n";
     assert!(err.starts_with(expected), "{err}");
     for (args, expected) in [
         (&["copy", "odd.public.unfilled"][..], "public.unfilled has not been populated"),
@@ -311,7 +311,10 @@ fn settings(stopped: &Stopped) {
     let configuration = stopped.data().join("postgresql.conf");
     let before = fs::read_to_string(&configuration).expect("read");
     for (setting, expected) in [
-        ("lc_monetary = 'de_DE.UTF-8'", "amounts of money are shown as in locale \"de_DE.UTF-8\""),
+        (
+            "lc_monetary = 'de_DE.UTF-8'",
+            "type money is not supported with lc_monetary \"de_DE.UTF-8\"",
+        ),
         ("datestyle = 'German'", "invalid value for parameter \"DateStyle\": \"German\""),
     ] {
         fs::write(&configuration, format!("{before}{setting}\n")).expect("written");
