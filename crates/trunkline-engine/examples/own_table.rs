@@ -40,7 +40,7 @@ pub(crate) fn create(
     Ok((table, directory))
 }
 
-/// A page of rows that are visible to everyone.
+/// A page full of frozen rows.
 fn full_page(block: BlockNo) -> PageBytes {
     let mut page = HeapPageBuilder::new(block);
     page.all_visible();
