@@ -140,6 +140,23 @@ impl Reader {
         }
     }
 
+    /// The path of a child module; that of its file if a `path` attribute names one.
+    fn path_of(&mut self, module: &syn::ItemMod) -> Vec<String> {
+        let own = &self.module().path;
+        let named = module.attrs.iter().find_map(|attribute| match &attribute.meta {
+            syn::Meta::NameValue(pair) if pair.path.is_ident("path") => match &pair.value {
+                syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(file), .. }) => Some(file.value()),
+                _ => None,
+            },
+            _ => None,
+        });
+        let Some(file) = named else { return [&own[..], &[module.ident.to_string()]].concat() };
+        // Relative to the folder of the file that names it.
+        let folder = own.len().saturating_sub(1);
+        let parts = file.trim_end_matches(".rs").split('/').map(str::to_owned);
+        own[..folder].iter().cloned().chain(parts).collect()
+    }
+
     fn enter(&mut self, module: &syn::ItemMod) {
         let path = [&self.module().path[..], &[module.ident.to_string()]].concat();
         let Some((_, items)) = &module.content else { return };
@@ -155,7 +172,7 @@ impl<'ast> Visit<'ast> for Reader {
         let (attributes, name) = described(item);
         if is_for_tests(attributes) {
             if let Item::Mod(module) = item {
-                let path = [&self.module().path[..], &[module.ident.to_string()]].concat();
+                let path = self.path_of(module);
                 self.parsed.only_tests.push(path);
             }
             return;
@@ -267,7 +284,7 @@ fn described(item: &Item) -> (&[Attribute], Option<&Ident>) {
     }
 }
 
-/// `#[test]`, `#[cfg(test)]`, `#[cfg(all(test, …))]`.
+/// `#[test]`, `#[cfg(test)]`, `#[cfg(all(test, …))]`, and the same for loom's models.
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("test")
@@ -278,7 +295,7 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
 
 fn wants_tests(condition: &syn::Meta) -> bool {
     match condition {
-        syn::Meta::Path(path) => path.is_ident("test"),
+        syn::Meta::Path(path) => path.is_ident("test") || path.is_ident("loom"),
         syn::Meta::List(list) if list.path.is_ident("all") => {
             let parts = syn::punctuated::Punctuated::<syn::Meta, syn::Token![,]>::parse_terminated;
             list.parse_args_with(parts).is_ok_and(|parts| parts.iter().any(wants_tests))
