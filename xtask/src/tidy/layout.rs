@@ -7,7 +7,7 @@ use super::sources::Sources;
 /// Folders and file below `src/`.
 const LEVELS_MAX: usize = 3;
 /// Letters of a header that says what the file is for.
-const HEADER_LETTERS_MIN: usize = 40;
+const HEADER_LETTERS_MIN: usize = 25;
 
 /// Each file under `src/` begins with a header of at least one full sentence.
 pub(super) fn header(sources: &Sources, findings: &mut Findings) {
