@@ -1,4 +1,6 @@
 //! Alignment of values in a tuple: `attalign` and `typalign`, a letter in the catalogs.
+//!
+//! Alignment is relative to the start of a tuple's data, which is itself aligned to 8.
 
 /// How a value is aligned within a row, an array, a composite or a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,4 +1,7 @@
 //! What all databases of a cluster share, and how the relation maps locate a relation's files.
+//!
+//! A mapped catalog has no file number in `pg_class`: `VACUUM FULL` of `pg_class` itself could not
+//! update it there. `pg_filenode.map` has the number instead.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,6 @@
 //! The catalog of a cluster: its databases and tablespaces, and the databases that were opened.
+//!
+//! A database is loaded on first use, outside the lock on the map of loaded databases.
 
 use trunkline_aio::sync::hash::Map;
 use trunkline_aio::sync::{Arc, Mutex};

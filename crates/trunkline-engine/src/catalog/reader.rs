@@ -1,4 +1,6 @@
 //! Sequential scans of catalogs, and what happens to damage in them.
+//!
+//! A scan continues after a damaged block or row if the caller collects damage.
 
 use trunkline_format::Fork;
 use trunkline_format::catalog::{CatalogRow, CatalogTable, CatalogTuple, RowError};

@@ -1,4 +1,6 @@
 //! One relation and one column, as plain values copied out of `pg_class` and `pg_attribute`.
+//!
+//! They hold no pins, so a snapshot outlives the scan that made it.
 
 use std::ops::{Deref, Range};
 

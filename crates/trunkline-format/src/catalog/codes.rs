@@ -1,4 +1,6 @@
 //! Columns of type `"char"` that hold a code: `relkind`, `relpersistence`, `attgenerated`.
+//!
+//! A letter that no supported version knows is an error: guessing would misread the relation.
 
 use super::tuple::{CatalogTuple, ColumnValue, RowError};
 use std::fmt;

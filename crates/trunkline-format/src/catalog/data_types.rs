@@ -1,4 +1,6 @@
 //! Catalogs about data types, and about the functions and operators that values can name.
+//!
+//! Names are in the encoding of the database.
 
 use super::describe::describe_catalog;
 use crate::align::Align;

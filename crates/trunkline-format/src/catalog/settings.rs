@@ -1,4 +1,6 @@
 //! `setconfig` of `pg_db_role_setting`: an array of texts such as `TimeZone=Asia/Tokyo`.
+//!
+//! Only the first `=` separates name and value; a value can contain more.
 
 use crate::little_endian::u32_at;
 

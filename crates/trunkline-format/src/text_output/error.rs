@@ -1,4 +1,6 @@
 //! Why a value cannot be printed: its bytes are damaged, or its type is not known.
+//!
+//! Texts name the type. The caller adds the column and the row.
 
 use crate::ids::Oid;
 use crate::varlena::VarlenaError;
