@@ -138,6 +138,11 @@ const RULES: &[Rule] = &[
         check: documents::outside,
     },
     Rule {
+        name: "words",
+        because: "the field's own words let a reader recognise the thing at once",
+        check: words::banned,
+    },
+    Rule {
         name: "decision-length",
         because: "a long decision is not read twice",
         check: documents::decision_length,

@@ -183,7 +183,7 @@ impl Session {
         }
     }
 
-    /// Under `sync`, tells the kernel that the range will be read soon; other methods read ahead
+    /// Under `sync`, reports the kernel that the range will be read soon; other methods read ahead
     /// themselves. Returns whether advice was given.
     pub fn advise(&self, file: &File, offset: u64, length: u64) -> bool {
         let sync = self.method() == MethodKind::Sync;

@@ -91,7 +91,7 @@ impl InFlight {
         &self.region
     }
 
-    /// Tells the storage that a range will be read soon.
+    /// Advises the storage that a range will be read soon.
     pub(crate) fn advise(&self, file: &File, offset: u64, length: u64) -> bool {
         self.executor.advise(file, offset, length)
     }

@@ -24,7 +24,7 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// Tells the storage that the range will be read soon. Returns whether it took the advice.
+    /// Advises the storage that the range will be read soon. Returns whether it took the advice.
     fn advise(&self, file: &File, offset: u64, length: u64) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! Checkpoint errors.
+//! Checkpoint errors: why a checkpoint did not complete.
 
 use crate::Location;
 use crate::pool::WriteError;
