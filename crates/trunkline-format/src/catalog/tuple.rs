@@ -34,7 +34,7 @@ pub enum RowError {
         column: &'static str,
     },
     /// A column holds a value that no server writes there.
-    #[error("a row of {table} has {found} in its column {column}, which means nothing")]
+    #[error("a row of {table} has the unknown value {found} in column {column}")]
     Value {
         /// The catalog.
         table: &'static str,

@@ -440,7 +440,7 @@ fn demo_refuses_other_directories_and_wrong_sizes() {
     let cluster = cluster(1);
     let refused = run(["demo".into(), "--dir".into(), cluster.path.clone()]);
     assert_eq!(refused.0, 3, "{}", refused.2);
-    assert!(refused.2.contains("is not empty and holds no sample"), "{}", refused.2);
+    assert!(refused.2.contains("is not empty and contains no sample"), "{}", refused.2);
     for wrong in ["--size=1GB", "--scale=0", "--scale=21475", "--scale=x", "--shared-buffers=15"] {
         let (code, out, err) = run(["demo", "--dir", "/nowhere", wrong]);
         assert_eq!((code, out.as_str()), (2, ""), "{wrong}: {err}");
