@@ -4,14 +4,11 @@
 //! the pieces, without the rest of the pool, which needs I/O.
 
 mod descriptor {
-    mod content_lock;
-    mod io_claim;
-    mod state;
+    pub(crate) mod content_lock;
+    pub(crate) mod io_claim;
+    pub(crate) mod state;
     mod word;
 
-    pub(crate) use self::content_lock::{LockMode, TryLock};
-    pub(crate) use self::io_claim::{ReadClaim, WriteClaim, WriteEnd};
-    pub(crate) use self::state::{BufferState, flag};
     pub(crate) use self::word::{BufferWord, ClockVisit};
 }
 
@@ -22,7 +19,10 @@ mod replacement {
 
 #[cfg(test)]
 mod tests {
-    use super::descriptor::*;
+    use super::descriptor::content_lock::{LockMode, TryLock};
+    use super::descriptor::io_claim::{ReadClaim, WriteClaim, WriteEnd};
+    use super::descriptor::state::flag;
+    use super::descriptor::{BufferWord, ClockVisit};
     use super::replacement::clean_bitmap::CleanBitmap;
     use super::replacement::clock_sweep::ClockSweep;
     use std::ops::ControlFlow;
