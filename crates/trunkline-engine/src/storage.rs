@@ -1,9 +1,12 @@
-//! Storage manager: relations as forks cut into segment files of 1 GiB.
+//! Storage manager (`smgr.c`, `md.c`): relations as forks cut into segment files of 1 GiB.
 //!
 //! PostgreSQL keeps each fork of a relation in files named after its relfilenode: `base/5/16384`,
 //! `base/5/16384.1`, `base/5/16384_vm`. This module turns a relation, fork and block number into an
 //! open file and an offset, extends and truncates forks, and records which segments still need an
 //! fsync.
+//!
+//! One process may have several clusters open, so every cluster has a number, which is part of the
+//! buffer tag. In PostgreSQL a relation locator alone identifies a relation.
 //!
 //! ```text
 //!   Storage ── relation(locator, fork) ──▶ Relation ── locate(block) ──▶ file, offset, blocks left
@@ -110,8 +113,8 @@ impl Layout {
     }
 }
 
-/// The relation files of one cluster. Clones are the same cluster. Its files leave the table and are
-/// closed when the last clone and the last [`Relation`] are dropped.
+/// The relation files of one cluster. Clones are the same cluster. Its files leave the table and
+/// are closed when the last clone and the last [`Relation`] are dropped.
 #[derive(Clone)]
 pub struct Storage(Arc<Inner>);
 
@@ -121,13 +124,16 @@ struct Inner {
     /// Tablespaces that are not where their symbolic links point.
     moved: Vec<(Oid, PathBuf)>,
     files: OpenFiles,
-    /// Only then may a relation be changed, even if `files` could do so.
+    /// Relations may be changed only if this is set, even if `files` could change them. It protects
+    /// PostgreSQL's data directories, which share `files` with clusters of our own.
     writable: bool,
+    /// Whether files are opened with `O_DIRECT`. The same for all files of the cluster.
     direct: bool,
     number: u16,
     pending_fsyncs: PendingFsyncs,
     /// Forks that were extended here, with the end up to which blocks were handed out. The file may
-    /// still be shorter.
+    /// still be shorter. This lock is held only for the update itself, never during a system call;
+    /// it takes the place of PostgreSQL's relation extension lock.
     ends: Mutex<Map<(RelationLocator, Fork), BlockNo>>,
 }
 
@@ -229,8 +235,9 @@ impl Storage {
         Relation::new(self.clone(), locator, fork)
     }
 
-    /// Closes the files of a relation, all forks and segments, so that the next access reopens them.
-    /// For a relation that was dropped, truncated or replaced. I/O in flight keeps its file.
+    /// Closes the files of a relation, all forks and segments, so that the next access reopens them
+    /// (`smgrrelease`). For a relation that was dropped, truncated or replaced. I/O in flight keeps
+    /// its file.
     pub fn forget(&self, locator: RelationLocator) {
         self.table().forget(self.number(), Some(locator));
     }
@@ -270,6 +277,8 @@ impl Storage {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        // The table outlives the cluster, and would otherwise keep these files open until their
+        // room is needed.
         self.files.table().forget(self.number, None);
     }
 }

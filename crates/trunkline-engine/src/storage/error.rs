@@ -66,7 +66,8 @@ pub enum StorageError {
         /// The alignment of offsets and lengths in bytes.
         alignment: u32,
     },
-    /// A segment file is larger than a segment: it was made with another segment size, or is damaged.
+    /// A segment file is larger than a segment: it was made with another segment size, or is
+    /// damaged.
     #[error(
         "segment \"{}\" has {bytes} bytes, expected at most {most} ({} blocks of {BLOCK_SIZE})",
         path.display(),
@@ -114,7 +115,8 @@ pub enum StorageError {
 }
 
 impl StorageError {
-    /// Classifies an error of open(2).
+    /// Classifies an error of open(2). `EINVAL` means that the file system does not support
+    /// `O_DIRECT` only if we asked for it; otherwise it is reported as it is.
     pub(super) fn opening(location: Location, direct: bool, source: io::Error) -> Self {
         let path = location.path().to_owned();
         match Errno::from_io_error(&source) {
@@ -134,12 +136,12 @@ impl StorageError {
         }
     }
 
-    /// Direct I/O is not supported.
+    /// The error for a file that cannot be opened for direct I/O.
     pub(super) fn direct(path: PathBuf) -> Self {
         Self::Direct { file_system: file_system_of(&path), path }
     }
 
-    /// Direct I/O is too coarse.
+    /// The error for a file with a direct I/O alignment that is coarser than a block.
     pub(super) fn alignment(path: PathBuf, alignment: u32) -> Self {
         Self::Alignment { file_system: file_system_of(&path), path, alignment }
     }

@@ -1,19 +1,28 @@
 //! The table of open segment files (PostgreSQL's `fd.c`): bounded, with clock replacement.
 //!
-//! A process may open a limited number of files, and a large cluster has more segments. The table keeps
-//! up to a limit of them open and closes one when it needs room.
+//! A process may open a limited number of files, and a large cluster has more segments. The table
+//! keeps up to a limit of them open and closes one when it needs room. In PostgreSQL each backend
+//! has a private table of virtual file descriptors (VFDs). Here all sessions share one table, so a
+//! segment is opened once per process and not once per session.
 //!
 //! ```text
 //!   key ──▶ shard ──▶ map: key ──▶ slot of the clock      [f][f ✓][ ][f]
 //!                                                            ▲ hand
 //! ```
 //! Each shard has a lock and a clock: the hand skips files that were used since it last passed. A
-//! file that is used once is therefore closed before one that is used again and again, so a walk over
-//! thousands of small relations does not close the large ones. Plain LRU would close them.
+//! file that is used once is therefore closed before one that is used again and again, so a walk
+//! over thousands of small relations does not close the large ones. Plain LRU, which `fd.c` uses,
+//! would close them.
 //!
 //! Closing a file here only drops the table's reference. Readers have a clone of the [`File`], and
-//! the descriptor is closed with the last clone. Files are opened and closed outside of the shard
+//! the descriptor is closed with the last clone. An I/O in flight can therefore never find that its
+//! descriptor number was reused for another file. Files are opened and closed outside of the shard
 //! locks, because both may block.
+//!
+//! Opening outside the lock creates two races, and [`FileTable::get`] handles both. Two threads may
+//! open the same segment: the second one finds an entry, uses it, and closes its own file. A
+//! relation may be removed while one of its segments is being opened: the epoch of the shard has
+//! then changed, and the file is passed to the caller but not inserted.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -27,13 +36,17 @@ use trunkline_format::segment::LAST_SEGMENT;
 
 use super::{RelationLocator, StorageError};
 
-/// Shards of a large table.
+/// Shards of a large table. Every read and write looks up its segment, so one lock for the whole
+/// table would be contended.
 const SHARDS_MAX: usize = 16;
 
-/// Slots of a shard at least. A clock of few slots closes files that are in use.
+/// Slots of a shard at least. A clock of few slots closes files that are in use, so a small table
+/// has fewer shards rather than smaller ones.
 const SHARD_SLOTS_MIN: usize = 32;
 
-/// A segment file of a cluster.
+/// Identifies a segment file: cluster, relation, fork and segment number. `storage` is the
+/// cluster's number ([`super::Storage::number`]), because the files of all clusters are in one
+/// table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Key {
     locator: RelationLocator,
@@ -50,7 +63,9 @@ impl Key {
         Self { locator, storage, segment: segment as u16, fork }
     }
 
-    /// The key in two words. The parts that differ most between keys are in the second.
+    /// The key in two words, for hashing. The parts that differ most between keys are in the
+    /// second. Two keys may have the same words in theory, because the fork shares bits with the
+    /// database; equality compares the fields.
     fn words(&self) -> [u64; 2] {
         let RelationLocator { tablespace, database, relfilenode } = self.locator;
         let high = u64::from(tablespace.0) << 32 | u64::from(database.0);
@@ -72,29 +87,37 @@ impl Hash for Key {
 pub(super) struct FileTable {
     shards: Box<[Mutex<Shard>]>,
     limit: usize,
-    /// Open files, including those being opened.
+    /// Open files, including those being opened. The limit holds for the whole table and not for
+    /// each shard, so this counter is outside of the shard locks.
     count: AtomicUsize,
-    /// The shard that evicts next.
+    /// The shard that evicts next. Shards take turns, whichever shard needs the room.
     hand: AtomicUsize,
     opens: AtomicU64,
     evictions: AtomicU64,
 }
 
+/// A part of the table. `index`, `clock` and `free` always agree: each slot of the clock either has
+/// an entry that the index points at, or is in the free list.
 #[derive(Default)]
 struct Shard {
     index: Map<Key, usize>,
     clock: Vec<Option<Entry>>,
+    /// Empty slots of the clock.
     free: Vec<usize>,
+    /// The slot that the clock hand looks at next. May equal the length of the clock, and then
+    /// wraps.
     hand: usize,
     hits: u64,
-    /// Incremented by every [`Shard::forget`]. A file whose opening began in an earlier epoch is not
-    /// inserted, because it may be the file of a relation that was removed.
+    /// Incremented by every [`Shard::forget`]. A file whose opening began in an earlier epoch is
+    /// not inserted, because it may be the file of a relation that was removed.
     epoch: u64,
 }
 
 struct Entry {
     key: Key,
     file: File,
+    /// Whether a lookup found the file since the hand last passed. A new entry starts without it,
+    /// so that a file that is opened once and never used again is the first to be evicted.
     used: bool,
 }
 
@@ -142,6 +165,9 @@ impl FileTable {
 
     /// The file of `key`, opened by `open` if it is not in the table. If the process is out of
     /// descriptors, other files are closed first, twice as many with each attempt.
+    ///
+    /// `open` runs without any lock. It may run in several threads for the same key, and more than
+    /// once in one call.
     pub(super) fn get(
         &self,
         key: Key,
@@ -155,6 +181,8 @@ impl FileTable {
             }
             shard.epoch
         };
+        // Room is made before the file is opened, so that concurrent opens stay within the limit.
+        // If the open fails, dropping `slot` gives the room back.
         let slot = self.reserve_slot();
         let file = self.open_file(open)?;
         let (file, mine) = {
@@ -163,6 +191,8 @@ impl FileTable {
                 // Another thread was faster. Our file is closed below, outside the lock.
                 Some(theirs) => (theirs, Some(file)),
                 None => {
+                    // Otherwise the relation may have been removed since the lookup, and a later
+                    // relation of the same number would be given this file.
                     if shard.epoch == epoch {
                         shard.insert(key, file.clone());
                         slot.keep();
@@ -175,22 +205,29 @@ impl FileTable {
         Ok(file)
     }
 
-    /// The file of `key` if it is open. Does not mark it as used.
+    /// The file of `key` if it is open. Does not mark it as used: the callers ask for a file's
+    /// length or identity, and that should not keep it open longer.
     pub(super) fn peek(&self, key: &Key) -> Option<File> {
         self.shard(key).lock().peek(key)
     }
 
-    /// Removes all files of a relation, or of a whole cluster.
+    /// Removes all files of a relation, or of a whole cluster. Visits every entry, because the
+    /// forks and segments of one relation are spread over all shards. It runs once per dropped
+    /// relation.
     pub(super) fn forget(&self, storage: u16, locator: Option<RelationLocator>) {
         let wanted = |key: &Key| {
             key.storage == storage && locator.is_none_or(|locator| locator == key.locator)
         };
         for shard in &self.shards {
+            // The files are closed at the end of each round, after the shard's lock is released.
             let forgotten = shard.lock().forget(wanted);
             self.count.fetch_sub(forgotten.len(), Ordering::SeqCst);
         }
     }
 
+    /// Opens a file, and evicts others while the process is out of descriptors. Another library of
+    /// the process may use descriptors too, so this can happen below our own limit. PostgreSQL's
+    /// `BasicOpenFilePerm` does the same. The doubling bounds the number of failed attempts.
     fn open_file(
         &self,
         open: impl Fn() -> Result<File, StorageError>,
@@ -219,7 +256,9 @@ impl FileTable {
         (0..count).take_while(|_| self.evict()).count() > 0
     }
 
-    /// Evicts one file, from a shard that has at least its share of them if there is one.
+    /// Evicts one file, from a shard that has at least its share of them if there is one. The first
+    /// round skips shards below their share; otherwise a file in a nearly empty shard would be
+    /// evicted earlier than others. The second round takes any file.
     fn evict(&self) -> bool {
         let share = self.limit / self.shards.len();
         for least in [share, 1] {
@@ -237,6 +276,8 @@ impl FileTable {
         false
     }
 
+    /// The shard of a key, by Fibonacci hashing of both words. It must be cheap, because every I/O
+    /// looks up its segment.
     fn shard(&self, key: &Key) -> &Mutex<Shard> {
         let [high, low] = key.words();
         let mixed = (high.rotate_left(32) ^ low).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -277,7 +318,8 @@ impl Shard {
     }
 
     /// Advances the hand to a file that was not used since it last passed, and removes that file.
-    /// Nothing if the shard has fewer than `least` files.
+    /// Nothing if the shard has fewer than `least` files. Ends within two rounds, because the hand
+    /// clears the mark of every file that it passes and the caller holds the lock.
     fn evict(&mut self, least: usize) -> Option<File> {
         if self.index.len() < least.max(1) {
             return None;
@@ -293,6 +335,9 @@ impl Shard {
         }
     }
 
+    /// Removes the wanted entries and returns their files, so that the caller closes them without
+    /// the lock. The epoch changes even if there was no such entry: one may be about to be
+    /// inserted.
     fn forget(&mut self, wanted: impl Fn(&Key) -> bool) -> Vec<File> {
         self.epoch += 1;
         let is_wanted = |place: &Option<Entry>| place.as_ref().is_some_and(|e| wanted(&e.key));

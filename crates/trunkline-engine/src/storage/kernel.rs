@@ -1,8 +1,9 @@
 //! The operating system's files, opened for one I/O instance.
 //!
-//! Only regular files are opened. A symbolic link in place of a segment could lead out of the
-//! cluster. The links in `pg_tblspc` are a different matter: they link directories, and PostgreSQL
-//! creates them.
+//! Only regular files are opened. A data directory may come from an untrusted source, and a
+//! symbolic link in place of a segment could lead out of the cluster. `O_NOFOLLOW` refuses only a
+//! link in the last component of a path. So the links in `pg_tblspc`, which PostgreSQL creates and
+//! which link directories, are still followed.
 
 use std::fmt;
 use std::fs;
@@ -37,6 +38,8 @@ impl FileSystem for KernelFiles {
     }
 
     fn file_length(&self, path: &Path) -> io::Result<Option<u64>> {
+        // `ELOOP` for a link, as open(2) with `O_NOFOLLOW` returns, so that callers handle both
+        // alike.
         match fs::symlink_metadata(path) {
             Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
             Ok(metadata) if metadata.is_symlink() => Err(Errno::LOOP.into()),

@@ -2,8 +2,8 @@
 //!
 //! All clusters of an engine share one [`OpenFiles`], so `max_files_per_process` bounds the file
 //! descriptors of the whole process. A cluster asks for a segment by name; [`super::file_table`]
-//! returns the open file or opens it through the [`FileSystem`], closing another one if the limit is
-//! reached.
+//! returns the open file or opens it through the [`FileSystem`], closing another one if the limit
+//! is reached.
 
 use std::fmt;
 
@@ -18,6 +18,8 @@ use super::{FileSystem, KernelFiles, WritableFiles};
 pub struct OpenFiles {
     table: Arc<FileTable>,
     system: Arc<dyn FileSystem>,
+    /// The same file system as `system`, if it can be written. A cluster must also have been opened
+    /// for writing.
     writer: Option<Arc<dyn WritableFiles>>,
 }
 

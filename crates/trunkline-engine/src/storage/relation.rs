@@ -1,11 +1,24 @@
-//! One fork of a relation: its length, the location of its blocks, extension and truncation.
+//! One fork of a relation (PostgreSQL's `md.c`): its length, the location of its blocks, extension
+//! and truncation.
 //!
 //! A fork ends in its first segment that is not full. PostgreSQL counts in the same way: truncation
 //! may leave later segments behind, and their contents are ignored.
 //!
-//! Extension has two steps. [`Relation::reserve`] assigns block numbers to one session under a lock;
-//! [`Relation::allocate`] then allocates the space without a lock, because that may block. Reserved
-//! blocks of different sessions therefore reach the disk in any order.
+//! Extension has two steps. [`Relation::reserve`] assigns block numbers to one session under a
+//! lock; [`Relation::allocate`] then allocates the space without a lock, because that may block.
+//! PostgreSQL holds the relation extension lock during the whole extension, so that its sessions
+//! wait for each other's `fallocate`. Here reserved blocks of different sessions reach the disk in
+//! any order. Two consequences have to be handled:
+//!
+//! - A later segment may be created before the previous one is full, and the fork would seem to end
+//!   there. Whichever session creates a segment therefore extends the previous one with a hole
+//!   first.
+//! - A session may fail to allocate its blocks while later ones exist already. Its blocks then
+//!   remain as zeroed pages. Only blocks at the very end are given back.
+//!
+//! Truncation and removal are split into a part that can fail without harm (`prepare_truncate`,
+//! `prepare_remove`) and a part that runs after the pool has invalidated the pages. An error in the
+//! second part is [`StorageError::Damaged`], because the discarded changes cannot be recovered.
 
 use std::fmt;
 use std::io;
@@ -33,7 +46,8 @@ pub struct Located {
     pub blocks_left: u32,
 }
 
-/// One fork of a relation. Clones are cheap; none holds a file open.
+/// One fork of a relation. Clones are cheap; none holds a file open. Unlike PostgreSQL's
+/// `SMgrRelation`, it caches neither files nor a length, so it cannot become stale.
 #[derive(Clone)]
 pub struct Relation {
     storage: Storage,
@@ -69,10 +83,12 @@ impl Relation {
     }
 
     /// The length of the fork in blocks: those of the full segments, and of the first that is not
-    /// full. A partial block at the end of a segment is not counted.
+    /// full. A partial block at the end of a segment is not counted. Asks the file system for the
+    /// length of every segment, so callers do not repeat it for each block.
     ///
     /// # Errors
-    /// [`StorageError`]: the first segment is missing, a segment is too long, or a length is unknown.
+    /// [`StorageError`]: the first segment is missing, a segment is too long, or a length is
+    /// unknown.
     pub fn blocks(&self) -> Result<BlockNo, StorageError> {
         let mut blocks = 0;
         for segment in 0..=LAST_SEGMENT {
@@ -105,8 +121,9 @@ impl Relation {
         lengths.filter(|(_, bytes)| bytes % BLOCK_SIZE as u64 != 0).collect()
     }
 
-    /// Finds `block`: its segment, opened if necessary, and its offset. The length of the file is not
-    /// checked; a read past the end returns no bytes.
+    /// Finds `block`: its segment, opened if necessary, and its offset. The length of the file is
+    /// not checked, which would cost a system call for each I/O. A read past the end returns no
+    /// bytes, and [`Relation::missing`] then explains why.
     ///
     /// # Errors
     /// [`StorageError`]: the segment is missing or cannot be opened, or the number is out of range.
@@ -123,13 +140,14 @@ impl Relation {
     }
 
     /// Whether the segment that contains `block` is open, so that [`Relation::locate`] makes no
-    /// system call.
+    /// system call. If it is not, a session submits its staged I/O before it calls `locate`,
+    /// because opening a file may block.
     pub fn is_open(&self, block: BlockNo) -> bool {
         self.storage.table().peek(&self.key(segment_of(block).0)).is_some()
     }
 
-    /// Whether `file` is still the segment file of `block`, as far as the table of open files knows.
-    /// The relation may have been removed since, and another one created under its number.
+    /// Whether `file` is still the segment file of `block`, as far as the table of open files
+    /// knows. The relation may have been removed since, and another one created under its number.
     pub(crate) fn is_current(&self, (file, block): (&File, BlockNo)) -> bool {
         let found = self.storage.table().peek(&self.key(segment_of(block).0));
         found.is_none_or(|found| found.id() == file.id())
@@ -137,10 +155,10 @@ impl Relation {
 
     /// Creates the fork's first segment file, empty.
     ///
-    /// The relfilenode of a removed relation must not be reused before a checkpoint that began after
-    /// the removal has ended. A session that flushes a page looks up the file by number first and may
-    /// have found the old file. PostgreSQL keeps an empty file until the next checkpoint for the same
-    /// reason.
+    /// The relfilenode of a removed relation must not be reused before a checkpoint that began
+    /// after the removal has ended. A session that flushes a page looks up the file by number first
+    /// and may have found the old file. PostgreSQL keeps an empty file until the next checkpoint
+    /// for the same reason.
     ///
     /// # Errors
     /// [`StorageError`]: the cluster is read-only, the file exists, or it cannot be created. If the
@@ -148,6 +166,7 @@ impl Relation {
     pub fn create(&self) -> Result<(), StorageError> {
         let direct = self.storage.is_direct();
         let path = self.path(0);
+        // The check and the open are not atomic. No other session may create this relfilenode.
         if self.segment_length(0)?.is_some() {
             let source = io::ErrorKind::AlreadyExists.into();
             return Err(StorageError::Io { operation: "create file", path, source });
@@ -179,14 +198,17 @@ impl Relation {
         })
     }
 
-    /// Reserves the next `count` blocks of the fork for the caller, or fewer: all are in one segment.
-    /// They exist on disk after [`Relation::allocate`], or when they are written.
+    /// Reserves the next `count` blocks of the fork for the caller, or fewer: all are in one
+    /// segment. They exist on disk after [`Relation::allocate`], or when they are written.
     ///
     /// # Errors
     /// [`StorageError`]: the cluster is read-only, the length is unknown, or the fork is full.
     pub(crate) fn reserve(&self, count: u32) -> Result<Range<BlockNo>, StorageError> {
         self.storage.writer()?;
         let ends = &self.storage.0.ends;
+        // The length is determined without the lock, because that makes system calls. If two
+        // sessions do it at the same time, the first one to insert its result wins, and the other
+        // uses that.
         let known = ends.lock().get(&(self.locator, self.fork)).copied();
         let end = match known {
             Some(end) => end,
@@ -204,7 +226,8 @@ impl Relation {
         Ok(first..first + count)
     }
 
-    /// Gives back reserved blocks, unless later ones were reserved since.
+    /// Gives back reserved blocks, unless later ones were reserved since. Those cannot move down,
+    /// so the blocks before them stay part of the fork, as zeroed pages.
     pub(crate) fn unreserve(&self, blocks: &Range<BlockNo>) {
         let mut ends = self.storage.0.ends.lock();
         if let Some(end) = ends.get_mut(&(self.locator, self.fork))
@@ -214,7 +237,9 @@ impl Relation {
         }
     }
 
-    /// Allocates space for reserved blocks, as zeros, and creates the segment if necessary. May block.
+    /// Allocates space for reserved blocks, as zeros, and creates the segment if necessary. May
+    /// block. The segment is pending afterwards even if the allocation failed, because it may have
+    /// been extended in part.
     ///
     /// # Errors
     /// [`StorageError`]; `EOPNOTSUPP` where zeros have to be written instead.
@@ -252,8 +277,8 @@ impl Relation {
     }
 
     /// Extends the previous segment to its full size with a hole. Blocks are reserved in order, but
-    /// sessions write them, or fail to, in any order; without this a fork would seem to end in the
-    /// earlier segment.
+    /// sessions write them, or fail to, in any order. Without this a fork would seem to end in the
+    /// earlier segment, and the blocks of the new one would be lost to every scan.
     fn fill_up(&self, segment: u32) -> Result<(), StorageError> {
         let Some(before) = segment.checked_sub(1) else { return Ok(()) };
         let full = u64::from(SEGMENT_BLOCKS) * BLOCK_SIZE as u64;
@@ -271,8 +296,8 @@ impl Relation {
         })
     }
 
-    /// Opens the segments that truncation to `blocks` blocks changes; `None` if the fork is no longer
-    /// than that. Changes nothing, so that errors show before the pool invalidates any page.
+    /// Opens the segments that truncation to `blocks` blocks changes; `None` if the fork is no
+    /// longer than that. Changes nothing, so that errors show before the pool invalidates any page.
     ///
     /// # Errors
     /// [`StorageError`]: the cluster is read-only, or a segment cannot be opened.
@@ -355,6 +380,9 @@ impl Relation {
         system.file_length(&path).map_err(|error| StorageError::examining(&path, error))
     }
 
+    /// Opens a segment file once: for writing in a cluster of our own, for reading in any other.
+    /// For direct I/O it also checks that the file really bypasses the page cache and that an 8 kB
+    /// block satisfies its alignment.
     fn try_open(&self, path: PathBuf, block: BlockNo, create: bool) -> Result<File, StorageError> {
         let direct = self.storage.is_direct();
         let opened = match self.storage.writer() {
@@ -373,8 +401,8 @@ impl Relation {
         }
     }
 
-    /// Opens a segment. If the process is out of descriptors, closes the files that are kept open for
-    /// their fsync and tries again.
+    /// Opens a segment. If the process is out of descriptors, closes the files that are kept open
+    /// for their fsync and tries again.
     fn open_segment(
         &self,
         segment: u32,
@@ -413,6 +441,10 @@ pub(crate) struct Truncation {
 impl Truncation {
     /// Truncates the fork. No session may use the removed blocks any more.
     ///
+    /// Segments are truncated from the last to the first, so that a crash in between leaves a
+    /// shorter fork without gaps. Later segments become empty and are not removed, as in
+    /// PostgreSQL: the table of open files may still refer to them.
+    ///
     /// # Errors
     /// [`StorageError::Damaged`]; some segments may already be truncated, the last ones first.
     pub(crate) fn run(self) -> Result<(), StorageError> {
@@ -433,7 +465,8 @@ impl Truncation {
     }
 }
 
-/// Checks that a file opened for direct I/O really is, and that a block is aligned.
+/// Checks that a file opened for direct I/O really is, and that a block is aligned. Buffered and
+/// direct I/O on one file can return stale data, so a silent fallback is not an option.
 fn check_direct(path: PathBuf, is_direct: bool, alignment: u32) -> Result<(), StorageError> {
     if !is_direct {
         return Err(StorageError::direct(path));
@@ -444,8 +477,9 @@ fn check_direct(path: PathBuf, is_direct: bool, alignment: u32) -> Result<(), St
     Ok(())
 }
 
-/// Whether a failed directory sync may have lost something. An error of opening the directory has
-/// not.
+/// Whether a failed directory sync may have lost something. The errors listed here are those of
+/// opening the directory: then no fsync was issued, and the caller can try again. An unknown error
+/// counts as a loss.
 fn is_loss(error: &io::Error) -> bool {
     let of_open = [
         Errno::ACCESS,
