@@ -1,4 +1,4 @@
-//! **B-tree indexes.** Searches and walks them through the buffer pool.
+//! **B-tree indexes.** Searches and walks nbtree indexes through the buffer pool.
 //!
 //! ```text
 //!   Index ── scan(from, to) ──▶ root ─▶ … ─▶ leaf ─▶ leaf      rows of one leaf at a time
@@ -7,9 +7,14 @@
 //!                                                               has the downlinks
 //! ```
 //!
-//! `trunkline_format::btree` decodes pages and decides where a search continues. Apart from the
-//! pages that a stream reads ahead, at most one page is pinned at a time: results are copied out
-//! before the next page is read. So even the smallest pool is sufficient.
+//! `trunkline_format::btree` decodes pages and decides where a search continues. This module only
+//! reads pages and follows the decision, as `nbtsearch.c` does with `_bt_moveright` and
+//! `_bt_binsrch`.
+//!
+//! Apart from the pages that a read stream holds, at most one page is pinned at a time. Results are
+//! copied out before the next page is read, so even the smallest pool is sufficient. As in nbtree
+//! no lock coupling is needed on the way down: if a page was split in between, its high key shows
+//! that the search must move right.
 //!
 //! A damaged index causes an error and never an endless loop. Each step down must go exactly one
 //! level down, and the number of steps to the right is limited by the number of blocks.

@@ -1,4 +1,4 @@
-//! Background jobs: worker threads with progress, cancellation and one place for errors.
+//! **Background jobs.** Worker threads with progress, cancellation and one place for errors.
 //!
 //! ```text
 //!   caller: reports progress, checks for cancellation every 50 ms; can leave at any time
@@ -6,12 +6,16 @@
 //!          └▶ worker threads: one per mount, table or parallel participant
 //! ```
 //!
-//! Verification, prewarming, `COPY` and parallel sequential scans are all jobs. Any file system can
-//! hang, so neither the caller nor the coordinator does I/O that a worker could do. A worker that
+//! Verification, prewarming, `COPY` and parallel sequential scans are all jobs. A job corresponds
+//! to a PostgreSQL parallel query with its leader and parallel workers, except that the threads
+//! share one address space and no DSM segment is needed.
+//!
+//! Any system call on a file system can hang: an NFS server goes away, or a device stops answering.
+//! Therefore neither the caller nor the coordinator does I/O that a worker could do. A worker that
 //! hangs blocks only itself, and the caller can abandon it.
 //!
 //! The first worker that fails stops the others, and its error becomes the error of the job. A
-//! worker that panics counts as failed: without that the coordinator would wait for it forever.
+//! worker that panics counts as failed. Otherwise the coordinator would wait for it forever.
 
 mod backend;
 mod error;

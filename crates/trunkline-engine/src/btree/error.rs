@@ -1,6 +1,6 @@
 //! Errors of searches and walks in an index.
 //!
-//! A damaged index is an error with its place, and [`BtreeError::Read`] passes on errors of the
+//! An error about a damaged index names the page. [`BtreeError::Read`] passes on errors of the
 //! pool.
 
 use thiserror::Error;
@@ -29,11 +29,12 @@ pub enum BtreeError {
 /// What is wrong with a page of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BtreeProblem {
-    /// The page itself is invalid. [`Fault::UnknownOrder`] is no damage: the search would have to
-    /// compare keys in an order that only a server knows.
+    /// The page itself is invalid. [`Fault::UnknownOrder`] is the exception: the index may be
+    /// sound, but the search would have to compare keys in an order that only a server knows, such
+    /// as a collation.
     #[error("{0}")]
     Fault(Fault),
-    /// The page is on another level than its parent says.
+    /// The level of the page is not one below the level of its parent.
     #[error("level {found} found, {expected} expected")]
     Level {
         /// Its level.
@@ -44,7 +45,7 @@ pub enum BtreeProblem {
     /// The links to the right form a loop.
     #[error("links to the right do not end within {blocks} blocks")]
     Loop {
-        /// The number of blocks of the index. More steps were taken.
+        /// The number of blocks of the index. The search took more steps than that.
         blocks: BlockNo,
     },
 }

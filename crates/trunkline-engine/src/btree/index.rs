@@ -1,6 +1,7 @@
 //! An index, and access to its pages.
 //!
-//! All searches and walks read pages through [`Index`], which checks the level of each page.
+//! All searches and walks read pages through [`Index`]. It takes the content lock and checks the
+//! level of each page, so that no caller can follow a damaged downlink into the wrong level.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::btree::{BtreePage, Fault, KeyColumn, KeyLayout, Meta, Order};
@@ -45,7 +46,7 @@ impl Index {
         &self.layout
     }
 
-    /// Reads its metapage.
+    /// Reads the metapage (block 0), which names the root and the fast root.
     ///
     /// # Errors
     /// See [`BtreeError`].
@@ -53,7 +54,8 @@ impl Index {
         self.read_page(backend, 0, Meta::parse)
     }
 
-    /// Passes a page to `read` under a shared content lock.
+    /// Passes a page to `read` under a share lock. The lock and the pin are released before this
+    /// returns, so `read` must copy what it needs.
     pub(super) fn read_page<T>(
         &self,
         backend: &mut Backend,
@@ -65,7 +67,7 @@ impl Index {
         read(&page).map_err(|fault| self.corrupt(block, BtreeProblem::Fault(fault)))
     }
 
-    /// Passes a page of a known level to `read`.
+    /// Passes a page to `read` after checking that it is on `level`.
     pub(super) fn read_level_page<T>(
         &self,
         backend: &mut Backend,
@@ -75,7 +77,8 @@ impl Index {
     ) -> Result<T, BtreeError> {
         let result = self.read_page(backend, block, |page| {
             let page = BtreePage::parse(page)?;
-            // A deleted page may store something else in the place of the level.
+            // A deleted page stores the transaction that deleted it in place of the level in old
+            // versions.
             if !page.is_deleted() && page.level() != level {
                 return Ok(Err(page.level()));
             }
@@ -84,23 +87,24 @@ impl Index {
         result.map_err(|found| self.corrupt(block, BtreeProblem::Level { found, expected: level }))
     }
 
-    /// An error about a page of the index.
+    /// Makes an error about a page of this index.
     pub(crate) fn corrupt(&self, block: BlockNo, problem: BtreeProblem) -> BtreeError {
         let location = Location::new(self.relation.path(segment_of(block).0)).at_block(block);
         BtreeError::Corrupt { location, problem }
     }
 }
 
-/// Counts steps along right links. An index has at most as many steps on a level as it has blocks,
-/// so more steps mean that the links form a loop.
+/// Counts steps along right links. A level has fewer right links than the index has blocks, so more
+/// steps mean that the links form a loop. PostgreSQL does not check this; there a loop ends only
+/// when the query is cancelled.
 #[derive(Debug, Default)]
 pub(super) struct RightSteps {
     taken: BlockNo,
     blocks: Option<BlockNo>,
 }
 
-/// Steps that are always allowed. Most searches take fewer and need not determine the length of the
-/// index.
+/// Steps that are always allowed. Most searches take fewer, and then the length of the index is not
+/// needed, which saves a system call per search.
 const STEPS_FREE: BlockNo = 100;
 
 impl RightSteps {

@@ -1,7 +1,8 @@
 //! Index scan: descends from the root, then follows the leaves while their entries are in range.
 //!
-//! The rows of a leaf are copied out before they are returned. So while the caller fetches them
-//! from the table, through the same pool, no page of the index is pinned.
+//! The rows of a leaf are copied out before they are returned, as in nbtree's `_bt_readpage`. No
+//! page of the index is pinned while the caller fetches these rows from the table through the same
+//! pool.
 
 use std::cmp::Ordering;
 
@@ -16,16 +17,18 @@ use crate::pool::Backend;
 #[derive(Debug)]
 pub struct IndexScan {
     index: Index,
+    /// The upper bound, included. The scan owns a copy, since it outlives the call that passed the
+    /// key.
     to: Vec<Option<Vec<u8>>>,
-    /// Where the scan continues: a leaf and a line pointer.
+    /// Where the scan continues: a leaf and a line pointer. `None` when the scan has ended.
     next: Option<(BlockNo, u16)>,
     steps: RightSteps,
 }
 
 impl Index {
     /// Scans the entries between two keys, both included. A key may have fewer columns than the
-    /// index; then the other columns are ignored. Passing the same prefix as both keys finds the
-    /// entries that are equal to it.
+    /// index; the remaining columns are then ignored. Passing the same prefix as both keys finds
+    /// all entries that are equal to it.
     ///
     /// # Errors
     /// See [`BtreeError`].
@@ -49,9 +52,12 @@ impl IndexScan {
         Self { index: index.clone(), to, next: Some((leaf, 0)), steps: RightSteps::default() }
     }
 
-    /// Appends the rows of the next leaf to `rows`, in the order of their keys. False at the end of
-    /// the scan. Skips entries that the server has marked as dead. The other entries may still
-    /// point to row versions that are not visible.
+    /// Appends the rows of the next leaf to `rows`, in the order of their keys. Returns false at
+    /// the end of the scan.
+    ///
+    /// Entries that the server has marked as dead (`LP_DEAD`) are skipped. The other entries may
+    /// still point to tuples that are not visible, so the caller must check visibility in the
+    /// table.
     ///
     /// # Errors
     /// See [`BtreeError`]. The scan has ended then.
@@ -80,14 +86,16 @@ impl IndexScan {
         if let Some(right) = right {
             self.steps.count(index, right)?;
         }
-        // Line pointer 0 means the first entry, wherever it is.
+        // Line pointer 0 means the first entry. Whether that is 1 or 2 depends on whether the page
+        // has a high key, which is unknown until we read it.
         self.next = right.map(|right| (right, 0));
         Ok(self.next.is_some())
     }
 }
 
-/// The leaf and line pointer of the first entry that is not below `from`. `None` if the index is
-/// empty.
+/// Descends to the first entry that is not below `from`, and returns its leaf and line pointer.
+/// Returns `None` if the index is empty. Starts at the fast root, which skips upper levels with
+/// only one page.
 fn descend(
     index: &Index,
     backend: &mut Backend,
@@ -109,7 +117,7 @@ fn descend(
                 right
             }
             Step::Down(child) => {
-                // Only a deleted page can lead below the leaves: its level is not checked.
+                // Only a deleted page can lead below the leaves, because its level is not checked.
                 let fault = BtreeProblem::Fault(Fault::LeafLevel { found: level });
                 level = level.checked_sub(1).ok_or_else(|| index.corrupt(block, fault))?;
                 child

@@ -5,10 +5,14 @@
 //!   this level:   page ── right link ──▶ page ── right link ──▶ page  ◀─────────┘
 //! ```
 //!
-//! The right links define the order. The downlinks of the level above only predict it. If a split
-//! or a deletion was not finished, a page has no downlink, and is read when its turn comes. Each
-//! page is returned with the downlink that leads to it, so that verification can compare the two
-//! levels.
+//! A walk along right links alone would wait for every page, because a page's right link is known
+//! only after the page was read. The downlinks of the level above list the same pages in the same
+//! order, so the walk passes them to a read stream.
+//!
+//! The right links remain authoritative, and the downlinks only predict them. If a split or a
+//! deletion was not finished, a page has no downlink; the walk then reads the page when it arrives
+//! there. Each page is returned with the downlink that leads to it, so that verification can
+//! compare the two levels, as `amcheck` does.
 
 use std::collections::VecDeque;
 
@@ -22,7 +26,9 @@ use crate::pool::{Backend, ReadError, Strategy};
 use crate::read_stream::{BlockSource, ReadStream, StreamOptions};
 use crate::seq_scan::scan_strategy;
 
-/// The next parent is read when fewer downlinks than this are queued for the stream.
+/// The walk reads the next parent when fewer downlinks than this are queued for the stream. The
+/// number is well above any look-ahead distance, so the stream does not run dry between two
+/// parents.
 const DOWNLINKS_AHEAD: usize = 1024;
 
 /// An entry of the level above.
@@ -30,13 +36,13 @@ const DOWNLINKS_AHEAD: usize = 1024;
 pub struct Downlink {
     /// The parent page.
     pub parent: BlockNo,
-    /// Its line pointer in the parent.
+    /// The line pointer of the downlink in the parent.
     pub item: u16,
     /// The page that it points to.
     pub child: BlockNo,
-    /// The lower bound of the child's keys, as the bytes of a separator. It is the downlink's own
-    /// key, or for the first downlink of a parent the high key of the left sibling. Empty for the
-    /// first page of the level.
+    /// The lower bound of the child's keys, as the bytes of a separator tuple. For the first
+    /// downlink of a parent, which has no key of its own, it is the high key of the left sibling.
+    /// It is empty for the first page of the level.
     pub bound: Vec<u8>,
 }
 
@@ -47,7 +53,7 @@ pub struct LevelPage<'w> {
     pub block: BlockNo,
     /// A copy of the page.
     pub page: &'w PageBytes,
-    /// The downlink that points to it, if it is the next one of the level above.
+    /// The downlink that points to this page, if it is the next one of the level above.
     pub downlink: Option<Downlink>,
 }
 
@@ -56,25 +62,27 @@ pub struct LevelPage<'w> {
 pub struct LevelWalk {
     index: Index,
     level: u32,
+    /// The next page of this level. `None` at the right end, or after an error.
     next: Option<BlockNo>,
     steps: RightSteps,
     /// The next parent page to read.
     parent: Option<BlockNo>,
     parent_steps: RightSteps,
-    /// The high key of the last parent.
+    /// The high key of the last parent: the lower bound of the next parent's first child.
     parent_bound: Vec<u8>,
-    /// Downlinks whose pages were not returned yet.
+    /// Downlinks whose pages were not returned yet, in order.
     downlinks: VecDeque<Downlink>,
-    /// Blocks for the stream.
+    /// The children of these downlinks that the stream has not asked for yet.
     queue: BlockQueue,
     stream: ReadStream<BlockQueue>,
-    /// A page from the stream that was not returned yet.
+    /// The block in `ahead_page`: a page that the stream returned before the walk arrived at it.
     ahead: Option<BlockNo>,
     ahead_page: Box<PageBytes>,
     page: Box<PageBytes>,
 }
 
-/// The blocks that the stream reads. The walk adds them, the stream removes them.
+/// The blocks that the stream reads. The walk adds them and the stream removes them. The stream
+/// owns its source, so the two share the queue; the mutex is never contended.
 #[derive(Debug, Clone, Default)]
 struct BlockQueue(Arc<Mutex<VecDeque<BlockNo>>>);
 
@@ -99,8 +107,9 @@ impl LevelWalk {
         Self::of_level(index, backend, 0, options)
     }
 
-    /// Walks the pages of `level`. There are none if the tree is not that high. An index larger
-    /// than a quarter of the pool is read through a ring buffer.
+    /// Walks the pages of `level`, where 0 is the leaves. There are none if the tree is not that
+    /// high. An index larger than a quarter of the pool is read through a ring buffer, as in a
+    /// sequential scan.
     ///
     /// # Errors
     /// See [`BtreeError`].
@@ -145,7 +154,7 @@ impl LevelWalk {
         })
     }
 
-    /// The next page, including deleted and half-dead pages; `None` at the right end.
+    /// Returns the next page, including deleted and half-dead pages, or `None` at the right end.
     ///
     /// # Errors
     /// See [`BtreeError`]. The walk cannot continue.
@@ -168,7 +177,8 @@ impl LevelWalk {
         Ok(Some(LevelPage { block, page: &self.page, downlink }))
     }
 
-    /// The first downlink whose page was not returned. A valid index has none after its last page.
+    /// The first downlink whose page was not returned. In a valid index there is none after the
+    /// last page.
     pub fn unmatched_downlink(&self) -> Option<&Downlink> {
         self.downlinks.front()
     }
@@ -207,7 +217,9 @@ impl LevelWalk {
         Ok(())
     }
 
-    /// Copies the page of `block`, from the stream if it is the next one there.
+    /// Copies the page of `block` into `self.page`. If the stream's next page is another one, this
+    /// page has no downlink, and we read it directly. The stream's page stays in `ahead_page` until
+    /// its turn.
     fn fetch(&mut self, backend: &mut Backend, block: BlockNo) -> Result<(), BtreeError> {
         if self.ahead.is_none() {
             self.read_ahead(backend)?;
@@ -233,7 +245,8 @@ impl LevelWalk {
                 self.ahead = Some(found.block);
                 return Ok(());
             }
-            // The stream ended when it ran out of blocks. Restart it if there are new ones.
+            // A stream ends when its source runs out of blocks. Restart it if parents added more
+            // since then.
             if self.queue.0.lock().is_empty() {
                 return Ok(());
             }
@@ -242,6 +255,7 @@ impl LevelWalk {
     }
 }
 
+/// The child of the first downlink of a page.
 fn leftmost_child(
     index: &Index,
     backend: &mut Backend,

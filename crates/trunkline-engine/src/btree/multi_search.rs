@@ -1,12 +1,14 @@
-//! Searches for many keys together: each page is read once, and all leaves are known in advance.
+//! Searches for many keys together. Each page is read once, and all leaves are known in advance.
 //!
 //! ```text
 //!   ascending keys ──▶ pages above the leaves: the leaf of each key
 //!                  ──▶ read stream over these leaves ──▶ rows, sometimes a leaf to the right
 //! ```
 //!
-//! A search for each key alone would wait for one leaf after the other and descend from the root
-//! once per key.
+//! A separate search for each key would descend from the root once per key and wait for one leaf
+//! after the other. Here the upper levels, which are few pages, are searched first. The leaves,
+//! which are usually not cached, are then read with many I/Os in flight. TOAST values are fetched
+//! this way.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -21,13 +23,13 @@ use super::index_scan::IndexScan;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockList, ReadStream, StreamOptions};
 
-/// Up to this number of leaves are read one by one: a stream is not worth its memory then.
+/// Up to this number of leaves are read one by one, because a stream costs more than it gains then.
 const LEAVES_UNSTREAMED: usize = 2;
 
 /// A leaf, and the range of keys on it.
 type Leaf = (BlockNo, Range<usize>);
 
-/// Called with the number of a key and one of its rows, or an error. Returns false if no more rows
+/// Called with the number of a key, and one of its rows or an error. Returns false if no more rows
 /// of the key are needed.
 type FoundRow<'f> = dyn FnMut(usize, Result<Tid, &Arc<BtreeError>>) -> bool + 'f;
 
@@ -35,15 +37,17 @@ type FoundRow<'f> = dyn FnMut(usize, Result<Tid, &Arc<BtreeError>>) -> bool + 'f
 enum Continuation {
     /// On the right sibling.
     Right(BlockNo),
-    /// From the root: the leaf was split, and the key is no longer on it.
+    /// From the root again: the leaf was split, so the key is no longer on it.
     Root,
 }
 
 impl Index {
     /// Finds the rows whose first column is equal to one of `keys`, which must be in ascending
-    /// order. Calls `found` with the number of the key and a row, or with an error for the key. If
-    /// `found` returns false, the other rows of the key may be skipped. Skips entries that the
-    /// server has marked as dead.
+    /// order.
+    ///
+    /// Calls `found` with the number of the key and a row, or with an error for the key; damage in
+    /// one leaf thus affects only the keys on it. If `found` returns false, the other rows of the
+    /// key may be skipped. Entries that the server has marked as dead are skipped.
     ///
     /// # Errors
     /// [`ReadError::Cancelled`] if the session was cancelled.
@@ -90,7 +94,7 @@ impl Index {
         Ok(())
     }
 
-    /// The leaf of each key. Adjacent keys on one leaf are grouped.
+    /// Finds the leaf of each key. Adjacent keys on one leaf form a range.
     fn leaves_of(
         &self,
         backend: &mut Backend,
@@ -126,8 +130,9 @@ impl Index {
         Ok(leaves)
     }
 
-    /// Descends to the page above the leaf of key `at`. Adds the leaves of this and the following
-    /// keys while the page has them. Returns the number of the first key that it does not have.
+    /// Descends to the page above the leaf of key `at`. Adds the leaves of this key and of the
+    /// following ones as far as they are below this page. Returns the number of the first key that
+    /// is not.
     fn descend_above(
         &self,
         backend: &mut Backend,
@@ -150,7 +155,8 @@ impl Index {
                             }
                             next += 1;
                         }
-                        // The key is not below this page. Descend again for it.
+                        // The key is not below this page. Descend again for it. An error will occur
+                        // again then and is reported for that key.
                         Ok(_) | Err(_) if next > at => return Ok(None),
                         step => return step.map(Some),
                     }
@@ -203,6 +209,8 @@ impl Index {
         ended
     }
 
+    /// Finds the rows of one key on a leaf. Returns where the search continues if the key can have
+    /// more entries than this leaf holds.
     fn search_key(
         &self,
         page: &BtreePage<'_>,
@@ -224,13 +232,15 @@ impl Index {
             }
         }
         let Some(right) = page.right() else { return Ok(None) };
+        // The high key is an upper bound of this page. If it is above the key, no page to the right
+        // has the key. With duplicates it can be equal, and the search continues.
         match page.high_key()? {
             Some(high) if self.layout().compare(&high, key)? == Ordering::Greater => Ok(None),
             _ => Ok(Some(Continuation::Right(right))),
         }
     }
 
-    /// Finds the rows of keys beyond their leaf.
+    /// Finds the rows of keys that extend beyond their leaf, with an ordinary index scan for each.
     fn continue_search(
         &self,
         backend: &mut Backend,
@@ -271,6 +281,8 @@ fn fail(
     page.or_else(|error| fail_all(error.into(), range, found))
 }
 
+/// Reports an error for each key of a range. Cancellation is not an error of a key and ends the
+/// search.
 fn fail_all(
     error: BtreeError,
     range: &Range<usize>,

@@ -1,8 +1,9 @@
 //! The worker that reads the files of one mount.
 //!
-//! A read that the page cache serves is complete as soon as it was issued. Its pages are visited
-//! before the next read is issued, which then reuses the same memory. Other reads are waited for in
-//! any order.
+//! A read that the page cache serves is complete as soon as it has been issued. The worker visits
+//! its pages before it issues the next read, which can then reuse the same memory while it is still
+//! in the CPU cache. The worker waits for all other reads in completion order, since the visitor
+//! does not depend on block order.
 
 use trunkline_aio::{Cancelled, Class, MethodKind, Session};
 use trunkline_format::BLOCK_SIZE;
@@ -13,10 +14,11 @@ use super::window::ReadWindow;
 use crate::datadir::FileEntry;
 use crate::job::JobError;
 
-/// The window is refilled when this fraction of it is free. That makes batches fewer and larger.
+/// The window is refilled when a quarter of it is free. Refilling after each completion would
+/// submit batches of one read and spend a system call on each.
 const REFILL_FRACTION: usize = 4;
 
-/// Resources of one worker.
+/// Resources of one worker: buffers in its window, and files that it may have open.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) slots: usize,
@@ -55,8 +57,9 @@ struct MountWorker<'s> {
 }
 
 impl MountWorker<'_> {
-    /// Executes the reads in this thread, one after the other. If a depth is asked for, the kernel
-    /// is advised of that many reads ahead.
+    /// Executes the reads in this thread, one after the other. If the method is `sync` but
+    /// read-ahead was asked for, the kernel is advised of up to `depth` reads
+    /// (`POSIX_FADV_WILLNEED`). Advice is useless for direct I/O, which bypasses the page cache.
     fn one_by_one(&mut self) -> Result<(), Cancelled> {
         let options = self.context.options;
         let ahead = if options.depth > 1 && !options.direct { options.depth } else { 0 };
@@ -76,7 +79,8 @@ impl MountWorker<'_> {
         Ok(())
     }
 
-    /// Keeps the window full.
+    /// Keeps up to `depth` reads in flight until the queue is empty and the last read has
+    /// completed.
     fn many_in_flight(&mut self) -> Result<(), Cancelled> {
         let refill = (self.window.capacity() / REFILL_FRACTION).max(1);
         loop {
@@ -91,13 +95,14 @@ impl MountWorker<'_> {
         }
     }
 
-    /// Issues reads until the window is full or the queue has none to offer.
+    /// Issues reads until the window is full or the queue has no run ready.
     fn fill(&mut self) -> Result<(), Cancelled> {
         let Self { context, session, window, queue } = self;
         let mut batch = session.batch();
         while window.idle() > 0 && !context.job.is_stopping() {
             let NextRead::Run(run) = queue.next(window.in_flight()) else { break };
-            // With reads in flight a handle is worth no wait: the wait for a read comes next.
+            // Waiting for a handle is only necessary if we have no read in flight. Otherwise we
+            // stop filling: the next completion frees both a handle and a buffer.
             let io = if window.in_flight() == 0 {
                 batch.acquire(Class::Maintenance)?
             } else if let Some(io) = batch.try_acquire(Class::Maintenance) {

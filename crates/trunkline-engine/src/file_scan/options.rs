@@ -11,15 +11,15 @@ use crate::settings::Settings;
 pub struct ReadOptions {
     /// Whether to bypass the operating system's page cache (`O_DIRECT`).
     pub direct: bool,
-    /// Reads kept in flight on each mount. With 0, the worker executes one read after the other
-    /// itself.
+    /// Reads kept in flight on each mount. With 0 or 1, the worker executes one read after the
+    /// other itself.
     pub depth: u32,
     /// Blocks combined into one read, 1 to 128.
     pub combine_blocks: u32,
 }
 
 impl ReadOptions {
-    /// The options that the settings ask for.
+    /// The options that `io_direct`, `effective_io_concurrency` and `io_combine_limit` ask for.
     pub fn of(settings: &Settings) -> Self {
         Self {
             direct: settings.io_direct_data(),
@@ -33,8 +33,8 @@ impl ReadOptions {
         self.depth.max(1) as usize
     }
 
-    /// Memory that a scan of `mounts` mounts wants for its windows, in bytes. With less, fewer
-    /// reads are in flight.
+    /// Memory that a scan of `mounts` mounts needs for full windows, in bytes. With less memory the
+    /// scan still works, but with fewer reads in flight.
     pub fn region_bytes(self, mounts: usize) -> usize {
         self.slots() * self.combine_blocks as usize * BLOCK_SIZE * mounts.max(1)
     }

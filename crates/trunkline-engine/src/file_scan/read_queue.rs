@@ -1,8 +1,9 @@
-//! The reads of one mount, in the order in which they are issued.
+//! The queue of reads of one mount, in the order in which they are issued.
 //!
-//! Retries come first: the rest of a short read, and block by block what failed as a whole. Then
-//! the files follow, each from front to back. A file is opened when its first block is due and
-//! closed after its last read, so that few files are open at a time.
+//! Retries come first: the rest of a short read, and the blocks of a failed run one by one. Then
+//! the files follow, each from front to back. A file is opened when its first block is due, and
+//! closed when its last [`BlockRun`] is dropped. Few files are therefore open at a time, however
+//! many the cluster has.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -16,36 +17,39 @@ use trunkline_format::BlockNo;
 use super::visitor::{Context, ReadFailure};
 use crate::datadir::FileEntry;
 
-/// Blocks of one file that may fail before the rest of it is skipped.
+/// Blocks of one file that may fail before the rest of it is skipped. A dying disk can take seconds
+/// for each failing read, so a scan that tries all blocks of a segment would not end within a day.
 const FAILED_BLOCKS_MAX: u32 = 1024;
 
 /// Attempts to open a file while the process has no free descriptor and this worker holds none.
 const OPEN_ATTEMPTS: u32 = 100;
 
-/// A file that is being read.
+/// A file that is being read. Runs share it through `Rc`; dropping the last one closes the file.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     pub(super) entry: FileEntry,
     pub(super) file: File,
     /// The block to stop at. It moves down if the file has shrunk or too many of its blocks failed.
     pub(super) end: Cell<u32>,
+    /// Blocks that failed so far.
     failed: Cell<u32>,
 }
 
 impl OpenFile {
-    /// The block number within the relation, for a block of this file.
+    /// Converts a block number within this file (a segment) to the block number within the
+    /// relation.
     pub(super) fn block_no(&self, block: u32) -> BlockNo {
         self.entry.first_block().unwrap_or_default().saturating_add(block)
     }
 
-    /// Moves the end down to `block`. False if it was there already or before.
+    /// Lowers the end to `block`. Returns false if the end was already there or before.
     pub(super) fn truncate(&self, block: u32) -> bool {
         let shorter = block < self.end.get();
         self.end.set(self.end.get().min(block));
         shorter
     }
 
-    /// Counts a failed block. True when the limit is reached.
+    /// Counts a failed block. Returns true exactly once, when the limit is reached.
     pub(super) fn count_failure(&self) -> bool {
         self.failed.set(self.failed.get() + 1);
         self.failed.get() == FAILED_BLOCKS_MAX
@@ -59,31 +63,35 @@ pub(super) struct BlockRun {
     /// The first block, counted within the file.
     pub(super) block: u32,
     pub(super) blocks: u32,
-    /// Reads in a row that returned less than one block.
+    /// Consecutive reads that returned less than one block.
     pub(super) attempts: u32,
-    /// Whether to read each block alone.
+    /// Whether to read each block on its own, because a read of the whole run failed.
     pub(super) singly: bool,
 }
 
-/// The answer to a request for the next read.
+/// The result of [`ReadQueue::next`].
 pub(super) enum NextRead {
     Run(BlockRun),
-    /// A file must be closed first.
+    /// The limit on open files is reached. A read in flight must complete first, so that its file
+    /// is closed.
     Later,
     /// All files are read.
     End,
 }
 
+/// The files of one mount that are not read yet, and the runs to repeat.
 pub(super) struct ReadQueue<'s> {
     context: Context<'s>,
     files: std::slice::Iter<'s, FileEntry>,
     retries: VecDeque<BlockRun>,
-    /// Runs that the kernel was already advised of, and that are not read yet.
+    /// Runs for which the kernel was advised and that are not issued yet. Used by the `sync` method
+    /// only.
     advised: VecDeque<BlockRun>,
-    /// The file at hand and its next block.
+    /// The file that is being read, and its next block.
     current: Option<(Rc<OpenFile>, u32)>,
     /// A file that could not be opened because no descriptor was free.
     deferred: Option<&'s FileEntry>,
+    /// Limit on open files, so that the scan does not exhaust the process's descriptors.
     open_files_max: usize,
 }
 
@@ -100,24 +108,26 @@ impl<'s> ReadQueue<'s> {
         }
     }
 
-    /// Queues a retry.
+    /// Queues a run to be read again.
     pub(super) fn retry(&mut self, run: BlockRun) {
         self.retries.push_back(run);
     }
 
-    /// Takes back a run that was not issued.
+    /// Takes back a run that could not be issued. It stays first in order.
     pub(super) fn put_back(&mut self, run: BlockRun) {
         self.retries.push_front(run);
     }
 
-    /// The next run to read. `in_flight` runs hold files open.
+    /// Returns the next run to read. `in_flight` is the number of runs that keep their files open.
     pub(super) fn next(&mut self, in_flight: usize) -> NextRead {
         let job = self.context.job;
         while let Some(mut run) = self.retries.pop_front() {
+            // The file has shrunk or was given up after this run was queued.
             if run.block >= run.file.end.get() {
                 job.count(run.blocks, 0);
                 continue;
             }
+            // Split off the first block and leave the rest at the front of the queue.
             if run.singly && run.blocks > 1 {
                 let (block, blocks) = (run.block + 1, run.blocks - 1);
                 self.retries.push_front(BlockRun { block, blocks, ..run.clone() });
@@ -135,7 +145,8 @@ impl<'s> ReadQueue<'s> {
     }
 
     /// Takes runs off the files until `runs` of them are ready, and passes each new one to
-    /// `advise`.
+    /// `advise`. Errors of opening a file are reported here, earlier than without look-ahead, which
+    /// is harmless.
     pub(super) fn look_ahead(&mut self, runs: usize, advise: impl Fn(&BlockRun)) {
         while self.advised.len() < runs {
             let NextRead::Run(run) = self.take(self.advised.len()) else { return };
@@ -144,6 +155,8 @@ impl<'s> ReadQueue<'s> {
         }
     }
 
+    /// Takes the next run off the current file, or opens the next file. Files that cannot be opened
+    /// are reported and skipped.
     fn take(&mut self, in_flight: usize) -> NextRead {
         let Context { job, options, visitor } = self.context;
         loop {
@@ -157,6 +170,8 @@ impl<'s> ReadQueue<'s> {
                     let (attempts, singly) = (0, false);
                     return NextRead::Run(BlockRun { file, block, blocks, attempts, singly });
                 }
+                // The end was lowered below the listed length. Count the missing blocks as
+                // processed.
                 job.count(file.entry.blocks().saturating_sub(block), 0);
             }
             let Some(entry) = self.deferred.take().or_else(|| self.files.next()) else {
@@ -186,7 +201,11 @@ impl<'s> ReadQueue<'s> {
         }
     }
 
-    /// Opens a file. `None` if another one must be closed first.
+    /// Opens a file. Returns `None` if no descriptor is free and one of our own files must be
+    /// closed first.
+    ///
+    /// Symbolic links are not followed: a relation file never is one, and a link could lead out of
+    /// the data directory.
     fn open(&self, entry: &FileEntry, in_flight: usize) -> io::Result<Option<File>> {
         let Context { job, options, .. } = self.context;
         let options =
@@ -206,7 +225,7 @@ impl<'s> ReadQueue<'s> {
     }
 }
 
-/// Whether no descriptor is free, in the process or in the system.
+/// Whether no descriptor is free in the process (`EMFILE`) or in the system (`ENFILE`).
 fn is_descriptor_shortage(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(errno, Some(Errno::MFILE | Errno::NFILE))

@@ -1,6 +1,7 @@
 //! Starts the workers of a raw file scan, one for each mount.
 //!
-//! Memory and file descriptors are divided among them in advance.
+//! Memory and file descriptors are divided among the workers in advance. A common pool of either
+//! would let a worker that hangs keep what the other workers need.
 
 use std::io;
 
@@ -19,7 +20,7 @@ use crate::job::{Job, JobError, by_mount};
 /// files.
 const DESCRIPTORS_RESERVED: u64 = 20;
 
-/// Reads all blocks of `files`, with a worker for each mount. Calls `recheck` now and then, and at
+/// Reads all blocks of `files`, with a worker for each mount. Calls `recheck` once a second and at
 /// the end.
 pub(crate) fn read_files(
     job: &Arc<Job>,
@@ -30,6 +31,7 @@ pub(crate) fn read_files(
 ) -> Result<(), JobError> {
     let bytes = files.iter().map(|file| u64::from(file.blocks()) * BLOCK_SIZE as u64).sum();
     job.observer().begins(files.len(), bytes);
+    // Empty files need no read, and the workers rely on their absence.
     let files = files.into_iter().filter(|file| file.blocks() > 0);
     let mounts = by_mount(files, |file| file.device);
     if options.direct {
@@ -48,8 +50,9 @@ pub(crate) fn read_files(
     })
 }
 
-/// Opens one file for direct I/O, so that a file system without it is reported before anything is
-/// read. Other errors concern single files and are reported when the file is read.
+/// Opens one file of a mount for direct I/O, so that a file system without it is reported before
+/// anything is read. `open` then fails with `EINVAL`. Other errors concern single files and are
+/// reported when the file is read.
 fn probe_direct(job: &Job, files: &[FileEntry]) -> Result<(), JobError> {
     let options = OpenOptions { direct: true, no_follow: true, ..OpenOptions::default() };
     for file in files {
@@ -67,7 +70,7 @@ fn probe_direct(job: &Job, files: &[FileEntry]) -> Result<(), JobError> {
     Ok(())
 }
 
-/// The number of files that one of `workers` workers may have open.
+/// The number of files that one of `workers` workers may have open, from `RLIMIT_NOFILE`.
 fn open_files_max(workers: usize) -> usize {
     let limit = getrlimit(Resource::Nofile).current;
     let free = limit.unwrap_or(u64::MAX).saturating_sub(DESCRIPTORS_RESERVED);

@@ -1,6 +1,7 @@
-//! The consumer of a raw file scan, and what it is passed.
+//! The consumer interface of a raw file scan: blocks and failures.
 //!
-//! Verification checks the pages, and prewarming ignores them and only collects failures.
+//! Verification checks the pages. Prewarming ignores the pages, because reading them is its
+//! purpose, and only collects failures.
 
 use std::io;
 
@@ -12,9 +13,10 @@ use super::options::ReadOptions;
 use crate::datadir::FileEntry;
 use crate::job::Job;
 
-/// Receives the blocks of a scan. The workers of all mounts call it.
+/// Receives the blocks of a scan. The workers of all mounts call it concurrently, and blocks arrive
+/// in any order.
 pub(crate) trait BlockVisitor: Send + Sync {
-    /// The number of blocks to skip at the beginning of a file.
+    /// The number of blocks to skip at the beginning of a file. Skipped blocks count as processed.
     fn skipped(&self, _file: &FileEntry) -> u32 {
         0
     }
@@ -24,16 +26,16 @@ pub(crate) trait BlockVisitor: Send + Sync {
         Vec::new()
     }
 
-    /// Whole blocks were read, and the callbacks have run. `bad` has a bit for each block that a
-    /// callback marked.
+    /// Whole blocks were read, and the callbacks have run. Bit n of `bad` is set if a callback
+    /// marked block `first + n`. Short reads are continued, so a run can arrive in several calls.
     fn blocks_read(&self, _file: &FileEntry, _first: BlockNo, _pages: &[u8], _bad: u128) {}
 
-    /// Something could not be read. The scan goes on.
+    /// A file or a block could not be read. The scan continues.
     fn failed(&self, _file: &FileEntry, _failure: ReadFailure) {}
 }
 
-/// The payload of one read, for its callbacks. A callback can run in any thread, so it has no other
-/// access to the job.
+/// The payload of one read, for its completion callbacks. A callback can run on any thread, so it
+/// has no other access to the job.
 #[derive(Debug, Default)]
 pub(crate) struct ReadPayload {
     pub(crate) fork: Fork,
@@ -54,11 +56,12 @@ pub(crate) enum ReadFailure {
     Read { block: BlockNo, errno: i32 },
     /// Too many blocks of the file failed. This block and those after it were skipped.
     GaveUp { block: BlockNo },
-    /// The file is shorter than it was when it was listed.
+    /// The file is shorter than when it was listed. A server may have truncated it, or it is
+    /// damaged.
     Shrank { block: BlockNo, found: u64, expected: u64 },
 }
 
-/// What the parts of a worker share.
+/// References that all parts of a worker need.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'s> {
     pub(super) job: &'s Job,

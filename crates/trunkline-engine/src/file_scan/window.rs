@@ -1,12 +1,17 @@
-//! The read window of a worker: a few leased buffers, each of which carries one read at a time.
+//! The read window of a worker: leased buffers, each of which carries one read at a time.
+//!
+//! This module decides what follows from the outcome of a read:
 //!
 //! ```text
 //!   Ok, Warning            all blocks were read
 //!   Partial                whole blocks were read; the rest is read again
 //!   Partial, no bytes      the file ends here: it has shrunk
-//!   Partial, many times    never a whole block: an I/O error if the file goes on, else it has shrunk
+//!   Partial, many times    never a whole block: the file has shrunk into it, or an I/O error
 //!   Error                  several blocks: each is read again alone; one block: it is reported
 //! ```
+//!
+//! A short read is not an error. POSIX permits it at any position, and network and FUSE file
+//! systems return short reads in practice. Only a read of zero bytes means the end of the file.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -20,23 +25,27 @@ use super::visitor::{Context, ReadFailure, ReadPayload};
 use crate::datadir::FileEntry;
 use crate::job::JobError;
 
-/// Reads in a row that may return only a part of a block before the block counts as unreadable.
+/// Consecutive reads that may return less than one block before the block counts as unreadable.
+/// Without this limit a file system that always returns a fragment would keep the scan in an
+/// endless loop.
 const FRAGMENTS_MAX: u32 = 32;
 
+/// The buffers of a worker and the reads that use them.
 pub(super) struct ReadWindow<'s> {
     context: Context<'s>,
     slots: Slots<ReadPayload>,
     /// The read that each slot carries.
     runs: Vec<Option<BlockRun>>,
-    /// Files that have shrunk, by their ids, with the lowest missing block. Reported at the end,
-    /// since reads behind the end of the file may complete before the read that reaches it.
+    /// Files that have shrunk, by file id, with the lowest missing block. They are reported at the
+    /// end, because reads behind the end of the file may complete before the read that reaches it.
     shrunk: BTreeMap<u64, (FileEntry, ReadFailure)>,
-    /// Free slots. The slot used last is on top, since its memory is most likely in the CPU cache.
+    /// Stack of free slots. The slot used last is on top, since its memory is most likely in the
+    /// CPU cache.
     idle: Vec<usize>,
 }
 
 impl<'s> ReadWindow<'s> {
-    /// Leases up to `slots` buffers.
+    /// Leases up to `slots` buffers. Fewer are enough; it fails only if there is none at all.
     pub(super) fn new(context: Context<'s>, slots: usize) -> Result<Self, JobError> {
         let blocks = context.options.combine_blocks;
         let region = context.job.aio().region();
@@ -67,7 +76,7 @@ impl<'s> ReadWindow<'s> {
         self.slots.pending()
     }
 
-    /// Issues a read into an idle slot.
+    /// Issues a read into an idle slot. If there is no idle slot, the run returns to the queue.
     pub(super) fn issue(&mut self, io: Io<'_>, run: BlockRun, queue: &mut ReadQueue<'_>) {
         let Some(slot) = self.idle.pop() else {
             queue.put_back(run);
@@ -83,7 +92,8 @@ impl<'s> ReadWindow<'s> {
         let length = run.blocks * BLOCK_SIZE as u32;
         match io.read(&file.file, offset, length, &mut self.slots, slot) {
             Ok(_) => self.runs[slot] = Some(run),
-            // The device needs a larger alignment than a block.
+            // The read was refused before it was submitted: the device needs a larger alignment
+            // than a block has.
             Err(_) => {
                 self.idle.push(slot);
                 self.read_failed(run, Errno::INVAL.raw_os_error(), queue);
@@ -91,7 +101,7 @@ impl<'s> ReadWindow<'s> {
         }
     }
 
-    /// Waits for one read.
+    /// Waits for any one read and handles its outcome.
     pub(super) fn wait(
         &mut self,
         session: &mut Session,
@@ -102,7 +112,7 @@ impl<'s> ReadWindow<'s> {
         Ok(())
     }
 
-    /// Handles all reads that have completed.
+    /// Handles all reads that have completed, without waiting.
     pub(super) fn complete_finished(&mut self, queue: &mut ReadQueue<'_>) {
         while let Some(slot) = self.slots.first_done()
             && let Some(outcome) = self.slots.take(slot)
@@ -111,6 +121,8 @@ impl<'s> ReadWindow<'s> {
         }
     }
 
+    /// Handles the outcome of one read, as the table in the module header describes. The slot
+    /// becomes idle first; its memory stays valid until the next read is issued into it.
     fn complete(&mut self, slot: usize, outcome: Outcome, queue: &mut ReadQueue<'_>) {
         self.idle.push(slot);
         let Some(run) = self.runs[slot].take() else { return };
@@ -127,6 +139,7 @@ impl<'s> ReadWindow<'s> {
             return;
         }
         let (block, blocks) = (run.block + whole, run.blocks - whole);
+        // Any whole block is progress and resets the count.
         let attempts = if whole > 0 { 0 } else { run.attempts + 1 };
         let rest = BlockRun { block, blocks, attempts, ..run };
         if whole == 0 && outcome.count == 0 {
@@ -149,6 +162,8 @@ impl<'s> ReadWindow<'s> {
         }
     }
 
+    /// Handles a failed read. A run of several blocks is repeated block by block, because the
+    /// kernel does not report which of them failed. A single block is reported.
     fn read_failed(&self, run: BlockRun, errno: i32, queue: &mut ReadQueue<'_>) {
         let Context { job, visitor, .. } = self.context;
         if run.blocks > 1 {
@@ -165,8 +180,8 @@ impl<'s> ReadWindow<'s> {
         }
     }
 
-    /// The first block of a run can never be read whole. Either the file ends within it, or the
-    /// block has an error and the kernel returns the bytes before the error.
+    /// The first block of a run can never be read whole. Either the file ends within this block, or
+    /// the block has an I/O error and the kernel returns the bytes before it.
     fn only_fragments(&mut self, run: BlockRun, queue: &mut ReadQueue<'_>) {
         let end = (u64::from(run.block) + 1) * BLOCK_SIZE as u64;
         if run.file.file.length().is_ok_and(|length| length < end) {
@@ -180,11 +195,14 @@ impl<'s> ReadWindow<'s> {
         self.read_failed(BlockRun { blocks: 1, ..run }, Errno::IO.raw_os_error(), queue);
     }
 
+    /// Lowers the end of the file to the first missing block and remembers the failure for
+    /// [`Self::finish`]. A later call for a lower block replaces it.
     fn file_shrank(&mut self, rest: &BlockRun) {
         let BlockRun { file, block, blocks, .. } = rest;
         self.context.job.count(*blocks, 0);
         if file.truncate(*block) {
-            // Some file systems still report the old length.
+            // Some file systems still report the old length. The read is more reliable: cap the
+            // length that we report, so that the message is not contradictory.
             let end = (u64::from(*block) + 1) * BLOCK_SIZE as u64;
             let found = file.file.length().unwrap_or_default();
             let found = if found < end { found } else { end - BLOCK_SIZE as u64 };
@@ -194,7 +212,7 @@ impl<'s> ReadWindow<'s> {
         }
     }
 
-    /// Reports what is known only when all reads have completed.
+    /// Reports the files that have shrunk. Called when all reads have completed.
     pub(super) fn finish(&mut self) {
         for (entry, failure) in std::mem::take(&mut self.shrunk).into_values() {
             self.context.visitor.failed(&entry, failure);

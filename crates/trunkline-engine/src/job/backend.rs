@@ -1,6 +1,7 @@
 //! Pool backends for the workers of a job.
 //!
-//! A worker opens its backend here, so that cancelling the job also ends its waits in the pool.
+//! A worker must open its backend here. [`Job::backend`] registers the backend's canceller, so that
+//! cancelling the job also ends a wait for a buffer, a lock or an I/O inside the pool.
 
 use std::io;
 
@@ -23,8 +24,8 @@ impl Job {
         Ok(backend)
     }
 
-    /// The kind of backend of a worker. As in PostgreSQL the leader of a parallel query takes part
-    /// in it, so the first worker counts as the leader.
+    /// The backend type of a worker, for the statistics. As in PostgreSQL the leader of a parallel
+    /// query takes part in it, so the first worker counts as the leader.
     pub(crate) fn backend_type(worker: usize) -> BackendType {
         match worker {
             0 => BackendType::Standalone,
@@ -37,12 +38,13 @@ impl Job {
 #[derive(Debug, Default)]
 pub(crate) struct WarningLog {
     pub(crate) kept: Vec<ReadWarning>,
-    /// How many more there were. A backend keeps only a limited number.
+    /// Warnings beyond these. A backend keeps only a limited number, since a damaged file would
+    /// otherwise fill the memory with one warning per page.
     pub(crate) lost: u64,
 }
 
 impl WarningLog {
-    /// Takes over what a backend has collected.
+    /// Moves the warnings that a backend has collected into this log.
     pub(crate) fn take_from(&mut self, backend: &mut Backend) {
         let (mut kept, lost) = backend.take_warnings();
         self.kept.append(&mut kept);

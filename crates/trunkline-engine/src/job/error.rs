@@ -1,5 +1,5 @@
-//! Errors that end a whole job. Damage in single files and pages is reported separately and does
-//! not end a job.
+//! Errors that end a whole job. Damage in single files and pages is not among them: it is a
+//! finding, and the job continues with the next file or page.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::datadir::DataDirError;
 
-/// Why a job could not be done.
+/// Why a job failed.
 #[derive(Debug, Error)]
 pub enum JobError {
     /// The data directory has changed, or cannot be read.
@@ -19,19 +19,22 @@ pub enum JobError {
         "\"{}\" cannot be opened for direct I/O: the file system, {file_system}, does not support it",
         path.display()
     )]
+    /// The file system does not support direct I/O. The job refuses to start, because falling back
+    /// to the page cache would silently change what the job measures or verifies.
     Direct {
-        /// A file on it.
+        /// A file on this file system.
         path: PathBuf,
         /// The type of the file system.
         file_system: String,
     },
-    /// The page region is too small, or in use, even for a single read.
+    /// The page region has no room for even one read, because it is too small or other users hold
+    /// it.
     #[error("no memory for a read of {blocks} blocks is free in the page region")]
     Memory {
         /// Blocks that one read needs.
         blocks: u32,
     },
-    /// There are too many sessions, or the system refuses another thread.
+    /// No session was free, or the system refused to create another thread.
     #[error("could not start a worker thread: {0}")]
     Start(#[source] io::Error),
     /// A thread of the job panicked; its message is on standard error.

@@ -1,25 +1,27 @@
-//! Progress reports and cancellation, as a caller of a job implements them.
+//! Progress reports and cancellation: the interface that a caller of a job implements.
 //!
-//! The command line draws a progress bar with it and cancels the job on Ctrl-C.
+//! The command line implements it with a progress bar, and cancels the job on Ctrl-C.
 
 use std::path::Path;
 
 use trunkline_format::BlockNo;
 
-/// Follows the progress of a job and can cancel it. The job's threads call these methods, so they
-/// must not block.
+/// Follows the progress of a job and can cancel it. The caller's thread, the coordinator and the
+/// workers all call these methods. They must not block, because a blocked worker stalls its I/O.
 pub trait Observer: Send + Sync {
-    /// The amount of work is known. Called once.
+    /// The plan is ready and the amount of work is known. Called once per job.
     fn begins(&self, _files: usize, _bytes: u64) {}
 
-    /// Bytes done so far, out of those announced. Called about twenty times a second.
+    /// Bytes done so far, out of those announced by [`begins`](Self::begins). Called about twenty
+    /// times a second.
     fn progressed(&self, _bytes: u64) {}
 
     /// A run of blocks of a file is about to be read. Only jobs that read files directly call this;
     /// jobs that read through the buffer pool do not.
     fn reading(&self, _path: &Path, _first: BlockNo, _blocks: u32) {}
 
-    /// Whether to stop the job. Called about twenty times a second.
+    /// Whether to stop the job. Polled about twenty times a second, and not after it has returned
+    /// true.
     fn cancelled(&self) -> bool {
         false
     }

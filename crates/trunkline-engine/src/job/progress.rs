@@ -1,28 +1,30 @@
-//! Progress of a worker that handles one page at a time.
+//! Progress of a worker that processes one page at a time.
 //!
-//! It also checks now and then whether the job is stopping.
+//! The same call checks whether the job is stopping, so that a worker cannot forget to do so.
 
 use super::workers::Job;
 
-/// Pages between two updates of the job's shared counters.
+/// Pages between two updates of the job's shared counters. This is also the longest that a worker
+/// continues after the job was stopped.
 const PAGES_BATCHED: u32 = 64;
 
 impl Job {
-    /// Starts to count the pages of one worker.
+    /// Starts counting the pages of one worker.
     pub(crate) fn page_progress(&self) -> PageProgress<'_> {
         PageProgress { job: self, unreported: 0 }
     }
 }
 
-/// Counts the pages of one worker. The shared counters are atomics that every worker updates and
-/// the caller polls, so a worker adds to them once per batch of pages and when it is done.
+/// Counts the pages of one worker. All workers add to the same atomics and the caller polls them,
+/// so an addition per page would bounce their cache line between CPUs. A worker therefore adds once
+/// per batch of pages, and once more when the counter is dropped.
 pub(crate) struct PageProgress<'j> {
     job: &'j Job,
     unreported: u32,
 }
 
 impl PageProgress<'_> {
-    /// Counts a page. False if the worker should stop, which is checked once per batch.
+    /// Counts a page. Returns false if the worker should stop, which is checked once per batch.
     pub(crate) fn page_done(&mut self) -> bool {
         self.unreported += 1;
         if self.unreported < PAGES_BATCHED {

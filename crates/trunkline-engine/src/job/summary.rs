@@ -6,19 +6,22 @@ use std::time::Duration;
 
 use trunkline_aio::{Counters, Operation};
 
-/// How a job ended.
+/// How a job ended. An error is not an end in this sense; the job returns it instead of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// All work was done. Blocks that cannot be read are findings and do not change that.
     Complete,
     /// The observer cancelled the job.
     Cancelled,
-    /// The observer cancelled the job, but a read or another system call did not return. Its thread
-    /// and pages are left behind: do not wait for the [`Aio`](trunkline_aio::Aio) to shut down.
+    /// The observer cancelled the job, but a read or another system call did not return in time.
+    /// Its thread and its buffers are leaked, because the kernel may still write into them. Do not
+    /// wait for the [`Aio`](trunkline_aio::Aio) to shut down: that would wait for the same system
+    /// call.
     Abandoned,
 }
 
-/// The I/O during a job. It includes the I/O of other users of the same instance.
+/// The I/O during a job, as the difference of the instance's counters before and after it. It
+/// therefore includes the I/O of other users of the same instance.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct IoSummary {
     /// Reads.
@@ -27,13 +30,15 @@ pub struct IoSummary {
     pub bytes: u64,
     /// Reads served from the page cache by the issuing session itself.
     pub cached: u64,
-    /// Mean number of reads in flight.
+    /// Mean number of reads in flight, sampled by the instance. It shows whether the configured
+    /// depth was reached.
     pub in_flight: f64,
     /// How often a thread waited for I/O.
     pub waits: u64,
     /// Total time of these waits.
     pub wait_time: Duration,
-    /// Total time that reads spent in the storage.
+    /// Total time that reads spent in the storage. Reads overlap, so this is usually more than the
+    /// elapsed time.
     pub device_time: Duration,
     /// Reads that were executed again after EINTR or EAGAIN.
     pub retried: u64,
@@ -57,13 +62,14 @@ impl IoSummary {
     }
 }
 
-/// What all jobs report.
+/// The part of a report that all jobs have in common.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JobSummary {
     pub(crate) end: End,
     /// Time from start to end.
     pub(crate) elapsed: Duration,
-    /// The part of it in which workers ran.
+    /// The part of the elapsed time in which workers ran. It excludes planning, so throughput is
+    /// computed from it.
     pub(crate) working: Duration,
     /// Blocks that were read.
     pub(crate) blocks: u64,

@@ -1,6 +1,15 @@
 //! The threads of one job: start, stop, join.
 //!
 //! A job has one coordinator thread and any number of workers. All of them share [`Job`].
+//!
+//! **No lost wake-ups.** `exits` is an event count. A waiter first loads it, then checks its
+//! condition (a result, or the number of running workers), and then sleeps only if the count is
+//! unchanged. An exiting thread first publishes its result and then increments the count. The
+//! waiter therefore either sees the result or does not sleep.
+//!
+//! **Stopping.** `stopping` is a flag that workers poll between two units of work, as PostgreSQL's
+//! backends poll `CHECK_FOR_INTERRUPTS()`. A worker that sleeps does not poll, so each session and
+//! backend also registers a canceller, and [`Job::stop`] triggers all of them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,22 +30,28 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How often a long job checks whether a server has started on the data directory.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a cancelled job may take to stop before it is abandoned.
+/// How long a cancelled job may take to stop before it is abandoned. One second is far longer than
+/// a healthy device takes for one read, and short enough for a user who pressed Ctrl-C.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// State shared by the threads of a job.
+/// State shared by the threads of a job. Threads hold it in an `Arc`, since an abandoned thread
+/// outlives the call that started it.
 pub(crate) struct Job {
     aio: Aio,
     observer: Arc<dyn Observer>,
-    /// Blocks that were read.
+    /// Blocks that were read. This and the other counters are statistics and use relaxed ordering.
     blocks_read: AtomicU64,
-    /// Bytes done, including those that could not be read.
+    /// Bytes processed, including those that could not be read. Progress thus reaches 100 % even if
+    /// files are damaged.
     bytes_done: AtomicU64,
+    /// Set once and never cleared. Written before `cancellers` is locked; see
+    /// [`Job::cancel_on_stop`].
     stopping: AtomicBool,
+    /// Cancellers of all sessions and backends that the workers have opened.
     cancellers: Mutex<Vec<Canceller>>,
     /// Nanoseconds from the start of the workers to the end of the last one; 0 before that.
     working: AtomicU64,
-    /// Counts exits of threads. The caller and the coordinator sleep on it.
+    /// Event count of thread exits. The caller and the coordinator sleep on it.
     exits: Futex,
 }
 
@@ -54,8 +69,11 @@ impl Job {
         })
     }
 
-    /// Runs `coordinate` in a thread of its own until it returns, or until the job was cancelled
-    /// and does not stop in time.
+    /// Runs `coordinate` in a thread of its own. Returns when that thread has finished, or when the
+    /// job was cancelled and has not stopped within [`CANCEL_TIMEOUT`].
+    ///
+    /// The caller's thread only polls and sleeps here. It can therefore always return, even if the
+    /// coordinator or a worker is stuck in a system call.
     pub(crate) fn run<E: From<JobError> + Send + 'static>(
         self: &Arc<Self>,
         coordinate: impl FnOnce(&Arc<Job>) -> Result<(), E> + Send + 'static,
@@ -66,6 +84,8 @@ impl Job {
         self.spawn("coordinator", coordinate, move |_, outcome| *slot.lock() = Some(outcome))?;
         let mut deadline = None;
         let outcome = loop {
+            // Load the event count before checking the result. If the coordinator exits in between,
+            // the count has changed and wait() returns immediately.
             let exits = self.exits.word().load(Ordering::SeqCst);
             let outcome = result.lock().take();
             let now = clock::now();
@@ -98,8 +118,12 @@ impl Job {
         })
     }
 
-    /// Runs `work` in `workers` threads, each with its number, and waits for all of them. Calls
-    /// `recheck` now and then, and at the end. The first error of a worker stops the others.
+    /// Runs `work` in `workers` threads, passes each its number, and waits for all of them.
+    ///
+    /// Calls `recheck` once a second and again at the end, because a result is worthless if a
+    /// server has changed the files during the job. The first error of a worker stops the others.
+    /// If `recheck` fails or a thread cannot be started, this returns without waiting for the
+    /// workers that are running.
     pub(crate) fn run_workers<E: From<JobError> + Send + 'static>(
         self: &Arc<Self>,
         workers: usize,
@@ -113,6 +137,7 @@ impl Job {
             let (work, failure) = (Arc::clone(&work), Arc::clone(&failure));
             let running = Arc::clone(&running);
             let exit = move |job: &Job, outcome: Result<(), E>| {
+                // Keep the first error only: later ones usually result from stopping the job.
                 if let Err(error) = outcome {
                     failure.lock().get_or_insert(error);
                     job.stop();
@@ -140,11 +165,13 @@ impl Job {
         if let Some(error) = failure.lock().take() {
             return Err(error);
         }
+        // A server may have started after the last periodic check.
         recheck()
     }
 
-    /// Runs `body` in a thread of its own and passes its result to `exit`, in that thread. If
-    /// `body` panics, the result is [`JobError::Panicked`].
+    /// Runs `body` in a thread of its own, and passes its result to `exit` in that thread. If
+    /// `body` panics, the result is [`JobError::Panicked`]. The thread is detached: exits are
+    /// reported through `exits`, because joining a thread that hangs would hang too.
     fn spawn<E: From<JobError> + 'static>(
         self: &Arc<Self>,
         name: &str,
@@ -153,6 +180,7 @@ impl Job {
     ) -> Result<(), JobError> {
         let job = Arc::clone(self);
         let thread = move || {
+            // The guard assumes a panic until `body` has returned.
             let mut guard = ExitGuard {
                 job: &job,
                 outcome: Some(Err(JobError::Panicked.into())),
@@ -164,8 +192,8 @@ impl Job {
         thread::spawn(name, thread).map(drop).map_err(JobError::Start)
     }
 
-    /// Stops the job: no more work is started and waits end. I/O that is in flight is not waited
-    /// for.
+    /// Stops the job. Workers start no more work, and their waits end. I/O that is in flight is not
+    /// waited for.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         for canceller in self.cancellers.lock().iter() {
@@ -173,6 +201,8 @@ impl Job {
         }
     }
 
+    /// Whether the worker should finish. A relaxed load is enough: no data depends on the flag, and
+    /// a worker that sees it one unit of work later does no harm.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
@@ -193,7 +223,10 @@ impl Job {
         Ok(session)
     }
 
-    /// Cancels a session's waits when the job stops, or at once if it is already stopping.
+    /// Cancels a session's waits when the job stops, or immediately if it is already stopping.
+    ///
+    /// The flag is checked under the lock. [`Self::stop`] sets the flag before it takes the lock,
+    /// so either we see the flag here, or `stop` sees the canceller that we add.
     pub(super) fn cancel_on_stop(&self, canceller: Canceller) {
         let mut cancellers = self.cancellers.lock();
         if self.stopping.load(Ordering::SeqCst) {
@@ -202,25 +235,28 @@ impl Job {
         cancellers.push(canceller);
     }
 
-    /// Counts `blocks` as done, of which `read` could be read.
+    /// Counts `blocks` as processed, of which `read` could be read.
     pub(crate) fn count(&self, blocks: u32, read: u32) {
         self.bytes_done.fetch_add(u64::from(blocks) * BLOCK_SIZE as u64, Ordering::Relaxed);
         self.blocks_read.fetch_add(u64::from(read), Ordering::Relaxed);
     }
 
-    /// Waits a moment for another thread of the job to exit, and so to give up what is scarce.
+    /// Sleeps until another thread of the job exits, but at most for one poll interval. Used to
+    /// retry after a shortage of file descriptors, which an exiting thread releases.
     pub(crate) fn pause(&self) {
         let exits = self.exits.word().load(Ordering::SeqCst);
         self.exits.wait(exits, Some(POLL_INTERVAL));
     }
 
+    /// Increments the event count and wakes all its waiters (`INT_MAX`, the kernel's limit).
     fn signal_exit(&self) {
         self.exits.word().fetch_add(1, Ordering::SeqCst);
         self.exits.wake(u32::MAX >> 1);
     }
 }
 
-/// Reports the result of a thread, also while the thread unwinds from a panic.
+/// Reports the result of a thread from its destructor, so that it is also reported while the thread
+/// unwinds from a panic.
 struct ExitGuard<'j, E, F: FnOnce(&Job, Result<(), E>)> {
     job: &'j Job,
     outcome: Option<Result<(), E>>,
@@ -232,12 +268,13 @@ impl<E, F: FnOnce(&Job, Result<(), E>)> Drop for ExitGuard<'_, E, F> {
         if let (Some(exit), Some(outcome)) = (self.exit.take(), self.outcome.take()) {
             exit(self.job, outcome);
         }
-        // Only now: a thread that wakes up must see the result.
+        // Signal after publishing the result: a woken waiter must find it.
         self.job.signal_exit();
     }
 }
 
-/// Groups work by mount, so that a file system that hangs blocks only the worker of its own mount.
+/// Groups work by mount (`st_dev`), so that a file system that hangs blocks only the worker of its
+/// own mount. The order within a mount is kept.
 pub(crate) fn by_mount<T>(
     items: impl IntoIterator<Item = T>,
     device: impl Fn(&T) -> u64,

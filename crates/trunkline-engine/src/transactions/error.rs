@@ -1,6 +1,7 @@
 //! Errors of transaction status lookups.
 //!
-//! Messages name the file, and the transaction or the offset.
+//! Messages name the file, and the transaction or the offset, so that the damage can be located
+//! without another tool.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,8 +10,8 @@ use thiserror::Error;
 use trunkline_aio::Cancelled;
 use trunkline_aio::sync::Arc;
 
-/// Why the fate of a transaction is unknown. Clones are cheap, since one damaged page can affect
-/// many rows.
+/// Why the status of a transaction is unknown. One damaged page can affect many rows, so each of
+/// them gets a clone; clones are cheap.
 #[derive(Debug, Clone, Error)]
 pub enum TransactionError {
     /// A file cannot be opened or read.
@@ -28,6 +29,9 @@ pub enum TransactionError {
         "transaction {xid} has no record: \"{}\" is missing, the oldest transaction is {oldest}",
         path.display()
     )]
+    /// The transaction is so old that its part of the commit log was removed. VACUUM removes that
+    /// part only after freezing all rows that name the transaction, so the row is damaged or was
+    /// restored wrongly.
     NotRecorded {
         /// The transaction.
         xid: u32,

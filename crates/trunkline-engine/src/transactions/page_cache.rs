@@ -1,4 +1,4 @@
-//! A small page cache for SLRU files, with clock replacement.
+//! A small page cache for SLRU files, with clock replacement, as PostgreSQL's `slru.c` has.
 //!
 //! It also remembers pages whose file is missing. Otherwise every row of an old table would try to
 //! open the file again.
@@ -8,17 +8,19 @@ use trunkline_format::PageBytes;
 
 use super::slru::Slru;
 
-/// Cached pages: 1 MiB, or the fates of four million transactions.
+/// Cached pages. They take 1 MiB and hold the statuses of four million transactions.
 const PAGES_MAX: usize = 128;
 
-/// A kind of file and a page number.
+/// The kind of SLRU file, and the page number within it.
 pub(super) type Key = (Slru, u64);
 
-/// The cache.
+/// The cache. One mutex protects all of it; scans rarely reach it, because each scan has its own
+/// [`XidStatusCache`](super::XidStatusCache) in front of it.
 #[derive(Debug, Default)]
 pub(super) struct PageCache {
     entries: Vec<Entry>,
     index: Map<Key, usize>,
+    /// The clock hand: the entry that the next search for a victim begins with.
     hand: usize,
 }
 
@@ -27,12 +29,13 @@ struct Entry {
     key: Key,
     /// `None` if the file is missing.
     page: Option<Box<PageBytes>>,
+    /// Whether the entry was used since the clock hand passed it.
     used: bool,
 }
 
 impl PageCache {
-    /// Passes a page to `look`. Returns `None` if the page is not cached and `Some(None)` if its
-    /// file is missing.
+    /// Passes a page to `look`. Returns `None` if the page is not cached, and `Some(None)` if its
+    /// file is known to be missing.
     pub(super) fn get<T>(
         &mut self,
         key: &Key,
@@ -64,7 +67,9 @@ impl PageCache {
         }
     }
 
-    /// The next entry that was not used since the clock hand passed it.
+    /// Clock sweep: returns the next entry that was not used since the hand passed it, and clears
+    /// the used bits on the way. It ends after at most one round, because the hand clears every
+    /// bit.
     fn victim(&mut self) -> usize {
         loop {
             let at = self.hand % PAGES_MAX;

@@ -1,6 +1,8 @@
 //! The SLRU files of a cluster: commit log, multixact offsets and multixact members.
 //!
-//! They consist of segments of 32 pages without page headers. A missing segment reads as zeros.
+//! An SLRU consists of segments of 32 pages without page headers. Without a header there is no data
+//! checksum either, so damage in these files shows only as implausible contents. A missing segment
+//! reads as zeros; the caller decides whether it may be missing.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,10 +16,11 @@ use trunkline_format::{BLOCK_SIZE, PageBytes};
 use super::error::TransactionError;
 use crate::storage::Storage;
 
-/// Attempts to read a page that the file has whole. A read may return fewer bytes.
+/// Attempts to read a page that is entirely within the file. A read may return fewer bytes than
+/// asked for, and the page is then read again from its beginning.
 const READS_MAX: u32 = 8;
 
-/// One of the three kinds of SLRU files.
+/// One of the three SLRUs that we read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Slru {
     CommitLog,
@@ -37,7 +40,8 @@ impl SlruFiles {
         Self { storage: storage.clone(), layout }
     }
 
-    /// Reads a page. Bytes beyond the end of the file are zero. `None` if the file does not exist.
+    /// Reads a page. Bytes beyond the end of the file are zero. Returns `None` if the file does not
+    /// exist.
     pub(super) fn read(
         &self,
         session: &mut Session,
@@ -52,13 +56,16 @@ impl SlruFiles {
             source: Arc::new(source),
         };
         let system = self.storage.system();
-        // Never with direct I/O: servers read these files through the page cache too.
+        // Never with direct I/O: the server reads and writes these files through the page cache
+        // too.
         let file = match system.open(&path, false) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(io(error)),
         };
         for _ in 0..READS_MAX {
+            // A short read is complete if the file ends there. Ask for the length each time, in
+            // case the file has changed.
             let length = system.length(&file).map_err(io)?.saturating_sub(offset);
             let wanted = length.min(BLOCK_SIZE as u64) as usize;
             let (page, found) = match read_page(session, &file, offset)? {
@@ -72,6 +79,7 @@ impl SlruFiles {
         Err(io(io::ErrorKind::UnexpectedEof.into()))
     }
 
+    /// The path of a segment. The length of its name depends on the version of PostgreSQL.
     pub(super) fn path(&self, slru: Slru, segment: u64) -> PathBuf {
         let (directory, name) = match slru {
             Slru::CommitLog => (commit_log::DIRECTORY, commit_log::segment_name(segment)),

@@ -1,6 +1,7 @@
-//! Lookup of transaction status: the statuses of transactions and the members of multixacts.
+//! Transaction status lookup: the statuses of transactions, and the members of multixacts.
 //!
-//! Pages are cached for all scans, and each scan keeps the statuses that it looked up last.
+//! All scans share the cached pages. Each scan also keeps the statuses that it looked up last, as
+//! PostgreSQL's `transam.c` caches one (`cachedFetchXid`).
 
 use trunkline_aio::Session;
 use trunkline_aio::sync::Mutex;
@@ -17,14 +18,17 @@ use super::slru::{Slru, SlruFiles};
 use crate::datadir::DataDir;
 use crate::storage::Storage;
 
-/// Transaction status lookup for one cluster. All scans of the cluster share it.
+/// Transaction status lookup for one cluster. All scans of the cluster share it. The limits come
+/// from the checkpoint in the control file; a clean shutdown makes them exact.
 #[derive(Debug)]
 pub struct Transactions {
     files: SlruFiles,
     layout: MultixactLayout,
-    /// The oldest transaction that the commit log covers.
+    /// The oldest transaction that the commit log covers. VACUUM has frozen everything before it.
     oldest_xid: u32,
+    /// The oldest multixact whose members still exist.
     oldest_multi: u32,
+    /// The next multixact to be created.
     next_multi: u32,
     /// The first member of the next multixact.
     next_member: u64,
@@ -52,7 +56,8 @@ impl Transactions {
         }
     }
 
-    /// For relations of our own, which have no commit log because all their rows are frozen.
+    /// For relations that this engine created itself. They have no commit log, because all their
+    /// rows are frozen. A lookup would be an error.
     pub fn all_frozen(storage: &Storage) -> Self {
         let layout = MultixactLayout::of(PgVersion::V18);
         Self {
@@ -66,8 +71,8 @@ impl Transactions {
         }
     }
 
-    /// The fate of a normal transaction. A transaction beyond the end of the commit log counts as
-    /// in progress.
+    /// The status of a normal transaction. A transaction beyond the end of the commit log counts as
+    /// in progress, because no outcome was ever recorded for it.
     ///
     /// # Errors
     /// See [`TransactionError`]. `NotRecorded` means that the commit log was truncated past the
@@ -86,7 +91,8 @@ impl Transactions {
         }
     }
 
-    /// The members of a multixact. Members without a transaction are skipped.
+    /// The members of a multixact. Members without a transaction are skipped: slot 0 of the member
+    /// array stays unused when member numbers wrap around.
     ///
     /// # Errors
     /// See [`TransactionError`].
@@ -100,7 +106,8 @@ impl Transactions {
         Ok(members)
     }
 
-    /// The member of a multixact that updated or deleted the row, if there is one.
+    /// The member of a multixact that updated or deleted the row, if there is one. The other
+    /// members only locked the row.
     ///
     /// # Errors
     /// See [`TransactionError`].
@@ -130,13 +137,16 @@ impl Transactions {
         Lookup { transactions: self, session, statuses }
     }
 
+    /// Calls `each` for the members of a multixact. The members of all multixacts form one array,
+    /// and `pg_multixact/offsets` holds the number of the first member of each. The next
+    /// multixact's offset ends the range; for the last multixact the control file has that offset.
     fn each_member(
         &self,
         session: &mut Session,
         multi: u32,
         mut each: impl FnMut(Member),
     ) -> Result<(), TransactionError> {
-        // Multixact ids wrap around like transaction ids, but none of them is special.
+        // Multixact ids wrap around like transaction ids, but no value is special except 0.
         let before = |a: u32, b: u32| (a.wrapping_sub(b) as i32) < 0;
         if multi == 0 || before(multi, self.oldest_multi) {
             let problem = MultixactProblem::TooOld { oldest: self.oldest_multi };
@@ -180,8 +190,11 @@ impl Transactions {
         TransactionError::Multixact { multi, path, problem }
     }
 
-    /// Passes a page to `look`, and reads it first if it is not cached. `None` if its file is
-    /// missing.
+    /// Passes a page to `look`, and reads it first if it is not cached. Returns `None` if its file
+    /// is missing.
+    ///
+    /// The lock is not held during the read, because I/O must not block other scans. Two scans can
+    /// therefore read the same page, and the second one replaces the entry with identical contents.
     fn look<T>(
         &self,
         session: &mut Session,
@@ -200,15 +213,17 @@ impl Transactions {
     }
 }
 
-/// Entries of a [`XidStatusCache`].
+/// Entries of an [`XidStatusCache`].
 const STATUSES_MAX: u32 = 64;
 
-/// The statuses that one scan looked up last. It is a direct-mapped cache: most rows of a page were
-/// written by a few transactions, so even a small cache avoids most locks on the shared pages.
+/// The statuses that one scan looked up last. It is a direct-mapped cache, indexed by the
+/// transaction id modulo its size. Most rows of a page were written by a few transactions, so even
+/// a small cache avoids nearly all locks on the shared pages.
 #[derive(Debug, Default)]
 pub struct XidStatusCache(Map<u32, (u32, XidStatus)>);
 
-/// Transaction status lookup for the rows of one scan.
+/// Transaction status lookup for the rows of one scan: the shared lookup with the scan's own
+/// session and cache.
 #[derive(Debug)]
 pub struct Lookup<'t> {
     transactions: &'t Transactions,
