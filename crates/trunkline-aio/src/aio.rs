@@ -1,7 +1,8 @@
 //! [`Aio`], the embedder's handle to an instance.
 //!
-//! It makes sessions, opens files, changes the settings that may change at run time, and shows what
-//! the instance does.
+//! It creates sessions, opens files, changes the settings that can change at run time, and exposes
+//! statistics and the equivalent of `pg_aios`. The work is done by the layers below; this file only
+//! delegates.
 
 use crate::completion::in_flight::InFlight;
 use crate::completion::roster::WorkerSettings;
@@ -19,16 +20,19 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An instance of asynchronous I/O. Clones share it.
+/// An instance of asynchronous I/O. It is a reference-counted handle, and all clones refer to the
+/// same instance.
 ///
 /// When the last clone and the last session are dropped, the instance waits for the I/O in flight
-/// and ends its threads. Two instances in one process share nothing.
+/// and ends its threads. Two instances in one process share nothing. The region, the handle table
+/// and every thread belong to one instance only.
 #[derive(Debug, Clone)]
 pub struct Aio {
     instance: Arc<Instance>,
 }
 
-/// All session slots of the instance are taken.
+/// All session slots of the instance are taken. The instance itself occupies one slot, so a caller
+/// gets [`SESSIONS_MAX`](crate::limits::SESSIONS_MAX) minus one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("more than {} sessions", SESSIONS_MAX - 1)]
 pub struct TooManySessions;
@@ -46,7 +50,10 @@ impl Aio {
         self.dispatcher().in_flight()
     }
 
-    /// A new session.
+    /// Starts a new session.
+    ///
+    /// Sessions are cheap to create but bounded in number, because every handle has a bitmap with
+    /// one bit per session.
     ///
     /// # Errors
     /// The instance has 255 sessions already.
@@ -63,7 +70,8 @@ impl Aio {
         let (files, deferred) = (self.instance.files(), self.in_flight().completions().deferred());
         match File::open(files, path, options) {
             Err(error) if is_shortage(&error) && !deferred.is_empty() => {
-                // Abandoned files keep their descriptors until a worker closes them.
+                // Closing of abandoned files is deferred to idle workers, so their descriptors may
+                // still be open. Close them now and retry once.
                 deferred.close_all();
                 File::open(files, path, options)
             }
@@ -71,35 +79,39 @@ impl Aio {
         }
     }
 
-    /// A file that exists only in the storage of the instance's executor or method.
+    /// Creates a file that exists only in the storage of the instance's executor or method. It has
+    /// no descriptor, so only a simulated storage can execute I/O on it.
     #[cfg(feature = "sim")]
     pub fn open_virtual(&self, path: &Path, device: u64, direct: bool) -> File {
         File::without_descriptor(self.instance.files(), path, device, direct)
     }
 
-    /// The page region.
+    /// The page region, from which callers lease aligned memory for I/O.
     pub fn region(&self) -> &Region {
         self.in_flight().region()
     }
 
-    /// A way to wake sessions by their numbers.
+    /// Returns a notifier, which wakes sessions by their numbers. The notifier does not keep the
+    /// instance alive.
     pub fn notifier(&self) -> Notifier {
         Notifier::new(Arc::clone(self.in_flight().completions().sessions()))
     }
 
-    /// Puts another method in force, or the next best one that is available. I/O in flight is not
-    /// affected.
+    /// Switches to another I/O method, or to the next best one that is available. I/O in flight
+    /// stays with the method that it was submitted to. Unlike `io_method` in PostgreSQL, this does
+    /// not need a restart.
     pub fn set_method(&self, method: MethodKind) -> MethodStatus {
         self.dispatcher().switch(method);
         self.method_status()
     }
 
-    /// Which method is in force, and why, if it is not the one that was requested.
+    /// The method in force, the method that was requested, and why they differ.
     pub fn method_status(&self) -> MethodStatus {
         self.dispatcher().status()
     }
 
-    /// Changes the settings of the worker pool.
+    /// Changes the settings of the worker pool. Surplus workers end after their current I/O;
+    /// missing ones are started as the load requires.
     pub fn set_workers(&self, workers: WorkerSettings) {
         self.in_flight().completions().pool().change_settings(workers);
     }
@@ -124,12 +136,14 @@ impl Aio {
         self.instance.files().open_files()
     }
 
-    /// All handles that are not idle: the rows of `pg_aios`. Takes no lock that I/O needs.
+    /// All handles that are not idle: the rows of `pg_aios`. It takes no lock that I/O needs, so
+    /// each row is consistent in itself, but the rows are not of the same instant.
     pub fn snapshot(&self) -> Vec<IoRow> {
         snapshot(self.in_flight().completions().handles(), self.instance.files())
     }
 
-    /// All counters since the start.
+    /// All counters since the start. They are read one by one without a lock, so concurrent I/O may
+    /// be counted in one counter and not yet in another.
     pub fn counters(&self) -> Counters {
         self.in_flight().completions().statistics().counters()
     }
@@ -140,7 +154,7 @@ impl Aio {
     }
 }
 
-/// Whether the process or the system has no descriptor left.
+/// Whether the error means that the process or the system has run out of file descriptors.
 fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }

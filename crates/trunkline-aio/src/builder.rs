@@ -1,6 +1,10 @@
 //! [`Builder`]: the settings of an instance, and its start.
 //!
-//! Everything that an I/O needs is allocated here, before the first I/O is issued.
+//! Where a setting has a counterpart in PostgreSQL, its documentation names the GUC.
+//!
+//! Everything that an I/O needs is allocated here, before the first I/O is issued: handles with
+//! their iovecs, session slots, queues that have room for every handle, and the page region. The
+//! I/O path never allocates, so it cannot fail for lack of memory.
 
 use crate::aio::Aio;
 use crate::completion::completions::Completions;
@@ -21,7 +25,8 @@ use crate::tables::session_table::SessionTable;
 use std::io;
 use std::sync::Arc;
 
-/// The settings of an instance. All are fixed at start, except the method and the workers.
+/// The settings of an instance. They are fixed when the instance starts, except for the method and
+/// the settings of the worker pool.
 #[derive(Clone)]
 pub struct Builder {
     method: MethodKind,
@@ -54,7 +59,7 @@ impl std::fmt::Debug for Builder {
 }
 
 impl Builder {
-    /// 1,024 handles, a region of 16 MiB, method `worker`.
+    /// The default settings: 1,024 handles, a region of 16 MiB, method `worker`.
     pub fn new() -> Self {
         Self {
             method: MethodKind::Worker,
@@ -82,9 +87,9 @@ impl Builder {
         self
     }
 
-    /// Number of handles, 1 to 65,536; how many of them are reserved for the log; how many are
-    /// reserved for the log and foreground reads. The reserves are reduced if necessary, so that
-    /// every class can take at least one handle.
+    /// Sets the number of handles, 1 to 65,536, and the two reserves: handles that only the log may
+    /// use, and further handles that only the log and foreground reads may use. The reserves are
+    /// reduced if necessary, so that every class can take at least one handle.
     #[must_use]
     pub fn handles(mut self, handles: u32, log_reserve: u32, foreground_reserve: u32) -> Self {
         self.handles = handles.clamp(1, HANDLES_MAX as u32);
@@ -93,23 +98,25 @@ impl Builder {
         self
     }
 
-    /// Number of handles that one session may hold (`io_max_concurrency`), at least 1. The log is
-    /// exempt.
+    /// Sets the number of handles that one session may hold (`io_max_concurrency`), at least 1. The
+    /// log class is exempt, because a session that has exhausted its quota with read-ahead must
+    /// still be able to flush the log.
     #[must_use]
     pub fn session_quota(mut self, quota: u32) -> Self {
         self.session_quota = quota.max(1);
         self
     }
 
-    /// Number of iovecs of a handle (`io_max_combine_limit`), 1 to 128.
+    /// Sets the number of iovecs of a handle (`io_max_combine_limit`), 1 to 128. It bounds the
+    /// number of discontiguous pieces of memory in one I/O, not its length.
     #[must_use]
     pub fn iovecs(mut self, iovecs: usize) -> Self {
         self.iovecs = iovecs.clamp(1, IOVECS_MAX);
         self
     }
 
-    /// For buffered reads below this many bytes the session first looks in the page cache, without
-    /// waiting. 0 sends every read to the method.
+    /// For buffered reads below this many bytes, the session first tries to read from the page
+    /// cache without waiting. 0 passes every read to the method.
     #[must_use]
     pub fn try_cached_below(mut self, bytes: u32) -> Self {
         self.try_cached_below = bytes;
@@ -117,43 +124,44 @@ impl Builder {
     }
 
     /// Buffered writes of up to this many bytes, and their writebacks, are executed inline by the
-    /// session while the mount is fast. 0 sends every write to the method.
+    /// session while its mount accepts writes quickly. 0 passes every write to the method.
     #[must_use]
     pub fn inline_write_max(mut self, bytes: u32) -> Self {
         self.inline_write_max = bytes;
         self
     }
 
-    /// Size of the page region in bytes.
+    /// Sets the size of the page region in bytes.
     #[must_use]
     pub fn region_bytes(mut self, bytes: usize) -> Self {
         self.region_bytes = bytes;
         self
     }
 
-    /// The settings of the worker pool.
+    /// Sets the limits and timeouts of the worker pool.
     #[must_use]
     pub fn workers(mut self, workers: WorkerSettings) -> Self {
         self.workers = workers;
         self
     }
 
-    /// How many I/Os may be queued for workers. Beyond that, sessions execute their own I/O. By
-    /// default there is room for every handle.
+    /// Sets how many I/Os may be queued for workers. When the queue is full, sessions execute their
+    /// own I/O. By default there is room for every handle.
     #[must_use]
     pub fn worker_queue(mut self, queue: usize) -> Self {
         self.worker_queue = queue;
         self
     }
 
-    /// The settings of io_uring.
+    /// Sets the number, size and features of the rings.
     #[must_use]
     pub fn uring(mut self, uring: UringSettings) -> Self {
         self.uring = uring;
         self
     }
 
-    /// What executes I/O in a blocking thread: the operating system by default.
+    /// Replaces the executor, which executes I/O in a thread that may block. The default makes
+    /// system calls.
     #[cfg(feature = "sim")]
     #[must_use]
     pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
@@ -161,7 +169,7 @@ impl Builder {
         self
     }
 
-    /// A custom method, used as [`MethodKind::Custom`].
+    /// Supplies a custom I/O method, which is used as [`MethodKind::Custom`].
     #[cfg(feature = "sim")]
     #[must_use]
     pub fn custom_method(mut self, method: Arc<dyn Method>) -> Self {
@@ -169,7 +177,7 @@ impl Builder {
         self
     }
 
-    /// A hook on every state transition.
+    /// Installs a hook that is called at every state transition of every handle.
     #[cfg(feature = "sim")]
     #[must_use]
     pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
@@ -187,6 +195,8 @@ impl Builder {
         let all = self.handles;
         let foreground = all - self.log_reserve.min(all - 1);
         let rest = foreground - self.foreground_reserve.min(foreground - 1);
+        // By class, in the order of `CLASSES`: the log may use every handle, foreground reads all
+        // but the log's reserve, and the other classes neither reserve.
         let limits = [all, foreground, rest, rest, rest, rest];
         let completions = Completions::new(
             HandleTable::new(all, self.iovecs, self.probe),

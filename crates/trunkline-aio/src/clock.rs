@@ -1,7 +1,8 @@
 //! The monotonic clock: the kernel's, or the scheduler's virtual one.
 //!
 //! A time is a number of nanoseconds since an arbitrary start. It fits into an atomic word, so
-//! handles can store times without a lock.
+//! handles can store times without a lock. Under the scheduler of the simulator, time advances only
+//! when the scheduler says so; a simulated run therefore never depends on the speed of the machine.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use std::time::Duration;
 pub struct Time(u64);
 
 impl Time {
-    /// The time that [`Time::nanos`] returned as a number.
+    /// Converts a number from [`Time::nanos`] back to a time.
     pub fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
@@ -25,7 +26,8 @@ impl Time {
         Self(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// How long after `earlier` this is; zero if it is earlier.
+    /// The time elapsed since `earlier`. It is zero if `earlier` is actually later, which can
+    /// happen when the two times were read on different threads.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }

@@ -1,8 +1,11 @@
-//! An instance as its sessions hold it: session numbers, open files, and the end.
+//! The part of an instance that sessions share: session numbers, open files, and shutdown.
 //!
-//! The last holder of an instance, be it an [`crate::Aio`] or a session, waits for the I/O in flight
-//! and then ends the threads. I/O in flight may still write into the region, so nothing may be freed
+//! The last [`crate::Aio`] or session of an instance to be dropped waits for the I/O in flight and
+//! then ends the threads. I/O in flight may still write into the region, so nothing may be freed
 //! before it has completed.
+//!
+//! PostgreSQL has no counterpart to this shutdown: its postmaster tears down shared memory only
+//! after every backend and I/O worker has exited.
 
 use crate::limits::SESSIONS_MAX;
 use crate::method::dispatcher::Dispatcher;
@@ -14,11 +17,12 @@ use std::sync::Arc;
 /// The session number that the instance itself uses to wait for its end.
 const OWN_SESSION: u32 = 0;
 
-/// What sessions and [`crate::Aio`] share.
+/// The state that sessions and [`crate::Aio`] share.
 #[derive(Debug)]
 pub(crate) struct Instance {
     dispatcher: Arc<Dispatcher>,
     files: Arc<FileRegistry>,
+    /// Session numbers that are not in use. Number 0 is never in it.
     free_sessions: Mutex<Vec<u32>>,
 }
 
@@ -40,8 +44,9 @@ impl Instance {
         &self.files
     }
 
-    /// Takes a free session number. It prefers one whose last session has no I/O in flight, because
-    /// that I/O counts against the quota of the number.
+    /// Takes a free session number. It prefers a number whose previous session has no I/O left in
+    /// flight. I/O of a dropped session still counts against the quota of its number, so the new
+    /// session would start with a smaller quota.
     pub(crate) fn take_session(&self) -> Option<u32> {
         let sessions = self.dispatcher.in_flight().completions().sessions();
         let mut free = self.free_sessions.lock();
@@ -50,6 +55,8 @@ impl Instance {
         Some(free.swap_remove(at))
     }
 
+    /// Makes a session number available again. I/O of the ended session may still be in flight; its
+    /// completions may wake a later session with the same number spuriously.
     pub(crate) fn session_ended(&self, id: u32) {
         self.free_sessions.lock().push(id);
     }
@@ -58,8 +65,9 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         let dispatcher = Arc::clone(&self.dispatcher);
-        // A callback or a task may own the last holder, and may be dropped by one of the threads
-        // that must be joined. Such a thread would wait for itself.
+        // The last reference may belong to a callback or a task that one of the instance's own
+        // threads drops. That thread is among those that shutdown joins, and it would wait for
+        // itself. A new thread performs the shutdown in this case.
         if thread::is_internal() {
             let spawned = thread::spawn("aio end", move || end(&dispatcher));
             debug_assert!(spawned.is_ok(), "the threads of an instance are left running");
@@ -69,13 +77,17 @@ impl Drop for Instance {
     }
 }
 
-/// Waits for the I/O in flight and ends the threads.
+/// Waits for the I/O in flight and then ends the threads.
+///
+/// The drivers and workers must outlive the I/O, because they are the ones that complete it.
 fn end(dispatcher: &Dispatcher) {
     let completions = dispatcher.in_flight().completions();
     let (handles, admission) = (completions.handles(), completions.admission());
     let event = completions.sessions().slot(OWN_SESSION).event();
-    // No session exists any more, so the number of handles in use only falls. The wait uses the queue
-    // for free handles, since every freed handle wakes a waiter.
+    // No session exists any more, so the number of handles in use can only fall. This wait uses the
+    // admission queue for free handles, because every freed handle wakes one of its waiters. The
+    // second check of `in_use` comes after queueing, so that a handle freed in between is not
+    // missed.
     while handles.in_use() > 0 {
         let seen = event.epoch();
         admission.register(Class::Maintenance, OWN_SESSION);

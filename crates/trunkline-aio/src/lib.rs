@@ -2,15 +2,17 @@
 //!
 //! # The problem
 //!
-//! A database reads and writes 8 KiB pages. To keep a fast disk busy it must have many I/Os in flight
-//! without a thread for each; to bypass the page cache it needs aligned memory that stays valid while
-//! the kernel uses it; and it must not lose an I/O whose issuer was cancelled. PostgreSQL 18 solved
-//! this with its asynchronous I/O subsystem. This crate is that design in Rust, in one process of
-//! threads: it knows descriptors, offsets and memory, and nothing of pages, relations or checksums.
+//! A database reads and writes 8 KiB pages. Three requirements make this hard. A fast disk needs
+//! many I/Os in flight, but not a thread for each of them. Direct I/O, which bypasses the page
+//! cache, needs aligned memory that stays valid while the kernel uses it. And an I/O must not be
+//! lost because its issuer was cancelled. PostgreSQL 18 solves these problems with its asynchronous
+//! I/O subsystem. This crate is that design in Rust, in one process with threads. It deals with
+//! descriptors, offsets and memory; pages, relations and checksums are the business of the crates
+//! above it.
 //!
 //! # An example
 //!
-//! Sixteen blocks are read by one I/O into leased memory:
+//! One I/O reads sixteen blocks into leased memory:
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -29,23 +31,27 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The folder `examples/` has complete programs: `read`, `write` and `random_batch`.
+//! The folder `examples/` contains complete programs: `read`, `write` and `random_batch`.
 //!
 //! # Concepts
 //!
 //! - [`Aio`] is an instance: a fixed table of handles, a [`Region`] of page memory, and threads.
+//!   PostgreSQL keeps the first two in shared memory.
 //!   [`Builder`] has its settings.
 //! - A [`Session`] issues I/O and waits for it. One event wakes it, whatever it waits for: its own
-//!   I/O, I/O of another session, a free handle, a notification.
+//!   I/O, I/O of another session, a free handle, a notification. A session corresponds to a
+//!   backend, but it is an object that moves between threads, not a process.
 //! - An [`Io`] is a handle that was acquired and is about to become an I/O. Handles are scarce;
 //!   [`Class`] decides how many an I/O may take.
-//! - [`Slots`] belong to the issuer. Each slot has the memory, the payload and the result of one I/O.
-//! - A [`WaitRef`] names an I/O for ever, so that any session can wait for it. It does not keep the
-//!   handle from being reused.
+//! - [`Slots`] belong to the issuer. Each slot has the memory, the payload and the result of one
+//!   I/O. Because the result is not in the handle, the handle can be reused before the issuer
+//!   looks.
+//! - A [`WaitRef`] names one I/O permanently, so that any session can wait for it. It does not keep
+//!   the handle from being reused.
 //! - A [`Callback`] runs as part of the completion, for example to validate a page and unlock its
 //!   buffer.
-//! - The *method* ([`MethodKind`]) decides which thread talks to the kernel. It can be switched while
-//!   the instance runs.
+//! - The *method* ([`MethodKind`]) decides which thread talks to the kernel. It can be switched
+//!   while the instance runs.
 //!
 //! # The life of an I/O
 //!
@@ -64,28 +70,32 @@
 //!                                                             handle free -> IDLE, generation + 1
 //! ```
 //!
-//! Every I/O is completed, even if its issuer never waits for it: by the thread that executed it, by
-//! a session that waits for it, by a helper of the worker pool, or by the driver that reaped it.
-//! Dropping slots, a session or its thread cancels nothing, and frees nothing that the kernel may
-//! still use.
+//! Every I/O is completed, even if its issuer never waits for it. The completing thread is the
+//! thread that executed it, a session that waits for it, a helper of the worker pool, or the driver
+//! that reaped it. Dropping slots, a session or its thread does not cancel I/O, and it frees
+//! nothing that the kernel may still use.
 //!
 //! # Memory
 //!
-//! The memory of an I/O is of one of two kinds. A [`Lease`] in the issuer's slot belongs to the I/O
-//! alone, which its type guarantees; this suits jobs with a window of their own. Frames given by
-//! number ([`Io::read_frames`]) are leased by a buffer pool that shares them out. Other sessions may
-//! look at such a frame while it is written. Which of them may touch it is a promise of the pool, the
-//! only one that the interface of this crate asks for, and the reason why that function is unsafe.
+//! An I/O uses one of two kinds of memory. A [`Lease`] in the issuer's slot belongs to the I/O
+//! alone, and the type system guarantees this. Leases suit jobs that have a private window of
+//! memory, such as verification. Frames given by number ([`Io::read_frames`]) belong to a buffer
+//! pool, which leases them once and shares them among sessions. Another session may hold a pointer
+//! to such a frame during the I/O. The buffer pool must ensure that no session touches the frame
+//! then. This is the only promise that the crate requires from its caller, and it is why that
+//! function is `unsafe`.
 //!
 //! # The façade
 //!
-//! Everything that would make a run of a test irreproducible (time, threads, locks, randomness) goes
-//! through [`sync`] and [`clock`], here and in all crates above. So a seed can decide a whole run.
+//! Time, threads, locks and randomness make a test run irreproducible. In this crate and in all
+//! crates above it they are reachable only through [`sync`] and [`clock`]. The simulator replaces
+//! them there, so one seed determines a whole run.
 //!
 //! # Order of the modules
 //!
-//! The modules below are in the order in which they depend on one another: a file uses only files
-//! above it. Read from the end, it leads from [`Builder`] to the state word.
+//! The modules form layers, and a file uses only files below it: `sync` and `clock`, `lock_free`,
+//! `storage`, `tables`, `completion`, `method`, `session`, and the instance at the top. To read the
+//! crate top-down, start at [`Builder`] and end at the state word in `lock_free`.
 
 #![warn(missing_debug_implementations)]
 #![cfg_attr(
@@ -133,7 +143,8 @@ pub use tables::slots::Slots;
 pub use tables::snapshot::IoRow;
 pub use tables::statistics::{Counters, Latencies, OperationCounters};
 
-/// What a simulator needs: its own storage, its own method, a look at every transition.
+/// The interfaces that a simulator implements: its own storage, its own I/O method, and a hook on
+/// every state transition. They are not part of the stable API.
 #[cfg(feature = "sim")]
 mod sim {
     pub use crate::completion::in_flight::{InFlight, Reaped, Submitted};

@@ -1,9 +1,9 @@
 //! Sessions: what issues I/O and waits for it.
 //!
 //! A session belongs to one thread at a time; it may move between threads. It acquires a handle,
-//! defines one I/O on it, and stages it. A batch ([`crate::IoBatch`]) collects staged I/O and submits
-//! it together. An [`crate::Io`] borrows its session, so the borrow checker ensures that at most one
-//! handle is acquired and not yet used.
+//! defines one I/O on it, and stages it. A batch ([`crate::IoBatch`]) collects staged I/O and
+//! submits it together. An [`crate::Io`] borrows its session, so the borrow checker ensures that at
+//! most one handle is acquired and not yet used.
 //!
 //! A session must never block while it holds staged I/O: another session may wait for that I/O, and
 //! the two would wait for each other. So every wait submits first.
@@ -127,15 +127,15 @@ impl Session {
     }
 
     /// Sets whether the session's thread may execute I/O itself where that is cheaper, which is the
-    /// default. A session that is polled by an async runtime should not: then even I/O that it needs
-    /// at once goes to the method. Under `sync`, and where a method has no room, the thread executes
-    /// I/O in any case.
+    /// default. A session that is polled by an async runtime should not: then even I/O that it
+    /// needs at once goes to the method. Under `sync`, and where a method has no room, the thread
+    /// executes I/O in any case.
     pub fn set_may_block(&mut self, may_block: bool) {
         self.may_block = may_block;
     }
 
-    /// The method in force. This costs one atomic load. Under [`MethodKind::Sync`], read-ahead should
-    /// be advice ([`Session::advise`]) instead of I/O.
+    /// The method in force. This costs one atomic load. Under [`MethodKind::Sync`], read-ahead
+    /// should be advice ([`Session::advise`]) instead of I/O.
     pub fn method(&self) -> MethodKind {
         self.dispatcher.current()
     }

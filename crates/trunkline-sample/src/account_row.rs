@@ -38,7 +38,8 @@ pub fn account_data(aid: i32, bid: i32, abalance: i32) -> [u8; 97] {
     for (place, byte) in data.iter_mut().zip(numbers) {
         *place = byte;
     }
-    // A one-byte varlena header: the length of header and text, shifted by the bit that marks it short.
+    // A one-byte varlena header: the length of header and text, shifted by the bit that marks it
+    // short.
     data[12] = 85 << 1 | 1;
     data
 }

@@ -1,4 +1,5 @@
-//! The accounts table of a pgbench database: one large relation, with balances whose sum is known in advance.
+//! The accounts table of a pgbench database: one large relation, with balances whose sum is known
+//! in advance.
 //!
 //! ```text
 //!   DIR/base/5/16385        blocks 0 to 131,071 of the relation
@@ -6,9 +7,10 @@
 //!   DIR/trunkline-accounts  marks the sample as complete, with version and scale
 //! ```
 //!
-//! As in pgbench there are 100,000 accounts per unit of scale and 61 in a page, so scale 100 is 1.34 GB. Every page has
-//! its checksum, all rows are frozen and all pages are marked all-visible. There is no control file and no catalog, so
-//! a reader uses the constants of [`Accounts`] to locate the relation.
+//! As in pgbench there are 100,000 accounts per unit of scale and 61 in a page, so scale 100 is
+//! 1.34 GB. Every page has its checksum, all rows are frozen and all pages are marked all-visible.
+//! There is no control file and no catalog, so a reader uses the constants of [`Accounts`] to
+//! locate the relation.
 
 use std::fs;
 use std::io;
@@ -90,8 +92,8 @@ pub fn scale_within(bytes: u64) -> u32 {
     scale.clamp(1, u64::from(SCALE_MAX)) as u32
 }
 
-/// The result of `sum(abalance)` at this scale. It is computed from the account numbers and reads no page. Scale 100
-/// takes some tens of milliseconds.
+/// The result of `sum(abalance)` at this scale. It is computed from the account numbers and reads
+/// no page. Scale 100 takes some tens of milliseconds.
 ///
 /// ```
 /// # use trunkline_sample::accounts::accounts_sum;
@@ -102,13 +104,13 @@ pub fn accounts_sum(scale: u32) -> i64 {
     (1..=last).map(|aid| i64::from(balance(aid))).sum()
 }
 
-/// Writes the accounts to `directory`, or finds the complete table that is there. `progress` gets the bytes written so
-/// far and returns false to stop.
+/// Writes the accounts to `directory`, or finds the complete table that is there. `progress` gets
+/// the bytes written so far and returns false to stop.
 ///
-/// # Errors
-/// As the file system; [`io::ErrorKind::InvalidInput`] for a scale outside 1 to [`SCALE_MAX`];
-/// [`io::ErrorKind::AlreadyExists`] if the directory contains anything else; [`io::ErrorKind::Interrupted`] after
-/// `progress` returned false. An incomplete table lacks its marker and is written anew the next time.
+/// # Errors As the file system; [`io::ErrorKind::InvalidInput`] for a scale outside 1 to
+/// [`SCALE_MAX`]; [`io::ErrorKind::AlreadyExists`] if the directory contains anything else;
+/// [`io::ErrorKind::Interrupted`] after `progress` returned false. An incomplete table lacks its
+/// marker and is written anew the next time.
 pub fn create(
     aio: &Aio,
     directory: &Path,

@@ -1,4 +1,5 @@
-//! Ownership of a sample's directory: never overwrite a directory of others, and know whether a sample is complete.
+//! Ownership of a sample's directory: never overwrite a directory of others, and know whether a
+//! sample is complete.
 //!
 //! ```text
 //!   empty ─ claim ─▶ MARKER.new, files ─ complete ─▶ MARKER, files ─ remove ─▶ gone
@@ -6,8 +7,8 @@
 //!                        └──────── claim anew ───────────┘
 //! ```
 //!
-//! Each kind of sample has its own marker file. A directory that is not empty and lacks that marker is refused: it may
-//! contain a cluster, other files, or a sample of another kind.
+//! Each kind of sample has its own marker file. A directory that is not empty and lacks that marker
+//! is refused: it may contain a cluster, other files, or a sample of another kind.
 
 use std::fs;
 use std::io;
@@ -132,7 +133,8 @@ fn entry(new: &NewFile) -> io::Result<FileEntry> {
     })
 }
 
-/// Drops the files from the page cache. Dirty pages would stay in it, so the files are fsynced first.
+/// Drops the files from the page cache. Dirty pages would stay in it, so the files are fsynced
+/// first.
 pub(super) fn evict(files: &[FileEntry]) -> io::Result<()> {
     for file in files {
         let file = fs::File::open(&file.path)?;

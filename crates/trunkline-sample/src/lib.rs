@@ -1,12 +1,15 @@
-//! pgbench tables as relation files, for demonstrations, benchmarks and tests that have no server at hand.
+//! pgbench tables as relation files, for demonstrations, benchmarks and tests that have no server
+//! at hand.
 //!
-//! - [`accounts`] writes one large table: the accounts of a pgbench database, with balances that add up to a known sum.
+//! - [`accounts`] writes one large table: the accounts of a pgbench database, with balances that
+//!   add up to a known sum.
 //! - [`mixed_relations`] writes a few relations of unequal size.
 //! - [`push_account`] adds a row of `pgbench_accounts` to a page that is being built.
-//! - [`sum_int4`] sums an `int4` column over one page; [`column_sum`] sums it over a table, by a parallel sequential scan.
+//! - [`sum_int4`] sums an `int4` column over one page; [`column_sum`] sums it over a table, by a
+//!   parallel sequential scan.
 //!
-//! A sample is not a data directory, because there is no control file and no catalog: no server can be started on it.
-//! It contains only relation files that look like those of a cluster:
+//! A sample is not a data directory, because there is no control file and no catalog: no server can
+//! be started on it. It contains only relation files that look like those of a cluster:
 //!
 //! ```text
 //!   DIR/base/5/16384 …          relation files

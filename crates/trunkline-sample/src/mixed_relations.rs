@@ -1,8 +1,9 @@
 //! A few relations of unequal size, each within one segment, with valid pages and checksums.
 //!
-//! It is the input of measurements and tests that need files of a certain total size. Pages are written through I/O
-//! handles with many writes in flight and fsynced at the end. Only one page is built row by row. All others are copies
-//! with their own numbers, tuple addresses and checksum, so that the device sets the pace and not the processor.
+//! It is the input of measurements and tests that need files of a certain total size. Pages are
+//! written through I/O handles with many writes in flight and fsynced at the end. Only one page is
+//! built row by row. All others are copies with their own numbers, tuple addresses and checksum, so
+//! that the device sets the pace and not the processor.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -69,12 +70,11 @@ pub fn remove(directory: &Path) -> io::Result<()> {
     Directory::new(directory, MARKER).remove(files)
 }
 
-/// Writes a sample of about `bytes` to `directory`, or finds the complete one that is there. `progress` gets the bytes
-/// written so far and returns false to stop.
+/// Writes a sample of about `bytes` to `directory`, or finds the complete one that is there.
+/// `progress` gets the bytes written so far and returns false to stop.
 ///
-/// # Errors
-/// As the file system; [`io::ErrorKind::Interrupted`] after `progress` returned false. An incomplete sample lacks its
-/// marker and is written anew the next time.
+/// # Errors As the file system; [`io::ErrorKind::Interrupted`] after `progress` returned false. An
+/// incomplete sample lacks its marker and is written anew the next time.
 pub fn create(
     aio: &Aio,
     directory: &Path,

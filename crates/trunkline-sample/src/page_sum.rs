@@ -1,17 +1,17 @@
 //! The sum of an `int4` column over one heap page, at the speed of memory.
 //!
-//! A column has a fixed offset in a tuple if every column before it has a fixed width and is not null. Its value is then
-//! two additions away, and no attribute has to be walked. Rows for which that is not so are counted separately, for a
-//! slower reader.
+//! A column has a fixed offset in a tuple if every column before it has a fixed width and is not
+//! null. Its value is then two additions away, and no attribute has to be walked. Rows for which
+//! that is not so are counted separately, for a slower reader.
 //!
 //! ```text
 //!   line pointer ─▶ item ─▶ t_infomask: visible? nulls? ─▶ t_hoff + offset ─▶ value
 //!                   └──────────── one cache line ─────────────────────────────┘
 //! ```
 //!
-//! No byte of the page is trusted. The checks of an ordinary row are combined into one comparison that is nearly always
-//! true, so that the processor predicts it and fetches the next rows. All other rows take a slow path, which finds out
-//! what is special about them.
+//! No byte of the page is trusted. The checks of an ordinary row are combined into one comparison
+//! that is nearly always true, so that the processor predicts it and fetches the next rows. All
+//! other rows take a slow path, which finds out what is special about them.
 
 use trunkline_format::heap_tuple::{
     HAS_NULL, MIN_TUPLE_SIZE, NATTS, XMAX_INVALID, XMIN_COMMITTED, is_all_visible,
@@ -49,8 +49,8 @@ enum FixedInt4 {
     Value(i32),
     /// The column is null.
     Null,
-    /// The column is not at its fixed offset because an earlier column is null; or the tuple is older than the column,
-    /// whose value is in the catalog.
+    /// The column is not at its fixed offset because an earlier column is null; or the tuple is
+    /// older than the column, whose value is in the catalog.
     Elsewhere,
     /// The tuple ends before the value does.
     Corrupt,
@@ -111,7 +111,8 @@ impl PageSum {
         self.corrupt = Some(self.corrupt.map_or(item, |least| least.min(item)));
     }
 
-    /// Adds the sum of another page. Keeps the first corrupt line pointer. It cannot overflow for any possible relation.
+    /// Adds the sum of another page. Keeps the first corrupt line pointer. It cannot overflow for
+    /// any possible relation.
     pub fn add(&mut self, other: &Self) {
         self.rows += other.rows;
         self.nulls += other.nulls;
@@ -137,8 +138,8 @@ impl PageSum {
 pub fn sum_int4(page: &PageBytes, column: FixedColumn) -> PageSum {
     let fast = Fast::new(page, column);
     let mut total = PageSum::default();
-    // Last line pointer first: a page is filled downwards, so this order reads memory upwards. It is a fifth faster
-    // when the page is not in the processor's cache.
+    // Last line pointer first: a page is filled downwards, so this order reads memory upwards. It
+    // is a fifth faster when the page is not in the processor's cache.
     for (before, pointer) in pointers(page).iter().enumerate().rev() {
         let bits = u32::from_le_bytes(*pointer);
         if let Some(value) = fast.value(page, bits) {
@@ -161,7 +162,8 @@ fn pointers(page: &PageBytes) -> &[[u8; 4]] {
     all.get(..count).unwrap_or(all)
 }
 
-/// The bits that an ordinary row has in common with most others, so that one comparison recognises it.
+/// The bits that an ordinary row has in common with most others, so that one comparison recognises
+/// it.
 struct Fast {
     /// Bits of `t_infomask` to look at.
     mask: u16,
@@ -176,8 +178,9 @@ impl Fast {
         Self { mask: HAS_NULL | visible, bits: visible, column }
     }
 
-    /// The value, if line pointer `bits` leads to a visible, valid tuple without nulls that contains the column.
-    /// `None` means that the slow path must decide. The conditions are combined without branches.
+    /// The value, if line pointer `bits` leads to a visible, valid tuple without nulls that
+    /// contains the column. `None` means that the slow path must decide. The conditions are
+    /// combined without branches.
     #[inline(always)]
     fn value(&self, page: &PageBytes, bits: u32) -> Option<i32> {
         let LinePointer { offset, length, .. } = LinePointer::from_bits(bits);

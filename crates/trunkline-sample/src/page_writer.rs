@@ -1,7 +1,7 @@
 //! Writes the pages of sample tables with several writes in flight, then fsyncs the files.
 //!
-//! Pages are copies of a template with their own account numbers, tuple addresses and checksum. The next run of pages is
-//! filled while the device writes the runs before it.
+//! Pages are copies of a template with their own account numbers, tuple addresses and checksum. The
+//! next run of pages is filled while the device writes the runs before it.
 
 use std::io;
 use std::ops::Range;
@@ -38,8 +38,8 @@ pub(super) struct NewFile {
 
 /// The balance of account `aid`: a fixed pseudo-random number between -5000 and 5000.
 pub(super) fn balance(aid: u32) -> i32 {
-    // The finalizer of MurmurHash3: each bit of the number affects every bit of the hash. A page that is skipped, read
-    // twice or taken for another one therefore changes the sum.
+    // The finalizer of MurmurHash3: each bit of the number affects every bit of the hash. A page
+    // that is skipped, read twice or taken for another one therefore changes the sum.
     let mut hash = aid;
     hash = (hash ^ hash >> 16).wrapping_mul(0x85EB_CA6B);
     hash = (hash ^ hash >> 13).wrapping_mul(0xC2B2_AE35);
@@ -214,8 +214,8 @@ impl Template {
         Self { page, tuples }
     }
 
-    /// Fills `page` for block `block`: tuples contain their own address, and accounts are numbered through the relation,
-    /// from 1.
+    /// Fills `page` for block `block`: tuples contain their own address, and accounts are numbered
+    /// through the relation, from 1.
     fn stamp(&self, block: BlockNo, page: &mut PageBytes) {
         page.copy_from_slice(&*self.page);
         let (high, low) = ((block >> 16) as u16, block as u16);

@@ -1,22 +1,29 @@
-//! Completion: from a raw result in COMPLETED_IO to a handle that is free again.
+//! Completing an I/O: from a raw result in COMPLETED_IO to a handle that is free again.
 //!
 //! ```text
-//!  claim      one of the threads that see COMPLETED_IO gets the handle
-//!  callbacks  last one added first: raw result -> outcome     COMPLETED_IO -> COMPLETED_SHARED
+//!  claim      of the threads that see COMPLETED_IO, exactly one gets the handle
+//!  callbacks  in reverse order: raw result -> outcome         COMPLETED_IO -> COMPLETED_SHARED
 //!  store      eight bytes into the issuer's slot              COMPLETED_SHARED -> COMPLETED_LOCAL
 //!  free       the handle may be handed out again              COMPLETED_LOCAL -> IDLE
 //!  publish    the issuer sees its result
 //!  wake       the issuer, the joiners, a session that waits for a handle
 //! ```
 //!
-//! Any thread may do this, including the only driver of a ring, so nothing here blocks, allocates
-//! or panics. Files and slot tables whose last user this thread is are dropped elsewhere
-//! (`deferred`). The exception is an issuer that executed its own I/O: it has just blocked for that
-//! I/O, so it may block to close the file.
+//! In PostgreSQL a backend that waits, or the I/O worker, runs the shared callbacks; the handle
+//! stays occupied until the issuing backend has reclaimed it. Here the completing thread performs
+//! all steps, including the local ones, and the handle is free when it is done. An issuer that
+//! disappears therefore never leaks a handle.
 //!
-//! **The ready set.** A driver that reaped an expensive I/O leaves it here for helpers, and wakes
-//! one. It is a bitmap over all handles, so it cannot overflow; a bit may be stale, which the claim
-//! detects.
+//! **Rules for the completing thread.** It may be the only driver of a ring, and every I/O of that
+//! ring waits for it. So nothing here blocks, allocates or panics. If the thread holds the last
+//! reference to a file or a slot table, it does not drop it but leaves it in `deferred`. The
+//! exception is an issuer that executed its own I/O. It has just blocked for that I/O, so it may
+//! block to close the file as well.
+//!
+//! **The ready set.** Callbacks that checksum pages are expensive. A driver does not run them. It
+//! sets the handle's bit in the ready set and wakes a helper, which completes the I/O. The ready
+//! set is a bitmap over all handles, so it cannot overflow. A bit may be stale, because another
+//! thread may have completed the I/O in between; the claim detects this.
 
 use crate::completion::worker_pool::WorkerPool;
 use crate::lock_free::bitmap::Bitmap;
@@ -34,14 +41,15 @@ use crate::tables::statistics::{CompletedIo, Statistics};
 use crate::tables::wake_batch::WakeBatch;
 use std::sync::Arc;
 
-/// Completes I/O. Owns the tables that a completion touches.
+/// Completes I/O. It owns the tables that a completion touches.
 #[derive(Debug)]
 pub(crate) struct Completions {
     handles: HandleTable,
     sessions: Arc<SessionTable>,
     admission: Admission,
-    /// Handles in COMPLETED_IO that wait for a helper.
+    /// The ready set: handles in COMPLETED_IO that wait for a helper. A set bit is only a hint.
     ready: Bitmap,
+    /// Files and slot tables that a completing thread must not drop itself.
     deferred: DeferredDrops,
     statistics: Statistics,
     pool: WorkerPool,
@@ -90,13 +98,16 @@ impl Completions {
         &self.pool
     }
 
-    /// Whether the ready set is not empty.
+    /// Whether the ready set is not empty. The answer may be out of date when the caller sees it;
+    /// the worker and the supervisor therefore look again after they have announced that they
+    /// sleep.
     pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Frees a handle that was handed out and never defined. Sessions that joined the I/O that was
-    /// to use it are woken: for them it is complete.
+    /// Frees a handle that was handed out and never defined. A session may have joined the I/O that
+    /// the handle was acquired for, because the issuer can publish the wait reference before it
+    /// defines the I/O. Such joiners are woken, and for them the I/O is complete.
     pub(crate) fn release(&self, io: WaitRef, session: u32) {
         self.handles.advance(io, State::HandedOut, State::Idle);
         self.sessions.slot(session).uncount_handle();
@@ -105,25 +116,32 @@ impl Completions {
         self.admission.handle_freed(&self.sessions);
     }
 
-    /// Offers a reaped I/O to the issuing session, if that sleeps waiting for it. Otherwise adds it
-    /// to the ready set and returns false: the caller must then wake a helper.
+    /// Offers a reaped I/O to the issuing session, if that session sleeps waiting for it. Otherwise
+    /// it adds the I/O to the ready set and returns false, and the caller must then wake a helper.
+    ///
+    /// The waiting session is preferred because it will touch the pages next: the checksum brings
+    /// them into its CPU cache, and no third thread has to wake up.
     pub(crate) fn hand_over(&self, io: WaitRef, session: u32) -> bool {
-        // Another thread may complete and reuse the handle at any moment from here on. An offer or
-        // a ready bit for a stale generation is recognised by the thread that gets it.
+        // The handle is already in COMPLETED_IO, so another thread may complete and reuse it at any
+        // moment from here on. An offer or a ready bit for a stale generation does no harm, because
+        // the thread that receives it checks the generation.
         let slot = self.sessions.slot(session);
         if slot.mailbox().offer(io) {
             slot.event().signal();
             return true;
         }
         self.ready.insert(io.index());
-        // A session that waits for exactly this I/O need not wait for a helper as well. Its bit
-        // stays, so that it is woken once more by the completion if another thread gets the claim.
+        // Wake the joiners now: one of them can claim and complete the I/O itself, without waiting
+        // for a helper. Their bits stay set. If another thread wins the claim, its completion wakes
+        // them a second time, when the I/O is really complete.
         let joiners = self.handles.handle(io.index()).joiners();
         joiners.for_each(|joiner| self.sessions.signal(joiner));
         false
     }
 
-    /// Completes one I/O of the ready set, if there is one.
+    /// Completes one I/O of the ready set, if there is one. Helpers pass different values of
+    /// `start`, so that they begin at different words of the bitmap and rarely compete for the same
+    /// bit.
     pub(crate) fn help(&self, start: u32, completer: Completer) -> bool {
         while let Some(index) = self.ready.pop(start) {
             if self.try_complete(self.handles.wait_ref(index), completer) {
@@ -133,7 +151,10 @@ impl Completions {
         false
     }
 
-    /// Completes the I/O if it is in COMPLETED_IO and not claimed.
+    /// Completes the I/O if it is in COMPLETED_IO and not claimed. Waiters and helpers call this
+    /// for I/O that may be in any state. The plain load of `is_claimable` comes first, because most
+    /// calls find nothing to do and a failed compare-exchange would still take the cache line
+    /// exclusively.
     pub(crate) fn try_complete(&self, io: WaitRef, completer: Completer) -> bool {
         let completes = self.handles.is_claimable(io) && self.handles.claim(io);
         if completes {
@@ -142,28 +163,34 @@ impl Completions {
         completes
     }
 
-    /// Completes an I/O that is in COMPLETED_IO, unless another thread does. Issuers that executed
-    /// it inline and workers come here.
+    /// Completes an I/O that the calling thread has just moved to COMPLETED_IO. Issuers that
+    /// executed their I/O inline and workers call this. A waiter may have won the claim in between,
+    /// and then there is nothing left to do.
     pub(crate) fn claim_and_complete(&self, io: WaitRef, completer: Completer) {
         if self.handles.claim(io) {
             self.complete(io, completer);
         }
     }
 
-    /// The same for the driver of a ring: the issuer is woken when `wakes` is dropped.
+    /// The same for the driver of a ring. The issuer is not woken immediately but when `wakes` is
+    /// dropped, together with the other issuers of the batch.
     pub(crate) fn claim_and_complete_reaped(&self, io: WaitRef, wakes: &mut WakeBatch<'_>) {
         if self.handles.claim(io) {
             wakes.add(self.complete_unsignalled(io, Completer::Reaper));
         }
     }
 
+    /// Completes a claimed I/O and wakes everything that waits for it, including the issuer.
     fn complete(&self, io: WaitRef, completer: Completer) {
         let issuer = self.complete_unsignalled(io, completer);
         self.sessions.slot(issuer).event().completed(1);
     }
 
-    /// Runs the callbacks, delivers the result, frees the handle, and wakes everything but the
+    /// Runs the callbacks, delivers the result, frees the handle, and wakes every waiter except the
     /// issuer, whose number it returns. The caller has claimed the handle.
+    ///
+    /// The order of the steps is what keeps this correct; see the module documentation and the
+    /// comments below.
     fn complete_unsignalled(&self, io: WaitRef, completer: Completer) -> u32 {
         let guard = AbortOnPanic;
         let handle = self.handles.handle(io.index());
@@ -189,13 +216,15 @@ impl Completions {
         self.handles.advance(io, State::CompletedShared, State::CompletedLocal);
 
         // The handle is freed before the slot is published, so that an issuer that sees its result
-        // also finds the handle free. After IDLE the handle may have its next I/O; only its joiners
-        // may be touched, because a joiner that is woken in vain checks the generation.
+        // can rely on finding the handle free. After IDLE the handle may already be used for its
+        // next I/O, so from here on only its joiners may be touched. Waking a joiner of the next
+        // I/O is harmless, because a joiner checks the generation and sleeps again.
         self.handles.advance(io, State::CompletedLocal, State::Idle);
         self.sessions.slot(issuer).uncount_handle();
         self.handles.give(io.index());
         let mut deferred = match completer {
-            // Under `sync` there is no other thread that could close it.
+            // The issuer executed the I/O itself and may block. Under `sync` there is also no other
+            // thread that could close the file.
             Completer::Inline => {
                 drop(file);
                 false
@@ -210,7 +239,8 @@ impl Completions {
         if deferred && self.pool.is_running() {
             self.pool.kick();
         } else if deferred {
-            // Under `sync` a session may complete what another one executes, and there is no worker.
+            // There are no workers under `sync`. A table can still be deferred then, because a
+            // session may complete an I/O that another session executed, so it is dropped here.
             self.deferred.drop_all();
         }
         issuer
@@ -221,6 +251,10 @@ impl Completions {
     }
 }
 
+/// Runs the completion callbacks of the handle's slot set on the raw result.
+///
+/// A handle without a raw result is a bug. A release build reports it to the issuer as EIO instead
+/// of panicking, because a panic here would abort the process.
 fn run_callbacks(io: WaitRef, handle: &Handle, parts: &Parts) -> Outcome {
     let raw = handle.raw();
     debug_assert!(raw.is_some(), "completed without a raw result");
@@ -233,10 +267,13 @@ fn run_callbacks(io: WaitRef, handle: &Handle, parts: &Parts) -> Outcome {
     unsafe { parts.table.complete(parts.slot, facts, parts.by_frames, outcome) }
 }
 
-/// Aborts the process if it is dropped during a panic.
+/// Aborts the process if it is dropped during a panic. The owner forgets the guard when no panic
+/// can happen any more.
 ///
-/// A panic in a completion would leave an I/O that never completes and a handle without an owner.
-/// Callbacks must not panic; if one does, the process stops while the cause is still on the stack.
+/// A panic in a completion would leave an I/O that never completes and a handle without an owner,
+/// and every session that waits for the I/O would hang. Callbacks must not panic; if one does, the
+/// process stops while the cause is still on the stack. PostgreSQL reaches the same end with a
+/// critical section, which turns an ERROR in a completion callback into a PANIC.
 pub(crate) struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {

@@ -1,8 +1,10 @@
-//! I/O in flight: what a method may do with the I/O that it was given.
+//! I/O in flight: the interface through which a method executes and completes the I/O that was
+//! submitted to it.
 //!
 //! A method receives a [`Submitted`] token for each I/O. It must bring every token to one of two
 //! functions, exactly once:
-//! - [`InFlight::execute`] executes the I/O in the calling thread, which may block, and completes it.
+//! - [`InFlight::execute`] executes the I/O in the calling thread, which may block, and completes
+//!   it.
 //! - [`InFlight::reap`] takes a raw result that the method got elsewhere, for example from a ring.
 //!
 //! ```text
@@ -12,8 +14,12 @@
 //!                                   SUBMITTED -> COMPLETED_IO -> completion
 //! ```
 //!
-//! `reap` completes cheap I/O itself. Expensive I/O (see [`crate::Weight`]) goes to the session that
-//! waits for it, or else to a helper, so that a driver is never busy with checksums.
+//! `reap` completes an I/O itself if its callbacks are cheap. An I/O with expensive callbacks (see
+//! [`crate::Weight`]) goes to the session that waits for it, or else to a helper, so that a driver
+//! never spends its time on checksums.
+//!
+//! Retries are decided here and nowhere else, so that EINTR and EAGAIN have the same meaning under
+//! every method.
 
 use crate::clock::{self, Time};
 use crate::completion::completions::{AbortOnPanic, Completions};
@@ -32,13 +38,15 @@ use crate::tables::wake_batch::WakeBatch;
 use std::fmt;
 use std::sync::Arc;
 
-/// A SUBMITTED I/O. There is one token per I/O, and its holder must bring the I/O to completion.
+/// A SUBMITTED I/O. There is one token per I/O. The holder of the token owns the body of the handle
+/// and must bring the I/O to completion.
 ///
 /// The token names its instance and its generation, so that a method that serves two instances
-/// cannot use a token of one with the other.
+/// cannot use a token of one with the other. Both are checked when the token is used.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a submitted I/O that is dropped never completes"]
 pub struct Submitted {
+    /// The address of the instance's [`InFlight`], which does not move while tokens exist.
     instance: usize,
     io: WaitRef,
 }
@@ -49,22 +57,24 @@ impl Submitted {
     }
 }
 
-/// What happened to a reaped I/O.
+/// What became of a reaped I/O, and what the driver must do next.
 #[derive(Debug)]
 pub enum Reaped {
-    /// It is complete, or was handed to the session that waits for it.
+    /// The I/O is complete, or was handed to the session that waits for it. Nothing is left to do.
     Done,
-    /// It was left to the helpers: call [`InFlight::wake_helpers`] at the end of the batch.
+    /// The I/O is in the ready set. The driver calls [`InFlight::wake_helpers`] once at the end of
+    /// its batch.
     Helpers,
-    /// The raw result was EINTR or EAGAIN: submit it once more.
+    /// The raw result was EINTR or EAGAIN. The driver submits the I/O again.
     Again(Submitted),
 }
 
-/// The submitted I/O of one instance.
+/// The submitted I/O of one instance: the tables of its completion, its executor, and its memory.
 pub struct InFlight {
     completions: Completions,
     executor: Arc<dyn Executor>,
-    /// Keeps the memory mapped that the iovecs of the handles point to.
+    /// The iovecs of the handles point into this region. Holding it here keeps the memory mapped as
+    /// long as any thread can execute or reap I/O.
     region: Region,
 }
 
@@ -91,13 +101,15 @@ impl InFlight {
         &self.region
     }
 
-    /// Advises the storage that a range will be read soon.
+    /// Advises the storage that a range will be read soon (`posix_fadvise`). Returns whether it
+    /// accepted the advice.
     pub(crate) fn advise(&self, file: &File, offset: u64, length: u64) -> bool {
         self.executor.advise(file, offset, length)
     }
 
-    /// The token of a SUBMITTED handle. Only for the session that has just submitted it, and for
-    /// methods that were given the token and have kept its index.
+    /// Makes the token of a SUBMITTED handle. Only two callers may do this: the session that has
+    /// just submitted the handle, and a method that received the token earlier and kept only the
+    /// handle index. Any other caller would create a second owner of the body.
     pub(crate) fn token(&self, index: u32) -> Submitted {
         Submitted { instance: self.instance(), io: self.completions.handles().wait_ref(index) }
     }
@@ -113,17 +125,16 @@ impl InFlight {
         unsafe { self.completions.handles().handle(io.index()).body() }.lane()
     }
 
-    /// Stops a custom method that confuses instances before it touches foreign memory.
+    /// Panics if a custom method confuses instances or uses a token twice, before it can touch
+    /// memory that belongs to another I/O.
     fn check(&self, io: &Submitted) {
         assert_eq!(io.instance, self.instance(), "a token of another instance");
         let submitted = self.completions.handles().is_submitted(io.io);
         assert!(submitted, "a token of an I/O that is not submitted");
     }
 
-    /// The I/O as its executor sees it.
-    ///
-    /// # Panics
-    /// If the token belongs to another instance.
+    /// The description of the I/O that an executor or a ring needs: operation, descriptor, offset
+    /// and memory.
     pub fn request<'a>(&'a self, io: &'a mut Submitted) -> Request<'a> {
         self.check(io);
         self.request_of(io)
@@ -135,10 +146,8 @@ impl InFlight {
         unsafe { self.completions.handles().handle(io.index()).request() }
     }
 
-    /// Records that a driver now gives the I/O to the storage, for the device time.
-    ///
-    /// # Panics
-    /// If the token belongs to another instance.
+    /// Records the time at which a driver passes the I/O to the storage. Device time counts from
+    /// here, so that time spent in a driver's queue is not attributed to the disk.
     pub fn mark_started(&self, io: &Submitted) {
         self.check(io);
         self.completions.handles().handle(io.index()).set_started(clock::now());
@@ -158,7 +167,8 @@ impl InFlight {
         self.execute(io, Completer::Inline);
     }
 
-    /// As [`InFlight::execute_inline`]. Returns when the storage got the I/O and when it was done.
+    /// As [`InFlight::execute_inline`]. Returns the times at which the storage received and
+    /// finished the I/O.
     pub(crate) fn execute_inline_timed(&self, io: Submitted) -> (Time, Time) {
         self.completions.handles().handle(io.index()).set_synchronous();
         self.execute_timed(io, Completer::Inline)
@@ -171,6 +181,8 @@ impl InFlight {
         let started = clock::now();
         self.completions.handles().handle(io.index()).set_started(started);
         let mut attempts = 0;
+        // The guard above aborts the process if the executor panics: the I/O would otherwise stay
+        // SUBMITTED and all its waiters would hang.
         let raw = loop {
             let raw = self.executor.execute(&mut self.request(&mut io));
             let raw = self.probed(&mut io, raw);
@@ -187,11 +199,16 @@ impl InFlight {
         (started, ended)
     }
 
-    /// Executes a STAGED read inline if the page cache has its data; false leaves it STAGED.
+    /// Executes a STAGED read inline if the page cache has its data (`RWF_NOWAIT`). Returns false,
+    /// and leaves the I/O STAGED, if it does not.
+    ///
+    /// The read is attempted before the transition to SUBMITTED, because there is no transition
+    /// back from SUBMITTED to STAGED.
     pub(crate) fn execute_cached(&self, reference: WaitRef, method: MethodKind) -> bool {
         let handle = self.completions.handles().handle(reference.index());
         let now = clock::now();
-        // The session owns the handle in STAGED as well as in SUBMITTED, so it may make the token.
+        // The session owns the handle in STAGED as well as in SUBMITTED, so it may make the token
+        // early. `check` would reject it until the handle is SUBMITTED, hence `request_of`.
         let mut io = Submitted { instance: self.instance(), io: reference };
         let raw = self.executor.execute_cached(&mut self.request_of(&mut io));
         let Some(raw) = raw else { return false };
@@ -211,10 +228,8 @@ impl InFlight {
         true
     }
 
-    /// Records a raw result (bytes, or minus errno).
-    ///
-    /// # Panics
-    /// If the token belongs to another instance.
+    /// Records a raw result (bytes, or minus errno) that the method obtained elsewhere, and
+    /// completes the I/O or leaves it to another thread.
     pub fn reap(&self, io: Submitted, raw: i32) -> Reaped {
         self.reap_in_batch(io, raw, &mut WakeBatch::new(self.completions.sessions()))
     }
@@ -237,6 +252,8 @@ impl InFlight {
             self.completions.statistics().retried();
             return Reaped::Again(io);
         }
+        // Read both before `finish`. Once the handle is in COMPLETED_IO, another thread may
+        // complete it, and this thread no longer owns the body.
         let (heavy, session) = (body.is_heavy(), handle.session());
         self.finish(io, raw);
         if !heavy {
@@ -249,19 +266,21 @@ impl InFlight {
         }
     }
 
-    /// Wakes a helper for I/O that [`InFlight::reap`] left to the helpers.
+    /// Wakes a helper for I/O that [`InFlight::reap`] left in the ready set.
     pub fn wake_helpers(&self) {
         self.completions.pool().kick();
     }
 
-    /// Lets the probe see and replace a raw result.
+    /// Passes a raw result to the probe, which may replace it to inject an error or a short
+    /// transfer.
     fn probed(&self, io: &mut Submitted, raw: i32) -> i32 {
         let changed = self.completions.handles().probe_raw_result(io.io, raw);
         if changed != raw {
             let mut request = self.request(io);
             if request.operation == Operation::Readv {
-                // Overwrite what the changed result no longer covers, so that a caller that ignores
-                // the result does not find good data by accident.
+                // The kernel has already transferred the data. Overwrite the part that the changed
+                // result no longer covers, so that a caller that ignores a short read does not find
+                // good data by accident.
                 let mut keep = usize::try_from(changed).unwrap_or(0);
                 for buffer in request.targets() {
                     let kept = keep.min(buffer.len());
@@ -273,7 +292,8 @@ impl InFlight {
         changed
     }
 
-    /// Records the raw result. Returns the time of the end of the I/O.
+    /// Records the raw result and moves the handle to COMPLETED_IO. Returns the time of the end of
+    /// the I/O. From here on any thread may claim the I/O, so the token is consumed.
     fn finish(&self, io: Submitted, raw: i32) -> Time {
         let now = clock::now();
         self.completions.handles().handle(io.index()).set_raw(raw, now);
@@ -282,7 +302,7 @@ impl InFlight {
     }
 }
 
-/// Whether a raw result means "execute it again". The same for every method.
+/// Whether the I/O must be retried. The rule is the same for every method.
 fn should_retry(raw: i32, attempts: u32) -> bool {
     (raw == -libc::EINTR || raw == -libc::EAGAIN) && attempts < RETRIES_MAX
 }

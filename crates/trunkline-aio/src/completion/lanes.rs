@@ -1,18 +1,30 @@
-//! Lanes: the queue of the worker pool and of a ring driver, one lane per mount, served in turn.
+//! Lanes: the queue of the worker pool and of a ring driver, with one lane per mount, served
+//! round-robin.
 //!
-//! A mount that hangs blocks the workers, or the ring entries, that its I/O uses. If all mounts
-//! shared one queue, one hanging mount would soon block everything. So each lane may use at most its
-//! share. A lane starts with one, and gets one more for each I/O that completes: a mount that hangs
-//! from the beginning never gets its full share, not even while the other mounts are idle.
+//! **The problem.** A mount that hangs (an NFS server that does not answer, a FUSE daemon that has
+//! stopped) blocks the workers or the ring entries that its I/O occupies. If all mounts shared one
+//! FIFO queue, as in PostgreSQL's worker method, one hanging mount would soon block all I/O of the
+//! instance.
+//!
+//! **The rule.** Each lane may occupy at most its share of the workers or ring entries. A lane
+//! starts with one, and may use one more for each I/O that it completes, up to the share. A mount
+//! that hangs from the beginning therefore never gets more than one, even while the other mounts
+//! are idle.
+//!
+//! This file has no lock. The worker pool keeps its lanes behind the lock of the roster, and a ring
+//! driver owns its lanes alone.
 
 use crate::limits::LANES_MAX;
 use std::collections::VecDeque;
 
+/// The queue of one mount.
 #[derive(Debug)]
 struct Lane {
     queue: VecDeque<u32>,
+    /// I/Os of this mount that have been taken and not finished: busy workers, or entries in the
+    /// ring.
     busy: usize,
-    /// I/Os that have completed; compared with shares, so saturating is fine.
+    /// I/Os that have completed. It is only compared with shares, so it may saturate.
     proven: u32,
 }
 
@@ -21,6 +33,8 @@ impl Lane {
         self.busy > 0 || !self.queue.is_empty()
     }
 
+    /// Whether the lane may occupy one more worker or ring entry. See the rule in the module
+    /// documentation.
     fn has_place(&self, share: usize) -> bool {
         self.busy < share.min(self.proven as usize + 1)
     }
@@ -30,20 +44,25 @@ impl Lane {
 #[derive(Debug)]
 pub(crate) struct Lanes {
     lanes: Vec<Lane>,
+    /// Length of all queues together.
     queued: usize,
+    /// See [`Lanes::has_room`].
     bound: usize,
+    /// The lane at which the next [`Lanes::take`] begins, for round-robin service.
     next: usize,
 }
 
 impl Lanes {
-    /// Has room for every handle. From `bound` queued I/Os on, [`Lanes::has_room`] is false, for
-    /// callers that respect the bound.
+    /// Every lane has room for all handles, so that pushing never allocates. When `bound` or more
+    /// I/Os are queued, [`Lanes::has_room`] returns false, for callers that respect the bound.
     pub(crate) fn new(handles: usize, bound: usize) -> Self {
         let lane = || Lane { queue: VecDeque::with_capacity(handles), busy: 0, proven: 0 };
         let lanes = (0..LANES_MAX).map(|_| lane()).collect();
         Self { lanes, queued: 0, bound, next: 0 }
     }
 
+    /// Whether a session may queue another I/O. If not, it executes the I/O itself, which slows it
+    /// down to the speed of the storage.
     pub(crate) fn has_room(&self) -> bool {
         self.queued < self.bound
     }
@@ -54,14 +73,16 @@ impl Lanes {
         self.queued += 1;
     }
 
-    /// Undoes a [`Lanes::take`]: queues the I/O before all others of its lane.
+    /// Undoes a [`Lanes::take`]: puts the I/O back at the head of its lane. The I/O is not counted
+    /// as completed, so a mount that only returns EAGAIN does not earn a larger share.
     pub(crate) fn put_back(&mut self, lane: usize, index: u32) {
         self.lanes[lane].busy -= 1;
         self.lanes[lane].queue.push_front(index);
         self.queued += 1;
     }
 
-    /// Takes everything regardless of shares. Nothing of it counts as busy.
+    /// Takes all queued I/O regardless of shares, when a ring has failed. The I/O does not count as
+    /// busy.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = u32> {
         self.queued = 0;
         self.lanes.iter_mut().flat_map(|lane| lane.queue.drain(..))
@@ -72,7 +93,7 @@ impl Lanes {
         self.lanes.iter().filter(|lane| lane.is_active()).count()
     }
 
-    /// Counts work on a lane that was not queued here.
+    /// Counts work on a lane that was not queued here, such as closing a file.
     pub(crate) fn begin(&mut self, lane: usize) {
         self.lanes[lane].busy += 1;
     }
@@ -82,8 +103,8 @@ impl Lanes {
         self.lanes[lane].has_place(share)
     }
 
-    /// Takes an I/O from the next lane that has one and uses less than its share, which is at most
-    /// `share`.
+    /// Takes an I/O from the next lane that has one and occupies less than its share, which is at
+    /// most `share`. Returns the lane and the handle index.
     pub(crate) fn take(&mut self, share: usize) -> Option<(usize, u32)> {
         for step in 0..self.lanes.len() {
             let at = (self.next + step) % self.lanes.len();
@@ -108,7 +129,8 @@ impl Lanes {
         lane.proven = lane.proven.saturating_add(1);
     }
 
-    /// Whether some lane has an I/O that may be taken now.
+    /// Whether [`Lanes::take`] would return an I/O now. This can be false while I/O is queued, if
+    /// all of it belongs to lanes that have reached their shares.
     pub(crate) fn runnable(&self, share: usize) -> bool {
         let waits = |lane: &Lane| !lane.queue.is_empty() && lane.has_place(share);
         self.queued > 0 && self.lanes.iter().any(waits)

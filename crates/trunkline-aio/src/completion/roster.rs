@@ -1,18 +1,25 @@
-//! The roster of the worker pool: which workers are busy or idle, what is queued, and every decision.
+//! The roster of the worker pool: which workers are busy or idle, which I/O is queued, and every
+//! scheduling decision. It follows PostgreSQL 19's `method_worker.c`, which also grows and shrinks
+//! its pool with the load.
 //!
-//! **Waking.** Submitting a batch wakes at most one worker, the lowest idle one. A worker that takes
-//! a job and sees more queued wakes one idle worker with a higher number than its own. It does so
-//! only while its own wake-ups have mostly found work; otherwise it leaves the decision to the
-//! supervisor. So the load decides how many workers are active, the rest sleep undisturbed, and a
-//! batch costs its session one futex call whatever its size.
+//! **Waking.** Submitting a batch wakes at most one worker, the idle one with the lowest number. A
+//! worker that takes a job and sees more queued I/O wakes one idle worker with a higher number than
+//! its own. It does so only while its own wake-ups have mostly found work; otherwise it leaves the
+//! decision to the supervisor. Wake-ups thus spread like a chain whose length follows the load.
+//! Workers that are not needed keep sleeping, and a batch costs its session one futex call,
+//! whatever the size of the batch.
 //!
 //! **Size.** When there is work and no idle worker, the supervisor starts one worker per launch
 //! interval, up to `io_max_workers`. A worker that has been in one I/O for a second counts as stuck
-//! and no longer counts towards that limit; the share of its mount still bounds it. The highest
-//! worker above `io_min_workers` leaves when it has been idle for the idle timeout.
+//! and no longer counts towards that limit, so that a hanging mount does not use up the pool. The
+//! share of its mount still bounds the number of workers that hang there. The worker with the
+//! highest number leaves when it has been idle for the idle timeout, unless only `io_min_workers`
+//! are left. Because work always goes to the lowest idle worker, the highest one is the least
+//! useful.
 //!
 //! This file has no threads and no locks: `worker_pool` puts the roster behind a lock, and
-//! `method::worker` runs the threads.
+//! `method::worker` runs the threads. All decisions are functions of the roster and the time, so
+//! they can be tested without threads.
 
 use crate::clock::Time;
 use crate::completion::lanes::Lanes;
@@ -22,7 +29,8 @@ use crate::sync::thread;
 use crate::tables::deferred::DeferredDrops;
 use std::time::Duration;
 
-/// The shortest time between two looks at work that no worker takes.
+/// The supervisor's shortest pause while there is work that no worker has taken. It keeps the
+/// supervisor from spinning if the launch interval is set to zero.
 const LOOK_AGAIN_MIN: Duration = Duration::from_millis(1);
 
 /// The settings of the worker pool. All can be changed while it runs.
@@ -58,7 +66,9 @@ impl WorkerSettings {
     }
 }
 
-/// Which thread to wake after the lock on the roster has been released.
+/// Which thread to wake. Methods of the roster return it, and the caller signals the thread after
+/// it has released the roster's lock, so that the woken thread does not block on that lock
+/// immediately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wake {
     None,
@@ -73,6 +83,7 @@ pub(crate) enum Job {
         index: u32,
         wake: Wake,
     },
+    /// Close a file that its last user could not close, because it was completing I/O.
     Close(AbandonedFile),
     Sleep {
         timeout: Option<Duration>,
@@ -84,11 +95,11 @@ pub(crate) enum Job {
 /// What the supervisor does next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// Start a worker in this place, which has been claimed for it.
+    /// Start a worker with this number. The number has been claimed for it.
     Launch(usize),
-    /// Wake an idle worker, and look again after this time.
+    /// Wake an idle worker, and decide again after this time at the latest.
     Wake(Wake, Duration),
-    /// Look again after this time, or at the next signal.
+    /// Decide again after this time, or at the next signal if there is no time.
     Wait(Option<Duration>),
 }
 
@@ -97,28 +108,36 @@ pub(crate) enum Decision {
 pub(crate) struct Roster {
     settings: WorkerSettings,
     lanes: Lanes,
+    /// By worker number. It has an element for every worker that there can ever be.
     workers: Vec<Worker>,
+    /// When a thread was last started, to respect the launch interval.
     last_launch: Option<Time>,
-    /// There was work and no idle worker. Stays set until a worker finds nothing to do, so that a
-    /// busy pool does not signal the supervisor for every batch.
+    /// There was work and no idle worker, and the supervisor has been notified. It stays set until
+    /// a worker finds nothing to do, so that a busy pool does not signal the supervisor for every
+    /// batch.
     growth_wanted: bool,
 }
 
+/// One possible worker. PostgreSQL's `PgAioWorkerSlot`.
 #[derive(Debug, Default)]
 struct Worker {
     thread: Option<thread::JoinHandle>,
+    /// A thread exists, or is about to be started, under this number.
     live: bool,
+    /// The worker sleeps or is about to, and nothing has woken it since. The thread that wakes it
+    /// clears this under the roster's lock, so that no other thread chooses the same worker.
     idle: bool,
-    /// The lane that it executes for, and since when.
+    /// The lane that the worker executes I/O for, and since when.
     busy: Option<(usize, Time)>,
-    /// Recent wake-ups and recent jobs. Both are halved when either reaches four.
+    /// Recent wake-ups and recent jobs, whose ratio shows whether wake-ups find work. Both are
+    /// halved when either reaches four, so that the ratio follows the present load.
     wakeups: u32,
     jobs: u32,
 }
 
 impl Roster {
-    /// A roster for an instance with `handles` handles. From `queue` queued I/Os on, sessions
-    /// execute their own.
+    /// Creates the roster of an instance with `handles` handles. When `queue` or more I/Os are
+    /// queued, sessions execute their own I/O.
     pub(crate) fn new(settings: WorkerSettings, handles: usize, queue: usize) -> Self {
         Self {
             settings: settings.clamped(),
@@ -147,25 +166,28 @@ impl Roster {
         self.workers.iter().filter(|worker| worker.live).count()
     }
 
-    /// The most workers that one mount may use: all of them while only one mount has I/O.
+    /// The most workers that one mount may use: all of them while only one mount has I/O, three
+    /// quarters otherwise. The last quarter stays available to the other mounts if this one hangs.
     fn share(&self) -> usize {
         let max = self.settings.max;
         if self.lanes.active() <= 1 { max } else { (max * 3 / 4).max(1) }
     }
 
-    /// How many workers there may be now.
+    /// How many workers there may be now. Stuck workers are replaced, so they raise the bound.
     fn bound(&self, now: Time) -> usize {
         self.settings.max + self.stuck(now)
     }
 
-    /// Number of workers that have been in one I/O for too long.
+    /// Number of stuck workers: those that have been in one I/O for longer than [`STUCK_AFTER_MS`].
     fn stuck(&self, now: Time) -> usize {
         let limit = Duration::from_millis(STUCK_AFTER_MS);
         let is_stuck = |worker: &&Worker| worker.busy.is_some_and(|(_, at)| now.since(at) > limit);
         self.workers.iter().filter(is_stuck).count()
     }
 
-    /// How long until the next busy worker counts as stuck, or one that becomes busy now.
+    /// Time until the next busy worker counts as stuck, assuming that a worker that is about to
+    /// become busy does so now. The extra millisecond makes sure that the limit has passed when the
+    /// supervisor looks again.
     fn next_stuck(&self, now: Time) -> Duration {
         let limit = Duration::from_millis(STUCK_AFTER_MS);
         let busy = self.workers.iter().filter_map(|worker| worker.busy);
@@ -173,7 +195,9 @@ impl Roster {
         left.unwrap_or(limit) + Duration::from_millis(1)
     }
 
-    /// Claims a place for a worker about to be started; false if it is taken.
+    /// Claims a worker number for a thread that is about to be started. Returns false if a live
+    /// worker has it. Claiming before starting keeps two threads from starting the same worker, and
+    /// lets the new thread find itself live.
     pub(crate) fn claim_place(&mut self, id: usize) -> bool {
         let vacant = !self.workers[id].live;
         if vacant {
@@ -182,20 +206,22 @@ impl Roster {
         vacant
     }
 
-    /// Records the result of starting a worker in a claimed place.
+    /// Records whether the thread of a claimed worker could be started. A refused thread also
+    /// counts for the launch interval.
     pub(crate) fn launched(&mut self, id: usize, thread: Option<thread::JoinHandle>, now: Time) {
         self.last_launch = Some(now);
         self.workers[id].live = thread.is_some();
         self.workers[id].thread = thread;
     }
 
-    /// The threads of all workers, to be joined.
+    /// The threads of all workers, for shutdown to join. A worker that has left is among them until
+    /// its number is reused.
     pub(crate) fn take_threads(&mut self) -> Vec<thread::JoinHandle> {
         self.workers.iter_mut().filter_map(|worker| worker.thread.take()).collect()
     }
 
-    /// Chooses the lowest idle worker with number `from` or higher. If there is none, asks the
-    /// supervisor for growth.
+    /// Chooses the lowest idle worker whose number is at least `from`, and marks it as woken. If
+    /// there is none, it asks the supervisor for growth.
     pub(crate) fn wake_one(&mut self, from: usize) -> Wake {
         if let Some(id) = (from..self.workers.len()).find(|&id| self.workers[id].idle) {
             let worker = &mut self.workers[id];
@@ -206,8 +232,9 @@ impl Roster {
         self.ask_supervisor()
     }
 
-    /// Propagates a wake-up to a higher worker, if the wake-ups of worker `id` have mostly found
-    /// work.
+    /// Propagates a wake-up to a worker with a higher number, if the wake-ups of worker `id` have
+    /// mostly found work. If they have not, the load is too low for another worker; the supervisor
+    /// decides whether the queued I/O waits too long.
     pub(crate) fn wake_above(&mut self, id: usize) -> Wake {
         if self.workers[id].wakeups > self.workers[id].jobs.max(1) {
             return self.ask_supervisor();
@@ -215,6 +242,7 @@ impl Roster {
         self.wake_one(id + 1)
     }
 
+    /// Returns a wake-up for the supervisor, unless it has been notified already.
     fn ask_supervisor(&mut self) -> Wake {
         if self.growth_wanted {
             return Wake::None;
@@ -223,7 +251,8 @@ impl Roster {
         Wake::Supervisor
     }
 
-    /// A worker has done something useful, on its lane if it executed I/O.
+    /// Records that a worker has finished a job. If the job occupied a lane, the lane gets its
+    /// place back.
     pub(crate) fn job_done(&mut self, id: usize) {
         let worker = &mut self.workers[id];
         worker.jobs += 1;
@@ -240,26 +269,30 @@ impl Roster {
         !self.workers[id + 1..].iter().any(|worker| worker.live)
     }
 
-    /// The worker leaves. Wakes the next highest one, which may be surplus too.
+    /// Marks the worker as gone. Returns a wake-up for the live worker with the next lower number,
+    /// which is now the highest and may be surplus too.
     fn leave(&mut self, id: usize) -> Wake {
         self.workers[id].live = false;
         self.workers[id].idle = false;
         (0..id).rev().find(|&id| self.workers[id].live).map_or(Wake::None, Wake::Worker)
     }
 
-    /// A worker woke up, after a signal or after its timeout.
+    /// Records that a worker woke up, after a signal or after its timeout.
     pub(crate) fn awake(&mut self, id: usize) {
         self.workers[id].idle = false;
     }
 
-    /// The idle timeout of a worker has passed. Returns the thread to wake if the worker must leave.
+    /// Decides whether a worker that has reached its idle timeout leaves. Returns the thread to
+    /// wake if it does.
     pub(crate) fn leave_if_surplus(&mut self, id: usize) -> Option<Wake> {
-        // Not idle any more means that it has just been chosen for a wake-up.
+        // If it is not idle any more, another thread has just chosen it for a wake-up and counts on
+        // it.
         let surplus = self.workers[id].idle && self.is_highest(id);
         (surplus && self.live() > self.settings.min).then(|| self.leave(id))
     }
 
-    /// Chooses what worker `id` does next.
+    /// Chooses the next job of worker `id`. Queued I/O comes before abandoned files, because
+    /// sessions wait for I/O and not for a close.
     pub(crate) fn next_job(
         &mut self,
         id: usize,
@@ -267,6 +300,8 @@ impl Roster {
         deferred: &DeferredDrops,
         stopping: bool,
     ) -> Job {
+        // The limits were lowered, or stuck workers have recovered. Only the highest worker leaves,
+        // so that the live workers keep the lowest numbers.
         if self.is_highest(id) && self.live() > self.bound(now) {
             return Job::Leave(self.leave(id));
         }
@@ -286,17 +321,18 @@ impl Roster {
             self.leave(id);
             return Job::Leave(Wake::None);
         }
+        // This worker found nothing to do, so the pool is large enough again.
         self.growth_wanted = false;
         self.workers[id].idle = true;
         let timed = self.is_highest(id) && self.live() > self.settings.min;
         Job::Sleep { timeout: timed.then_some(self.settings.idle_timeout) }
     }
 
-    /// Decides whether to start a worker now and when to look again. One function decides both, so
-    /// that the two cannot disagree and spin.
+    /// Decides whether the supervisor starts a worker now, and when it decides again. One function
+    /// decides both, so that the two cannot disagree and make the supervisor spin.
     ///
-    /// As long as there is work that no worker has taken, the result is never "wait for a signal":
-    /// the thread that would send it may be the one that hangs.
+    /// As long as there is work that no worker has taken, the result is never to wait for a signal
+    /// without a timeout: the thread that would send the signal may be the one that hangs.
     pub(crate) fn decide(&mut self, now: Time, ready: bool) -> Decision {
         let vacant = self.workers.iter().position(|worker| !worker.live);
         if let Some(vacant) = vacant

@@ -1,8 +1,13 @@
-//! The worker pool as other threads see it: a queue of I/O and a way to wake workers.
+//! The worker pool as other threads see it: a queue of I/O, and wake-ups for workers.
 //!
 //! Completing threads wake workers, for I/O in the ready set and for deferred drops, and workers
 //! complete I/O. So the queue and the wake-ups are separate from the threads that serve them
-//! (`method::worker`), and below completion.
+//! (`method::worker`), and are in the layer below completion.
+//!
+//! **Locking.** One mutex protects the roster: queue, workers and settings. It corresponds to
+//! `AioWorkerSubmissionQueueLock`. Every function decides under the lock and signals after
+//! releasing it. An event keeps a signal that arrives before the worker sleeps, so a wake-up
+//! decided under the lock is never lost.
 
 use crate::clock::Time;
 use crate::completion::roster::{Decision, Job, Roster, Wake, WorkerSettings};
@@ -17,11 +22,13 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct WorkerPool {
     roster: Mutex<Roster>,
-    /// By worker.
+    /// By worker number. Outside the lock, so that a sleeping worker holds nothing.
     events: Box<[Event]>,
+    /// The supervisor sleeps on this event.
     supervisor: Event,
     supervisor_thread: Mutex<Option<thread::JoinHandle>>,
-    /// The supervisor has been started: there are workers, or will be when they are needed.
+    /// The supervisor has been started, so there are workers, or there will be when they are
+    /// needed. Until then `submit` takes nothing and sessions execute their own I/O.
     running: AtomicBool,
     stopping: AtomicBool,
 }
@@ -40,7 +47,8 @@ impl WorkerPool {
 
     pub(crate) fn change_settings(&self, settings: WorkerSettings) {
         self.roster.lock().change_settings(settings);
-        // Idle workers and the supervisor must see the new limits.
+        // Idle workers must compute new timeouts, and the supervisor may have to start or end
+        // workers.
         self.events.iter().for_each(Event::signal);
         self.supervisor.signal();
     }
@@ -59,7 +67,8 @@ impl WorkerPool {
         self.running.load(Ordering::SeqCst)
     }
 
-    /// Queues what `next` returns, as lanes and handle indexes, while there is room.
+    /// Queues the I/Os that `next` returns, as lanes and handle indexes, until there is no more
+    /// room. The session keeps what was not taken and executes it.
     pub(crate) fn submit(&self, mut next: impl FnMut() -> Option<(usize, u32)>) {
         if !self.is_running() {
             return;
@@ -76,7 +85,8 @@ impl WorkerPool {
         self.wake(wake);
     }
 
-    /// Queues I/O that a broken ring has not begun, even beyond the bound of the queue.
+    /// Queues I/O that a failed ring has not begun. The bound of the queue does not apply, because
+    /// there is no session here that could execute the I/O. The queue has room for every handle.
     pub(crate) fn take_over(&self, moved: impl Iterator<Item = (usize, u32)>) {
         let wake = {
             let mut roster = self.roster.lock();
@@ -88,12 +98,13 @@ impl WorkerPool {
         self.wake(wake);
     }
 
-    /// Wakes a worker for the ready set or for deferred drops.
+    /// Wakes one worker for I/O in the ready set or for deferred drops, which are not in the queue.
     pub(crate) fn kick(&self) {
         let wake = self.roster.lock().wake_one(0);
         self.wake(wake);
     }
 
+    /// Signals the thread that the roster has chosen. The caller does not hold the roster's lock.
     pub(crate) fn wake(&self, wake: Wake) {
         match wake {
             Wake::None => {}
@@ -114,13 +125,15 @@ impl WorkerPool {
         self.events[id].epoch()
     }
 
-    /// Worker `id` sleeps. False if the timeout passed first.
+    /// Puts worker `id` to sleep. Returns false if the timeout passed before a signal.
     pub(crate) fn worker_wait(&self, id: usize, seen: Epoch, timeout: Option<Duration>) -> bool {
         self.events[id].wait(seen, timeout)
     }
 
     pub(crate) fn next_job(&self, id: usize, now: Time, deferred: &DeferredDrops) -> Job {
         let mut roster = self.roster.lock();
+        // `shut_down` sets the flag before it signals the workers, so a worker that still reads
+        // false here finds the signal when it goes to sleep.
         let stopping = self.stopping.load(Ordering::SeqCst);
         roster.next_job(id, now, deferred, stopping)
     }
@@ -133,7 +146,7 @@ impl WorkerPool {
         self.roster.lock().awake(id);
     }
 
-    /// The idle timeout of worker `id` has passed; true if its thread must end.
+    /// Called when the idle timeout of worker `id` has passed. Returns true if its thread must end.
     pub(crate) fn leave_if_surplus(&self, id: usize) -> bool {
         let left = self.roster.lock().leave_if_surplus(id);
         if let Some(wake) = left {
@@ -166,12 +179,14 @@ impl WorkerPool {
         self.roster.lock().launched(id, thread, now);
     }
 
+    /// Records the supervisor's thread. The pool accepts I/O from now on.
     pub(crate) fn supervised_by(&self, thread: thread::JoinHandle) {
         *self.supervisor_thread.lock() = Some(thread);
         self.running.store(true, Ordering::SeqCst);
     }
 
-    /// Ends all threads. No I/O may be in flight.
+    /// Ends all threads. No I/O may be in flight. The supervisor ends first, because it could
+    /// otherwise start a worker that shutdown does not join.
     pub(crate) fn shut_down(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.supervisor.signal();

@@ -1,8 +1,13 @@
-//! An atomic bitmap: a set of small numbers that any thread may change.
+//! An atomic bitmap: a set of small numbers that any thread may change without a lock.
 //!
-//! It holds the handles that are ready for a helper, the sessions that joined an I/O, and the slots
-//! that are done. A queue would also work, but stale entries could make it overflow. A bitmap cannot
-//! overflow, and setting a bit twice is harmless.
+//! It represents the handles that are ready for a helper, the sessions that joined an I/O, and the
+//! slots that are done. A queue would also work, but stale entries could make it overflow. A bitmap
+//! cannot overflow, and setting a bit twice is harmless. `Bitmapset` in PostgreSQL is similar but
+//! private to a backend.
+//!
+//! Each bit is changed atomically; the set as a whole is not. A scan visits the words one after the
+//! other, so it may miss a bit that is set behind it and see one that is set ahead of it. Callers
+//! treat the set as a hint and recheck, or set the bit before they signal.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,12 +23,13 @@ impl Bitmap {
         Self { words: (0..size.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// Adds a number. What was written before is visible to the thread that removes it.
+    /// Adds a number. Everything that this thread wrote before is visible to the thread that
+    /// removes the number.
     pub(crate) fn insert(&self, number: u32) {
         self.words[number as usize / 64].fetch_or(1 << (number % 64), Ordering::SeqCst);
     }
 
-    /// Removes a number. Of several concurrent callers exactly one gets true.
+    /// Removes a number. Of several concurrent callers, exactly one gets true.
     pub(crate) fn remove(&self, number: u32) -> bool {
         let bit = 1 << (number % 64);
         self.words[number as usize / 64].fetch_and(!bit, Ordering::SeqCst) & bit != 0
@@ -39,7 +45,8 @@ impl Bitmap {
         self.words.iter().all(|word| word.load(Ordering::SeqCst) == 0)
     }
 
-    /// Removes and returns a number, preferring those near and after `start`.
+    /// Removes and returns a number. The search begins at the word that contains `start` and wraps
+    /// around.
     pub(crate) fn pop(&self, start: u32) -> Option<u32> {
         let count = self.words.len();
         let first = start as usize / 64 % count.max(1);
@@ -60,7 +67,8 @@ impl Bitmap {
     /// Removes all numbers and calls `f` for each.
     pub(crate) fn drain(&self, mut f: impl FnMut(u32)) {
         for (at, word) in self.words.iter().enumerate() {
-            // A plain load first: the set is almost always empty, and a swap is expensive.
+            // Load first. The set is almost always empty, and a swap would take the cache line
+            // exclusively.
             if word.load(Ordering::SeqCst) == 0 {
                 continue;
             }
@@ -83,12 +91,12 @@ impl Bitmap {
         }
     }
 
-    /// How many numbers are in the set now.
+    /// How many numbers are in the set. Under concurrent changes the count is approximate.
     pub(crate) fn count(&self) -> usize {
         self.words.iter().map(|word| word.load(Ordering::SeqCst).count_ones() as usize).sum()
     }
 
-    /// The lowest number in the set now for which `wanted` is true.
+    /// The lowest number in the set for which `wanted` is true. The bit is not removed.
     pub(crate) fn find(&self, wanted: impl Fn(u32) -> bool) -> Option<u32> {
         self.words.iter().enumerate().find_map(|(at, word)| {
             let mut bits = word.load(Ordering::SeqCst);

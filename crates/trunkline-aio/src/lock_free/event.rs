@@ -1,25 +1,40 @@
-//! Events: one wake-up word per session, for everything that a session may wait for.
+//! Events: one wake-up word per session, for everything that a session may wait for. PostgreSQL's
+//! latch has the same role.
 //!
-//! An event is an event count. The waiter reads the epoch, looks at what it waits for, and sleeps
-//! only if the epoch has not moved since. A signal moves the epoch, so no signal is lost between the
-//! look and the sleep. Bit 0 means that a thread sleeps, so a signal to a session that is running
-//! costs one atomic addition and no system call. A task leaves a waker instead of sleeping.
+//! An event is an event count. The waiter reads the epoch, checks the condition that it waits for,
+//! and sleeps only if the epoch has not changed since. A signal increments the epoch. So a signal
+//! between the check and the sleep makes the sleep return immediately, and no wake-up is lost.
+//!
+//! ```text
+//!   bit 0       a thread sleeps, or is about to, so a signal must call the futex
+//!   bits 1-31   the epoch; it wraps
+//! ```
+//!
+//! Because of bit 0, a signal to a running session costs one atomic addition and no system call. A
+//! latch saves its system call in the same way (`maybe_sleeping`). Unlike a latch, an event is
+//! never reset, so there is no race between resetting it and setting it.
+//!
+//! A task of an async runtime registers a waker instead of sleeping. The signal then takes the
+//! waker out and calls it.
 
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Futex, FutexWait, Mutex};
 use std::task::Waker;
 use std::time::Duration;
 
+/// Set in the futex word while a thread sleeps.
 const SLEEPING: u32 = 1;
+/// What a signal adds to the futex word: one epoch, leaving bit 0 alone.
 const STEP: u32 = 2;
 
 /// The event of one session.
 #[derive(Debug)]
 pub(crate) struct Event {
     futex: Futex,
+    /// Whether there is a waker. A signal reads it so that it takes no lock when there is none.
     has_waker: AtomicBool,
     waker: Mutex<Option<Waker>>,
-    /// How many completions must come before a signal. With 0 or 1 the next one signals.
+    /// How many completions must come before a signal. With 0 or 1, the next completion signals.
     wanted: AtomicU32,
 }
 
@@ -37,7 +52,7 @@ impl Event {
         }
     }
 
-    /// Reads the epoch. Read it before looking at what is waited for.
+    /// Reads the epoch. The caller must do this before it checks the condition that it waits for.
     pub(crate) fn epoch(&self) -> Epoch {
         Epoch(self.futex.word().load(Ordering::SeqCst) & !SLEEPING)
     }
@@ -50,6 +65,9 @@ impl Event {
             if now & !SLEEPING != seen.0 {
                 return true;
             }
+            // Set the sleeping bit before calling the futex. If a signal changes the word first,
+            // the compare-exchange fails and the next round returns; if a signal comes later, it
+            // sees the bit and wakes this thread.
             if now & SLEEPING == 0
                 && word
                     .compare_exchange(now, now | SLEEPING, Ordering::SeqCst, Ordering::SeqCst)
@@ -57,6 +75,9 @@ impl Event {
             {
                 continue;
             }
+            // The kernel compares the word with the expected value before it puts the thread to
+            // sleep, so a signal in between is not lost. A wake-up may be spurious; the loop checks
+            // the epoch again.
             if self.futex.wait(seen.0 | SLEEPING, timeout) == FutexWait::TimedOut {
                 word.fetch_and(!SLEEPING, Ordering::SeqCst);
                 return word.load(Ordering::SeqCst) & !SLEEPING != seen.0;
@@ -64,18 +85,19 @@ impl Event {
         }
     }
 
-    /// Leaves a waker for the next signal. The caller must look again afterwards, because a signal
-    /// may have come before.
+    /// Registers a waker for the next signal. The caller must check its condition again afterwards,
+    /// because a signal may have come before.
     pub(crate) fn register(&self, waker: &Waker) {
-        // Cloned and dropped outside the lock, because both run foreign code and a completing thread
-        // takes the lock.
+        // Cloning and dropping a waker run foreign code, and a completing thread takes this lock.
+        // So both happen outside it.
         let new = waker.clone();
         let old = self.waker.lock().replace(new);
         drop(old);
+        // After the waker is in place: a signal that sees the flag must find the waker.
         self.has_waker.store(true, Ordering::SeqCst);
     }
 
-    /// Drops a waker that is no longer needed.
+    /// Drops a waker that is no longer needed. A waker may own the task that owns the session.
     pub(crate) fn clear_waker(&self) {
         if self.has_waker.swap(false, Ordering::SeqCst) {
             let waker = self.waker.lock().take();
@@ -83,12 +105,14 @@ impl Event {
         }
     }
 
-    /// Whether `done` returns at least `count`. If not, completions signal only when there are that
-    /// many. Each completion must be visible to `done` before [`Event::completed`] is called.
+    /// Whether `done` returns at least `count`. If not, completions signal the session only when
+    /// the missing number of them has come, so that the session is woken once and not for each I/O.
+    /// Each completion must be visible to `done` before [`Event::completed`] is called for it.
     pub(crate) fn has(&self, count: usize, done: impl Fn() -> usize) -> bool {
         let mut seen = done();
-        // A completion after the store counts down; one before it is seen by the next `done`. One
-        // that does both makes the signal come too early, which is harmless.
+        // A completion after the store decrements `wanted`. A completion before the store is seen
+        // by the next `done`, which restarts the loop. A completion that does both makes the signal
+        // come too early, and the session merely looks once too often.
         while seen < count {
             self.wanted.store((count - seen) as u32, Ordering::SeqCst);
             let now = done();
@@ -100,12 +124,13 @@ impl Event {
         true
     }
 
-    /// From now on, the next completion signals again.
+    /// Resets the threshold: from now on, every completion signals.
     pub(crate) fn has_enough(&self) {
         self.wanted.store(0, Ordering::SeqCst);
     }
 
-    /// Signals that `count` more I/Os of the session are complete, unless it waits for more.
+    /// Reports that `count` more I/Os of the session are complete, and signals it unless it waits
+    /// for more than that.
     pub(crate) fn completed(&self, count: u32) {
         let mut wanted = self.wanted.load(Ordering::SeqCst);
         while wanted > count {
@@ -118,10 +143,13 @@ impl Event {
         self.signal();
     }
 
-    /// Wakes the session, whether it sleeps or has left a waker.
+    /// Wakes the session, whether its thread sleeps or its task has registered a waker.
     pub(crate) fn signal(&self) {
         let old = self.futex.word().fetch_add(STEP, Ordering::SeqCst);
         if old & SLEEPING != 0 {
+            // Clear the bit, so that the next signals need no system call. The session may already
+            // sleep again for the new epoch. Then the call below wakes it, it finds its epoch
+            // unchanged, sets the bit again and goes back to sleep.
             self.futex.word().fetch_and(!SLEEPING, Ordering::SeqCst);
             self.futex.wake(u32::MAX >> 1);
         }

@@ -1,24 +1,33 @@
 //! Mailboxes: how a ring driver hands a reaped I/O to the session that waits for it.
 //!
-//! Reaping is not completing. The thread that reaps a raw result hands an expensive I/O to another
-//! thread for completion: to the issuing session if that sleeps waiting for this I/O (or for any I/O
-//! of its own), otherwise to the helpers. The mailbox decides with one compare-exchange:
+//! Reaping and completing are separate steps. The driver that reaps a raw result does not run
+//! expensive callbacks itself. It hands the I/O to the issuing session if that session sleeps
+//! waiting for this I/O, or for any I/O that it issued. Otherwise the I/O goes to the helpers. The
+//! mailbox makes this decision with one compare-exchange:
 //!
 //! ```text
 //!   session                          reaper
 //!   post(For(h)) / post(Any)         offer(h): For(h) or Any -> Assigned(h), then signal
-//!   look again, sleep                          otherwise     -> false: set the ready bit
+//!   check again, sleep                         otherwise     -> false: set the ready bit
 //!   take() -> Some(h): complete h
 //! ```
-//! The session takes out an assigned handle when its wait ends, for whatever reason it ends. So a
-//! handle is never lost between the two.
+//!
+//! The session takes an assigned handle out of the mailbox when its wait ends, even if the wait
+//! ends for another reason, such as a cancel. So an I/O is never lost between the two threads.
+//!
+//! PostgreSQL does not need this: with io_uring a waiting backend reaps the completion from the
+//! ring itself, and then runs the callbacks.
 
 use crate::lock_free::wait_ref::WaitRef;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
+/// The tags in the two low bits of the word. The session does not wait.
 const EMPTY: u64 = 0;
+/// The session waits for any I/O that it issued.
 const ANY: u64 = 1;
+/// The session waits for the I/O in the rest of the word.
 const FOR: u64 = 2;
+/// A driver has assigned the I/O in the rest of the word to the session.
 const ASSIGNED: u64 = 3;
 
 /// Which I/O a session offers to complete while it waits.
@@ -39,7 +48,9 @@ impl Mailbox {
         Self(AtomicU64::new(EMPTY))
     }
 
-    /// Session: announces what it waits for. It must check for completion again afterwards.
+    /// Session: announces the I/O that it is about to wait for. The session must check for
+    /// completion again afterwards, because a driver that reaped the I/O before this store did not
+    /// see the announcement.
     pub(crate) fn post(&self, wish: Wish) {
         let word = match wish {
             Wish::For(io) => encode(FOR, io),
@@ -48,13 +59,15 @@ impl Mailbox {
         self.0.store(word, Ordering::SeqCst);
     }
 
-    /// Session: ends the wait. The session must now complete the handle that was assigned.
+    /// Session: ends the wait. If this returns a handle, the session must complete it, because no
+    /// other thread will.
     pub(crate) fn take(&self) -> Option<u32> {
         let word = self.0.swap(EMPTY, Ordering::SeqCst);
         (word & 3 == ASSIGNED).then(|| index_of(word))
     }
 
-    /// Reaper: offers a handle in COMPLETED_IO. If true, the session has it and must be signalled.
+    /// Driver: offers a handle in COMPLETED_IO. If this returns true, the session owns the
+    /// completion and must be signalled.
     pub(crate) fn offer(&self, io: WaitRef) -> bool {
         let word = self.0.load(Ordering::SeqCst);
         if word != ANY && word != encode(FOR, io) {
@@ -66,10 +79,10 @@ impl Mailbox {
     }
 }
 
-// Two bits of tag, 20 bits of index, the low 42 bits of the generation. The session that takes an
-// assigned handle reads the whole generation from the state word. So the missing bits can at most
-// cause an offer to a session that waits for a much older I/O of the same handle. That session looks
-// around and sleeps again.
+// The word has two bits of tag, 20 bits of handle index, and the low 42 bits of the generation. The
+// session that takes an assigned handle reads the full generation from the state word. So the
+// missing bits can at most cause an offer to a session that waits for a much older I/O of the same
+// handle. That session completes the offered I/O, finds that its own is complete, and continues.
 fn encode(tag: u64, io: WaitRef) -> u64 {
     tag | u64::from(io.index()) << 2 | io.generation() << 22
 }

@@ -1,8 +1,9 @@
-//! Outcomes: the compact result of an I/O, in eight bytes.
+//! Outcomes: the compact result of an I/O, in eight bytes. PostgreSQL's `PgAioResult` has the same
+//! purpose.
 //!
-//! A completion may run on any thread and must not allocate, so it cannot build error objects. It
-//! packs what happened into one word. The issuer turns the word into text later, with the callback
-//! that decided it. PostgreSQL's `PgAioResult` has the same purpose.
+//! A completion may run on any thread and must not allocate, so it cannot build an error message.
+//! It packs the result into one word, which fits into an atomic. The issuer later turns the word
+//! into text, with the callback that decided it.
 //!
 //! ```text
 //!   63            32 31          6 5      3 2      0
@@ -10,8 +11,10 @@
 //!  | count (bytes)  | detail      |reporter| status |
 //!  +----------------+-------------+--------+--------+
 //! ```
+//!
 //! The count has room for more than a full combined I/O (128 blocks of 8 KiB). The detail has 26
-//! bits, because the seven-bit counts of PostgreSQL overflow at 128 blocks.
+//! bits. PostgreSQL packs counts of damaged blocks into seven-bit fields, which overflow at 128
+//! blocks.
 
 /// How an I/O ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,7 +25,8 @@ pub enum Status {
     Unknown = 0,
     /// All bytes were transferred.
     Ok = 1,
-    /// Fewer bytes than asked for, without an error. A count of 0 on a read means the end of the file.
+    /// Fewer bytes than asked for, without an error. A count of 0 on a read means the end of the
+    /// file.
     Partial = 2,
     /// Usable, but a callback has repaired or ignored something.
     Warning = 3,
@@ -51,29 +55,29 @@ pub const DETAIL_MAX: u32 = (1 << 26) - 1;
 pub struct Outcome {
     /// How the I/O ended.
     pub status: Status,
-    /// What decided the outcome: 0 is the method, n the n-th callback of the slot set, from 1.
+    /// What decided the outcome: 0 for the method, n for the n-th callback of the slot set, counted
+    /// from 1. It selects the callback that can describe the outcome.
     pub reporter: u8,
-    /// An errno if the method decided; otherwise defined by the callback.
+    /// The errno if the method decided the outcome. Otherwise the callback defines its meaning.
     pub detail: u32,
-    /// Number of bytes transferred.
+    /// Number of bytes transferred. A callback may lower it, for example to the pages that are
+    /// valid.
     pub count: u32,
 }
 
 impl Outcome {
-    /// From a raw result (bytes, or minus errno) of an I/O over `length` bytes.
+    /// Converts a raw result (bytes, or minus errno) of an I/O that asked for `length` bytes.
     pub fn from_raw(raw: i32, length: u32) -> Self {
         match u32::try_from(raw) {
             Ok(count) if count >= length => Self::new(Status::Ok, 0, count),
             Ok(count) => Self::new(Status::Partial, 0, count),
-            // No errno is that large, but a custom method may return anything.
+            // No errno exceeds 26 bits, but a custom method may return anything.
             Err(_) => Self::new(Status::Error, raw.unsigned_abs().min(DETAIL_MAX), 0),
         }
     }
 
-    /// An outcome with reporter 0.
-    ///
-    /// # Panics
-    /// If `detail` exceeds [`DETAIL_MAX`].
+    /// Creates an outcome with reporter 0. A callback uses this too; its number is filled in
+    /// afterwards.
     pub fn new(status: Status, detail: u32, count: u32) -> Self {
         assert!(detail <= DETAIL_MAX, "outcome detail {detail} does not fit 26 bits");
         Self { status, reporter: 0, detail, count }
@@ -89,6 +93,7 @@ impl Outcome {
         self.status == Status::Partial && self.count == 0
     }
 
+    /// Packs the outcome into a word. The inverse of [`Outcome::unpack`].
     pub(crate) fn pack(self) -> u64 {
         self.status as u64
             | u64::from(self.reporter & 7) << 3

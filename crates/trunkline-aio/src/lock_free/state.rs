@@ -1,4 +1,4 @@
-//! The states of a handle, in one atomic word together with its generation.
+//! The state word of a handle: its state, its generation and the claim bit, in one atomic.
 //!
 //! ```text
 //!  IDLE -> HANDED_OUT -> DEFINED -> STAGED -> SUBMITTED -> COMPLETED_IO -> COMPLETED_SHARED
@@ -6,15 +6,31 @@
 //!   |          v release                                                       v
 //!   +---- generation + 1 <------------------------------------------- COMPLETED_LOCAL
 //! ```
-//! State and generation share one word, so every reader sees a consistent pair. A wait reference is a
-//! handle index and a generation; it is stale as soon as the word has a later generation. The claim
-//! bit gives exactly one thread the right to complete a handle in COMPLETED_IO.
+//!
+//! The states are those of PostgreSQL's `PgAioHandleState`. Each state has one owner, and a
+//! transition passes the ownership on. Because every transition is a compare-exchange from an
+//! expected word, two owners of one handle are detected before they can corrupt memory.
+//!
+//! State and generation share one word, so every reader sees a consistent pair. In PostgreSQL they
+//! are separate fields, and readers need a barrier and a recheck. A wait reference is a handle
+//! index and a generation; it is stale as soon as the word has a later generation.
+//!
+//! The claim bit exists because several threads may want to complete an I/O in COMPLETED_IO: the
+//! worker that executed it, helpers, and every session that waits for it. Setting the bit gives
+//! exactly one of them the right to do so.
+//!
+//! ```text
+//!   63                          4   3     2      0
+//!  +-----------------------------+-------+--------+
+//!  | generation                  | claim | state  |
+//!  +-----------------------------+-------+--------+
+//! ```
 
 use crate::lock_free::wait_ref::GENERATION_MAX;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// The state of a handle. The order of the values is the order of the life of a handle. Each state
-/// has one owner, and only the owner may touch the body of the handle.
+/// The state of a handle. The values are in the order in which a handle passes through them. Each
+/// state has one owner, and only the owner may touch the body of the handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum State {
@@ -26,11 +42,13 @@ pub enum State {
     Defined = 2,
     /// The stage callbacks have run. Owner: the session.
     Staged = 3,
-    /// Given to the method. Owner: the thread that executes or reaps the I/O.
+    /// Passed to the method. Owner: the thread that executes or reaps the I/O. The kernel may read
+    /// or write the memory of the I/O in this state.
     Submitted = 4,
     /// The raw result is known. Owner: the thread that wins the claim.
     CompletedIo = 5,
-    /// The completion callbacks have run and the outcome is final. Owner: the thread with the claim.
+    /// The completion callbacks have run and the outcome is final. Owner: the thread with the
+    /// claim.
     CompletedShared = 6,
     /// The outcome is in the issuer's slot. Owner: the thread with the claim, about to free the
     /// handle.
@@ -64,7 +82,9 @@ impl State {
         }
     }
 
-    /// Whether the diagram has an edge from this state to `to`.
+    /// Whether a handle may go from this state directly to `to`. A handle in DEFINED or STAGED
+    /// cannot go back to IDLE: its callbacks may already have taken over pins and locks, which only
+    /// a completion releases.
     pub fn may_become(self, to: State) -> bool {
         use State::*;
         matches!(
@@ -105,18 +125,17 @@ impl StateWord {
         Self(AtomicU64::new(encode(State::Idle, 1)))
     }
 
-    /// Reads the word. What was written before the state was stored is visible afterwards.
+    /// Reads the word. Everything that a thread wrote before it stored this state is visible
+    /// afterwards.
     pub(crate) fn load(&self) -> StateReading {
         decode(self.0.load(Ordering::SeqCst))
     }
 
-    /// Changes the state; nothing else does. A change to IDLE starts the next generation.
-    ///
-    /// # Panics
-    /// If the diagram does not have the edge, or the handle is not in `from` of this generation.
-    /// Either is a bug that would give the handle two owners.
+    /// Changes the state. No other function does. A change to IDLE starts the next generation and
+    /// clears the claim, both in the same store.
     pub(crate) fn advance(&self, generation: u64, from: State, to: State) {
         assert!(from.may_become(to), "handle cannot go from {} to {}", from.name(), to.name());
+        // Only the thread with the claim leaves COMPLETED_IO and the states after it.
         let claimed = from >= State::CompletedIo;
         let old = encode(from, generation) | if claimed { CLAIMED } else { 0 };
         let new = match to {
@@ -130,7 +149,7 @@ impl StateWord {
         }
     }
 
-    /// Takes the right to complete the I/O. True for exactly one caller per generation.
+    /// Claims the right to complete the I/O. Returns true for exactly one caller per generation.
     pub(crate) fn claim(&self, generation: u64) -> bool {
         let free = encode(State::CompletedIo, generation);
         self.0.compare_exchange(free, free | CLAIMED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
@@ -148,7 +167,8 @@ fn panic_state(found: StateReading, generation: u64, from: State) -> ! {
     );
 }
 
-/// Skips 0 when it wraps, because a reference in generation 0 is not valid ([`crate::WaitRef`]).
+/// The generation after this one. It skips 0 when it wraps, because a reference in generation 0 is
+/// not valid ([`crate::WaitRef`]).
 fn next_generation(generation: u64) -> u64 {
     if generation >= GENERATION_MAX { 1 } else { generation + 1 }
 }

@@ -1,21 +1,23 @@
-//! Wait references: how any session names an I/O that it wants to wait for.
+//! Wait references: how a session names an I/O that it wants to wait for. They are PostgreSQL's
+//! `PgAioWaitRef`.
 //!
-//! A buffer descriptor stores the reference of the read that fills it, so that other sessions can
-//! wait for that read. A reference does not keep the handle from being reused: the completing thread
-//! frees the handle, and the reference becomes stale.
+//! A buffer descriptor stores the reference of the read that fills the buffer, so that other
+//! sessions can wait for that read. A reference does not pin the handle. The completing thread
+//! frees the handle as soon as the I/O is complete, and the reference becomes stale. For a waiter,
+//! a stale reference means that the I/O is complete.
 
 use crate::limits::HANDLES_MAX;
 
 /// Names one I/O of one instance: a handle index and a generation.
 ///
 /// Any number of copies may exist. When the I/O completes, the handle enters its next generation
-/// and every copy becomes stale; waiting for a stale reference returns at once. A reference can be
-/// taken only before the I/O is submitted, because afterwards the handle may already have another
-/// I/O.
+/// and every copy becomes stale; waiting for a stale reference returns immediately. A reference
+/// must be taken before the I/O is submitted, because afterwards the handle may already be used for
+/// another I/O.
 ///
-/// Generations count from 1 to 2^48 - 1 and then start again, so that a reference fits into 64 bits.
-/// A reference that is kept while its handle has 2^48 more I/Os would name a later one. At a
-/// million I/Os per second on the same handle that takes nine years.
+/// Generations count from 1 to 2^48 - 1 and then start again, so that a reference fits into 64
+/// bits. A reference that is kept while its handle is used 2^48 more times would name a later I/O.
+/// At a million I/Os per second on one handle, this takes nine years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WaitRef {
     index: u32,
@@ -48,15 +50,16 @@ impl WaitRef {
         self.generation
     }
 
-    /// The reference as one word that is never 0, to be kept in an atomic. Packing loses nothing.
+    /// Packs the reference into one word that is never 0, so that it can be kept in an atomic. No
+    /// information is lost.
     pub fn to_bits(self) -> u64 {
         u64::from(self.index) << GENERATION_BITS | self.generation
     }
 
-    /// The reference that [`WaitRef::to_bits`] packed; `None` for 0.
+    /// Unpacks a word from [`WaitRef::to_bits`]; `None` for 0.
     ///
-    /// A word from elsewhere gives a stale reference, or a reference to an arbitrary I/O. Waiting
-    /// panics if the instance has no handle with that index.
+    /// A word from any other source yields a stale reference, or a reference to an arbitrary I/O.
+    /// Waiting panics if the instance has no handle with that index.
     pub fn from_bits(bits: u64) -> Option<Self> {
         let io =
             Self { index: (bits >> GENERATION_BITS) as u32, generation: bits & GENERATION_MAX };

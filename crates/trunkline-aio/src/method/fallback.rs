@@ -1,9 +1,9 @@
 //! Fallbacks: why an I/O method is unavailable, and how to fix it.
 //!
-//! Every project that adopts io_uring hits the same start-up errors: a sysctl, the seccomp profile of
-//! a container, the limit of locked memory, the limit of descriptors, an old kernel. None of them is
-//! a reason to refuse to start. Each is recognised, explained in one line with its fix, and answered
-//! by falling back to the next best method.
+//! Every project that adopts io_uring hits the same start-up errors: a sysctl, the seccomp profile
+//! of a container, the limit of locked memory, the limit of descriptors, an old kernel. None of
+//! them is a reason to refuse to start. Each is recognised, explained in one line with its fix, and
+//! answered by falling back to the next best method.
 
 use std::fmt;
 

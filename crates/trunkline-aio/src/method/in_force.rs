@@ -1,8 +1,8 @@
 //! The method in force, and the record of fallbacks.
 //!
-//! A ring driver whose ring fails must switch the instance to the workers. It may run long after its
-//! rings were replaced by new ones, so it may only switch away from its own rings: every start of
-//! io_uring has a number, and the number is stored beside the method.
+//! A ring driver whose ring fails must switch the instance to the workers. It may run long after
+//! its rings were replaced by new ones, so it may only switch away from its own rings: every start
+//! of io_uring has a number, and the number is stored beside the method.
 
 use crate::method::fallback::Fallback;
 use crate::sync::Mutex;

@@ -2,8 +2,8 @@
 //!
 //! The features of the kernel are probed one by one when a ring is opened: the set-up flags, the
 //! vectored opcodes for registered memory, the registration of the page region. A ring stores only
-//! handle indexes. Everything that a running I/O needs in memory (iovecs, frames, the file) is owned
-//! by its handle.
+//! handle indexes. Everything that a running I/O needs in memory (iovecs, frames, the file) is
+//! owned by its handle.
 
 use crate::completion::in_flight::{InFlight, Submitted};
 use crate::method::fallback::{Fallback, Feature};

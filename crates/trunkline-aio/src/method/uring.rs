@@ -1,9 +1,9 @@
 //! `io_uring`: sessions queue, ring drivers submit and reap.
 //!
-//! A driver is a thread that owns one ring and lives as long as the instance. Sessions do not submit
-//! themselves, because the kernel cancels the requests of a thread that exits. A session puts handle
-//! indexes into the inbox of a driver, which has room for every handle. If the driver sleeps in the
-//! kernel, the session wakes it through an eventfd that the ring itself reads.
+//! A driver is a thread that owns one ring and lives as long as the instance. Sessions do not
+//! submit themselves, because the kernel cancels the requests of a thread that exits. A session
+//! puts handle indexes into the inbox of a driver, which has room for every handle. If the driver
+//! sleeps in the kernel, the session wakes it through an eventfd that the ring itself reads.
 //!
 //! ```text
 //!   inbox -> lanes -> ring -> kernel -> reap -> completion (light) | waiter or helper (heavy)
@@ -296,8 +296,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// The ring has failed. What the kernel has not accepted goes to the workers, and the ring never
-    /// submits again.
+    /// The ring has failed. What the kernel has not accepted goes to the workers, and the ring
+    /// never submits again.
     fn give_up(&mut self, errno: i32) {
         let (in_flight, waiting) = (self.in_flight, &mut self.waiting);
         // Recorded before I/O is refused, so that a session whose I/O goes to a worker instead can

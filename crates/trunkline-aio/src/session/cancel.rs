@@ -24,8 +24,8 @@ pub struct Canceller {
 
 impl Canceller {
     /// Makes the present and future waits of the session end with [`Cancelled`], until
-    /// [`Session::clear_cancel`]. I/O in flight is not affected, nor is a later session with the same
-    /// number.
+    /// [`Session::clear_cancel`]. I/O in flight is not affected, nor is a later session with the
+    /// same number.
     pub fn cancel(&self) {
         self.sessions.slot(self.id).cancel(self.incarnation);
     }
@@ -44,9 +44,9 @@ impl Notifier {
     }
 
     /// Makes the session with this number ([`Session::id`]) check again what it waits for. Never
-    /// blocks, and costs one atomic addition if the session does not sleep. If the session has ended
-    /// and another one has its number, that one is woken in vain. A number that no session can have
-    /// is ignored.
+    /// blocks, and costs one atomic addition if the session does not sleep. If the session has
+    /// ended and another one has its number, that one is woken in vain. A number that no session
+    /// can have is ignored.
     pub fn notify(&self, session: u32) {
         self.sessions.signal(session);
     }

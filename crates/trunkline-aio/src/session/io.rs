@@ -1,7 +1,8 @@
 //! An acquired handle, and how it becomes an I/O.
 //!
 //! From HANDED_OUT to SUBMITTED everything happens in the issuing thread: define (file, range,
-//! memory), run the stage callbacks, then choose the cheapest way to the storage (see `dispatcher`).
+//! memory), run the stage callbacks, then choose the cheapest way to the storage (see
+//! `dispatcher`).
 
 use super::Session;
 use super::define::{DefineError, Transfer, point_at_frames, point_at_slot};
@@ -17,8 +18,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 impl Session {
-    /// Starts a batch: I/O is collected, up to 32, and submitted together when the batch is dropped.
-    /// A batch within a batch is part of the outer one.
+    /// Starts a batch: I/O is collected, up to 32, and submitted together when the batch is
+    /// dropped. A batch within a batch is part of the outer one.
     pub fn batch(&mut self) -> IoBatch<'_> {
         let outer = std::mem::replace(&mut self.batch, true);
         IoBatch { session: self, outer }
@@ -67,7 +68,8 @@ impl Drop for IoBatch<'_> {
 /// # }
 /// ```
 ///
-/// The functions that issue an I/O take the slot for its result. They panic if the slot is not free.
+/// The functions that issue an I/O take the slot for its result. They panic if the slot is not
+/// free.
 #[derive(Debug)]
 pub struct Io<'s> {
     session: &'s mut Session,
@@ -140,13 +142,12 @@ impl<'s> Io<'s> {
 
     /// Reads at `offset` into frames of the instance's region, as many bytes as the frames have.
     ///
-    /// This is for a buffer pool, which leases frames and shares them out. Frames are given by number
-    /// (as [`Lease::first_frame`] counts) in transfer order; neighbours form one piece. The memory of
-    /// the slot is not used and may be empty.
+    /// This is for a buffer pool, which leases frames and shares them out. Frames are given by
+    /// number (as [`Lease::first_frame`] counts) in transfer order; neighbours form one piece. The
+    /// memory of the slot is not used and may be empty.
     ///
-    /// # Safety
-    /// From this call until the last completion callback of the I/O has run, on any thread, and even
-    /// if the slots or the session are dropped:
+    /// # Safety From this call until the last completion callback of the I/O has run, on any
+    /// thread, and even if the slots or the session are dropped:
     /// - nothing else reads or writes the frames, and no reference to their bytes exists;
     /// - the caller keeps the frames leased (the region itself lives as long as the I/O).
     ///
@@ -168,9 +169,8 @@ impl<'s> Io<'s> {
 
     /// Writes frames of the instance's region at `offset`. Otherwise as [`Io::read_frames`].
     ///
-    /// # Safety
-    /// From this call until the last completion callback of the I/O has run, on any thread, and even
-    /// if the slots or the session are dropped:
+    /// # Safety From this call until the last completion callback of the I/O has run, on any
+    /// thread, and even if the slots or the session are dropped:
     /// - nothing modifies the frames, not even through atomics; anything may read them;
     /// - the caller keeps the frames leased (the region itself lives as long as the I/O).
     /// # Errors
@@ -226,9 +226,9 @@ impl<'s> Io<'s> {
     }
 
     /// As [`Io::begin_writeback`], but the I/O completes when the storage has the pages. This lets
-    /// the caller bound the amount of dirty page cache. It makes nothing durable either. An error is
-    /// the one that the next fsync of this open file would have reported; the kernel reports it only
-    /// once.
+    /// the caller bound the amount of dirty page cache. It makes nothing durable either. An error
+    /// is the one that the next fsync of this open file would have reported; the kernel reports it
+    /// only once.
     ///
     /// # Panics
     /// If the slot is not free, or the range exceeds file offsets.

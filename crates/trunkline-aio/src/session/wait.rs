@@ -15,8 +15,8 @@
 //! moves the epoch, and no wake-up is lost.
 //!
 //! **The mailbox.** A thread that sleeps for an I/O says so in its mailbox, and a driver that reaps
-//! the I/O hands it over for completion. A task does not: it might not be polled for a long time, and
-//! the I/O would wait for it. The helpers complete its I/O.
+//! the I/O hands it over for completion. A task does not: it might not be polled for a long time,
+//! and the I/O would wait for it. The helpers complete its I/O.
 //!
 //! **Wakers.** Each function `poll_x` is the function `x` for tasks. A task that gets "pending" is
 //! woken by the next signal of any kind and then polls again for everything it waits for. A waker
@@ -66,8 +66,8 @@ enum Target<'a> {
 }
 
 impl Session {
-    /// Waits until `done` returns true. It is called again at every notification ([`crate::Notifier`])
-    /// and at every completion of the session's own I/O.
+    /// Waits until `done` returns true. It is called again at every notification
+    /// ([`crate::Notifier`]) and at every completion of the session's own I/O.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -178,9 +178,9 @@ impl Session {
         self.wait_for_any(Pause::Wake(context.waker()), slots.set_mut())
     }
 
-    /// Waits until `count` of the set's I/Os are done, or all that are pending. Their results stay in
-    /// the slots. There is one wake-up for all of them, which suits an issuer that refills its window
-    /// in groups.
+    /// Waits until `count` of the set's I/Os are done, or all that are pending. Their results stay
+    /// in the slots. There is one wake-up for all of them, which suits an issuer that refills its
+    /// window in groups.
     ///
     /// # Errors
     /// The session was cancelled. The I/O continues.
@@ -286,8 +286,8 @@ impl Session {
         }
         let in_flight = Arc::clone(&self.in_flight);
         let (completions, id) = (in_flight.completions(), self.id);
-        // Whether the joiner's bit that is set below is for this I/O. If the I/O is already complete,
-        // the bit may be for the next I/O of the handle and must not be removed.
+        // Whether the joiner's bit that is set below is for this I/O. If the I/O is already
+        // complete, the bit may be for the next I/O of the handle and must not be removed.
         let joins = matches!(target, Target::Join(io) if !completions.handles().is_complete(io));
         let wish = match target {
             Target::Own(io) | Target::Join(io) => Wish::For(io),
@@ -296,8 +296,8 @@ impl Session {
         let kind = self.kind_of(target);
         let result = self.pause_until(pause, wish, kind, |_| {
             if let Target::Join(io) = target {
-                // Set again each time: a completion that is slow to drain the joiners may remove the
-                // bit, but then it also signals this session.
+                // Set again each time: a completion that is slow to drain the joiners may remove
+                // the bit, but then it also signals this session.
                 completions.handles().handle(io.index()).joiners().insert(id);
             }
             match target {
@@ -403,9 +403,9 @@ impl Session {
         }
     }
 
-    /// Joins the queue for a free handle, or keeps its place there. A session at its quota does not:
-    /// its own completions wake it, and it must not take a wake-up from a session that could use the
-    /// handle.
+    /// Joins the queue for a free handle, or keeps its place there. A session at its quota does
+    /// not: its own completions wake it, and it must not take a wake-up from a session that could
+    /// use the handle.
     fn enter_queue(&mut self, class: Class) {
         let admission = self.completions().admission();
         if !admission.is_at_quota(self.slot(), class) {
@@ -434,8 +434,8 @@ impl Session {
         Some(io)
     }
 
-    /// Class and operation of what is waited for, for the statistics; those of the first I/O if there
-    /// are several.
+    /// Class and operation of what is waited for, for the statistics; those of the first I/O if
+    /// there are several.
     fn kind_of(&self, target: Target<'_>) -> Option<(Class, Operation)> {
         let io = match target {
             Target::Own(io) | Target::Join(io) => io,

@@ -5,7 +5,8 @@
 //! [`File`], and the descriptor is closed when the last clone is dropped.
 //!
 //! Closing may block, on a network or a FUSE daemon. A thread that completes I/O of other sessions
-//! therefore never drops the last clone: it calls [`File::give_up`] and leaves the file to a worker.
+//! therefore never drops the last clone: it calls [`File::give_up`] and leaves the file to a
+//! worker.
 
 use crate::limits::LANES_MAX;
 use crate::storage::file_system;

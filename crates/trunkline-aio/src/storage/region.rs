@@ -1,13 +1,13 @@
 //! The page region: the memory for I/O, allocated once at start.
 //!
-//! The region is one anonymous mapping of 8 KiB frames, in huge pages if the system has any, aligned
-//! for direct I/O and registered with rings as a whole. A [`Lease`] is the exclusive right to a run
-//! of frames. An I/O in flight holds it through the issuer's slot, so frames are not reused while the
-//! kernel may still write into them.
+//! The region is one anonymous mapping of 8 KiB frames, in huge pages if the system has any,
+//! aligned for direct I/O and registered with rings as a whole. A [`Lease`] is the exclusive right
+//! to a run of frames. An I/O in flight holds it through the issuer's slot, so frames are not
+//! reused while the kernel may still write into them.
 //!
-//! A buffer pool keeps its leases and shares the frames by rules of its own. Its I/O gives frames by
-//! number. The pool promises that they stay leased, and that no thread touches them in a way that
-//! conflicts with the I/O (`Io::read_frames`).
+//! A buffer pool keeps its leases and shares the frames by rules of its own. Its I/O gives frames
+//! by number. The pool promises that they stay leased, and that no thread touches them in a way
+//! that conflicts with the I/O (`Io::read_frames`).
 
 use crate::limits::FRAME_SIZE;
 use crate::sync::Mutex;
@@ -204,11 +204,12 @@ impl Lease {
 
     /// Start of the run, for an owner that hands out references to single pages.
     ///
-    /// It points to [`Lease::frames`] × [`FRAME_SIZE`] initialised bytes, aligned to 4 KiB, which stay
-    /// mapped while the lease lives. An owner that makes references from it must keep the rules of
-    /// Rust: a mutable reference excludes every other reference to the same bytes. The slices of the
-    /// lease itself count as such references, so this owner must not dereference the lease. An I/O
-    /// by frame numbers ([`crate::Io::read_frames`]) counts as a mutable reference if it is a read.
+    /// It points to [`Lease::frames`] × [`FRAME_SIZE`] initialised bytes, aligned to 4 KiB, which
+    /// stay mapped while the lease lives. An owner that makes references from it must keep the
+    /// rules of Rust: a mutable reference excludes every other reference to the same bytes. The
+    /// slices of the lease itself count as such references, so this owner must not dereference the
+    /// lease. An I/O by frame numbers ([`crate::Io::read_frames`]) counts as a mutable reference if
+    /// it is a read.
     pub fn as_ptr(&self) -> *mut u8 {
         // SAFETY: first + frames <= the region's frames, so the address is inside the mapping.
         unsafe { self.region.base.add(self.first as usize * FRAME_SIZE) }

@@ -1,7 +1,8 @@
 //! Atomics: those of std, those of loom, or those of std with a switch point before each operation.
 //!
-//! The wrappers of the `sched` build do not change the memory ordering. They let the seeded scheduler
-//! run another thread between any two atomic operations, because that is where interleavings matter.
+//! The wrappers of the `sched` build do not change the memory ordering. They let the seeded
+//! scheduler run another thread between any two atomic operations, because that is where
+//! interleavings matter.
 
 pub use std::sync::atomic::Ordering;
 

@@ -1,7 +1,7 @@
 //! A bounded channel for messages between threads, with many senders and many receivers.
 //!
-//! Messages arrive in the order in which they were sent. Sending to a full channel waits, so the I/O
-//! path does not use channels: it uses bitmaps and queues with room for every handle.
+//! Messages arrive in the order in which they were sent. Sending to a full channel waits, so the
+//! I/O path does not use channels: it uses bitmaps and queues with room for every handle.
 
 use super::atomic::Ordering;
 use super::futex::Futex;

@@ -1,7 +1,7 @@
 //! A futex: a 32-bit word that threads can sleep on. All other waits are built on it.
 //!
-//! It is a private futex of the kernel in an ordinary build. Under the scheduler it is a model whose
-//! timeouts are in virtual time; under loom, a model without timeouts.
+//! It is a private futex of the kernel in an ordinary build. Under the scheduler it is a model
+//! whose timeouts are in virtual time; under loom, a model without timeouts.
 
 use super::atomic::AtomicU32;
 #[cfg(any(feature = "sched", loom))]

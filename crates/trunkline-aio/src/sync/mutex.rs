@@ -1,8 +1,8 @@
 //! A mutex without poisoning that the deterministic scheduler knows.
 //!
-//! Critical sections are short and do not block. A panic inside one is a bug that aborts the process
-//! or fails the test, so the poison flag of std's mutex would only add an error that no caller can
-//! handle.
+//! Critical sections are short and do not block. A panic inside one is a bug that aborts the
+//! process or fails the test, so the poison flag of std's mutex would only add an error that no
+//! caller can handle.
 
 #[cfg(loom)]
 use loom::sync as imp;

@@ -13,8 +13,8 @@
 //!   block(address) running -> blocked      none ready         clock := earliest deadline, or fail
 //! ```
 //!
-//! Tasks are OS threads, so thread-locals, panics and stacks are real. After a failure the other tasks
-//! stay parked for ever, because the process is a test that is about to end.
+//! Tasks are OS threads, so thread-locals, panics and stacks are real. After a failure the other
+//! tasks stay parked for ever, because the process is a test that is about to end.
 
 #![expect(
     clippy::disallowed_types,
@@ -250,7 +250,8 @@ impl TaskRef {
     }
 
     fn end_address(&self) -> usize {
-        // A number that cannot be the address of a word of the façade, which is aligned to four bytes.
+        // A number that cannot be the address of a word of the façade, which is aligned to four
+        // bytes.
         self.task * 4 + 1
     }
 }

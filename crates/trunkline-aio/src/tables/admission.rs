@@ -1,9 +1,9 @@
 //! Admission: which session may take a handle, and which sessions wait for one.
 //!
-//! Each class may bring the number of handles in use up to a limit of its own. The handles between two
-//! limits are a reserve for the more important class, so that a flush of the log never waits behind
-//! read-ahead. Each session may hold no more than its quota, so that one session cannot take all
-//! handles of its class. The log is exempt.
+//! Each class may bring the number of handles in use up to a limit of its own. The handles between
+//! two limits are a reserve for the more important class, so that a flush of the log never waits
+//! behind read-ahead. Each session may hold no more than its quota, so that one session cannot take
+//! all handles of its class. The log is exempt.
 //!
 //! A session that is not admitted queues here by class. Each freed
 //! handle wakes one waiter, the most important class first. A waiter that was woken and leaves

@@ -1,7 +1,7 @@
 //! Deferred drops: what a completing thread must not drop itself.
 //!
-//! A completion must not block. But it may hold the last clone of a file or the last share of a slot
-//! table, if the issuer has gone. Closing a file may wait for a network or a FUSE daemon, and
+//! A completion must not block. But it may hold the last clone of a file or the last share of a
+//! slot table, if the issuer has gone. Closing a file may wait for a network or a FUSE daemon, and
 //! dropping callbacks runs code of the embedder, which may even end an instance. So the completing
 //! thread leaves both here, and an idle worker drops them.
 

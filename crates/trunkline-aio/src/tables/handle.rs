@@ -2,8 +2,8 @@
 //!
 //! A handle has three parts.
 //! - The *state word* has state and generation, and decides which thread owns the handle.
-//! - The *description* is a set of atomic fields that any thread may read at any time, for views. It
-//!   is consistent only as long as state and generation do not change.
+//! - The *description* is a set of atomic fields that any thread may read at any time, for views.
+//!   It is consistent only as long as state and generation do not change.
 //! - The *body* belongs to exactly one thread at a time: to the session until SUBMITTED, to the
 //!   thread that executes or reaps until COMPLETED_IO, to the thread with the claim until IDLE.
 //!

@@ -4,9 +4,10 @@
 //! and calls the probe. That gives one place to trace, to set a breakpoint and to pause a thread in
 //! a test. The table also owns the list of free handles.
 //!
-//! The number of handles is fixed, so an instance cannot exceed its memory or its queues: every queue
-//! above has room for all handles, and so can never be full. PostgreSQL sizes its handles by
-//! `io_max_concurrency` per backend; here they are shared by all sessions, and admission divides them.
+//! The number of handles is fixed, so an instance cannot exceed its memory or its queues: every
+//! queue above has room for all handles, and so can never be full. PostgreSQL sizes its handles by
+//! `io_max_concurrency` per backend; here they are shared by all sessions, and admission divides
+//! them.
 
 use crate::lock_free::freelist::FreeList;
 use crate::lock_free::state::State;
@@ -69,8 +70,8 @@ impl HandleTable {
         self.handle(io.index()).word().load().generation != io.generation()
     }
 
-    /// Hands out a free handle if fewer than `limit` are in use. `taken` is called before the handle
-    /// changes its state.
+    /// Hands out a free handle if fewer than `limit` are in use. `taken` is called before the
+    /// handle changes its state.
     pub(crate) fn take(
         &self,
         limit: u32,

@@ -1,6 +1,7 @@
 //! The kinds of I/O methods, as values of the setting `io_method`.
 //!
-//! Handles record the kind of the method they were submitted to, so the kinds are below the methods.
+//! Handles record the kind of the method they were submitted to, so the kinds are below the
+//! methods.
 
 use std::fmt;
 

@@ -62,7 +62,8 @@ struct Slot {
 }
 
 // SAFETY: the memory of a slot has one owner at a time. While the slot is not pending that is the
-// issuer, through &mut Slots; while it is pending, the owner of the handle (see the unsafe methods).
+// issuer, through &mut Slots; while it is pending, the owner of the handle (see the unsafe
+// methods).
 unsafe impl Sync for SlotTable {}
 
 impl fmt::Debug for SlotTable {
@@ -289,16 +290,15 @@ impl SlotSet {
 /// A set of result slots. Each slot has the memory, the payload and the result of one I/O at a
 /// time.
 ///
-/// A slot is free until an I/O is issued with it, pending until that I/O is complete, and done until
-/// its result is taken. Dropping the set discards the results only: the memory of a pending slot
-/// stays with its I/O.
+/// A slot is free until an I/O is issued with it, pending until that I/O is complete, and done
+/// until its result is taken. Dropping the set discards the results only: the memory of a pending
+/// slot stays with its I/O.
 ///
 /// `P` is what the callbacks of the set need to know about each I/O; a set without callbacks uses
 /// the default.
 ///
-/// # Panics
-/// Every function that takes a slot number, here and in [`crate::Session`], panics if the set has no
-/// such slot.
+/// # Panics Every function that takes a slot number, here and in [`crate::Session`], panics if the
+/// set has no such slot.
 pub struct Slots<P: Payload = ()> {
     // Dropped before the set: the last owner of the table must also be the last owner of the
     // callbacks, so that a completing thread can defer dropping both.

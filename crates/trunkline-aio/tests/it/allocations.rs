@@ -1,7 +1,7 @@
 //! Nothing on the path of an I/O allocates.
 //!
-//! A counting allocator counts in the thread that issues and waits. Under `sync`, and for reads from
-//! the page cache, that thread executes the whole path.
+//! A counting allocator counts in the thread that issues and waits. Under `sync`, and for reads
+//! from the page cache, that thread executes the whole path.
 
 use crate::frames::{Frames, read_frames, write_frames};
 use crate::{BLOCK, METHODS, sample, start};
