@@ -184,7 +184,7 @@ impl Instance {
 /// Starts to read `blocks` blocks at block `first` into a slot.
 ///
 /// # Panics
-/// If the session is cancelled or the slot is too small; so does [`write`].
+/// If the session is cancelled or the slot is too small; so does [`write()`].
 pub fn read<P: Payload>(
     session: &mut Session,
     file: &File,
