@@ -107,7 +107,8 @@ pub fn accounts_sum(scale: u32) -> i64 {
 /// Writes the accounts to `directory`, or finds the complete table that is there. `progress` gets
 /// the bytes written so far and returns false to stop.
 ///
-/// # Errors As the file system; [`io::ErrorKind::InvalidInput`] for a scale outside 1 to
+/// # Errors
+/// As the file system; [`io::ErrorKind::InvalidInput`] for a scale outside 1 to
 /// [`SCALE_MAX`]; [`io::ErrorKind::AlreadyExists`] if the directory contains anything else;
 /// [`io::ErrorKind::Interrupted`] after `progress` returned false. An incomplete table lacks its
 /// marker and is written anew the next time.

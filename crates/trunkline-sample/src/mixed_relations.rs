@@ -73,7 +73,8 @@ pub fn remove(directory: &Path) -> io::Result<()> {
 /// Writes a sample of about `bytes` to `directory`, or finds the complete one that is there.
 /// `progress` gets the bytes written so far and returns false to stop.
 ///
-/// # Errors As the file system; [`io::ErrorKind::Interrupted`] after `progress` returned false. An
+/// # Errors
+/// As the file system; [`io::ErrorKind::Interrupted`] after `progress` returned false. An
 /// incomplete sample lacks its marker and is written anew the next time.
 pub fn create(
     aio: &Aio,

@@ -146,7 +146,8 @@ impl<'s> Io<'s> {
     /// number (as [`Lease::first_frame`] counts) in transfer order; neighbours form one piece. The
     /// memory of the slot is not used and may be empty.
     ///
-    /// # Safety From this call until the last completion callback of the I/O has run, on any
+    /// # Safety
+    /// From this call until the last completion callback of the I/O has run, on any
     /// thread, and even if the slots or the session are dropped:
     /// - nothing else reads or writes the frames, and no reference to their bytes exists;
     /// - the caller keeps the frames leased (the region itself lives as long as the I/O).
@@ -169,7 +170,8 @@ impl<'s> Io<'s> {
 
     /// Writes frames of the instance's region at `offset`. Otherwise as [`Io::read_frames`].
     ///
-    /// # Safety From this call until the last completion callback of the I/O has run, on any
+    /// # Safety
+    /// From this call until the last completion callback of the I/O has run, on any
     /// thread, and even if the slots or the session are dropped:
     /// - nothing modifies the frames, not even through atomics; anything may read them;
     /// - the caller keeps the frames leased (the region itself lives as long as the I/O).

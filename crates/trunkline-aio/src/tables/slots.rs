@@ -297,7 +297,8 @@ impl SlotSet {
 /// `P` is what the callbacks of the set need to know about each I/O; a set without callbacks uses
 /// the default.
 ///
-/// # Panics Every function that takes a slot number, here and in [`crate::Session`], panics if the
+/// # Panics
+/// Every function that takes a slot number, here and in [`crate::Session`], panics if the
 /// set has no such slot.
 pub struct Slots<P: Payload = ()> {
     // Dropped before the set: the last owner of the table must also be the last owner of the
