@@ -31,7 +31,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a cancelled job may take to stop before it is abandoned. One second is far longer than
-/// a healthy device takes for one read, and short enough for a user who pressed Ctrl-C.
+/// a healthy device takes for one read, and short enough after Ctrl-C.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// State shared by the threads of a job. Threads hold it in an `Arc`, since an abandoned thread
