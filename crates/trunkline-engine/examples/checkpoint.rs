@@ -16,18 +16,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (table, _directory) = own_table::create(&engine, 8)?;
     let mut session = engine.session()?;
 
-    // Read the page, lock it exclusively, change it. It is dirty from here on.
+    // Read and pin the page, then lock its contents exclusively. As in PostgreSQL, the page is
+    // marked dirty before it is changed, while the lock is held.
     let pin = session.read(&table, 3)?;
     let mut page = session.write_lock(pin.page())?;
     page.mark_dirty();
     page[BLOCK_SIZE - 4..].copy_from_slice(b"done");
     drop(page);
 
-    // Writes every dirty page of the pool and syncs the files.
+    // A checkpoint writes every dirty page of the pool and then syncs the files.
     let report = engine.checkpoint(&mut session)?;
     println!("{} page written, {} file synced", report.buffers, report.files);
 
-    // The page on disk has the change, and a checksum that agrees with it.
+    // Read the file without the engine: the page has the change, and its checksum is valid.
     let bytes = fs::read(table.path(0))?;
     let (pages, _) = bytes.as_chunks::<BLOCK_SIZE>();
     let options = CheckOptions { checksums: true, fork: Fork::Main };

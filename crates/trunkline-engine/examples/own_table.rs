@@ -1,4 +1,8 @@
-//! A table of our own in a temporary directory, for the examples: `(id int4, square int4)`.
+//! A small table in a temporary directory, for the examples: `(id int4, square int4)`.
+//!
+//! It shows how relations are created and extended without a server: [`Engine::writable_storage`]
+//! for the files, `extend` for zeroed pages in the pool, an exclusive content lock to fill each
+//! page, and a checkpoint to write them.
 
 use std::error::Error;
 use std::fs;

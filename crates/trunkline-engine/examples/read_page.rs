@@ -24,9 +24,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn show(engine: &Engine, table: &Relation) -> Result<(), Box<dyn Error>> {
     let mut session = engine.session()?;
-    // Pinned: the page stays in its buffer. The checksum was verified when it was read.
+    // The pin keeps the page in its buffer. Its checksum was verified when it was read from disk.
     let pin = session.read(table, 0)?;
-    // Locked: its bytes do not change.
+    // While the share lock is held, no other session changes the page.
     let page = session.read_lock(pin.page())?;
     let rows = PageHeader::parse(&page).line_pointer_count();
     println!("{}: block 0 has {rows} line pointers", table.path(0).display());

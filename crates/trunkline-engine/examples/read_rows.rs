@@ -28,7 +28,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     print(engine.scan(&session, &table)?, &mut session, &[int4, int4])
 }
 
-/// Prints where each row is, and its columns as bytes.
+/// Prints the TID of each visible row, and its columns as bytes. The scan returns a page at a time,
+/// with a share lock, so that `row.tuple` can refer to its bytes. Dropping the page releases the
+/// lock.
 fn print(
     mut scan: HeapScan<BlockRange>,
     session: &mut Backend,

@@ -23,7 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut stream = ReadStream::new(&session, &table, blocks, StreamOptions::of(&settings));
     let mut line_pointers = 0;
     while let Some(page) = stream.next(&mut session)? {
-        // Look at the page while the reads of later ones go on.
+        // The stream returns a pinned page. Reads of later pages continue while we look at this
+        // one.
         let bytes = session.read_lock(page.pin)?;
         line_pointers += u32::from(PageHeader::parse(&bytes).line_pointer_count());
     }

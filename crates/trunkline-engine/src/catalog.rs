@@ -1,5 +1,5 @@
-//! **Catalog reader.** Reads the system catalogs of a data directory: databases, schemas, relations,
-//! columns, types, indexes.
+//! **Catalog reader.** Reads the system catalogs of a data directory: databases, schemas,
+//! relations, columns, types, indexes.
 //!
 //! ```text
 //!   global/pg_filenode.map ──▶ pg_database, pg_tablespace ──▶ Catalog
@@ -11,22 +11,26 @@
 //!                                           RelationInfo, its columns, files, indexes, partitions
 //! ```
 //!
-//! The relation map (`pg_filenode.map`) says where `pg_class` and `pg_attribute` are, and these say
-//! where everything else is. Each catalog is read by one sequential scan through the pool. An index
-//! scan would read fewer pages, but the indexes may be damaged, and catalogs are small.
+//! The relation map (`pg_filenode.map`) has the file numbers of `pg_class` and `pg_attribute`, and
+//! `pg_class` has those of all other catalogs. Each catalog is read by one sequential scan through
+//! the pool. An index scan would read fewer pages, but the indexes may be damaged, and catalogs are
+//! small.
 //!
 //! Rows are copied into plain values, so nothing here pins a page. A [`Database`] is loaded once,
 //! shared by all threads, and never changes. Large catalogs that few callers need, such as
-//! `pg_proc`, are loaded on demand ([`Database::load_names`]).
+//! `pg_proc`, are loaded on demand ([`Database::load_names`]). PostgreSQL's relcache and syscache
+//! load rows one by one through catalog indexes and process invalidation messages. Here the server
+//! is stopped, so a snapshot cannot become stale.
 //!
 //! **Trust.** Before the snapshot is used, the catalogs' own description in `pg_attribute` is
 //! compared with the layout that servers of this version have
-//! ([`trunkline_format::catalog::CatalogLayout::agrees`]). A fork with other columns ends in an
-//! error, not in garbage.
+//! ([`trunkline_format::catalog::CatalogLayout::agrees`]). The data directory of a derivative of
+//! PostgreSQL with other catalog columns is therefore refused with an error instead of being
+//! decoded wrongly.
 //!
-//! **Damage.** A damaged row is an error: the object that it describes would be missing without
-//! notice. With [`OnDamage::Collect`] the rest is loaded, and [`Database::faults`] lists what was
-//! left out.
+//! **Damage.** By default a damaged row is an error, because otherwise the object that it describes
+//! would be missing without notice. With [`OnDamage::Collect`] the rest is loaded, and
+//! [`Database::faults`] lists the rows that were left out.
 //!
 //! ```no_run
 //! # use trunkline_engine::catalog::Catalog;

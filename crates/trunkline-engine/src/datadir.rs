@@ -1,18 +1,22 @@
 //! A PostgreSQL data directory, opened for reading only.
 //!
-//! Reading the files of a running or crashed server gives wrong results without any error. So
-//! [`DataDir::open`] checks three things, in this order:
+//! Reading the files of a running or crashed server gives wrong results without any error: the
+//! newest pages are still in shared memory or only in the WAL. So [`DataDir::open`] checks three
+//! things, in this order:
 //!
-//! 1. *The version is known.* `PG_VERSION` and `global/pg_control` must name a known pair of versions
-//!    and the expected block sizes. Otherwise nothing else is read.
+//! 1. *The version is known.* `PG_VERSION` and `global/pg_control` must name a known pair of
+//!    versions and the expected block sizes. Otherwise nothing else is read.
 //! 2. *No server is running.* `postmaster.pid` must not name a live process.
 //! 3. *The cluster was shut down cleanly.* After a crash, in a snapshot or in a base backup, the
-//!    newest changes are only in the log.
+//!    newest changes are only in the WAL. We have no redo, so we cannot apply them.
 //!
 //! Each failure is an error that says what to do. [`OpenOptions::force_unclean`] overrides the last
-//! two and turns them into [`Warning`]s.
+//! two and turns them into [`Warning`]s. `pg_checksums` relies on the state in the control file
+//! alone.
 //!
-//! A server may start later. Long jobs call [`DataDir::recheck`] from time to time.
+//! There is no lock that would keep a server from starting later: creating `postmaster.pid` would
+//! mean writing to the data directory. Long jobs therefore call [`DataDir::recheck`] from time to
+//! time, and once more at the end.
 //!
 //! This module uses `std::fs`: it makes a few calls per job, none of them on the I/O path. Relation
 //! files are only listed here; their blocks are read through I/O handles.
@@ -49,7 +53,10 @@ pub struct OpenOptions {
 pub struct DataDir {
     path: PathBuf,
     control: ControlFile,
+    /// The control file byte for byte. Every server changes it when it starts and when it stops, so
+    /// [`DataDir::recheck`] also detects a server that has come and gone.
     control_bytes: Vec<u8>,
+    /// What `postmaster.pid` said when the directory was opened.
     server: Server,
     warnings: Vec<Warning>,
     /// Tablespaces that are not where their symbolic links point.
@@ -60,10 +67,10 @@ impl DataDir {
     /// Opens the directory at `path`, which may be a symbolic link.
     ///
     /// # Errors
-    /// [`DataDirError`]: the directory is not readable, not a data directory, of an unknown version,
-    /// damaged, or not safe to read.
+    /// [`DataDirError`]: the directory is not readable, not a data directory, of an unknown
+    /// version, damaged, or not safe to read.
     pub fn open(path: &Path, options: OpenOptions) -> Result<DataDir, DataDirError> {
-        // Otherwise a missing directory would be reported as one without PG_VERSION.
+        // Without this, a missing directory would be reported as one without PG_VERSION.
         fs::read_dir(path).map_err(|source| DataDirError::io("open directory", path, source))?;
         let major = control::read_major(path)?;
         let (control, control_bytes) = control::read_control(path)?;
@@ -87,15 +94,16 @@ impl DataDir {
         })
     }
 
-    /// Maps tablespaces to other directories, as `pg_basebackup --tablespace-mapping` does. Each pair
-    /// is the target of a symbolic link and the directory to use instead. A copy of a cluster needs
-    /// this, because its links still point to the tablespaces of the original.
+    /// Maps tablespaces to other directories, as `pg_basebackup --tablespace-mapping` does. Each
+    /// pair is the target of a symbolic link and the directory to use instead. A copy of a cluster
+    /// needs this, because its links still point to the tablespaces of the original.
     ///
     /// # Errors
     /// [`DataDirError::NoTablespace`] if no link has such a target; [`DataDirError::Io`].
     pub fn with_tablespaces(self, moves: &[(PathBuf, PathBuf)]) -> Result<DataDir, DataDirError> {
         let links = files::links(&self.path)?;
         let mut moved = self.moved;
+        // Targets are compared as text. They need not exist on this machine.
         for (old, new) in moves {
             let found = links.iter().filter(|(_, target)| target == old).map(|(oid, _)| *oid);
             let before = moved.len();
@@ -112,9 +120,9 @@ impl DataDir {
         &self.moved
     }
 
-    /// The target of the tablespace link that `path` goes through, if the target does not exist: the
-    /// tablespace was moved without a mapping, or is not mounted. Follows the link, which may block on
-    /// its file system.
+    /// The target of the tablespace link that `path` goes through, if the target does not exist:
+    /// the tablespace was moved without a mapping, or is not mounted. Follows the link, which may
+    /// block on its file system.
     pub fn dangling_link(&self, path: &Path) -> Option<PathBuf> {
         let links = self.path.join("pg_tblspc");
         let name = Path::new(path.strip_prefix(&links).ok()?.components().next()?.as_os_str());
@@ -184,7 +192,7 @@ fn unsafe_reasons(
     Ok(reasons)
 }
 
-/// Facts that do not make it unsafe but may explain a surprising result.
+/// Facts that do not make the directory unsafe to read but may explain a surprising result.
 fn notes(path: &Path, server: &Server) -> Result<Vec<Warning>, DataDirError> {
     let mut warnings = Vec::new();
     if let Server::Stale(process) = server {

@@ -1,9 +1,9 @@
-//! The front door: an engine with its I/O instance, buffer pool and open files, and the clusters
-//! opened in it.
+//! The public entry point: an engine with its I/O instance, buffer pool and open files, and the
+//! clusters opened in it.
 //!
-//! Reading one page takes an I/O instance, a buffer pool, a table of open files, a data directory
-//! and a session. [`Engine::open`] makes the shared ones from the [`Settings`]; the rest is one call
-//! each.
+//! To read one page a program needs an I/O instance, a buffer pool, a table of open files, a data
+//! directory and a session. [`Engine::open`] creates the shared parts from the [`Settings`]; each
+//! of the others takes one call.
 //!
 //! ```text
 //!   Engine                      I/O instance, buffer pool, open files: shared by all sessions
@@ -38,9 +38,12 @@
 //! ```
 //!
 //! A data directory of PostgreSQL is opened for reading only. Relations of our own are written
-//! through [`Engine::writable_storage`], by number: there is no catalog for them yet.
-//! [`Engine::builder`] is for everything that the settings do not say: a pool of another size, a
-//! simulated disk, a log.
+//! through [`Engine::writable_storage`], by number, because there is no catalog for them yet.
+//! [`Engine::builder`] covers everything that is not a setting: a pool of another size, a simulated
+//! disk, a log.
+//!
+//! **Lifetime.** Sessions, clusters and relations keep the engine's parts alive, so the order in
+//! which a program drops them does not matter. The engine itself holds no session.
 
 mod builder;
 mod cluster;
@@ -65,13 +68,14 @@ pub use self::builder::EngineBuilder;
 pub use self::cluster::{Cluster, OpenDatabase, OpenRelation};
 pub use self::error::EngineError;
 
-/// An engine: I/O, a buffer pool and open files. Clones are the same engine. When the last clone and
-/// the last session are dropped, it waits for I/O in flight and stops its threads.
+/// An engine: I/O, a buffer pool and open files. Clones are the same engine. When the last clone
+/// and the last session are dropped, it waits for I/O in flight and stops its threads.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
 struct Inner {
-    // Dropped before the I/O instance, which waits for what the pool has in flight.
+    // Fields are dropped in this order. The pool comes before the I/O instance, because dropping
+    // the instance waits for the I/O that the pool has in flight.
     pool: Pool,
     files: OpenFiles,
     settings: Settings,
@@ -79,8 +83,9 @@ struct Inner {
 }
 
 impl Engine {
-    /// Starts an engine as the settings say: `io_method` and its limits, `shared_buffers`,
-    /// `max_files_per_process`, `io_direct`.
+    /// Starts an engine with the given settings: `io_method` and its limits, `shared_buffers`,
+    /// `max_files_per_process`, `io_direct`. The memory of the pool is allocated here and does not
+    /// grow.
     ///
     /// An I/O method that is not available is replaced by the next best one;
     /// [`Aio::method_status`] has the reason and the fix.
@@ -91,7 +96,7 @@ impl Engine {
         Self::builder(settings).open()
     }
 
-    /// An engine with choices beyond the settings.
+    /// Builds an engine with options that are not settings.
     pub fn builder(settings: &Settings) -> EngineBuilder {
         EngineBuilder::new(settings)
     }
@@ -111,19 +116,22 @@ impl Engine {
         Cluster::new(self, dir)
     }
 
-    /// The relations of `directory` by number, for reading only, without asking whether it is a data
-    /// directory.
+    /// The relations of `directory` by number, for reading only. Does not check that it is a data
+    /// directory, that no server is running, or that the cluster was shut down cleanly.
     pub fn storage(&self, directory: impl AsRef<Path>, layout: Layout) -> Storage {
         Storage::new(directory.as_ref(), layout, self.files(), self.is_direct())
     }
 
-    /// The relations of a cluster of our own, which may be created, changed and removed. Must never
-    /// be a PostgreSQL data directory.
+    /// The relations of a cluster of our own, which may be created, changed and removed.
+    /// `directory` must never be a PostgreSQL data directory: changes are not WAL-logged, and a
+    /// server would not know of them.
     pub fn writable_storage(&self, directory: impl AsRef<Path>, layout: Layout) -> Storage {
         Storage::for_writing(directory.as_ref(), layout, self.files(), self.is_direct())
     }
 
-    /// A session: issues I/O, holds pins, and waits. For one thread at a time.
+    /// A session (PostgreSQL's backend): issues I/O, holds pins, and waits. For one thread at a
+    /// time. The settings that PostgreSQL reads per session, such as `zero_damaged_pages`, are
+    /// copied into it here.
     ///
     /// # Errors
     /// [`EngineError::TooManySessions`].
@@ -138,8 +146,8 @@ impl Engine {
         Ok(session)
     }
 
-    /// A sequential scan of a table of our own. It has no commit log, so all of its rows must be
-    /// frozen. For tables of a [`Cluster`] see [`OpenRelation::scan`].
+    /// A sequential scan of a table of our own. Such a table has no commit log, so all of its rows
+    /// must be frozen. For tables of a [`Cluster`] see [`OpenRelation::scan`].
     ///
     /// # Errors
     /// [`StorageError`]: the table's length is unknown.
@@ -152,7 +160,9 @@ impl Engine {
         HeapScan::of_table(session, table, &transactions, ScanOptions::of(self.settings()))
     }
 
-    /// Writes every page that is dirty now and syncs the files, as fast as possible.
+    /// Writes every page that is dirty now and syncs the files, as fast as possible (PostgreSQL's
+    /// `CHECKPOINT` command). It covers all writable clusters of the pool. A page that becomes
+    /// dirty during the checkpoint is left to the next one.
     ///
     /// # Errors
     /// See [`CheckpointError`].

@@ -1,9 +1,9 @@
 //! trunkline-engine: a PostgreSQL storage engine to embed.
 //!
 //! PostgreSQL reads and writes its pages through a shared buffer pool, asynchronous I/O and
-//! read-ahead. This crate has the same machinery as a library, without a server and without SQL. It
-//! reads data directories of PostgreSQL 15 to 19, and never writes into them. It keeps tables of its
-//! own in the same page format.
+//! read-ahead. This crate provides the same machinery as a library, without a server and without
+//! SQL. It reads data directories of PostgreSQL 15 to 19 and never writes to them. It can also
+//! create and change relations of its own, in the same page format.
 //!
 //! # Example
 //!
@@ -29,7 +29,7 @@
 //!     }
 //! }
 //!
-//! // Everything that was changed is written and synced.
+//! // Write every dirty page and fsync the files.
 //! engine.checkpoint(&mut session)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -38,19 +38,30 @@
 //!
 //! # Concepts
 //!
-//! - An [`Engine`] owns what sessions share: the I/O instance, the buffer pool and the table of open
-//!   files. There is no global state; two engines in one process are independent.
-//! - A **session** ([`pool::Backend`]) issues I/O, holds pins and waits. It belongs to one thread at a
-//!   time.
+//! - An [`Engine`] owns what sessions share: the I/O instance, the buffer pool and the table of
+//!   open files. There is no global state; two engines in one process are independent.
+//! - A **session** ([`pool::Backend`]) issues I/O, holds pins and waits. It belongs to one thread
+//!   at a time.
 //! - A **pin** ([`pool::Pin`]) keeps a page in its buffer. The **content lock** gives access to its
-//!   bytes: [`pool::Page`] shared, [`pool::PageMut`] exclusive.
+//!   bytes: [`pool::Page`] shared, [`pool::PageMut`] exclusive. As in PostgreSQL, a page must be
+//!   pinned before it is locked, and a pin may be held much longer than a lock.
 //! - A [`Cluster`] is a data directory. Its catalog maps names to relations
 //!   ([`OpenDatabase::relation`]); [`storage::Relation`] is one fork of a relation by number.
 //! - An error that concerns a file has a [`Location`]: path, block and line pointer.
 //!
+//! # Where it differs from PostgreSQL
+//!
+//! - Sessions are threads of one process, not processes. What PostgreSQL keeps in shared memory is
+//!   ordinary memory here. File descriptors belong to the process, so any thread can complete, and
+//!   wait for, the I/O of any session.
+//! - Only [`Engine::writable_storage`] creates relations that can be changed. There is no
+//!   write-ahead log behind them yet ([`log`]).
+//! - Catalogs are read as a snapshot when a database is opened. There is no invalidation, because
+//!   the data directory of a stopped server does not change.
+//!
 //! # Reference
 //!
-//! In reading order, each module uses only those above it:
+//! In reading order; each module uses only those above it:
 //!
 //! | | |
 //! |---|---|
@@ -79,8 +90,8 @@
 //! | **Front door** | |
 //! | [`engine`] | [`Engine`], [`Cluster`], [`OpenRelation`] |
 //!
-//! The layer below is `trunkline-aio`, which knows files and memory but not pages. The bytes of pages
-//! and tuples are decoded by `trunkline-format`, which does no I/O.
+//! The layer below is `trunkline-aio`, which knows files and memory but not pages. The bytes of
+//! pages and tuples are decoded by `trunkline-format`, which does no I/O.
 
 // `unsafe` is allowed in one file, `pool/frame.rs`; tidy checks that it stays the only one.
 #![deny(unsafe_code)]

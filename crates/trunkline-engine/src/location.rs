@@ -1,10 +1,10 @@
 //! Error location: the file, block and line pointer that an error is about.
 //!
 //! A message about a damaged page is useful only if it says which page. Every error of the engine
-//! that concerns a file carries a [`Location`], so that all messages name places in the same way and
-//! a caller can act on the parts (skip the block, open the file in a page inspector) without parsing
-//! text. `trunkline-format` judges bytes without knowing their file, so its errors have no location;
-//! the engine adds one where it knows the file.
+//! that concerns a file carries a [`Location`], so that all messages name places in the same way
+//! and a caller can act on the parts (skip the block, open the file in a page inspector) without
+//! parsing text. `trunkline-format` judges bytes without knowing their file, so its errors have no
+//! location; the engine adds one where it knows the file.
 //!
 //! ```
 //! use trunkline_engine::Location;
@@ -23,6 +23,7 @@ use trunkline_format::{BlockNo, Tid};
 pub struct Location {
     path: PathBuf,
     block: Option<BlockNo>,
+    /// Set only if `block` is.
     item: Option<u16>,
 }
 
@@ -67,7 +68,7 @@ impl Location {
     }
 }
 
-/// `block 7, line pointer 3 of file "base/5/16384"`, less what is not known.
+/// `block 7, line pointer 3 of file "base/5/16384"`, without the parts that are not known.
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.block, self.item) {

@@ -1,9 +1,13 @@
 //! The interface to the write-ahead log that flushing pages needs: how far the log is durable.
 //!
-//! The WAL rule: a page must not reach the disk before the log records of its changes. A session that
-//! flushes pages takes the largest LSN among them and calls [`Log::flush`] once for all of them. There
-//! is no log yet. This module has the interface, an implementation for changes that are not logged,
-//! and one for tests.
+//! WAL before data: a page must not reach the disk before the WAL records of its changes. In
+//! PostgreSQL, `FlushBuffer` calls `XLogFlush` with the LSN of each page that it writes. Here a
+//! session that flushes several pages takes the largest LSN among them and calls [`Log::flush`]
+//! once for all of them. The call may block, so during it the session holds no content lock and has
+//! no staged I/O.
+//!
+//! The engine has no WAL of its own yet. This module has the interface, an implementation for
+//! changes that are not logged, and one that only counts LSNs.
 
 use std::io;
 use std::sync::Arc;
@@ -29,11 +33,13 @@ impl LogError {
 
 /// A write-ahead log.
 pub trait Log: Send + Sync {
-    /// The LSN up to which the log is durable. Never decreases.
+    /// The LSN up to which the log is durable (`GetFlushRecPtr`). Never decreases. Must be cheap
+    /// and must not block, because it is asked on the path of every eviction.
     fn durable(&self) -> Lsn;
 
-    /// Makes the log durable up to `lsn`, and preferably up to its end, because the next page probably
-    /// has a later LSN. May block on storage. The caller holds no content lock and no staged I/O.
+    /// Makes the log durable up to `lsn` (`XLogFlush`), and preferably up to its end, because the
+    /// next page probably has a later LSN. May block on storage. The caller holds no content lock
+    /// and no staged I/O, so that other sessions can continue.
     ///
     /// # Errors
     /// The log could not be written, or it ends before `lsn`.
@@ -51,8 +57,8 @@ impl<L: Log + ?Sized> Log for Arc<L> {
     }
 }
 
-/// The log of changes that are not logged: temporary and unlogged relations, and bulk loads that are
-/// made durable as a whole. Always durable.
+/// The log of changes that are not logged: temporary and unlogged relations, and bulk loads that
+/// are made durable as a whole. Always durable.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unlogged;
 
@@ -67,10 +73,12 @@ impl Log for Unlogged {
 }
 
 /// A log without records: it assigns LSNs and remembers up to where it was flushed. For embedders
-/// with a log elsewhere, and for tests that no page is written too early. Clones are the same log.
+/// that keep the WAL elsewhere, and for tests that verify that no page is written too early. Clones
+/// are the same log.
 #[derive(Debug, Clone, Default)]
 pub struct PositionLog(Arc<Positions>);
 
+/// Invariant: `durable` <= `end`. Both only grow.
 #[derive(Debug, Default)]
 struct Positions {
     end: AtomicU64,
@@ -97,7 +105,8 @@ impl Log for PositionLog {
 
     fn flush(&self, lsn: Lsn) -> Result<(), LogError> {
         if self.durable() < lsn {
-            // Group flush: everything appended so far.
+            // Group flush: everything appended so far. The maximum, because a concurrent flush may
+            // have read a later end and be faster.
             let end = self.0.end.load(Ordering::SeqCst);
             if end < lsn.0 {
                 return Err(LogError::beyond_end(lsn));

@@ -4,8 +4,12 @@
 //! command line. A [`Settings`] has one value for each. [`Settings::set`] checks a string from a
 //! command line; after that the typed getters return numbers that are in range.
 //!
-//! There is no global state. An engine receives its `Settings` at start, so two engines in one
-//! process can differ. A setting that would have no effect is not defined.
+//! A PostgreSQL administrator should be able to use values from a `postgresql.conf` unchanged and
+//! get the same error for a wrong one. The parser therefore follows `guc.c`, including its
+//! rounding. What `guc.c` has in addition is missing on purpose: contexts, sources, assign hooks
+//! and reloading. There is no global state. An engine receives its `Settings` at start, so two
+//! engines in one process can differ. A setting that would have no effect is not defined, so that
+//! setting it is an error and not silently ignored.
 
 mod definitions;
 mod error;
@@ -31,8 +35,8 @@ use self::definitions::{ALIASES, Alias, Id, Value};
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// In the order of the definitions. A choice is its index, a list a bit set of its words, on and
-    /// off are 1 and 0.
+    /// In the order of the definitions. A choice is its index, a list a bit set of its words, on
+    /// and off are 1 and 0.
     values: [Value; definitions::COUNT],
 }
 
@@ -47,8 +51,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Sets `name` to `value` after checking it. The case of the name does not matter. Nothing changes
-    /// on error.
+    /// Sets `name` to `value` after checking it. The case of the name does not matter. Nothing
+    /// changes on error.
     ///
     /// # Errors
     /// [`SettingError`] with PostgreSQL's text for an unknown name, a malformed value or one out of
@@ -70,7 +74,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets `name=value`, as PostgreSQL's option `-c` does. Dashes in the name mean underscores.
+    /// Sets `name=value`, as PostgreSQL's option `-c` does. Dashes in the name mean underscores
+    /// (`ParseLongOption`).
     ///
     /// # Errors
     /// As [`Settings::set`], and where there is no `=`.
@@ -112,7 +117,7 @@ impl Settings {
         IoMethod::from_index(self.get(Id::IoMethod))
     }
 
-    /// Whether relation files are opened for direct I/O, past the operating system's cache.
+    /// Whether relation files are opened for direct I/O, bypassing the page cache.
     pub fn io_direct_data(&self) -> bool {
         self.get(Id::IoDirect) & 1 != 0
     }
@@ -122,7 +127,7 @@ impl Settings {
         self.count(Id::EffectiveIoConcurrency)
     }
 
-    /// The same for maintenance work, 0 to 1000.
+    /// Reads that one stream of maintenance work, such as verification, keeps in flight, 0 to 1000.
     pub fn maintenance_io_concurrency(&self) -> u32 {
         self.count(Id::MaintenanceIoConcurrency)
     }
@@ -193,7 +198,8 @@ impl Settings {
         Duration::from_secs(u64::from(self.count(Id::CheckpointTimeout)))
     }
 
-    /// The part of that time over which a timed checkpoint spreads its writes, 0 to 1.
+    /// The fraction of [`Settings::checkpoint_timeout`] over which a timed checkpoint spreads its
+    /// writes, 0 to 1.
     pub fn checkpoint_completion_target(&self) -> f64 {
         self.real(Id::CheckpointCompletionTarget)
     }
@@ -299,6 +305,7 @@ fn parse(spec: &Spec, name: &'static str, value: &str) -> Result<Value, SettingE
 
 /// A Boolean value as PostgreSQL parses it: a word or a unique prefix, in any case, without blanks.
 fn boolean(value: &str) -> Option<bool> {
+    // A unique prefix is enough, as in `parse_bool_with_len`: `t`, `tr`, `tru`, `true`.
     let begins = |word: &str, least: usize| {
         let part = word.get(..value.len());
         value.len() >= least && part.is_some_and(|part| part.eq_ignore_ascii_case(value))
@@ -313,7 +320,8 @@ fn boolean(value: &str) -> Option<bool> {
     }
 }
 
-/// A list as PostgreSQL parses it: words separated by commas, with optional blanks and double quotes.
+/// A list as PostgreSQL parses it: words separated by commas, with optional blanks and double
+/// quotes.
 fn parse_list(
     name: &'static str,
     value: &str,

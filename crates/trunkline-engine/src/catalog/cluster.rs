@@ -1,4 +1,8 @@
-//! What all databases of a cluster share, and how the relation maps locate a relation's files.
+//! State that all databases of a cluster share, and the relation maps (`relmapper.c`).
+//!
+//! A few catalogs, `pg_class` among them, cannot have their file number in `pg_class`: it would be
+//! needed to find the row that contains it. Their rows have 0 there, and a map file has the number.
+//! There is one map for the shared catalogs, in `global`, and one for each database.
 //!
 //! A mapped catalog has no file number in `pg_class`: `VACUUM FULL` of `pg_class` itself could not
 //! update it there. `pg_filenode.map` has the number instead.
@@ -18,7 +22,7 @@ use crate::transactions::Transactions;
 /// The most bytes of a map file that are read; every version's map is smaller.
 const MAP_BYTES_MAX: u64 = 4096;
 
-/// What to do about a damaged row or page of a catalog.
+/// How the reader handles a damaged row or page of a catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDamage {
     /// Fail. Otherwise the objects described there would be missing without notice.
@@ -28,7 +32,7 @@ pub enum OnDamage {
     Collect,
 }
 
-/// What all databases of a cluster share.
+/// State that all databases of a cluster share. Immutable after [`super::Catalog::open`].
 #[derive(Debug)]
 pub(super) struct Cluster {
     pub(super) version: PgVersion,
@@ -45,7 +49,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Where a catalog is that all databases share.
+    /// The files of a shared catalog.
     pub(super) fn shared_catalog(
         &self,
         table: &'static CatalogTable,
@@ -62,7 +66,8 @@ fn global(relfilenode: u32) -> RelationLocator {
     RelationLocator { tablespace: GLOBAL_TABLESPACE, database: Oid(0), relfilenode }
 }
 
-/// The relation maps that hold for a database: what a row of `pg_class` needs to become a file name.
+/// The relation maps of a database. Together with a row of `pg_class` they give the relation's
+/// files.
 pub(super) struct RelationMaps<'c> {
     database: Oid,
     tablespace: Oid,
@@ -78,8 +83,9 @@ impl<'c> RelationMaps<'c> {
         Ok(Self { database, tablespace, map, shared_map: &cluster.map })
     }
 
-    /// The files of a relation; `None` without storage, and for temporary relations, which are
-    /// another session's.
+    /// The files of a relation (`RelationInitPhysicalAddr`). `None` if its kind has no storage.
+    /// `None` for temporary relations too: they belonged to a session that has ended, and a server
+    /// removes their files when it starts.
     pub(super) fn locate(&self, row: &ClassRow) -> Option<RelationLocator> {
         if !row.kind.has_storage() || row.persistence == Persistence::Temporary {
             return None;
@@ -90,6 +96,8 @@ impl<'c> RelationMaps<'c> {
             0 => self.map.file_of(row.oid)?,
             file => file,
         };
+        // 0 is the default tablespace of the database, so that a database can be moved without an
+        // update of its pg_class.
         let tablespace = if row.tablespace == Oid(0) { self.tablespace } else { row.tablespace };
         Some(match row.shared {
             true => global(relfilenode),

@@ -1,6 +1,8 @@
 //! One database: an immutable snapshot of its catalogs, with look-ups by OID.
 //!
 //! Look-ups by name are in [`super::resolve`], those for printing values in [`super::lookups`].
+//! Rows are kept in sorted vectors where a caller needs ranges or an order, such as the columns of
+//! a relation, and in hash maps otherwise. Only `objects` changes after loading.
 
 use trunkline_aio::sync::hash::Map;
 use trunkline_aio::sync::{Arc, Mutex};
@@ -51,6 +53,8 @@ pub struct Database {
     pub(super) indexes: Vec<IndexRow>,
     pub(super) access_methods: Map<Oid, Box<[u8]>>,
     pub(super) operator_classes: Map<Oid, OperatorClassRow>,
+    /// Catalogs that were loaded on demand, and name indexes of those in the snapshot. The lock is
+    /// never held during I/O.
     pub(super) objects: Mutex<Map<ObjectClass, Arc<Objects>>>,
     pub(super) faults: Vec<CatalogError>,
 }
@@ -129,7 +133,8 @@ impl Database {
         format!("{}.{}", quoted(&self.schema_name(relation)), quoted(&relation.name))
     }
 
-    /// The columns of a relation by `attnum`, dropped ones included. Column `n` is at index `n - 1`.
+    /// The columns of a relation by `attnum`, dropped ones included. Column `n` is at index `n -
+    /// 1`.
     ///
     /// # Errors
     /// [`CatalogError::Columns`]: some are missing in `pg_attribute`.
@@ -157,7 +162,7 @@ impl Database {
         Some(self.cluster.storage.relation(locator, Fork::Main))
     }
 
-    /// Checks that a relation has files, whatever is in them.
+    /// Checks that a relation has files. Does not check that they exist on disk.
     ///
     /// # Errors
     /// [`CatalogError::NotReadable`] if it has none.
@@ -174,8 +179,8 @@ impl Database {
     /// The files of a table, a materialized view or a TOAST table.
     ///
     /// # Errors
-    /// [`CatalogError::NotReadable`] for any other kind, and for other access methods than the heap.
-    /// The rows of a partitioned table are in its [`Database::leaves`].
+    /// [`CatalogError::NotReadable`] for any other kind, and for other access methods than the
+    /// heap. The rows of a partitioned table are in its [`Database::leaves`].
     pub fn table_files(&self, relation: &RelationInfo) -> Result<TableFiles, CatalogError> {
         let refuse =
             |reason| Err(CatalogError::NotReadable { name: self.qualified_name(relation), reason });
@@ -218,7 +223,9 @@ impl Database {
     }
 
     /// A B-tree index with its key columns, ready for searches and scans. `None` if it is not a
-    /// B-tree with files, or if columns are missing in the catalog.
+    /// B-tree with files, or if columns are missing in the catalog. A key column of an operator
+    /// class or collation that we cannot compare gets [`Order::Unknown`]; such an index can still
+    /// be walked.
     pub fn btree(&self, index: &IndexRow) -> Option<Index> {
         let relation = self.relation(index.index)?;
         if relation.access_method != BTREE_METHOD || relation.kind != RelationKind::Index {
@@ -235,6 +242,7 @@ impl Database {
             columns.push(KeyColumn {
                 attribute: column.attribute,
                 order,
+                // INDOPTION_DESC and INDOPTION_NULLS_FIRST.
                 descending: options & 1 != 0,
                 nulls_first: options & 2 != 0,
             });
@@ -243,7 +251,9 @@ impl Database {
         Some(Index::new(self.files(relation)?, layout))
     }
 
-    /// Whether a collation sorts text by its bytes. OID 0, no collation, does.
+    /// Whether a collation sorts text by its bytes. OID 0, which means no collation, does. Only
+    /// such collations can be compared here: the others depend on the version of ICU or the C
+    /// library that the server used.
     pub fn sorts_by_bytes(&self, collation: Oid) -> bool {
         match collation {
             Oid(0) => true,

@@ -21,7 +21,8 @@ use crate::transactions::Transactions;
 #[derive(Debug, Clone)]
 pub struct Catalog {
     cluster: Arc<Cluster>,
-    /// A database keeps the cluster alive but not this map: the two would never be freed.
+    /// Outside of `cluster`, because a database refers to its cluster. If the cluster referred to
+    /// its databases too, neither would ever be freed.
     opened: Arc<Mutex<Map<Oid, Arc<Database>>>>,
 }
 

@@ -1,6 +1,8 @@
 //! Errors of the catalog reader: an unknown name, a relation without rows, damaged files.
 //!
-//! Texts about names are PostgreSQL's, where it has one. [`CatalogError::hint`] says what to do.
+//! Where PostgreSQL has a message for the same mistake, the text is that message.
+//! [`CatalogError::hint`] says what to do. [`CatalogError::is_usage`] separates mistakes of the
+//! caller from damage of the cluster, since a program should report them with different exit codes.
 
 use std::path::PathBuf;
 
@@ -15,7 +17,7 @@ use crate::datadir::DataDirError;
 use crate::heap::{HeapError, RowError as HeapRowError};
 use crate::storage::StorageError;
 
-/// Why a question about the catalogs has no answer.
+/// Why a catalog look-up failed.
 #[derive(Debug, Error)]
 pub enum CatalogError {
     /// The text is not a name.

@@ -1,7 +1,9 @@
 //! Catalog look-ups for printing values: types, columns, enum labels, object names.
 //!
-//! Look-ups do no I/O, since they run in the middle of a row. A caller that prints types such as
-//! `regproc` first calls [`Database::load_names`]; without it, the values are printed as numbers.
+//! These take the place of PostgreSQL's syscache for the output functions. A look-up does no I/O,
+//! because it happens while a row is being printed and the share lock on its page is held. A caller
+//! that prints types such as `regproc` first calls [`Database::load_names`]; without it, the values
+//! are printed as numbers.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::hash::Set;
@@ -17,8 +19,10 @@ use super::reader::{Faults, Reader};
 use crate::pool::Backend;
 
 impl Database {
-    /// Loads the catalogs whose names values of these types can show, unless they are loaded:
-    /// `pg_proc` for `regproc` and so on. Looks into arrays, composites, ranges and domains.
+    /// Loads the catalogs that are needed to print values of these types, unless they are loaded:
+    /// `pg_proc` for `regproc` and so on. Looks into arrays, composites, ranges and domains. Two
+    /// sessions may load the same catalog at the same time; the later result replaces the earlier
+    /// one, which is equal.
     ///
     /// # Errors
     /// [`CatalogError`]: a catalog is damaged, or cannot be read.
@@ -83,7 +87,8 @@ impl Database {
         classes
     }
 
-    /// The objects of a class; `None` if its catalog is loaded on demand and was not.
+    /// The objects of a class; `None` if its catalog is one of those loaded on demand and was not
+    /// loaded.
     fn objects(&self, class: ObjectClass) -> Option<Arc<Objects>> {
         let mut all = self.objects.lock();
         if let Some(found) = all.get(&class) {

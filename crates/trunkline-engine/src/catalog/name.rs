@@ -1,7 +1,8 @@
 //! SQL identifiers: parsing, quoting and suggestions for misspelt names.
 //!
-//! Letters outside double quotes are folded to lower case. Inside quotes they stay as they are, and
-//! two quotes in a row mean one. As in PostgreSQL, a longer name is truncated to 63 bytes.
+//! ASCII letters outside double quotes are folded to lower case. Inside quotes they stay as they
+//! are, and two quotes in a row mean one. As in PostgreSQL, a longer name is truncated to 63 bytes.
+//! Names are bytes and not text, because a database may have any encoding.
 //!
 //! ```text
 //!   Public.Accounts     public . accounts

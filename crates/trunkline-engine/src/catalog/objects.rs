@@ -1,7 +1,7 @@
 //! Names of objects that values refer to by OID: functions, operators, roles and others.
 //!
-//! Only `regproc` and a few other types show such names, and `pg_proc` is one of the largest
-//! catalogs. So these catalogs are loaded on demand.
+//! Only `regproc` and a few other types print such names, and `pg_proc` is one of the largest
+//! catalogs. These catalogs are therefore loaded only when a value of such a type may be printed.
 
 use trunkline_aio::sync::hash::Map;
 use trunkline_format::Oid;

@@ -1,4 +1,8 @@
-//! Sequential scans of catalogs, and what happens to damage in them.
+//! Sequential scans of catalogs, and the handling of damage found in them.
+//!
+//! All damage goes through [`Faults`], so that the choice between failing and collecting is made in
+//! one place. Scans use the pool with the default options; catalog rows are visible according to
+//! the commit log, like the rows of any other table.
 //!
 //! A scan continues after a damaged block or row if the caller collects damage.
 
@@ -67,7 +71,8 @@ impl Reader<'_> {
         Ok(rows)
     }
 
-    /// The visible rows of a catalog. Without a location there are none, and that is damage.
+    /// The visible rows of a catalog. An error in place of the location counts as damage of the
+    /// catalog; if damage is collected, the result is empty.
     pub(super) fn rows_at<R: CatalogRow>(
         &mut self,
         locator: Result<RelationLocator, CatalogError>,

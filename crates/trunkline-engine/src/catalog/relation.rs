@@ -25,7 +25,8 @@ pub const BTREE_METHOD: Oid = Oid(403);
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelationInfo {
     row: ClassRow,
-    /// Its files; `None` if it has none, or if it is another session's temporary relation.
+    /// Its files; `None` if it has none, or if it is a temporary relation of a session that has
+    /// ended.
     pub locator: Option<RelationLocator>,
     /// Its columns among those of all relations.
     columns: Range<usize>,
@@ -84,12 +85,14 @@ pub struct ColumnInfo {
     pub dropped: bool,
     /// Whether it is generated.
     pub generated: Generated,
-    /// The value in rows from before it was added, as rows store it; `None`: null.
+    /// `attmissingval`: the value in rows that were stored before the column was added
+    /// (`ADD COLUMN ... DEFAULT`), in the format of a stored datum. `None` means null.
     pub missing: Option<Box<[u8]>>,
 }
 
 impl ColumnInfo {
-    /// Of a row of `pg_attribute`; `None` for system columns, which are the same in all tables.
+    /// Converts a row of `pg_attribute`; `None` for system columns, which are the same in all
+    /// tables.
     pub(super) fn of_row(row: AttributeRow) -> Result<Option<Self>, RowError> {
         let Some(number) = u16::try_from(row.number).ok().filter(|&number| number > 0) else {
             return Ok(None);

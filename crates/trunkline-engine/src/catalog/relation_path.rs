@@ -14,7 +14,8 @@ use trunkline_format::{Oid, RelationFile};
 use crate::datadir::DataDir;
 use crate::storage::{DEFAULT_TABLESPACE, GLOBAL_TABLESPACE, RelationLocator};
 
-/// The tablespace, database and file number in a path below a data directory.
+/// The tablespace, database and file number in a path below a data directory. Parsing looks only at
+/// the text of the path; the file need not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RelationPath {
     /// The tablespace.
@@ -26,8 +27,8 @@ pub struct RelationPath {
 }
 
 impl RelationPath {
-    /// Takes `path` apart. It starts with the path of the data directory, or of a tablespace that was
-    /// moved without its link. `None` for any other path.
+    /// Takes `path` apart. It starts with the path of the data directory, or of a tablespace that
+    /// was moved without its link. `None` for any other path.
     pub fn of(dir: &DataDir, path: &Path) -> Option<Self> {
         Self::find(dir.path(), dir.moved_tablespaces(), path)
     }

@@ -1,7 +1,8 @@
-//! Settings that sessions of a database start with: what `ALTER DATABASE … SET` and
-//! `ALTER ROLE ALL SET` stored in `pg_db_role_setting`.
+//! Settings with which sessions of a database start: the rows of `pg_db_role_setting` that
+//! `ALTER DATABASE … SET` and `ALTER ROLE ALL SET` have stored.
 //!
-//! Few callers need them, so they are read on demand.
+//! Some of them, such as `DateStyle`, change how `COPY` prints values. Few other callers need them,
+//! so they are read on demand. Settings of a single role are ignored, because no role is logged in.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +36,7 @@ impl Database {
         let (table, cluster) = (&PG_DB_ROLE_SETTING, &self.cluster);
         let mut faults = Faults::new(cluster.on_damage);
         if let Err(error) = self.check_layout(table) {
-            // If one of its rows in pg_attribute was left out, it cannot agree.
+            // If one of its rows in pg_attribute was left out, the layout cannot agree.
             if self.faults().is_empty() {
                 return Err(error);
             }
@@ -43,7 +44,8 @@ impl Database {
         }
         let locator = cluster.shared_catalog(table)?;
         let (mut of_all, mut of_it) = (Settings::new(), Settings::new());
-        // Values in TOAST, and of each whether it is a setting of this database.
+        // Long arrays are in the TOAST table. They are fetched after the scan in one batch; `own`
+        // records for each whether it is a setting of this database.
         let (mut long, mut own) = (ToastBatch::new(), Vec::new());
         let mut reader = Reader { backend, cluster, faults: &mut faults };
         reader.scan(table, locator, |tuple| {

@@ -1,7 +1,9 @@
-//! Loads a database's catalogs into the snapshot that is a [`Database`].
+//! Loads a database's catalogs into a [`Database`], the snapshot.
 //!
-//! `pg_class` and `pg_attribute` come first: they say where the other catalogs are. At the end, what
-//! they say of the catalogs is compared with the layouts that were used.
+//! `pg_class` and `pg_attribute` come first, because `pg_class` has the file numbers of the other
+//! catalogs. All catalogs are decoded with the layouts that are compiled in for their version. At
+//! the end, those layouts are compared with the columns that `pg_attribute` lists for the catalogs.
+//! The check comes last because `pg_attribute` itself must be decoded for it.
 
 use trunkline_aio::sync::hash::Map;
 use trunkline_aio::sync::{Arc, Mutex};
@@ -108,7 +110,8 @@ impl Database {
         };
         for table in CATALOGS {
             if let Err(error) = database.check_layout(table) {
-                // If one of its rows in pg_attribute was left out, it cannot agree.
+                // If one of its rows in pg_attribute was left out, the layout cannot agree. Then
+                // this error is a consequence of the damage that was recorded already.
                 faults.take_consequence(error)?;
             }
         }
@@ -117,7 +120,8 @@ impl Database {
         Ok(database)
     }
 
-    /// Compares what the database says of a catalog with the layout that we read it by.
+    /// Compares the columns that `pg_attribute` lists for a catalog with the layout that we used to
+    /// decode it.
     pub(super) fn check_layout(&self, table: &'static CatalogTable) -> Result<(), CatalogError> {
         let found = self.relation(table.oid);
         let columns = found.and_then(|relation| self.columns.get(relation.columns()));
@@ -148,7 +152,8 @@ fn load_columns(
     })?;
     columns.sort_by_key(|(relation, column)| (*relation, column.number));
     for relation in relations {
-        // Columns whose relation has no row, which only damage leaves, belong to nothing.
+        // Columns of a relation without a row in pg_class remain unassigned. Only damage leaves
+        // such columns.
         let first = columns.partition_point(|(owner, _)| *owner < relation.oid);
         let end = columns.partition_point(|(owner, _)| *owner <= relation.oid);
         relation.set_columns(first..end);

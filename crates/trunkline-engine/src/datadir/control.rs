@@ -1,8 +1,9 @@
 //! `PG_VERSION` and `global/pg_control`: the version of the server that made the directory.
 //!
-//! Both must be of the same known version. Anything else is refused, because a guess would return
-//! garbage without an error. A server overwrites its control file in place, so a reader may see it
-//! half written. The checksum detects that, and the file is read again.
+//! Both files must be of the same known version. Anything else is refused, because a guess would
+//! return garbage without an error. A server overwrites its control file in place, so a reader may
+//! see it half written. The checksum detects that, and the file is read again. PostgreSQL's
+//! `get_controlfile` does the same.
 
 use std::io;
 use std::path::Path;
@@ -18,7 +19,7 @@ const CONTROL_NAME: &str = "global/pg_control";
 /// Size of the control file. Only the first few hundred bytes are used.
 const CONTROL_BYTES: u64 = 8192;
 
-/// Attempts to read a control file that changes between any two of them.
+/// The most attempts to read a control file that is invalid and changes between the attempts.
 const READS_MAX: usize = 10;
 
 /// The major version in `PG_VERSION`, 15 to 19.
@@ -56,6 +57,7 @@ pub(super) fn read_bytes(directory: &Path) -> Result<Vec<u8>, DataDirError> {
 }
 
 /// Reads until the file is valid, or is invalid twice with the same bytes; `None` if there is none.
+/// Two identical reads mean that no server is writing the file: it is damaged, not torn.
 fn read_parsed(path: &Path) -> Result<Option<(ControlFile, Vec<u8>)>, DataDirError> {
     let mut before: Option<Vec<u8>> = None;
     for read in 1.. {

@@ -1,6 +1,7 @@
-//! The list of all relation files of a cluster.
+//! The list of all relation files of a cluster, from a walk over its directories.
 //!
-//! The catalog is not consulted: verification must also find the files that no catalog names.
+//! The catalog is not consulted: verification must also find the files that no catalog row refers
+//! to.
 //!
 //! ```text
 //!   global/1262                                 tablespace 1664, shared by all databases
@@ -9,9 +10,14 @@
 //! ```
 //!
 //! The list has the files that `pg_checksums` scans: the same names are skipped, so both count the
-//! same files and blocks. Files of temporary relations are skipped too, because a server removes them
-//! when it starts. The order is fixed: shared relations, then databases, then tablespaces, each by
-//! number. Directories are read one at a time and closed at once, so a few file descriptors suffice.
+//! same files and blocks. Files of temporary relations are skipped too, because a server removes
+//! them when it starts. The order is fixed: shared relations, then databases, then tablespaces,
+//! each by number. Directories are read one at a time and closed before the next one is opened, so
+//! a few file descriptors suffice.
+//!
+//! No error ends the walk. A directory that cannot be read, a symbolic link in an unexpected place
+//! or a missing segment becomes a [`Problem`], and the walk continues. The caller then has
+//! everything that can be read, together with the reasons why it may be incomplete.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -63,7 +69,8 @@ impl FileEntry {
         u32::try_from(blocks).unwrap_or(SEGMENT_BLOCKS).min(SEGMENT_BLOCKS)
     }
 
-    /// The number of the file's first block within the relation; `None` beyond the last block number.
+    /// The number of the file's first block within the relation; `None` beyond the last block
+    /// number.
     pub fn first_block(&self) -> Option<BlockNo> {
         self.segment.checked_mul(SEGMENT_BLOCKS)
     }
@@ -151,7 +158,8 @@ fn walk_tablespaces(
     for (oid, path) in numbered_directories(list, directory, true) {
         let target = match fs::read_link(&path) {
             Ok(target) => Some(target),
-            // Not a link but a directory: `numbered_directories` returns nothing else.
+            // A directory, as `allow_in_place_tablespaces` creates: `numbered_directories` returns
+            // only links and directories.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => None,
             Err(error) => {
                 list.report(&path, ProblemKind::Unreadable(error));
@@ -190,8 +198,8 @@ fn walk_databases(list: &mut FileList, directory: &Path, tablespace: Oid) {
     }
 }
 
-/// The entries of a directory that are named by OID, in order. Everything else except temporary files
-/// is reported.
+/// The entries of a directory that are named by OID, in order. Everything else except temporary
+/// files is reported.
 fn numbered_directories(list: &mut FileList, directory: &Path, links: bool) -> Vec<(Oid, PathBuf)> {
     let mut numbered = Vec::new();
     for (name, kind) in read_sorted(list, directory) {
@@ -245,8 +253,9 @@ fn walk_database(list: &mut FileList, directory: &Path, tablespace: Oid, databas
     check_sizes(list, start);
 }
 
-/// Checks the files of one database: they have whole blocks, and no segment is missing or short before
-/// one that has blocks.
+/// Checks the files of one database: they have whole blocks, and no segment is missing or short
+/// before one that has blocks. A fork ends in its first segment that is not full, so a server would
+/// ignore the blocks of the later segment without an error.
 fn check_sizes(list: &mut FileList, start: usize) {
     let mut problems = Vec::new();
     let mut report = |path: &Path, kind| problems.push(Problem { path: path.to_owned(), kind });
@@ -276,7 +285,8 @@ fn check_sizes(list: &mut FileList, start: usize) {
     list.problems.append(&mut problems);
 }
 
-/// The entries of a directory by name. A directory that cannot be read is reported and has no entries.
+/// The entries of a directory by name, so that the list does not depend on the file system's order.
+/// A directory that cannot be read is reported and has no entries.
 fn read_sorted(list: &mut FileList, directory: &Path) -> Vec<(OsString, fs::FileType)> {
     let entries = fs::read_dir(directory).and_then(|entries| {
         entries.map(|entry| entry.and_then(|e| Ok((e.file_name(), e.file_type()?)))).collect()
@@ -301,7 +311,7 @@ fn is_directory(list: &mut FileList, path: &Path) -> bool {
     false
 }
 
-/// The names that `pg_checksums` skips.
+/// Whether a name is one that `pg_checksums` skips (`skip` in `pg_checksums.c`).
 fn is_skipped(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     [b"pgsql_tmp".as_slice(), b"pg_internal.init", b"config_exec_params"]

@@ -1,10 +1,14 @@
 //! `postmaster.pid`: whether a server is running on a data directory.
 //!
 //! A server creates the file first and removes it last, and a crash leaves it behind. The file is
-//! stale if the process it names does not exist. A process id that is in use again, after a reboot or
-//! in a container, cannot be distinguished with certainty. It counts as a running server, and the
-//! message shows the evidence. As in PostgreSQL, our own process and our parent do not count, because
-//! neither is a server.
+//! stale if the process that it names does not exist. After a reboot or in a container, the process
+//! id may belong to another program. We cannot distinguish that from a server with certainty. Such
+//! a process counts as a running server, and the message shows the evidence: the name of its
+//! program and whether it runs in the data directory.
+//!
+//! PostgreSQL's `CreateLockFile` makes the same test with `kill(pid, 0)`. Like PostgreSQL we ignore
+//! our own process id and our parent's, because neither can be the server. PostgreSQL also checks
+//! the shared memory segment that a later line of the file names; we do not.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -21,10 +25,10 @@ use super::small_file;
 /// The file's name.
 const NAME: &str = "postmaster.pid";
 
-/// Far more than its eight lines need.
+/// The most bytes that are read. The file has eight short lines.
 const BYTES_MAX: u64 = 65_536;
 
-/// What `postmaster.pid` says about a server.
+/// State of a server according to `postmaster.pid`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Server {
     /// There is no such file.
@@ -44,8 +48,8 @@ pub struct Process {
     pub pid: u32,
     /// The name of its program, if it can be read.
     pub program: Option<OsString>,
-    /// Whether its working directory is the data directory, as that of a server always is; `None` if
-    /// that cannot be read.
+    /// Whether its working directory is the data directory, as that of a server always is; `None`
+    /// if that cannot be read.
     pub at_home: Option<bool>,
 }
 
@@ -69,7 +73,7 @@ impl Server {
 
     fn from_bytes(directory: &Path, bytes: &[u8]) -> Server {
         let line = bytes.split(|&b| b == b'\n').next().unwrap_or_default();
-        // A single-user server writes its id with a minus sign.
+        // A stand-alone backend (`postgres --single`) writes its process id with a minus sign.
         let number =
             std::str::from_utf8(line).ok().and_then(|text| text.trim().parse::<i32>().ok());
         match number.map(i32::unsigned_abs) {
@@ -128,7 +132,9 @@ impl fmt::Display for Process {
     }
 }
 
-/// Whether a process exists. A process of another user exists even if it may not be signalled.
+/// Whether a process exists, by kill(2) with signal 0. `EPERM` means that it exists and belongs to
+/// another user. Only `ESRCH` means that it does not exist. PostgreSQL takes `EPERM` for a stale
+/// file, because a competing server would run as the same user; we may run as a different user.
 fn is_alive(pid: u32) -> bool {
     match i32::try_from(pid).ok().and_then(Pid::from_raw) {
         Some(pid) => !matches!(test_kill_process(pid), Err(Errno::SRCH)),

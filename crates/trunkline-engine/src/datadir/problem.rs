@@ -1,5 +1,6 @@
 //! Problems with the files of a data directory. A problem is reported with the file's name, and the
-//! job continues with the other files.
+//! job continues with the other files. In contrast, a [`super::DataDirError`] means that nothing
+//! can be read.
 
 use std::fmt;
 use std::io;
@@ -26,12 +27,14 @@ pub enum ProblemKind {
     Symlink,
     /// A pipe, socket or device.
     NotAFile,
-    /// A link in `pg_tblspc` whose target is not a tablespace of this cluster: it lacks a directory.
+    /// A link in `pg_tblspc` whose target is not a tablespace of this cluster: it lacks a
+    /// directory.
     NotATablespace {
         /// `PG_<major>_<catalog version>`.
         expected: String,
     },
-    /// A link in `pg_tblspc` whose target does not exist: the tablespace was moved, or is not mounted.
+    /// A link in `pg_tblspc` whose target does not exist: the tablespace was moved, or is not
+    /// mounted.
     Dangling {
         /// The target of the link.
         target: PathBuf,

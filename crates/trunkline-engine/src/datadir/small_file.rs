@@ -1,7 +1,8 @@
 //! Reading small files of a data directory: whole, up to a limit, and only regular files.
 //!
 //! A data directory of unknown origin may contain anything under these names. A link could lead out
-//! of the directory, and opening a pipe would wait forever for a writer.
+//! of the directory, opening a pipe would wait forever for a writer, and a huge file would use up
+//! the memory.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -9,7 +10,9 @@ use std::path::Path;
 
 use super::error::DataDirError;
 
-/// Reads at most `limit` bytes; `None` if there is no such file.
+/// Reads at most `limit` bytes; `None` if there is no such file. The type is checked before the
+/// file is opened, not after, because opening a pipe blocks. A file that is replaced in between can
+/// defeat the check; it protects against accidents in a copied directory, not against an attacker.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, DataDirError> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}

@@ -1,7 +1,12 @@
-//! Engines with choices beyond the settings.
+//! Builder for engines with options that are not settings.
 //!
-//! The settings say what a user of PostgreSQL may tune. Tests, benchmarks and embedders need more:
-//! page memory beside the pool, an I/O instance that is already running, another file system, a log.
+//! The settings are those that a PostgreSQL administrator tunes. Tests, benchmarks and embedders
+//! need more: page memory beside the pool, an I/O instance that is already running, another file
+//! system, a log.
+//!
+//! All page memory is one region that belongs to the I/O instance. The pool takes its frames from
+//! it when the engine starts; jobs and commit log look-ups take theirs later from the rest. The
+//! size of the region is fixed, so the builder has to add up all needs in advance.
 
 use std::sync::Arc;
 use trunkline_aio::{Aio, Builder};
@@ -13,14 +18,14 @@ use crate::pool::Pool;
 use crate::settings::Settings;
 use crate::storage::{FileSystem, OpenFiles, WritableFiles};
 
-/// Smallest page memory: enough to be worth a huge page.
+/// Smallest page memory in bytes: one huge page of x86-64.
 const REGION_BYTES_MIN: usize = 2 << 20;
 
-/// Page memory beside the pool by default. Commit log pages are read into frames of their own, one
-/// per session that looks up a transaction at the same time.
+/// Page memory beside the pool by default, in bytes. Commit log pages are read into separate
+/// frames, one for each session that looks up a transaction at the same time.
 const EXTRA_BYTES: usize = 64 * BLOCK_SIZE;
 
-/// What an engine is made of; see [`Engine::builder`].
+/// The parts of an engine before it is started; see [`Engine::builder`].
 #[must_use = "the engine is started by open()"]
 pub struct EngineBuilder {
     settings: Settings,
@@ -64,8 +69,8 @@ impl EngineBuilder {
         Self { buffers, ..self }
     }
 
-    /// Page memory beside the pool, in bytes, for jobs that read into windows of their own. Without
-    /// effect on an I/O instance that is already running.
+    /// Page memory beside the pool, in bytes, for jobs that bypass the pool and read into private
+    /// windows. Has no effect on an I/O instance that is already running.
     pub fn extra_bytes(self, bytes: usize) -> Self {
         Self { extra_bytes: bytes, ..self }
     }
@@ -76,7 +81,7 @@ impl EngineBuilder {
     }
 
     /// Changes how the I/O instance is started: another executor, a probe, other limits. The engine
-    /// sets the size of its page memory itself. Without effect after [`EngineBuilder::io`].
+    /// sets the size of its page memory itself. Has no effect after [`EngineBuilder::io`].
     pub fn configure_io(mut self, change: impl FnOnce(Builder) -> Builder) -> Self {
         if let Io::Start(builder) = self.io {
             self.io = Io::Start(change(builder));

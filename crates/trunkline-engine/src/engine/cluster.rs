@@ -1,7 +1,9 @@
-//! A PostgreSQL data directory opened in an engine, its databases and relations by name.
+//! A PostgreSQL data directory opened in an engine, and its databases and relations by name.
 //!
-//! The catalog is read on first use, in a session that is given back afterwards. A database is a
-//! snapshot of its catalogs: it is read once and does not change.
+//! The catalog is read on first use, in a session that ends afterwards, so that the caller does not
+//! need a session to open a relation. A database is a snapshot of its catalogs: it is read once and
+//! does not change. The handles refer to each other upwards only (relation, database, cluster,
+//! engine), so each of them may outlive the others.
 
 use std::fmt;
 
@@ -26,6 +28,7 @@ struct Inner {
     engine: Engine,
     dir: DataDir,
     storage: Storage,
+    /// Read on first use. The lock is never held during I/O.
     catalog: Mutex<Option<Catalog>>,
 }
 
@@ -41,7 +44,7 @@ impl Cluster {
         &self.0.dir
     }
 
-    /// The relations by number, whatever the catalog says.
+    /// The relations by number, without the catalog.
     pub fn storage(&self) -> &Storage {
         &self.0.storage
     }
@@ -51,7 +54,8 @@ impl Cluster {
         &self.0.engine
     }
 
-    /// The catalog of the cluster: its databases and tablespaces. A damaged catalog row is an error.
+    /// The catalog of the cluster: its databases and tablespaces. A damaged catalog row is an
+    /// error.
     ///
     /// # Errors
     /// [`EngineError::Catalog`] or [`EngineError::TooManySessions`].
@@ -64,7 +68,8 @@ impl Cluster {
         Ok(self.0.catalog.lock().get_or_insert(catalog).clone())
     }
 
-    /// Reads the catalog anew, with a choice of what to do about damage.
+    /// Reads the catalog again, with a choice of what to do about damage. The result is not kept:
+    /// [`Cluster::catalog`] must not return an incomplete catalog later.
     ///
     /// # Errors
     /// [`CatalogError`]; with [`OnDamage::Collect`] not for damaged rows and pages.
@@ -163,7 +168,8 @@ impl OpenRelation {
         session.read(&self.files, block)
     }
 
-    /// A read stream over all of its pages, in order, with read-ahead as the settings say.
+    /// A read stream over all of its pages, in order, with read-ahead according to the settings.
+    /// The length is determined once, here; pages that are added later are not read.
     ///
     /// # Errors
     /// [`StorageError`]: its length is unknown.
@@ -173,8 +179,8 @@ impl OpenRelation {
         Ok(ReadStream::new(session, &self.files, blocks, options))
     }
 
-    /// A sequential scan: the visible rows of every page, in order, with read-ahead as the settings
-    /// say.
+    /// A sequential scan: the visible rows of every page, in order, with read-ahead according to
+    /// the settings.
     ///
     /// # Errors
     /// [`EngineError::Catalog`] if it is not a heap table; [`EngineError::Storage`].

@@ -1,6 +1,6 @@
-//! Errors of the front door: starting an engine, opening clusters, databases and relations.
+//! Errors of starting an engine and of opening clusters, databases and relations in it.
 //!
-//! Reading has errors of its own, such as [`crate::pool::ReadError`].
+//! Reads and writes have separate error types, such as [`crate::pool::ReadError`].
 
 use std::io;
 

@@ -1,8 +1,11 @@
-//! The definitions of all settings (PostgreSQL's `guc_tables.c`): name, kind, unit, bounds, default,
-//! a line of help.
+//! The definitions of all settings (PostgreSQL's `guc_tables.c`): name, kind, unit, bounds,
+//! default, a line of help.
 //!
 //! Names, units and defaults are those of PostgreSQL 18 and 19. A bound differs only to allow more:
 //! up to 256 I/O workers instead of 32, because ours are threads and are woken in batches.
+//!
+//! A macro generates the enum of settings and the table of their definitions from one
+//! list, so that a setting cannot be missing in one of them.
 
 use super::error::SettingError;
 
@@ -30,7 +33,7 @@ pub enum Kind {
         min: i32,
         /// Largest value.
         max: i32,
-        /// Whether -1 is accepted too. The engine then chooses.
+        /// Whether -1 is accepted too. The engine then chooses the value.
         auto: bool,
     },
     /// A floating-point number within bounds, both included.
@@ -51,7 +54,8 @@ pub enum Kind {
     List {
         /// The words, in lower case.
         words: &'static [&'static str],
-        /// Words that PostgreSQL accepts but that would have no effect here. They are refused by name.
+        /// Words that PostgreSQL accepts but that would have no effect here. They are refused by
+        /// name.
         unsupported: &'static [&'static str],
     },
 }
@@ -157,7 +161,7 @@ pub(super) struct Alias {
     pub(super) targets: &'static [Id],
 }
 
-/// What a name refers to.
+/// What a name on a command line refers to.
 pub(super) enum Name {
     Setting(Id),
     Alias(&'static Alias),
@@ -255,6 +259,8 @@ impl Id {
     }
 }
 
+/// `debug_io_direct` is PostgreSQL's name of `io_direct`. `io_workers` is the single setting of
+/// PostgreSQL 18 that 19 split into a minimum and a maximum.
 pub(super) static ALIASES: [Alias; 2] = [
     Alias { name: "debug_io_direct", targets: &[Id::IoDirect] },
     Alias { name: "io_workers", targets: &[Id::IoMinWorkers, Id::IoMaxWorkers] },

@@ -8,15 +8,17 @@ use super::{IoMethod, Settings};
 /// I/O handles of one session unless `io_max_concurrency` is set.
 const SESSION_QUOTA: u32 = 512;
 
-/// Handles of an instance at least.
+/// The smallest number of handles of an instance. PostgreSQL allocates `io_max_concurrency` handles
+/// for every backend; here all sessions share one table, which can therefore be smaller.
 const HANDLES_MIN: u32 = 1024;
 
 impl Settings {
-    /// An I/O instance as these settings say, ready to be started. The caller sets the size of its
-    /// page memory.
+    /// A builder of an I/O instance with these settings. The caller sets the size of its page
+    /// memory.
     ///
     /// A session may hold as many handles as its deepest stream needs, and one more for a page that
-    /// it needs at once. The table has room for two such sessions; others wait for a free handle.
+    /// it needs immediately. The table has room for two such sessions; further ones wait for a free
+    /// handle.
     pub fn io_builder(&self) -> Builder {
         let depth = self.effective_io_concurrency().max(self.maintenance_io_concurrency());
         let quota = self.io_max_concurrency().unwrap_or(SESSION_QUOTA.max(depth + 1));

@@ -1,9 +1,13 @@
 //! Numbers with units, parsed and printed as PostgreSQL does (`parse_int`, `ShowGUCOption`).
 //!
-//! Parsing accepts blanks, a sign, and decimal, octal (`017`) or hexadecimal (`0x1F`) digits; a `.` or
-//! an exponent makes it a fraction. Blanks may precede the unit, which is case-sensitive. A fraction
-//! is rounded first to the next smaller unit, so that `30.1GB` is a whole number of megabytes, and
-//! then to the setting's own unit. Printing uses the largest unit that represents the value exactly.
+//! Parsing accepts blanks, a sign, and decimal, octal (`017`) or hexadecimal (`0x1F`) digits; a `.`
+//! or an exponent makes it a fraction. Blanks may precede the unit, which is case-sensitive. A
+//! fraction is rounded first to the next smaller unit, so that `30.1GB` is a whole number of
+//! megabytes, and then to the setting's own unit. Printing uses the largest unit that represents
+//! the value exactly.
+//!
+//! All arithmetic is in `f64`, as in PostgreSQL. An `i32` fits exactly, and rounding must give the
+//! same result as `rint`, which rounds halves to even.
 
 use super::definitions::Unit;
 
@@ -16,7 +20,8 @@ const RANGE_HINT: &str = "Value exceeds integer range.";
 const BLOCK_BYTES: f64 = 8192.0;
 const KB: f64 = 1024.0;
 
-/// Name and size of each unit in the base unit, the largest first.
+/// Name and size of each unit in the base unit, the largest first. The order matters: printing
+/// takes the first unit that fits, and parsing rounds to the next entry.
 const MEMORY_UNITS: [(&str, f64); 5] = [
     ("TB", KB * KB * KB * KB / BLOCK_BYTES),
     ("GB", KB * KB * KB / BLOCK_BYTES),
@@ -79,7 +84,8 @@ pub(super) fn parse_real(text: &str) -> Option<f64> {
     rest.trim_ascii().is_empty().then_some(sign * number)
 }
 
-/// A floating-point number as C's `%g` prints it, with six significant digits.
+/// A floating-point number as C's `%g` prints it, with six significant digits. Large numbers are
+/// printed without an exponent, because no real setting allows them.
 pub(super) fn show_real(value: f64) -> String {
     let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
     match rounded.abs() {
@@ -104,7 +110,8 @@ fn to_base(number: f64, word: &str, unit: Unit) -> Result<f64, Option<&'static s
     })
 }
 
-/// What C's `strtol` with base 0 accepts, or `strtod` where a `.` or an exponent follows.
+/// Parses what C's `strtol` with base 0 accepts, or `strtod` where a `.` or an exponent follows.
+/// Returns the number and the text behind it.
 fn leading_number(text: &str) -> Option<(f64, &str)> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
