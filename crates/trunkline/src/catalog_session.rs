@@ -1,7 +1,9 @@
 //! A session that reads the catalog of a data directory, for commands that take names.
 //!
-//! The database is given by `-d DATABASE` or by a name of the form DATABASE.SCHEMA.TABLE. `copy` and
-//! `verify` read the catalog through a pool of their own. The other commands use a small pool here.
+//! The database is given by `-d DATABASE` or by a name of the form DATABASE.SCHEMA.TABLE. `copy`
+//! and `verify --rows` read the catalog through the pool that they use for tables. For all other
+//! purposes this module starts a small engine, which is independent of the command's main I/O
+//! instance.
 
 use trunkline_aio::sync::Arc;
 use trunkline_engine::catalog::{Catalog, CatalogError, Database, OnDamage};
@@ -16,7 +18,7 @@ use crate::io_instance::IoInstance;
 /// Size of the small pool: 4 MiB, which holds the catalogs of most databases.
 const BUFFERS: u32 = 512;
 
-/// Maximum number of damaged places in a catalog that are listed.
+/// Maximum number of damaged catalog rows and pages to list.
 const DAMAGE_LISTED_MAX: usize = 100;
 
 /// A catalog and a session to read it.
@@ -39,8 +41,9 @@ impl CatalogSession {
         Ok(CatalogSession { catalog, backend, dir: dir.clone() })
     }
 
-    /// Reads the shared catalogs with buffered `sync` I/O, whatever the settings say. They apply to
-    /// the command's main I/O; looking up names beside it should not depend on them.
+    /// Reads the shared catalogs with buffered `sync` I/O, regardless of the I/O settings. Those
+    /// are meant for the command's main job. Looking up a few names should not start worker
+    /// threads, set up an io_uring, or fail on a file system without direct I/O.
     pub(crate) fn open_with_sync_io(
         dir: &DataDir,
         settings: &Settings,

@@ -6,12 +6,16 @@
 //!   copy -D DIR -d DB s1.t --rows all         every row version and its state
 //!   copy -D DIR -d DB --all -o OUT            every table into a file; can be resumed
 //! ```
-//! The output is that of `COPY table`, so it can be loaded again. With `--ctid` or `--rows all` it is
-//! that of `COPY (SELECT ctid, * ...)`, which includes stored generated columns.
+//! The output is that of `COPY table`, so it can be loaded again. With `--ctid` or `--rows all` it
+//! is that of `COPY (SELECT ctid, * ...)`, which includes stored generated columns.
 //!
-//! A partitioned table stands for its partitions, and a parent includes the rows of its children,
-//! unless `--only` is given. A row that cannot be read ends the copy with an error that names its
-//! place. With `--keep-going` such rows are skipped and reported at the end.
+//! A partitioned table stands for its partitions, and a parent includes its children's rows, unless
+//! `--only` is given. By default, the first row that can't be read ends the copy with an error that
+//! gives its location. With `--keep-going` we skip such rows and report them at the end, which is
+//! how to rescue data from a damaged cluster.
+//!
+//! The order of the steps in [`run`] matters. All names, columns and settings are checked before
+//! the first row is printed, so a mistake on the command line never leaves partial output behind.
 
 mod args;
 mod columns;
@@ -48,8 +52,8 @@ use plan::CopyPlan;
 use report::{CopyOutput, report_findings, report_missing_values};
 use text_settings::TextSettingSources;
 
-/// Default size of the pool: 32 MiB. Each page is read only once, and mapping more memory would take
-/// longer than reading a small table.
+/// Default pool size: 32 MiB. A copy reads each page only once, so a larger pool would not help,
+/// and mapping it would take longer than reading a small table.
 const BUFFERS: u32 = 4096;
 
 /// Runs the command.

@@ -10,9 +10,9 @@
 //! checked. Then a part of the table is copied, changed, and written by checkpoints (see
 //! [`checkpoint_runs`]).
 //!
-//! Before a cold run the table is dropped from the pool and from the operating system's cache. The
-//! report shows how much of it was still cached. It ends with the I/O handles that were in flight in
-//! the middle of a run.
+//! Before a cold run we drop the table from the pool and from the page cache. The kernel treats
+//! `POSIX_FADV_DONTNEED` as a hint, so the report shows how much was still cached. The report ends
+//! with the I/O handles in flight mid-run.
 
 mod checkpoint_report;
 mod checkpoint_runs;
@@ -42,8 +42,8 @@ use crate::progress::Progress;
 /// Buffers in addition to those for the whole table.
 const BUFFERS_EXTRA: u64 = 1024;
 
-/// The default pool holds the whole table only if that takes at most this fraction (one fourth) of
-/// the available memory.
+/// By default the pool is large enough for the whole table, but only if the table takes at most
+/// this fraction (one fourth) of available memory.
 const MEMORY_FRACTION: u64 = 4;
 
 /// Memory for creating the table, in bytes.
@@ -106,7 +106,8 @@ pub(crate) fn run(
     if !args.keep
         && !reused
         && let Err(error) = accounts::remove(&directory)
-        // The directory contains other files. `outcome` has the error for that.
+        // These two errors mean that the directory contains other files. `create` has already
+        // refused it in that case, and `outcome` has the error.
         && !matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory)
     {
         let directory = directory.display();

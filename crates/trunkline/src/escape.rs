@@ -1,8 +1,8 @@
 //! Escapes control characters in text for a terminal.
 //!
-//! Names in a database may contain any character. Printed as they are, some of them would move the
-//! cursor or change colours, so everything that is printed goes through
-//! [`escape_control_characters`].
+//! Names in a database may contain any character. If we printed them unchanged, a table name could
+//! contain terminal escape sequences that move the cursor or change colours. All text output except
+//! `copy`'s rows therefore goes through [`escape_control_characters`].
 
 use std::borrow::Cow;
 

@@ -7,6 +7,10 @@
 //!                                           143  SIGTERM
 //! ```
 //! Messages go to standard error: `trunkline: error: ...`, followed by `trunkline: hint: ...`.
+//!
+//! The distinction between 1 and 3 matters to scripts: 1 means that the data was read and is
+//! damaged, 3 that we couldn't read it. The `From` implementations below make that decision in one
+//! place for every error type of the engine.
 
 use std::fmt::Display;
 use std::io;
@@ -54,7 +58,8 @@ impl From<Exit> for ExitCode {
 pub(crate) struct Failure {
     /// The exit code.
     pub(crate) exit: Exit,
-    /// Lower case, no full stop. `None` ends without a message, because the reader is gone.
+    /// Lower case, no full stop. `None` if the process reading our output has closed the pipe, in
+    /// which case we exit without a message.
     text: Option<String>,
     hint: Option<String>,
 }
@@ -118,7 +123,8 @@ impl Display for Failure {
     }
 }
 
-/// Prints `trunkline: kind: text` to standard error. If that cannot be written, the message is lost.
+/// Prints `trunkline: kind: text` to standard error. If that cannot be written, the message is
+/// lost.
 pub(crate) fn message(kind: &str, text: impl Display) {
     use std::io::Write;
     let text = text.to_string();
@@ -189,6 +195,7 @@ impl From<ContentError> for Failure {
 impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Failure {
         match &error {
+            // The files are readable, but a part of the relation is missing or damaged.
             ReadError::Storage(
                 StorageError::SegmentMissing { .. } | StorageError::TooLong { .. },
             )

@@ -1,8 +1,11 @@
 //! `trunkline inspect`: decodes one file, page or row version, as text or JSON.
 //!
-//! A control file or a page is read with plain reads. No engine is started and no lock file checked,
-//! so this also works on a directory that other commands refuse to open. The other commands look up
-//! relations in the catalog, so the cluster must be stopped.
+//! `control` and `page` use plain file reads. They don't start an engine or look at
+//! `postmaster.pid`, so they also work on a single file copied from elsewhere, and on a data
+//! directory that the other commands refuse to open. The other subcommands need the catalog, so the
+//! cluster must be stopped.
+//!
+//! The subcommands correspond to `pg_controldata` and to the functions of `pageinspect`.
 
 mod btree;
 mod control;

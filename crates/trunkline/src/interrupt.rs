@@ -1,8 +1,9 @@
-//! Ctrl-C handling: the first Ctrl-C asks the command to end, the second ends it at once.
+//! Ctrl-C handling: the first Ctrl-C asks the command to end, the second ends it immediately.
 //!
-//! Jobs check [`Interrupt::requested`] between pieces of work. When it is set, they stop submitting
-//! I/O, let the I/O in flight finish, and report what they did. If that hangs, for example on a dead
-//! mount, a second Ctrl-C exits immediately. SIGTERM is treated like Ctrl-C, except for the exit code.
+//! Jobs check [`Interrupt::requested`] between pieces of work, much as PostgreSQL calls
+//! `CHECK_FOR_INTERRUPTS`. When it is set, they stop submitting I/O, let the I/O in flight finish,
+//! and report what they did. If that hangs, for example on a dead mount, a second Ctrl-C exits
+//! immediately. SIGTERM is treated like Ctrl-C, except for the exit code.
 //!
 //! Some programs, such as `timeout`, signal a process and then its process group. Signals that
 //! arrive within [`SAME_REQUEST`] of the first are therefore one request.
@@ -40,7 +41,7 @@ pub(crate) struct Interrupt {
 struct FirstSignal(Option<Time>);
 
 impl FirstSignal {
-    /// Whether a signal that arrives `now` is a second request, which ends the process at once.
+    /// Whether a signal that arrives `now` is a second request, which ends the process immediately.
     fn is_second_request(&mut self, now: Time) -> bool {
         now.since(*self.0.get_or_insert(now)) >= SAME_REQUEST
     }
@@ -56,10 +57,13 @@ impl Interrupt {
 
     fn try_install() -> io::Result<Interrupt> {
         let interrupt = Interrupt::default();
+        // The handler itself only stores the signal number, which is async-signal-safe. The thread
+        // below does the rest.
         for signal in [SIGINT, SIGTERM] {
             flag::register_usize(signal, Arc::clone(&interrupt.signal), signal as usize)?;
         }
-        // A thread of its own, because every other thread may hang. It ends with the process.
+        // We need a dedicated thread, because every other thread may be stuck in a system call. It
+        // runs until the process exits.
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
         let mut first = FirstSignal::default();
         thread::spawn("signals", move || {

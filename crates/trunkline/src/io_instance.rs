@@ -1,8 +1,9 @@
-//! Starts I/O as the settings ask, and warns if an I/O method is not available.
+//! Starts the I/O instance with the command's settings, and warns if an I/O method is unavailable.
 //!
-//! If a method is not available, the next best one is used. Each such step is a warning that names
-//! the reason, with a hint how to fix it. io_uring can also turn out not to work at its first use, so
-//! commands ask again after their job ([`IoInstance::report_fallbacks`]).
+//! If a method is unavailable, we use the next best one, and print a warning with the reason and a
+//! hint how to fix it. A server would refuse to start instead, but a command-line tool should do
+//! its work more slowly rather than not at all. Note that io_uring may also fail at its first use,
+//! so commands check again after their job ([`IoInstance::report_fallbacks`]).
 
 use std::cell::Cell;
 use std::fs;
@@ -30,8 +31,8 @@ const BYTES_BESIDE_POOL: usize = 64 * BLOCK_SIZE;
 
 /// A running I/O instance.
 ///
-/// It is never dropped. Dropping it waits for its I/O, and a read that hangs must not keep a command
-/// from ending. The instance ends with the process.
+/// We never drop it. Dropping it would wait for all I/O in flight, and a hanging read must not keep
+/// a command from ending. The kernel cleans up when the process exits.
 pub(crate) struct IoInstance {
     aio: ManuallyDrop<Aio>,
     /// Number of fallbacks that were reported.
@@ -58,8 +59,8 @@ impl IoInstance {
         bytes_before_pool: usize,
     ) -> Result<IoInstance, Failure> {
         let bytes = u64::from(buffers) * BLOCK_SIZE as u64;
-        // Every page of the region is touched at once. If memory is short, that would push out the
-        // memory of other programs.
+        // The region is touched in full at startup. If memory is short, that would swap out other
+        // programs or wake the OOM killer, so we check first.
         if let Some(available) = memory_available()
             && bytes > available
         {
@@ -123,7 +124,8 @@ pub(crate) fn read_window_bytes(settings: &Settings) -> usize {
     ReadOptions::of(settings).region_bytes(MOUNTS_PLANNED)
 }
 
-/// Memory that can be allocated without swapping, if the system says how much that is.
+/// Memory in bytes that can be allocated without swapping; `None` if `/proc/meminfo` isn't
+/// readable.
 pub(crate) fn memory_available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

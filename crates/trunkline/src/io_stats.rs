@@ -1,5 +1,5 @@
-//! I/O counts in PostgreSQL's words: streams as `EXPLAIN (ANALYZE, IO)` shows them, the pool as
-//! `pg_stat_io` does, as text and as JSON.
+//! I/O statistics under PostgreSQL's names: read streams as in `EXPLAIN (ANALYZE, IO)`, the buffer
+//! pool as in `pg_stat_io`, as text and as JSON.
 //!
 //! ```text
 //!   Prefetch: avg=262.63 max=271 capacity=272
@@ -81,7 +81,7 @@ pub(crate) fn stat_io_table(counts: &[(IoKey, Tally)]) -> String {
     table.render()
 }
 
-/// A row of `pg_stat_io`. Times are in milliseconds, as there.
+/// A row of `pg_stat_io`. Times are in milliseconds, as in that view.
 #[derive(Debug, Serialize)]
 pub(crate) struct StatIo {
     backend_type: &'static str,
@@ -89,15 +89,16 @@ pub(crate) struct StatIo {
     context: &'static str,
     reads: u64,
     read_bytes: u64,
-    /// How long sessions waited for reads.
+    /// Time that sessions spent waiting for reads. With read-ahead this is usually much less than
+    /// `device_time`.
     read_time: f64,
     hits: u64,
     evictions: u64,
     reuses: u64,
-    /// Of the hits, pages that another session was reading at that moment.
+    /// How many of the hits were pages that another session was just reading.
     joins: u64,
     waits: u64,
-    /// Sum of the time that each read took on the device.
+    /// Device time, summed over all reads. Reads overlap, so this can exceed the elapsed time.
     device_time: f64,
     checksum_failures: u64,
 }

@@ -1,7 +1,12 @@
 //! `trunkline`: PostgreSQL's storage engine on the command line.
 //!
-//! Data goes to standard output, messages go to standard error, and the exit code is the outcome
-//! ([`exit`]). Only this crate reads the environment; everything below it gets settings.
+//! Data goes to standard output, messages go to standard error, and the exit code reports the
+//! outcome ([`exit`]). Only this crate reads environment variables. The library crates receive
+//! settings instead, so an embedding program is never affected by its environment.
+//!
+//! The program plays the part of PostgreSQL's client tools and offline utilities (`pg_checksums`,
+//! `pg_amcheck`, `pg_prewarm`, `pg_controldata`), except that it never connects to a server. Where
+//! one of those tools has the same function, we use its words, numbers and exit conditions.
 //!
 //! Each command is a module with a `run` function, which takes the parsed options ([`cli`],
 //! [`options`]) and returns an [`exit::Exit`]. The commands share [`io_instance`] to

@@ -1,5 +1,7 @@
 //! Progress and cancellation of one job: a progress bar on a terminal, and Ctrl-C, which ends the
 //! job early but still prints its counts.
+//!
+//! The job calls the [`Observer`] methods from its own threads, so the bar is behind a lock.
 
 use trunkline_aio::sync::Mutex;
 use trunkline_engine::job::{End, Observer};
@@ -14,7 +16,8 @@ use crate::progress::Progress;
 pub(crate) struct JobMonitor {
     interrupt: Interrupt,
     shows_progress: bool,
-    /// The bar and the bytes it shows, once the job has begun.
+    /// The bar and the number of bytes it shows, once the job has begun. The job reports running
+    /// totals but the bar wants increments, so we remember the previous total.
     bar: Mutex<Option<(Progress, u64)>>,
 }
 

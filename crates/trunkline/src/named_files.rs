@@ -1,7 +1,9 @@
-//! From relation names to files and back.
+//! Maps relation names to files and back.
 //!
-//! [`FileSelection`] turns the names on a command line into file numbers, with the catalog if
-//! necessary. [`RelationNames`] turns paths into names, for findings.
+//! [`FileSelection`] turns the names on a command line into file numbers, reading the catalog only
+//! if a name requires it. [`RelationNames`] turns the paths in findings into relation names. A
+//! damaged catalog must not prevent either: files can always be given by number, and a finding
+//! without a relation name is still useful.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -36,8 +38,8 @@ pub(crate) enum FileSelection {
 }
 
 impl FileSelection {
-    /// Resolves `names`. With `-d`, they are names of relations. Without it, DATABASE.SCHEMA.TABLE is
-    /// the name of a relation, and everything else is taken as numbers or as a path.
+    /// Resolves `names`. With `-d`, they are relation names. Without it, DATABASE.SCHEMA.TABLE is a
+    /// relation name, and anything else is taken as file numbers or as a path.
     pub(crate) fn resolve(
         dir: &DataDir,
         settings: &Settings,
@@ -132,9 +134,10 @@ fn is_foreign(error: &CatalogError) -> bool {
     matches!(error, CatalogError::NotReadable { reason, .. } if *reason == kind)
 }
 
-/// Names of relations by the paths of their files, as far as the catalogs can be read.
+/// Looks up relation names by file path, as far as the catalogs can be read.
 ///
-/// A database is read when the first of its files is looked up.
+/// A database's catalogs are read when its first file is looked up. Results are cached, including
+/// failures, so that a warning is printed only once per database.
 pub(crate) struct RelationNames {
     session: CatalogSession,
     dir: DataDir,

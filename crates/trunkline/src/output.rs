@@ -1,7 +1,11 @@
 //! Standard output: text with tables, bars and sizes, or JSON.
 //!
 //! If the reader closes the pipe early, the command ends without a message (see
-//! [`Failure::output`]). A full disk is reported.
+//! [`Failure::output`]), but a full disk is reported. Rust ignores SIGPIPE at startup, so a closed
+//! pipe shows up as a write error rather than killing the process.
+//!
+//! Reports are printed only when complete, so that JSON output is never cut off mid-object by a
+//! later error.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -33,8 +37,8 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 
 /// Whether the program was probably started with standard output closed.
 ///
-/// In that case Rust's runtime opens `/dev/null` for reading and writing in its place. A shell's
-/// `> /dev/null` opens it for writing only. Other programs that start this one may open it for both.
+/// In that case Rust's runtime opens `/dev/null` for reading and writing in its place. A shell's `>
+/// /dev/null` opens it for writing only. Other programs that start this one may open it for both.
 pub(crate) fn is_closed() -> bool {
     let stdout = io::stdout();
     let null = fs::metadata("/dev/null").map(|null| null.rdev());
@@ -71,7 +75,8 @@ pub(crate) fn properties(width: usize, lines: &[(&str, String)]) -> String {
     lines.iter().map(|(name, value)| format!("{name:<width$}{value}\n")).collect()
 }
 
-/// A table with aligned columns. Columns whose heading starts with `>` are aligned to the right.
+/// A table with aligned columns. A heading that starts with `>` right-aligns its column. Widths are
+/// in characters, not bytes; wide characters (CJK) are not taken into account.
 #[derive(Debug)]
 pub(crate) struct Table {
     headings: Vec<&'static str>,

@@ -1,7 +1,8 @@
 //! Progress bar of a long command: bytes done, rate, and time left.
 //!
-//! The bar is drawn on standard error, and only if that is a terminal. It is hidden with
-//! `--no-progress` or `--json`. Callers do not have to check any of this.
+//! The bar is drawn on standard error, and only if that is a terminal, so redirected output never
+//! contains it. It's hidden with `--no-progress` or `--json`. Callers don't have to check any of
+//! this.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 

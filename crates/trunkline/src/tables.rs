@@ -5,8 +5,9 @@
 //!   tables -D DIR -d bench           relations, without catalogs, indexes and TOAST tables
 //!   tables -D DIR -d bench --all     all relations
 //! ```
-//! Row counts are the estimates in `pg_class.reltuples`. Sizes are file sizes. As in
-//! `pg_table_size`, the size of a table includes all forks, its TOAST table and the TOAST index.
+//! Row counts are the planner's estimates in `pg_class.reltuples`; counting would mean reading
+//! every page. Sizes are file sizes. As in `pg_table_size`, table size includes all forks, the
+//! TOAST table and the TOAST index, but not the table's own indexes.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -36,7 +37,8 @@ pub(crate) struct TablesArgs {
     all: bool,
 }
 
-/// SQL_ASCII. The shared catalogs do not record the encoding of the names in them.
+/// SQL_ASCII. Shared catalogs contain names from databases with different encodings, and don't
+/// record which encoding each name is in.
 const SHARED_CATALOG_ENCODING: i32 = 0;
 
 /// Runs the command.
@@ -264,8 +266,8 @@ fn relations_table(relations: &[RelationLine]) -> Table {
 /// Converts a name in the encoding of a database to UTF-8.
 ///
 /// LATIN1 is converted. In other encodings, and in names that are invalid in their encoding, bytes
-/// beyond ASCII are shown as escapes such as `\xE4`. Backslashes are then doubled, so that different
-/// names stay different.
+/// beyond ASCII are shown as escapes such as `\xE4`. Backslashes are then doubled, so that
+/// different names stay different.
 fn shown_name(name: &[u8], encoding: i32) -> String {
     let encoding = encoding_name(encoding);
     if encoding == "LATIN1" {

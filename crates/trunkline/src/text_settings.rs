@@ -1,9 +1,11 @@
 //! The PostgreSQL settings that change how values are printed, and their defaults.
 //!
-//! The engine does not know these settings: only `copy` prints values. They live apart from `copy`
-//! because parsing `-c NAME=VALUE` must tell them from the engine's settings.
+//! The engine doesn't define these settings, because only `copy` prints values. They are in a
+//! separate module because the parser of `-c NAME=VALUE` must distinguish them from the engine's
+//! settings.
 
-/// Name and default of each setting.
+/// Name and default of each setting. The defaults are those built into the server (`boot_val`), not
+/// those that `initdb` writes to `postgresql.conf`.
 pub(crate) const TEXT_SETTINGS: [(&str, &str); 6] = [
     ("TimeZone", "GMT"),
     ("DateStyle", "ISO"),

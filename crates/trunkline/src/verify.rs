@@ -6,8 +6,12 @@
 //!   verify -d DB [NAME...]    only a database, or relations in it
 //!   verify DB.SCHEMA.NAME     the same
 //! ```
-//! Findings go to standard output, one per line. A summary follows, with the same lines and the same
-//! numbers as the one of `pg_checksums --check`.
+//! Findings go to standard output, one per line, followed by a summary with the same lines and
+//! numbers as `pg_checksums --check` prints.
+//!
+//! Pages are always checked first, with large reads of whole files that bypass the pool. Rows and
+//! indexes are then checked through a buffer pool, because they are read in a different order and
+//! pages are needed repeatedly. If the page check was interrupted, the second part is not started.
 
 mod contents;
 mod findings;
@@ -47,8 +51,8 @@ pub(crate) struct VerifyArgs {
     #[arg(value_name = "NAME")]
     names: Vec<OsString>,
 
-    /// Also check rows: every value by its type, TOAST values, the visibility map. TOAST values that
-    /// no row refers to are reported as a note, not as a finding.
+    /// Also check rows: every value by its type, TOAST values, the visibility map. TOAST values
+    /// that no row refers to are reported as a note, not as a finding.
     #[arg(long)]
     rows: bool,
 

@@ -5,8 +5,10 @@
 //!   timezone = 'Europe/Berlin'   # a comment
 //!   include_dir 'conf.d'
 //! ```
-//! It is used only for settings that affect how values are printed. A missing file is not an error,
-//! because some systems keep the configuration outside the data directory.
+//! Only settings that affect how values are printed are taken from it. The parser accepts more than
+//! the server's `guc-file.l`: a line that it can't parse is skipped, because a mistake in an
+//! unrelated setting should not prevent a copy. A missing file is not an error either, because some
+//! distributions keep the configuration outside the data directory.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Failures of `trunkline copy`, with hints how to copy what is left.
+//! Failures of `trunkline copy`, with hints how to copy the data that is still readable.
 
 use trunkline_engine::catalog::CatalogError;
 use trunkline_engine::copy::{CopyError, PlanError};

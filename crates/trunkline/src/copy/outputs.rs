@@ -1,8 +1,14 @@
 //! Where a copy writes rows: standard output, a file, or a directory with a file for each table.
 //!
-//! A file gets its name only when it is complete. Until then it is called `NAME.partial`, and if rows
-//! were skipped it is renamed to `NAME.incomplete`. A later run therefore knows which tables it can
-//! keep.
+//! A file gets its final name only when it's complete. Until then it is called `NAME.partial`, and
+//! if rows were skipped it ends up as `NAME.incomplete`. A later run can therefore tell by name
+//! alone which tables it doesn't have to copy again:
+//!
+//! ```text
+//!   NAME.partial ──▶ fsync ──▶ rename to NAME              complete: a later run keeps it
+//!        │                └──▶ rename to NAME.incomplete   rows were skipped: copied again
+//!        └──▶ removed on error
+//! ```
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, TryLockError};
@@ -95,7 +101,8 @@ impl PartialFile {
     /// Renames the file to its final name.
     fn rename(&self, complete: bool) -> io::Result<()> {
         let incomplete = with_suffix(&self.path, ".incomplete");
-        // Otherwise a crash could leave the final name on a file without its contents.
+        // Sync before renaming, as PostgreSQL's durable_rename does. Otherwise a crash could leave
+        // an empty file under the final name.
         self.file.sync_data()?;
         if complete {
             fs::rename(&self.partial, &self.path)?;
@@ -161,8 +168,11 @@ pub(super) fn file_name(schema: &[u8], table: &[u8], oid: Oid, extension: &str) 
 
 /// A directory of copies, locked against other processes.
 ///
-/// The lock is a file lock on the manifest. The kernel releases it when the process ends, even if it
-/// is killed.
+/// The lock is a file lock on the manifest, like PostgreSQL's lock on a data directory but without
+/// a process id: the kernel releases it when the process ends, even if it is killed, so there are
+/// no stale locks. The manifest describes the cluster, the database and all options that affect the
+/// contents. A directory with a different manifest is refused, because mixing files from two states
+/// of a cluster would be a silent inconsistency.
 pub(super) struct CopyDirectory {
     _manifest: File,
 }

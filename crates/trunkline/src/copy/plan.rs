@@ -1,4 +1,8 @@
-//! Decides which tables and columns to copy, and where to.
+//! Decides which tables and columns to copy, and where to write them.
+//!
+//! A single table is one task with one output, even if it has many partitions. `--all` makes one
+//! task per table, which are then copied in parallel; partitions are tables of their own in that
+//! case.
 
 use std::io;
 use std::path::Path;

@@ -3,8 +3,11 @@
 //! A setting is taken from the first of these that has it: an option of its own, `-c`, the database
 //! (`ALTER DATABASE ... SET`), the cluster's configuration files, the server's default.
 //!
-//! Only the settings that the copied tables need are resolved. An unknown time zone is not an error
-//! for a table without timestamptz.
+//! Settings of roles are not considered: the output should not depend on the user that runs the
+//! tool.
+//!
+//! We only resolve settings that the copied tables need. An unknown time zone is therefore not an
+//! error unless a table has a timestamptz column.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

@@ -1,7 +1,7 @@
 //! The table of checkpoints, as text and JSON: a row for each, with a bar for the rate.
 //!
-//! Bars compare only checkpoints of the same pages. Writing neighbouring pages is many times as fast
-//! as writing scattered ones.
+//! Bars compare only checkpoints that write the same set of pages, because writing adjacent pages
+//! is many times faster than writing scattered ones.
 
 use serde::Serialize;
 use trunkline_engine::checkpoint::CheckpointReport;
@@ -37,8 +37,8 @@ impl ChangedPages {
         match self {
             ChangedPages::Sequential => (0..half).collect(),
             ChangedPages::Random => {
-                // A step that is coprime to the number of places visits each of them once, and each
-                // far from the one before.
+                // A step coprime to the number of positions visits each position exactly once, and
+                // consecutive positions are far apart.
                 let step = coprime(half, (f64::from(half) * 0.618) as u32);
                 let place = |at: u32| (u64::from(at) * u64::from(step) % u64::from(half)) as u32;
                 (0..half).map(|at| place(at) * 2).collect()

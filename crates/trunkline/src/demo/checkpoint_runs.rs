@@ -1,5 +1,5 @@
-//! Times checkpoints: a part of the table is copied, changed, and written by a checkpoint with every
-//! method, buffered and direct.
+//! Times checkpoints: a part of the table is copied, changed, and written by a checkpoint with
+//! every method, buffered and direct.
 //!
 //! ```text
 //!   copy      the first blocks of the table into a new relation (a bulk write through a ring buffer)
@@ -8,8 +8,9 @@
 //!     checkpoint  timed: write the pages, sync the files
 //!     verify      read every page of the copy back: its checksum, and the number it must have
 //! ```
-//! The table itself is never changed. It may be kept for the next run, and killing the demo must not
-//! damage it.
+//! The table itself is never changed, because it may be kept for the next run and killing the demo
+//! must not damage it. Reading the pages back after each checkpoint proves that the timed writes
+//! really reached the right blocks.
 
 use trunkline_engine::Engine;
 use trunkline_engine::checkpoint::CheckpointReport;
@@ -38,7 +39,7 @@ const COPY: u32 = Accounts::RELATION + 1;
 /// Offset of `abalance` in a tuple of `pgbench_accounts`.
 const BALANCE_OFFSET: usize = 32;
 
-/// What all runs share.
+/// State shared by all runs.
 struct Runs<'r> {
     engine: &'r Engine,
     table: &'r Accounts,
@@ -56,7 +57,8 @@ pub(super) fn run(
 ) -> Result<CheckpointReports, Failure> {
     engine.pool().evict_all();
     let backend = engine.session()?;
-    // The other half of the pool is for read-ahead.
+    // Leave half of the pool for read-ahead. The changed pages must all fit into the pool;
+    // otherwise evictions would write some of them before the checkpoint starts.
     let blocks = table.blocks().min(BLOCKS_MAX).min(engine.pool().buffers() / 2).max(2);
     let numbers = vec![0; blocks as usize];
     let reports = CheckpointReports::new(blocks);

@@ -1,5 +1,5 @@
-//! An I/O method combined with buffered or direct I/O. Each line in the demo's tables begins with
-//! one.
+//! An I/O configuration: an I/O method combined with buffered or direct I/O. Each line of the
+//! demo's tables starts with a configuration.
 
 use std::fmt;
 

@@ -1,6 +1,8 @@
-//! The table of prewarm and sum runs, as text and JSON: a row for each run, with a bar for the rate.
+//! The table of prewarm and sum runs, as text and JSON: a row for each run, with a bar for the
+//! rate.
 //!
-//! Bars compare only runs of one kind. Beside the cached runs, all cold runs would look the same.
+//! Bars are scaled separately for each kind of run. Next to the cached runs, the bars of all cold
+//! runs would be too short to compare.
 
 use std::fmt::Write as _;
 

@@ -2,9 +2,10 @@
 //! pool. The method is switched between runs. Before a cold run the table is dropped from the pool
 //! and from the operating system's cache.
 //!
-//! On a slow disk, cold runs of a large table take minutes. So each configuration has a share of a
-//! fixed time. If the next cold run would exceed it, the remaining ones are skipped. Time that fast
-//! configurations do not need is left for slower ones.
+//! On a slow disk, cold runs of a large table take minutes, so there is a time budget. Each
+//! configuration gets an equal share of the time that is left. If the next cold run is likely to
+//! exceed its share, judging by the previous run, we skip the remaining cold runs of that
+//! configuration. Time that a fast configuration doesn't use is available to the later ones.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -47,7 +48,7 @@ const COLD_TIME: Duration = Duration::from_secs(40);
 /// A warm-up run must take at most this fraction (one fourth) of a configuration's time.
 const WARM_UP_FRACTION: u32 = 4;
 
-/// What all runs share.
+/// State shared by all runs.
 pub(super) struct Runs<'r> {
     io: &'r IoInstance,
     engine: Engine,
@@ -81,8 +82,8 @@ impl<'r> Runs<'r> {
         &self.engine
     }
 
-    /// Does all runs, with `full` without a limit of time. If interrupted, it returns the results so
-    /// far.
+    /// Does all runs, with `full` without a limit of time. If interrupted, it returns the results
+    /// so far.
     pub(super) fn all(&self, full: bool) -> Result<ScanReports, Failure> {
         let pages = self.engine.aio().region().page_kind();
         let (buffers, expected) = (self.engine.pool().buffers(), self.expected);
@@ -159,9 +160,9 @@ impl<'r> Runs<'r> {
 
     /// Reads the table through the operating system's cache without reporting the run.
     ///
-    /// Virtual machines return memory to the host when it has been free for some seconds. Getting it
-    /// back takes three times as long as the read itself. Without this run, the first buffered run
-    /// would pay for that.
+    /// A virtual machine may return memory to the host (free page reporting) once it has been free
+    /// for a few seconds. Getting it back takes three times as long as the read itself, and without
+    /// this run the first buffered run would have to pay for that.
     fn warm_up_memory(&self, config: IoConfig, relation: &Relation, share: Duration) -> Duration {
         if config.direct || self.slowest.get() > share / WARM_UP_FRACTION {
             return Duration::ZERO;
@@ -313,6 +314,7 @@ impl Observer for SnapshotObserver {
     fn progressed(&self, bytes: u64) {
         self.monitor.progressed(bytes);
         let total = self.total.load(Ordering::Relaxed);
+        // A third of the way in, read-ahead should have reached its full distance.
         let middle = bytes > 0 && bytes < total && bytes >= total / 3;
         if middle && !self.is_taken.swap(true, Ordering::Relaxed) {
             *self.snapshot.lock() = self.aio.snapshot();

@@ -189,7 +189,8 @@ fn describe_levels(
                 level.dead += u64::from(entry.is_dead());
             }
         }
-        // A page without its header (24 bytes) and its special space (16 bytes).
+        // Usable space per page: BLCKSZ minus the page header (24 bytes) and nbtree's special space
+        // (16 bytes).
         let space = level.pages * (BLOCK_SIZE as u64 - 40);
         level.fill = 1.0 - free as f64 / space.max(1) as f64;
         report.levels.push(level);

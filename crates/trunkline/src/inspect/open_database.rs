@@ -46,7 +46,8 @@ impl OpenDatabase {
         Ok(self.database.resolve(name.as_bytes())?.clone())
     }
 
-    /// Copies a page out of the pool.
+    /// Copies a page out of the pool, so that the caller doesn't hold a content lock while it looks
+    /// up names and transactions.
     pub(super) fn page(
         &mut self,
         relation: &Relation,

@@ -5,8 +5,9 @@
 //!              ─▶ Report        header, checksum, verdict, line pointers, tuple headers
 //!              ─▶ text or JSON
 //! ```
-//! The control file records whether the cluster has checksums. It is searched for in the directories
-//! above the file, then in the data directory of `-D`.
+//! Whether a checksum mismatch is a finding depends on whether the cluster has checksums enabled,
+//! which the control file records. We search for it in the directories above the file, then in the
+//! data directory given by `-D`. Without a control file, a non-zero checksum field decides.
 
 use std::fs::File;
 use std::io;
@@ -45,8 +46,8 @@ struct PageAddress {
 }
 
 impl PageAddress {
-    /// Works out file and block. If `file` is the first segment and the block is in a later one, that
-    /// segment's file is used.
+    /// Works out file and block. If `file` is the first segment and the block is in a later one,
+    /// that segment's file is used.
     fn find(file: &Path, block: Option<BlockNo>) -> Result<PageAddress, Failure> {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let parsed = RelationFile::parse(name)

@@ -1,7 +1,9 @@
 //! `trunkline inspect clog` and `inspect multixact`: the status of transactions, and the members of
 //! multixacts.
 //!
-//! With numbers as arguments, each gets a line. Without, a summary of the cluster is printed.
+//! Given transaction or multixact ids, the commands print one line for each id; without arguments,
+//! they print a summary of the cluster. Transaction ids are compared modulo 2^32, as everywhere in
+//! PostgreSQL.
 
 use std::fs;
 
@@ -149,8 +151,8 @@ pub(super) fn clog(global: &Global, settings: &Settings, args: &ClogArgs) -> Res
     Ok(exit)
 }
 
-/// The prepared transactions with a file in `pg_twophase`. The last eight digits of its name are the
-/// transaction id.
+/// The prepared transactions that have a file in `pg_twophase`. The last eight hex digits of the
+/// file name are the transaction id; PostgreSQL 17 and later put the epoch before it.
 fn prepared_transactions(dir: &DataDir) -> Vec<u32> {
     let entries = fs::read_dir(dir.path().join("pg_twophase")).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

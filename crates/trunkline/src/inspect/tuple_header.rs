@@ -1,14 +1,16 @@
 //! Decodes heap tuple headers, the first 23 bytes of every row version.
 //!
-//! Mirrors `HeapTupleHeaderData` in PostgreSQL's `access/htup_details.h`. The fields are shown as
-//! they are, without checking whether they make sense.
+//! Mirrors `HeapTupleHeaderData` in PostgreSQL's `access/htup_details.h`. The fields are shown
+//! unchanged and unchecked, because this command is used to look at damaged tuples.
 
 use serde::Serialize;
 
 /// Bytes before the null bitmap.
 const HEADER_BYTES: usize = 23;
 
+/// `HEAP_XMIN_FROZEN`: both `HEAP_XMIN_COMMITTED` and `HEAP_XMIN_INVALID`.
 const FROZEN: u16 = 0x0300;
+/// `HEAP_XMAX_SHR_LOCK`: both `HEAP_XMAX_EXCL_LOCK` and `HEAP_XMAX_KEYSHR_LOCK`.
 const SHARE_LOCK: u16 = 0x0050;
 
 /// Bits of `t_infomask`, lowest first, with PostgreSQL's names in words. [`flags`] handles the

@@ -1,7 +1,8 @@
 //! Mode `buffer`: loads blocks into a buffer pool and shows how much fits, and how fast.
 //!
-//! The counts have the names that PostgreSQL uses in `EXPLAIN (ANALYZE, IO)` and `pg_stat_io`, so
-//! that they can be compared with those of a server.
+//! The counters have the same names as in `EXPLAIN (ANALYZE, IO)` and `pg_stat_io`, so they can be
+//! compared with a server's counters. The pool goes away when the command ends; this mode is for
+//! measuring and for checking every page, not for speeding up a later server start.
 
 use std::fmt::Write as _;
 

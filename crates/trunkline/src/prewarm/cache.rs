@@ -1,8 +1,8 @@
-//! Modes `read` and `prefetch`: load files into the operating system's page cache, and show how much
-//! of them was cached before and after.
+//! Modes `read` and `prefetch`: load files into the operating system's page cache, and show how
+//! much of them was cached before and after.
 //!
-//! With `prefetch` the kernel is still reading when the command ends. "Cached after" then counts what
-//! has arrived so far.
+//! With `prefetch` the kernel is still reading when the command ends, so "Cached after" only counts
+//! the pages that have arrived so far. Neither mode checks pages: nothing looks at their contents.
 
 use std::fmt::Write as _;
 

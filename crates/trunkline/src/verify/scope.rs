@@ -18,9 +18,9 @@ use crate::options::DatabaseArgs;
 
 /// A part of a cluster.
 pub(super) struct Scope {
-    /// Whose pages to check.
+    /// The files to check page by page.
     pub(super) pages: verify::Scope,
-    /// Whose rows and indexes to check; `None` for everything.
+    /// The relations to check rows and indexes of; `None` for everything.
     pub(super) only: Option<Vec<Only>>,
 }
 
@@ -54,10 +54,10 @@ impl Scope {
     }
 }
 
-/// Adds the names of relations to findings that have only a path.
+/// Adds relation names to findings that have only a path.
 ///
-/// Does nothing after an interruption: the user waits for the command to end, and if a file system
-/// hung, it would hang again.
+/// After an interruption we skip this: the user is waiting for the command to end, and if the file
+/// system was hanging, reading the catalog would hang as well.
 pub(super) fn name_relations(report: &mut VerifyReport, dir: &DataDir, settings: &Settings) {
     let is_unnamed = report.findings.iter().any(|finding| finding.relation.is_none());
     if report.end != End::Complete || !is_unnamed {
