@@ -1,8 +1,11 @@
-//! The model of a random workload: which contents each block may have, and whether a read found them.
+//! The model of a random I/O workload: the contents that each block may have, and whether a read
+//! returned one of them.
 //!
-//! A client writes a block whole, in versions that count up, and no other client writes that block. If
-//! every write succeeded, a block has exactly one version. It may be a mixture of that version and later
-//! ones while a write is in flight, after a short write, or after a write that its issuer abandoned.
+//! A client always writes whole blocks and is the only writer of its blocks. Each write has a
+//! version number, one higher than the last. If every write succeeded, a block contains exactly one
+//! version. While a write is in flight, and after a short or abandoned write, a block may contain a
+//! mixture of several versions. The model is therefore a range of versions and a flag for mixtures,
+//! and not a byte image.
 //! ```
 //! use trunkline_sim::{BlockModel, content};
 //! let model = BlockModel::new();
@@ -16,13 +19,18 @@ use trunkline_aio::sync::hash::Map;
 /// Bytes of a block.
 pub const BLOCK: usize = 8192;
 
-/// The contents of a version of a block. No two blocks, and no two versions, have 16 bytes in common.
+/// The contents of a version of a block. Every 16 bytes name file, block, version and position, so
+/// no two blocks and no two versions have 16 aligned bytes in common. A single misplaced or stale
+/// piece is noticed.
 pub fn content(file: u32, block: u32, version: u32) -> Vec<u8> {
     (0..BLOCK / PIECE).flat_map(|word| piece(file, block, version, word as u32)).collect()
 }
 
+/// Bytes that identify themselves. A sector is a multiple of this, so a torn write never splits a
+/// piece.
 const PIECE: usize = 16;
 
+/// One piece: file, block, version and position in the block, each as a little-endian `u32`.
 fn piece(file: u32, block: u32, version: u32, word: u32) -> [u8; PIECE] {
     let mut bytes = [0; PIECE];
     for (at, part) in [file, block, version, word].into_iter().enumerate() {
@@ -31,25 +39,32 @@ fn piece(file: u32, block: u32, version: u32, word: u32) -> [u8; PIECE] {
     bytes
 }
 
-/// The state of a block when a read of it was issued.
+/// The state of a block when a read of it was issued. The read may return what the block contained
+/// at any moment between its issue and its completion, so the check needs both states.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Baseline {
+    /// The oldest version that the block could contain.
     least: u32,
+    /// The block could contain a mixture.
     mixed: bool,
+    /// The count of mixtures at that time. A later read of the count shows whether a write began
+    /// and completed while the read was in flight.
     mixes: u32,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Entry {
-    /// The last version that a write was given.
+    /// The version of the last write that was issued.
     issued: u32,
-    /// The oldest version that a read may still find.
+    /// The oldest version that a read may still return. Set to `issued` when a write succeeds.
     least: u32,
     /// A write is in flight or was short, so the block may have parts of several versions.
     mixed: bool,
-    /// How often `mixed` was set.
+    /// How often `mixed` was set. Compared with [`Baseline`], because `mixed` may be set and
+    /// cleared again while a read is in flight.
     mixes: u32,
-    /// A write is in flight that no session waits for.
+    /// The issuer abandoned a write in flight. It may execute at any later time, so the block can
+    /// never again be expected to have one version.
     abandoned: bool,
 }
 
@@ -60,7 +75,7 @@ impl Entry {
     }
 }
 
-/// The contents that every block may have.
+/// The contents that each block may have, by file and block number.
 #[derive(Debug, Default)]
 pub struct BlockModel(Mutex<Map<(u32, u32), Entry>>);
 
@@ -70,8 +85,9 @@ impl BlockModel {
         Self::default()
     }
 
-    /// A write of a block begins; returns its version. `None` if an abandoned write of the block may
-    /// still be executed after the new one.
+    /// Records the start of a write and returns its version. Returns `None` if the issuer of an
+    /// earlier write abandoned it. That write may still execute after a new one, so its block must
+    /// not be written again.
     pub fn begin(&self, file: u32, block: u32) -> Option<u32> {
         let mut entries = self.0.lock();
         let entry = entries.entry((file, block)).or_default();
@@ -83,7 +99,7 @@ impl BlockModel {
         Some(entry.issued)
     }
 
-    /// The write of the last version has succeeded.
+    /// Records that the last write succeeded: from now on the block contains exactly that version.
     pub fn done(&self, file: u32, block: u32) {
         let mut entries = self.0.lock();
         let entry = entries.entry((file, block)).or_default();
@@ -91,12 +107,13 @@ impl BlockModel {
         entry.mixed = false;
     }
 
-    /// The write of the last version has failed, or was short.
+    /// Records that the last write failed or was short: the block may contain any mixture of it and
+    /// the versions since the last success.
     pub fn failed(&self, file: u32, block: u32) {
         self.0.lock().entry((file, block)).or_default().mix();
     }
 
-    /// The issuer of the last write has given up its result.
+    /// Records that the issuer of the last write gave up its result.
     pub fn abandoned(&self, file: u32, block: u32) {
         let mut entries = self.0.lock();
         let entry = entries.entry((file, block)).or_default();
@@ -109,7 +126,7 @@ impl BlockModel {
         self.0.lock().get(&(file, block)).is_some_and(|entry| entry.abandoned)
     }
 
-    /// The state of a block, to be read before a read of the block is issued.
+    /// Returns the state of a block. A client calls this before it issues a read of the block.
     pub fn baseline(&self, file: u32, block: u32) -> Baseline {
         let entry = self.0.lock().get(&(file, block)).cloned().unwrap_or_default();
         Baseline { least: entry.least, mixed: entry.mixed, mixes: entry.mixes }
@@ -126,7 +143,8 @@ impl BlockModel {
         let mixed = entry.mixed || baseline.mixed || entry.mixes != baseline.mixes;
         let mut first = None;
         bytes.chunks(PIECE).enumerate().all(|(word, found)| {
-            // The version is in the piece itself. A piece that ends before it is compared with version 0.
+            // The version is part of the piece. A short read may end before it; then we compare the
+            // first bytes only, which are the same in every version.
             let Some(version) = found.get(8..12) else {
                 return piece(file, block, 0, word as u32)
                     .starts_with(&found[..found.len().min(8)]);
@@ -138,8 +156,8 @@ impl BlockModel {
         })
     }
 
-    /// Checks whole files after a run; `bytes_of` returns the contents of a file. Returns the first bad
-    /// block.
+    /// Checks whole files after a run and returns the first bad block. `bytes_of` returns the
+    /// contents of a file. A file that does not end on a block boundary is bad, too.
     pub fn find_bad_block(
         &self,
         files: u32,

@@ -5,13 +5,14 @@
 //!                 ▲                  │
 //!                 └───── crash ◀─────┴── and parts of unsynced writes
 //! ```
-//! A file has a name, and an id while an instance has it open. All state is under one lock, because an
-//! operation takes no time; only a fault plan adds delays.
+//! A file is found by name, and by id while an instance has it open. A single mutex protects all
+//! state. An operation takes no time under it; only a fault plan adds delays, outside the mutex.
 //!
-//! The disk can be full ([`Disk::limit_space`]). A sync can fail as in Linux: it reports the error once,
-//! and the unsynced data is never written ([`Disk::lose_syncs`]). Writeback can fail before the sync
-//! ([`Disk::lose_writebacks`]). Each open file then reports that error once, by its next sync or by a
-//! writeback that is waited for. A new file certainly survives a crash only if its directory was synced.
+//! The disk can be full ([`Disk::limit_space`]). A sync can fail as on Linux ("fsyncgate"): it
+//! reports the error once, marks the data clean, and never writes it ([`Disk::lose_syncs`]). Kernel
+//! writeback can fail before the sync ([`Disk::lose_writebacks`]). Each open file then reports that
+//! error once, at its next sync or at a writeback that is waited for (`errseq_t` in Linux). A new
+//! file survives every crash only if its directory was synced.
 //! ```
 //! # use trunkline_sim::Disk;
 //! let disk = Disk::new();
@@ -36,32 +37,39 @@ use trunkline_aio::{Aio, File, Operation, Request};
 #[derive(Debug, Default)]
 pub struct Disk {
     state: Mutex<DiskState>,
-    /// Incremented by every change that a thread may wait for.
+    /// Event count: incremented by every change that a thread may wait for. A waiter reads it,
+    /// checks its condition, and sleeps only if the count is unchanged, so no wake-up is lost.
     changed: Futex,
 }
 
 #[derive(Debug, Default)]
 struct DiskState {
     files: Map<String, Image>,
-    /// Names of open files, by id.
+    /// Names of open files, by file id. An id stays valid only until the file is removed or the
+    /// disk crashes.
     open: Map<u64, String>,
-    /// Ids of open files that were removed.
+    /// Ids of open files that were removed. Their writes and syncs succeed without effect, so that
+    /// a late checkpoint write is harmless; their reads fail.
     removed: Set<u64>,
+    /// Devices with a mount that hangs.
     held: Set<u64>,
-    /// Executions that are blocked by a mount that hangs.
+    /// Threads that are blocked in the executor by a mount that hangs.
     stuck: usize,
-    /// I/Os of a device that are blocked by such mounts.
+    /// I/Os in the simulated device that are blocked by such mounts. The device owns them, so no
+    /// thread is blocked.
     held_in_device: usize,
+    /// Operations executed so far. A reordered I/O waits until this changes.
     performed: u64,
     /// The most bytes of all files together; `None` is no limit.
     space: Option<u64>,
-    /// Syncs that will fail and lose their data.
+    /// How many of the next syncs fail and lose their data.
     lost_syncs: u32,
-    /// Writebacks that will fail and lose their data.
+    /// How many of the next writebacks fail and lose their data.
     lost_writebacks: u32,
-    /// By id: losses that this open file has reported, or that were reported before it was opened.
+    /// By file id: how many losses this open file has reported. It starts with those that were
+    /// reported before it was opened.
     reported: Map<u64, u64>,
-    /// Names that a crash may remove.
+    /// New files in directories that were not synced since. A crash may remove them.
     new_names: Set<String>,
 }
 
@@ -71,27 +79,27 @@ impl Disk {
         Self::default()
     }
 
-    /// Makes or replaces a file, durably.
+    /// Creates or replaces a file, with durable contents and a durable name.
     pub fn create(&self, name: &str, device: u64, content: &[u8]) {
         let state = &mut *self.state.lock();
         state.new_names.remove(name);
         state.files.insert(name.to_owned(), Image::new(device, content));
     }
 
-    /// Makes an empty file. Its name is durable after the next sync of its directory.
+    /// Creates an empty file. Its name is durable after the next sync of its directory.
     pub(crate) fn make(&self, name: &str, device: u64) {
         let state = &mut *self.state.lock();
         state.new_names.insert(name.to_owned());
         state.files.insert(name.to_owned(), Image::new(device, &[]));
     }
 
-    /// Makes the names in the directory of a file durable.
+    /// Syncs the directory of a file: all names in it become durable.
     pub(crate) fn sync_names_beside(&self, name: &str) {
         let directory = Path::new(name).parent();
         self.state.lock().new_names.retain(|new| Path::new(new).parent() != directory);
     }
 
-    /// Opens a file through an instance. If it does not exist, it is made with `content`.
+    /// Opens a file through an instance. If the file does not exist, creates it with `content`.
     pub fn open(&self, aio: &Aio, name: &str, device: u64, content: &[u8]) -> File {
         let missing = !self.state.lock().files.contains_key(name);
         if missing {
@@ -102,7 +110,7 @@ impl Disk {
         file
     }
 
-    /// Opens a file through an instance; `None` if it does not exist.
+    /// Opens a file through an instance. Returns `None` if the file does not exist.
     pub fn open_existing(&self, aio: &Aio, name: &str, direct: bool) -> Option<File> {
         let device = self.state.lock().files.get(name)?.device;
         let file = aio.open_virtual(Path::new(name), device, direct);
@@ -110,13 +118,14 @@ impl Disk {
         Some(file)
     }
 
-    /// Removes a file durably. If an instance has it open, writes and syncs still succeed without effect,
-    /// and reads fail (`EBADF`).
+    /// Removes a file durably. If an instance still has it open, its writes and syncs succeed
+    /// without effect, and its reads fail with `EBADF`.
     pub fn remove(&self, name: &str) {
         let state = &mut *self.state.lock();
         state.files.remove(name);
         state.new_names.remove(name);
-        // A later file with the same name is another file.
+        // A file that is created later under the same name is a different file, so the ids must not
+        // find it by name.
         let ids = state.open.iter().filter(|(_, open)| *open == name).map(|(id, _)| *id);
         let ids: Vec<u64> = ids.collect();
         for id in ids {
@@ -125,7 +134,7 @@ impl Disk {
         }
     }
 
-    /// Truncates a file, or extends it with zeros, durably.
+    /// Truncates a file or extends it with zeros, durably and bypassing the instance.
     pub fn set_length(&self, name: &str, length: usize) {
         if let Some(image) = self.state.lock().files.get_mut(name) {
             image.volatile.resize(length, 0);
@@ -133,21 +142,22 @@ impl Disk {
         }
     }
 
-    /// Limits the bytes of all files together. Operations that need more fail with `ENOSPC`, or are short.
-    /// `None` is no limit.
+    /// Limits the total size of all files in bytes; `None` removes the limit. A write that needs
+    /// more is short, or fails with `ENOSPC` if no byte fits.
     pub fn limit_space(&self, bytes: Option<u64>) {
         self.state.lock().space = bytes;
     }
 
-    /// The next `count` syncs with unsynced data fail with `EIO`, and the disk drops that data. It can
-    /// still be read until a crash, and a later sync succeeds.
+    /// Makes the next `count` syncs that have unsynced data fail with `EIO` and drop that data. As
+    /// on Linux, the data can still be read until a crash, and the next sync succeeds although the
+    /// data was never written. A checkpointer that retries a failed fsync therefore loses data.
     pub fn lose_syncs(&self, count: u32) {
         self.state.lock().lost_syncs = count;
     }
 
-    /// The next `count` writebacks of files with unsynced data drop that data, as [`Disk::lose_syncs`]
-    /// does. Each open file reports that once, with `EIO`: by a sync, or by a writeback that is waited
-    /// for.
+    /// Makes the next `count` writebacks of files with unsynced data drop that data, as
+    /// [`Disk::lose_syncs`] does. Each open file reports the loss once, with `EIO`, from a sync or
+    /// from a writeback that is waited for.
     pub fn lose_writebacks(&self, count: u32) {
         self.state.lock().lost_writebacks = count;
     }
@@ -157,8 +167,8 @@ impl Disk {
         self.state.lock().used()
     }
 
-    /// Truncates an open file, or extends it with zeros. The length is durable after the next sync of the
-    /// file. False if there is no room; `None` if the file was removed.
+    /// Truncates an open file, or extends it with zeros. The new length is durable after the next
+    /// sync of the file. Returns false if the disk is full, and `None` if the file was removed.
     pub(crate) fn change_length(&self, file: &File, length: usize) -> Option<bool> {
         let state = &mut *self.state.lock();
         let free = state.free();
@@ -170,7 +180,8 @@ impl Disk {
         Some(true)
     }
 
-    /// Changes bytes of a file durably, without an instance: damage, or its repair.
+    /// Changes bytes of a file durably, bypassing the instance. Tests use this to damage a page or
+    /// to repair it.
     pub fn overwrite(&self, name: &str, offset: usize, bytes: &[u8]) {
         if let Some(image) = self.state.lock().files.get_mut(name) {
             image.overwrite(offset, bytes);
@@ -199,12 +210,14 @@ impl Disk {
         self.state.lock().files.get(name).map(|file| file.durable.clone()).unwrap_or_default()
     }
 
-    /// Crashes: of every unsynced write, all, nothing, or some sectors survive. Open files are closed.
+    /// Crashes the disk: of every unsynced write, all, nothing, or some sectors survive. All open
+    /// files are closed. The seed decides, so a crash can be repeated.
     pub fn crash(&self, seed: u64) {
         self.state.lock().crash(seed);
     }
 
-    /// A copy of the disk after a crash; this disk is unchanged.
+    /// Returns a copy of the disk as it would be after a crash. This disk is unchanged, so one run
+    /// can be checked against many crashes.
     #[must_use]
     pub fn after_crash(&self, seed: u64) -> Self {
         let (files, new_names) = {
@@ -221,7 +234,9 @@ impl Disk {
         self.state.lock().performed
     }
 
-    /// Executes one operation. Returns the bytes transferred, or a negative errno.
+    /// Executes one operation and returns the bytes transferred, or a negative errno. A fault that
+    /// prevents the transfer returns before the disk is touched. The others change what the
+    /// transfer does.
     pub(crate) fn perform(&self, request: &mut Request<'_>, fault: Option<Fault>) -> i32 {
         match fault {
             Some(Fault::Interrupted) => return -libc::EINTR,
@@ -253,6 +268,8 @@ impl Disk {
                 Operation::Fsync | Operation::Fdatasync => {
                     let lost = state.lost_syncs > 0 && !image.is_synced();
                     state.lost_syncs -= u32::from(lost);
+                    // The sync has its own error, and may also report an earlier failure of
+                    // writeback. -EIO is less than 0, so the minimum of the two is the error.
                     let synced = image.sync(lost);
                     synced
                         .min(image.report_loss(state.reported.entry(request.file_id).or_default()))
@@ -278,6 +295,7 @@ impl Disk {
 }
 
 impl DiskState {
+    /// Registers an open file. It does not report losses that another open file reported before.
     fn note_open(&mut self, file: &File, name: &str) {
         self.open.insert(file.id(), name.to_owned());
         let reported = self.files.get(name).map_or(0, Image::reported_losses);
@@ -289,11 +307,14 @@ impl DiskState {
         self.open.clear();
         self.removed.clear();
         self.reported.clear();
+        // Sorted, because the iteration order of a hash table must not decide which file a random
+        // number is used for.
         let mut new: Vec<String> = self.new_names.drain().collect();
         new.sort_unstable();
         for name in new.into_iter().filter(|_| rng.below(2) == 0) {
             self.files.remove(&name);
         }
+        // Sorted for the same reason.
         let mut names: Vec<&String> = self.files.keys().collect();
         names.sort_unstable();
         let names: Vec<String> = names.into_iter().cloned().collect();
@@ -307,7 +328,7 @@ impl DiskState {
         self.files.values().map(|image| image.volatile.len() as u64).sum()
     }
 
-    /// Bytes by which files may still grow.
+    /// The number of bytes by which files may still grow.
     fn free(&self) -> u64 {
         self.space.map_or(u64::MAX, |space| space.saturating_sub(self.used()))
     }

@@ -1,8 +1,9 @@
-//! Executor on the simulated disk: it replaces the kernel below `sync`, `worker` and inline execution.
+//! Executor on the simulated disk: replaces the kernel below the methods `sync` and `worker` and
+//! below inline execution.
 //!
-//! The calling thread blocks as in a system call, but in virtual time: for the delays of the fault plan,
-//! while a mount hangs, or until another operation was executed first. The documentation of the crate has
-//! an example.
+//! An executor runs one request on the calling thread, as `preadv` or `fsync` would. Here the
+//! thread blocks in virtual time only: for the delays of the fault plan, while a mount hangs, or
+//! until another operation was executed first. The crate documentation has an example.
 
 use crate::disk::Disk;
 use crate::fault::{Fault, FaultPlan};
@@ -15,9 +16,10 @@ use trunkline_aio::{Executor, File, Request};
 pub struct SimExecutor {
     disk: Arc<Disk>,
     plan: FaultPlan,
-    /// One in this many cached reads is a hit; 0 is none.
+    /// One in this many cached reads is a page-cache hit; 0 means that there is no page cache.
     cached_one_in: u64,
     cached_reads: AtomicU64,
+    /// Counts [`Executor::advise`], which has no other effect.
     advised: AtomicU64,
 }
 
@@ -39,20 +41,21 @@ impl SimExecutor {
         }
     }
 
-    /// Adds a page cache that answers one cached read in `one_in`.
+    /// Adds a page cache that serves one cached read in `one_in`.
     #[must_use]
     pub fn with_cache(mut self, one_in: u64) -> Self {
         self.cached_one_in = one_in;
         self
     }
 
-    /// Ranges that were advised.
+    /// Number of ranges for which kernel read-ahead was requested.
     pub fn advised(&self) -> u64 {
         self.advised.load(Ordering::SeqCst)
     }
 }
 
 impl Executor for SimExecutor {
+    // Drawn before the thread may block, so that executions are numbered in the order of the calls.
     fn execute(&self, request: &mut Request<'_>) -> i32 {
         let fault = self.plan.next_for(request);
         self.disk.pass(request.file_id);

@@ -1,5 +1,8 @@
-//! Fault plans: which fault strikes which execution of an operation.
+//! Fault plan: decides which fault strikes which execution of an operation.
 //!
+//! A test of one failure lists its faults exactly ([`Rule`]). A random workload draws them from a
+//! seed ([`Rates`]). A retry is a new execution, so a rule can make a fault permanent or let the
+//! retry succeed.
 //! ```
 //! use trunkline_aio::Operation;
 //! use trunkline_sim::{Fault, FaultPlan, Rule};
@@ -16,34 +19,35 @@ use trunkline_aio::sync::random::Rng;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{OPERATIONS, Operation, Request};
 
-/// One fault. The table in the documentation of the crate describes them.
+/// One fault. The table in the crate documentation says what happens and what the issuer sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// At most this many bytes are transferred.
     Short(u32),
-    /// EINTR.
+    /// `EINTR`: the call was interrupted before it transferred anything.
     Interrupted,
-    /// EAGAIN.
+    /// `EAGAIN`.
     Again,
-    /// This errno.
+    /// Fails with this errno.
     Error(i32),
-    /// Nothing is transferred.
+    /// Returns 0 bytes, as a read beyond the end of the file does.
     EndOfFile,
-    /// A write that reports success and stores nothing.
+    /// Reports success and stores nothing.
     LostWrite,
-    /// A write that is stored this many bytes further on.
+    /// Reports success and stores the data this many bytes too far into the file.
     Misdirected(u32),
-    /// A write of which only every other sector of this many bytes arrives.
+    /// Reports success and stores only every other sector; the value is the sector size in bytes.
     TornWrite(u32),
-    /// A read with one wrong bit, at this byte of the transfer (modulo its length).
+    /// Reads with one bit flipped, in this byte of the transfer (modulo its length).
     BitRot(u32),
-    /// The I/O takes this long.
+    /// Takes this much virtual time.
     Delay(Duration),
-    /// A later I/O is executed first.
+    /// Executes only after a later I/O.
     Reorder,
 }
 
-/// One rule of an exact plan.
+/// One rule of an exact plan: the fault strikes executions `first` to `first + times - 1` of
+/// `operation`.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     operation: Operation,
@@ -53,12 +57,12 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// `fault` strikes execution number `nth` (from 1) of `operation`.
+    /// The fault strikes execution number `nth` of `operation`, counted from 1.
     pub fn new(operation: Operation, nth: u64, fault: Fault) -> Self {
         Self { operation, first: nth, times: 1, fault }
     }
 
-    /// The fault strikes this many executions in a row; [`u64::MAX`] is permanent.
+    /// The fault strikes this many consecutive executions; [`u64::MAX`] makes it permanent.
     #[must_use]
     pub fn times(mut self, times: u64) -> Self {
         self.times = times;
@@ -66,10 +70,10 @@ impl Rule {
     }
 }
 
-/// How often each kind of fault strikes, in 1,000 executions.
+/// How often each kind of fault strikes, per 1,000 executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rates {
-    /// Short transfers, the end of the file among them.
+    /// Short transfers, including those of 0 bytes.
     pub short: u32,
     /// EINTR and EAGAIN.
     pub again: u32,
@@ -79,26 +83,32 @@ pub struct Rates {
     pub delay: u32,
     /// Reordering.
     pub reorder: u32,
-    /// Lost, misdirected and torn writes and bit rot, which only a checksum finds.
+    /// Lost, misdirected and torn writes, and bit rot. They report success; only a checksum finds
+    /// them.
     pub silent: u32,
 }
 
+/// Where the faults of a plan come from.
 #[derive(Debug)]
 enum Source {
     Exact(Vec<Rule>),
     Random(Rng, Rates),
 }
 
+/// The state of a plan. Under a mutex, because workers and sessions draw concurrently.
 #[derive(Debug)]
 struct PlanState {
+    /// Executions so far, by operation; [`Rule`] counts with this.
     calls: [u64; OPERATIONS.len()],
+    /// Executions that a fault has struck.
     struck: u64,
     source: Source,
-    /// Faults that struck, by file and offset, until [`FaultPlan::take_strike`]; `None` if not kept.
+    /// Faults that struck, by file id and offset, until [`FaultPlan::take_strike`]. `None` if the
+    /// plan does not keep them.
     strikes: Option<Map<(u64, u64), Fault>>,
 }
 
-/// A fault plan. Clones share the counts.
+/// A fault plan. Clones share one state, so a test can change the plan of a running instance.
 #[derive(Debug, Clone)]
 pub struct FaultPlan(Arc<Mutex<PlanState>>);
 
@@ -108,12 +118,12 @@ impl FaultPlan {
         Self::exact(Vec::new())
     }
 
-    /// Faults by rules; the first rule that applies wins.
+    /// Faults by rules; the first matching rule wins.
     pub fn exact(rules: Vec<Rule>) -> Self {
         Self::of(Source::Exact(rules))
     }
 
-    /// Faults at random.
+    /// Random faults. The same seed and the same sequence of executions give the same faults.
     pub fn random(seed: u64, rates: Rates) -> Self {
         Self::of(Source::Random(Rng::new(seed), rates))
     }
@@ -123,20 +133,21 @@ impl FaultPlan {
         Self(Arc::new(Mutex::new(PlanState { calls, struck: 0, source, strikes: None })))
     }
 
-    /// Keeps faults that strike for [`FaultPlan::take_strike`].
+    /// Keeps each fault that strikes for [`FaultPlan::take_strike`]. A probe sees the result of an
+    /// I/O but not its fault; a read with a flipped bit looks successful to it.
     #[must_use]
     pub fn keeping_strikes(self) -> Self {
         self.0.lock().strikes = Some(Map::default());
         self
     }
 
-    /// Takes the fault of the last execution at an offset of a file. No two I/Os in flight may begin at the
-    /// same offset.
+    /// Takes the fault that struck the last execution at an offset of a file. This is the only key
+    /// that plan and probe have in common, so no two I/Os in flight may begin at the same offset.
     pub fn take_strike(&self, file_id: u64, offset: u64) -> Option<Fault> {
         self.0.lock().strikes.as_mut()?.remove(&(file_id, offset))
     }
 
-    /// [`FaultPlan::next`] for a request; its fault is kept if the plan keeps faults.
+    /// Like [`FaultPlan::next`], and keeps the fault if the plan keeps faults.
     pub(crate) fn next_for(&self, request: &Request<'_>) -> Option<Fault> {
         let fault = self.next(request.operation)?;
         if let Some(strikes) = &mut self.0.lock().strikes {
@@ -165,7 +176,7 @@ impl FaultPlan {
         fault
     }
 
-    /// Replaces the rules and resets the counts.
+    /// Replaces the rules and resets all counts, so that `nth` counts from here.
     pub fn set(&self, rules: Vec<Rule>) {
         let mut state = self.0.lock();
         state.calls = [0; OPERATIONS.len()];
@@ -184,9 +195,12 @@ impl FaultPlan {
     }
 }
 
+/// Draws a fault. We draw one number and compare it with consecutive intervals, one for each rate,
+/// so that at most one fault strikes and the rates add up.
 fn draw(rng: &mut Rng, rates: Rates, operation: Operation) -> Option<Fault> {
     let moves = matches!(operation, Operation::Readv | Operation::Writev);
     let mut ticket = rng.below(1000);
+    // After a hit no later interval may match.
     let mut hit = |rate: u32| {
         let hit = ticket < u64::from(rate);
         ticket = if hit { u64::MAX } else { ticket - u64::from(rate) };

@@ -1,8 +1,9 @@
-//! File system on the simulated disk, for relations of the engine.
+//! File system on the simulated disk, through which the engine opens, extends, truncates and
+//! removes segments.
 //!
-//! A path is used unchanged as a name on the disk, so a cluster at `/sim` has a file `/sim/base/5/16384`.
-//! A new file is durable after a sync of its directory, and a length after a sync of the file. Removal is
-//! durable immediately.
+//! A path is used unchanged as the file name on the disk: a cluster at `/sim` has a file
+//! `/sim/base/5/16384`. A new file is durable after a sync of its directory, and a new length after
+//! a sync of the file. Removal is durable immediately.
 //! ```
 //! use trunkline_aio::{Builder, sync::Arc};
 //! use trunkline_engine::storage::FileSystem;
@@ -24,7 +25,7 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, File};
 use trunkline_engine::storage::{FileSystem, WritableFiles};
 
-/// The files of a simulated disk. It keeps its instance alive.
+/// The files of a simulated disk. Open files belong to one instance, which this keeps alive.
 pub struct SimFiles {
     aio: Aio,
     disk: Arc<Disk>,
@@ -37,10 +38,10 @@ impl SimFiles {
     }
 }
 
-/// The device of files that are made here.
+/// The mount of files that are created here.
 const DEVICE: u64 = 1;
 
-/// The name of a path on the disk.
+/// The file name on the disk for a path.
 fn name(path: &Path) -> io::Result<&str> {
     path.to_str().ok_or_else(|| io::ErrorKind::InvalidFilename.into())
 }
@@ -98,6 +99,8 @@ impl WritableFiles for SimFiles {
 }
 
 impl SimFiles {
+    /// Truncates or extends an open file, with the errors of the kernel: `ENOSPC` if the disk is
+    /// full, `EBADF` if the file was removed.
     fn change_length(&self, file: &File, length: u64) -> io::Result<()> {
         let length = usize::try_from(length).map_err(io::Error::other)?;
         match self.disk.change_length(file, length) {

@@ -2,14 +2,16 @@
 //!
 //! # The fault model
 //!
-//! A [`Disk`] has two images of each file: what a read sees (volatile), and what survives a crash
-//! (durable). A write changes the volatile image. An fsync or fdatasync makes all earlier writes of
-//! the file durable. [`Disk::crash`] keeps all, nothing, or some sectors of every write that was not
-//! synced. An operation takes effect at one moment, when it completes. The seed decides the order of
-//! these moments.
+//! A [`Disk`] keeps two images of each file. The volatile image is what a read returns, as if from
+//! the page cache. The durable image is what survives a crash, as if on the medium. A write changes
+//! the volatile image. An fsync or fdatasync makes all earlier writes of the file durable.
+//! [`Disk::crash`] decides for each unsynced write whether all, none, or some of its sectors
+//! survive. An operation takes effect atomically, when it completes. The seed decides in which
+//! order operations complete.
 //!
-//! A [`FaultPlan`] decides for each execution of an operation whether a fault strikes: at random by
-//! rates, or exactly by operation and number.
+//! A [`FaultPlan`] is consulted for each execution of an operation and decides whether a fault
+//! strikes it. Faults are drawn at random with given rates, or are listed exactly, by operation and
+//! execution number.
 //!
 //! | Fault | What happens | What the issuer sees |
 //! |---|---|---|
@@ -24,14 +26,16 @@
 //! | delay | the I/O takes long, in virtual time | success |
 //! | reorder | a later I/O is executed first | success |
 //!
-//! Some things never happen: no I/O changes bytes outside its memory, none reports more bytes than
-//! were asked for, and a crash loses no write that was synced. A mount can *hang* ([`Disk::hold`]): I/O
-//! to it does not complete until the mount is released, and does not fail.
+//! The model excludes what a correct kernel never does. No I/O changes bytes outside its memory. No
+//! I/O reports more bytes than were requested. A crash never loses a write that was synced. A mount
+//! can *hang* ([`Disk::hold`]), as NFS does: I/O to it neither completes nor fails until the mount
+//! is released.
 //!
-//! There are two ways to the disk. [`SimExecutor`] replaces the kernel below `sync`, `worker` and
-//! inline execution. [`SimMethod`] is a fourth I/O method. It has a queue with few places, and a device
-//! thread that completes I/O out of order. Both run under the deterministic scheduler of
-//! [`trunkline_aio::sync::sched`], where the seed decides everything:
+//! Two components execute I/O on the disk. [`SimExecutor`] replaces the kernel below `sync`,
+//! `worker` and inline execution. [`SimMethod`] is a fourth I/O method: a device with a short queue
+//! and a thread that completes I/O out of order, as io_uring may. Both run under the deterministic
+//! scheduler of [`trunkline_aio::sync::sched`]. There the seed decides every thread switch and time
+//! is virtual, so a failure can be repeated from its seed alone:
 //!
 //! ```
 //! use trunkline_aio::sync::{Arc, sched};

@@ -1,6 +1,8 @@
-//! The test matrix of the contract suites: each case runs under every I/O method, on every kind of
-//! storage, with every setting that applies to it.
+//! The test matrix of the contract suites: each case runs under every I/O method, on the simulated
+//! disk and on real files, with every setting that applies to it.
 //!
+//! A case is written once, and the matrix runs it under all methods. A method cannot differ from
+//! the others unnoticed.
 //! ```text
 //!   Matrix         a list of environments
 //!   Environment    one I/O method, simulated disk with a seed or real files, pool, settings
@@ -8,8 +10,9 @@
 //!     io::check        a case of the I/O core: a function of the environment
 //!     cluster::check   a case of the buffer pool: what it needs, and a function of a Cluster
 //! ```
-//! Simulated environments come first, because the scheduler reports a deadlock immediately. A failure
-//! there prints the environment with its seed, which is enough to repeat the run.
+//! Simulated environments come first, because the scheduler reports a deadlock immediately, whereas
+//! a case on real files would hang. A failure prints the environment including its seed, which is
+//! enough to repeat a simulated run.
 //! ```
 //! use trunkline_sim::matrix::{self, Needs, cluster};
 //!
@@ -20,7 +23,7 @@
 //!     assert!(matrix::is_version(&*page, 0, 3, 0));
 //! });
 //! ```
-//! All of this is test code: it panics where something fails, and the panic fails the case.
+//! This is test code: it panics on a failure, and the panic fails the case.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "test harness: a panic fails the case")]
 
@@ -48,14 +51,14 @@ pub use write_checker::WriteChecker;
 
 use trunkline_aio::MethodKind;
 
-/// The methods that run under the scheduler.
+/// The I/O methods that run under the scheduler, on the simulated disk.
 pub const SIMULATED: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom];
-/// The methods that run on real files.
+/// The I/O methods that run with real threads, on real files.
 pub const REAL: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
 
 /// What runs in an environment.
 pub trait Case: Clone + Send + 'static {
-    /// Runs once. A panic is a failure.
+    /// Runs the case once. A panic is a failure.
     fn run(self, environment: Environment);
 }
 
@@ -72,7 +75,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// On the simulated disk: each of the methods with each seed below `seeds`.
+    /// Environments on the simulated disk: each of the methods with each seed below `seeds`.
     pub fn simulated(methods: &[MethodKind], seeds: u64) -> Self {
         let each = methods
             .iter()
@@ -80,12 +83,12 @@ impl Matrix {
         Self { environments: each.collect() }
     }
 
-    /// On real files, with each of the methods.
+    /// Environments on real files: one for each of the methods.
     pub fn real(methods: &[MethodKind]) -> Self {
         Self { environments: methods.iter().map(|&method| Environment::real(method)).collect() }
     }
 
-    /// These environments, then those of `other`.
+    /// Appends the environments of `other`.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.environments.extend(other.environments);
@@ -101,7 +104,7 @@ impl Matrix {
         Self { environments: self.environments.into_iter().flat_map(variants).collect() }
     }
 
-    /// Runs a case in every environment.
+    /// Runs a case in every environment, one after the other.
     ///
     /// # Panics
     /// If the case fails in one of them.

@@ -1,11 +1,13 @@
-//! I/O method on the simulated disk: a device with few places that completes I/O out of order.
+//! I/O method on the simulated disk: a device with a bounded queue that completes I/O out of order.
 //!
-//! Sessions put I/Os into the queue of the device until its places are used. They execute the others
-//! themselves. One device thread executes the queue in an order that the seed decides:
+//! A session submits I/Os until the queue of the device is full, and executes the rest itself. One
+//! device thread executes the queue in an order that the seed decides:
 //! ```text
 //!   submit ──▶ arrived ──▶ each gets a time, from the seed and the plan ──▶ earliest first: reap
 //! ```
-//! For the I/O core it is like a ring driver, so it tests all rules for drivers.
+//! The I/O core treats this method like a ring driver: the device thread reaps completions and may
+//! pass their callbacks to other threads. Simulated runs therefore test the same paths as io_uring,
+//! on a machine that may not have it.
 
 use crate::disk::Disk;
 use crate::fault::{Fault, FaultPlan};
@@ -17,33 +19,41 @@ use trunkline_aio::sync::random::{self, Rng};
 use trunkline_aio::sync::{Arc, Mutex, thread};
 use trunkline_aio::{Batch, InFlight, Method, Reaped, Submitted};
 
-/// The longest time that the device takes for an I/O without a delay fault, in microseconds.
+/// The longest latency of an I/O without a delay fault, in microseconds. Each I/O draws its
+/// latency, which is what reorders completions.
 const LATENCY_MAX_US: u64 = 200;
 
 /// A simulated device as an I/O method.
 pub struct SimMethod {
     device: Arc<Device>,
+    /// The device thread. It is started by the first submission, because only then the core is
+    /// known.
     thread: Mutex<Option<thread::JoinHandle>>,
 }
 
+/// What sessions and the device thread share.
 struct Device {
     disk: Arc<Disk>,
     plan: FaultPlan,
+    /// The queue depth.
     places: usize,
     queue: Mutex<Queue>,
 }
 
+/// The submission queue, protected by a mutex.
 #[derive(Default)]
 struct Queue {
+    /// Submitted, and not yet seen by the device thread.
     arrived: VecDeque<Submitted>,
-    /// I/Os arrived or in the device.
+    /// I/Os that use a place of the queue: those in `arrived` and those in the device.
     taken: usize,
     stopping: bool,
 }
 
-/// An I/O in the device.
+/// An I/O in the device, with the time at which it completes.
 struct Pending {
     io: Submitted,
+    /// To check whether its mount hangs.
     file_id: u64,
     fault: Option<Fault>,
     due: Time,
@@ -63,7 +73,8 @@ impl SimMethod {
         Self { device: Arc::new(device), thread: Mutex::new(None) }
     }
 
-    /// Starts the device thread; false if no thread can be started.
+    /// Starts the device thread unless it runs already. Returns false if the thread cannot be
+    /// started; the batch then keeps its I/O, and the session executes it.
     fn start(&self, core: &Arc<InFlight>) -> bool {
         let mut thread = self.thread.lock();
         if thread.is_none() {
@@ -80,6 +91,7 @@ impl Method for SimMethod {
             return;
         }
         {
+            // The session executes the I/Os that we leave in the batch.
             let mut queue = self.device.queue.lock();
             while queue.taken < self.device.places
                 && let Some(io) = batch.take()
@@ -103,10 +115,14 @@ impl Method for SimMethod {
 }
 
 impl Device {
+    /// The device thread. It admits new I/Os, completes those that are due, and sleeps until the
+    /// next is due or the disk changes. On shutdown it first completes everything that it has.
     fn run(&self, core: &Arc<InFlight>) {
         let mut rng = Rng::new(random::seed());
         let mut pending: Vec<Pending> = Vec::new();
         loop {
+            // Before we look at the queue: a submission after this line changes the count, so the
+            // wait below returns immediately.
             let seen = self.disk.change_count();
             let stopping = {
                 let mut queue = self.queue.lock();
@@ -132,6 +148,7 @@ impl Device {
         }
     }
 
+    /// Takes an I/O into the device: draws its fault and its latency.
     fn admit(&self, core: &InFlight, mut io: Submitted, rng: &mut Rng) -> Pending {
         core.mark_started(&io);
         let request = core.request(&mut io);
@@ -147,7 +164,9 @@ impl Device {
         Pending { io, file_id, fault, due: clock::now().after(time) }
     }
 
-    /// Executes the I/Os that are due; false if there are none.
+    /// Executes the I/Os that are due and reaps them, in the order of their completion times.
+    /// Returns false if none was due. The callbacks of a large I/O may be left to helpers, which
+    /// are woken once for the whole set.
     fn finish(
         &self,
         core: &Arc<InFlight>,
@@ -162,6 +181,7 @@ impl Device {
         let mut helpers = false;
         for Pending { mut io, fault, .. } in due {
             let raw = self.disk.perform(&mut core.request(&mut io), fault);
+            // A retry keeps its place in the queue and gets a new latency.
             match core.reap(io, raw) {
                 Reaped::Again(io) => {
                     pending.push(self.admit(core, io, rng));

@@ -1,18 +1,20 @@
-//! Pause points: a thread stops at one until the test has seen it there and releases it.
+//! Pause points: a thread stops at a pause point until the test has seen it there and releases it.
 //!
-//! This is how a test waits for a state, and not for a length of time:
+//! Tests must not sleep, because no length of time proves that another thread has reached a state.
+//! A pause point lets a test wait for the state itself:
 //! ```text
 //!   thread under test            test
 //!   point.wait()   stops         point.wait_for_arrivals(1)   returns when the thread has stopped
 //!                  continues     point.release()
 //! ```
-//! A pause point is also a one-time event: `release` signals it and `wait` waits for it. It works under
-//! the scheduler and with real threads.
+//! A pause point is also a one-time event: `release` signals it and `wait` waits for it. It works
+//! under the scheduler and with real threads.
 
 use std::time::Duration;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use trunkline_aio::sync::{Arc, Futex};
 
+/// The largest count that `FUTEX_WAKE` takes, an `int`.
 const ALL_WAITERS: u32 = u32::MAX >> 1;
 
 /// A point at which threads stop until it is released. Clones are the same point.
@@ -21,9 +23,10 @@ pub struct PausePoint(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Incremented by every change; all waits are on it.
+    /// Event count: incremented by every change. All waits are on it.
     changed: Futex,
     released: AtomicBool,
+    /// Threads that have called [`PausePoint::wait`], including those that were released.
     arrivals: AtomicU32,
 }
 
@@ -45,7 +48,7 @@ impl PausePoint {
         self.0.released.load(Ordering::SeqCst)
     }
 
-    /// Lets all threads continue that have stopped here, or will arrive later.
+    /// Releases the point. Threads that have stopped here continue, and later ones do not stop.
     pub fn release(&self) {
         self.0.released.store(true, Ordering::SeqCst);
         self.change();
@@ -61,6 +64,8 @@ impl PausePoint {
         self.0.arrivals.load(Ordering::SeqCst)
     }
 
+    /// Waits until `done`. The count is read before the condition, so a change in between is not
+    /// missed.
     fn wait_until(&self, done: impl Fn() -> bool) {
         loop {
             let seen = self.0.changed.word().load(Ordering::SeqCst);
@@ -77,10 +82,11 @@ impl PausePoint {
     }
 }
 
-/// Sleeps for `time` of the façade's clock. Under the scheduler that is virtual time, which passes only
-/// while every other thread is blocked. After a pause of any length, all other threads have therefore
-/// run until they blocked.
+/// Sleeps for `time` of the façade's clock. Under the scheduler that is virtual time, which
+/// advances only while every other thread is blocked. After a pause of any length, all other
+/// threads have therefore run until they blocked.
 pub fn pause(time: Duration) {
+    // No thread wakes this futex. The loop is for spurious wake-ups.
     let never = Futex::new(0);
     let until = trunkline_aio::clock::now().after(time);
     loop {

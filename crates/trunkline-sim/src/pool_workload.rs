@@ -1,5 +1,4 @@
-//! Random workloads over buffer pools and read streams on the simulated disk, with an exact model.
-//!
+//! Random workload over buffer pools and read streams on the simulated disk, with an exact model.
 //! ```text
 //!   Runner ── run(workload) ──▶ clients: sessions that read, stream, lock, evict, cancel, vanish
 //!               │                  │ every page, error and warning        every result of every read
@@ -8,10 +7,11 @@
 //!               │               which owner must receive which error
 //!               └──▶ final check: no pin, lock, permit, handle, frame or file is left
 //! ```
-//! Everything follows from the seed: sizes, methods, fault rates, the steps of the clients, and the order
-//! of their threads. The probe sees for each read which fault struck it and which stream issued it. The
-//! expectations are therefore exact. A run fails if a page has the wrong contents, if an error reaches an
-//! owner that did not issue the read, and if an owner does not receive its error.
+//! Everything follows from the seed: sizes, methods, fault rates, the steps of the clients, and the
+//! order in which their threads run. For each read, the probe knows which fault struck it and which
+//! stream issued it. The expectations are therefore exact, and not "any of these outcomes". A run
+//! fails if a page has the wrong contents, if an error reaches an owner that did not issue the
+//! read, or if an owner does not receive its error.
 //! ```no_run
 //! use trunkline_sim::pool_workload::{Runner, PoolWorkload};
 //! let report = Runner::new().run(PoolWorkload::of_seed(7))?;
@@ -57,7 +57,8 @@ use trunkline_engine::pool::{Backend, Pool};
 use trunkline_engine::storage::{FileSystem, OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_format::{BLOCK_SIZE, Fork};
 
-/// Files that the table keeps open: fewer than there are, so that they are opened and closed.
+/// Files that a run keeps open. There are more relations than that, so files are closed and opened
+/// again.
 const FILES_OPEN: usize = 3;
 
 /// The parameters of a run.
@@ -65,7 +66,7 @@ const FILES_OPEN: usize = 3;
 pub struct PoolWorkload {
     /// Decides what the clients do and how their threads are interleaved.
     pub seed: u64,
-    /// Clients that run at the same time.
+    /// Clients that run concurrently.
     pub clients: u32,
     /// Steps of each client.
     pub steps: u32,
@@ -73,24 +74,27 @@ pub struct PoolWorkload {
     pub buffers: u32,
     /// Buffers of the local pool.
     pub local_buffers: u32,
-    /// How often each kind of fault strikes.
+    /// Fault rates of the simulated disk.
     pub rates: Rates,
-    /// The method at the start.
+    /// The I/O method at the start.
     pub method: MethodKind,
     /// Clients switch the method during the run.
     pub switches: bool,
     /// The scheduler switches threads at one in this many switch points.
     pub switch_one_in: u32,
-    /// All clients read the same few pages.
+    /// All clients read the same few pages, so they join the reads of each other and wait for
+    /// content locks.
     pub crowd: bool,
-    /// Streams issue large reads. The thread that reaps these does not complete them.
+    /// Streams issue large reads. Their callbacks are heavy, so the thread that reaps them leaves
+    /// them to helpers or to the sessions that wait.
     pub wide: bool,
-    /// Consumers often abandon what they have asked for.
+    /// Consumers often abandon the reads that they have requested.
     pub fickle: bool,
 }
 
 impl PoolWorkload {
-    /// The workload of a seed.
+    /// The workload of a seed. The settings are drawn here and not by the clients, so that a
+    /// failure can print them.
     pub fn of_seed(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x0077_6F72_6B6C);
         let mut one_of = |of: &[u32]| of[rng.below(of.len() as u64) as usize];
@@ -140,28 +144,35 @@ pub struct PoolReport {
     pub steps: u64,
 }
 
-/// What all clients of a run share.
+/// State that all clients of a run share.
 struct Run {
     workload: PoolWorkload,
     aio: Aio,
     disk: Arc<Disk>,
     plan: FaultPlan,
+    /// The shared pool and the local pool.
     pools: [Pool; 2],
     relations: Vec<Relation>,
     model: Arc<Model>,
     expectations: Arc<Expectations>,
+    /// The number of the last owner. Each stream and each single read is an owner of its own.
     owners: AtomicU64,
+    /// Cancels any session of the run, the oldest first. Most of the sessions have ended.
     cancellers: Mutex<Vec<Canceller>>,
-    /// A client waits for the cleanup lock of a page, or truncates.
+    /// A client waits for a cleanup lock, or truncates. Two such clients could wait for the pins of
+    /// each other.
     exclusive: AtomicBool,
+    /// Parallel scans that were started, the last one still joinable.
     parallels: Mutex<Vec<Arc<ParallelScan>>>,
+    /// Threads of the run. A client that moves to another thread adds it here.
     threads: Mutex<Vec<thread::JoinHandle>>,
     counts: Mutex<Counts>,
-    /// The first failure.
+    /// The first failure. Later ones are usually its consequences.
     failure: Mutex<Option<String>>,
 }
 
 impl Run {
+    /// Records a failure. A client does not panic, because the others must still end.
     fn fail(&self, text: String) {
         self.failure.lock().get_or_insert(text);
     }
@@ -170,7 +181,7 @@ impl Run {
         self.owners.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Compares the warnings of a session with those that are expected.
+    /// Compares the warnings of a session with the ones that its owner must receive.
     fn check_warnings(&self, backend: &mut Backend, owner: u64) {
         let (warnings, lost) = backend.take_warnings();
         for warning in warnings {
@@ -188,8 +199,9 @@ impl Run {
 
 /// Runs workloads over one cluster. Each thread has its own runner.
 ///
-/// The number of a cluster is a part of the hash of a buffer tag, and a process never reuses it. All runs
-/// of a runner therefore use one cluster, so that a seed always repeats the same run.
+/// The number of a cluster is part of the hash of a buffer tag, and a process never reuses it. All
+/// runs of a runner therefore use the same cluster, so that a seed repeats the same run within one
+/// process.
 #[derive(Debug)]
 pub struct Runner {
     model: Arc<Model>,
@@ -197,7 +209,8 @@ pub struct Runner {
     files: Arc<RunFiles>,
 }
 
-/// The files of the current run.
+/// The files of the current run. The storage outlives a run, whereas disk and instance are new in
+/// each.
 #[derive(Debug, Default)]
 struct RunFiles(Mutex<Option<Arc<SimFiles>>>);
 
@@ -222,11 +235,12 @@ impl FileSystem for RunFiles {
     }
 }
 
+/// The locator of a relation of the workload.
 fn locator(relation: usize) -> RelationLocator {
     matrix::cluster::locator(relation as u32)
 }
 
-/// A relation's file on the disk.
+/// The name of a relation's file on the disk.
 fn name_of(relation: usize) -> String {
     format!("/sim/base/5/{}", locator(relation).relfilenode)
 }
@@ -252,7 +266,7 @@ impl Runner {
         self.storage.number()
     }
 
-    /// Runs a workload under the scheduler.
+    /// One run, on the first thread of the scheduler.
     ///
     /// # Errors
     /// The first failure of the run. A panic, a deadlock and a livelock are failures too.
@@ -285,6 +299,7 @@ fn run(
 ) -> Result<PoolReport, String> {
     let disk = Arc::new(Disk::new());
     for (relation, shape) in SHAPES.iter().enumerate() {
+        // The relations alternate between two mounts.
         let device = 1 + relation as u64 % 2;
         disk.create(&name_of(relation), device, &model.bytes(relation, 0, shape.blocks));
     }
@@ -292,7 +307,7 @@ fn run(
     let expectations = Arc::new(Expectations::default());
     let probe = Arc::new(ReadProbe::new(&plan, model, &expectations));
     let frames = (workload.buffers + workload.local_buffers) as usize;
-    // Few of everything else, so that every resource runs out.
+    // Few handles, workers and queue entries, so that every resource runs out.
     let aio = Builder::new()
         .handles(14, 1, 2)
         .session_quota(9)

@@ -1,7 +1,9 @@
-//! The probe of the contract suites: it counts transitions, stops threads at them, and changes results.
+//! The probe of the contract suites: counts state transitions of handles, stops threads at a
+//! transition, and replaces raw results.
 //!
-//! [`TestProbe::pause_at`] stops the first thread that brings a matching I/O into a state. The test can
-//! then act while the handle is in exactly that state.
+//! Most races of the I/O core need one thread to be between two particular steps.
+//! [`TestProbe::pause_at`] stops the first thread that brings a matching I/O into a state. The test
+//! can then act while the handle is in exactly that state.
 
 use crate::pause::PausePoint;
 use std::fmt;
@@ -9,39 +11,44 @@ use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, Futex, Mutex};
 use trunkline_aio::{Observed, Probe, STATES, State, WaitRef};
 
+/// Replaces a raw result.
 type Change = Box<dyn FnMut(&Observed, i32) -> i32 + Send>;
+/// Selects I/Os.
 type Filter = Box<dyn Fn(&Observed) -> bool + Send>;
 
 /// A probe that a test controls.
 #[derive(Default)]
 pub struct TestProbe {
-    /// Counts by old and new state.
+    /// Number of transitions, by old and new state.
     transitions: [[AtomicU64; STATES.len()]; STATES.len()],
     pauses: Mutex<Vec<Pause>>,
-    /// Pauses before a raw result is stored.
+    /// Pauses before a raw result is stored, each for one I/O.
     results: Mutex<Vec<(Filter, Place)>>,
-    /// I/Os that were submitted, if the test has asked for that.
+    /// I/Os submitted since [`TestProbe::record`]; `None` if recording is off.
     submitted: Mutex<Option<Vec<Observed>>>,
     change: Mutex<Option<Change>>,
-    /// Incremented by each transition while a thread observes.
+    /// Event count: incremented by each transition while a thread observes, and otherwise unused.
     changed: Futex,
+    /// A thread observes, or is about to.
     observed: AtomicBool,
+    /// The errno of every `io_uring_enter`; 0 is none.
     ring_errno: AtomicU32,
     ring_entries: AtomicU64,
 }
 
-/// A pause at a transition.
+/// A pause at a transition into `state`, for one matching I/O.
 struct Pause {
     state: State,
     filter: Filter,
     place: Place,
 }
 
-/// A thread that is, or will be, stopped with an I/O. Dropping this lets it continue, so that a test
-/// that fails ends instead of hanging.
+/// A thread that is, or will be, stopped with an I/O. Dropping this releases the thread, so that a
+/// test that panics ends instead of hanging.
 #[derive(Debug)]
 pub struct PausedIo(Place);
 
+/// A pause point, and the I/O with which a thread stopped there.
 #[derive(Debug, Clone, Default)]
 struct Place {
     point: PausePoint,
@@ -49,6 +56,8 @@ struct Place {
 }
 
 impl Place {
+    /// Stops this thread. The I/O is stored first, because [`PausedIo::wait`] reads it after the
+    /// arrival.
     fn stop(&self, io: &Observed) {
         *self.io.lock() = Some(io.io);
         self.point.wait();
@@ -68,7 +77,7 @@ impl Drop for PausedIo {
 }
 
 impl PausedIo {
-    /// Waits until a thread is stopped, and returns its I/O.
+    /// Waits until a thread has stopped, and returns its I/O.
     pub fn wait(&self) -> WaitRef {
         self.0.point.wait_for_arrivals(1);
         let Some(io) = *self.0.io.lock() else { unreachable!("stored before the thread stops") };
@@ -93,15 +102,16 @@ impl TestProbe {
         PausedIo(place)
     }
 
-    /// Holds back the result of the next matching I/O, which stays SUBMITTED. The thread that has the
-    /// result is stopped with it; that may be a ring driver or a device.
+    /// Holds back the raw result of the next matching I/O, which stays SUBMITTED. This stops the
+    /// thread that has the result, which may be an I/O worker, a ring driver, or the simulated
+    /// device.
     pub fn hold_result(&self, filter: impl Fn(&Observed) -> bool + Send + 'static) -> PausedIo {
         let place = Place::default();
         self.results.lock().push((Box::new(filter), place.clone()));
         PausedIo(place)
     }
 
-    /// Records every I/O that is submitted from now on, and drops the earlier record.
+    /// Records every I/O that is submitted from now on. An earlier record is discarded.
     pub fn record(&self) {
         *self.submitted.lock() = Some(Vec::new());
     }
@@ -111,8 +121,8 @@ impl TestProbe {
         self.submitted.lock().clone().unwrap_or_default()
     }
 
-    /// Calls `look` after each transition until `stop_observing`. Transitions in quick succession may
-    /// share a call.
+    /// Calls `look` after each transition, until [`TestProbe::stop_observing`]. Transitions in
+    /// quick succession may share one call.
     pub fn observe(&self, look: impl Fn()) {
         loop {
             let seen = self.changed.word().load(Ordering::SeqCst);
@@ -124,7 +134,8 @@ impl TestProbe {
         }
     }
 
-    /// To be called before a thread that observes is started.
+    /// Must be called before a thread that observes is started; otherwise `observe` may return
+    /// immediately.
     pub fn start_observing(&self) {
         self.observed.store(true, Ordering::SeqCst);
     }
@@ -140,7 +151,8 @@ impl TestProbe {
         self.changed.wake(u32::MAX >> 1);
     }
 
-    /// Passes every raw result through `change` from now on.
+    /// Passes every raw result through `change` from now on. `change` runs on the thread that
+    /// completes the I/O and must not block.
     pub fn change_results(&self, change: impl FnMut(&Observed, i32) -> i32 + Send + 'static) {
         *self.change.lock() = Some(Box::new(change));
     }
@@ -150,7 +162,7 @@ impl TestProbe {
         *self.change.lock() = None;
     }
 
-    /// Every system call of a ring driver fails with `errno` from now on; 0 ends that.
+    /// Makes every system call of a ring driver fail with `errno` from now on; 0 restores them.
     pub fn break_rings(&self, errno: i32) {
         self.ring_errno.store(errno.unsigned_abs(), Ordering::SeqCst);
     }
@@ -160,7 +172,7 @@ impl TestProbe {
         self.ring_entries.load(Ordering::SeqCst)
     }
 
-    /// How often handles went from one state to another.
+    /// Number of transitions of handles from one state to another.
     pub fn transitions(&self, from: State, to: State) -> u64 {
         self.transitions[from as usize][to as usize].load(Ordering::SeqCst)
     }
@@ -177,6 +189,8 @@ impl Probe for TestProbe {
         {
             submitted.push(*io);
         }
+        // The pause is removed under the lock and the thread stops outside it. Other threads can
+        // pass this probe while one is stopped.
         let paused = {
             let mut pauses = self.pauses.lock();
             pauses.retain(|pause| !pause.place.point.is_released());

@@ -1,4 +1,4 @@
-//! The smallest executor: a waker that a thread can sleep on, and a loop that polls one future.
+//! A minimal async executor: a waker that a thread can sleep on, and a loop that polls one future.
 //!
 //! A thread reads [`CountingWaker::count`] before it polls, and sleeps only while the count is
 //! unchanged. A wake-up between the poll and the sleep is therefore not lost:
@@ -16,9 +16,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use trunkline_aio::sync::atomic::Ordering;
 use trunkline_aio::sync::{Arc, Futex};
 
+/// The largest count that `FUTEX_WAKE` takes, an `int`.
 const ALL_WAITERS: u32 = u32::MAX >> 1;
 
-/// A waker that counts how often it was woken.
+/// A waker that counts how often it was woken. The count is the futex word, so waking and counting
+/// are one step.
 #[derive(Debug, Default)]
 pub struct CountingWaker(Futex);
 

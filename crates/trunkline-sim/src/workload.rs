@@ -1,9 +1,11 @@
-//! Random workloads of the I/O core: clients that read, write and sync, and misuse the interface.
+//! Random workload of the I/O core: clients that read, write and sync, and that misuse the
+//! interface.
 //!
-//! Each client writes its own blocks and reads those of all clients. It issues I/O alone and in batches,
-//! and waits for one I/O, for any, for another client's, or by polling. It drops slots with I/O in
-//! flight, cancels itself, leaks handles, and replaces its session. The [`BlockModel`] checks every byte
-//! that a read returns. At the end, [`run`] checks that no handle, frame or file is left.
+//! Each client writes its own blocks and reads the blocks of all clients. It issues single I/Os and
+//! batches. It waits for one I/O, for any of its I/Os, for the I/O of another client, or polls. It
+//! also drops slots with I/O in flight, cancels its session, leaks handles, and replaces its
+//! session. The [`BlockModel`] checks every byte that a read returns. At the end, [`run`] checks
+//! that no handle, frame or open file was leaked.
 //! ```no_run
 //! # fn f(aio: trunkline_aio::Aio, files: Vec<trunkline_aio::File>) -> Result<(), String> {
 //! let model = trunkline_sim::BlockModel::new().into();
@@ -26,7 +28,8 @@ use trunkline_aio::{Aio, File, MethodKind};
 /// The parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Workload {
-    /// Decides what the clients do.
+    /// Decides what the clients do. Under the scheduler, the interleaving of their threads has its
+    /// own seed.
     pub seed: u64,
     /// Clients that run at the same time.
     pub clients: u32,
@@ -34,10 +37,10 @@ pub struct Workload {
     pub steps: u32,
     /// Blocks of each file; all have version 0 at the start.
     pub blocks: u32,
-    /// Clients also read blocks of other clients. Only for storage on which reads and writes of a block
-    /// are atomic.
+    /// Clients also read blocks of other clients. This needs storage on which a read never sees
+    /// half of a concurrent write.
     pub share: bool,
-    /// Clients switch between these methods during the run.
+    /// Clients switch between these I/O methods during the run; empty means no switches.
     pub methods: &'static [MethodKind],
 }
 
@@ -47,34 +50,40 @@ impl Default for Workload {
     }
 }
 
-/// Counts of I/Os.
+/// Counts of I/Os. At the end, `issued` must be the sum of the other two.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
+    /// I/Os that were defined.
     issued: u64,
+    /// Outcomes that a client received.
     taken: u64,
+    /// I/Os that were in flight when their slots were dropped.
     abandoned: u64,
 }
 
-/// What all clients of a run share.
+/// State that all clients of a run share.
 #[derive(Debug)]
 struct Shared {
     workload: Workload,
     model: Arc<BlockModel>,
     files: Vec<File>,
+    /// Wait references of recent I/Os, so that clients can join the I/O of another.
     published: Published,
     counts: Mutex<Counts>,
-    /// The first failure.
+    /// The first failure. Later ones are usually its consequences.
     failure: Mutex<Option<String>>,
 }
 
 impl Shared {
+    /// Records a failure. A client does not panic, because the others must still end.
     fn fail(&self, text: String) {
         self.failure.lock().get_or_insert(text);
     }
 }
 
-/// Runs a workload over `files`, in which every block has version 0. Then waits until every handle,
-/// frame and file is free again.
+/// Runs a workload over `files`, in which every block must have version 0. Afterwards it waits
+/// until every handle, frame and file is free again, and compares the counters of the instance with
+/// the I/Os that the clients issued.
 ///
 /// # Errors
 /// The first failure.
@@ -108,7 +117,8 @@ pub fn run(
         return Err(failure);
     }
     let counts = *shared.counts.lock();
-    // The last user of a file may be an I/O that was abandoned.
+    // The last reference to a file may belong to an abandoned I/O, so we wait for open files below
+    // as well.
     drop(shared);
     settle(|| {
         aio.handles_in_use() == 0
@@ -142,7 +152,7 @@ pub fn run(
     Ok(())
 }
 
-/// Waits until `done`, for at most a second of the façade's time.
+/// Waits until `done`, for at most a second of the façade's clock.
 fn settle(done: impl Fn() -> bool) -> Result<(), ()> {
     for _ in 0..1000 {
         if done() {

@@ -10,10 +10,11 @@ use crate::fault::Fault;
 use trunkline_aio::Request;
 use trunkline_aio::sync::random::Rng;
 
-/// Sector sizes at which a crash can tear a write, in bytes.
+/// Sector sizes at which a crash can tear a write, in bytes. No sector itself is torn: both sizes
+/// are write units of real devices.
 pub const SECTOR_SIZES: [usize; 2] = [512, 4096];
 
-/// A change that a crash may undo.
+/// A change since the last sync. A crash may keep it, drop it, or keep a part of it.
 #[derive(Debug, Clone)]
 enum Change {
     /// Bytes written at an offset.
@@ -22,17 +23,20 @@ enum Change {
     Length(usize),
 }
 
-/// The two images of a file.
+/// One file: the volatile image, the durable image, and the log of changes that leads from one to
+/// the other.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Image {
+    /// The mount that the file is on; [`Disk::hold`](super::Disk::hold) makes a whole mount hang.
     pub(super) device: u64,
     pub(super) volatile: Vec<u8>,
     pub(super) durable: Vec<u8>,
     /// Changes since the last sync, oldest first.
     unsynced: Vec<Change>,
-    /// How often writeback has failed.
+    /// How often writeback has failed; corresponds to the sequence number of `errseq_t` in Linux.
     losses: u64,
-    /// How many of these failures an open file has reported.
+    /// Value of `losses` when an open file last reported a failure. A file opened later starts from
+    /// here.
     reported: u64,
 }
 
@@ -54,7 +58,7 @@ impl Image {
         self.unsynced.is_empty()
     }
 
-    /// Changes bytes, and makes everything durable.
+    /// Changes bytes durably. All earlier changes become durable as well.
     pub(super) fn overwrite(&mut self, offset: usize, bytes: &[u8]) {
         store(&mut self.volatile, offset, bytes);
         self.settle();
@@ -67,6 +71,8 @@ impl Image {
         if let Some(Fault::Short(length)) = fault {
             left = &left[..left.len().min(length as usize)];
         }
+        // Byte of the transfer at which one bit is flipped. As we pass the buffers of a vectored
+        // read, it becomes relative to the next one.
         let mut rotten = match fault {
             Some(Fault::BitRot(at)) => Some(at as usize % (request.length as usize).max(1)),
             _ => None,
@@ -88,7 +94,9 @@ impl Image {
         count as i32
     }
 
-    /// Writes; the file may grow by `free` bytes. Returns the bytes transferred, or a negative errno.
+    /// Writes, and returns the bytes transferred or a negative errno. The file may grow by at most
+    /// `free` bytes; a longer write is short, as on a full file system. A fault changes what is
+    /// stored, but the silent ones return the full length.
     pub(super) fn write(&mut self, request: &Request<'_>, fault: Option<Fault>, free: u64) -> i32 {
         let offset = request.offset as usize;
         let mut bytes: Vec<u8> = Vec::with_capacity(request.length as usize);
@@ -118,13 +126,15 @@ impl Image {
         bytes.len() as i32
     }
 
-    /// Writes bytes, which are not durable yet.
+    /// Writes bytes to the volatile image and logs the change.
     pub(super) fn put(&mut self, offset: usize, bytes: &[u8]) {
         store(&mut self.volatile, offset, bytes);
         self.unsynced.push(Change::Bytes(offset, bytes.to_vec()));
     }
 
-    /// Makes the changes since the last sync durable, or loses them.
+    /// Makes all changes since the last sync durable. If `lost`, drops them and returns `EIO`. In
+    /// both cases the file counts as synced afterwards, as the kernel marks pages clean after a
+    /// failed writeback.
     pub(super) fn sync(&mut self, lost: bool) -> i32 {
         let changes = std::mem::take(&mut self.unsynced);
         if lost {
@@ -139,7 +149,8 @@ impl Image {
         0
     }
 
-    /// Writeback fails: the changes since the last sync will never be durable.
+    /// Drops all changes since the last sync, as if writeback had failed. The error is reported
+    /// later, by [`Image::report_loss`].
     pub(super) fn lose(&mut self) {
         self.unsynced.clear();
         self.losses += 1;
@@ -150,7 +161,8 @@ impl Image {
         self.reported
     }
 
-    /// Reports losses that an open file has not reported yet. Returns a negative errno, or 0.
+    /// Returns `-EIO` if there is a loss that this open file has not reported, and 0 otherwise.
+    /// `seen` is the position of the open file in the sequence of losses.
     pub(super) fn report_loss(&mut self, seen: &mut u64) -> i32 {
         if *seen >= self.losses {
             return 0;
@@ -166,7 +178,8 @@ impl Image {
         self.unsynced.clear();
     }
 
-    /// Keeps all, nothing or some of every change that was not synced.
+    /// Applies a random part of each unsynced change to the durable image, oldest change first.
+    /// Then the volatile image is lost and becomes a copy of the durable one.
     pub(super) fn crash(&mut self, rng: &mut Rng) {
         for change in std::mem::take(&mut self.unsynced) {
             match change {
@@ -181,6 +194,7 @@ impl Image {
     }
 }
 
+/// Stores bytes at an offset; a gap before them is filled with zeros.
 fn store(image: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     let end = offset + bytes.len();
     if image.len() < end {

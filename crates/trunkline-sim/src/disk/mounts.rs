@@ -1,8 +1,9 @@
-//! Mounts that hang: I/O to such a mount does not complete until the mount is released.
+//! Mounts that hang, as an NFS mount does when its server is gone: I/O neither completes nor fails
+//! until the mount is released.
 //!
-//! There are two kinds of blocked I/O. A blocking executor stops its thread at the mount. A device keeps
-//! the I/O and reports how many it has. All threads wait on one futex of the disk, which is woken by
-//! every change and every operation.
+//! Blocked I/O takes two forms. A blocking executor stops its thread at the mount. The simulated
+//! device keeps the I/O and reports how many it has. All waiting threads sleep on one futex of the
+//! disk. Every change and every operation wakes them, and each rechecks its condition.
 
 use super::{Disk, DiskState};
 use crate::pause::pause;
@@ -10,9 +11,11 @@ use std::time::Duration;
 use trunkline_aio::clock;
 use trunkline_aio::sync::atomic::Ordering;
 
-/// How long a reordered I/O waits for another one to be executed first.
+/// How long a reordered I/O waits for another I/O to execute first. It must give up, because there
+/// may be no other I/O.
 const OVERTAKEN_WITHIN: Duration = Duration::from_millis(2);
 
+/// The largest count that `FUTEX_WAKE` takes, an `int`.
 const ALL_WAITERS: u32 = u32::MAX >> 1;
 
 impl Disk {
@@ -34,12 +37,13 @@ impl Disk {
         self.notify();
     }
 
-    /// Waits until `count` I/Os are blocked by mounts that hang.
+    /// Waits until at least `count` I/Os are blocked by mounts that hang.
     pub fn wait_stuck(&self, count: usize) {
         self.wait(|state| state.stuck + state.held_in_device >= count);
     }
 
-    /// For a device: sets how many of its I/Os are blocked.
+    /// Called by the device: sets how many of its I/Os are blocked. Notifies only if the number
+    /// changed, because the device itself waits for notifications and would otherwise never sleep.
     pub(crate) fn set_held_in_device(&self, count: usize) {
         let changed = std::mem::replace(&mut self.state.lock().held_in_device, count) != count;
         if changed {
@@ -52,7 +56,7 @@ impl Disk {
         self.state.lock().is_held(file_id)
     }
 
-    /// For a blocking executor: waits while the mount hangs.
+    /// Called by a blocking executor: waits while the mount of the file hangs.
     pub(crate) fn pass(&self, file_id: u64) {
         if !self.is_held(file_id) {
             return;
@@ -64,7 +68,8 @@ impl Disk {
         self.notify();
     }
 
-    /// For a blocking executor: waits for another operation to be executed first, if there is one.
+    /// Called by a blocking executor: waits until another operation was executed, or for
+    /// [`OVERTAKEN_WITHIN`].
     pub(crate) fn be_overtaken(&self) {
         let before = self.performed();
         let until = clock::now().after(OVERTAKEN_WITHIN);
@@ -78,16 +83,17 @@ impl Disk {
         }
     }
 
-    /// For a blocking executor: takes time.
+    /// Called by a blocking executor: sleeps on the façade's clock.
     pub(crate) fn delay(time: Duration) {
         pause(time);
     }
 
-    /// For a device: sleeps until a change after `seen`, or for `timeout`.
+    /// Called by the device: sleeps until a change after `seen`, or for `timeout`.
     pub(crate) fn wait_for_change(&self, seen: u32, timeout: Option<Duration>) {
         self.changed.wait(seen, timeout);
     }
 
+    /// The event count. A waiter must read it before it checks its condition.
     pub(crate) fn change_count(&self) -> u32 {
         self.changed.word().load(Ordering::SeqCst)
     }
@@ -97,6 +103,8 @@ impl Disk {
         self.changed.wake(ALL_WAITERS);
     }
 
+    /// Waits until `done`. The count is read before the condition, so a change in between makes the
+    /// futex return immediately.
     fn wait(&self, done: impl Fn(&DiskState) -> bool) {
         loop {
             let seen = self.change_count();

@@ -1,8 +1,10 @@
-//! A cluster for cases of the buffer pool: relations by number, a pool, and the storage below them.
+//! A cluster for cases of the buffer pool: relations that are known by number, a pool, and the
+//! storage below them.
 //!
-//! Relation `n` is file `16384 + n` of database 5. A page contains its own relation, block and version,
-//! so a page in the wrong place is noticed. What a case does to segments here bypasses the engine and is
-//! durable immediately, as if another system had done it.
+//! Relation `n` has relfilenode `16384 + n` in database 5. Each page contains its relation, block
+//! and version, so a page in the wrong buffer or at the wrong offset is noticed. The functions here
+//! that change segments bypass the engine and are durable immediately, as if another process had
+//! changed the files.
 
 use super::instance::Instance;
 use super::{
@@ -26,45 +28,45 @@ use trunkline_engine::storage::{
 };
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Oid, SEGMENT_BLOCKS};
 
-/// The device that holds the relations.
+/// The mount of the relations on the simulated disk.
 const DEVICE: u64 = 1;
 
-/// The file of relation 0.
+/// The relfilenode of relation 0.
 const FIRST_FILE: u32 = 16_384;
 
 /// How many files a cluster keeps open.
 const FILES_OPEN: usize = 16;
 
-/// Pages of the I/O region beside those of the pool.
+/// Pages of the I/O region in addition to those of the pool.
 const FRAMES_BESIDE: usize = 128;
 
-/// Which pools a case runs in.
+/// Which kinds of pool a case runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pools {
     /// A shared pool: the case has several sessions.
     Shared,
-    /// A local pool, with its one session.
+    /// A local pool, as for temporary relations, with its one session.
     Local,
     /// Both, one after the other.
     Both,
 }
 
-/// What a case of the pool needs.
+/// The cluster that a case of the pool needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Needs {
-    /// Which pools it runs in.
+    /// Which kinds of pool the case runs in.
     pub pools: Pools,
-    /// Buffers of the pool.
+    /// Number of buffers of the pool.
     pub buffers: u32,
     /// Blocks of relation 0, which exists from the start.
     pub blocks: u32,
-    /// Handles of the instance; a few of them are reserved.
+    /// Handles of the instance; a few of them are reserved for classes of I/O.
     pub handles: u32,
-    /// Seeds for each method and pool.
+    /// Number of seeds for each method and pool.
     pub seeds: u64,
-    /// Direct I/O.
+    /// Opens the relations for direct I/O.
     pub direct: bool,
-    /// The cluster may be changed.
+    /// The case may change the cluster. This adds the write-ahead log and the write checker.
     pub writable: bool,
 }
 
@@ -83,7 +85,7 @@ impl Needs {
         Self { pools: Pools::Both, seeds: 6, ..Self::default() }
     }
 
-    /// A shared pool over a cluster that may be changed.
+    /// For a case that changes a cluster, in a shared pool.
     pub const fn writable() -> Self {
         let (buffers, blocks, handles, seeds) = (64, 32, 64, 6);
         Self {
@@ -97,7 +99,9 @@ impl Needs {
         }
     }
 
-    /// The pools of the case, and for writes the settings that decide which thread executes them.
+    /// Adds the kinds of pool to the environments. A case that writes also runs with inline writes,
+    /// because then the issuer and not the method executes them. Simulated runs use inline writes
+    /// for odd seeds. On real files only io_uring runs both ways.
     fn expand(self, matrix: Matrix) -> Matrix {
         let matrix = matrix.vary(|environment| match self.pools {
             Pools::Shared => vec![environment],
@@ -124,7 +128,7 @@ impl Needs {
     }
 }
 
-/// A case with its own cluster.
+/// A case, together with the cluster that it needs.
 #[derive(Clone, Copy)]
 struct ClusterCase {
     needs: Needs,
@@ -137,7 +141,7 @@ impl Case for ClusterCase {
     }
 }
 
-/// Runs a case everywhere.
+/// Runs a case on the simulated disk, and then on real files.
 pub fn check(needs: Needs, body: fn(&Arc<Cluster>)) {
     needs.simulated().and(needs.real()).run(ClusterCase { needs, body });
 }
@@ -152,7 +156,8 @@ pub fn check_real(needs: Needs, body: fn(&Arc<Cluster>)) {
     needs.real().run(ClusterCase { needs, body });
 }
 
-/// Runs a case in one environment.
+/// Runs a case in one environment. Unlike the others, it takes a closure with state, for coverage
+/// meters.
 pub fn check_in(
     environment: Environment,
     needs: Needs,
@@ -161,16 +166,17 @@ pub fn check_in(
     environment.run(move |environment| run_in(environment, needs, body));
 }
 
+/// Starts a cluster, runs the case, and runs the final checks.
 fn run_in(environment: Environment, needs: Needs, body: impl FnOnce(&Arc<Cluster>)) {
     let cluster = Arc::new(Cluster::start(environment, needs));
     body(&cluster);
     Cluster::finish_last(cluster);
 }
 
-/// A cluster with a pool.
+/// A cluster with a pool and everything below it.
 #[derive(Debug)]
 pub struct Cluster {
-    /// Where it runs.
+    /// The environment of the case.
     pub environment: Environment,
     /// The I/O instance.
     pub aio: Aio,
@@ -182,15 +188,16 @@ pub struct Cluster {
     pub plan: FaultPlan,
     /// The pool.
     pub pool: Pool,
-    /// The relations.
+    /// The relations of the cluster.
     pub storage: Storage,
     /// The file system below the relations.
     pub files: Arc<FaultyFiles>,
-    /// The write-ahead log of a shared pool that may be changed.
+    /// The write-ahead log of a shared pool that may be changed. It has positions and no records.
     pub log: PositionLog,
-    /// Checks every page write.
+    /// Checks each page write for its checksum and for WAL before data.
     pub writes: Arc<WriteChecker>,
-    /// An fsync has failed, so every later checkpoint fails.
+    /// An fsync has failed. From then on every checkpoint fails, and the final checks must not
+    /// expect a clean pool.
     pub(super) sync_failed: AtomicBool,
     pub(super) instance: Instance,
     writable: bool,
@@ -208,6 +215,7 @@ impl Cluster {
                 .probe(Arc::clone(checker) as Arc<_>);
             environment.configure(builder)
         });
+        // The probe is needed to start the instance, and the checker wraps it.
         let writes = checker.expect("made with the instance");
         let files = Arc::new(FaultyFiles::new(&instance));
         let storage = match needs.writable {
@@ -245,7 +253,7 @@ impl Cluster {
         cluster
     }
 
-    /// Under the scheduler, on the simulated disk.
+    /// Whether the case runs under the scheduler, on the simulated disk.
     pub fn is_simulated(&self) -> bool {
         self.environment.is_simulated()
     }
@@ -283,7 +291,7 @@ impl Cluster {
         spawn(name, self, body)
     }
 
-    /// A session.
+    /// A new session of the pool.
     ///
     /// # Panics
     /// If there is no room for one.
@@ -291,7 +299,7 @@ impl Cluster {
         self.pool.backend(BackendType::Client).expect("a session")
     }
 
-    /// A session that does not execute reads itself, except under `sync`.
+    /// A new session that leaves its reads to the I/O method, except under `sync`.
     pub fn async_backend(&self) -> Backend {
         let mut backend = self.backend();
         backend.session().set_may_block(false);
@@ -303,13 +311,14 @@ impl Cluster {
         relation(&self.storage, number)
     }
 
-    /// The pool's row of a block of a relation.
+    /// The buffer that contains a block, as in `pg_buffercache`; `None` if the block is not in the
+    /// pool.
     pub fn row(&self, number: u32, block: BlockNo) -> Option<BufferRow> {
         let locator = locator(number);
         self.pool.rows().into_iter().find(|row| row.relation == locator && row.block == block)
     }
 
-    /// Makes a relation with every block in version 0.
+    /// Creates a relation of which every block has version 0.
     ///
     /// # Panics
     /// If a file cannot be written; so do the other functions that bypass the engine.
@@ -317,7 +326,7 @@ impl Cluster {
         self.write_segment(number, 0, &pages(number, blocks));
     }
 
-    /// Makes a segment of a relation.
+    /// Creates or replaces a segment of a relation.
     ///
     /// # Panics
     /// See [`Cluster::create`].
@@ -330,7 +339,7 @@ impl Cluster {
         fs::write(&path, bytes).expect("writes");
     }
 
-    /// Sets the length of a relation's first segment.
+    /// Sets the length of the first segment of a relation.
     ///
     /// # Panics
     /// See [`Cluster::create`].
@@ -343,7 +352,7 @@ impl Cluster {
         file.set_len(length as u64).expect("truncates");
     }
 
-    /// Replaces a block of a relation's first segment.
+    /// Replaces a block in the first segment of a relation.
     ///
     /// # Panics
     /// See [`Cluster::create`].
@@ -357,7 +366,7 @@ impl Cluster {
         file.write_all_at(page, offset as u64).expect("writes");
     }
 
-    /// The bytes of a relation's first segment; empty if the segment does not exist.
+    /// The contents of the first segment of a relation; empty if the segment does not exist.
     pub fn on_disk(&self, number: u32) -> Vec<u8> {
         let path = self.relation(number).path(0);
         match self.is_simulated() {
@@ -372,17 +381,17 @@ fn name(path: &Path) -> &str {
     path.to_str().expect("a name")
 }
 
-/// The layout of the clusters.
+/// The layout of all clusters: data checksums are enabled.
 pub fn layout() -> Layout {
     Layout { checksums: true, tablespace_directory: "PG_18_202506291".into() }
 }
 
-/// The relations of a cluster that may be changed.
+/// Opens the relations of a cluster for writing.
 pub fn storage(root: &Path, files: Arc<dyn WritableFiles>, direct: bool) -> Storage {
     Storage::for_writing(root, layout(), &OpenFiles::writable(FILES_OPEN, files), direct)
 }
 
-/// The locator of a relation by its number.
+/// The relation locator of a relation by its number.
 pub fn locator(number: u32) -> RelationLocator {
     let relfilenode = FIRST_FILE + number;
     RelationLocator { tablespace: DEFAULT_TABLESPACE, database: Oid(5), relfilenode }
@@ -393,13 +402,13 @@ pub fn relation(storage: &Storage, number: u32) -> Relation {
     storage.relation(locator(number), Fork::Main)
 }
 
-/// First block and number of blocks of an I/O.
+/// The first block and the number of blocks of an I/O, in its segment.
 pub(super) fn extent(io: &Observed) -> (BlockNo, u32) {
     let size = BLOCK_SIZE as u64;
     ((io.offset / size) as BlockNo, io.length / BLOCK_SIZE as u32)
 }
 
-/// Whether an I/O includes a block.
+/// Whether an I/O includes a block of its segment.
 pub(super) fn includes(io: &Observed, block: BlockNo) -> bool {
     let (first, count) = extent(io);
     (first..first + count).contains(&block)

@@ -1,5 +1,6 @@
-//! One environment of the test matrix: I/O method, storage, pool and settings.
+//! One environment of the test matrix: I/O method, storage, kind of pool, and settings.
 //!
+//! An environment is plain data, so a failure can print it and a test can start it again.
 //! ```
 //! use trunkline_aio::MethodKind;
 //! use trunkline_sim::matrix::Environment;
@@ -13,19 +14,19 @@
 use trunkline_aio::sync::sched;
 use trunkline_aio::{Builder, MethodKind};
 
-/// Where a case runs. Printed with a failure; it is all that is needed to repeat a simulated run.
+/// Where a case runs. A failure prints it; it is all that is needed to repeat a simulated run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Environment {
     /// The I/O method.
     pub method: MethodKind,
     /// Seed of the scheduler and the simulated disk; `None` is real files and real threads.
     pub seed: Option<u64>,
-    /// The pool is local to one session.
+    /// The pool is a local pool, with one session.
     pub local_pool: bool,
     /// Which I/Os a session executes itself, without the method.
     pub inline: InlineIo,
-    /// The scheduler switches threads at one in this many switch points. A large number lets one
-    /// thread run far while another is stopped between two steps.
+    /// The scheduler switches threads at one in this many switch points. With a large number, one
+    /// thread runs far while another is stopped between two steps; some races need that.
     pub switch_one_in: u32,
 }
 
@@ -34,33 +35,34 @@ pub struct Environment {
 pub enum InlineIo {
     /// None: every I/O goes to the method.
     Off,
-    /// Buffered writes of any length.
+    /// Buffered writes of any length. The session blocks in them, as a PostgreSQL backend does in
+    /// `FlushBuffer`.
     Writes,
-    /// As configured by default: short reads that the page cache has, and short buffered writes.
+    /// The default settings: short reads that are in the page cache, and short buffered writes.
     Default,
 }
 
-/// The value of [`sched::Config::new`].
+/// The default of [`sched::Config::new`].
 const SWITCH_ONE_IN: u32 = 3;
 
 impl Environment {
-    /// Under the scheduler, on the simulated disk.
+    /// An environment under the scheduler, on the simulated disk.
     pub fn simulated(method: MethodKind, seed: u64) -> Self {
         Self { seed: Some(seed), ..Self::real(method) }
     }
 
-    /// On real files, with real threads.
+    /// An environment on real files, with real threads.
     pub fn real(method: MethodKind) -> Self {
         let (local_pool, inline) = (false, InlineIo::Off);
         Self { method, seed: None, local_pool, inline, switch_one_in: SWITCH_ONE_IN }
     }
 
-    /// Under the scheduler, on the simulated disk.
+    /// Whether the case runs under the scheduler, on the simulated disk.
     pub fn is_simulated(&self) -> bool {
         self.seed.is_some()
     }
 
-    /// Whether threads other than the session's execute I/O.
+    /// Whether other threads than the session's execute I/O.
     pub fn is_asynchronous(&self) -> bool {
         self.method != MethodKind::Sync
     }
@@ -70,11 +72,12 @@ impl Environment {
         self.inline == InlineIo::Writes
     }
 
-    /// The same with a shared pool, and with a local one.
+    /// This environment with a shared pool, and with a local pool.
     pub fn with_both_pools(self) -> [Self; 2] {
         [false, true].map(|local_pool| Self { local_pool, ..self })
     }
 
+    /// Applies the setting for inline I/O to an instance.
     pub(super) fn configure(&self, builder: Builder) -> Builder {
         match self.inline {
             InlineIo::Off => builder.try_cached_below(0).inline_write_max(0),
@@ -83,7 +86,8 @@ impl Environment {
         }
     }
 
-    /// Runs `body` here. Returns the scheduler's report of a simulated run.
+    /// Runs `body` in this environment. Returns the report of the scheduler for a simulated run,
+    /// and `None` on real files.
     ///
     /// # Panics
     /// If `body` panics. A simulated run also panics on a deadlock or a livelock.

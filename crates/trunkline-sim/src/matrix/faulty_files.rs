@@ -1,7 +1,11 @@
-//! The file system of a cluster case. It can fail a call, and run code of the case before a call.
+//! A file system for cluster cases that can fail a call, and that can run code of the case before a
+//! call.
 //!
-//! It remembers the paths of the files that it opened. The write checker sees files by id and uses the
-//! paths to read what a write has written.
+//! Fault plans cover I/O only. The calls here are metadata operations (open, length, allocate,
+//! truncate, unlink, fsync of a directory), which the engine makes synchronously.
+//!
+//! The file system remembers the path of each file that it opened. The write checker knows files by
+//! id only, and uses the path to read back what was written.
 
 use super::Instance;
 use crate::disk::Disk;
@@ -17,11 +21,14 @@ use trunkline_aio::{File, Observed};
 use trunkline_engine::storage::{FileSystem, WritableFiles};
 use trunkline_format::{BLOCK_SIZE, BlockNo, SEGMENT_BLOCKS};
 
-/// A file system around that of an instance.
+/// A file system that wraps that of an instance.
 pub struct FaultyFiles {
     inner: Box<dyn WritableFiles>,
+    /// The simulated disk; `None` on real files.
     disk: Option<Arc<Disk>>,
+    /// Paths by file id.
     paths: Mutex<Map<u64, PathBuf>>,
+    /// The call that fails, and its errno.
     fault: Mutex<Option<(FileCall, i32)>>,
     /// See [`FaultyFiles::has_failed`].
     failed: Mutex<Vec<(FileCall, i32)>>,
@@ -29,28 +36,29 @@ pub struct FaultyFiles {
     before_open: Mutex<Option<Hook>>,
 }
 
-/// Code of a case that runs once.
+/// Code of a case that runs once. It runs without any lock of the file system, so it may stop its
+/// thread.
 type Hook = Box<dyn FnOnce() + Send>;
 
-/// A call to the file system that is not I/O.
+/// A call to the file system that is not I/O on blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileCall {
-    /// Opens a file, or makes one.
+    /// Opens or creates a file.
     Open,
-    /// Asks for the length of a file.
+    /// Returns the length of a file.
     Length,
-    /// Reserves room in a file.
+    /// Reserves space in a file (`posix_fallocate`).
     Allocate,
     /// Truncates a file.
     Truncate,
     /// Removes a file.
     Remove,
-    /// Makes the names in a directory durable.
+    /// Syncs a directory, which makes the names in it durable.
     SyncDirectory,
 }
 
 impl FileCall {
-    /// All of them.
+    /// All calls.
     pub const ALL: [FileCall; 6] = [
         FileCall::Open,
         FileCall::Length,
@@ -81,22 +89,22 @@ impl FaultyFiles {
         }
     }
 
-    /// A call fails with an errno from now on.
+    /// Makes a call fail with an errno from now on. Replaces an earlier fault.
     pub fn fail(&self, call: FileCall, errno: i32) {
         *self.fault.lock() = Some((call, errno));
     }
 
-    /// No call fails from now on.
+    /// Lets all calls succeed from now on.
     pub fn clear_fault(&self) {
         *self.fault.lock() = None;
     }
 
-    /// Whether a call has ever failed with an errno.
+    /// Whether a call has ever failed with this errno, which the coverage checks ask for.
     pub fn has_failed(&self, call: FileCall, errno: i32) -> bool {
         self.failed.lock().contains(&(call, errno))
     }
 
-    /// Runs `hook` before the next call that reserves room in a file.
+    /// Runs `hook` before the next call that reserves space in a file.
     pub fn before_allocation(&self, hook: impl FnOnce() + Send + 'static) {
         *self.before_allocation.lock() = Some(Box::new(hook));
     }
@@ -106,7 +114,7 @@ impl FaultyFiles {
         *self.before_open.lock() = Some(Box::new(hook));
     }
 
-    /// Stops the next thread that opens a file.
+    /// Stops the next thread that opens a file, until the returned point is released.
     pub fn hold_open(&self) -> PausePoint {
         let opening = PausePoint::new();
         let held = opening.clone();
@@ -114,6 +122,7 @@ impl FaultyFiles {
         opening
     }
 
+    /// Runs the hook for opens, and fails the call if it is the one to fail.
     fn call(&self, call: FileCall) -> io::Result<()> {
         let hook = if call == FileCall::Open { self.before_open.lock().take() } else { None };
         hook.into_iter().for_each(|hook| hook());
@@ -126,7 +135,8 @@ impl FaultyFiles {
         }
     }
 
-    /// What a write has written: the first block, and the bytes.
+    /// Reads back the blocks of a write of `length` bytes: the number of the first block in the
+    /// fork, and the contents. Returns `None` if the file is unknown or was removed.
     pub(super) fn written(&self, io: &Observed, length: usize) -> Option<(BlockNo, Vec<u8>)> {
         let path = self.paths.lock().get(&io.file_id)?.clone();
         let segment = path.extension().and_then(|part| part.to_str()?.parse().ok()).unwrap_or(0);
@@ -140,6 +150,7 @@ impl FaultyFiles {
         Some((first, bytes))
     }
 
+    /// Records the path of a file that was opened.
     fn remember(&self, path: &Path, opened: io::Result<File>) -> io::Result<File> {
         let file = opened?;
         self.paths.lock().insert(file.id(), path.to_owned());

@@ -1,22 +1,24 @@
-//! Checks at the end of a cluster case: no pin, lock, handle, pin permit or open file is left.
+//! Final checks of a cluster case: no pin, content lock, handle, pin permit or open file is leaked.
 //!
-//! A leak does not fail the case that causes it. It shows as a session that never wakes in some later
-//! case, or as a page that can never be evicted. These checks find it in the case itself.
+//! A leak usually does not fail the case that causes it. It appears later, as a session that never
+//! wakes or a page that can never be evicted. These checks find it at the end of the case that
+//! caused it, like the leak checks of a PostgreSQL resource owner.
 
 use super::Cluster;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::Ordering;
 use trunkline_engine::pool::PINS_GUARANTEED;
 
-/// A relation that no case uses.
+/// A relation that no case uses, so none of its pages is in the pool.
 const SPARE: u32 = 9;
 
 /// The most sessions that [`Cluster::check_permits`] starts.
 const SESSIONS_MAX: u32 = 32;
 
 impl Cluster {
-    /// Runs all checks. A pool of which an fsync has failed cannot be made clean any more, and its dirty
-    /// pages keep their buffers; then only the others run.
+    /// Runs all checks. After a failed fsync no checkpoint succeeds, so the pool cannot become
+    /// clean. Its dirty pages keep their buffers. In that case the checks that need a clean pool
+    /// are skipped.
     pub(super) fn finish(self) {
         self.clear_faults();
         self.settle_pool();
@@ -37,13 +39,15 @@ impl Cluster {
         self.end();
     }
 
-    /// Waits until no I/O is in flight and no page is pinned.
+    /// Waits until no I/O is in flight and no page is pinned. The thread that completed the last
+    /// I/O may still have its pin.
     fn settle_pool(&self) {
         self.settle();
         self.wait_until("no pins", || self.pool.rows().iter().all(|row| row.pins == 0));
     }
 
-    /// A checkpoint flushes and syncs everything, so the next one has nothing to do.
+    /// Runs two checkpoints. The first one flushes and syncs everything, so the second one must
+    /// have nothing to do.
     fn check_clean(&self) {
         let mut backend = self.backend();
         self.checkpoint(&mut backend).expect("the last checkpoint");
@@ -51,8 +55,8 @@ impl Cluster {
         assert_eq!((again.buffers, again.files), (0, 0), "{again}");
     }
 
-    /// As many sessions as there is room for are admitted together. A lost permit would keep the last
-    /// one waiting.
+    /// Starts as many sessions as the pool has guaranteed pins for, and pins a page in each. If a
+    /// pin permit was leaked, the last session waits forever.
     fn check_permits(&self) {
         self.create(SPARE, 2 * SESSIONS_MAX);
         let relation = self.relation(SPARE);
@@ -68,7 +72,7 @@ impl Cluster {
         assert!(backends.iter().all(|backend| backend.pins() == 0));
     }
 
-    /// Every page in the pool can be locked exclusively.
+    /// Every page in the pool can be locked exclusively, so no content lock was leaked.
     fn check_locks(&self) {
         let mut backend = self.backend();
         for row in self.pool.rows() {
@@ -81,8 +85,8 @@ impl Cluster {
         }
     }
 
-    /// Drops the cluster; no file stays open. The thread that completed the last write of a cancelled
-    /// session may still be closing its file, so this waits.
+    /// Drops the cluster and waits until no file is open. The thread that completed the last write
+    /// of a cancelled session may still be closing its file.
     fn end(self) {
         let Self { instance, pool, storage, files, aio, .. } = self;
         let open_files = storage.files().clone();
@@ -92,7 +96,8 @@ impl Cluster {
         });
     }
 
-    /// Runs the checks of a case, which must be the last owner of its cluster.
+    /// Runs the final checks. The case must be the last owner of its cluster: a thread that still
+    /// has it could still be using pages.
     pub(super) fn finish_last(cluster: Arc<Self>) {
         Arc::into_inner(cluster).expect("a thread still has the cluster").finish();
     }

@@ -1,7 +1,7 @@
-//! An I/O instance with its storage: the simulated disk, or a temporary folder.
+//! An I/O instance with its storage: the simulated disk, or a temporary directory.
 //!
-//! Cases wait for a state and never for a length of time. Under the scheduler, a pause of any length
-//! lets every other thread run until it blocks. With real threads, a case looks again and again.
+//! Cases wait for a state and never for a length of time. Under the scheduler, a pause of any
+//! length lets every other thread run until it blocks. With real threads, a case polls the state.
 
 use super::Environment;
 use crate::disk::Disk;
@@ -20,17 +20,18 @@ use trunkline_aio::sync::{Arc, thread};
 use trunkline_aio::{Aio, Builder, Operation, clock};
 use trunkline_engine::storage::{KernelFiles, WritableFiles};
 
-/// Places of the simulated device: few enough that it overflows.
+/// Queue depth of the simulated device. Small enough that it overflows in many cases, so that
+/// sessions also execute I/O themselves.
 const PLACES: usize = 6;
 
-/// A state that is not reached within this time never will be.
+/// A state that is not reached within this time is never reached, even on a slow machine.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// An I/O instance with its storage.
 pub struct Instance {
     /// The instance.
     pub aio: Aio,
-    /// Its probe.
+    /// The probe of the instance.
     pub probe: Arc<TestProbe>,
     /// The simulated disk; unused with real files.
     pub disk: Arc<Disk>,
@@ -38,14 +39,15 @@ pub struct Instance {
     pub plan: FaultPlan,
     /// The executor of the simulated disk.
     pub executor: Arc<SimExecutor>,
-    /// Where it runs.
+    /// The environment of the case.
     pub environment: Environment,
+    /// The temporary directory of real files, removed on drop.
     folder: Option<TempDir>,
     /// Results that [`Instance::inject`] has replaced.
     replaced: Arc<AtomicU64>,
 }
 
-/// A case that fails while a mount hangs must end nevertheless.
+// If a case fails while a mount hangs, its blocked threads must still end.
 impl Drop for Instance {
     fn drop(&mut self) {
         self.disk.release_all();
@@ -59,7 +61,7 @@ impl fmt::Debug for Instance {
 }
 
 impl Instance {
-    /// Starts an instance. `configure` is applied last, so it can override any setting.
+    /// Starts an instance. `configure` is applied last, so it can override every setting.
     ///
     /// # Panics
     /// If the instance does not start, or falls back to another method.
@@ -79,28 +81,30 @@ impl Instance {
                 .custom_method(Arc::new(SimMethod::new(&disk, plan.clone(), PLACES)));
         }
         let aio = configure(builder, &probe).start().expect("starts");
+        // A fallback would silently test another method.
         assert_eq!(aio.method_status().used, method, "{:?}", aio.method_status());
         let folder = (!simulated).then(temporary_folder);
         let replaced = Arc::default();
         Self { aio, probe, disk, plan, executor, environment, folder, replaced }
     }
 
-    /// Under the scheduler, on the simulated disk.
+    /// Whether the case runs under the scheduler, on the simulated disk.
     pub fn is_simulated(&self) -> bool {
         self.environment.is_simulated()
     }
 
-    /// The folder of real files.
+    /// The directory of real files; `None` on the simulated disk.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_ref().map(TempDir::path)
     }
 
-    /// Drops the instance and keeps its folder. Another clone of the instance may still be alive.
+    /// Drops the instance and keeps its directory, so that another instance can open the files.
+    /// Another clone of the instance may still be alive.
     pub fn into_folder(mut self) -> Option<TempDir> {
         self.folder.take()
     }
 
-    /// Where a cluster is: the folder, or a name on the disk.
+    /// The data directory of a cluster: a directory, or a name on the simulated disk.
     pub fn root(&self) -> &Path {
         self.folder().unwrap_or(Path::new("/sim"))
     }
@@ -113,8 +117,9 @@ impl Instance {
         }
     }
 
-    /// The next `times` executions of `operation` meet `fault`. On the simulated disk the fault takes
-    /// effect. On real files only the result is replaced, after the kernel has done the I/O.
+    /// Makes the next `times` executions of `operation` meet `fault`. On the simulated disk the
+    /// fault takes effect. On real files the kernel executes the I/O and only its result is
+    /// replaced; silent faults and delays are therefore ignored there.
     pub fn inject(&self, operation: Operation, fault: Fault, times: u64) {
         if self.is_simulated() {
             return self.plan.set(vec![Rule::new(operation, 1, fault).times(times)]);
@@ -138,18 +143,19 @@ impl Instance {
         });
     }
 
-    /// How often the last injected fault has taken effect.
+    /// How often the faults of the last [`Instance::inject`] have struck.
     pub fn injected(&self) -> u64 {
         self.replaced.load(Ordering::SeqCst) + self.plan.struck()
     }
 
-    /// No fault takes effect from now on.
+    /// Removes all faults.
     pub fn clear_faults(&self) {
         self.plan.set(Vec::new());
         self.probe.keep_results();
     }
 
-    /// Waits for a state that no event announces. It looks again after every other thread has run.
+    /// Waits for a state that no event announces, by polling it. Between two polls every other
+    /// thread can run.
     ///
     /// # Panics
     /// If the state is not reached within a minute.
@@ -162,12 +168,14 @@ impl Instance {
         }
     }
 
-    /// Lets the other threads run: under the scheduler until all of them block, otherwise for a while.
+    /// Lets other threads run. Under the scheduler they run until all of them block. With real
+    /// threads this is only likely, so a case must not depend on it to pass.
     pub fn let_others_run(&self) {
         let turns = if self.is_simulated() { 1 } else { 50 };
         (0..turns).for_each(|_| self.yield_once());
     }
 
+    // Real threads yield; the façade forbids sleeping.
     fn yield_once(&self) {
         match self.is_simulated() {
             true => pause(Duration::from_micros(500)),
@@ -175,7 +183,7 @@ impl Instance {
         }
     }
 
-    /// Waits until no I/O is in flight. Under the scheduler it also lets the threads that have completed
+    /// Waits until no handle is in use. Under the scheduler it also lets the threads that completed
     /// I/O run until they block.
     ///
     /// # Panics
@@ -188,7 +196,7 @@ impl Instance {
     }
 }
 
-/// A new folder beside the test binaries. It is not in `/tmp`, which may be a file system in memory
+/// A new temporary directory beside the test binaries. We do not use `/tmp`, which may be a tmpfs
 /// without direct I/O.
 ///
 /// # Panics

@@ -1,7 +1,8 @@
-//! Cases of the I/O core: an instance with files whose blocks identify themselves, and single I/Os.
+//! Cases of the I/O core: an instance, files with blocks that identify themselves, and single I/Os.
 //!
-//! A case is a function of an [`Environment`] and starts the instance that it needs. Block contents come
-//! from [`content`]; a file starts with version 0 of file 0 in every block.
+//! A case is a function of an [`Environment`] and starts the instance that it needs. The contents
+//! of blocks come from [`content`]. A file starts with version 0 of file 0 in every block, so a
+//! case can compare any block with [`original`].
 //! ```
 //! use trunkline_aio::MethodKind;
 //! use trunkline_sim::matrix::io;
@@ -27,19 +28,21 @@ use trunkline_aio::{
     Session, Slots, Status, WaitRef, Weight, WorkerSettings,
 };
 
-/// Seeds of each case and method on the simulated disk.
+/// Seeds of each case and method on the simulated disk. More than for the pool, because these cases
+/// are short.
 const SEEDS: u64 = 60;
 
-/// The methods that do not execute I/O in the issuer's thread, under the scheduler.
+/// The methods under the scheduler that do not execute I/O on the issuer's thread.
 pub const ASYNCHRONOUS: [MethodKind; 2] = [MethodKind::Worker, MethodKind::Custom];
 
+/// The real environments, each with and without inline I/O.
 fn real() -> Matrix {
     Matrix::real(&REAL).vary(|environment| {
         [InlineIo::Off, InlineIo::Default].map(|inline| Environment { inline, ..environment })
     })
 }
 
-/// Runs a case everywhere.
+/// Runs a case on the simulated disk, and then on real files.
 pub fn check(case: impl FnOnce(Environment) + Clone + Send + 'static) {
     Matrix::simulated(&SIMULATED, SEEDS).and(real()).run(case);
 }
@@ -59,7 +62,8 @@ pub fn check_asynchronous(case: impl FnOnce(Environment) + Clone + Send + 'stati
     check_seeds(&ASYNCHRONOUS, 30, case);
 }
 
-/// Runs a case where the thread that executes an I/O can be stopped without stopping its issuer.
+/// Runs a case in which the thread that executes an I/O can be stopped without stopping its issuer.
+/// This excludes `sync`, where they are the same thread.
 pub fn check_stoppable(case: impl FnOnce(Environment) + Clone + Send + 'static) {
     let real = Matrix::real(&[MethodKind::Worker, MethodKind::IoUring]);
     real.and(Matrix::simulated(&ASYNCHRONOUS, 20)).run(case);
@@ -75,12 +79,12 @@ pub fn check_seeds(
 }
 
 impl Environment {
-    /// An instance of moderate size.
+    /// Starts an instance of moderate size.
     pub fn start(self) -> Instance {
         self.start_with(|builder| builder)
     }
 
-    /// An instance of moderate size, with changes.
+    /// Starts an instance of moderate size; `configure` may change its settings.
     pub fn start_with(self, configure: impl FnOnce(Builder) -> Builder) -> Instance {
         Instance::start(self, |builder, _| {
             let workers = WorkerSettings { max: 4, ..WorkerSettings::default() };
@@ -91,13 +95,13 @@ impl Environment {
 }
 
 impl Instance {
-    /// Opens a file for writing. If it does not exist, it is made with `blocks` blocks in version 0 of
-    /// file 0.
+    /// Opens a file for writing. If it does not exist, creates it with `blocks` blocks in version 0
+    /// of file 0.
     pub fn file(&self, name: &str, blocks: u32) -> File {
         self.file_on(name, blocks, 1)
     }
 
-    /// The same on another mount, if the disk is simulated.
+    /// Like [`Instance::file`], on another mount if the disk is simulated.
     ///
     /// # Panics
     /// If the file cannot be made or opened; the others panic likewise if something is missing.
@@ -141,12 +145,13 @@ impl Instance {
         self.aio.session().expect("a session")
     }
 
-    /// Slots with memory for `blocks` blocks each, filled with a byte that no file contains.
+    /// Slots with memory for `blocks` blocks each. The memory is filled with a byte that no file
+    /// contains, so bytes that were not transferred are noticed.
     pub fn slots(&self, count: usize, blocks: u32) -> Slots {
         self.slots_with(count, blocks, Vec::new())
     }
 
-    /// The same with callbacks.
+    /// Like [`Instance::slots`], with completion callbacks.
     ///
     /// # Panics
     /// If there are not enough frames.
@@ -165,7 +170,7 @@ impl Instance {
         slots
     }
 
-    /// Lets the other threads run until all of them block.
+    /// Lets the other threads run until all of them block. Only virtual time can guarantee that.
     ///
     /// # Panics
     /// On real files, where no length of time is enough for that.
@@ -174,14 +179,15 @@ impl Instance {
         pause(Duration::from_micros(1));
     }
 
-    /// The row of an I/O in the snapshot.
+    /// The row of an I/O in the snapshot, the counterpart of `pg_aios`; `None` if the handle is
+    /// free or was reused.
     pub fn row(&self, io: WaitRef) -> Option<IoRow> {
         let rows = self.aio.snapshot();
         rows.into_iter().find(|row| (row.io_id, row.io_generation) == (io.io_id(), io.generation()))
     }
 }
 
-/// Starts to read `blocks` blocks at block `first` into a slot.
+/// Acquires a handle and starts to read `blocks` blocks at block `first` into a slot.
 ///
 /// # Panics
 /// If the session is cancelled or the slot is too small; so does [`write()`].
@@ -224,7 +230,7 @@ pub fn write<P: Payload>(
     io.write(file, offset, length, slots, slot).expect("defined")
 }
 
-/// Waits for a slot, which must succeed.
+/// Waits for the I/O of a slot, which must succeed.
 ///
 /// # Panics
 /// If the wait is cancelled, or the outcome is not OK.
@@ -242,7 +248,7 @@ pub fn memory<P: Payload>(slots: &mut Slots<P>, slot: usize) -> Vec<u8> {
     slots.memory(slot).expect("idle").iter().flat_map(|lease| lease.iter().copied()).collect()
 }
 
-/// Version 0 of blocks of file 0.
+/// Version 0 of blocks of file 0, which is what a new file contains.
 pub fn original(first: u32, blocks: u32) -> Vec<u8> {
     (first..first + blocks).flat_map(|block| content(0, block, 0)).collect()
 }
@@ -255,7 +261,8 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHa
     thread::spawn(name, body).expect("a thread")
 }
 
-/// A callback that changes nothing. A heavy one takes another path to completion than a light one.
+/// A completion callback that changes nothing. A heavy callback may be left to a helper thread, and
+/// so takes another path to completion than a light one.
 #[derive(Debug, Clone, Copy)]
 pub struct PassThrough(pub Weight);
 

@@ -1,4 +1,7 @@
-//! Page reads of a cluster case: single reads, read streams, and which I/Os they have issued.
+//! Page reads of a cluster case: single reads, read streams, and the I/Os that they issued.
+//!
+//! A case that checks how reads are combined compares the block ranges of the I/Os with the list
+//! that it expects.
 
 use super::cluster::{extent, includes};
 use super::{Cluster, page};
@@ -9,7 +12,7 @@ use trunkline_engine::read_stream::{BlockList, ReadStream, StreamOptions};
 use trunkline_format::BlockNo;
 
 impl Cluster {
-    /// A stream over blocks of relation 0.
+    /// A read stream over a list of blocks of relation 0.
     pub fn stream(
         &self,
         backend: &Backend,
@@ -19,7 +22,8 @@ impl Cluster {
         ReadStream::new(backend, &self.relation(0), BlockList::new(blocks.to_vec()), options)
     }
 
-    /// Starts to read blocks of relation 0 and does not wait. Under `sync` the reads are complete.
+    /// Starts to read blocks of relation 0 and returns without waiting, with the reads in flight.
+    /// Under `sync` the reads are complete.
     pub fn start_read(&self, backend: &mut Backend, blocks: &[BlockNo]) -> ReadStream<BlockList> {
         backend.session().set_may_block(false);
         let options = StreamOptions { full: true, ..StreamOptions::default() };
@@ -28,7 +32,7 @@ impl Cluster {
         stream
     }
 
-    /// Reads a block of relation 0, which must be unchanged.
+    /// Reads a block of relation 0, which must have version 0.
     ///
     /// # Panics
     /// If the read fails, or returns another page; so do the others.
@@ -37,7 +41,7 @@ impl Cluster {
         self.check_page(&backend.read_lock(pin.page()).expect("locks"), block);
     }
 
-    /// A page must be version 0 of a block of relation 0.
+    /// Asserts that a page is version 0 of a block of relation 0, including its header.
     ///
     /// # Panics
     /// See [`Cluster::read_ok`].
@@ -45,7 +49,8 @@ impl Cluster {
         assert!(**found == page(0, block, 0, 0), "block {block}: the wrong page");
     }
 
-    /// Reads a stream to its end: the blocks in the order of their arrival, and the errors.
+    /// Reads a stream to its end and checks each page. Returns the blocks in the order of their
+    /// arrival, with an error in place of a block that could not be read.
     ///
     /// # Panics
     /// See [`Cluster::read_ok`].
@@ -69,12 +74,12 @@ impl Cluster {
         }
     }
 
-    /// First block and number of blocks of each read since `probe.record()`.
+    /// First block and number of blocks of each I/O since `probe.record()`.
     pub fn reads(&self) -> Vec<(BlockNo, u32)> {
         self.probe.recorded().iter().map(extent).collect()
     }
 
-    /// The same for the reads of one session.
+    /// The same for the I/Os of one session.
     pub fn reads_of(&self, session: u32) -> Vec<(BlockNo, u32)> {
         let ios = self.probe.recorded();
         ios.iter().filter(|io| io.session == session).map(extent).collect()
@@ -85,8 +90,9 @@ impl Cluster {
         self.probe.hold_result(move |io| includes(io, block))
     }
 
-    /// Fills a pool of 16 buffers with reads that no session waits for. They do not complete until all
-    /// of the returned results are released, so no session has a pin and no buffer is free.
+    /// Fills a pool of 16 buffers with reads that were abandoned. They do not complete until all
+    /// returned results are released. Until then no buffer is free and no session can free one:
+    /// every buffer has only the pin of its I/O.
     ///
     /// # Panics
     /// In another pool, or under `sync`.
@@ -106,12 +112,13 @@ impl Cluster {
         held
     }
 
-    /// Makes all reads of a block fail until `probe.keep_results`.
+    /// Makes all reads of a block fail until `probe.keep_results`. The kernel executes them; only
+    /// their result is replaced.
     pub fn fail(&self, block: BlockNo, errno: i32) {
         self.probe.change_results(move |io, raw| if includes(io, block) { -errno } else { raw });
     }
 
-    /// Pins of a block of relation 0, including those of I/O.
+    /// Pins of a block of relation 0, including those of I/O; 0 if it is not in the pool.
     pub fn pins(&self, block: BlockNo) -> u32 {
         self.row(0, block).map_or(0, |row| row.pins)
     }

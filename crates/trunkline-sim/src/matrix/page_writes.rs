@@ -1,4 +1,7 @@
 //! Page changes, checkpoints and storage faults of a cluster case.
+//!
+//! A change follows the rules of PostgreSQL: pin, exclusive content lock, WAL record, new page
+//! contents with the LSN of the record, dirty.
 
 use super::cluster::includes;
 use super::{Cluster, is_sound, is_version, page};
@@ -23,7 +26,7 @@ impl Cluster {
         self.files.file_length(&path).expect("a length").is_some()
     }
 
-    /// Whether a block of relation 0 has this version on disk.
+    /// Whether a block of relation 0 has this version on disk, with a valid checksum.
     pub fn is_on_disk(&self, block: BlockNo, version: u32) -> bool {
         let at = block as usize * BLOCK_SIZE;
         let bytes = self.on_disk(0);
@@ -32,12 +35,12 @@ impl Cluster {
             .is_some_and(|found| is_sound(found, block) && is_version(found, 0, block, version))
     }
 
-    /// Changes a block of relation 0.
+    /// Changes a block of relation 0 to a version.
     pub fn change(&self, backend: &mut Backend, block: BlockNo, version: u32) {
         self.change_in(backend, 0, block, version);
     }
 
-    /// Changes a block.
+    /// Reads a block of a relation and changes it to a version.
     ///
     /// # Panics
     /// See [`Cluster::exists`].
@@ -46,26 +49,26 @@ impl Cluster {
         self.change_pinned(backend, number, &pin, version);
     }
 
-    /// Changes a block that is pinned.
+    /// Changes a pinned block to a version.
     ///
     /// # Panics
     /// See [`Cluster::exists`].
     pub fn change_pinned(&self, backend: &mut Backend, number: u32, pin: &Pin, version: u32) {
         let block = pin.page().block();
         let mut bytes = backend.write_lock(pin.page()).expect("locks");
-        // The WAL record precedes the change. A local pool has no log.
+        // The WAL record comes first, because the page needs its LSN. A local pool is not logged.
         let lsn = if self.environment.local_pool { 0 } else { self.log.append(64).0 };
         bytes.copy_from_slice(&page(number, block, version, lsn));
         bytes.mark_dirty();
     }
 
-    /// Changes the first 16 blocks of a relation.
+    /// Changes the first 16 blocks of a relation to a version.
     pub fn change_sixteen(&self, number: u32, version: u32) {
         let mut backend = self.backend();
         (0..16).for_each(|block| self.change_in(&mut backend, number, block, version));
     }
 
-    /// The first 16 blocks of relation 0 have this version on disk.
+    /// Asserts that the first 16 blocks of relation 0 have this version on disk.
     ///
     /// # Panics
     /// If one of them has not.
@@ -75,7 +78,8 @@ impl Cluster {
         }
     }
 
-    /// Every checkpoint fails, because an fsync has failed before.
+    /// Asserts that every checkpoint fails because an fsync has failed before. We try twice: after
+    /// fsyncgate, a second fsync that succeeds must not count.
     ///
     /// # Panics
     /// If one succeeds.
@@ -86,7 +90,7 @@ impl Cluster {
         }
     }
 
-    /// A block of relation 0 is readable and has this version.
+    /// Asserts that a block of relation 0 can be read and has this version.
     ///
     /// # Panics
     /// If it is not, or has not.
@@ -96,7 +100,7 @@ impl Cluster {
         assert!(is_version(&*found, 0, block, version), "block {block} is not version {version}");
     }
 
-    /// Runs a checkpoint.
+    /// Runs a checkpoint with default options.
     ///
     /// # Errors
     /// The checkpoint has failed.
@@ -104,7 +108,7 @@ impl Cluster {
         self.checkpoint_with(backend, CheckpointOptions::default())
     }
 
-    /// Runs a checkpoint.
+    /// Runs a checkpoint, and remembers for the final checks if an fsync has failed.
     ///
     /// # Errors
     /// The checkpoint has failed.

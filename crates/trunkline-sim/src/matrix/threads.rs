@@ -1,7 +1,7 @@
 //! Threads of a case: each shares the fixture while it runs, and returns a result.
 //!
-//! A case ends when its fixture has a single owner again. A thread therefore drops its reference before
-//! it publishes its result:
+//! A case ends when its fixture has a single owner again. A thread therefore drops its reference
+//! before it publishes its result:
 //! ```
 //! use trunkline_aio::sync::Arc;
 //!
@@ -17,6 +17,7 @@ use trunkline_aio::sync::{Arc, Mutex, thread};
 /// A thread with a result.
 pub struct TestThread<T> {
     handle: thread::JoinHandle,
+    /// The result, after the thread has dropped the fixture.
     result: Arc<Mutex<Option<T>>>,
 }
 
@@ -55,7 +56,7 @@ pub fn spawn<R: Send + Sync + 'static, T: Send + 'static>(
     let published = Arc::clone(&result);
     let handle = thread::spawn(name, move || {
         let value = body(&fixture);
-        // First, because the case may end the fixture as soon as it sees the result.
+        // Before the result, because the case may end the fixture as soon as it sees the result.
         drop(fixture);
         *published.lock() = Some(value);
     });

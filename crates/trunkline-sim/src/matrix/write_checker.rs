@@ -1,9 +1,10 @@
-//! Checks every page write: the pages on disk have the right checksum, and WAL comes before data.
+//! Write checker: asserts for every page write of every case that the checksum is right and that
+//! WAL comes before data.
 //!
-//! When a write is submitted, the checker notes up to which LSN the log is durable. When the result
-//! arrives, it reads the file and compares the pages with that. It runs on any thread that completes
-//! I/O, where a panic would abort the process. It therefore collects violations, and the cluster asks
-//! for them when the case ends.
+//! When a write is submitted, the checker notes up to which LSN the log is durable. When its result
+//! arrives, the checker reads the pages back from the file and compares their LSNs with that. The
+//! checker runs on any thread that completes I/O, where a panic would abort the process. It
+//! therefore collects violations, which the final checks of the cluster report.
 
 use super::FaultyFiles;
 use crate::probe::TestProbe;
@@ -14,14 +15,17 @@ use trunkline_aio::{Observed, Operation, Probe, State, WaitRef};
 use trunkline_engine::log::{Log, PositionLog};
 use trunkline_format::{BLOCK_SIZE, Lsn, page, page_checksum};
 
-/// A probe around the test probe.
+/// A probe that wraps the test probe.
 pub struct WriteChecker {
     probe: Arc<TestProbe>,
     log: PositionLog,
+    /// The files to read from; `None` before and after the case. While set, they keep files and
+    /// instance alive.
     files: Mutex<Option<Arc<FaultyFiles>>>,
-    /// Durable end of the log when a write was submitted.
+    /// Durable end of the log at the time when each write was submitted.
     durable: Mutex<Map<WaitRef, Lsn>>,
     violations: Mutex<Vec<String>>,
+    /// Number of pages checked.
     pages: Mutex<u64>,
 }
 
@@ -48,7 +52,8 @@ impl WriteChecker {
         *self.files.lock() = Some(Arc::clone(files));
     }
 
-    /// Stops checking and drops the files.
+    /// Stops checking and drops the files. A case does this if it does not use the log of the
+    /// cluster.
     pub fn detach(&self) {
         let files = self.files.lock().take();
         drop(files);
@@ -64,8 +69,9 @@ impl WriteChecker {
         self.violations.lock().clone()
     }
 
+    /// Checks the pages of a write of which `written` bytes were transferred.
     fn check(&self, io: &Observed, written: usize) {
-        // It stays in the map, because a method may retry.
+        // We leave the entry in the map, because the method may retry the write.
         let durable = self.durable.lock().get(&io.io).copied();
         let files = self.files.lock().clone();
         let Some((first, bytes)) = files.and_then(|files| files.written(io, written)) else {
@@ -73,6 +79,7 @@ impl WriteChecker {
         };
         for (found, block) in bytes.as_chunks::<BLOCK_SIZE>().0.iter().zip(first..) {
             *self.pages.lock() += 1;
+            // An extension writes zeros, without a checksum.
             if page::is_new(found) {
                 continue;
             }

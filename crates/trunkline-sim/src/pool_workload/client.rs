@@ -1,12 +1,13 @@
-//! One client of a pool workload: a session, or two, that does at random all that sessions may do.
-//!
+//! One client of a pool workload: it has one or two sessions and performs at random every operation
+//! that a session may perform.
 //! ```text
 //!   step: read a page | continue a stream | open one | unpin read-ahead | reset | drop one | keep pages
 //!         | evict | invalidate, truncate, extend | cleanup lock | switch the method | cancel a session
 //!         | another policy | another session | move to another thread | vanish
 //! ```
-//! A client holds nothing while it waits for something that another client might wait to release. It
-//! holds locks across reads only, and waits for a cleanup lock only without pins.
+//! Deadlocks between clients would be bugs of the workload and not of the engine. A client
+//! therefore holds nothing while it waits for something that another client might wait to release.
+//! It holds content locks across reads only, and waits for a cleanup lock only without pins.
 
 use super::meter::Kind;
 use super::model::{MOVING, SHAPES};
@@ -23,13 +24,14 @@ use trunkline_aio::sync::{Arc, thread};
 use trunkline_engine::pool::{BackendType, Policy, Strategy};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// Open streams of a session.
+/// The most open streams of a session.
 const READERS_MAX: usize = 3;
 
-/// How often a stream may be refused a pin before the run fails.
+/// How often a stream may be refused a pin before the run fails. A session must be able to read on
+/// after it has released its other pins.
 const REFUSALS_MAX: u32 = 50;
 
-/// A client.
+/// A client, together with its random numbers. It can continue on another thread.
 pub(super) struct Client {
     run: Arc<Run>,
     number: u32,
@@ -39,9 +41,12 @@ pub(super) struct Client {
     counts: Counts,
 }
 
+/// What the client does after a step.
 enum Next {
     Step,
+    /// Continue on another thread, as a pooled connection may.
     Moved,
+    /// End without closing anything, as a backend that is terminated.
     Vanish,
 }
 
@@ -53,7 +58,7 @@ impl Client {
         Self { run, number, rng, sessions: Vec::new(), steps, counts: Counts::default() }
     }
 
-    /// Runs all steps, or vanishes before.
+    /// Runs all steps and reads most streams to their ends, or vanishes earlier.
     pub(super) fn run(mut self) {
         self.set_issuer();
         self.open_sessions();
@@ -72,7 +77,7 @@ impl Client {
         self.leave();
     }
 
-    /// Makes this client the issuer of reads on this thread, with no stream.
+    /// Makes this client the issuer of the reads of this thread, without a stream.
     fn set_issuer(&self) {
         let (kind, strategy) = (Kind::Single, Strategy::Normal);
         let policy = Policy::default();
@@ -98,6 +103,8 @@ impl Client {
         }
     }
 
+    /// Performs one random step with one of the sessions. A fickle workload has more of the steps
+    /// that abandon reads.
     fn step(&mut self) -> Next {
         // The client with the local pool mostly uses that.
         let at = match self.sessions.iter().position(|session| session.pool == 1) {
@@ -135,6 +142,7 @@ impl Client {
         Next::Step
     }
 
+    /// Reads one page and sometimes keeps it pinned.
     fn single(&mut self, at: usize) {
         let Self { run, rng, sessions, counts, number, .. } = self;
         if run.workload.fickle {
@@ -152,6 +160,7 @@ impl Client {
         }
     }
 
+    /// Opens a stream unless there are too many, and reads from one.
     fn open(&mut self, at: usize) {
         let Self { run, rng, sessions, number, .. } = self;
         let session = &mut sessions[at];
@@ -173,7 +182,7 @@ impl Client {
         self.run_on(at);
     }
 
-    /// Reads some pages of a stream.
+    /// Reads up to 24 pages from a stream.
     fn run_on(&mut self, at: usize) {
         if self.sessions[at].readers.is_empty() {
             return;
@@ -227,6 +236,7 @@ impl Client {
         }
     }
 
+    /// Evicts random buffers, a part of a relation, or everything that is not pinned.
     fn evict(&mut self, at: usize) {
         let session = &self.sessions[at];
         let pool = &self.run.pools[session.pool];
@@ -247,8 +257,9 @@ impl Client {
         }
     }
 
-    /// Steps that wait for the pins of other clients; only for a client that holds nothing. Several may
-    /// invalidate at the same time. Only one may wait for a cleanup lock, or truncate.
+    /// Performs a step that waits for the pins of other clients; only without pins and streams of
+    /// its own. Several clients may invalidate concurrently. Only one may wait for a cleanup lock,
+    /// or truncate.
     fn exclusive(&mut self, at: usize) {
         let Self { run, rng, sessions, counts, number, .. } = self;
         let session = &mut sessions[at];
@@ -287,6 +298,7 @@ impl Client {
         }
     }
 
+    /// Switches the I/O method of the instance, with I/O of the old method in flight.
     fn switch(&mut self) {
         if self.run.workload.switches {
             let to = SIMULATED[self.rng.below(SIMULATED.len() as u64) as usize];
@@ -294,6 +306,7 @@ impl Client {
         }
     }
 
+    /// Cancels a random session, which may belong to another client.
     fn cancel(&mut self) {
         let cancellers = self.run.cancellers.lock();
         // One of the last sessions; most of the others have ended.
@@ -304,6 +317,8 @@ impl Client {
         canceller.into_iter().for_each(|canceller| canceller.cancel());
     }
 
+    /// Changes the policy for damaged pages. Reads in flight keep the policy with which they were
+    /// issued.
     fn policy(&mut self, at: usize) {
         let policy = Policy {
             zero_damaged_pages: self.rng.below(2) == 0,
@@ -312,6 +327,7 @@ impl Client {
         self.sessions[at].backend.set_policy(policy);
     }
 
+    /// Replaces a session while its reads are in flight.
     fn another_session(&mut self, at: usize) {
         let session = self.sessions.swap_remove(at);
         self.count_dropped(&session);
@@ -324,7 +340,7 @@ impl Client {
         self.counts.dropped += dropped as u64;
     }
 
-    /// Reads most streams to their ends.
+    /// Reads most streams to their ends. Here a stream must not be refused a pin forever.
     fn finish(&mut self) {
         for at in 0..self.sessions.len() {
             let mut refusals = 0;
@@ -353,6 +369,7 @@ impl Client {
         }
     }
 
+    /// Drops all sessions and adds up the counts.
     fn leave(mut self) {
         for session in std::mem::take(&mut self.sessions) {
             self.count_dropped(&session);
@@ -362,7 +379,7 @@ impl Client {
     }
 }
 
-/// Continues in another thread.
+/// Continues the client on another thread.
 fn move_on(client: Client) {
     let run = Arc::clone(&client.run);
     match thread::spawn("moved client", move || client.run()) {
@@ -371,7 +388,8 @@ fn move_on(client: Client) {
     }
 }
 
-/// Truncates or extends the relation that changes its length.
+/// Truncates or extends the relation that changes its length. After a truncation, no block beyond
+/// the end may be in the pool.
 fn resize(run: &Run, rng: &mut Rng, session: &mut PoolSession) {
     let (shape, name) = (SHAPES[MOVING], name_of(MOVING));
     let old = run.disk.length(&name).unwrap_or_default() as usize / BLOCK_SIZE;
@@ -394,7 +412,7 @@ fn resize(run: &Run, rng: &mut Rng, session: &mut PoolSession) {
 }
 
 impl Run {
-    /// A parallel scan in progress, or a new one.
+    /// Returns a parallel scan that is in progress, or starts one.
     fn parallel(&self, rng: &mut Rng) -> Arc<ParallelScan> {
         let mut scans = self.parallels.lock();
         match scans.last() {

@@ -1,13 +1,15 @@
-//! What each buffer must contain, and which errors each owner must receive.
-//!
+//! Expectations of a pool workload: what each buffer must contain, and which errors each owner must
+//! receive.
 //! ```text
 //!   probe, before a read is completed          consumer, when it has a page or an error
 //!     contents(block) := original, zeros, …      compares the page with the contents
 //!     expect(owner, block, failure)              receives it; an error that is not expected fails the run
 //! ```
-//! An owner is one stream or one single read. An error that reaches another owner than the issuer of the
-//! failed read is therefore noticed. So is an error that a single read does not receive. A stream may
-//! abandon a read and read its blocks again; it must return each block once, as a page or as an error.
+//! An owner is one stream or one single read. Errors are recorded by owner, so an error that
+//! reaches another session than the issuer of the failed read is noticed. PostgreSQL has the same
+//! rule: a session that waits for the I/O of another session retries it, and reports its own error
+//! only. An error that a single read does not receive is noticed, too. A stream may abandon a read
+//! and read its blocks again; it must return each block once, as a page or as an error.
 
 use super::model::Contents;
 use std::collections::BTreeMap;
@@ -25,15 +27,17 @@ pub(super) enum Failure {
     Corrupt,
     /// A policy accepted the damaged page.
     Warning {
-        /// As zeros; otherwise unchanged.
+        /// The page was replaced by zeros; otherwise it is used unchanged.
         zeroed: bool,
     },
 }
 
+/// The tables, under one mutex.
 #[derive(Debug, Default)]
 struct Tables {
-    /// Blocks whose buffers differ from the file.
+    /// Blocks with buffers that differ from the file.
     damaged: BTreeMap<(usize, BlockNo), Contents>,
+    /// Failures that an owner must still receive, and how often.
     due: BTreeMap<(u64, BlockNo, Failure), u32>,
 }
 
@@ -42,7 +46,8 @@ struct Tables {
 pub(super) struct Expectations(Mutex<Tables>);
 
 impl Expectations {
-    /// A read of these blocks is about to be completed with these contents.
+    /// Records what the buffers of these blocks will contain. Called before the read that fills
+    /// them is completed, so no session can see the buffer before its expectation.
     pub(super) fn set_contents(&self, relation: usize, first: BlockNo, contents: &[Contents]) {
         let mut tables = self.0.lock();
         for (block, &contents) in (first..).zip(contents) {
@@ -53,18 +58,19 @@ impl Expectations {
         }
     }
 
-    /// The contents of a block's buffer, if it is valid. The caller has the content lock.
+    /// What the buffer of a block must contain if it is valid. The caller has the content lock, so
+    /// the buffer cannot be read again at the same time.
     pub(super) fn contents(&self, relation: usize, block: BlockNo) -> Contents {
         let damaged = self.0.lock().damaged.get(&(relation, block)).copied();
         damaged.unwrap_or(Contents::Original)
     }
 
-    /// The owner must receive a failure.
+    /// Records that an owner must receive a failure.
     pub(super) fn expect(&self, owner: u64, block: BlockNo, failure: Failure) {
         *self.0.lock().due.entry((owner, block, failure)).or_default() += 1;
     }
 
-    /// The owner has received a failure. False if it was not expected.
+    /// Records that an owner has received a failure. Returns false if the owner did not have to.
     pub(super) fn receive(&self, owner: u64, block: BlockNo, failure: Failure) -> bool {
         let mut tables = self.0.lock();
         let key = (owner, block, failure);

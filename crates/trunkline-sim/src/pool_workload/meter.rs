@@ -1,8 +1,11 @@
-//! Coverage meter: which faults struck which reads, which thread completed these, and which sessions waited.
+//! Coverage meter of a pool workload: which faults struck which reads, which thread completed
+//! these, and which sessions waited.
 //!
-//! A cell is one fault × the threads that executed and completed the read × the sessions that had the page
-//! pinned when the result arrived × the kind of request × the pool. [`Cell::excuse`] says why a cell cannot
-//! be reached; all others must be. A cell that depends on exact timing need only be reached by some fault.
+//! A random test is worth only as much as the combinations that it reaches. A cell is one fault ×
+//! the threads that executed and completed the read × the sessions that had the page pinned when
+//! the result arrived × the kind of request × the pool. Every cell must be reached unless
+//! [`Cell::excuse`] explains why it cannot be. A cell that depends on exact timing
+//! ([`Cell::is_rare`]) only needs to be reached by some fault.
 
 use std::collections::BTreeMap;
 use trunkline_engine::pool::Strategy;
@@ -22,13 +25,13 @@ pub enum FaultKind {
     Error,
     /// One wrong bit.
     BitRot,
-    /// Slow.
+    /// The read took long.
     Delay,
-    /// Overtaken.
+    /// Another I/O was executed first.
     Reorder,
 }
 
-/// All of them.
+/// All faults.
 pub const FAULT_KINDS: [FaultKind; 8] = [
     FaultKind::Short,
     FaultKind::EndOfFile,
@@ -40,7 +43,7 @@ pub const FAULT_KINDS: [FaultKind; 8] = [
     FaultKind::Reorder,
 ];
 
-/// Which thread executed a read, and which completed it.
+/// Which thread executed a read, and which thread completed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CompletionPath {
     /// The issuer did both.
@@ -55,12 +58,12 @@ pub enum CompletionPath {
     DeviceJoiner,
     /// The device executed it, and a helper completed it.
     DeviceHelper,
-    /// Another thread completed it before the one that executed it could. That is possible between the
-    /// result and the claim, a window of two instructions.
+    /// Another thread completed it before the thread that executed it could. That is possible
+    /// between storing the result and claiming the completion, a window of two instructions.
     Overtaken,
 }
 
-/// Those that must be reached.
+/// The paths that must be reached.
 pub const COMPLETION_PATHS: [CompletionPath; 6] = [
     CompletionPath::Inline,
     CompletionPath::Worker,
@@ -70,7 +73,7 @@ pub const COMPLETION_PATHS: [CompletionPath; 6] = [
     CompletionPath::DeviceHelper,
 ];
 
-/// Sessions that had the page pinned when the result arrived.
+/// The sessions that had the page pinned when the result arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Waiters {
     /// None: the issuer has abandoned the read or ended.
@@ -83,7 +86,7 @@ pub enum Waiters {
     SeveralJoined,
 }
 
-/// All of them.
+/// All numbers of waiters.
 pub const WAITERS: [Waiters; 4] =
     [Waiters::None, Waiters::Issuer, Waiters::OneJoined, Waiters::SeveralJoined];
 
@@ -96,13 +99,13 @@ pub enum Kind {
     Ordered,
     /// A stream in any order.
     Unordered,
-    /// A stream in order that is polled.
+    /// An ordered stream that is polled, as by an async executor.
     Polled,
-    /// A stream in any order that is polled.
+    /// An unordered stream that is polled.
     PolledUnordered,
 }
 
-/// All of them.
+/// All kinds of request.
 pub const KINDS: [Kind; 5] =
     [Kind::Single, Kind::Ordered, Kind::Unordered, Kind::Polled, Kind::PolledUnordered];
 
@@ -117,12 +120,12 @@ pub struct Cell {
     pub waiters: Waiters,
     /// The kind of request.
     pub kind: Kind,
-    /// The read is of the local pool.
+    /// The read goes through the local pool.
     pub local: bool,
 }
 
 impl Cell {
-    /// Every cell of the meter.
+    /// Every cell of the meter, including those that cannot be reached.
     pub fn all() -> Vec<Cell> {
         let mut cells = Vec::new();
         for fault in FAULT_KINDS {
@@ -138,7 +141,7 @@ impl Cell {
         cells
     }
 
-    /// Why no run can be relied on to reach the cell; `None` if it must be reached.
+    /// Returns why no run can be relied on to reach the cell; `None` if it must be reached.
     pub fn excuse(&self) -> Option<&'static str> {
         let joined = matches!(self.waiters, Waiters::OneJoined | Waiters::SeveralJoined);
         let abandoned = self.waiters == Waiters::None;
@@ -192,10 +195,11 @@ impl Cell {
     }
 }
 
-/// Counts of one run, or of many.
+/// The counts of one run, or of many.
 #[derive(Debug, Clone, Default)]
 pub struct Meter {
     cells: BTreeMap<Cell, u64>,
+    /// Faults by access strategy and pool, `true` for the local pool.
     strategies: BTreeMap<(FaultKind, Strategy, bool), u64>,
 }
 
@@ -228,12 +232,14 @@ impl Meter {
         (count, wanted.into_iter().filter(|cell| !self.is_reached(cell)).collect())
     }
 
+    /// Whether a cell was reached; a rare one also by any other fault.
     fn is_reached(&self, cell: &Cell) -> bool {
         let other = |fault| cell.is_rare() && self.count(&Cell { fault, ..*cell }) > 0;
         self.count(cell) > 0 || FAULT_KINDS.into_iter().any(other)
     }
 
-    /// The cell that was reached least often, of those that must be.
+    /// The cell that was reached least often, of those that must be reached by their own fault. A
+    /// small count shows that the workload needs more seeds.
     pub fn rarest(&self) -> Option<(Cell, u64)> {
         let wanted =
             Cell::all().into_iter().filter(|cell| cell.excuse().is_none() && !cell.is_rare());
@@ -249,7 +255,7 @@ impl Meter {
         all.filter(|key| !self.strategies.contains_key(key)).collect()
     }
 
-    /// Reads that another thread completed in the window before the claim.
+    /// Number of reads that another thread completed in the window before the claim.
     pub fn overtaken(&self) -> u64 {
         let overtaken =
             self.cells.iter().filter(|(cell, _)| cell.path == CompletionPath::Overtaken);

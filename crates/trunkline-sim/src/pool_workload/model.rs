@@ -1,9 +1,8 @@
 //! The model of a pool workload: what the files contain, and what a buffer may contain.
 //!
-//! Every page is a valid heap page made from its file and block, so a page in the wrong place is noticed.
-//! A buffer differs from the file only if a bit was wrong when it was read. The reader's policy then
-//! decides:
-//!
+//! Every page is a valid heap page made from its relation and block, so a page in the wrong buffer
+//! is noticed. No client changes a page for good, so a buffer differs from the file only if a bit
+//! was flipped when it was read. The policy of the reader then decides:
 //! ```text
 //!   no wrong bit                                  Original
 //!   wrong bit, checksum ignored, header valid     Flipped
@@ -15,14 +14,14 @@ use trunkline_engine::pool::Policy;
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, PageBytes, verify_page};
 use trunkline_sample::push_account;
 
-/// One relation of the workload; its index in [`SHAPES`] is its number.
+/// One relation of the workload. Its number is its index in [`SHAPES`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
-    /// Which pool it is read through: 0 shared, 1 local.
+    /// The pool through which it is read: 0 is shared, 1 local.
     pub(super) pool: usize,
-    /// Blocks that it always has.
+    /// Number of blocks that it always has.
     pub(super) floor: BlockNo,
-    /// Its largest number of blocks, which it has at the start.
+    /// Its largest number of blocks, which is also the number at the start.
     pub(super) blocks: BlockNo,
 }
 
@@ -38,10 +37,10 @@ pub(super) const SHAPES: [Shape; 5] = [
 /// The relation that changes its length.
 pub(super) const MOVING: usize = 2;
 
-/// What a valid buffer contains.
+/// The contents of a valid buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contents {
-    /// The page of the file.
+    /// The page as in the file.
     Original,
     /// Zeros: the page was damaged, under `zero_damaged_pages`.
     Zeros,
@@ -81,12 +80,12 @@ impl Model {
         &self.files[relation][block as usize]
     }
 
-    /// The bytes of blocks of a relation's file.
+    /// The contents of a range of blocks, as in the file.
     pub(super) fn bytes(&self, relation: usize, first: BlockNo, end: BlockNo) -> Vec<u8> {
         self.files[relation][first as usize..end as usize].as_flattened().to_vec()
     }
 
-    /// Whether a page has the expected contents.
+    /// Whether a page has these contents.
     pub(super) fn matches(
         &self,
         contents: Contents,
@@ -102,7 +101,8 @@ impl Model {
         }
     }
 
-    /// What happens to a page that is read with a wrong bit in byte `at`.
+    /// Decides what happens to a page that is read with a flipped bit in byte `at`. It repeats the
+    /// rules of the engine from the result of [`verify_page`] and the policy.
     pub(super) fn damaged(
         &self,
         relation: usize,
@@ -127,7 +127,7 @@ impl Model {
 /// What happens to a damaged page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Damage {
-    /// The checksum is right by chance: one page in 65,536.
+    /// The checksum is right by chance, as for one damaged page in 65,536.
     Unnoticed,
     /// The page is used unchanged.
     Ignored,
@@ -137,7 +137,7 @@ pub(super) enum Damage {
     Refused,
 }
 
-/// Flips a bit as the simulated disk does; the position of the byte decides which bit.
+/// Flips a bit as the simulated disk does: the offset of the byte decides which bit.
 fn flipped(page: &PageBytes, at: usize) -> PageBytes {
     let mut page = *page;
     page[at] ^= 1 << (at % 8);

@@ -1,8 +1,8 @@
 //! Checks a page that a pool has returned, under one of the three content locks.
 //!
-//! Under the exclusive lock the client changes the page and restores it before it unlocks. A reader that
-//! sees the change has found a bug. Under any lock the thread may pause, so that others wait for the
-//! lock, or it may read another page.
+//! Under the exclusive lock, the client changes the page and restores it before it unlocks. A
+//! reader that sees the change has found a bug in the content lock. Under each lock the thread may
+//! pause, so that other sessions wait for it, or read another page.
 
 use super::Run;
 use super::meter::Kind;
@@ -23,13 +23,15 @@ pub(super) struct PageCheck<'a> {
     pub(super) block: BlockNo,
 }
 
+/// A locked page. A share-exclusive lock gives the same access as a share lock.
 enum Locked<'p> {
     Shared(Page<'p>),
     Exclusive(PageMut<'p>),
 }
 
 impl PageCheck<'_> {
-    /// Locks the page in a random mode and compares it.
+    /// Locks the page in a random mode and compares it. It tries the lock first, so that the counts
+    /// show how often a session has waited.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -80,7 +82,7 @@ impl PageCheck<'_> {
         Ok(())
     }
 
-    /// Compares the page with its expected contents.
+    /// Compares the page with its expected contents, and fails the run if they differ.
     pub(super) fn compare(&self, page: &[u8]) {
         let Self { run, relation, block } = *self;
         let contents = run.expectations.contents(relation, block);
@@ -89,7 +91,7 @@ impl PageCheck<'_> {
         }
     }
 
-    /// Changes the page and restores it.
+    /// Changes a part of the page and restores it, with a pause or a read in between.
     fn scribble(&self, rng: &mut Rng, backend: &mut Backend, page: &mut PageMut<'_>) {
         let from = rng.below(BLOCK_SIZE as u64) as usize;
         let to = BLOCK_SIZE.min(from + 1 + rng.below(500) as usize);
@@ -98,12 +100,12 @@ impl PageCheck<'_> {
         page[from..to].iter_mut().for_each(|byte| *byte ^= 0xFF);
     }
 
-    /// A thread may do any of this with a page locked.
+    /// Performs an operation that is allowed while a page is locked.
     fn do_something(&self, rng: &mut Rng, backend: &mut Backend) {
         match rng.below(12) {
             0 => pause(Duration::from_micros(1)),
-            // The session has a pin, so it is admitted. Another pin does not wait for a session that
-            // might wait for this lock.
+            // Safe with a lock: the session has a pin, so it is admitted, and a further pin does
+            // not wait for a session that might wait for this lock.
             1 => {
                 let block = rng.below(u64::from(self.block) + 1) as BlockNo;
                 self.run.read_aside(backend, self.relation, block);
@@ -120,7 +122,8 @@ impl std::fmt::Display for PageCheck<'_> {
 }
 
 impl Run {
-    /// Reads a page for the client of this thread, and does not lock it.
+    /// Reads a page for the client of this thread and does not lock it. Its result is not checked;
+    /// it only causes I/O under a lock.
     fn read_aside(&self, backend: &mut Backend, relation: usize, block: BlockNo) {
         let Some(before) = read_probe::issuer() else { return };
         self.check_warnings(backend, before.owner);

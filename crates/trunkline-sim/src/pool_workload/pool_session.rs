@@ -1,7 +1,8 @@
 //! A client's session with one pool: a backend, its streams, and pages that it keeps pinned.
 //!
-//! All calls into the pool are made here. Each call names the stream or single read that makes it, and
-//! each outcome is compared with the expectations.
+//! All calls into the pool are made here. Before a call, the session names the stream or single
+//! read that makes it; the probe attributes reads to that owner. After the call, the outcome is
+//! compared with the expectations.
 
 use super::Run;
 use super::meter::Kind;
@@ -17,16 +18,17 @@ use trunkline_engine::pool::{Backend, PINS_GUARANTEED, Pin, ReadError, Strategy}
 use trunkline_engine::read_stream::StreamPage;
 use trunkline_format::BlockNo;
 
-/// The largest relation that a crowd prefers.
+/// The largest relation that a crowd prefers, in blocks.
 const CROWDED_BLOCKS_MAX: BlockNo = 20;
 
-/// The most polls in a row of an executor that does not wait for a wake-up.
+/// The most polls in a row by an executor that does not wait for a wake-up.
 const BUSY_POLLS_MAX: u32 = 300;
 
 /// Blocks that a crowd reads most often.
 pub(super) const HOT_BLOCKS: BlockNo = 3;
 
-/// What the clients have done.
+/// What the clients have done. A workload that no longer waits, cancels or abandons anything would
+/// show here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Pages that were returned, locked and checked.
@@ -67,7 +69,7 @@ impl Counts {
     }
 }
 
-/// A page that is kept pinned.
+/// A page that stays pinned across steps.
 struct Kept {
     pin: Pin,
     relation: usize,
@@ -82,17 +84,17 @@ pub(super) struct PoolSession {
     kept: Vec<Kept>,
 }
 
-/// What a request to a stream has returned.
+/// The outcome of a request to a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// A page or an error.
+    /// The stream returned a page or an error.
     Block,
     End,
-    /// Cancelled: the same request again.
+    /// The session was cancelled; the request can be repeated.
     Again,
     /// The session is at its pin limit.
     TooManyPins,
-    /// The consumer left while the stream was pending.
+    /// The consumer stopped polling while the stream was pending.
     Left,
 }
 
@@ -103,11 +105,12 @@ impl PoolSession {
         session
     }
 
+    /// Whether the session has neither streams nor pins.
     pub(super) fn is_idle(&self) -> bool {
         self.readers.is_empty() && self.kept.is_empty()
     }
 
-    /// A relation of this pool.
+    /// A random relation of this pool. A crowd prefers small ones.
     pub(super) fn some_relation(&self, run: &Run, rng: &mut Rng) -> usize {
         loop {
             let relation = rng.below(SHAPES.len() as u64) as usize;
@@ -122,7 +125,7 @@ impl PoolSession {
         }
     }
 
-    /// Reads one page.
+    /// Reads and checks one page. It sometimes requests a block beyond the end, which must fail.
     pub(super) fn single(
         &mut self,
         run: &Run,
@@ -149,7 +152,8 @@ impl PoolSession {
             Err(ReadError::Cancelled) => {
                 counts.cancelled += 1;
                 self.backend.session().clear_cancel();
-                // The read continues, and no owner receives its result.
+                // The read may still be in flight. No owner receives its result, so nothing can be
+                // compared.
                 return None;
             }
             Err(error) => {
@@ -170,6 +174,7 @@ impl PoolSession {
         Some((pin, relation, block))
     }
 
+    /// Checks an error of a single read: it must be about this block, and be expected.
     fn check_error(
         &mut self,
         run: &Run,
@@ -189,7 +194,8 @@ impl PoolSession {
         }
     }
 
-    /// Any other error must be the pin limit.
+    /// Checks an error that is not about a block. It must be the pin limit, and the session must
+    /// have its guaranteed pins.
     fn too_many_pins(&mut self, run: &Run, counts: &mut Counts, error: &ReadError) {
         match error {
             ReadError::TooManyPins { held } if *held >= PINS_GUARANTEED => {
@@ -199,13 +205,15 @@ impl PoolSession {
         }
     }
 
+    /// Keeps a page pinned, up to three pages.
     pub(super) fn keep(&mut self, (pin, relation, block): (Pin, usize, BlockNo)) {
         if self.kept.len() < 3 {
             self.kept.push(Kept { pin, relation, block });
         }
     }
 
-    /// Checks the kept pages once more, and unpins them.
+    /// Checks the kept pages once more, and unpins them. They must not have been evicted or changed
+    /// in between.
     pub(super) fn release_kept(&mut self, run: &Run, rng: &mut Rng, counts: &mut Counts) {
         for Kept { pin, relation, block } in self.kept.drain(..) {
             let check = PageCheck { run, relation, block };
@@ -235,6 +243,8 @@ impl PoolSession {
         }
     }
 
+    /// Requests a page of stream `at` and checks the outcome. With `once` a polled stream is polled
+    /// only once.
     fn ask(
         &mut self,
         run: &Run,
@@ -285,7 +295,8 @@ impl PoolSession {
         reader.close(run);
     }
 
-    /// Drops backend, streams and pins in a random order.
+    /// Drops backend, streams and pins in a random order. Each of them must work without the
+    /// others.
     pub(super) fn abandon(self, run: &Run, rng: &mut Rng) {
         let Self { backend, readers, kept, .. } = self;
         readers.iter().for_each(|reader| reader.close(run));
@@ -309,11 +320,11 @@ impl PoolSession {
     }
 }
 
-/// What a stream returned, after its page was checked: the block, and its place in the order.
+/// The answer of a stream after its page was checked: the block, and its position in the list.
 type Answer = Result<Option<(BlockNo, usize)>, ReadError>;
 
-/// Requests the next page of a stream, and checks it. `None` if a poll was pending, and the consumer
-/// does not wait, or polls only once.
+/// Requests the next page of a stream, and checks it under a lock. Returns `None` if a poll was
+/// pending and the consumer polls only once, or leaves.
 fn ask(
     run: &Run,
     reader: &mut Reader,

@@ -1,14 +1,13 @@
-//! The probe of a pool workload: it sees the results of every read and updates the expectations.
-//!
+//! The probe of a pool workload: sees the result of every read and updates the expectations.
 //! ```text
 //!   defined            on the issuer's thread: the issuer, the kind of request, the policy
 //!   raw result         the fault of the plan, the contents of the pages, the expected failure, the pins
 //!   COMPLETED_SHARED   on the completing thread: which thread that is; the meter counts
 //! ```
-//! A page that is being read is not valid, and no other session can read it. So no session can check a
-//! block between the update of the expectations and the end of the callback. The update happens with the
-//! raw result and not in COMPLETED_IO, because another thread may complete the read before the probe
-//! is called there. If the read is retried, the expected failure is removed.
+//! While a page is being read it is not valid, so no session can look at it between the update of
+//! the expectations and the end of the completion callback. The update must happen at the raw
+//! result. In COMPLETED_IO it would be too late, because another thread may have completed the read
+//! before the probe is called there. If the read is retried, the expected failure is removed again.
 
 use super::expectations::{Expectations, Failure};
 use super::meter::{Cell, CompletionPath, FaultKind, Kind, Meter, Waiters};
@@ -21,21 +20,25 @@ use trunkline_engine::pool::{Policy, Pool, Strategy};
 use trunkline_engine::storage::Relation;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// The owner of the reads that a thread issues.
+/// The owner of the reads that a thread issues at the moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Issuer {
-    /// The client; its thread may change.
+    /// The client. Its thread may change, so this identifies it.
     pub(super) client: u32,
-    /// Number of the stream or single read, from 1.
+    /// Number of the stream or single read, from 1; 0 is none.
     pub(super) owner: u64,
     pub(super) relation: usize,
+    /// The policy for damaged pages when the read is issued.
     pub(super) policy: Policy,
     pub(super) kind: Kind,
     pub(super) strategy: Strategy,
 }
 
 thread_local! {
+    /// The issuer of reads on this thread; `None` on I/O workers, helpers and the device.
     static ISSUER: Local<Option<Issuer>> = const { Local::new(None) };
+    /// The last I/O of which this thread stored the result. Shows whether the thread that completes
+    /// an I/O also executed it.
     static EXECUTED: Local<Option<WaitRef>> = const { Local::new(None) };
 }
 
@@ -44,21 +47,24 @@ pub(super) fn set_issuer(issuer: Issuer) {
     ISSUER.set(Some(issuer));
 }
 
-/// One read in flight.
+/// One read in flight, in the table under its handle number.
 #[derive(Debug, Clone)]
 struct ReadRecord {
+    /// Handle and generation: the handle may have been reused since.
     io: WaitRef,
     issuer: Issuer,
+    /// All faults that struck the read, one for each retry.
     faults: Vec<FaultKind>,
-    /// The failure that the last result makes the issuer expect.
+    /// The failure that the issuer must receive after the last result.
     expected: Option<(BlockNo, Failure)>,
+    /// The sessions that had the page pinned; `None` if no fault struck.
     waiters: Option<Waiters>,
 }
 
-/// Pools and relations, to count the pins of a page.
+/// Pools and relations, for counting the pins of a page.
 type Pools = ([Pool; 2], Vec<Relation>);
 
-/// The probe.
+/// The probe of a run.
 pub(super) struct ReadProbe {
     plan: FaultPlan,
     model: Arc<Model>,
@@ -84,7 +90,8 @@ impl ReadProbe {
         }
     }
 
-    /// Enables the meter. `end` must follow, because a pool owns the instance, which owns this probe.
+    /// Enables the meter. `end` must follow: a pool owns the instance, which owns this probe, so
+    /// the pools here close a cycle.
     pub(super) fn begin(&self, pools: [Pool; 2], relations: Vec<Relation>) {
         *self.pools.lock() = Some((pools, relations));
     }
@@ -96,12 +103,14 @@ impl ReadProbe {
         std::mem::take(&mut *self.meter.lock())
     }
 
+    /// Runs `body` on the record of a read, unless its handle was reused.
     fn with_record<R>(&self, io: WaitRef, body: impl FnOnce(&mut ReadRecord) -> R) -> Option<R> {
         let mut records = self.records.lock();
         let record = records.get_mut(io.io_id() as usize)?.as_mut()?;
         (record.io == io).then(|| body(record))
     }
 
+    /// Starts a record for a read, on the thread of its issuer.
     fn defined(&self, io: &Observed) {
         let Some(issuer) = ISSUER.get() else { return };
         let mut records = self.records.lock();
@@ -114,6 +123,7 @@ impl ReadProbe {
         records[at] = Some(record);
     }
 
+    /// Handles a raw result, on the thread that has executed the read.
     fn result(&self, io: &Observed, raw: i32, fault: Option<Fault>) {
         let added = self.with_record(io.io, |record| {
             record.faults.extend(fault.and_then(fault_kind));
@@ -127,7 +137,7 @@ impl ReadProbe {
         }
         let expected = self.update(record.issuer, (first, blocks), raw, fault);
         let pins = if record.faults.is_empty() { None } else { self.pins(&record, first, blocks) };
-        // One pin is the read's own.
+        // The I/O has one pin, the issuer another, and each session that joins one more.
         let waiters = pins.map(|pins| match pins {
             0 | 1 => Waiters::None,
             2 => Waiters::Issuer,
@@ -137,6 +147,7 @@ impl ReadProbe {
         self.with_record(io.io, |record| (record.waiters, record.expected) = (waiters, expected));
     }
 
+    /// The most pins of any of the first 16 pages of a read.
     fn pins(&self, record: &ReadRecord, first: BlockNo, blocks: u32) -> Option<u32> {
         let pools = self.pools.lock();
         let (pools, relations) = pools.as_ref()?;
@@ -146,7 +157,7 @@ impl ReadProbe {
         pins.max().flatten()
     }
 
-    /// Updates the expectations with a result; returns the failure that the issuer must receive.
+    /// Updates the expectations with a result. Returns the failure that the issuer must receive.
     fn update(
         &self,
         issuer: Issuer,
@@ -173,7 +184,8 @@ impl ReadProbe {
                     None => None,
                 }
             }
-            // The blocks of a combined read that fails are read again, one by one.
+            // If a combined read fails, the engine reads its blocks again one by one, and only
+            // these report.
             Err(_) => (blocks == 1).then_some((first, Failure::Errno(-raw))),
         };
         if let Some((block, failure)) = expected {
@@ -195,7 +207,7 @@ impl ReadProbe {
         let (page, at) = (at / BLOCK_SIZE, at % BLOCK_SIZE);
         let warning = |zeroed| Some(Failure::Warning { zeroed });
         let block = first + page as BlockNo;
-        // Beyond the end there is nothing to damage.
+        // There is no block beyond the end of the file to damage.
         if block >= SHAPES[relation].blocks {
             return None;
         }
@@ -207,6 +219,7 @@ impl ReadProbe {
         })
     }
 
+    /// Finds out which thread completes a read, and counts the cell for each fault that struck it.
     fn completed(&self, io: &Observed) {
         let Some(record) = self.with_record(io.io, |record| record.clone()) else { return };
         let Some(waiters) = record.waiters else { return };
@@ -248,6 +261,7 @@ impl Probe for ReadProbe {
     }
 }
 
+/// The cell coordinate of a fault; `None` for faults of writes.
 fn fault_kind(fault: Fault) -> Option<FaultKind> {
     match fault {
         Fault::Short(_) => Some(FaultKind::Short),

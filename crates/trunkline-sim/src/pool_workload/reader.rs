@@ -1,7 +1,8 @@
 //! One read stream of a pool workload, with a check of everything that it returns.
 //!
-//! The block source records the blocks that it has given. Each of them must be returned once, as a page
-//! or as an error, in order if the stream is ordered, and with the data that belongs to it.
+//! The block source records each block that it gives to the stream. Each of them must be returned
+//! exactly once, as a page or as an error, and with its own per-buffer data. An ordered stream must
+//! return them in order.
 
 use super::expectations::Failure;
 use super::meter::Kind;
@@ -17,16 +18,18 @@ use trunkline_engine::pool::{Backend, ReadError, Strategy};
 use trunkline_engine::read_stream::{BlockSource, ParallelRange, ReadStream, StreamOptions};
 use trunkline_format::BlockNo;
 
-/// Block numbers with their places in the order.
+/// Block numbers, each with its position in the list as per-buffer data.
 pub(super) type Source = Box<dyn FnMut() -> Option<(BlockNo, usize)> + Send>;
 
-/// A scan of a relation that several clients share.
+/// A parallel scan of a relation: several clients share one range of blocks.
 #[derive(Debug)]
 pub(super) struct ParallelScan {
     range: ParallelRange,
     pub(super) relation: usize,
+    /// For each block, whether a client has returned it.
     seen: Mutex<Vec<bool>>,
-    /// A client has taken a part and not finished it.
+    /// A client took blocks from the range and did not return all of them, so the scan cannot
+    /// become complete.
     abandoned: AtomicBool,
 }
 
@@ -41,27 +44,30 @@ impl ParallelScan {
         }
     }
 
-    /// Whether every block was returned, after all clients have ended. `None` if a part was abandoned.
+    /// Whether every block was returned, after all clients have ended. Returns `None` if a client
+    /// abandoned its part.
     pub(super) fn is_complete(&self) -> Option<bool> {
         let seen = self.seen.lock().iter().all(|&seen| seen);
         (!self.abandoned.load(Ordering::SeqCst)).then_some(seen)
     }
 }
 
-/// A stream and what it has returned.
+/// A stream, and what it has returned so far.
 pub(super) struct Reader {
     pub(super) stream: ReadStream<Source>,
     pub(super) issuer: Issuer,
+    /// Blocks that the source has given to the stream, by position.
     given: Arc<Mutex<Vec<BlockNo>>>,
-    /// For each place, whether it was returned.
+    /// By position, whether the block was returned.
     returned: Vec<bool>,
-    /// Blocks of the whole list; `None` if other clients take parts of it.
+    /// Length of the whole list; `None` for a part of a parallel scan.
     length: Option<usize>,
     parallel: Option<Arc<ParallelScan>>,
+    /// The stream has returned its end.
     pub(super) ended: bool,
 }
 
-/// A list of blocks: a range, a range with gaps, jumps, or repeats.
+/// A random list of blocks: a range, a range with gaps, jumps, repeats, or backwards.
 fn some_blocks(rng: &mut Rng, workload: &PoolWorkload, relation: usize) -> Vec<BlockNo> {
     let Shape { blocks, pool, .. } = SHAPES[relation];
     let below = |rng: &mut Rng, bound: BlockNo| rng.below(u64::from(bound.max(1))) as BlockNo;
@@ -69,7 +75,8 @@ fn some_blocks(rng: &mut Rng, workload: &PoolWorkload, relation: usize) -> Vec<B
     let first = below(rng, if crowded { HOT_BLOCKS } else { blocks });
     let most = 1 + below(rng, 60);
     let end = blocks.min(first + most);
-    // In a local pool only a second request for the same block joins a read.
+    // In a local pool a read can only be joined by a second request for the same block, so we
+    // repeat blocks more often.
     match rng.below(if pool == 1 { 12 } else { 7 }) {
         0 | 1 => (first..end).collect(),
         2 => (first..end).filter(|_| rng.below(4) > 0).collect(),
@@ -80,6 +87,7 @@ fn some_blocks(rng: &mut Rng, workload: &PoolWorkload, relation: usize) -> Vec<B
     }
 }
 
+/// A source over a list.
 fn listed(list: Vec<BlockNo>, given: &Arc<Mutex<Vec<BlockNo>>>) -> Source {
     let given = Arc::clone(given);
     let mut list = list.into_iter();
@@ -91,6 +99,7 @@ fn listed(list: Vec<BlockNo>, given: &Arc<Mutex<Vec<BlockNo>>>) -> Source {
     })
 }
 
+/// A source over a part of a parallel scan.
 fn shared(parallel: &ParallelScan, given: &Arc<Mutex<Vec<BlockNo>>>) -> Source {
     let given = Arc::clone(given);
     let mut range = parallel.range.clone();
@@ -102,6 +111,8 @@ fn shared(parallel: &ParallelScan, given: &Arc<Mutex<Vec<BlockNo>>>) -> Source {
     })
 }
 
+/// Random options of a stream. Wide workloads issue large reads only; fickle ones also keep few in
+/// flight.
 fn some_options(
     rng: &mut Rng,
     workload: &PoolWorkload,
@@ -125,6 +136,7 @@ fn some_options(
     }
 }
 
+/// A random access strategy.
 fn some_strategy(rng: &mut Rng) -> Strategy {
     match rng.below(4) {
         0 => Strategy::BulkRead,
@@ -134,7 +146,7 @@ fn some_strategy(rng: &mut Rng) -> Strategy {
 }
 
 impl Reader {
-    /// A stream over its own list, or over its part of a parallel scan.
+    /// Opens a stream over a random list, or over a part of a parallel scan.
     pub(super) fn open(
         run: &Run,
         rng: &mut Rng,
@@ -172,17 +184,17 @@ impl Reader {
         matches!(self.issuer.kind, Kind::Unordered | Kind::PolledUnordered)
     }
 
-    /// Makes the stream the issuer of reads on this thread.
+    /// Makes the stream the owner of the reads of this thread.
     pub(super) fn set_issuer(&self) {
         read_probe::set_issuer(self.issuer);
     }
 
-    /// Unpins everything that was read ahead.
+    /// Unpins everything that was read ahead; the stream reads it again later.
     pub(super) fn let_go(&mut self) {
         self.stream.release_ahead();
     }
 
-    /// Restarts with another list.
+    /// Restarts the stream with another list.
     pub(super) fn reset(&mut self, rng: &mut Rng, workload: &PoolWorkload) {
         self.abandon_part();
         self.parallel = None;
@@ -194,7 +206,7 @@ impl Reader {
         self.stream.reset(listed(list, &self.given));
     }
 
-    /// Its part of a parallel scan will be incomplete.
+    /// Marks the parallel scan as incomplete, unless the stream has returned its whole part.
     fn abandon_part(&self) {
         if let Some(parallel) = &self.parallel
             && !self.ended
@@ -203,7 +215,7 @@ impl Reader {
         }
     }
 
-    /// The stream has returned a page.
+    /// Checks that a page belongs to its position in the list.
     pub(super) fn page(&mut self, block: BlockNo, place: usize) -> Result<(), String> {
         let given = self.given.lock().get(place).copied();
         if given != Some(block) {
@@ -215,6 +227,7 @@ impl Reader {
         self.record(place, block)
     }
 
+    /// Records that a position was returned, and checks order and uniqueness.
     fn record(&mut self, place: usize, block: BlockNo) -> Result<(), String> {
         let next =
             self.returned.iter().position(|&returned| !returned).unwrap_or(self.returned.len());
@@ -235,7 +248,8 @@ impl Reader {
         Ok(())
     }
 
-    /// The stream has returned an error. False if the error is not about a block.
+    /// Checks an error of the stream. Returns false if the error is not about a block. An ordered
+    /// stream must report it in the place of the next block.
     pub(super) fn error(&mut self, run: &Run, error: &ReadError) -> Result<bool, String> {
         let Some((block, failure)) = failure(error) else { return Ok(false) };
         if !run.expectations.receive(self.issuer.owner, block, failure) {
@@ -260,7 +274,7 @@ impl Reader {
         }
     }
 
-    /// The stream has ended.
+    /// Checks that everything was returned when the stream ends.
     pub(super) fn end(&mut self, run: &Run) -> Result<(), String> {
         let given = self.given.lock().len();
         let returned = self.returned.iter().filter(|&&returned| returned).count();
@@ -272,16 +286,16 @@ impl Reader {
             ));
         }
         self.ended = true;
-        // Every block was returned. Other failures belong to reads that the consumer or the stream has
-        // abandoned; their blocks were read again.
+        // Every block was returned. Failures that are left belong to reads that the consumer or the
+        // stream abandoned, and their blocks were read again.
         run.expectations.close(self.issuer.owner);
         Ok(())
     }
 
-    /// The stream is dropped.
+    /// Closes the accounts of a stream that is dropped.
     pub(super) fn close(&self, run: &Run) {
         self.abandon_part();
-        // Failures may still arrive for it; no consumer will receive them.
+        // Failures may still arrive for this owner. No consumer will receive them.
         run.expectations.close(self.issuer.owner);
     }
 
@@ -291,7 +305,8 @@ impl Reader {
     }
 }
 
-/// The block that an error is about, and the failure.
+/// The block that an error is about, and the failure. Returns `None` for an error that is not about
+/// a block.
 pub(super) fn failure(error: &ReadError) -> Option<(BlockNo, Failure)> {
     let failure = match error {
         ReadError::Io { source, .. } => Failure::Errno(source.raw_os_error().unwrap_or(0)),

@@ -1,10 +1,9 @@
-//! One client of a random workload: what it does next, and what it expects of every outcome.
-//!
+//! One client of a random I/O workload: chooses its next step, and checks every outcome.
 //! ```text
 //!   step: issue a batch | issue one | wait one | wait any | poll | join another's I/O
 //!         | give up slots | cancel itself | leak a handle | new session | switch the method
 //! ```
-//! A client with all slots in use waits for one first, so it always makes progress.
+//! A client of which all slots are in use first waits for one of them, so it always makes progress.
 
 use super::{Counts, Shared};
 use crate::block_model::{BLOCK, Baseline, content};
@@ -19,14 +18,16 @@ use trunkline_aio::{
 
 /// Slots of a client.
 const SLOTS: usize = 8;
-/// The most blocks of one I/O.
+/// The most blocks of one I/O. A vectored I/O has one buffer for all of them, or one for each.
 const COMBINED_MAX: u32 = 4;
 
-/// Wait references that clients publish for the others.
+/// Wait references that clients publish for each other. A reference may be stale when another
+/// client joins it; joining a handle that was reused must return immediately.
 #[derive(Debug, Default)]
 pub(super) struct Published(Mutex<Vec<WaitRef>>);
 
 impl Published {
+    /// Adds a wait reference and drops all but the last eight.
     fn publish(&self, io: WaitRef) {
         let mut published = self.0.lock();
         published.push(io);
@@ -40,13 +41,15 @@ impl Published {
     }
 }
 
-/// The I/O of a slot.
+/// The I/O of a slot, and what is needed to check its outcome.
 #[derive(Debug, Clone)]
 struct Issued {
     operation: Operation,
     file: usize,
     first: u32,
+    /// The state of each block when the I/O was issued.
     baselines: Vec<Baseline>,
+    /// The session that issued it. After a change of session the slot outlives its issuer.
     session: u32,
 }
 
@@ -118,6 +121,7 @@ impl Client {
         self.session.as_mut()
     }
 
+    /// Stages a random number of I/Os and submits them together, when the batch is dropped.
     fn issue_batch(&mut self) {
         let count = 1 + self.rng.below(SLOTS as u64);
         let Some(mut session) = self.session().map(|_| ()).and_then(|()| self.session.take())
@@ -145,6 +149,8 @@ impl Client {
         self.session = Some(session);
     }
 
+    /// Acquires a handle and defines an I/O on it. If no plan is possible the handle is dropped
+    /// unused, which is one of the misuses under test.
     fn issue(&mut self, session: &mut Session, needed: bool) {
         let Some(slot) = self.slots.free_slot() else { return };
         let class = CLASSES[self.rng.below(CLASSES.len() as u64) as usize];
@@ -159,6 +165,8 @@ impl Client {
         if needed {
             io = io.needed_now();
         }
+        // Published before the I/O is defined: a joiner may hold the reference of a handle that is
+        // then dropped.
         self.shared.published.publish(io.wait_ref());
         let Some(plan) = self.plan(file, slot, id) else { return };
         let target = self.shared.files[file].clone();
@@ -185,7 +193,8 @@ impl Client {
         self.issued[slot] = Some(plan);
     }
 
-    /// Chooses an I/O for the slot and puts memory into it; `None` if there is none.
+    /// Chooses an I/O for the slot, and puts memory into the slot. Returns `None` if the chosen
+    /// blocks are busy or no frames are free.
     fn plan(&mut self, file: usize, slot: usize, session: u32) -> Option<Issued> {
         let operation = match self.rng.below(9) {
             0..=3 => Operation::Readv,
@@ -219,7 +228,7 @@ impl Client {
         Some(Issued { operation, file, first, baselines, session })
     }
 
-    /// Blocks that this client may use now. It writes only its own blocks.
+    /// Chooses blocks that this client may use now, or `None`. It writes only its own blocks.
     fn blocks(&mut self, operation: Operation, file: usize) -> Option<(u32, u32)> {
         let workload = self.shared.workload;
         let per_client = workload.blocks / workload.clients;
@@ -231,7 +240,8 @@ impl Client {
         let at = self.rng.below(u64::from(per_client)) as u32;
         let count = 1 + self.rng.below(u64::from(COMBINED_MAX.min(per_client - at))) as u32;
         let first = whose * per_client + at;
-        // No write where another write of this client is in flight, or was abandoned.
+        // The model has one version for each block, so two writes of one client must not overlap.
+        // Reads may overlap writes of other clients only.
         let busy = self.issued.iter().flatten().any(|other| {
             let touches =
                 other.first < first + count && first < other.first + other.baselines.len() as u32;
@@ -260,6 +270,8 @@ impl Client {
         self.finish(slot, outcome);
     }
 
+    /// Waits for any I/O. First it sometimes waits for several together and checks that enough are
+    /// done.
     fn wait_any(&mut self) {
         if self.slots.pending() == 0 {
             return;
@@ -267,7 +279,7 @@ impl Client {
         let Some(session) = self.session() else { return };
         session.clear_cancel();
         let Some(mut session) = self.session.take() else { return };
-        // I/Os that were issued by an earlier session can only be waited for one by one.
+        // I/Os that an earlier session issued can only be waited for one by one.
         let mine = self.issued.iter().flatten().all(|issued| issued.session == session.id());
         let result = if mine {
             let some = self.rng.below(4) as usize;
@@ -299,6 +311,8 @@ impl Client {
         self.finish(slot, outcome);
     }
 
+    /// Waits for an I/O of another client. Afterwards the I/O must be complete, although its issuer
+    /// may not have received the outcome yet.
     fn join_another(&mut self) {
         let Some(io) = self.shared.published.some(&mut self.rng) else { return };
         let Some(session) = self.session() else { return };
@@ -308,7 +322,8 @@ impl Client {
         }
     }
 
-    /// Drops the slots with all I/O in flight.
+    /// Drops the slots with all I/O in flight. The memory must stay alive until the I/O completes,
+    /// and the handles must become free without their issuer.
     fn give_up(&mut self) {
         for issued in self.issued.iter_mut().filter_map(Option::take) {
             if issued.operation == Operation::Writev {
@@ -321,6 +336,7 @@ impl Client {
         self.slots = some_slots(&mut self.rng);
     }
 
+    /// Cancels the session, and then waits. The wait must return, with or without the outcome.
     fn cancel(&mut self) {
         let Some(session) = self.session() else { return };
         session.canceller().cancel();
@@ -334,7 +350,9 @@ impl Client {
         }
     }
 
-    /// Leaks a handle, which Rust cannot prevent.
+    /// Leaks a handle with `mem::forget`, which safe Rust cannot prevent. Half of the time the
+    /// session then ends its scope, which must report the leak. Otherwise the session must recover
+    /// the handle later.
     fn leak(&mut self) {
         let Some(session) = self.session() else { return };
         session.clear_cancel();
@@ -347,7 +365,7 @@ impl Client {
         }
     }
 
-    /// Continues with another session, or under another method.
+    /// Replaces the session, or switches the I/O method of the instance.
     fn change(&mut self) {
         let methods = self.shared.workload.methods;
         if methods.is_empty() || self.rng.below(2) == 0 {
@@ -358,6 +376,8 @@ impl Client {
         }
     }
 
+    /// Checks an outcome and updates the model. Any short or failed write makes the contents of its
+    /// blocks uncertain.
     fn finish(&mut self, slot: usize, outcome: Result<Outcome, Cancelled>) {
         let Ok(outcome) = outcome else {
             self.shared.fail("cancelled without a cancel".into());
@@ -384,6 +404,8 @@ impl Client {
         }
     }
 
+    /// Compares each block that a read returned with the model. Takes the memory out of the slot,
+    /// which returns its frames to the region.
     fn check_read(&mut self, issued: &Issued, slot: usize, outcome: Outcome) {
         let memory = self.slots.memory(slot).map(std::mem::take).unwrap_or_default();
         let mut bytes: Vec<u8> = memory.iter().flat_map(|lease| lease.iter().copied()).collect();
@@ -404,6 +426,7 @@ impl Client {
     }
 }
 
+/// Slots with a light or a heavy callback. A heavy callback takes another path to completion.
 fn some_slots(rng: &mut Rng) -> Slots {
     let weight = if rng.below(2) == 0 { Weight::Light } else { Weight::Heavy };
     Slots::with_callbacks(SLOTS, vec![Arc::new(PassThrough(weight))])
