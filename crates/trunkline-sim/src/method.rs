@@ -1,6 +1,6 @@
 //! I/O method on the simulated disk: a device with a bounded queue that completes I/O out of order.
 //!
-//! A session submits I/Os until the queue of the device is full, and executes the rest itself. One
+//! A session submits I/Os until the device's queue is full, and executes the rest itself. One
 //! device thread executes the queue in an order that the seed decides:
 //! ```text
 //!   submit ──▶ arrived ──▶ each gets a time, from the seed and the plan ──▶ earliest first: reap

@@ -82,8 +82,8 @@ pub struct PoolWorkload {
     pub switches: bool,
     /// The scheduler switches threads at one in this many switch points.
     pub switch_one_in: u32,
-    /// All clients read the same few pages, so they join the reads of each other and wait for
-    /// content locks.
+    /// All clients read the same few pages, so they join each other's reads and wait for content
+    /// locks.
     pub crowd: bool,
     /// Streams issue large reads. Their callbacks are heavy, so the thread that reaps them leaves
     /// them to helpers or to the sessions that wait.
@@ -199,8 +199,8 @@ impl Run {
 
 /// Runs workloads over one cluster. Each thread has its own runner.
 ///
-/// The number of a cluster is part of the hash of a buffer tag, and a process never reuses it. All
-/// runs of a runner therefore use the same cluster, so that a seed repeats the same run within one
+/// A cluster's number is part of the hash of a buffer tag, and a process never reuses it. All runs
+/// of a runner therefore use the same cluster, so that a seed repeats the same run within one
 /// process.
 #[derive(Debug)]
 pub struct Runner {
@@ -240,7 +240,7 @@ fn locator(relation: usize) -> RelationLocator {
     matrix::cluster::locator(relation as u32)
 }
 
-/// The name of a relation's file on the disk.
+/// A relation's file name on the disk.
 fn name_of(relation: usize) -> String {
     format!("/sim/base/5/{}", locator(relation).relfilenode)
 }

@@ -1,11 +1,11 @@
 //! Random workload of the I/O core: clients that read, write and sync, and that misuse the
 //! interface.
 //!
-//! Each client writes its own blocks and reads the blocks of all clients. It issues single I/Os and
-//! batches. It waits for one I/O, for any of its I/Os, for the I/O of another client, or polls. It
-//! also drops slots with I/O in flight, cancels its session, leaks handles, and replaces its
-//! session. The [`BlockModel`] checks every byte that a read returns. At the end, [`run`] checks
-//! that no handle, frame or open file was leaked.
+//! Each client writes its own blocks and reads all clients' blocks. It issues single I/Os and
+//! batches. It waits for one I/O, for any of its I/Os, for another client's I/O, or polls. It also
+//! drops slots with I/O in flight, cancels its session, leaks handles, and replaces its session.
+//! The [`BlockModel`] checks every byte that a read returns. At the end, [`run`] checks that no
+//! handle, frame or open file was leaked.
 //! ```no_run
 //! # fn f(aio: trunkline_aio::Aio, files: Vec<trunkline_aio::File>) -> Result<(), String> {
 //! let model = trunkline_sim::BlockModel::new().into();
@@ -37,8 +37,8 @@ pub struct Workload {
     pub steps: u32,
     /// Blocks of each file; all have version 0 at the start.
     pub blocks: u32,
-    /// Clients also read blocks of other clients. This needs storage on which a read never sees
-    /// half of a concurrent write.
+    /// Clients also read other clients' blocks. This needs storage on which a read never sees half
+    /// of a concurrent write.
     pub share: bool,
     /// Clients switch between these I/O methods during the run; empty means no switches.
     pub methods: &'static [MethodKind],

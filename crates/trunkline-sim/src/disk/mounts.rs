@@ -56,7 +56,7 @@ impl Disk {
         self.state.lock().is_held(file_id)
     }
 
-    /// Called by a blocking executor: waits while the mount of the file hangs.
+    /// Called by a blocking executor: waits while the file's mount hangs.
     pub(crate) fn pass(&self, file_id: u64) {
         if !self.is_held(file_id) {
             return;

@@ -28,7 +28,7 @@ use trunkline_engine::storage::{
 };
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Oid, SEGMENT_BLOCKS};
 
-/// The mount of the relations on the simulated disk.
+/// The relations' mount on the simulated disk.
 const DEVICE: u64 = 1;
 
 /// The relfilenode of relation 0.
@@ -176,19 +176,19 @@ fn run_in(environment: Environment, needs: Needs, body: impl FnOnce(&Arc<Cluster
 /// A cluster with a pool and everything below it.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The environment of the case.
+    /// The case's environment.
     pub environment: Environment,
     /// The I/O instance.
     pub aio: Aio,
-    /// The probe of the instance.
+    /// The instance's probe.
     pub probe: Arc<TestProbe>,
     /// The simulated disk; unused with real files.
     pub disk: Arc<Disk>,
-    /// The faults of the simulated disk.
+    /// The simulated disk's faults.
     pub plan: FaultPlan,
     /// The pool.
     pub pool: Pool,
-    /// The relations of the cluster.
+    /// The cluster's relations.
     pub storage: Storage,
     /// The file system below the relations.
     pub files: Arc<FaultyFiles>,
@@ -339,7 +339,7 @@ impl Cluster {
         fs::write(&path, bytes).expect("writes");
     }
 
-    /// Sets the length of the first segment of a relation.
+    /// Sets the length of a relation's first segment.
     ///
     /// # Panics
     /// See [`Cluster::create`].
@@ -352,7 +352,7 @@ impl Cluster {
         file.set_len(length as u64).expect("truncates");
     }
 
-    /// Replaces a block in the first segment of a relation.
+    /// Replaces a block in a relation's first segment.
     ///
     /// # Panics
     /// See [`Cluster::create`].
@@ -366,7 +366,7 @@ impl Cluster {
         file.write_all_at(page, offset as u64).expect("writes");
     }
 
-    /// The contents of the first segment of a relation; empty if the segment does not exist.
+    /// The contents of a relation's first segment; empty if the segment does not exist.
     pub fn on_disk(&self, number: u32) -> Vec<u8> {
         let path = self.relation(number).path(0);
         match self.is_simulated() {

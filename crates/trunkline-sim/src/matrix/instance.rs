@@ -31,15 +31,15 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 pub struct Instance {
     /// The instance.
     pub aio: Aio,
-    /// The probe of the instance.
+    /// The instance's probe.
     pub probe: Arc<TestProbe>,
     /// The simulated disk; unused with real files.
     pub disk: Arc<Disk>,
-    /// The faults of the simulated disk.
+    /// The simulated disk's faults.
     pub plan: FaultPlan,
-    /// The executor of the simulated disk.
+    /// The simulated disk's executor.
     pub executor: Arc<SimExecutor>,
-    /// The environment of the case.
+    /// The case's environment.
     pub environment: Environment,
     /// The temporary directory of real files, removed on drop.
     folder: Option<TempDir>,

@@ -240,7 +240,7 @@ pub fn wait_ok<P: Payload>(session: &mut Session, slots: &mut Slots<P>, slot: us
     outcome
 }
 
-/// The bytes of a slot's memory.
+/// The contents of a slot's memory.
 ///
 /// # Panics
 /// If the slot has an I/O in flight.

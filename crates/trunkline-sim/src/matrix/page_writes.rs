@@ -17,7 +17,7 @@ use trunkline_engine::storage::FileSystem;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 impl Cluster {
-    /// Whether the first segment of a relation exists.
+    /// Whether a relation's first segment exists.
     ///
     /// # Panics
     /// If the file system does not say; the others panic if the engine reports an error.

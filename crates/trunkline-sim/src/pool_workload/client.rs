@@ -77,7 +77,7 @@ impl Client {
         self.leave();
     }
 
-    /// Makes this client the issuer of the reads of this thread, without a stream.
+    /// Makes this client the issuer of this thread's reads, without a stream.
     fn set_issuer(&self) {
         let (kind, strategy) = (Kind::Single, Strategy::Normal);
         let policy = Policy::default();
@@ -257,9 +257,9 @@ impl Client {
         }
     }
 
-    /// Performs a step that waits for the pins of other clients; only without pins and streams of
-    /// its own. Several clients may invalidate concurrently. Only one may wait for a cleanup lock,
-    /// or truncate.
+    /// Performs a step that waits for other clients to release their pins; only without pins and
+    /// streams of its own. Several clients may invalidate concurrently. Only one may wait for a
+    /// cleanup lock, or truncate.
     fn exclusive(&mut self, at: usize) {
         let Self { run, rng, sessions, counts, number, .. } = self;
         let session = &mut sessions[at];

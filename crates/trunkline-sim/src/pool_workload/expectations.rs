@@ -7,9 +7,9 @@
 //! ```
 //! An owner is one stream or one single read. Errors are recorded by owner, so an error that
 //! reaches another session than the issuer of the failed read is noticed. PostgreSQL has the same
-//! rule: a session that waits for the I/O of another session retries it, and reports its own error
-//! only. An error that a single read does not receive is noticed, too. A stream may abandon a read
-//! and read its blocks again; it must return each block once, as a page or as an error.
+//! rule: a session that waits for another session's I/O retries it, and reports its own error only.
+//! An error that a single read does not receive is noticed, too. A stream may abandon a read and
+//! read its blocks again; it must return each block once, as a page or as an error.
 
 use super::model::Contents;
 use std::collections::BTreeMap;

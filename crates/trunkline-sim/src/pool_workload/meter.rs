@@ -195,7 +195,7 @@ impl Cell {
     }
 }
 
-/// The counts of one run, or of many.
+/// Counts from one run or from many.
 #[derive(Debug, Clone, Default)]
 pub struct Meter {
     cells: BTreeMap<Cell, u64>,

@@ -2,7 +2,7 @@
 //!
 //! Every page is a valid heap page made from its relation and block, so a page in the wrong buffer
 //! is noticed. No client changes a page for good, so a buffer differs from the file only if a bit
-//! was flipped when it was read. The policy of the reader then decides:
+//! was flipped when it was read. The reader's policy then decides:
 //! ```text
 //!   no wrong bit                                  Original
 //!   wrong bit, checksum ignored, header valid     Flipped

@@ -64,7 +64,7 @@ struct ReadRecord {
 /// Pools and relations, for counting the pins of a page.
 type Pools = ([Pool; 2], Vec<Relation>);
 
-/// The probe of a run.
+/// A run's probe.
 pub(super) struct ReadProbe {
     plan: FaultPlan,
     model: Arc<Model>,

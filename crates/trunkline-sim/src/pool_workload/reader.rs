@@ -184,7 +184,7 @@ impl Reader {
         matches!(self.issuer.kind, Kind::Unordered | Kind::PolledUnordered)
     }
 
-    /// Makes the stream the owner of the reads of this thread.
+    /// Makes the stream the owner of this thread's reads.
     pub(super) fn set_issuer(&self) {
         read_probe::set_issuer(self.issuer);
     }

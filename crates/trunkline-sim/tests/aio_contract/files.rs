@@ -1,6 +1,6 @@
 //! An I/O keeps its file open until it is complete, whatever its issuer does (PG 14, 15).
 //!
-//! A thread that completes the I/O of another session does not close that session's file.
+//! A thread that completes another session's I/O does not close that session's file.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, MethodKind, OpenOptions, Slots, State, Weight, WorkerSettings};

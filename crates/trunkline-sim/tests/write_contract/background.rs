@@ -1,4 +1,7 @@
-//! The checkpointer, with its requests, and the background writer.
+//! The checkpointer with its requests, and the background writer.
+//!
+//! These are the engine's own threads, so we check when they run, what they write, and which
+//! sessions they wake. Time is virtual under the scheduler, so timeouts can be compared exactly.
 
 use std::time::Duration;
 use trunkline_aio::Operation;
@@ -13,6 +16,8 @@ use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs};
 use trunkline_sim::{Fault, pause};
 
+/// A requested checkpoint starts immediately and runs without throttling. A timed one waits for its
+/// timeout and spreads its writes over the interval, as with `checkpoint_completion_target`.
 #[test]
 fn a_request_hurries_a_timed_checkpoint() {
     check_simulated(Needs::writable(), |cluster| {
@@ -36,7 +41,7 @@ fn a_request_hurries_a_timed_checkpoint() {
         let counts = checkpointer.counts();
         assert_eq!((counts.num_timed, counts.num_requested, counts.num_done), (1, 1, 2));
         cluster.assert_sixteen_on_disk(2);
-        // A timed checkpoint is spread over its interval.
+        // A timed checkpoint spreads its writes over its interval.
         cluster.change_sixteen(0, 3);
         cluster.wait_until("the next", || checkpointer.counts().num_timed == 2);
         let begun = clock::now();
@@ -47,7 +52,7 @@ fn a_request_hurries_a_timed_checkpoint() {
     });
 }
 
-/// The timeout restarts with every checkpoint.
+/// The timeout is counted from the last checkpoint, also if that was requested.
 #[test]
 fn a_request_restarts_the_checkpoint_timeout() {
     check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
@@ -62,7 +67,8 @@ fn a_request_restarts_the_checkpoint_timeout() {
     });
 }
 
-/// A request during a checkpoint is served by the next one.
+/// A request during a checkpoint must be served by the next one. The current one may have passed
+/// the pages that the requester has changed.
 #[test]
 fn a_request_is_served_by_a_checkpoint_that_began_after_it() {
     check(Needs::writable(), |cluster| {
@@ -85,7 +91,7 @@ fn a_request_is_served_by_a_checkpoint_that_began_after_it() {
         cluster.let_others_run();
         assert!(!first.is_done() && !second.is_done());
         held.release();
-        // This may return the report of the next checkpoint, if that was faster.
+        // If the next checkpoint was faster than this thread, the request returns that report.
         first.join();
         cluster.assert_sixteen_on_disk(1);
         second.join();
@@ -98,6 +104,8 @@ fn a_request_is_served_by_a_checkpoint_that_began_after_it() {
     });
 }
 
+/// Shutting down runs a shutdown checkpoint and returns its error. Dropping the checkpointer runs
+/// one as well.
 #[test]
 fn shutdown_runs_a_last_checkpoint() {
     check(Needs::writable(), |cluster| {
@@ -118,6 +126,7 @@ fn shutdown_runs_a_last_checkpoint() {
     });
 }
 
+/// After a failed write the checkpointer continues, and the next request tries again.
 #[test]
 fn a_requester_receives_the_failure_of_its_checkpoint() {
     check(Needs::writable(), |cluster| {
@@ -140,7 +149,8 @@ fn a_requester_receives_the_failure_of_its_checkpoint() {
     });
 }
 
-/// With the background writer ahead of the clock hand, sessions find clean buffers and write none.
+/// The background writer flushes ahead of the clock hand, so the session finds clean buffers and
+/// writes no page itself.
 #[test]
 fn the_background_writer_stays_ahead_of_the_clock_hand() {
     check(Needs { buffers: 64, blocks: 256, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -177,7 +187,8 @@ fn the_background_writer_stays_ahead_of_the_clock_hand() {
     });
 }
 
-/// A round writes at most `max_pages` pages.
+/// A round writes at most `max_pages` pages (`bgwriter_lru_maxpages`), and a round that stops for
+/// that is counted.
 #[test]
 fn a_round_of_the_background_writer_has_a_page_limit() {
     check_simulated(Needs { buffers: 64, blocks: 64, ..Needs::writable() }, |cluster| {
@@ -190,7 +201,7 @@ fn a_round_of_the_background_writer_has_a_page_limit() {
         let mut backend = cluster.backend();
         (0..60).for_each(|block| cluster.change(&mut backend, block, 1));
         let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
-        // The clock hand passes until all usage counts are zero.
+        // Reading the same few pages moves the clock hand until all usage counts are zero.
         (0..20).for_each(|turn| cluster.assert_reads(&mut backend, 60 + turn % 4, 0));
         cluster.create(1, 64);
         cluster.wait_until("a round at the limit", || {
@@ -206,6 +217,7 @@ fn a_round_of_the_background_writer_has_a_page_limit() {
     });
 }
 
+/// With `max_pages` 0 the writer only counts allocations.
 #[test]
 fn a_page_limit_of_zero_disables_the_background_writer() {
     check_simulated(Needs { buffers: 64, blocks: 200, ..Needs::writable() }, |cluster| {
@@ -226,8 +238,8 @@ fn a_page_limit_of_zero_disables_the_background_writer() {
     });
 }
 
-/// An idle pool is cleaned once. Then the writer sleeps, and a session that takes a buffer wakes
-/// it.
+/// The writer flushes an idle pool once and then hibernates. It must be woken by the next session
+/// that allocates a buffer, and not only by its long timeout.
 #[test]
 fn an_idle_background_writer_hibernates_and_is_woken() {
     check_simulated(Needs { buffers: 64, blocks: 200, ..Needs::writable() }, |cluster| {
@@ -235,7 +247,7 @@ fn an_idle_background_writer_hibernates_and_is_woken() {
         let settings = BackgroundWriterSettings { delay, ..BackgroundWriterSettings::default() };
         let mut backend = cluster.backend();
         (0..40).for_each(|block| cluster.change(&mut backend, block, 1));
-        // No session uses these any more.
+        // These pages have no pins and are clean, so the writer has nothing to do for them.
         (40..200).for_each(|block| cluster.assert_reads(&mut backend, block, 0));
         (0..20).for_each(|block| cluster.change(&mut backend, block, 2));
         let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
@@ -259,7 +271,8 @@ fn an_idle_background_writer_hibernates_and_is_woken() {
     });
 }
 
-/// A writer with no pages per round sleeps its full delay, although sessions take buffers.
+/// A writer with no pages per round sleeps its full delay although sessions allocate buffers.
+/// Waking it would cost the sessions a system call for nothing.
 #[test]
 fn a_disabled_background_writer_is_not_woken() {
     check_simulated(Needs { buffers: 16, seeds: 1, ..Needs::writable() }, |cluster| {

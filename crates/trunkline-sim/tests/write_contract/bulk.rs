@@ -1,5 +1,5 @@
-//! Bulk writes larger than the pool: they reuse a ring buffer and flush its pages themselves, and
-//! the pages of other sessions stay.
+//! Bulk writes larger than the pool, as by `COPY`. They reuse a ring buffer and flush its pages
+//! themselves, so other sessions' pages stay in the pool.
 
 use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
@@ -11,6 +11,7 @@ use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs, Pools, is_version};
 
 const BUFFERS: u32 = 256;
+/// Buffers of a bulk write's ring buffer.
 const RING: u32 = BUFFERS / 8;
 const NEEDS: Needs = Needs {
     pools: Pools::Both,
@@ -21,7 +22,7 @@ const NEEDS: Needs = Needs {
     ..Needs::writable()
 };
 
-/// Adds blocks to relation 1, each with a version in it.
+/// Extends relation 1 by `blocks` blocks, `step` at a time, and writes a version into each.
 fn load(cluster: &Cluster, backend: &mut Backend, bulk: &mut BulkWrite, blocks: u32, step: u32) {
     let mut made = 0;
     while made < blocks {
@@ -29,6 +30,7 @@ fn load(cluster: &Cluster, backend: &mut Backend, bulk: &mut BulkWrite, blocks: 
     }
 }
 
+/// Extends relation 1 once, by at most `count` blocks.
 fn load_some(
     cluster: &Cluster,
     backend: &mut Backend,
@@ -41,12 +43,13 @@ fn load_some(
     Ok(pins.len() as u32)
 }
 
-/// Blocks of a relation that are in the pool.
+/// Number of blocks of a relation that are in the pool.
 fn resident(cluster: &Cluster, number: u32) -> u32 {
     let locator = cluster.relation(number).locator();
     cluster.pool.rows().iter().filter(|row| row.relation == locator).count() as u32
 }
 
+/// The sum of the counters for an access strategy, as `pg_stat_io` reports them.
 fn counted(cluster: &Cluster, context: Strategy) -> Tally {
     let mut sum = Tally::default();
     let rows = cluster.pool.counts();
@@ -54,6 +57,7 @@ fn counted(cluster: &Cluster, context: Strategy) -> Tally {
     sum
 }
 
+/// Runs a checkpoint and checks that relation 1 has exactly these blocks on disk.
 fn assert_loaded(cluster: &Arc<Cluster>, blocks: u32) {
     cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint");
     let found = cluster.on_disk(1);
@@ -76,6 +80,8 @@ fn a_bulk_write_stays_in_its_ring_buffer() {
     }
 }
 
+/// Loads 300 blocks through a ring of 32 buffers. Nothing else may be evicted, and the pages must
+/// be written in combined I/Os.
 fn check_ring(cluster: &Arc<Cluster>, step: u32) {
     const BLOCKS: u32 = 300;
     cluster.create(1, 0);
@@ -99,8 +105,8 @@ fn check_ring(cluster: &Arc<Cluster>, step: u32) {
     assert_loaded(cluster, BLOCKS);
 }
 
-/// A page that other sessions use leaves the ring buffer and stays in the pool. So does a pinned
-/// page.
+/// A page that other sessions use, or have pinned, must leave the ring buffer and stay in the pool.
+/// Otherwise the load would evict a hot page.
 #[test]
 fn a_page_that_other_sessions_use_leaves_the_ring_buffer() {
     check(NEEDS, |cluster| {
@@ -123,8 +129,8 @@ fn a_page_that_other_sessions_use_leaves_the_ring_buffer() {
     });
 }
 
-/// A bulk write receives the error of a failed write, loses no page, and continues when the fault
-/// is gone.
+/// A bulk write flushes its own pages, so it receives a failed write's error. It must lose no page,
+/// and must continue when the fault is gone.
 #[test]
 fn a_failed_write_of_the_ring_buffer_is_reported() {
     check_simulated(NEEDS, |cluster| {
@@ -157,7 +163,8 @@ fn a_failed_write_of_the_ring_buffer_is_reported() {
     });
 }
 
-/// Two bulk writes, checkpoints, and a session that changes other pages.
+/// Two bulk writes into one relation run concurrently with checkpoints and with a session that
+/// changes other pages.
 #[test]
 fn bulk_writes_run_beside_checkpoints_and_changes() {
     check(Needs { pools: Pools::Shared, seeds: 3, ..NEEDS }, |cluster| {

@@ -1,8 +1,9 @@
-//! File system calls that fail: at every place where a relation is made, extended, truncated or
+//! Failing file system calls at every point where a relation is created, extended, truncated or
 //! removed.
 //!
-//! Either nothing has happened, or the error says that the relation is damaged. In both cases the
-//! operation can be retried.
+//! A call that fails either had no effect, or the error says that the relation is damaged. In both
+//! cases the operation can be repeated. PostgreSQL raises a PANIC in some of these places, because
+//! an error after the point of no return would leave memory and disk inconsistent.
 
 use std::path::Path;
 use trunkline_aio::sync::Arc;
@@ -13,6 +14,7 @@ use trunkline_sim::matrix::cluster::{check, check_real, check_simulated, relatio
 use trunkline_sim::matrix::pages;
 use trunkline_sim::matrix::{Cluster, FileCall, Needs, Pools, is_version};
 
+/// The errors that each call returns.
 const ERRNOS: [i32; 6] =
     [libc::EIO, libc::ENOSPC, libc::EDQUOT, libc::EROFS, libc::EMFILE, libc::EACCES];
 
@@ -28,13 +30,15 @@ const NEEDS: Needs = Needs {
     ..Needs::writable()
 };
 
+/// Whether an error says that the relation is damaged. Its text must then say so too.
 fn is_damaged(error: &WriteError) -> bool {
     let damaged = matches!(error, WriteError::Storage(StorageError::Damaged { .. }));
     assert_eq!(damaged, error.to_string().ends_with("the relation is damaged"), "{error}");
     damaged
 }
 
-/// Checks the coverage: each of these calls has failed with every error.
+/// Asserts that each of these calls has failed with every error; otherwise a case could pass
+/// without testing anything.
 fn assert_all_failed(cluster: &Cluster, calls: &[FileCall]) {
     for &call in calls {
         for errno in ERRNOS {
@@ -44,7 +48,7 @@ fn assert_all_failed(cluster: &Cluster, calls: &[FileCall]) {
     }
 }
 
-/// Runs `case` for every call and error, with the files open, and with the files closed.
+/// Runs `case` for every call and error, once with the files open and once with them closed.
 fn for_each_fault(cluster: &Arc<Cluster>, mut case: impl FnMut(FileCall, i32, bool)) {
     for call in FileCall::ALL {
         for errno in ERRNOS {
@@ -61,6 +65,9 @@ fn for_each_fault(cluster: &Arc<Cluster>, mut case: impl FnMut(FileCall, i32, bo
     }
 }
 
+/// A truncation invalidates the pages first and then truncates the file. If the second step fails,
+/// dirty pages are already gone, and the relation counts as damaged until the truncation is
+/// repeated.
 #[test]
 fn a_truncation_that_fails_can_be_repeated() {
     check(NEEDS, |cluster| {
@@ -82,7 +89,7 @@ fn a_truncation_that_fails_can_be_repeated() {
                 }
                 Err(error) => {
                     assert!(matches!(call, FileCall::Open | FileCall::Length), "{call:?}: {error}");
-                    // The truncation has not started.
+                    // It failed before any page was invalidated.
                     assert!((0..16).all(|block| cluster.is_dirty(0, block)));
                     backend.truncate(&relation, 8).expect("cut off");
                 }
@@ -97,6 +104,7 @@ fn a_truncation_that_fails_can_be_repeated() {
     });
 }
 
+/// Dropping a relation invalidates its pages and then removes its files.
 #[test]
 fn a_removal_that_fails_can_be_repeated() {
     check(NEEDS, |cluster| {
@@ -124,6 +132,8 @@ fn a_removal_that_fails_can_be_repeated() {
     });
 }
 
+/// A failed creation leaves no file, and a failed extension no pin. Both succeed when they are
+/// repeated.
 #[test]
 fn a_creation_or_extension_that_fails_can_be_repeated() {
     check(NEEDS, |cluster| {
@@ -171,8 +181,8 @@ fn a_creation_or_extension_that_fails_can_be_repeated() {
     });
 }
 
-/// The fsync of a directory with a new file fails. It may succeed the next time, which proves
-/// nothing.
+/// The fsync of the directory of a new file fails. The kernel reports such an error once, so a
+/// second fsync that succeeds proves nothing. Every later checkpoint must fail.
 fn a_lost_name_is_permanent(cluster: &Arc<Cluster>, errno: i32) {
     let (relation, mut backend) = (cluster.relation(1), cluster.backend());
     cluster.files.fail(FileCall::SyncDirectory, errno);
@@ -206,7 +216,7 @@ fn a_lost_name_is_permanent_after_erofs() {
     check(NEEDS, |cluster| a_lost_name_is_permanent(cluster, libc::EROFS));
 }
 
-/// The same after all users have closed the cluster: the pool remembers the failure.
+/// The failure also counts after the cluster was closed: the pool remembers it.
 #[test]
 fn a_lost_name_is_permanent_in_a_closed_cluster() {
     check_simulated(NEEDS, |cluster| {
@@ -223,7 +233,7 @@ fn a_lost_name_is_permanent_in_a_closed_cluster() {
     });
 }
 
-/// The same for a later segment.
+/// The name of a later segment can be lost, too.
 #[test]
 fn a_lost_name_of_a_segment_is_permanent() {
     check_real(Needs::writable(), |cluster| {

@@ -1,13 +1,13 @@
-//! Coverage matrix of page writes: every site that writes pages, syncs them or starts writeback × every
-//! fault × every state of the handle × every I/O method.
+//! Coverage matrix of page writes: every site that writes pages, syncs them or starts writeback ×
+//! every fault × every state of the handle × every I/O method.
 //!
-//! A cell is reached only if an I/O of the site was in the state and the fault has struck. The I/O is
-//! recognised by its class, operation and file. While its thread is stopped in the state, another
-//! session reads the pages. At the end all pages are on disk, or, after a failed sync, every checkpoint
-//! fails.
+//! A cell counts as reached only if an I/O of the site was in the state and the fault struck. The
+//! I/O is recognised by its class, operation and file. While its thread is stopped in the state,
+//! another session reads the pages. At the end all pages are on disk. After a failed sync, every
+//! checkpoint fails instead.
 //!
-//! Calls to the file system that are not I/O (allocation, lengths, names) are in `calls`. At a ring, the
-//! disk is real and only results are replaced.
+//! File system calls that are not I/O (allocation, lengths, names) are covered by `calls`. Under
+//! io_uring the disk is real and only the results are replaced.
 
 use std::time::Duration;
 use trunkline_aio::sync::Arc;
@@ -20,18 +20,18 @@ use trunkline_format::BLOCK_SIZE;
 use trunkline_sim::Fault;
 use trunkline_sim::matrix::{Cluster, Coverage, Environment, Needs, cluster};
 
-/// Where a write, a sync or writeback comes from.
+/// The site in the engine that issues a write, a sync or writeback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Site {
     Checkpoint,
-    /// A checkpoint that writes a copy, because a reader keeps the page locked.
+    /// A checkpoint that writes a copy of the page, because a reader keeps the page locked.
     Copy,
     Eviction,
     /// Eviction in a local pool.
     LocalEviction,
-    /// A bulk write.
+    /// A bulk write that flushes its ring buffer.
     Load,
-    /// Relation extension with zeros.
+    /// Relation extension that writes zeros.
     Extension,
     BackgroundWriter,
     /// The fsync of a segment, in a checkpoint with no dirty pages.
@@ -52,6 +52,7 @@ const SITES: [Site; 9] = [
     Site::Writeback,
 ];
 
+/// The fault that the I/O meets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FaultKind {
     Error,
@@ -78,7 +79,7 @@ const FAULT_KINDS: [FaultKind; 9] = [
     FaultKind::Reorder,
 ];
 
-/// All but IDLE, in which there is no I/O.
+/// All states but IDLE, in which there is no I/O.
 const STATES: [State; 7] = [
     State::HandedOut,
     State::Defined,
@@ -92,12 +93,12 @@ const STATES: [State; 7] = [
 const METHODS: [MethodKind; 4] =
     [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom, MethodKind::IoUring];
 
-/// What must be reached.
+/// One cell of the matrix.
 type Cell = (Site, FaultKind, State, MethodKind);
 
-/// The version that all pages have at the end.
+/// The version of all pages at the end.
 const NEW: u32 = 5;
-/// Blocks of relation 0 that are changed.
+/// Number of blocks of relation 0 that are changed.
 const CHANGED: u32 = 16;
 
 impl Site {
@@ -112,6 +113,7 @@ impl Site {
         Needs { buffers, blocks: 48, seeds: 1, ..Needs::writable() }
     }
 
+    /// The I/O class that identifies the site's I/O.
     fn class(self) -> Class {
         match self {
             Site::Checkpoint | Site::Copy | Site::Sync => Class::Checkpoint,
@@ -128,14 +130,15 @@ impl Site {
         }
     }
 
-    /// The relation that it writes.
+    /// The relation that the site writes.
     fn number(self) -> u32 {
         u32::from(matches!(self, Site::Load | Site::Extension))
     }
 
-    /// Handles of its class that are handed out before that of its I/O.
+    /// Number of handles of its class that are handed out before the one of its I/O. In HANDED_OUT
+    /// an I/O has no operation yet, so it can only be recognised by counting.
     fn handles_before(self) -> u64 {
-        // The handle of the write.
+        // Writeback follows a write of the same class.
         u64::from(self == Site::Writeback)
     }
 
@@ -143,17 +146,19 @@ impl Site {
         self == Site::LocalEviction
     }
 
-    /// Whether an error is permanent, because written pages may be lost.
+    /// Whether an error of the site is permanent, because written pages may be lost in the page
+    /// cache.
     fn is_a_sync(self) -> bool {
         self.operation() != Operation::Writev
     }
 
-    /// Whether each of its writes has one page.
+    /// Whether each write of the site has a single page. A short write of one page is an error; of
+    /// several pages, the rest is written.
     fn writes_one(self) -> bool {
         matches!(self, Site::Copy | Site::BackgroundWriter)
     }
 
-    /// Runs the site; returns the error that it reports.
+    /// Runs the site. Returns the text of the error that it reports.
     fn write(self, cluster: &Arc<Cluster>, backend: &mut Backend) -> Result<(), String> {
         let said = |error: &dyn std::error::Error| error.to_string();
         match self {
@@ -209,6 +214,8 @@ fn write_all(
 }
 
 impl FaultKind {
+    /// Whether a fault can strike the site under a method. Delays need the simulated disk; a sync
+    /// transfers no bytes.
     fn applies_to(self, site: Site, method: MethodKind) -> bool {
         match self {
             FaultKind::Delay | FaultKind::Reorder => method != MethodKind::IoUring,
@@ -217,6 +224,7 @@ impl FaultKind {
         }
     }
 
+    /// The fault, and how often it strikes. Retried faults strike twice, hard ones always.
     fn fault(self, site: Site) -> (Fault, u64) {
         match self {
             FaultKind::Error => (Fault::Error(libc::EIO), u64::MAX),
@@ -232,7 +240,7 @@ impl FaultKind {
         }
     }
 
-    /// Whether the site reports an error. `None` if that depends on how many pages a write has.
+    /// Whether the site must report an error. `None` if that depends on how many pages a write has.
     fn is_reported(self, site: Site) -> Option<bool> {
         match self {
             FaultKind::Error | FaultKind::NoSpace | FaultKind::Quota | FaultKind::Nothing => {
@@ -247,7 +255,7 @@ impl FaultKind {
     }
 }
 
-/// Fills the ring buffer twice.
+/// Fills a bulk write's ring buffer more than twice, so that it flushes pages.
 fn load(cluster: &Cluster, backend: &mut Backend) -> Result<(), WriteError> {
     let mut bulk = backend.bulk_write();
     for _ in 0..5 {
@@ -283,6 +291,7 @@ fn every_fault_at_every_site_in_every_state_under_every_method() {
     coverage.assert_complete(2030);
 }
 
+/// Runs one cell: the site meets its fault in the state, and afterwards nothing is lost.
 fn run(cluster: &Arc<Cluster>, cell: Cell) {
     let (site, kind, ..) = cell;
     cluster.create(1, 0);
@@ -307,7 +316,7 @@ fn run(cluster: &Arc<Cluster>, cell: Cell) {
     if site.is_a_sync() && reported.is_err() {
         cluster.assert_checkpoints_fail(&mut backend);
     } else {
-        // Nothing is lost, and the site succeeds now.
+        // No page was lost, and without the fault the site succeeds.
         site.write(cluster, &mut backend).unwrap_or_else(|error| panic!("{cell:?}: {error}"));
         cluster.checkpoint(&mut backend).expect("writes the rest");
     }
@@ -323,7 +332,7 @@ fn act(cluster: &Arc<Cluster>, (site, kind, state, _): Cell) -> Result<(), Strin
     let file = cluster.relation(site.number()).locate(0).expect("opens").file.id();
     let (before, seen) = (site.handles_before(), AtomicU64::new(0));
     let held = cluster.probe.pause_at(state, move |io| match state {
-        // The I/O has no operation yet.
+        // The I/O has no operation and no file yet.
         State::HandedOut => io.class == class && seen.fetch_add(1, Ordering::SeqCst) >= before,
         _ => io.class == class && io.operation == operation && io.file_id == file,
     });
@@ -339,7 +348,8 @@ fn act(cluster: &Arc<Cluster>, (site, kind, state, _): Cell) -> Result<(), Strin
         cluster.spawn("writer", move |cluster| site.write(cluster, &mut cluster.backend()));
     held.wait();
     if let Some(reader) = &mut reader {
-        // The pages are in the pool until the write is complete; then they may be evicted.
+        // The pages are certain to be in the pool until the write is complete. Then they may be
+        // evicted.
         let blocks = if state <= State::CompletedIo { 0..4 } else { 0..0 };
         blocks.for_each(|block| cluster.assert_reads(reader, block, NEW));
     }
@@ -349,7 +359,8 @@ fn act(cluster: &Arc<Cluster>, (site, kind, state, _): Cell) -> Result<(), Strin
     reported
 }
 
-/// The background writer writes block 1, while a session changes it and reads other blocks.
+/// Runs the background writer. It writes block 1, while a session changes that block and reads
+/// others to move the clock hand.
 fn in_background(
     cluster: &Arc<Cluster>,
     kind: FaultKind,
@@ -369,7 +380,7 @@ fn in_background(
         while !theirs.load(Ordering::SeqCst) {
             cluster.change(&mut backend, 1, NEW);
             for block in (16..48).cycle().take(32 * 3) {
-                // Evicting a dirty page for this read may fail.
+                // This read may have to evict the dirty page itself, and then meets the fault.
                 let _ = backend.read(&cluster.relation(0), block).map(drop);
             }
             cluster.let_others_run();

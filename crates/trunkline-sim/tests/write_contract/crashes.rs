@@ -1,8 +1,9 @@
 //! Crashes during writes, checkpoints, evictions and extensions.
 //!
-//! Of every unsynced write all, nothing or some sectors survive. Every page is then a version that
-//! existed at some time, or its checksum shows that it is torn. Changes before the start of a
-//! completed checkpoint survive.
+//! Of every unsynced write, all, nothing or some sectors survive. After the crash each page must be
+//! a version that existed at some time, or be torn in a way that its checksum shows. Every change
+//! that was made before a completed checkpoint began must survive. There is no redo here, so the
+//! pages themselves are the test.
 
 use crate::reopened;
 use std::collections::BTreeMap;
@@ -19,18 +20,22 @@ use trunkline_sim::pause;
 /// The versions that a block may have after a crash.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Known {
-    /// The last version that a change has started to make.
+    /// The last version that a session has started to write into the page.
     begun: u32,
-    /// The last version that was completed in the pool.
+    /// The last version that was complete in the pool.
     made: u32,
-    /// The last version that must survive a crash.
+    /// The last version that must survive a crash: `made` at the start of the last completed
+    /// checkpoint.
     durable: u32,
 }
 
+/// The versions of all blocks.
 #[derive(Default)]
 struct Versions(Mutex<BTreeMap<u32, Known>>);
 
 impl Versions {
+    /// Changes a block to its next version. Between the two updates a crash may leave either
+    /// version.
     fn change(&self, cluster: &Cluster, backend: &mut trunkline_engine::pool::Backend, block: u32) {
         let version = {
             let mut known = self.0.lock();
@@ -42,6 +47,7 @@ impl Versions {
         self.0.lock().entry(block).or_default().made = version;
     }
 
+    /// Runs a checkpoint. What was complete before it began must be durable afterwards.
     fn checkpoint(&self, cluster: &Cluster, backend: &mut trunkline_engine::pool::Backend) {
         let before = self.0.lock().clone();
         cluster.checkpoint(backend).expect("a checkpoint");
@@ -53,13 +59,16 @@ impl Versions {
     }
 }
 
-/// Crashes a copy of the disk and checks it. Returns how many pages are torn, and how many have an
-/// older version.
+/// Crashes a copy of the disk and checks it. Returns the number of torn pages, and of pages with a
+/// version that is older than the last one.
 fn crash_and_check(cluster: &Cluster, versions: &Versions, seed: u64) -> (u32, u32) {
+    // The bounds are read before and after the copy is made: `durable` may only count if it was set
+    // before, and `begun` may still grow while we copy.
     let before = versions.0.lock().clone();
     let left = Arc::new(cluster.disk.after_crash(seed));
     let after = versions.0.lock().clone();
     let bytes = left.content(cluster.relation(0).path(0).to_str().expect("a name"));
+    // Opening the files with a second engine is slow, so only some crashes do it.
     if seed.is_multiple_of(20) {
         let known = after.iter().map(|(&block, known)| {
             let durable = before.get(&block).map_or(0, |known| known.durable);
@@ -96,7 +105,8 @@ fn session(cluster: &Cluster, versions: &Versions, number: u32, stop: &AtomicBoo
     let mut backend = cluster.backend();
     let mut random = Rng::new(cluster.environment.seed.unwrap_or(0) * 10 + u64::from(number));
     while !stop.load(Ordering::SeqCst) {
-        // Each block is changed by one session only.
+        // Only one session changes a block, because `Versions` does not order several sessions'
+        // changes.
         let block = random.below(8) as u32 * 4 + number;
         versions.change(cluster, &mut backend, block);
         if random.below(10) == 0 {
@@ -113,6 +123,8 @@ fn session(cluster: &Cluster, versions: &Versions, number: u32, stop: &AtomicBoo
     }
 }
 
+/// Four sessions change pages and extend the relation, checkpoints run, and the disk crashes at
+/// random moments.
 fn run(cluster: &Arc<Cluster>) {
     let (versions, stop) = (Arc::new(Versions::default()), Arc::new(AtomicBool::new(false)));
     let tasks: Vec<_> = (0..4)
@@ -154,7 +166,8 @@ fn no_change_is_lost_with_checkpoints_in_a_large_pool() {
     check_simulated(Needs { buffers: 256, seeds: 6, ..Needs::writable() }, run);
 }
 
-/// Data that a failed fsync has lost stays lost, and no later checkpoint succeeds.
+/// Data that a failed fsync has dropped is lost, although it can still be read. No later checkpoint
+/// may succeed.
 #[test]
 fn no_checkpoint_succeeds_after_an_fsync_that_lost_pages() {
     check_simulated(Needs { seeds: 4, pools: Pools::Both, ..Needs::writable() }, |cluster| {
@@ -175,7 +188,8 @@ fn no_checkpoint_succeeds_after_an_fsync_that_lost_pages() {
     });
 }
 
-/// A length that was changed before a checkpoint survives a crash.
+/// The length of a relation is durable after a checkpoint, after an extension and after a
+/// truncation.
 #[test]
 fn lengths_are_durable_after_a_checkpoint() {
     check_simulated(Needs { seeds: 4, pools: Pools::Both, ..Needs::writable() }, |cluster| {

@@ -1,7 +1,7 @@
-//! Writers that stop early: a write stream with a session that is cancelled, and a session that evicts
-//! and finds a free buffer.
+//! Writers that stop early: a write stream of which the session is cancelled, and an eviction that
+//! finds a free buffer before it has written all its victims.
 //!
-//! Nothing is lost, no page stays claimed or locked, and pages that were not written stay dirty.
+//! No page may be lost or stay claimed or locked, and pages that were not written must stay dirty.
 
 use trunkline_aio::{MethodKind, Operation};
 use trunkline_engine::pool::{Backend, WriteError};
@@ -10,8 +10,8 @@ use trunkline_sim::PausePoint;
 use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs};
 
-/// Whether a session can be cancelled while its write is held back: only if it does not execute the
-/// write.
+/// Whether a session can be cancelled while its write is held back. It cannot be if it executes the
+/// write itself.
 fn is_cancellable(cluster: &Cluster) -> bool {
     cluster.is_asynchronous() && !cluster.environment.writes_inline()
 }
@@ -29,6 +29,7 @@ fn gather(
     rows.iter().try_for_each(|row| stream.write(backend, &relation, row.block, row.bufferid - 1))
 }
 
+/// Adds the pages to a write stream and waits for them.
 fn write_all(
     cluster: &Cluster,
     stream: &mut WriteStream,
@@ -38,7 +39,7 @@ fn write_all(
     stream.finish(backend)
 }
 
-/// Every page is dirty or on disk, and only an I/O may hold its content lock.
+/// Asserts that every page is dirty or on disk, and that only a page under I/O is locked.
 fn assert_nothing_lost(cluster: &Cluster, blocks: u32, version: u32) {
     let mut backend = cluster.backend();
     for block in 0..blocks {
@@ -51,6 +52,8 @@ fn assert_nothing_lost(cluster: &Cluster, blocks: u32, version: u32) {
     }
 }
 
+/// Writes in flight continue without the cancelled stream. Pages that it has collected and not
+/// submitted must be unlocked.
 #[test]
 fn a_stream_cancelled_while_it_collects_pages_loses_nothing() {
     check(Needs { blocks: 32, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -88,8 +91,8 @@ fn a_stream_cancelled_while_it_collects_pages_loses_nothing() {
     });
 }
 
-/// A stream waits for a session that changes a page, is cancelled, and continues later with that
-/// page too.
+/// A stream waits for sessions that change pages and is cancelled. When it continues, it must not
+/// skip these pages.
 #[test]
 fn a_cancelled_stream_continues_where_it_stopped() {
     check(Needs { blocks: 8, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -138,8 +141,8 @@ fn a_cancelled_stream_continues_where_it_stopped() {
     });
 }
 
-/// The same during the write of a copy, which a reader has made necessary. The stream waits for
-/// that write when it continues.
+/// The stream writes a copy of a page, because a reader keeps the page locked, and is cancelled.
+/// When it continues, it must wait for that write before it reports the page as written.
 #[test]
 fn a_stream_cancelled_while_it_writes_a_copy_waits_for_it_later() {
     check(Needs { blocks: 8, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -182,7 +185,8 @@ fn a_stream_cancelled_while_it_writes_a_copy_waits_for_it_later() {
     });
 }
 
-/// The first write that completes frees a buffer. The other victims are left alone.
+/// An eviction stages the writes of several victims. The first write that completes frees a buffer,
+/// and the victims that were not submitted must stay as they are.
 #[test]
 fn eviction_writes_as_few_pages_as_possible() {
     check(Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -202,6 +206,7 @@ fn eviction_writes_as_few_pages_as_possible() {
             cluster.assert_reads(&mut backend, 33 + 2 * turn, 0);
             let recorded = cluster.probe.recorded();
             let writes = recorded.iter().filter(|io| io.operation == Operation::Writev).count();
+            // Inline writes complete one by one.
             let inline = cluster.environment.writes_inline()
                 && cluster.environment.method != MethodKind::Sync;
             match inline {
@@ -225,8 +230,8 @@ fn eviction_writes_as_few_pages_as_possible() {
     });
 }
 
-/// One of several writes is held back. The session uses the buffer of another one, and every page
-/// but the held one can be locked immediately.
+/// One of several eviction writes hangs. The session must use the buffer of another one, and every
+/// other page must be unlocked.
 #[test]
 fn a_write_that_hangs_blocks_only_its_own_page() {
     check_simulated(Needs { buffers: 16, blocks: 64, seeds: 6, ..Needs::writable() }, |cluster| {

@@ -1,6 +1,6 @@
-//! Durability of a checkpoint at its worst moments: a write that completes during an fsync, an
-//! fsync of another pool that fails, a file that is removed before its write starts, and an
-//! unsynced directory.
+//! Durability of a checkpoint in its critical moments: a write that completes during an fsync, a
+//! failed fsync of another pool, a file that is removed before its write starts, and a directory
+//! that was not synced.
 
 use std::time::Duration;
 use trunkline_aio::sync::Arc;
@@ -14,17 +14,18 @@ use trunkline_sim::matrix::cluster::{check, check_in, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs, Pools, is_version, page};
 use trunkline_sim::{Disk, Fault};
 
+/// Selects fsyncs.
 fn syncs(io: &Observed) -> bool {
     io.operation == Operation::Fsync
 }
 
-/// Whether holding back one result blocks other I/O, because it stops the ring driver or the
+/// Whether holding back one result also blocks other I/O, because it stops the ring driver or the
 /// device.
 fn holds_all(cluster: &Cluster) -> bool {
     matches!(cluster.environment.method, MethodKind::Custom | MethodKind::IoUring)
 }
 
-/// Writes a block of relation 0 as the background writer does, and syncs nothing.
+/// Writes a block of relation 0 without an fsync, as the background writer does.
 fn write(cluster: &Cluster, backend: &mut Backend, block: u32) {
     let mut stream = WriteStream::new(backend, WriteOptions::default());
     let row = cluster.row(0, block).expect("in the pool");
@@ -32,13 +33,15 @@ fn write(cluster: &Cluster, backend: &mut Backend, block: u32) {
     assert_eq!(stream.finish(backend).expect("written").blocks, 1);
 }
 
+/// A block of a relation on a disk.
 fn page_on(cluster: &Cluster, disk: &Disk, number: u32, block: u32) -> Vec<u8> {
     let bytes = disk.content(cluster.relation(number).path(0).to_str().expect("a name"));
     let at = block as usize * BLOCK_SIZE;
     bytes.get(at..at + BLOCK_SIZE).map(<[u8]>::to_vec).unwrap_or_default()
 }
 
-/// The fsync in flight may have missed the write, so the next checkpoint must sync the file again.
+/// An fsync in flight may have missed a write that completes during it. The next checkpoint must
+/// therefore sync the file again. PostgreSQL uses the cycle counter of `sync.c` for this.
 #[test]
 fn a_write_that_completes_during_an_fsync_needs_the_next_one() {
     check(Needs { blocks: 16, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -65,8 +68,10 @@ fn a_write_that_completes_during_an_fsync_needs_the_next_one() {
     });
 }
 
-/// A clean page implies that its write is among the pending fsyncs. A checkpoint that begins at
-/// that moment leaves nothing to be synced.
+/// A page may become clean only after its write is registered as a pending fsync. If the order were
+/// reversed, a checkpoint in between would find neither a dirty page nor a pending fsync, and the
+/// write would not be durable. The race has a window of a few instructions, hence the many seeds
+/// and the low rate of thread switches.
 #[test]
 fn a_page_is_clean_when_its_write_is_counted() {
     let needs = Needs { buffers: 16, blocks: 4, ..Needs::writable() };
@@ -83,6 +88,7 @@ fn a_page_is_clean_when_its_write_is_counted() {
             held.wait();
             let pin = backend.read(&cluster.relation(0), 1).expect("a hit");
             held.release();
+            // Spin until the write releases its content lock. Each attempt is a switch point.
             while pin.page().try_write().is_none() {}
             let options =
                 CheckpointOptions { concurrency: 1, combine: 1, ..CheckpointOptions::default() };
@@ -95,8 +101,9 @@ fn a_page_is_clean_when_its_write_is_counted() {
     }
 }
 
-/// An fsync of another pool of the cluster fails while ours is in flight and succeeds. The kernel
-/// may have reported our lost page to the other pool.
+/// Another pool's fsync fails while ours is in flight and succeeds. The kernel reports an error
+/// once for each open file, so it may have reported our lost page to the other pool. Our checkpoint
+/// must fail as well.
 #[test]
 fn an_fsync_of_another_pool_fails_during_a_checkpoint() {
     check(Needs { blocks: 16, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -108,7 +115,8 @@ fn an_fsync_of_another_pool_fails_during_a_checkpoint() {
         let mut theirs = other.backend(BackendType::Client).expect("a session");
         let mut mine = cluster.backend();
         cluster.change(&mut mine, 0, 1);
-        // A mount without history is given one I/O at a time.
+        // A mount without history is given one I/O at a time, and the two fsyncs must run
+        // concurrently.
         cluster.checkpoint(&mut mine).expect("a checkpoint");
         cluster.change(&mut mine, 1, 1);
         cluster.change(&mut theirs, 8, 1);
@@ -127,8 +135,8 @@ fn an_fsync_of_another_pool_fails_during_a_checkpoint() {
     });
 }
 
-/// The same, but the failure is not known yet. Our fsync, which succeeds, must wait for the other
-/// one.
+/// The same, but the other pool's fsync is still in flight when ours succeeds. Our checkpoint must
+/// wait for its result.
 #[test]
 fn a_checkpoint_waits_for_an_fsync_of_another_pool() {
     check_simulated(Needs { blocks: 16, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -160,9 +168,9 @@ fn a_checkpoint_waits_for_an_fsync_of_another_pool() {
     });
 }
 
-/// A relation is removed and made again, after a writer has opened its file and before it claims
-/// the first page. The page that the writer then claims belongs to the new file. (A checkpoint
-/// claims only pages that it has marked, and the new page is not marked.)
+/// A relation is dropped and created again after a writer has opened its file and before the writer
+/// claims the first page. The page that it then claims belongs to the new file and must be written
+/// there. (A checkpoint claims only pages that it has marked, and the new page is not marked.)
 #[test]
 fn a_page_is_written_to_the_file_that_exists() {
     check(Needs { buffers: 16, blocks: 0, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -202,7 +210,8 @@ fn a_page_is_written_to_the_file_that_exists() {
     });
 }
 
-/// A relation that was made before a checkpoint survives a crash.
+/// A relation that was created before a checkpoint survives a crash: the checkpoint depends on the
+/// fsync of its directory.
 #[test]
 fn a_new_relation_survives_a_crash_after_a_checkpoint() {
     check_simulated(Needs { seeds: 2, pools: Pools::Both, ..Needs::writable() }, |cluster| {
@@ -224,7 +233,8 @@ fn a_new_relation_survives_a_crash_after_a_checkpoint() {
     });
 }
 
-/// All segments are synced in parallel.
+/// A checkpoint has the fsyncs of all segments in flight together. PostgreSQL syncs them one after
+/// the other.
 #[test]
 fn segments_are_synced_in_parallel() {
     const FILES: u32 = 5;
@@ -242,7 +252,7 @@ fn segments_are_synced_in_parallel() {
             cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint").files
         });
         first.wait();
-        // No fsync completes from now on.
+        // From here on no fsync completes.
         cluster.probe.record();
         cluster.disk.hold(1);
         first.release();
@@ -261,7 +271,7 @@ fn segments_are_synced_in_parallel() {
     });
 }
 
-/// The duration of each fsync is measured separately, although they run in parallel.
+/// Fsyncs run in parallel, but the duration of each is measured separately.
 #[test]
 fn a_fast_fsync_is_measured_as_fast() {
     check_simulated(Needs { blocks: 4, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -278,8 +288,8 @@ fn a_fast_fsync_is_measured_as_fast() {
     });
 }
 
-/// Sessions change pages while an fsync is in each state, and nothing is lost. The session of the
-/// checkpoint may be cancelled.
+/// A session changes a page while an fsync is in each state, with and without cancelling the
+/// checkpoint's session. The next checkpoint must make the change durable.
 #[test]
 fn changes_during_an_fsync_in_every_state_are_not_lost() {
     check(Needs { blocks: 16, seeds: 1, ..Needs::writable() }, |cluster| {
@@ -312,7 +322,7 @@ fn changes_during_an_fsync_in_every_state_are_not_lost() {
     });
 }
 
-/// Faults of an fsync that are not errors.
+/// An fsync retries faults that are not errors.
 #[test]
 fn an_fsync_retries_interruptions() {
     check(Needs { blocks: 16, seeds: 2, ..Needs::writable() }, |cluster| {
@@ -327,5 +337,6 @@ fn an_fsync_retries_interruptions() {
     });
 }
 
+/// Faults that the issuer never sees.
 const HIDDEN: [Fault; 4] =
     [Fault::Interrupted, Fault::Again, Fault::Delay(Duration::from_millis(3)), Fault::Reorder];

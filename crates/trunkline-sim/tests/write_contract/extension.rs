@@ -1,5 +1,5 @@
-//! Relation extension: two sessions never get the same block, segments end at their limit, and
-//! blocks for which there was no room are given back.
+//! Relation extension: two sessions never get the same block, an extension continues in the next
+//! segment, and blocks for which there is no space are given back.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -13,7 +13,8 @@ use trunkline_sim::matrix::{Cluster, FileCall, Needs, Pools, TestThread, is_soun
 
 const METHODS: [ExtendMethod; 2] = [ExtendMethod::PosixFallocate, ExtendMethod::WriteZeros];
 
-/// Extends a relation and writes a version into each new page. Returns the new blocks.
+/// Extends a relation and writes a version into each new page. A new page must be all zeros.
+/// Returns the new blocks.
 fn extend(
     cluster: &Cluster,
     backend: &mut Backend,
@@ -30,6 +31,8 @@ fn extend(
     pins.iter().map(|pin| pin.page().block()).collect()
 }
 
+/// Sessions extend one relation concurrently with both methods. Together they must get every block
+/// exactly once, without gaps.
 #[test]
 fn two_sessions_never_get_the_same_block() {
     check(Needs { buffers: 64, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -57,6 +60,8 @@ fn two_sessions_never_get_the_same_block() {
     });
 }
 
+/// A segment has at most 131,072 blocks (1 GiB). The file is made that long as a sparse file, and
+/// extended across the boundary.
 #[test]
 fn an_extension_crosses_the_end_of_a_segment() {
     for direct in [false, true] {
@@ -85,7 +90,7 @@ fn an_extension_crosses_the_end_of_a_segment() {
                 }
                 let end = first + blocks.len() as u32;
                 assert_eq!(relation.blocks().expect("a length"), end);
-                // Truncates below the boundary and crosses it again.
+                // Truncate to just below the boundary, and cross it again.
                 backend.truncate(&relation, SEGMENT_BLOCKS - 2).expect("cut off");
                 assert_eq!(relation.blocks().expect("a length"), SEGMENT_BLOCKS - 2);
                 let again = extend(cluster, &mut backend, number, 12, method);
@@ -100,6 +105,8 @@ fn an_extension_crosses_the_end_of_a_segment() {
     }
 }
 
+/// An extension that fails for lack of space leaves no page in the pool. The next one uses the same
+/// blocks.
 #[test]
 fn an_extension_without_room_gives_its_blocks_back() {
     check_simulated(Needs { pools: Pools::Both, ..Needs::writable() }, |cluster| {
@@ -135,7 +142,8 @@ fn an_extension_without_room_gives_its_blocks_back() {
     });
 }
 
-/// Where the file system cannot reserve blocks, zeros are written.
+/// If the file system does not support `posix_fallocate`, the extension writes zeros. Any other
+/// error is returned.
 #[test]
 fn zeros_are_written_where_allocation_is_not_supported() {
     check(Needs { pools: Pools::Both, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -153,8 +161,8 @@ fn zeros_are_written_where_allocation_is_not_supported() {
     });
 }
 
-/// The session is cancelled while its zeros are written. No other session gets these blocks before
-/// that write completes.
+/// A session is cancelled while its zeros are being written. Until that write completes, no other
+/// session may get these blocks, because the zeros would overwrite its page.
 #[test]
 fn the_blocks_of_a_cancelled_extension_are_not_reused_during_its_write() {
     check(Needs { ..Needs::writable() }, |cluster: &Arc<Cluster>| {
@@ -188,8 +196,8 @@ fn the_blocks_of_a_cancelled_extension_are_not_reused_during_its_write() {
     });
 }
 
-/// Another session fills a new page before the zeros of the extension are written. Its WAL record
-/// is durable first.
+/// Another session fills a new page before the extension writes its zeros. The extension then
+/// writes that page, and must flush the WAL record first.
 #[test]
 fn a_page_filled_during_its_extension_is_written_after_its_wal() {
     check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
@@ -205,7 +213,8 @@ fn a_page_filled_during_its_extension_is_written_after_its_wal() {
     });
 }
 
-/// The same page survives when the extension fails.
+/// If the extension fails, its unused blocks are given back, but not a page that another session
+/// has filled.
 #[test]
 fn a_failed_extension_keeps_the_changes_of_other_sessions() {
     check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
@@ -224,7 +233,8 @@ fn a_failed_extension_keeps_the_changes_of_other_sessions() {
     });
 }
 
-/// An extension waits while another session reads its new page, and can be cancelled.
+/// An extension waits while another session has one of its new pages locked. The wait can be
+/// cancelled.
 #[test]
 fn an_extension_waits_for_a_reader_of_its_new_page() {
     check_simulated(Needs { seeds: 2, ..Needs::writable() }, |cluster: &Arc<Cluster>| {

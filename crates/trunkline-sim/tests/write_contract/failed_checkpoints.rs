@@ -1,4 +1,7 @@
-//! A failed checkpoint is counted and logged, with the pages that it has written.
+//! A failed checkpoint is counted and logged, together with the pages that it has written.
+//!
+//! A checkpoint that fails after most of its writes has still caused that I/O. Statistics that left
+//! it out would not match the device.
 
 use trunkline_aio::Operation;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +13,12 @@ use trunkline_sim::Fault;
 use trunkline_sim::matrix::Needs;
 use trunkline_sim::matrix::cluster::{check, check_real};
 
+/// Events by kind. They are statics because the log callback is a plain function.
 static STARTING: AtomicU64 = AtomicU64::new(0);
 static COMPLETE: AtomicU64 = AtomicU64::new(0);
 static FAILED: AtomicU64 = AtomicU64::new(0);
 
-/// Counts log events. A failure must name the file.
+/// The log callback: counts events. A failure counts only if it names the file.
 fn count_event(event: CheckpointEvent<'_>) {
     let (count, counts) = match event {
         CheckpointEvent::Starting(_) => (&STARTING, true),
@@ -24,17 +28,19 @@ fn count_event(event: CheckpointEvent<'_>) {
     count.fetch_add(u64::from(counts), Ordering::SeqCst);
 }
 
-/// Events since the last call: started, complete, failed.
+/// Events since the last call: starting, complete, failed.
 fn events() -> [u64; 3] {
     [&STARTING, &COMPLETE, &FAILED].map(|count| count.swap(0, Ordering::SeqCst))
 }
 
-/// Requested, done and failed checkpoints, and the pages written.
+/// Requested, completed and failed checkpoints, and pages written.
 fn numbers(counts: CheckpointerCounts) -> ([u64; 3], u64) {
     let checkpoints = [counts.num_requested, counts.num_done, counts.num_failed];
     (checkpoints, counts.buffers_written)
 }
 
+/// Fails a write, then an fsync, then runs into the permanent failure, and compares the counters
+/// after each.
 #[test]
 fn failed_checkpoints_are_counted_with_their_pages() {
     check(Needs { blocks: 16, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -48,7 +54,7 @@ fn failed_checkpoints_are_counted_with_their_pages() {
         cluster.change_sixteen(0, 1);
         let checkpointer = Checkpointer::start(&cluster.pool, settings).expect("starts");
 
-        // One of four writes fails, the others do not.
+        // Of four writes with four pages each, one fails.
         cluster.inject(Operation::Writev, Fault::Error(libc::EIO), 1);
         checkpointer.request().expect_err("a failed write");
         assert_eq!(numbers(checkpointer.counts()), ([1, 0, 1], 12));
@@ -63,28 +69,28 @@ fn failed_checkpoints_are_counted_with_their_pages() {
         assert_eq!(numbers(checkpointer.counts()), ([2, 1, 1], 16));
         assert_eq!(events(), [1, 1, 0]);
 
-        // All pages are written, and the fsync fails.
+        // All pages are written, but then the fsync fails.
         cluster.change_sixteen(0, 2);
         cluster.inject(Operation::Fsync, Fault::Error(libc::EIO), 1);
         checkpointer.request().expect_err("a failed sync");
         assert_eq!(numbers(checkpointer.counts()), ([3, 1, 2], 32));
         assert_eq!(events(), [1, 0, 1]);
 
-        // Every later checkpoint fails without a write; its error names no file.
+        // From now on every checkpoint fails before it writes anything. Its error names no file.
         cluster.clear_faults();
         cluster.change_sixteen(0, 3);
         checkpointer.request().expect_err("fails without a write");
         assert_eq!(numbers(checkpointer.counts()), ([4, 1, 3], 32));
         assert_eq!(events(), [1, 0, 0]);
-        // Records for the final checks that no checkpoint can succeed any more.
+        // The final checks must know that no checkpoint can succeed any more.
         cluster.checkpoint(&mut cluster.backend()).expect_err("fails without a write");
         drop(checkpointer);
         events();
     });
 }
 
-/// The thread ends during its last checkpoint. The checkpoint before, which succeeded, must not be
-/// returned instead.
+/// The checkpointer thread panics during its shutdown checkpoint. `shut_down` must not return the
+/// report of the earlier checkpoint that succeeded.
 #[test]
 fn a_shutdown_checkpoint_that_panics_is_an_error() {
     check_real(Needs { blocks: 16, ..Needs::writable() }, |cluster| {

@@ -1,7 +1,8 @@
 //! Storage faults at every site that writes or syncs.
 //!
-//! Pages that were not written stay dirty and readable. The operation that needed the write fails,
-//! with file and block. The pages are written when the fault is gone. A failed fsync is permanent.
+//! Pages that were not written stay dirty and readable. The operation that needed the write fails
+//! with an error that names file and block. The pages are written when the fault is gone. A failed
+//! fsync is permanent.
 
 use std::time::Duration;
 use trunkline_aio::{Operation, State};
@@ -16,11 +17,12 @@ use trunkline_sim::matrix::{Needs, Pools};
 
 const BLOCK: u32 = BLOCK_SIZE as u32;
 
-/// Faults that the issuer never sees.
+/// Faults that the issuer never sees: they are retried, or only take time.
 const HIDDEN: [Fault; 4] =
     [Fault::Interrupted, Fault::Again, Fault::Delay(Duration::from_millis(3)), Fault::Reorder];
 
-/// Short writes of several blocks: the rest is written too.
+/// Short writes of several blocks. The engine writes the rest, including a block of which only a
+/// part was written.
 const SHORT: [Fault; 4] = [
     Fault::Short(BLOCK),
     Fault::Short(BLOCK + 512),
@@ -28,13 +30,14 @@ const SHORT: [Fault; 4] = [
     Fault::Short(2 * BLOCK),
 ];
 
-/// Faults that leave pages unwritten.
+/// Errors that leave pages unwritten.
 const HARD: [i32; 3] = [libc::EIO, libc::ENOSPC, libc::EDQUOT];
 
 fn small() -> Needs {
     Needs { pools: Pools::Both, blocks: 16, seeds: 3, ..Needs::writable() }
 }
 
+/// No fault of these reaches the caller of the checkpoint.
 #[test]
 fn a_checkpoint_retries_interrupted_and_short_writes() {
     check(small(), |cluster| {
@@ -52,6 +55,8 @@ fn a_checkpoint_retries_interrupted_and_short_writes() {
     });
 }
 
+/// After a failed write, the checkpoint continues with the other pages and then fails. The pages of
+/// the failed write stay dirty.
 #[test]
 fn a_checkpoint_that_cannot_write_fails_and_loses_nothing() {
     check(small(), |cluster| {
@@ -78,7 +83,7 @@ fn a_checkpoint_that_cannot_write_fails_and_loses_nothing() {
                 assert_eq!(dirty, if times == 1 { 4 } else { 16 });
                 assert!((block..block + 4).all(|block| cluster.is_dirty(0, block)));
                 (0..16).for_each(|block| cluster.assert_reads(&mut backend, block, version));
-                // It fails again while the fault lasts.
+                // While the fault lasts, the checkpoint keeps failing.
                 if times > 1 {
                     cluster.checkpoint(&mut backend).expect_err("fails again");
                 }
@@ -91,7 +96,7 @@ fn a_checkpoint_that_cannot_write_fails_and_loses_nothing() {
     });
 }
 
-/// A write of 0 bytes without an error.
+/// `pwritev` may return 0 without an errno. Retrying that would loop forever.
 #[test]
 fn a_write_of_zero_bytes_is_an_error() {
     check_simulated(small(), |cluster| {
@@ -105,6 +110,7 @@ fn a_write_of_zero_bytes_is_an_error() {
     });
 }
 
+/// A failed fsync is permanent, even if the next one would succeed. Pages stay readable.
 #[test]
 fn a_failed_fsync_fails_every_later_checkpoint() {
     check(Needs { blocks: 16, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -127,8 +133,8 @@ fn a_failed_fsync_fails_every_later_checkpoint() {
     });
 }
 
-/// The session of the checkpoint is cancelled while the failing fsync is in flight. The failure
-/// must not be lost, because a second fsync would succeed.
+/// The checkpoint's session is cancelled while the failing fsync is in flight. The completion
+/// callback must record the failure without the session, because a second fsync would succeed.
 #[test]
 fn a_failed_fsync_of_a_cancelled_checkpoint_is_not_lost() {
     check_simulated(Needs { blocks: 16, seeds: 6, ..Needs::writable() }, |cluster| {
@@ -155,7 +161,7 @@ fn a_failed_fsync_of_a_cancelled_checkpoint_is_not_lost() {
     });
 }
 
-/// A session that can get a buffer only by a write.
+/// All buffers are dirty, so a session can only get a buffer by a write.
 #[test]
 fn an_eviction_that_cannot_write_fails_and_loses_nothing() {
     check(
@@ -193,6 +199,8 @@ fn an_eviction_that_cannot_write_fails_and_loses_nothing() {
     );
 }
 
+/// A failed write is not fatal for the background writer. It counts a failed round, and tries
+/// again.
 #[test]
 fn the_background_writer_continues_after_a_fault() {
     check(Needs { buffers: 32, blocks: 64, seeds: 2, ..Needs::writable() }, |cluster| {
@@ -204,7 +212,7 @@ fn the_background_writer_continues_after_a_fault() {
         let writer = BackgroundWriter::start(&cluster.pool, settings).expect("starts");
         cluster.inject(Operation::Writev, Fault::Error(libc::EIO), u64::MAX);
         let mut backend = cluster.backend();
-        // Changes a page, and reads enough others that the clock hand passes it.
+        // Changes a page, and then reads enough others that the clock hand passes it.
         let mut turn = |version| {
             cluster.change(&mut backend, 1, version);
             for block in (16..64).cycle().take(48 * 7) {
@@ -226,6 +234,8 @@ fn the_background_writer_continues_after_a_fault() {
     });
 }
 
+/// If the zeros cannot be written, the new blocks leave the pool, and the next extension gets the
+/// same blocks.
 #[test]
 fn an_extension_that_cannot_write_gives_its_blocks_back() {
     check(Needs { pools: Pools::Both, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -261,8 +271,8 @@ fn an_extension_that_cannot_write_gives_its_blocks_back() {
     });
 }
 
-/// The write is stopped in every state of its handle. Readers continue, and the result decides,
-/// also for a checkpoint whose session was cancelled.
+/// A checkpoint write is stopped in every handle state. Readers continue in all of them. The result
+/// of the write decides about the pages, also if the checkpoint's session was cancelled.
 #[test]
 fn readers_continue_while_a_write_is_in_every_state() {
     check(Needs { blocks: 16, seeds: 1, ..Needs::writable() }, |cluster| {

@@ -1,6 +1,6 @@
-//! WAL before data: many pages share a log flush, and a log that fails prevents page writes.
+//! WAL before data: many pages share one log flush, and a log that fails prevents page writes.
 //!
-//! The write checker of the cluster also checks this rule for every write of every case.
+//! The write checker of the cluster also checks the rule itself, for every write of every case.
 
 use std::io;
 use trunkline_aio::Operation;
@@ -33,6 +33,7 @@ impl Log for FailingLog {
     }
 }
 
+/// A checkpoint flushes the log once for many pages, and not before each page.
 #[test]
 fn pages_of_a_checkpoint_share_a_flush() {
     check(Needs { blocks: 48, ..Needs::writable() }, |cluster| {
@@ -48,6 +49,7 @@ fn pages_of_a_checkpoint_share_a_flush() {
     });
 }
 
+/// An eviction writes several victims, for which one flush is enough.
 #[test]
 fn pages_of_an_eviction_share_a_flush() {
     check(Needs { buffers: 16, blocks: 48, ..Needs::writable() }, |cluster| {
@@ -58,6 +60,8 @@ fn pages_of_an_eviction_share_a_flush() {
     });
 }
 
+/// If the log cannot be flushed, no page is written. Checkpoint and eviction return the log's
+/// error, and all pages stay dirty.
 #[test]
 fn a_failed_log_flush_prevents_page_writes() {
     check(Needs { handles: 64, ..Needs::writable() }, |cluster| {
@@ -86,7 +90,7 @@ fn a_failed_log_flush_prevents_page_writes() {
         assert!(written.iter().all(|io| io.operation != Operation::Writev), "nothing was written");
         assert!(pool.rows().iter().all(|row| row.dirty && row.pins == 0));
         log.broken.store(false, Ordering::SeqCst);
-        // The write checker uses the log of the cluster, not this one.
+        // This pool has its own log, and the write checker knows that of the cluster only.
         cluster.writes.detach();
         drop(backend.read(&relation, 20).expect("a buffer"));
         checkpoint(&pool, &mut backend, options, |_| {}).expect("a checkpoint");
@@ -110,8 +114,8 @@ impl Log for LyingLog {
     }
 }
 
-/// A page with an LSN beyond the end of the log is damaged. Checkpoint and eviction fail, and do
-/// not loop.
+/// A page with an LSN beyond the end of the log is damaged. Flushing the log again would not help,
+/// so checkpoint and eviction must fail instead of retrying.
 #[test]
 fn a_page_beyond_the_end_of_the_log_is_an_error() {
     check(Needs { handles: 64, seeds: 2, ..Needs::writable() }, |cluster| {

@@ -1,9 +1,9 @@
-//! Writeback that fails in the kernel. The kernel reports it once to each open file.
+//! Writeback that fails in the kernel. The kernel reports the error once to each open file.
 //!
 //! Whichever call receives the error, the pages are lost, and no checkpoint may succeed afterwards.
-//! A checkpoint with other I/O in flight waits for writeback on the file that it syncs at the end.
-//! It may therefore receive the error from the writeback and not from the fsync (ext4 on a full
-//! device behaves like that).
+//! A checkpoint that runs concurrently with other I/O waits for writeback on the file before it
+//! syncs it. It may therefore receive the error from writeback and not from fsync. ext4 behaves
+//! like that on a full device.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, Observed, Operation};
@@ -23,22 +23,26 @@ const NEEDS: Needs = Needs {
     ..Needs::writable()
 };
 
+/// Changes all pages of relation 0.
 fn change_all(cluster: &Cluster, backend: &mut Backend, version: u32) {
     (0..32).for_each(|block| cluster.change(backend, block, version));
 }
 
+/// Runs a checkpoint with frequent writeback.
 fn checkpoint(cluster: &Cluster, backend: &mut Backend) -> Result<(), CheckpointError> {
     let options = CheckpointOptions { combine: 2, flush_after: 4, ..CheckpointOptions::default() };
     cluster.checkpoint_with(backend, options).map(drop)
 }
 
-/// Alone, where the fsync reports the error, or with I/O of another session in flight.
+/// Loses a writeback during a checkpoint, which must fail. `beside_others` keeps a handle of
+/// another session in use, so that the checkpoint does not run alone.
 fn a_checkpoint_fails(cluster: &Arc<Cluster>, beside_others: bool) {
     let mut backend = cluster.backend();
     change_all(cluster, &mut backend, 1);
     checkpoint(cluster, &mut backend).expect("a checkpoint");
     change_all(cluster, &mut backend, 2);
     let mut other = cluster.aio.session().expect("a session");
+    // An acquired handle counts as I/O of another session.
     let held = beside_others.then(|| other.acquire(Class::Foreground).expect("a handle"));
     cluster.disk.lose_writebacks(1);
     let error = checkpoint(cluster, &mut backend).expect_err("pages are lost");
@@ -66,8 +70,8 @@ fn a_lost_writeback_fails_a_checkpoint_beside_other_io() {
     check_simulated(NEEDS, |cluster| a_checkpoint_fails(cluster, true));
 }
 
-/// Checkpoints also fail if the error was reported to an eviction, which has no caller to report it
-/// to.
+/// The error is reported to an eviction's writeback, which has no caller to pass it to. It must be
+/// remembered for the checkpoints.
 #[test]
 fn a_writeback_error_of_an_eviction_fails_the_next_checkpoint() {
     let needs = Needs { buffers: 16, blocks: 64, seeds: 2, ..NEEDS };
@@ -84,7 +88,7 @@ fn a_writeback_error_of_an_eviction_fails_the_next_checkpoint() {
         let refused = cluster.checkpoint(&mut backend).expect_err("pages are lost");
         assert!(refused.is_sync_failure(), "{refused}");
         cluster.assert_checkpoints_fail(&mut backend);
-        // The pages in the pool are still readable.
+        // Reading still works.
         (0..64).for_each(|block| cluster.assert_reads(&mut backend, block, 1));
     });
 }

@@ -1,5 +1,5 @@
-//! Many pages in a small pool: sessions that extend by more pages than their guarantee, and a log
-//! that makes progress while page writes use all other handles.
+//! Many pages in a small pool: sessions that extend by more pages than their pin guarantee, and a
+//! log that needs I/O while page writes use all other handles.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, Class, File, Slots};
@@ -10,7 +10,8 @@ use trunkline_format::Lsn;
 use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Needs, TestThread, page};
 
-/// Sixteen buffers and eight sessions. Each extends by 32 pages and changes those that it gets.
+/// Eight sessions extend a relation in a pool of only 16 buffers. Each asks for 32 pages and
+/// changes the ones it gets, which may be fewer.
 #[test]
 fn all_sessions_extend_in_a_tiny_pool() {
     check(Needs { buffers: 16, blocks: 16, seeds: 2, ..Needs::writable() }, |cluster| {
@@ -40,7 +41,7 @@ fn all_sessions_extend_in_a_tiny_pool() {
     });
 }
 
-/// A log that flushes by its own I/O.
+/// A log that flushes with I/O of its own, as a real WAL does.
 struct Writing {
     log: PositionLog,
     aio: Aio,
@@ -62,15 +63,16 @@ impl Log for Writing {
     }
 }
 
-/// Page writes have all handles that they may use, at a mount that hangs. The log continues with
-/// its reserved handles.
+/// Page writes hang and use all handles that they may use. The log must continue with the handles
+/// that are reserved for it. Without the reserve, page writes would wait for the log and the log
+/// for a handle.
 #[test]
 fn the_log_flushes_while_page_writes_hang() {
     check_simulated(Needs { handles: 12, seeds: 2, ..Needs::writable() }, |cluster| {
         if !cluster.is_asynchronous() || cluster.environment.writes_inline() {
             return;
         }
-        // This pool has another log than the cluster.
+        // This pool has its own log, and the write checker knows that of the cluster only.
         cluster.writes.detach();
         cluster.disk.create("/other/log", 7, &[0; 8192]);
         let open = || cluster.disk.open_existing(&cluster.aio, "/other/log", false).expect("there");

@@ -1,5 +1,5 @@
-//! Two pools over one cluster, each with its own pages. A pool need not sync what the other one has
-//! synced, and a failed fsync of one pool fails both.
+//! Two pools over one cluster, each with its own pages. A pool does not have to sync what the other
+//! has synced, and a failed fsync of one pool fails both.
 
 use trunkline_aio::Operation;
 use trunkline_aio::sync::Arc;
@@ -9,16 +9,19 @@ use trunkline_sim::Fault;
 use trunkline_sim::matrix::cluster::check;
 use trunkline_sim::matrix::{Cluster, Needs, is_version};
 
+/// A second pool with the same log.
 fn second(cluster: &Cluster) -> Pool {
     Pool::with_log(&cluster.aio, 32, Arc::new(cluster.log.clone())).expect("a pool")
 }
 
+/// Runs a checkpoint of a pool. Returns the number of pages written.
 fn write_all(pool: &Pool) -> Result<u64, CheckpointError> {
     let mut backend = pool.backend(BackendType::Checkpointer).expect("a session");
     let report = checkpoint(pool, &mut backend, CheckpointOptions::default(), |_| {})?;
     Ok(report.buffers)
 }
 
+/// Extends relation 0 and fills the new pages. Returns the new blocks.
 fn extend(cluster: &Cluster, backend: &mut Backend, step: u32) -> Vec<u32> {
     let method = [ExtendMethod::WriteZeros, ExtendMethod::PosixFallocate][step as usize % 2];
     let pins = backend.extend(&cluster.relation(0), 1 + step % 12, method).expect("room");
@@ -26,12 +29,14 @@ fn extend(cluster: &Cluster, backend: &mut Backend, step: u32) -> Vec<u32> {
     pins.iter().map(|pin| pin.page().block()).collect()
 }
 
+/// Both pools change, extend and checkpoint one relation concurrently. They share no page, so
+/// nothing may be lost or overwritten.
 #[test]
 fn each_pool_writes_its_own_pages() {
     check(Needs { blocks: 32, seeds: 4, ..Needs::writable() }, |cluster| {
         let other = second(cluster);
         let theirs = other.clone();
-        // One pool changes even blocks, the other odd blocks; both extend the relation.
+        // One pool changes even blocks and the other odd blocks; both extend the relation.
         let task = cluster.spawn("other", move |cluster| {
             let mut backend = theirs.backend(BackendType::Client).expect("a session");
             let mut made = Vec::new();
@@ -71,8 +76,8 @@ fn each_pool_writes_its_own_pages() {
     });
 }
 
-/// The kernel reports lost pages once. Whichever pool receives the error, no pool may report
-/// success.
+/// The kernel reports lost pages once. Whichever pool receives the error, the pages of both may be
+/// lost, so neither may report success.
 #[test]
 fn a_failed_fsync_fails_every_pool() {
     check(Needs { seeds: 3, ..Needs::writable() }, |cluster| {
