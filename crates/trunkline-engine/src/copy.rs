@@ -1,5 +1,5 @@
 //! **COPY TO.** Writes the rows of tables in physical order, in the text or CSV format of
-//! PostgreSQL's `COPY … TO`.
+//! PostgreSQL's `COPY … TO`, without a server.
 //!
 //! ```text
 //!   CopyTask: plans of one output ──▶ worker: heap scan ──▶ page ──▶ TOAST pointers ──▶ fetch
@@ -9,12 +9,14 @@
 //! ```
 //!
 //! The output is identical to that of a server with the same settings ([`TextSettings`]), so a copy
-//! and a dump can be compared with `cmp`. A task has one output, such as a file, and the tables
-//! whose rows are written to it, for example the partitions of a table. A worker finishes a task
-//! before it takes the next one, so the rows of an output are in order however many workers there
-//! are.
+//! and a dump can be compared with `cmp`.
 //!
-//! Damage ends the copy, or is reported with its place and skipped.
+//! A task has one output, such as a file, and the tables whose rows are written to it, for example
+//! the partitions of a table. A worker finishes its task before it takes the next one. The rows of
+//! an output are therefore in order, however many workers there are.
+//!
+//! Damage ends the copy, or is reported with its location and skipped
+//! ([`CopyOptions::keep_going`]).
 
 mod copy_job;
 mod error;

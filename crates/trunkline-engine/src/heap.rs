@@ -1,19 +1,23 @@
 //! **Heap access.** Reads the rows of a table through the buffer pool, checks their visibility and
-//! fetches their TOAST values.
+//! detoasts their values.
 //!
 //! ```text
 //!   BlockSource ──▶ ReadStream ──▶ HeapScan::next_page ──▶ HeapPage: rows by line pointer
 //!                   pinned pages     visibility checks        a tuple and its state, or an error
 //! ```
 //!
-//! A scan returns pages in the order of its source and the rows of a page in the order of their
-//! line pointers, so rows come in the order in which a sequential scan of a server prints them.
-//! Each row version is judged on its own: at most one version of a row is visible, so version
-//! chains do not matter. If a page is marked all-visible, no row of it is judged.
+//! A scan returns pages in the order of its source, and the rows of a page in the order of their
+//! line pointers. This is also the order in which a sequential scan of a server returns them.
 //!
-//! Damage is reported with its place, and the scan can continue after it. [`HeapScan::next_page`]
-//! reports pages that cannot be read or are not heap pages. [`HeapPage::rows`] reports rows that
-//! are invalid or whose transactions cannot be looked up.
+//! **Visibility.** No server runs, so there are no concurrent transactions and no snapshot is
+//! needed. A tuple is visible if its xmin committed and its xmax did not. Each tuple is checked on
+//! its own, since at most one version of a row is visible; HOT chains and update chains are not
+//! followed. On a page that is marked all-visible no tuple is checked.
+//!
+//! **Damage** is reported with its location, and the scan can continue after it. A server would end
+//! the query with an error instead. [`HeapScan::next_page`] reports pages that cannot be read or
+//! are not heap pages. [`HeapPage::rows`] reports rows that are invalid or whose transactions
+//! cannot be looked up.
 //!
 //! ```no_run
 //! # use trunkline_aio::sync::Arc;

@@ -7,13 +7,15 @@
 //! ```
 //!
 //! It works like PostgreSQL's parallel sequential scan. The leader scans too, and every participant
-//! takes the next chunk of blocks when it has finished one. A table larger than a quarter of the
-//! pool is read through a ring buffer, so that the scan does not evict everything else.
+//! takes the next chunk of blocks when it has finished one (`table_block_parallelscan_nextpage`). A
+//! table larger than a quarter of the pool is read through a ring buffer, so that the scan does not
+//! evict the working set of other sessions.
 //!
-//! Each participant passes its pages to a [`PageConsumer`] of its own, and the caller combines them
-//! at the end. Streams are unordered: a participant gets whichever of its pages is available first.
+//! Each participant passes its pages to a [`PageConsumer`] of its own, and the caller combines the
+//! consumers at the end. Participants thus share no data while they scan. Streams are unordered: a
+//! participant processes whichever of its pages is available first.
 //!
-//! The first page that cannot be read ends the scan, as it ends a query.
+//! The first page that cannot be read ends the scan, as it ends a query of a server.
 
 use std::time::Duration;
 
@@ -27,14 +29,14 @@ use crate::read_stream::{ParallelRange, ReadStream, StreamOptions, StreamStats};
 use crate::settings::Settings;
 use crate::storage::Relation;
 
-/// How to scan.
+/// How to scan a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeqScanOptions {
     /// Participants in addition to the leader.
     pub workers: u32,
     /// How each participant reads. The strategy is chosen by the size of the table.
     pub stream: StreamOptions,
-    /// What to do with damaged pages.
+    /// What to do with damaged pages (`zero_damaged_pages`, `ignore_checksum_failure`).
     pub policy: Policy,
 }
 
@@ -51,9 +53,10 @@ impl SeqScanOptions {
     }
 }
 
-/// Processes the pages of one participant.
+/// Processes the pages of one participant. Only one thread calls it.
 pub trait PageConsumer: Send + 'static {
-    /// A page of the table, under a shared content lock.
+    /// Processes a page of the table under a share lock. It must not wait for another page, because
+    /// the content lock is held.
     fn page(&mut self, block: BlockNo, page: &PageBytes);
 }
 
@@ -72,7 +75,7 @@ pub struct SeqScanReport {
     pub counts: Tally,
     /// Damaged pages that the policy let pass.
     pub warnings: Vec<ReadWarning>,
-    /// How many more warnings there were than are kept.
+    /// Warnings beyond those that are kept.
     pub warnings_lost: u64,
     /// From the start of the participants to the end of the last one.
     pub elapsed: Duration,
@@ -103,13 +106,15 @@ pub enum SeqScanError {
     Job(#[from] JobError),
 }
 
-/// The access strategy for reading all `blocks` of a relation once, with a pool of `buffers`.
-/// PostgreSQL's rule: a relation larger than a quarter of the pool is read through a ring buffer.
+/// The access strategy for reading all `blocks` of a relation once, with a pool of `buffers`. This
+/// is the rule of PostgreSQL's `initscan`: a relation larger than a quarter of shared buffers is
+/// read through a ring buffer.
 pub(crate) fn scan_strategy(blocks: BlockNo, buffers: u32) -> Strategy {
     if blocks > buffers / 4 { Strategy::BulkRead } else { Strategy::Normal }
 }
 
-/// Scans a table. `consumer` makes the consumer of each participant; all of them are returned.
+/// Scans a table. `consumer` creates the consumer of each participant. All of them are returned,
+/// also after cancellation.
 ///
 /// # Errors
 /// See [`SeqScanError`].
@@ -153,7 +158,7 @@ struct Scan<C> {
     results: Mutex<Results<C>>,
 }
 
-/// What the participants that have finished leave.
+/// The results of the participants that have finished.
 struct Results<C> {
     strategy: Option<Strategy>,
     consumers: Vec<C>,
@@ -169,6 +174,8 @@ impl<C> Default for Results<C> {
 }
 
 impl<C: PageConsumer> Scan<C> {
+    /// Determines the length of the table and the strategy once, so that all participants agree on
+    /// them, and runs the participants.
     fn coordinate(
         self: Arc<Self>,
         job: &Arc<Job>,
@@ -187,6 +194,7 @@ impl<C: PageConsumer> Scan<C> {
         )
     }
 
+    /// Scans chunks in one participant until there are no more.
     fn participate(
         &self,
         job: &Job,

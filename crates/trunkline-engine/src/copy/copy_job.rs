@@ -1,6 +1,6 @@
-//! The job of a copy: its workers take one task after the other.
+//! The job of a copy: workers that take one task after the other.
 //!
-//! Each worker has a backend of its own. The results of all workers are added up in [`Results`].
+//! Each worker has a backend of its own. [`Results`] adds up the results of all workers.
 
 use trunkline_aio::sync::atomic::{AtomicUsize, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};
@@ -74,6 +74,8 @@ struct CopyJob {
 }
 
 impl CopyJob {
+    /// Announces the amount of work and runs the workers. More workers than tasks would have
+    /// nothing to do.
     fn coordinate(self: Arc<Self>, job: &Arc<Job>) -> Result<(), CopyError> {
         let plans = self.tasks.iter().flat_map(|task| &task.plans);
         // A file that cannot be opened is reported when its table is copied.
@@ -83,11 +85,13 @@ impl CopyJob {
         job.run_workers(workers, || Ok(()), move |job, number| self.worker(job, number))
     }
 
+    /// Copies tasks until there are none left.
     fn worker(&self, job: &Job, number: usize) -> Result<(), CopyError> {
         let kind = Job::backend_type(number);
         let mut backend = job.backend(&self.pool, kind, self.options.policy)?;
         loop {
-            // Relaxed: the counter orders nothing else.
+            // Relaxed: the tasks were written before the workers started, and the counter orders
+            // nothing else.
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(task) = self.tasks.get(number) else { return Ok(()) };
             let ended = self.copy_task(job, &mut backend, number, task);
@@ -102,6 +106,8 @@ impl CopyJob {
         }
     }
 
+    /// Writes the tables of one task to its output. The output is finished only if all of them were
+    /// copied; dropped unfinished, it remains incomplete.
     fn copy_task(
         &self,
         job: &Job,

@@ -1,7 +1,7 @@
 //! Errors of a copy, and damage that it finds.
 //!
-//! A [`PlanError`] is about the request, and nothing was read yet. A [`Finding`] is damage in the
-//! data, with its place. A copy can continue after it.
+//! A [`PlanError`] is about the request; nothing was read from the table yet. A [`Finding`] is
+//! damage in the data, with its location, and a copy can continue after it.
 
 use std::io;
 
@@ -20,7 +20,7 @@ use crate::storage::StorageError;
 /// Why a table cannot be copied as requested.
 #[derive(Debug, Error)]
 pub enum PlanError {
-    /// The catalog cannot answer.
+    /// The catalog is damaged, or has no such object.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// The table has no such column.
@@ -64,7 +64,8 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// Whether the request is wrong, and not the cluster.
+    /// Whether the request is wrong rather than the cluster. The command line then exits with the
+    /// status for usage errors.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Catalog(error) => error.is_usage(),
@@ -113,7 +114,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// The file that could not be opened or read, if that is the cause.
+    /// The file that could not be opened or read, if that is the cause of the finding.
     pub fn storage(&self) -> Option<&StorageError> {
         let heap = match self {
             Self::Page(error) => error,
@@ -145,7 +146,7 @@ pub enum ValueProblem {
     /// Its bytes are not a valid value of its type.
     #[error("{0}")]
     Value(#[from] ValueError),
-    /// With this value, the line is longer than the maximum of a server, 1 GiB.
+    /// With this value the line would be longer than 1 GiB, the limit of a server's `StringInfo`.
     #[error("a line above 1 GiB")]
     Line,
 }

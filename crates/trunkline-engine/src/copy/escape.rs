@@ -1,11 +1,12 @@
-//! The formats of `COPY`: delimiters, nulls and escapes.
+//! The formats of `COPY`: delimiters, nulls and escapes, as in PostgreSQL's `copyto.c`.
 //!
 //! ```text
 //!   text   1 ⇥ two\nlines ⇥ \N        tab as delimiter, escapes with backslash
 //!   csv    1 , "two, and ""more""" ,  comma as delimiter, special values in quotes
 //! ```
-//! A value is first written to the output unchanged and then searched there: most values need no
-//! escape.
+//!
+//! A value is first written to the output unchanged and then searched there for special bytes. Most
+//! values need no escape, and for them this saves an intermediate copy.
 
 /// An output format of `COPY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,8 +35,8 @@ impl Format {
         }
     }
 
-    /// Escapes the value that was written to `out` from `start` on. `alone`: the row has no other
-    /// value.
+    /// Escapes the value that was written to `out` from `start` on. `alone` means that the row has
+    /// no other value.
     pub(super) fn escape(self, start: usize, alone: bool, out: &mut Vec<u8>) {
         match self {
             Self::Text => escape_text(start, out),
@@ -57,7 +58,7 @@ impl Format {
     }
 }
 
-/// Bytes that are compared together (SIMD).
+/// Bytes that are compared together: one AVX2 register, or two of SSE2 or NEON.
 const LANES: usize = 32;
 
 /// Whether the text format may have to escape the byte.
@@ -66,24 +67,27 @@ fn is_special(byte: u8) -> bool {
     (byte < b' ') | (byte == b'\\')
 }
 
-/// Whether one of the eight bytes of a word is special.
+/// Whether one of the eight bytes of a word is special. This is the classic word-at-a-time test for
+/// a zero byte ("SWAR").
 #[inline]
 fn has_special(word: u64) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
-    // Exact about whether there is a zero byte, but not about which byte it is.
+    // The result is nonzero exactly if there is a zero byte. It does not show which byte it is,
+    // since a borrow may spread upwards, but we do not need to know.
     let has_zero = |word: u64| word.wrapping_sub(EACH) & !word & (EACH << 7);
     // A control character has none of the upper three bits.
     has_zero(word & (EACH * 0xE0)) | has_zero(word ^ (EACH * b'\\' as u64)) != 0
 }
 
-/// The number of bytes before the first special byte.
+/// The number of bytes before the first special byte. Long values are searched in chunks of
+/// [`LANES`], short ones and the rest in words, and the last bytes one by one.
 #[inline]
 fn plain_prefix(bytes: &[u8]) -> usize {
     let (words, _) = bytes.as_chunks::<8>();
     let mut plain = 0;
     if words.len() >= 2 * LANES / 8 {
         let (chunks, _) = bytes.as_chunks::<LANES>();
-        // Without a branch per byte the compiler vectorizes the comparison.
+        // Without a branch per byte, the compiler vectorizes the comparison.
         let special = |chunk: &[u8; LANES]| chunk.iter().fold(false, |any, &b| any | is_special(b));
         plain = LANES * chunks.iter().take_while(|chunk| !special(chunk)).count();
     }
@@ -107,6 +111,7 @@ fn letter(byte: u8) -> Option<u8> {
     })
 }
 
+/// Appends a value in the text format.
 #[inline]
 fn append_text(value: &[u8], out: &mut Vec<u8>) {
     let plain = plain_prefix(value);
@@ -129,6 +134,7 @@ fn append_special(mut value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Escapes a value in place. Only the part from the first special byte on is copied.
 fn escape_text(start: usize, out: &mut Vec<u8>) {
     let written = out.get(start..).unwrap_or_default();
     let plain = plain_prefix(written);
@@ -138,10 +144,11 @@ fn escape_text(start: usize, out: &mut Vec<u8>) {
     }
 }
 
+/// Quotes a value in place if it needs quotes, and doubles the quotes in it.
 fn quote_csv(start: usize, alone: bool, out: &mut Vec<u8>) {
     let value = out.get(start..).unwrap_or_default();
     let special = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
-    // An empty value would be read as null, and a lone \. as the end of the file.
+    // Without quotes an empty value would be read as null, and a lone \. as the end of the data.
     let misread = value.is_empty() || alone && value == b"\\.";
     if !misread && !value.iter().any(special) {
         return;

@@ -1,8 +1,9 @@
-//! Prints rows as lines: deforms each row, decompresses its values, and writes and escapes their
-//! text.
+//! Prints rows as lines: deforms each row, detoasts its values, and writes and escapes their text.
 //!
 //! A value is written from its page to the output without an intermediate copy, unless it is
-//! compressed or needs an escape.
+//! compressed or needs an escape. Most rows take a fast path, `write_plain_row`, which deforms and
+//! prints in one loop. All other rows take the general path, which also produces the error
+//! messages.
 
 use trunkline_format::Tid;
 use trunkline_format::deform::{Column, ColumnError, Deformer};
@@ -38,11 +39,12 @@ pub(super) struct LineWriter<'a> {
     format: Format,
     extras: Extras,
     options: TextOptions<'a>,
-    /// Whether a line has only one value.
+    /// Whether a line has only one value. CSV then quotes a value that would otherwise end the
+    /// data.
     alone: bool,
-    /// Buffer for decompressed values.
+    /// Buffer for decompressed values, reused from value to value.
     room: Vec<u8>,
-    /// Values that were no longer available, in rows that are not visible to any transaction.
+    /// Values that were no longer available, in rows that no transaction can see.
     pub(super) gone: u64,
 }
 
@@ -57,7 +59,7 @@ impl<'a> LineWriter<'a> {
         Self { plan, format, extras, options, alone: values == 1, room: Vec::new(), gone: 0 }
     }
 
-    /// Prints the line of column names.
+    /// Prints the line of column names (`HEADER`).
     pub(super) fn header(&self, out: &mut Vec<u8>) {
         let extras = [
             (self.extras.ctid, "ctid"),
@@ -76,8 +78,8 @@ impl<'a> LineWriter<'a> {
         out.push(b'\n');
     }
 
-    /// Collects the TOAST pointers of the printed columns in the order in which
-    /// [`LineWriter::write`] uses the values. Stops at an invalid column.
+    /// Collects the TOAST pointers of the printed columns, in the order in which
+    /// [`LineWriter::write`] uses the values. Stops at an invalid column, where `write` stops too.
     pub(super) fn pointers(&self, tuple: &HeapTuple<'_>, batch: &mut ToastBatch) {
         if !has_external(tuple) {
             return;
@@ -105,7 +107,8 @@ impl<'a> LineWriter<'a> {
         }
     }
 
-    /// The values of the printed columns, in the order of the output.
+    /// Deforms the row and returns the values of the printed columns in the order of the output.
+    /// Used if that order differs from the order in the row.
     fn gather<'p>(
         &self,
         tuple: &HeapTuple<'p>,
@@ -123,7 +126,8 @@ impl<'a> LineWriter<'a> {
     }
 
     /// Prints a row. Its TOAST values are those of `batch` from number `fetched` on. If a value
-    /// cannot be printed, nothing is appended to `out`.
+    /// cannot be printed, nothing is appended to `out`, so the output never contains a part of a
+    /// line.
     pub(super) fn write(
         &mut self,
         row: &HeapRow<'_>,
@@ -143,8 +147,9 @@ impl<'a> LineWriter<'a> {
         written
     }
 
-    /// The fast path for rows without compressed or TOAST values, which most rows are. `None` if
-    /// the row has such a value or is invalid. Reads the row in the same way as [`Deformer`].
+    /// The fast path, for rows without compressed or TOAST values. Returns `None` if the row has
+    /// such a value or is invalid; the caller then discards what was written. It deforms the row by
+    /// the same rules as [`Deformer`] and must be kept in agreement with it.
     #[inline]
     fn write_plain_row(&self, row: &HeapRow<'_>, out: &mut Vec<u8>) -> Option<()> {
         let (data, nulls) = (row.tuple.data(), row.tuple.nulls());
@@ -157,10 +162,13 @@ impl<'a> LineWriter<'a> {
             if column.is_some() && !std::mem::take(&mut first) {
                 out.push(format.delimiter());
             }
+            // No null bitmap means that no column is null. A set bit means that the column is not
+            // null.
             let there = nulls.get(number / 8).is_none_or(|byte| byte >> (number % 8) & 1 == 1);
             if number >= natts || !there {
                 match column {
-                    // The catalog has a value for it. The slow path finds it.
+                    // The row is older than the column, and the catalog has a value for it
+                    // (`attmissingval`). The general path prints it.
                     Some(column) if number >= natts && column.missing.is_some() => return None,
                     Some(_) => out.extend_from_slice(format.null()),
                     None => {}
@@ -183,6 +191,7 @@ impl<'a> LineWriter<'a> {
         Some(())
     }
 
+    /// The general path: deforms the row, and detoasts and prints its values.
     fn columns(
         &mut self,
         row: &HeapRow<'_>,
@@ -226,7 +235,8 @@ impl<'a> LineWriter<'a> {
         Ok(())
     }
 
-    /// Prints the system columns. True if there are none.
+    /// Prints the system columns. Returns true if there are none, so that the next value is the
+    /// first.
     fn write_extras(&self, row: &HeapRow<'_>, out: &mut Vec<u8>) -> bool {
         use std::io::Write as _;
         let delimiter = char::from(self.format.delimiter());
@@ -249,9 +259,10 @@ impl<'a> LineWriter<'a> {
         out.len() == start
     }
 
-    /// Prints one value. If it is not available in a row that is not live, prints null: the value
-    /// may be gone before the row. TOAST tables are vacuumed on their own, and enum labels may have
-    /// been rolled back with the row.
+    /// Prints one value, or null if the value is no longer available and the row is not live. That
+    /// is not damage: TOAST tables are vacuumed separately, so chunks may be removed before the
+    /// dead row that refers to them, and enum labels may have been rolled back together with the
+    /// row.
     #[inline]
     fn value_or_gone(
         &mut self,
@@ -274,7 +285,8 @@ impl<'a> LineWriter<'a> {
         }
     }
 
-    /// Prints one value.
+    /// Prints one value: detoasts it if necessary, and substitutes the catalog's value for a
+    /// missing one.
     #[inline]
     fn value(
         &mut self,
@@ -317,7 +329,12 @@ impl<'a> LineWriter<'a> {
     }
 }
 
-/// The payload of a plain varlena at `offset`. Moves `offset` behind it.
+/// Returns the payload of a plain varlena at `offset`, and moves `offset` behind it. Returns `None`
+/// for a compressed or external one.
+///
+/// A zero byte at `offset` is alignment padding, because no short header is zero. A short header
+/// has its lowest bit set and is not aligned; a four-byte header has the lowest two bits clear
+/// (uncompressed).
 #[inline]
 fn plain_varlena<'p>(data: &'p [u8], offset: &mut usize, mask: usize) -> Option<&'p [u8]> {
     let mut start = *offset;
@@ -339,13 +356,13 @@ fn plain_varlena<'p>(data: &'p [u8], offset: &mut usize, mask: usize) -> Option<
     data.get(start + header..*offset)
 }
 
-/// Fails if the line is longer than the maximum of a server.
+/// Fails if the line is longer than a server permits.
 #[inline]
 fn bounded(start: usize, out: &[u8]) -> Result<(), ValueProblem> {
     if out.len() - start <= TEXT_MAX { Ok(()) } else { Err(ValueProblem::Line) }
 }
 
-/// The TOAST pointer, if the datum is one.
+/// Returns the TOAST pointer if the datum is one.
 fn external(datum: &[u8]) -> Option<ToastPointer> {
     match Varlena::parse(datum) {
         Ok(Varlena::External(pointer)) => Some(pointer),

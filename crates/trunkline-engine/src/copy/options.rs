@@ -1,7 +1,7 @@
 //! Options of a copy.
 //!
-//! [`TextSettings`] has the server settings that affect the output, the rest controls the copy
-//! itself.
+//! [`TextSettings`] contains the server settings that affect the output. [`CopyOptions`] controls
+//! the copy itself.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::text_output::{ByteaOutput, IntervalStyle, TextOptions, TimeZone};
@@ -14,10 +14,11 @@ use crate::pool::Policy;
 use crate::read_stream::StreamOptions;
 use crate::settings::Settings;
 
-/// Server settings that affect the text of values.
+/// Server settings that affect the text of values. They must equal those of the server that the
+/// output is compared with.
 #[derive(Clone)]
 pub struct TextSettings {
-    /// The server's major version.
+    /// The server's major version. A few types changed their text between versions.
     pub major: u32,
     /// `TimeZone`.
     pub zone: Arc<dyn TimeZone>,
@@ -55,9 +56,10 @@ pub struct CopyOptions {
     pub rows: RowFilter,
     /// Settings for the text of values.
     pub text: TextSettings,
-    /// Whether to continue after damaged pages, rows and values.
+    /// Whether to continue after damaged pages, rows and values. Otherwise the first one ends the
+    /// copy.
     pub keep_going: bool,
-    /// Worker threads, at least 1. Each works on a task of its own.
+    /// Worker threads, at least 1. Each processes a task of its own; a single table is not divided.
     pub threads: u32,
     /// How each worker reads. The strategy is chosen by the size of the table.
     pub stream: StreamOptions,
@@ -66,7 +68,8 @@ pub struct CopyOptions {
 }
 
 impl CopyOptions {
-    /// Options for the visible rows as text, with one worker that reads as the settings ask for.
+    /// Options for the visible rows in the text format, with one worker that reads as the settings
+    /// ask for.
     pub fn of(settings: &Settings, text: TextSettings) -> Self {
         Self {
             format: Format::Text,

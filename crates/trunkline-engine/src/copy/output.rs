@@ -1,6 +1,6 @@
-//! Tasks of a copy, and where their rows are written.
+//! Tasks of a copy, and the destinations of their rows.
 //!
-//! A task has one output. [`LineBuffer`] collects its lines, so that an output gets few large
+//! A task has one output. [`LineBuffer`] collects its lines, so that the output receives few large
 //! writes.
 
 use std::io;
@@ -8,7 +8,7 @@ use std::io;
 use super::error::CopyError;
 use super::plan::Plan;
 
-/// One output, and the tables whose rows are written to it, one after the other.
+/// One output, and the tables whose rows are written to it one after the other.
 #[derive(Debug)]
 pub struct CopyTask {
     /// The tables.
@@ -16,7 +16,7 @@ pub struct CopyTask {
 }
 
 /// The destination of the rows of a task. An output that is dropped without [`Output::finish`] is
-/// incomplete.
+/// incomplete; an implementation can delete a partial file then.
 pub trait Output {
     /// Writes whole lines.
     ///
@@ -33,7 +33,8 @@ pub trait Output {
 
 /// Opens the outputs of tasks.
 pub trait Outputs: Send + Sync {
-    /// Opens the output of the task with this number. Called in the thread that will write to it.
+    /// Opens the output of the task with this number. Called in the thread that will write to it,
+    /// so the output need not be `Send`.
     ///
     /// # Errors
     /// The output cannot be opened. The copy ends.

@@ -1,8 +1,8 @@
 //! Copy plans: which columns of a table to copy, and how to print them.
 //!
 //! The columns are those of the table that the user named, in its order. A partition or child table
-//! may have them in another order and with dropped columns between them. So each table has a plan
-//! of its own that finds the columns by name.
+//! may have them in another order, and with dropped columns in between. Each table therefore has a
+//! plan of its own, which matches columns by name, as PostgreSQL's attribute maps do (`attmap.c`).
 
 use std::path::PathBuf;
 
@@ -21,11 +21,14 @@ pub struct Plan {
     /// The name of the table with its schema.
     pub name: String,
     pub(super) files: TableFiles,
-    /// The columns as stored in a row, up to the last one that is printed.
+    /// The columns as stored in a row, up to the last one that is printed. A row must be deformed
+    /// from the left, so columns that are not printed are included; those after the last printed
+    /// one are not needed.
     pub(super) stored: Vec<Stored>,
     /// The columns to print, in the order of the output.
     pub(super) shown: Vec<Shown>,
-    /// Whether the order of the output is that of the row.
+    /// Whether the order of the output equals the order in the row. Rows are then printed while
+    /// they are deformed.
     pub(super) in_order: bool,
 }
 
@@ -50,14 +53,14 @@ pub(super) struct Shown {
     pub(super) has_header: bool,
     /// Its index in `stored`.
     pub(super) stored: usize,
-    /// The stored form of the value for rows that are older than the column.
+    /// The stored form of the value for rows that are older than the column (`attmissingval`).
     pub(super) missing: Option<Box<[u8]>>,
 }
 
-/// How the text of a value is escaped.
+/// Whether the text of a value may need escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextKind {
-    /// Never: the text of its type has no special characters.
+    /// Never: the text of the type has no special characters.
     Plain,
     /// The bytes of the value are the text, and may need escapes.
     Bytes,
@@ -66,6 +69,7 @@ pub(super) enum TextKind {
 }
 
 impl TextKind {
+    /// A type is `Plain` only if no setting and no value can put a special character into its text.
     fn of(ty: &Type) -> Self {
         let Type::Base(base) = ty else { return Self::Other };
         match base {
@@ -100,10 +104,10 @@ impl TextKind {
 pub struct ColumnNames {
     /// The columns to copy, in this order.
     pub shown: Vec<Vec<u8>>,
-    /// Generated columns among them that were not requested by name. `COPY` of a table skips them,
-    /// a query has them.
+    /// Stored generated columns in `shown` that were not requested by name. `COPY` of a table skips
+    /// them, and `COPY` of a query includes them.
     pub computed: Vec<Vec<u8>>,
-    /// Columns that were not requested by name and are not stored.
+    /// Columns that were not requested by name and are not stored (virtual generated columns).
     pub left_out: Vec<Vec<u8>>,
 }
 
@@ -149,8 +153,8 @@ pub fn column_names(
 }
 
 impl ColumnNames {
-    /// The columns that `COPY` of the table prints. Without generated columns, the rows can be
-    /// loaded again.
+    /// The columns that `COPY` of the table prints. It leaves out generated columns, so that the
+    /// rows can be loaded again.
     #[must_use]
     pub fn of_table(mut self) -> Self {
         self.shown.retain(|name| !self.computed.contains(name));
@@ -161,8 +165,9 @@ impl ColumnNames {
 }
 
 impl Plan {
-    /// Plans to copy the rows of `table` itself, without its children, and the columns with these
-    /// `names` in this order. Loads the catalog names that the text of their values may contain.
+    /// Makes a plan for the rows of `table` itself, without its children, and for the columns
+    /// `names` in this order. Loads the catalog names that the text of their values may contain
+    /// (`regclass`, enum labels).
     ///
     /// # Errors
     /// [`PlanError`]: the table has no readable rows or no such column, or a type cannot be
@@ -218,13 +223,13 @@ impl Plan {
         Ok(Self { name, files, stored, shown, in_order })
     }
 
-    /// Whether `test` is true for a type that is printed, or for a component of one.
+    /// Whether `test` is true for a printed type, or for a component of one.
     pub fn has_type(&self, test: &dyn Fn(Base) -> bool) -> bool {
         self.shown.iter().any(|column| column.ty.contains(test))
     }
 
-    /// Files of the table and its TOAST table with a partial block at the end, and their lengths in
-    /// bytes. Such files may lack rows. A server reads them without a warning.
+    /// Files of the table and its TOAST table that end with a partial block, and their lengths in
+    /// bytes. Such files may lack rows. A server ignores the partial block without a warning.
     pub fn partial_files(&self) -> Vec<(PathBuf, u64)> {
         let toast = self.files.toast.iter().map(|toast| &toast.heap);
         std::iter::once(&self.files.rows)

@@ -1,6 +1,6 @@
 //! Results of a copy.
 //!
-//! If the copy was cancelled, everything in the report covers only part of the data.
+//! If the copy was cancelled, everything in the report covers only a part of the data.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::read_stream::StreamStats;
 /// The result of a copy.
 #[derive(Debug)]
 pub struct CopyReport {
-    /// Whether it reached its end.
+    /// Whether the copy reached its end.
     pub end: End,
     /// Tasks whose output was completed.
     pub tasks: usize,
@@ -20,15 +20,15 @@ pub struct CopyReport {
     pub rows: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Blocks read, without those of TOAST tables.
+    /// Blocks read from the tables, without those of their TOAST tables.
     pub blocks: u64,
     /// Damage that was skipped, with the name of the table. Only the first findings are kept.
     pub findings: Vec<(String, Finding)>,
     /// The number of findings.
     pub findings_total: u64,
-    /// Values of row versions that are not live, and that were printed as nulls because they are no
-    /// longer available. This is not damage: a vacuum removes TOAST chunks before it removes the
-    /// rows that name them.
+    /// Values of tuples that are not live, printed as nulls because they are no longer available.
+    /// This is not damage: VACUUM removes TOAST chunks before it removes the rows that refer to
+    /// them.
     pub values_gone: u64,
     /// The streams of the tables.
     pub streams: StreamStats,
@@ -38,7 +38,7 @@ pub struct CopyReport {
     pub counts: Tally,
     /// Damaged pages that the policy let pass.
     pub warnings: Vec<ReadWarning>,
-    /// How many more warnings there were than are kept.
+    /// Warnings beyond those that are kept.
     pub warnings_lost: u64,
     /// From the start of the workers to the end of the last one.
     pub elapsed: Duration,

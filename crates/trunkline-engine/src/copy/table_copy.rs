@@ -1,7 +1,8 @@
 //! Copies one table, page by page.
 //!
-//! A page stays locked while its rows are printed. If rows of a page have values in TOAST, the page
-//! is copied instead, and the values for several pages are fetched together.
+//! A page stays locked while its rows are printed. If rows of a page have TOAST values, the page is
+//! copied and deferred instead, and the values for several pages are fetched together. Pages after
+//! it are deferred too, until the batch is printed, so that the rows stay in physical order.
 
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_format::segment::segment_of;
@@ -21,14 +22,14 @@ use crate::pool::{Backend, ReadError};
 use crate::read_stream::{StreamOptions, StreamStats};
 use crate::transactions::Transactions;
 
-/// The most bytes of TOAST values to fetch together, unless a single row has more.
+/// The most bytes of TOAST values to fetch together. Only a single row with more can exceed it.
 const FETCH_MAX: u64 = 8 << 20;
-/// The most pages to fetch values for together.
+/// The most pages to defer before their TOAST values are fetched.
 const PAGES_MAX: usize = 32;
 /// Findings that are kept. All are counted.
 const FINDINGS_KEPT: usize = 100;
 
-/// The results of all workers.
+/// The results of all workers together.
 #[derive(Default)]
 pub(super) struct Results {
     pub(super) tasks: usize,
@@ -55,7 +56,7 @@ impl From<CopyError> for Stop {
     }
 }
 
-/// The copy of one table.
+/// The copy of one table by one worker.
 pub(super) struct TableCopy<'c> {
     pub(super) plan: &'c Plan,
     pub(super) options: &'c CopyOptions,
@@ -70,7 +71,8 @@ pub(super) struct TableCopy<'c> {
 }
 
 impl TableCopy<'_> {
-    /// Copies the rows of the table.
+    /// Copies the rows of the table. Adds the statistics of its streams to the results, also after
+    /// an error.
     pub(super) fn run(&mut self, job: &Job, backend: &mut Backend) -> Result<(), Stop> {
         let options = ScanOptions { stream: self.options.stream, rows: self.options.rows };
         let table = &self.plan.files.rows;
@@ -99,7 +101,7 @@ impl TableCopy<'_> {
                 (Ok(Some(page)), _) => self.page(&page),
                 (Err(error), _) if error.is_cancelled() => Err(Stop::Cancelled),
                 (other, deferred) => {
-                    // Print what is deferred first, so that the output and the findings are in
+                    // Print the deferred pages first, so that the output and the findings stay in
                     // order.
                     let printed = match deferred {
                         Some(deferred) => self.deferred_pages(backend, deferred),
@@ -127,7 +129,7 @@ impl TableCopy<'_> {
         ended
     }
 
-    /// Prints the rows of a page without values in TOAST.
+    /// Prints the rows of a page without TOAST values.
     fn page(&mut self, page: &HeapPage<'_>) -> Result<(), Stop> {
         let nothing = ToastBatch::new();
         for row in page.rows() {
@@ -136,14 +138,16 @@ impl TableCopy<'_> {
         Ok(self.lines.flush_if_full(self.plan)?)
     }
 
-    /// Fetches the TOAST values of the deferred pages and prints their rows.
+    /// Fetches the TOAST values of the deferred pages and prints their rows, in batches of about
+    /// [`FETCH_MAX`] bytes.
     fn deferred_pages(
         &mut self,
         backend: &mut Backend,
         deferred: &mut DeferredPages,
     ) -> Result<(), Stop> {
         let DeferredPages { toast, pages, batch, firsts } = deferred;
-        // `ahead` collects TOAST pointers, `rows` follows and prints.
+        // Two iterators over the same rows: `ahead` collects TOAST pointers for a batch, and `rows`
+        // follows and prints.
         let (mut ahead, mut rows) = (pages.rows(), pages.rows());
         loop {
             batch.clear();
@@ -160,7 +164,8 @@ impl TableCopy<'_> {
             if firsts.is_empty() {
                 break;
             }
-            // The only error is cancellation. Damage is an error of its value in the batch.
+            // Cancellation is the only error. Damage is recorded in the batch as an error of its
+            // value.
             toast.fetch(backend, batch).map_err(|_| Stop::Cancelled)?;
             for (&first, row) in firsts.iter().zip(rows.by_ref()) {
                 self.row(row, batch, first)?;
@@ -200,7 +205,7 @@ impl TableCopy<'_> {
         }
     }
 
-    /// Records damage, or stops because of it.
+    /// Records damage, or stops the copy because of it.
     #[cold]
     fn finding(&mut self, finding: Finding) -> Result<(), Stop> {
         let table = self.plan.name.clone();
@@ -224,13 +229,13 @@ struct DeferredPages {
     toast: ToastReader,
     pages: PageBatch,
     batch: ToastBatch,
-    /// For each row the number of its first value in the batch.
+    /// For each row, the number of its first value in the batch.
     firsts: Vec<usize>,
 }
 
 impl DeferredPages {
-    /// Whether to defer a page: its rows have values in TOAST, or must be printed after deferred
-    /// rows.
+    /// Whether to defer a page: its rows have TOAST values, or deferred pages must be printed
+    /// before it.
     fn wants(&self, page: &HeapPage<'_>) -> bool {
         !self.pages.is_empty() || page.rows().flatten().any(|row| has_external(&row.tuple))
     }

@@ -1,6 +1,6 @@
 //! Errors of pages and rows of a table.
 //!
-//! Both name their place. After either of them a scan can continue with the next page or row.
+//! Both name their location. After either of them a scan can continue with the next page or row.
 
 use thiserror::Error;
 use trunkline_aio::Cancelled;
@@ -21,6 +21,8 @@ pub enum HeapError {
         "{location} is not a page of a table: its special space begins at {special}, expected \
          {BLOCK_SIZE}"
     )]
+    /// The page is valid but does not belong to a table: it has a special space, as index pages
+    /// have. Heap pages never have one.
     NotATable {
         /// The page.
         location: Location,
@@ -30,7 +32,7 @@ pub enum HeapError {
 }
 
 impl HeapError {
-    /// Whether the session was cancelled. Then nothing is damaged.
+    /// Whether the session was cancelled. In this case nothing is damaged.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Read(ReadError::Cancelled))
     }
@@ -56,7 +58,7 @@ pub struct RowError {
 /// What is wrong with a row.
 #[derive(Debug, Clone, Error)]
 pub enum RowProblem {
-    /// Its bytes extend beyond the page, or its header points beyond its bytes.
+    /// The tuple extends beyond the page, or its header points beyond the end of the tuple.
     #[error("it does not fit into its item or page")]
     Outside,
     /// Its visibility cannot be determined.

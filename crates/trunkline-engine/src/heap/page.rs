@@ -1,11 +1,11 @@
 //! One page of a heap scan and the visibility of its rows.
 //!
-//! All rows of a page are judged when the page is read, as PostgreSQL's `heap_prepare_pagescan`
-//! does. So the result does not depend on when the consumer asks for a row, and no commit log
-//! lookup happens while rows are returned.
+//! The visibility of all rows is determined when the page is read, as PostgreSQL's
+//! `heap_prepare_pagescan` does. The result therefore does not depend on when the consumer asks for
+//! a row, and no commit log lookup, which may need I/O, happens while rows are returned.
 //!
-//! If the page is marked all-visible, nothing is judged and each tuple is touched only when it is
-//! returned. Loading a tuple into the CPU cache is most of its cost.
+//! If the page is marked all-visible, no visibility is checked, and each tuple is first touched
+//! when it is returned. Loading a tuple into the CPU cache is most of the cost of returning it.
 
 use std::fmt;
 
@@ -23,26 +23,28 @@ use crate::pool::{Page, ReadError};
 use crate::storage::Relation;
 use crate::transactions::TransactionError;
 
-/// Which row versions a scan returns.
+/// Which tuples a scan returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RowFilter {
-    /// Live row versions: what a server's `SELECT` sees.
+    /// Live tuples only: what a server's `SELECT` sees.
     #[default]
     Visible,
-    /// All row versions with a normal line pointer, in any state.
+    /// All tuples with a normal line pointer, in any state, as `pageinspect` shows them.
     All,
 }
 
-/// The rows of a page that pass the filter. Its memory is reused for page after page.
+/// The rows of a page that pass the filter. The scan reuses its memory for each page.
 #[derive(Debug, Default, Clone)]
 pub(super) struct PageRows {
-    /// The page is marked all-visible. Then its line pointers are enough, and nothing else is
-    /// stored.
+    /// Whether the page is marked all-visible. The line pointers then suffice, and `entries` and
+    /// `errors` stay empty.
     all_visible: bool,
     entries: Vec<Entry>,
     errors: Vec<RowError>,
 }
 
+/// A tuple that passed the filter, or an invalid one. It stores the place of the tuple instead of a
+/// reference, so that a copy of the page can be used with it (`PageBatch`).
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     item: u16,
@@ -55,12 +57,13 @@ struct Entry {
 #[derive(Debug, Clone, Copy)]
 enum Verdict {
     State(RowState),
-    /// The index into the errors of the page.
+    /// The index into `PageRows::errors`. Errors are large and rare, so entries do not contain
+    /// them.
     Error(u16),
 }
 
 impl PageRows {
-    /// Judges the rows of `page` and replaces those of the page before.
+    /// Determines the visibility of the rows of `page`. Replaces the rows of the previous page.
     pub(super) fn prepare<S: XidStatusLookup<Error = TransactionError>>(
         &mut self,
         page: &PageBytes,
@@ -72,6 +75,8 @@ impl PageRows {
         self.all_visible = false;
         self.entries.clear();
         self.errors.clear();
+        // A page that was added to the table but never initialized. A crash after the extension
+        // leaves such pages, and they have no rows.
         if is_new(page) {
             return Ok(());
         }
@@ -85,6 +90,7 @@ impl PageRows {
             return Ok(());
         }
         for (item, pointer) in normal_lines(page) {
+            // An item that extends beyond the page becomes an empty slice, which fails to parse.
             let tuple = HeapTuple::parse(item, pointer.item(page).unwrap_or_default());
             let state = match tuple {
                 Ok(tuple) => row_state(&tuple, status).map_err(RowProblem::Transaction),
@@ -119,7 +125,7 @@ fn row_error(relation: &Relation, tid: Tid, problem: RowProblem) -> RowError {
     RowError { location: Location::new(path).at_tid(tid), problem }
 }
 
-/// The current page of a scan, with a shared content lock.
+/// The current page of a scan, pinned and under a share lock.
 pub struct HeapPage<'s> {
     page: Page<'s>,
     block: BlockNo,
@@ -133,7 +139,7 @@ impl fmt::Debug for HeapPage<'_> {
     }
 }
 
-/// One row version of a page.
+/// One tuple of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapRow<'p> {
     /// Its block and line pointer (`ctid`).
@@ -180,8 +186,8 @@ impl<'s> HeapPage<'s> {
         }
     }
 
-    /// The rows that pass the filter, in the order of their line pointers. An invalid row is
-    /// returned as an error, whatever the filter.
+    /// Returns the rows that pass the filter, in the order of their line pointers. An invalid row
+    /// is returned as an error, whatever the filter.
     #[inline]
     pub fn rows(&self) -> Rows<'_> {
         Rows::new(&self.page, self.block, self.relation, self.page_rows)
@@ -205,7 +211,8 @@ pub struct Rows<'p> {
     block: BlockNo,
     relation: &'p Relation,
     page_rows: &'p PageRows,
-    /// The last line pointer returned, or the index of the next row that was judged.
+    /// On an all-visible page the last line pointer returned; otherwise the index of the next
+    /// entry.
     next: u16,
     end: u16,
 }
@@ -242,7 +249,7 @@ impl<'p> Rows<'p> {
         }
     }
 
-    /// Parses a live row.
+    /// Parses the tuple of a live row.
     #[inline]
     fn live(&self, item: u16, bytes: Option<&'p [u8]>) -> Result<HeapRow<'p>, RowError> {
         match HeapTuple::parse(item, bytes.unwrap_or_default()) {
@@ -280,7 +287,7 @@ impl<'p> Iterator for Rows<'p> {
     }
 }
 
-/// The line pointers that point to a tuple.
+/// The line pointers that point to a tuple (`LP_NORMAL`). Redirected, dead and unused ones do not.
 #[inline]
 fn normal_lines(page: &PageBytes) -> impl Iterator<Item = (u16, LinePointer)> + '_ {
     line_pointers(page).filter(|(_, line)| line.flags == LinePointerFlags::Normal)

@@ -1,6 +1,7 @@
 //! Heap scan: the rows of a table, page by page.
 //!
-//! Reads pages through a read stream and judges the rows of each page when it arrives.
+//! A read stream reads the pages ahead. The visibility of a page's rows is determined when the
+//! stream returns the page.
 
 use trunkline_aio::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::settings::Settings;
 use crate::storage::{Relation, StorageError};
 use crate::transactions::{Transactions, XidStatusCache};
 
-/// How a scan reads, and which row versions it returns.
+/// How a scan reads, and which tuples it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanOptions {
     /// How to read. [`HeapScan::of_table`] chooses the strategy.
@@ -23,7 +24,7 @@ pub struct ScanOptions {
 }
 
 impl ScanOptions {
-    /// Visible rows, read in order, with read-ahead as the settings say.
+    /// Visible rows, read in order, with the read-ahead that the settings configure.
     pub fn of(settings: &Settings) -> Self {
         let stream = StreamOptions { sequential: true, ..StreamOptions::of(settings) };
         Self { stream, rows: RowFilter::Visible }
@@ -44,14 +45,15 @@ pub struct HeapScan<S: BlockSource> {
     stream: ReadStream<S>,
     relation: Relation,
     transactions: Arc<Transactions>,
+    /// The transaction statuses that this scan looked up last.
     statuses: XidStatusCache,
     rows: RowFilter,
     page_rows: PageRows,
 }
 
 impl HeapScan<BlockRange> {
-    /// Scans all blocks that the table has now. As in PostgreSQL, a table larger than a quarter of
-    /// the pool is read through a ring buffer.
+    /// Scans all blocks that the table has at this moment. As in PostgreSQL, a table larger than a
+    /// quarter of the pool is read through a ring buffer.
     ///
     /// # Errors
     /// The length of the table cannot be determined.
@@ -70,7 +72,8 @@ impl HeapScan<BlockRange> {
 }
 
 impl<S: BlockSource> HeapScan<S> {
-    /// Scans the blocks that `source` returns. Every call must pass the same `backend`.
+    /// Scans the blocks that `source` returns. Every call must pass the same `backend`, because its
+    /// session owns the I/Os of the stream.
     pub fn new(
         backend: &Backend,
         relation: &Relation,
@@ -88,8 +91,9 @@ impl<S: BlockSource> HeapScan<S> {
         }
     }
 
-    /// The next page, even if none of its rows passes the filter; `None` at the end. Releases the
-    /// page before it first.
+    /// Returns the next page, even if none of its rows passes the filter, or `None` at the end. The
+    /// previous page is unlocked and unpinned first, so that a scan never holds more than one
+    /// content lock.
     ///
     /// # Errors
     /// See [`HeapError`]: the next page could not be read. The scan can continue after it.
@@ -99,6 +103,8 @@ impl<S: BlockSource> HeapScan<S> {
         let Some(found) = self.stream.next(backend)? else { return Ok(None) };
         let block = found.block;
         let page = backend.read_lock(found.pin)?;
+        // The lookup may read a page of the commit log while we hold the content lock. That is
+        // safe, since the commit log is not in the pool and nothing it waits for needs this lock.
         let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
         self.page_rows.prepare(&page, &self.relation, block, self.rows, &mut lookup)?;
         Ok(Some(HeapPage::new(page, block, &self.relation, &self.page_rows)))

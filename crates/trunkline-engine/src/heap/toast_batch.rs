@@ -1,13 +1,17 @@
 //! TOAST values to fetch together, and their bytes.
 //!
 //! ```text
-//!   stored   │ value 0: chunk 0, 1, 2   │ value 1: chunk 0 │ …    chunks are copied to their places
-//!   chunks   │ found, missing, found    │ found            │      in any order
+//!   stored   │ value 0: chunk 0, 1, 2   │ value 1: chunk 0 │ …   chunks are copied to
+//!   chunks   │ found, missing, found    │ found            │     their places in any order
 //!   raw      │ value 1, decompressed │ …
 //! ```
 //!
-//! Memory for a value is allocated only when the index has returned as many rows as the value has
-//! chunks. So a damaged TOAST pointer that claims a huge size does not allocate it.
+//! Chunks arrive in block order of the TOAST table and not in the order of the values. Each chunk
+//! has a fixed length except the last one, so its place in `stored` follows from its number.
+//!
+//! Memory for a value is allocated only when the index has returned at least as many rows as the
+//! value has chunks. A damaged TOAST pointer that claims a huge size therefore does not allocate
+//! it.
 
 use std::ops::Range;
 
@@ -18,7 +22,7 @@ use trunkline_format::varlena::{Compressed, ToastPointer};
 use super::toast_error::{ToastError, ToastProblem};
 use super::toast_table::CHUNK_BYTES;
 
-/// No version of the chunk was found yet.
+/// The rank of a chunk of which no version was found yet.
 const NONE: u8 = 0;
 
 /// A batch of values to fetch together. It keeps its memory when it is cleared.
@@ -26,16 +30,19 @@ const NONE: u8 = 0;
 pub struct ToastBatch {
     values: Vec<Value>,
     bytes: u64,
+    /// The stored form of all values, one after the other: the joined chunks.
     stored: Vec<u8>,
-    /// The rank of the best version found of each chunk, see [`rank`].
+    /// For each chunk the rank of the best version found, see [`rank`].
     chunks: Vec<u8>,
+    /// The decompressed values, one after the other.
     raw: Vec<u8>,
 }
 
+/// One value of the batch.
 #[derive(Debug)]
 struct Value {
     pointer: ToastPointer,
-    /// The bytes in `stored`.
+    /// The range of its bytes in `stored`.
     stored: Range<usize>,
     /// The index of the first chunk in `chunks`.
     first_chunk: usize,
@@ -60,7 +67,7 @@ impl ToastBatch {
         Self::default()
     }
 
-    /// Adds a value to fetch. Returns its number within the batch.
+    /// Adds a value to fetch, and returns its number within the batch.
     pub fn push(&mut self, pointer: ToastPointer) -> usize {
         self.bytes += u64::from(pointer.stored_size);
         if pointer.method.is_some() {
@@ -82,7 +89,8 @@ impl ToastBatch {
     }
 
     /// Bytes of memory that the values need according to their TOAST pointers. Callers should fetch
-    /// a batch when this reaches a few megabytes.
+    /// a batch when this reaches a few megabytes. The pointers may be damaged, so this is only an
+    /// estimate.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -121,7 +129,7 @@ impl ToastBatch {
         self.values.get(number).is_some_and(|value| matches!(value.state, FetchState::Open))
     }
 
-    /// Allocates the memory of a value, once the index has returned its `chunks` rows.
+    /// Allocates the memory of a value, after the index has returned at least `chunks` rows for it.
     pub(super) fn allocate(&mut self, number: usize, chunks: u32) {
         let Some(value) = self.values.get_mut(number) else { return };
         let start = self.stored.len();
@@ -138,7 +146,8 @@ impl ToastBatch {
         self.values.get(number).map_or(0, |value| value.chunks)
     }
 
-    /// Copies a chunk to its place. Its number must be valid.
+    /// Copies a chunk to its place. The chunk's number must be valid. If several versions of a
+    /// chunk exist, the one with the highest rank wins; two of the same rank are damage.
     pub(super) fn put(
         &mut self,
         number: usize,
@@ -178,7 +187,7 @@ impl ToastBatch {
         }
     }
 
-    /// Completes a value after all its chunks that could be found were put.
+    /// Completes a value: checks that every chunk was found, and decompresses the value.
     pub(super) fn finish(&mut self, number: usize) {
         let Some(value) = self.values.get(number) else { return };
         if !matches!(value.state, FetchState::Open) {
@@ -191,12 +200,15 @@ impl ToastBatch {
             None => self.decompress(value.pointer, value.stored.clone()),
         };
         match (end, self.values.get_mut(number)) {
+            // The value was open at the start of this function and only we change it.
             (Ok(end), Some(value)) => value.state = end,
             (Err(problem), _) => self.fail(number, problem),
             (Ok(_), None) => {}
         }
     }
 
+    /// Decompresses a value if its TOAST pointer says that it is compressed. The size in the
+    /// compressed value and the size in the pointer must agree.
     fn decompress(
         &mut self,
         pointer: ToastPointer,
@@ -217,9 +229,9 @@ impl ToastBatch {
     }
 }
 
-/// How far a version of a chunk takes precedence over others, since value numbers can be reused:
-/// live versions over dead ones, dead ones over those in doubt. `None` if the version does not
-/// count.
+/// The precedence of a version of a chunk. Value ids can be reused, so a value can have chunks of
+/// several generations: live versions take precedence over dead ones, and dead ones over those in
+/// doubt. Returns `None` for a version that does not count.
 fn rank(state: RowState) -> Option<u8> {
     match state {
         RowState::Live => Some(3),

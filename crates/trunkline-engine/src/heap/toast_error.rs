@@ -1,4 +1,4 @@
-//! Errors of values in TOAST.
+//! Errors of TOAST values.
 //!
 //! Messages name the TOAST table, the value and, if possible, the chunk.
 
@@ -12,26 +12,26 @@ use super::error::HeapError;
 use crate::btree::BtreeError;
 use crate::transactions::TransactionError;
 
-/// A value in TOAST that is not available. Clones are cheap.
+/// A TOAST value that is not available. Clones are cheap.
 #[derive(Debug, Clone, Error)]
 #[error("TOAST value {value_id} of TOAST table {relation}: {problem}")]
 pub struct ToastError {
     /// The OID of the TOAST table, from the TOAST pointer.
     pub relation: Oid,
-    /// The value's number (`chunk_id`).
+    /// The value id (`chunk_id`).
     pub value_id: u32,
     /// What is wrong.
     #[source]
     pub problem: ToastProblem,
 }
 
-/// What is wrong with a value in TOAST.
+/// What is wrong with a TOAST value.
 #[derive(Debug, Clone, Error)]
 pub enum ToastProblem {
     /// The row has a TOAST pointer, but its table has no TOAST table.
     #[error("the table has no TOAST table")]
     NoToastTable,
-    /// The pointer refers to the TOAST table of another table.
+    /// The pointer refers to another TOAST table than that of its own table.
     #[error("the table's TOAST table is {expected}")]
     OtherTable {
         /// The TOAST table of the row's table.
@@ -40,7 +40,8 @@ pub enum ToastProblem {
     /// The index could not be searched.
     #[error(transparent)]
     Index(Arc<BtreeError>),
-    /// The index has more entries for the value than the value can have.
+    /// The index has more entries for the value than the value can have. Without this limit a
+    /// damaged index could fill the memory.
     #[error("the index leads to {found} rows or more, expected {chunks} chunks")]
     TooMany {
         /// The number of row versions, at least.
@@ -109,7 +110,8 @@ pub enum ToastProblem {
         /// The row.
         tid: Tid,
     },
-    /// The bytes of a chunk are themselves compressed or in TOAST.
+    /// The bytes of a chunk are themselves compressed or stored externally. PostgreSQL never does
+    /// this.
     #[error("the chunk at {tid} is itself compressed or stored elsewhere")]
     Stored {
         /// The row.

@@ -1,22 +1,24 @@
-//! Fetches values from a TOAST table, many at a time.
+//! Detoasting: fetches values from a TOAST table, many at a time.
 //!
 //! ```text
-//!   pointers ──▶ index: rows of the chunks of each value       many leaves in flight, each read once
-//!            ──▶ sorted by block ──▶ read stream                many pages in flight, each read once
+//!   pointers ──▶ index: rows of the chunks of each value      many leaves in flight
+//!            ──▶ sorted by block ──▶ read stream               many pages in flight
 //!            ──▶ copy each chunk to its place ──▶ decompress ──▶ ToastBatch::value
 //! ```
 //!
 //! A value of 10,000 bytes has six chunks of up to 1996 bytes. Each chunk is a row of the TOAST
-//! table with the value's number, its own number and the bytes. A batch holds, for example, the
-//! values of all rows of a page, so the read stream knows all blocks in advance.
+//! table with the value id (`chunk_id`), its own number (`chunk_seq`) and the bytes. PostgreSQL's
+//! `heap_fetch_toast_slice` fetches one value with one index scan and waits for each page in turn.
+//! We fetch a batch of values, for example those of all rows of a page. All index keys and then all
+//! blocks are known in advance, so the reads can overlap.
 //!
-//! Every chunk counts unless its insertion was rolled back. Servers use the same rule
-//! (`SnapshotToast`). The chunks of a visible row always exist. The chunks of a deleted row are
-//! deleted with it, but are available until they are vacuumed.
+//! **Visibility.** Every chunk counts unless its insertion was rolled back. Servers use the same
+//! rule (`SnapshotToast`). The chunks of a visible row always exist. The chunks of a deleted row
+//! are deleted with it, but remain available until they are vacuumed.
 //!
-//! All sizes are checked against each other: those in the TOAST pointer, the number and length of
-//! each chunk, and the sizes before and after decompression. An error concerns only its own value,
-//! and the other values of the batch are still fetched.
+//! **Checks.** All sizes are checked against each other: those in the TOAST pointer, the number and
+//! length of the chunks, and the sizes before and after decompression. An error affects only its
+//! own value, and the other values of the batch are still fetched.
 
 use std::ops::Range;
 
@@ -38,7 +40,7 @@ use crate::read_stream::{BlockList, ReadStream, StreamOptions, StreamStats};
 use crate::transactions::{Lookup, TransactionError, Transactions, XidStatusCache};
 
 /// Index entries that a value may have in addition to twice its chunks before the index counts as
-/// damaged. Rolled-back transactions leave such entries if their value number is used again.
+/// damaged. Rolled-back transactions leave such entries if their value id is used again.
 const VERSIONS_SPARE: usize = 1000;
 
 /// Fetches values from one TOAST table.
@@ -48,7 +50,7 @@ pub struct ToastReader {
     transactions: Arc<Transactions>,
     statuses: XidStatusCache,
     stream: ReadStream<BlockList>,
-    /// The rows of the chunks of the batch, each with the value's number.
+    /// The rows of the chunks of the batch, each with the number of its value in the batch.
     wanted: Vec<(Tid, usize)>,
     /// How to read the index.
     options: StreamOptions,
@@ -65,7 +67,7 @@ struct SearchedValue {
 }
 
 impl SearchedValue {
-    /// The most rows that the index may have for the value. More are damage.
+    /// The most rows that the index may have for the value.
     fn rows_max(&self) -> usize {
         (self.chunks as usize).saturating_mul(2).saturating_add(VERSIONS_SPARE)
     }
@@ -118,14 +120,16 @@ impl ToastReader {
         // Sorted by block and line pointer, so that each page is read once.
         self.wanted.sort_unstable();
         let read = self.read(backend, batch);
-        // Release all pins.
+        // Release all pins, also after an error: the reader may live for a long time between two
+        // fetches.
         self.stream.reset(BlockList::new(Vec::new()));
         read?;
         (0..batch.len()).for_each(|number| batch.finish(number));
         Ok(())
     }
 
-    /// Searches the index for the chunks of all values.
+    /// Searches the index for the chunks of all values. Only `value_id` is a key, so that one
+    /// search finds all chunks of a value.
     fn find(&mut self, backend: &mut Backend, batch: &mut ToastBatch) -> Result<(), ReadError> {
         self.wanted.clear();
         let mut searched: Vec<SearchedValue> = Vec::new();
@@ -161,7 +165,8 @@ impl ToastReader {
             if rows > value.rows_max() {
                 batch.fail(number, ToastProblem::TooMany { found: rows, chunks });
             } else if rows < chunks as usize {
-                // Only the rows themselves could tell which chunk is missing. Report the last one.
+                // Which chunk is missing is known only after reading the rows, which is pointless
+                // now. Report the last one.
                 batch.fail(number, ToastProblem::Missing { chunk: rows as u32, chunks });
             } else if batch.is_open(number) {
                 batch.allocate(number, chunks);
@@ -171,7 +176,9 @@ impl ToastReader {
         Ok(())
     }
 
-    /// Reads the pages of the chunks and copies the chunks to their places.
+    /// Reads the pages of the chunks and copies the chunks to their places. The stream returns
+    /// pages in the order of `wanted`, so each page is matched with the next group of rows on the
+    /// same block.
     fn read(&mut self, backend: &mut Backend, batch: &mut ToastBatch) -> Result<(), ReadError> {
         let blocks = self.wanted.chunk_by(|(one, _), (other, _)| one.block == other.block);
         let blocks: Vec<BlockNo> =
@@ -219,6 +226,7 @@ impl ToastReader {
         Ok(())
     }
 
+    /// Marks all values with a chunk on an unreadable page as not available.
     fn fail_all(&self, batch: &mut ToastBatch, group: Range<usize>, error: &Arc<HeapError>) {
         for &(_, number) in self.wanted.get(group).unwrap_or_default() {
             batch.fail(number, ToastProblem::Page(Arc::clone(error)));
@@ -226,7 +234,8 @@ impl ToastReader {
     }
 }
 
-/// Copies the row at `tid` to its place if it is a chunk of the value.
+/// Copies the row at `tid` to its place if it is a chunk of the value. A row that is not is skipped
+/// without an error, because index entries may outlive the rows that they point to.
 fn put(
     page: &PageBytes,
     tid: Tid,
@@ -252,7 +261,7 @@ fn put(
         return Ok(());
     }
     let (value_id, chunk, bytes) = chunk_columns(&tuple, tid)?;
-    // The line pointer was reused for another value.
+    // The row was removed and its line pointer reused for a chunk of another value.
     if value_id != pointer.value_id {
         return Ok(());
     }

@@ -1,6 +1,6 @@
-//! TOAST tables and the rows in them.
+//! TOAST tables and their rows.
 //!
-//! A TOAST table has one row per chunk: `chunk_id`, `chunk_seq` and `chunk_data`.
+//! A TOAST table has one row per chunk, with the columns `chunk_id`, `chunk_seq` and `chunk_data`.
 
 use trunkline_format::deform::{Attribute, Deformer};
 use trunkline_format::varlena::Varlena;
@@ -10,14 +10,15 @@ use super::toast_error::ToastProblem;
 use crate::btree::Index;
 use crate::storage::Relation;
 
-/// Bytes of every chunk but the last: four of them fill a page of 8 KiB (`TOAST_MAX_CHUNK_SIZE`).
-/// Servers refuse a cluster with another number in its control file.
+/// Bytes of every chunk except the last one (`TOAST_MAX_CHUNK_SIZE`): four chunks fill a page of 8
+/// kB. The control file records this number, and servers refuse a cluster with another one.
 pub const CHUNK_BYTES: u32 = 1996;
 
-/// `HEAP_HASEXTERNAL` in `t_infomask`: the tuple has a value in TOAST.
+/// `HEAP_HASEXTERNAL` in `t_infomask`: the tuple has a TOAST pointer.
 const HAS_EXTERNAL: u16 = 0x0004;
 
-/// Whether the tuple has a value in TOAST.
+/// Whether the tuple has a TOAST pointer. This is a test of one bit, so rows without TOAST values,
+/// which are most rows, are not deformed to find out.
 #[inline]
 pub fn has_external(tuple: &HeapTuple<'_>) -> bool {
     tuple.infomask() & HAS_EXTERNAL != 0
@@ -30,7 +31,7 @@ pub struct ToastTable {
     pub oid: Oid,
     /// Its rows.
     pub heap: Relation,
-    /// Its index, by value and chunk ([`Index::of_toast`]).
+    /// Its index on value id and chunk number ([`Index::of_toast`]).
     pub index: Index,
 }
 
