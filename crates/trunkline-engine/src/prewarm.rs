@@ -1,5 +1,5 @@
-//! Prewarming: loads relations into the buffer pool or the operating system's page cache, as
-//! PostgreSQL's `pg_prewarm` does. It also reports how much was cached before and afterwards.
+//! **Prewarming.** Loads relations into the buffer pool or the kernel's page cache, as PostgreSQL's
+//! `pg_prewarm` does. It also reports how much was cached before and afterwards.
 //!
 //! ```text
 //!   names, fork, first, last ── target ──▶ ranges of blocks of relations
@@ -8,9 +8,12 @@
 //!     prefetch  posix_fadvise ──▶ in the page cache, at some later time    (advice)
 //! ```
 //!
-//! `read` and `prefetch` always go through the page cache, even if `io_direct` is set: direct reads
-//! would leave nothing behind. All three modes use one worker per mount, so that a file system that
-//! hangs does not stop the others.
+//! The modes `read` and `prefetch` always use the page cache, even if `io_direct` is set, because
+//! direct reads would leave nothing behind.
+//!
+//! All three modes use one worker per mount, so that a file system that hangs does not stop the
+//! others. In contrast to `pg_prewarm`, damaged blocks are reported and skipped instead of ending
+//! the command.
 
 mod advice;
 mod buffer;

@@ -1,16 +1,18 @@
-//! **Verification.** Checks the pages of a data directory, and that the contents of tables and
-//! indexes are consistent.
+//! **Verification.** Checks the pages of a data directory, and the consistency of tables and
+//! indexes: `pg_checksums --check`, `amcheck` and `pg_visibility` in one tool, without a server.
 //!
-//! [`verify`] reads all relation files once and in any order, and passes each page to
+//! [`verify`] reads all relation files once, in any order, and passes each page to
 //! [`check_page`](trunkline_format::check_page) in the thread that completes its read. It counts
-//! what `pg_checksums --check` counts, and separately what that tool does not see. An invalid page
-//! is not an error of the job but a [`Finding`].
+//! the bad checksums as `pg_checksums --check` does, and separately the invalid pages that
+//! `pg_checksums` does not detect. An invalid page is not an error of the job but a [`Finding`].
 //!
-//! Pages can be valid and still contradict each other. [`verify_contents`] reads tables and indexes
-//! through the buffer pool, as the catalogs describe them. It checks values against their types,
-//! rows against index entries, keys of unique indexes against each other, TOAST pointers against
-//! chunks and chunks against TOAST pointers, and the visibility map against the rows. PostgreSQL's
-//! `amcheck` and `pg_visibility` do similar checks.
+//! Pages can be valid and still contradict each other. [`verify_contents`] therefore reads tables
+//! and indexes through the buffer pool, as the catalogs describe them. It checks
+//!
+//! - values against their types,
+//! - rows against index entries, and keys of unique indexes against each other,
+//! - TOAST pointers against chunks, and chunks against TOAST pointers,
+//! - the visibility map against the rows.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,8 +1,8 @@
 //! `prefetch` mode: advises the kernel to read blocks into its page cache (`posix_fadvise`).
 //!
-//! The call returns as soon as the reads are queued, and no I/O handle can carry it. The report
-//! shows what was cached before the advice and right after it; the kernel may read the rest later
-//! or never.
+//! `posix_fadvise` returns as soon as the reads are queued, and it is not an I/O that a handle
+//! could carry, since it has no completion. The report shows what was cached before the advice and
+//! right after it; the kernel may read the rest later, or never.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -18,7 +18,7 @@ use crate::datadir::{DataDir, FileEntry};
 use crate::job::{Job, JobError, Observer, by_mount};
 
 /// Blocks of one call. The kernel reads at most the read-ahead size of the device per call, usually
-/// 128 KiB, and silently ignores the rest.
+/// 128 KiB, and silently ignores the rest of a longer range.
 const BLOCKS: u32 = 16;
 
 /// Advises the kernel to read the targets.
@@ -54,10 +54,13 @@ pub fn prefetch(
     })
 }
 
+/// Advises the kernel to read the wanted blocks of one file. The file is opened directly rather
+/// than through the instance, because no I/O handle is involved.
 fn advise(job: &Job, target: &Target, file: &FileEntry) -> io::Result<()> {
     let first = target.first.saturating_sub(file.first_block().unwrap_or_default());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let open = rustix::fs::open(&file.path, flags, Mode::empty());
+    // A file that cannot be opened counts as processed, so that progress still reaches the end.
     let open = open.inspect_err(|_| job.count(file.blocks() - first, 0))?;
     for block in (first..file.blocks()).step_by(BLOCKS as usize) {
         if job.is_stopping() {

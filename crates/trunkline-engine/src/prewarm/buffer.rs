@@ -3,7 +3,7 @@
 //!
 //! Damaged pages, truncated files and missing segments are reported with file and block, and the
 //! rest is loaded. If a segment ends early or cannot be read at all, its remaining blocks are
-//! skipped instead of being tried one by one.
+//! skipped: trying them one by one would fail each time, and would take hours on a dying disk.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,11 +24,11 @@ use crate::pool::{Backend, BackendType, IoKey, Pool, ReadError, RelationResidenc
 use crate::read_stream::{BlockSource, ReadStream, StreamOptions, StreamStats};
 use crate::storage::{Relation, Storage, StorageError};
 
-/// Blocks of one segment that may fail before the rest of it is skipped.
+/// Blocks of one segment that may fail with an I/O error before the rest of it is skipped.
 const FAILED_BLOCKS_MAX: u32 = 1024;
 
-/// Loads the targets, which are relations of `storage`, into the pool. If `dir` is given, checks
-/// now and then whether a server has started on it.
+/// Loads the targets, which are relations of `storage`, into the pool. If `dir` is given, the job
+/// checks once a second whether a server has started on it.
 ///
 /// # Errors
 /// [`JobError`]: nothing could be read at all, or a server has started on the directory.
@@ -46,7 +46,7 @@ pub fn into_pool(
         pool: pool.clone(),
         storage: storage.clone(),
         options: BufferOptions {
-            // Errors are matched with blocks by their order.
+            // An error does not name its block. We match errors with blocks by their order.
             stream: StreamOptions { unordered: false, ..options.stream },
             ..options
         },
@@ -72,6 +72,7 @@ pub fn into_pool(
     })
 }
 
+/// The changes of the pool's I/O statistics since `before`, without the rows that did not change.
 fn counted_since(pool: &Pool, before: &BTreeMap<IoKey, Tally>) -> Vec<(IoKey, Tally)> {
     let counts = pool.counts().into_iter().map(|(key, after)| {
         let before = before.get(&key).copied().unwrap_or_default();
@@ -80,7 +81,7 @@ fn counted_since(pool: &Pool, before: &BTreeMap<IoKey, Tally>) -> Vec<(IoKey, Ta
     counts.filter(|(_, tally)| *tally != Tally::default()).collect()
 }
 
-/// What each worker does with the targets on its mount.
+/// The work of each worker on the targets of its mount.
 type Phase = fn(&Loader, &Job, &[Target]) -> Result<(), JobError>;
 
 /// One job, shared by the workers of all mounts.
@@ -91,6 +92,7 @@ struct Loader {
     results: Mutex<Results>,
 }
 
+/// The results of all workers.
 #[derive(Default)]
 struct Results {
     before: RelationResidency,
@@ -102,11 +104,13 @@ struct Results {
     failures: Failures,
     warnings: WarningLog,
     streams: StreamStats,
-    /// The time of the slowest mount.
+    /// The time that the slowest mount took. Mounts are read concurrently, so this is the time of
+    /// the job without the residency queries.
     reading: Duration,
 }
 
 impl Loader {
+    /// Groups the targets by mount and runs the two phases: load, then query the residency.
     fn coordinate(
         self: Arc<Self>,
         job: &Arc<Job>,
@@ -117,7 +121,8 @@ impl Loader {
         let files = targets.iter().map(|target| target.files.len()).sum();
         job.observer().begins(files, blocks * BLOCK_SIZE as u64);
         let mounts = Arc::new(by_mount(targets, Target::device));
-        // The residency afterwards may hang with its mount too, so workers determine it.
+        // The query of the residency opens files and can hang with its mount too, so it is also
+        // done by workers.
         let phases: [Phase; 2] = [Loader::read_mount, Loader::residency_after];
         for phase in phases {
             let recheck = || dir.map_or(Ok(()), |dir| Ok(dir.recheck()?));
@@ -135,7 +140,8 @@ impl Loader {
         self.storage.relation(target.locator, target.fork)
     }
 
-    /// Where the blocks of the targets are. Errors of a relation are reported when it is read.
+    /// Counts the blocks of the targets in the pool and in the page cache. Errors of a relation are
+    /// ignored here and reported when it is read.
     fn residency(&self, job: &Job, targets: &[Target]) -> RelationResidency {
         let mut sum = RelationResidency::default();
         for target in targets {
@@ -147,6 +153,7 @@ impl Loader {
         sum
     }
 
+    /// The second phase of a worker. A mount counts as complete only if the job was not stopped.
     fn residency_after(&self, job: &Job, targets: &[Target]) -> Result<(), JobError> {
         let after = self.residency(job, targets);
         let mut results = self.results.lock();
@@ -175,6 +182,11 @@ impl Loader {
         Ok(())
     }
 
+    /// Loads one target.
+    ///
+    /// The stream asks for blocks well ahead of what it returns. A clone of its block source,
+    /// `expected`, therefore advances with each page returned or error, and so identifies the block
+    /// of an error.
     fn read_target(
         &self,
         job: &Job,
@@ -182,7 +194,7 @@ impl Loader {
         target: &Target,
     ) -> Result<(), JobError> {
         let relation = self.relation(target);
-        // A second source follows the stream's own. It identifies the block of an error.
+        // A clone of the stream's source that follows what the stream returns.
         let mut expected = BlockRanges::new(target.ranges().collect());
         let mut stream = ReadStream::new(backend, &relation, expected.clone(), self.options.stream);
         let mut progress = job.page_progress();
@@ -224,6 +236,7 @@ impl Loader {
         Ok(())
     }
 
+    /// Records a failure.
     fn fail(&self, path: PathBuf, block: BlockNo, skipped: u32, error: &ReadError) {
         let mut text = format!("block {block}: {}", reason(error));
         if skipped > 0 {
@@ -233,7 +246,7 @@ impl Loader {
     }
 }
 
-/// The text of an error without the file and block, which the report shows already.
+/// The text of an error without the file and block, which the report shows separately.
 fn reason(error: &ReadError) -> String {
     match error {
         ReadError::Io { source, .. } => format!("could not be read: {source}"),
@@ -256,7 +269,8 @@ fn reason(error: &ReadError) -> String {
     }
 }
 
-/// Ranges of blocks, one after the other. No range crosses a segment boundary.
+/// Ranges of blocks, one after the other. No range crosses a segment boundary, so that the rest of
+/// a segment can be skipped.
 #[derive(Debug, Clone)]
 struct BlockRanges {
     ranges: Vec<Range<BlockNo>>,
@@ -268,7 +282,7 @@ impl BlockRanges {
         Self { ranges, at: 0 }
     }
 
-    /// Skips what is left of a segment. Returns the number of blocks skipped.
+    /// Skips the rest of a segment. Returns the number of blocks skipped.
     fn skip_segment(&mut self, segment: u32) -> u32 {
         match self.ranges.get_mut(self.at) {
             Some(range) if segment_of(range.start).0 == segment => {

@@ -1,4 +1,4 @@
-//! `read` mode: reads blocks into the operating system's page cache.
+//! `read` mode: reads blocks into the kernel's page cache.
 //!
 //! The pages themselves are not used, so the only memory needed is the read window. Checksums are
 //! not verified.
@@ -26,7 +26,7 @@ pub fn prewarm(
     observer: Arc<dyn Observer>,
 ) -> Result<PrewarmReport, JobError> {
     // The files are cut off at the end of each target. Targets that do not begin at block 0 all
-    // begin at the same block.
+    // begin at the same block, because the user gives one starting block for all relations.
     let first = targets.iter().map(|target| target.first).max().unwrap_or_default();
     let files: Vec<FileEntry> = targets.iter().flat_map(Target::wanted_files).collect();
     let failures = Arc::new(Mutex::new(Failures::default()));
@@ -38,7 +38,7 @@ pub fn prewarm(
     })
 }
 
-/// Collects what could not be read.
+/// The visitor of the scan. It ignores the pages and collects the failures.
 #[derive(Debug)]
 struct FailureCollector {
     /// The first block to read of each relation.

@@ -1,6 +1,6 @@
-//! Options and results of filling the buffer pool.
+//! Options and results of `buffer` mode.
 //!
-//! The other two modes fill the page cache and have their own, see
+//! The other two modes fill the page cache and have a report of their own, see
 //! [`PrewarmReport`](super::PrewarmReport).
 
 use std::time::Duration;
@@ -37,27 +37,29 @@ impl BufferOptions {
 /// The result of filling the pool.
 #[derive(Debug)]
 pub struct BufferReport {
-    /// Whether it reached its end.
+    /// Whether the job reached its end.
     pub end: End,
     /// Forks of relations to load.
     pub relations: u64,
     /// Pages loaded.
     pub blocks: u64,
-    /// Where the blocks of the relations were before: all blocks, not only those to load.
+    /// Where the blocks of the relations were before. This covers all blocks of the relations, not
+    /// only those to load.
     pub before: RelationResidency,
-    /// Where they are now. `None` if a mount hung or the job was cancelled before it was known.
+    /// Where they were afterwards. `None` if a mount hung or the job was cancelled before this was
+    /// known.
     pub after: Option<RelationResidency>,
     /// Files and blocks that could not be read, with the reason.
     pub failures: Failures,
     /// Damaged pages that the policy let pass.
     pub warnings: Vec<ReadWarning>,
-    /// How many more warnings there were than are kept.
+    /// Warnings beyond those that are kept.
     pub warnings_lost: u64,
     /// All streams together.
     pub streams: StreamStats,
     /// Changes of the pool's counters during the job, caused by this or by other sessions.
     pub counts: Vec<(IoKey, Tally)>,
-    /// How long it took, not counting the queries of the page cache.
+    /// How long the loading took, without the queries of the page cache.
     pub elapsed: Duration,
     /// The I/O.
     pub io: IoSummary,

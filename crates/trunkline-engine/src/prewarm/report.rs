@@ -1,6 +1,6 @@
 //! Results of filling the page cache, and failures of single files and blocks.
 //!
-//! The modes `read` and `prefetch` share them.
+//! The modes `read` and `prefetch` use this report.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use trunkline_format::BLOCK_SIZE;
 use crate::datadir::FileEntry;
 use crate::job::{End, IoSummary, Job, JobError, Observer, bytes_per_second};
 
-/// The result of filling the operating system's page cache.
+/// The result of filling the kernel's page cache.
 #[derive(Debug)]
 pub struct PrewarmReport {
-    /// Whether it reached its end.
+    /// Whether the job reached its end.
     pub end: End,
     /// Files to read.
     pub files: u64,
@@ -23,11 +23,11 @@ pub struct PrewarmReport {
     pub blocks: u64,
     /// How much of the files was in the page cache before.
     pub before: Residency,
-    /// How much was there afterwards.
+    /// How much of the files was in the page cache afterwards.
     pub after: Residency,
     /// Files and blocks that could not be read, with the reason.
     pub failures: Failures,
-    /// How long it took, not counting the queries of the page cache.
+    /// How long the work took, without the queries of the page cache.
     pub elapsed: Duration,
     /// The I/O.
     pub io: IoSummary,
@@ -44,7 +44,8 @@ impl PrewarmReport {
         bytes_per_second(self.bytes(), self.elapsed)
     }
 
-    /// Runs `work` as a job and queries the page cache for `files` before and after it.
+    /// Runs `work` as a job, and queries the page cache for `files` before and after it. The
+    /// queries run in the coordinator, because they open files and can hang.
     pub(super) fn measure(
         aio: &Aio,
         files: Vec<FileEntry>,
@@ -77,7 +78,8 @@ impl PrewarmReport {
     }
 }
 
-/// How much of the files is in the page cache. A file that cannot be opened counts as not cached.
+/// How much of the files is in the page cache (`mincore` or `cachestat`). A file that cannot be
+/// opened counts as not cached.
 pub fn cached_part(aio: &Aio, files: &[FileEntry]) -> Residency {
     let options = OpenOptions { no_follow: true, ..OpenOptions::default() };
     let mut sum = Residency::default();
@@ -94,9 +96,9 @@ const FAILURES_LISTED: usize = 10_000;
 /// Files and blocks that could not be read.
 #[derive(Debug, Default)]
 pub struct Failures {
-    /// The first ten thousand: the file, the block and the reason.
+    /// The first ten thousand failures: the file, and the block with the reason.
     pub listed: Vec<(PathBuf, String)>,
-    /// How many there were in all.
+    /// The number of failures, listed or not.
     pub total: u64,
 }
 

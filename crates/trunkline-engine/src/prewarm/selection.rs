@@ -1,9 +1,9 @@
-//! Selection of what to prewarm: resolves names given by the user to ranges of blocks.
+//! Selection of the blocks to prewarm: resolves names given by the user to ranges of blocks.
 //!
-//! A name is that of a relation, `5/16384` or `1663/5/16384`, or of a file, `base/5/16384.1`. A
-//! relation means one of its forks, `main` by default, and can be narrowed by block numbers as in
-//! `pg_prewarm`. A file means the blocks in it. Without names everything is selected, with all
-//! forks.
+//! A name is that of a relation, such as `5/16384` or `1663/5/16384`, or that of a file, such as
+//! `base/5/16384.1`. A relation means one of its forks, `main` by default, and can be narrowed by
+//! block numbers as in `pg_prewarm`. A file means the blocks in it. Without names all forks of all
+//! relations are selected.
 //!
 //! The blocks are those in the listing of the directory. If a segment in the middle is missing, the
 //! segments before and after it are still selected.
@@ -18,7 +18,7 @@ use super::target::Target;
 use crate::datadir::{DataDir, FileEntry, FileList, Problem};
 use crate::storage::RelationLocator;
 
-/// What the user asked for.
+/// The request of the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
     /// Relations and files. If there are none, everything is selected.
@@ -29,7 +29,7 @@ pub struct Choice {
     pub fork: Option<Fork>,
     /// The first block of each relation; 0 by default.
     pub first: Option<i64>,
-    /// The last block of each relation; its last by default.
+    /// The last block of each relation, included. By default the last block that the relation has.
     pub last: Option<i64>,
 }
 
@@ -100,7 +100,7 @@ pub enum SelectError {
         /// The number of the last block; -1 if there is none.
         most: i64,
     },
-    /// Block numbers were given without a relation.
+    /// Block numbers were given without a relation that they could apply to.
     #[error("block numbers require the name of a relation")]
     RangeOfWhat,
 }
@@ -120,7 +120,7 @@ impl SelectError {
     }
 }
 
-/// Selects from the files of a directory.
+/// Selects blocks from the files of a directory.
 ///
 /// # Errors
 /// See [`SelectError`]; reports the first name or block number that is not valid.
@@ -157,7 +157,7 @@ pub fn select(dir: &DataDir, choice: &Choice) -> Result<Selection, SelectError> 
     Ok(Selection { problems: problems.collect(), targets })
 }
 
-/// The numbers in `5/16384` or `1663/5/16384`; `None` if the name must be a path.
+/// The numbers in `5/16384` or `1663/5/16384`. `None` if the name must be a path.
 fn parse_relation(name: &Path) -> Option<Vec<u32>> {
     let parts: Option<Vec<u32>> = name
         .to_str()?
@@ -167,7 +167,7 @@ fn parse_relation(name: &Path) -> Option<Vec<u32>> {
     parts.filter(|parts| matches!(parts.len(), 2 | 3))
 }
 
-/// The positions of the files of a relation in the listing.
+/// The positions in the listing of the files of a relation.
 fn relation(
     list: &FileList,
     name: &Path,
@@ -202,7 +202,7 @@ fn relation(
     if of_fork.is_empty() { Err(SelectError::NoFork { locator, fork }) } else { Ok(of_fork) }
 }
 
-/// The position of a file in the listing.
+/// The position in the listing of the file that the user named.
 fn file(
     list: &FileList,
     root: &Path,
@@ -222,7 +222,7 @@ fn file(
     }
 }
 
-/// The path under which the listing has `name`.
+/// Converts the name of a file, relative or absolute, to the form in which the listing has it.
 fn inside(root: &Path, name: &Path) -> PathBuf {
     let parts = |path: &Path| -> PathBuf {
         path.components().filter(|part| !matches!(part, Component::CurDir)).collect()
@@ -233,7 +233,7 @@ fn inside(root: &Path, name: &Path) -> PathBuf {
     if let Ok(rest) = name.strip_prefix(root) {
         return root.join(rest);
     }
-    // The directory may be named in another way: resolve symbolic links on both sides.
+    // The user may have named the directory in another way. Resolve symbolic links on both sides.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     match real(name).strip_prefix(real(root)) {
         Ok(rest) => root.join(rest),
@@ -246,7 +246,7 @@ fn locator_of(file: &FileEntry) -> RelationLocator {
     RelationLocator { tablespace, database, relfilenode }
 }
 
-/// The files at these positions, grouped by fork.
+/// The files at these positions, grouped by fork. Segments of a fork are adjacent in the listing.
 fn targets(files: &[FileEntry], chosen: &BTreeSet<usize>) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
     for file in chosen.iter().filter_map(|&at| files.get(at)) {
@@ -265,7 +265,7 @@ fn targets(files: &[FileEntry], chosen: &BTreeSet<usize>) -> Vec<Target> {
     targets
 }
 
-/// Applies the block numbers, with the bounds that `pg_prewarm` uses.
+/// Applies the block numbers, with the same bounds and messages as `pg_prewarm`.
 fn narrow(target: &mut Target, choice: &Choice) -> Result<(), SelectError> {
     let end = target.ranges().last().map_or(0, |range| range.end);
     let most = i64::from(end) - 1;
@@ -283,7 +283,7 @@ fn narrow(target: &mut Target, choice: &Choice) -> Result<(), SelectError> {
     Ok(())
 }
 
-/// Whether a problem is about a file of one of the targets.
+/// Whether a problem of the listing is about a file of one of the targets.
 fn is_about(problem: &Problem, targets: &[Target]) -> bool {
     let name = problem.path.file_name().and_then(|name| name.to_str());
     let Some(parsed) = name.and_then(RelationFile::parse) else { return false };

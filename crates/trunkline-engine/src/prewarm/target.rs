@@ -1,4 +1,4 @@
-//! A range of blocks of one fork of a relation: the unit of prewarming.
+//! A target: a range of blocks of one fork of a relation, the unit of prewarming.
 //!
 //! A target knows its files, so that workers can be assigned by mount.
 
@@ -16,16 +16,16 @@ pub struct Target {
     pub locator: RelationLocator,
     /// Its fork.
     pub fork: Fork,
-    /// Its segments in order, as far as they are selected.
+    /// Its selected segments, in order.
     pub files: Vec<FileEntry>,
     /// The first block to load, counted over all segments.
     pub first: BlockNo,
-    /// The block to stop at.
+    /// The end of the range, excluded.
     pub end: BlockNo,
 }
 
 impl Target {
-    /// The mount that the files are on.
+    /// The mount that the files are on. All files of a relation are in one tablespace directory.
     pub(super) fn device(&self) -> u64 {
         self.files.first().map_or(0, |file| file.device)
     }
@@ -45,7 +45,7 @@ impl Target {
         self.ranges().map(|range| range.len() as u64).sum()
     }
 
-    /// The files that contain blocks to load, cut off at the last of them.
+    /// The files that contain blocks to load, each cut off after the last of these blocks.
     pub fn wanted_files(&self) -> Vec<FileEntry> {
         let wanted = self.files.iter().filter_map(|file| {
             let begin = file.first_block()?;

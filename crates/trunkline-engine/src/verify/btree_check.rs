@@ -1,13 +1,15 @@
-//! Checks the structure of a B-tree across pages: levels, links, downlinks and key order.
+//! Checks the structure of a B-tree across pages: levels, links, downlinks and key order, as
+//! `bt_index_parent_check` of `amcheck` does.
 //!
 //! ```text
 //!   level n+1     │ ∞ │ k │ m │             the key of a downlink is the high key of the page to
 //!                  │   │   │                the left of its child; the children are the next level
 //!   level n       a k──b m──c ∞             links go both ways, entries of b are above k
 //! ```
+//!
 //! Levels are walked from the root down to the leaves, and each page is compared with the downlink
-//! that points to it. Deleted and half-dead pages have no downlink, and neither has the right half
-//! of an unfinished split.
+//! that points to it. A missing downlink is normal for deleted and half-dead pages, and for the
+//! right half of an unfinished split. Every other page except the root must have one.
 
 use std::cmp::Ordering;
 
@@ -22,7 +24,7 @@ use crate::read_stream::StreamOptions;
 
 /// Receives the leaves and problems of an index.
 pub(super) trait LeafVisitor {
-    /// A live leaf.
+    /// Visits a live leaf.
     ///
     /// # Errors
     /// An entry is invalid.
@@ -31,14 +33,16 @@ pub(super) trait LeafVisitor {
     /// Reports a problem.
     fn problem(&mut self, block: BlockNo, item: Option<u16>, problem: ContentProblem);
 
-    /// Called after each page of any level. False stops the walk.
+    /// Called after each page of any level. Returns false to stop the walk.
     ///
     /// # Errors
     /// The session was cancelled.
     fn page_done(&mut self, backend: &mut Backend) -> Result<bool, ReadError>;
 }
 
-/// Checks an index, or with `leaves_only` only visits its leaves. False if the walk ended early.
+/// Checks an index, or with `leaves_only` only visits its leaves. Returns false if the walk ended
+/// early. A damaged or unreadable page is reported to the visitor and ends the walk, because the
+/// pages after it cannot be reached reliably.
 ///
 /// # Errors
 /// The session was cancelled.
@@ -65,6 +69,7 @@ pub(super) fn check(
     Ok(false)
 }
 
+/// Walks and checks the levels from the root down to the leaves.
 fn check_levels(
     index: &Index,
     backend: &mut Backend,
@@ -99,8 +104,8 @@ fn check_levels(
             let problem = LinkProblem::WrongDownlink { parent, item, child };
             visitor.problem(child, None, ContentProblem::IndexLink(problem));
         }
-        // If the fast root's level is above the root's, no page has that level. Report it with the
-        // root.
+        // If the level of the fast root is above the level of the root, no page has that level.
+        // Report this together with the root.
         let named = meta.fast_level.min(top) == level;
         if named && !fast_root && !leaves_only && (meta.root, meta.fast_root) != (0, 0) {
             let (found, level) = (meta.fast_root, meta.fast_level);
@@ -111,13 +116,14 @@ fn check_levels(
     Ok(true)
 }
 
-/// Whether the page is the only one of its level, apart from the right half of an unfinished split
-/// of it.
+/// Whether the page is the only one of its level, apart from the right half of its own unfinished
+/// split. The fast root must be such a page.
 fn is_alone(page: &BtreePage<'_>) -> bool {
     let right = page.right().is_some() && !page.is_split_incomplete();
     !page.is_ignored() && page.left().is_none() && !right
 }
 
+/// Converts an error of the walk to a problem of the index.
 fn problem_of(problem: BtreeProblem) -> ContentProblem {
     match problem {
         BtreeProblem::Fault(fault) => ContentProblem::IndexPage(fault),
@@ -128,7 +134,7 @@ fn problem_of(problem: BtreeProblem) -> ContentProblem {
     }
 }
 
-/// The line pointer that the text of a problem already has.
+/// The line pointer that the fault is about, if it has one.
 fn item_of(problem: &ContentProblem) -> Option<u16> {
     match problem {
         ContentProblem::IndexPage(fault) => fault.item(),
@@ -136,16 +142,16 @@ fn item_of(problem: &ContentProblem) -> Option<u16> {
     }
 }
 
-/// The check of one level, from left to right.
+/// The check of one level, from left to right. It keeps only what the next page is compared with.
 struct LevelCheck<'l> {
     meta: Meta,
     layout: &'l KeyLayout,
     left: Option<LeftSibling>,
-    /// The high key of the last live page.
+    /// The high key of the last live page: the lower bound of the next one. Empty at the left end.
     high: Vec<u8>,
 }
 
-/// The previous page.
+/// The previous page, live or not.
 #[derive(Clone, Copy)]
 struct LeftSibling {
     block: BlockNo,
@@ -153,6 +159,7 @@ struct LeftSibling {
 }
 
 impl LevelCheck<'_> {
+    /// Checks one page against its left sibling, its downlink and the rules for a single page.
     fn page(
         &mut self,
         block: BlockNo,
@@ -207,7 +214,7 @@ impl LevelCheck<'_> {
         Ok(())
     }
 
-    /// Whether `bound` is the high key of the previous live page. Both are empty at the left end.
+    /// Whether `bound` is the high key of the previous live page. At the left end both are empty.
     fn is_high_key(&self, bound: &[u8], rows: bool) -> Result<bool, Fault> {
         if bound.is_empty() || self.high.is_empty() {
             return Ok(bound.is_empty() == self.high.is_empty());
@@ -217,9 +224,10 @@ impl LevelCheck<'_> {
         self.layout.same_separator(&bound, &high, rows)
     }
 
-    /// Whether the first entry with a key is above the high key of the previous live page. True if
-    /// the order of the keys is unknown.
+    /// Whether the first entry with a key is above the high key of the previous live page. Returns
+    /// true if the order of the keys is unknown, since only a server could compare them then.
     fn is_above_left(&self, page: &BtreePage<'_>, rows: bool) -> Result<bool, Fault> {
+        // The first downlink of an internal page has no key: it is minus infinity.
         let first = if page.is_leaf() { page.first() } else { page.first() + 1 };
         if self.high.is_empty() || page.count() < first {
             return Ok(true);
@@ -228,6 +236,8 @@ impl LevelCheck<'_> {
         let entry = page.entry(first)?;
         match self.layout.compare_entries(&high, &entry, rows) {
             Ok(Ordering::Less) | Err(Fault::UnknownOrder { .. }) => Ok(true),
+            // Since version 4 of nbtree, keys include the TID and cannot be equal. In older indexes
+            // duplicates may continue on the next page.
             Ok(Ordering::Equal) => Ok(!rows),
             Ok(Ordering::Greater) => Ok(false),
             Err(fault) => Err(fault),

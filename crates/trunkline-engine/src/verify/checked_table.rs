@@ -1,5 +1,8 @@
-//! A table and its indexes, as the catalog describes them. Everything that the checks need is
-//! resolved first: names for findings, column layouts and types, the TOAST table and the indexes.
+//! A table and its indexes, as the catalog describes them.
+//!
+//! Everything that the checks need is resolved before a check begins: names for findings, column
+//! layouts and types, the TOAST table and the indexes. The checks themselves do not use the
+//! catalog.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::btree::{Entry, Order};
@@ -21,8 +24,9 @@ pub(super) struct CheckedTable {
     /// Database, schema and relation, quoted.
     pub(super) name: Arc<str>,
     pub(super) heap: Relation,
+    /// The visibility map fork.
     pub(super) map: Relation,
-    /// `relfrozenxid` and `relminmxid`.
+    /// `relfrozenxid` and `relminmxid`: the lower bounds for ids in the headers of its rows.
     pub(super) oldest: (u32, u32),
     pub(super) columns: Vec<Column>,
     pub(super) toast: Option<ToastTable>,
@@ -37,9 +41,9 @@ pub(super) struct Column {
     pub(super) name: Box<[u8]>,
     pub(super) attribute: Attribute,
     pub(super) dropped: bool,
-    /// The payload of the value for rows that are older than the column.
+    /// The payload of the value for rows that are older than the column (`attmissingval`).
     pub(super) missing: Option<Vec<u8>>,
-    /// `None` if values cannot be checked.
+    /// The type. `None` if values cannot be checked, or if the column was dropped.
     pub(super) ty: Option<Type>,
 }
 
@@ -57,26 +61,27 @@ pub(super) struct CheckedIndex {
     pub(super) partial: bool,
     /// Whether it is a unique index.
     pub(super) unique: bool,
-    /// Whether it is `NULLS NOT DISTINCT`.
+    /// Whether the index is `NULLS NOT DISTINCT`.
     nulls_equal: bool,
 }
 
 impl CheckedIndex {
-    /// Whether the key of an entry can be equal to that of another row.
+    /// Whether the key of an entry can be equal to that of another row. A key with a null is never
+    /// equal to another, unless the index is `NULLS NOT DISTINCT`.
     pub(super) fn can_equal(&self, entry: &Entry<'_>) -> bool {
         let layout = self.index.layout();
         let mut keys = layout.attributes(entry).take(layout.keys().len());
         self.nulls_equal || keys.all(|stored| matches!(stored, Ok(Some(_))))
     }
 
-    /// Whether only a server knows the order of the keys.
+    /// Whether only a server knows the order of the keys, for example because of a collation.
     pub(super) fn has_unknown_order(&self) -> bool {
         self.index.layout().keys().iter().any(|key| key.order == Order::Unknown)
     }
 }
 
 impl CheckedTable {
-    /// For a table, a materialized view or a TOAST table of `database`.
+    /// Resolves a table, a materialized view or a TOAST table of `database`.
     ///
     /// # Errors
     /// [`CatalogError`]: the relation is none of these, or the catalog does not describe it.
@@ -106,6 +111,7 @@ pub(super) fn full_name(database: &Database, relation: &RelationInfo) -> Arc<str
     format!("{of}.{}", database.qualified_name(relation)).into()
 }
 
+/// Resolves a column. If its type is not supported, adds a note and does not check its values.
 fn column(database: &Arc<Database>, info: &ColumnInfo, notes: &mut Vec<String>) -> Column {
     let ty = match info.dropped {
         true => None,
@@ -119,8 +125,8 @@ fn column(database: &Arc<Database>, info: &ColumnInfo, notes: &mut Vec<String>) 
         },
     };
     let missing = info.missing.as_deref().and_then(|stored| match info.attribute.len {
-        // The catalog stores default values inline. Damage here is reported as a damaged catalog
-        // row.
+        // The catalog stores default values inline, never in TOAST. Damage here was already
+        // reported as a damaged catalog row.
         -1 => Varlena::parse(stored).ok()?.payload(&mut Vec::new()).ok().map(<[u8]>::to_vec),
         _ => Some(stored.to_vec()),
     });
@@ -128,6 +134,7 @@ fn column(database: &Arc<Database>, info: &ColumnInfo, notes: &mut Vec<String>) 
     Column { name, attribute, dropped, missing, ty }
 }
 
+/// Resolves an index. Returns `None`, usually with a note, if it is not a B-tree or is not valid.
 fn index(
     database: &Arc<Database>,
     row: &IndexRow,

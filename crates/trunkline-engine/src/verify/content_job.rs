@@ -4,8 +4,10 @@
 //!   catalogs ──▶ tables of all databases, the largest first
 //!                 └▶ workers, each with a session: table ──▶ table ──▶ …
 //! ```
-//! Problems of a table or an index are findings, even if it cannot be read at all. The other tables
-//! are still checked.
+//!
+//! A problem of a table or an index is a finding, even if the relation cannot be read at all. The
+//! other tables are still checked. The same holds for damage in the catalogs, as far as they can be
+//! read.
 
 use std::collections::VecDeque;
 use std::io;
@@ -29,7 +31,8 @@ use crate::job::{Job, JobError, Observer};
 use crate::pool::{Backend, BackendType, Policy, Pool, ReadError};
 use crate::storage::Storage;
 
-/// Verifies the contents of the tables and indexes of every database.
+/// Verifies the contents of the tables and indexes of every database, or of those that the options
+/// select.
 ///
 /// # Errors
 /// See [`ContentError`].
@@ -67,10 +70,12 @@ struct ContentJob {
 struct QueuedTable {
     database: Arc<Database>,
     relation: Oid,
+    /// Blocks of the table and its indexes, to sort the tables by size and to report progress.
     blocks: u64,
 }
 
 impl ContentJob {
+    /// Reads the catalogs, queues the tables and runs the workers.
     fn coordinate(self: Arc<Self>, job: &Arc<Job>) -> Result<(), ContentError> {
         let mut backend = self.backend(job)?;
         let catalog =
@@ -80,7 +85,8 @@ impl ContentJob {
         }
         let mut tables = self.tables(job, &catalog, &mut backend);
         drop(backend);
-        // The largest first, so that no worker is left with a large table at the end.
+        // Check the largest tables first. A large table at the end would keep one worker busy while
+        // all others have finished.
         tables.sort_by_key(|table| (std::cmp::Reverse(table.blocks), table.relation));
         let bytes = tables.iter().map(|table| table.blocks * BLOCK_SIZE as u64).sum();
         job.observer().begins(tables.len(), bytes);
@@ -95,7 +101,7 @@ impl ContentJob {
         job.backend(&self.pool, BackendType::Standalone, Policy::default())
     }
 
-    /// All tables to check.
+    /// Returns all tables to check. A database that cannot be read becomes a finding.
     fn tables(&self, job: &Job, catalog: &Catalog, backend: &mut Backend) -> Vec<QueuedTable> {
         let mut queued = Vec::new();
         let mut shared_seen = false;
@@ -115,12 +121,13 @@ impl ContentJob {
                     }
                     let relations = database.relations().iter();
                     let tables = relations.filter(|relation| self.is_wanted(&database, relation));
-                    // Shared tables are checked once.
+                    // Every database lists the shared catalogs. Check them once.
                     let mine = tables.filter(|relation| !relation.shared || !shared_seen);
                     queued.extend(mine.map(|relation| queued_table(&database, relation)));
                     shared_seen = true;
                 }
-                // DROP DATABASE was interrupted. There is nothing to check.
+                // DROP DATABASE was interrupted, and the files are partly removed. There is nothing
+                // to check.
                 Err(error @ CatalogError::InvalidDatabase { .. }) => {
                     self.results.skipped.lock().push(Skipped {
                         relation: String::from_utf8_lossy(&info.name).into(),
@@ -152,7 +159,8 @@ impl ContentJob {
         });
     }
 
-    /// Whether a relation is a table with files and is selected.
+    /// Whether a relation is a table with files, and was selected directly or through its index or
+    /// its main table.
     fn is_wanted(&self, database: &Database, relation: &RelationInfo) -> bool {
         if !relation.kind.is_table_like() || relation.locator.is_none() {
             return false;
@@ -168,6 +176,7 @@ impl ContentJob {
         })
     }
 
+    /// Checks tables from the queue until it is empty.
     fn worker(
         &self,
         job: &Job,
@@ -176,7 +185,8 @@ impl ContentJob {
     ) -> Result<(), JobError> {
         let mut backend = self.backend(job)?;
         loop {
-            // In the condition of the next line, the lock would be held while the table is checked.
+            // Do not inline this into the `let … else`: the lock would then be held while the table
+            // is checked.
             let next = queue.lock().pop_front();
             let Some(table) = next else { return Ok(()) };
             if job.is_stopping() {
@@ -191,6 +201,7 @@ impl ContentJob {
         }
     }
 
+    /// Checks one table with its indexes.
     fn check(
         &self,
         job: &Job,
@@ -227,6 +238,8 @@ impl ContentJob {
     }
 }
 
+/// A queue entry for a table. Files of unknown length count as empty; they are reported when the
+/// table is read.
 fn queued_table(database: &Arc<Database>, relation: &RelationInfo) -> QueuedTable {
     let blocks = |oid: Oid| {
         let files = database.relation(oid).and_then(|relation| database.files(relation));

@@ -1,6 +1,6 @@
 //! Options of a content check.
 //!
-//! [`Checks`] says what to check of each table, [`ContentOptions`] which tables.
+//! [`Checks`] selects the checks of each table, and [`ContentOptions`] the tables.
 
 use trunkline_format::Oid;
 
@@ -9,7 +9,8 @@ use super::xid_range::NextIds;
 use crate::read_stream::StreamOptions;
 use crate::settings::Settings;
 
-/// Index entries that a worker keeps in memory, 16 bytes each: 64 MiB.
+/// The default for the index entries that a worker keeps in memory. With 16 bytes each they take 64
+/// MiB.
 const ENTRIES_MAX: usize = 4 << 20;
 
 /// What to check of a table, and how to read it.
@@ -21,13 +22,13 @@ pub struct Checks {
     pub indexes: bool,
     /// How to read.
     pub stream: StreamOptions,
-    /// Entries of a table's indexes that a worker keeps in memory at a time, 16 bytes each. The
-    /// indexes of a table with more entries are read several times. For a unique index of unknown
-    /// order the hashes of its keys take the same amount of memory again.
+    /// Entries of a table's indexes that a worker keeps in memory at a time, 16 bytes each. If a
+    /// table has more, its indexes are read several times. For a unique index of unknown order the
+    /// hashes of its keys take the same amount of memory again.
     pub entries_max: usize,
-    /// The server's major version.
+    /// The server's major version. Filled in from the control file.
     pub(super) major: u32,
-    /// The ids that the cluster will assign next.
+    /// The ids that the cluster will assign next. Filled in from the control file.
     pub(super) next: Option<NextIds>,
 }
 
@@ -40,7 +41,7 @@ pub struct ContentOptions {
     pub workers: u32,
     /// Findings that the report lists. All are counted.
     pub findings_listed: usize,
-    /// What to check; `None` for everything.
+    /// The databases and relations to check; `None` for everything.
     pub only: Option<Vec<Only>>,
 }
 

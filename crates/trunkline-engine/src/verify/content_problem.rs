@@ -1,7 +1,8 @@
-//! Problems of the contents of tables and indexes whose pages are valid.
+//! Problems in the contents of tables and indexes whose pages are valid.
 //!
-//! A problem has what was found and what was expected. The finding that contains it has the
-//! relation, file, block and line pointer.
+//! A problem contains what was found and what was expected. The finding that contains the problem
+//! adds the relation, file, block and line pointer. The checks correspond to those of
+//! `verify_heapam` and `bt_index_check` in PostgreSQL's `amcheck`.
 
 use thiserror::Error;
 use trunkline_format::btree::Fault;
@@ -13,10 +14,10 @@ use super::link_problem::LinkProblem;
 /// A problem of a table or an index.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ContentProblem {
-    /// A page, or something else that the check needs, cannot be read.
+    /// A page, or other data that the check needs, cannot be read.
     #[error("{0}")]
     Unreadable(String),
-    /// A page of a table has a special space.
+    /// A page of a table has a special space, as only index pages have.
     #[error("not a page of a table: it has a special space")]
     NotATable,
     /// A row extends beyond its item.
@@ -31,6 +32,8 @@ pub enum ContentProblem {
         "{which} {found} is out of range: the oldest in the table is {oldest}, the next to be \
          assigned is {next}"
     )]
+    /// An id in a tuple header is outside the range of the table. Either it should have been frozen
+    /// long ago, or it was not assigned yet.
     XidRange {
         /// The field.
         which: HeaderId,
@@ -41,7 +44,8 @@ pub enum ContentProblem {
         /// The next id that the cluster will assign.
         next: u32,
     },
-    /// A visible row that was never updated has a ctid that points to another row.
+    /// A visible tuple was never updated, but its ctid points to another tuple. The ctid of the
+    /// last version of a row points to itself.
     #[error("row was never updated, but its ctid points to {next}")]
     StrayLink {
         /// Where the ctid points to.
@@ -71,22 +75,27 @@ pub enum ContentProblem {
         /// What is wrong with the value.
         error: String,
     },
-    /// A visible heap-only tuple is not reachable from a root line pointer.
+    /// A visible heap-only tuple is not reachable from a root line pointer. An index scan cannot
+    /// find it.
     #[error("heap-only tuple is not part of any HOT chain")]
     NoChain,
-    /// A page is marked all-visible, or the visibility map says so, but a row is not visible.
+    /// A page is marked all-visible, in its header or in the visibility map, but a tuple is not
+    /// visible. Index-only scans then return deleted rows.
     #[error("row is {state}, but the page is marked all-visible")]
     NotVisible {
         /// The state of the row.
         state: RowState,
     },
-    /// A page is marked all-visible, or the visibility map says so, but it has a dead line pointer.
+    /// A page is marked all-visible, in its header or in the visibility map, but has a dead line
+    /// pointer.
     #[error("line pointer is dead, but the page is marked all-visible")]
     DeadLinePointer,
-    /// The visibility map says all-frozen, but a row is not frozen.
+    /// The visibility map marks a page all-frozen, but a tuple is not frozen. VACUUM would never
+    /// freeze it, and the row would disappear at wraparound.
     #[error("row is not frozen, but the page is all-frozen in the visibility map")]
     NotFrozen,
-    /// The visibility map says all-visible, but the page is not marked.
+    /// The visibility map marks a page all-visible, but the page header does not. A later change of
+    /// the page would not clear the bit in the map.
     #[error("all-visible in the visibility map, but not in the page itself")]
     NoPageFlag,
     /// The visibility map has bits for blocks beyond the end of the table.
@@ -95,7 +104,8 @@ pub enum ContentProblem {
         /// The number of blocks of the table.
         blocks: BlockNo,
     },
-    /// The visibility map says all-frozen without all-visible.
+    /// The visibility map marks a page all-frozen but not all-visible. The first implies the
+    /// second.
     #[error("all-frozen in the visibility map, but not all-visible")]
     MapBits,
     /// A page of an index is invalid.
@@ -112,7 +122,7 @@ pub enum ContentProblem {
         /// The number of blocks of the table.
         blocks: BlockNo,
     },
-    /// An index entry does not point to a row.
+    /// An index entry points to a place that cannot be the root of a HOT chain.
     #[error("an entry of index {index} points here, to {found}")]
     EntryTarget {
         /// The index.
@@ -120,7 +130,7 @@ pub enum ContentProblem {
         /// What it points to.
         found: InvalidTarget,
     },
-    /// Two index entries point to the same row.
+    /// Two entries of an index point to the same row. An index scan would return the row twice.
     #[error("two entries of index {index} point to the same row")]
     EntryTwice {
         /// The index.
@@ -134,6 +144,8 @@ pub enum ContentProblem {
             true => format!("the entry of index {index} for line pointer {root} is marked as dead"),
         }
     )]
+    /// A visible row has no index entry, or only one that is marked as dead. An index scan does not
+    /// find the row.
     NoEntry {
         /// The index.
         index: String,
@@ -160,7 +172,7 @@ pub enum ContentProblem {
     },
 }
 
-/// A field with a transaction id in the header of a row.
+/// A transaction id field in the header of a tuple.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HeaderId {
     /// The inserting transaction.
@@ -174,7 +186,7 @@ pub enum HeaderId {
     Multixact,
 }
 
-/// What an index entry points to, if that is not a row.
+/// The target of an invalid index entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum InvalidTarget {
     /// A line pointer that the page does not have.
@@ -186,16 +198,16 @@ pub enum InvalidTarget {
     /// An unused line pointer.
     #[error("an unused line pointer")]
     Unused,
-    /// A heap-only tuple.
+    /// A heap-only tuple. Only its HOT chain may lead to it.
     #[error("a heap-only tuple")]
     HeapOnly,
-    /// A new page.
+    /// A new page, which has no line pointers.
     #[error("a page without rows")]
     NewPage,
 }
 
 impl ContentProblem {
-    /// A stable name for programs.
+    /// A stable name for programs that read the report. Names must not change between releases.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Unreadable(_) => "unreadable",

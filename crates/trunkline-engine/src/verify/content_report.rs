@@ -1,6 +1,6 @@
 //! The result of a content check.
 //!
-//! Counters include invalid objects. Orphans and skipped objects are not findings.
+//! The counters include invalid objects. Orphans and skipped objects are not findings.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use super::finding::Finding;
 use crate::catalog::CatalogError;
 use crate::job::{End, IoSummary, JobError};
 
-/// Something that was not checked, and why.
+/// An object that was not checked, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     /// Database, schema and relation.
     pub relation: Arc<str>,
-    /// What, and why.
+    /// The part that was not checked, and the reason.
     pub reason: String,
 }
 
-/// TOAST values of a table that no row refers to.
+/// TOAST values of a table that no row refers to. They waste space but cause no wrong results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orphans {
     /// Database, schema and table.
@@ -32,14 +32,14 @@ pub struct Orphans {
     pub chunks: u64,
     /// The bytes of these rows.
     pub bytes: u64,
-    /// The lowest value number (`chunk_id`).
+    /// The lowest value id (`chunk_id`).
     pub first: u32,
 }
 
 /// The result of a content check.
 #[derive(Debug)]
 pub struct ContentReport {
-    /// Whether it reached its end. Otherwise everything here covers only part of the data.
+    /// Whether the check reached its end. Otherwise everything here covers only a part of the data.
     pub end: End,
     /// Tables checked, including TOAST tables and materialized views.
     pub tables: u64,
@@ -55,7 +55,7 @@ pub struct ContentReport {
     pub findings: Vec<Finding>,
     /// The number of findings, listed or not.
     pub findings_total: u64,
-    /// What was not checked.
+    /// Objects that were not checked.
     pub skipped: Vec<Skipped>,
     /// Orphaned TOAST values: no damage, but wasted space.
     pub orphans: Vec<Orphans>,

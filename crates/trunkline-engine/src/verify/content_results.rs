@@ -1,6 +1,6 @@
 //! The results of a content check, shared by its workers.
 //!
-//! Workers add to it through [`Sink`](super::sink::Sink), table by table.
+//! Workers add to it through [`Sink`](super::sink::Sink), one table at a time.
 
 use trunkline_aio::sync::Mutex;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use super::content_report::{ContentReport, Orphans, Skipped};
 use super::finding_log::FindingLog;
 use crate::job::JobSummary;
 
-/// Findings, counters, and what was not checked.
+/// Findings, counters and skipped objects. The counters are statistics and use relaxed ordering.
 #[derive(Debug)]
 pub(super) struct ContentResults {
     pub(super) findings: FindingLog,
@@ -22,7 +22,7 @@ pub(super) struct ContentResults {
 }
 
 impl ContentResults {
-    /// No results yet. `listed` is the most findings to list.
+    /// Starts without results. `listed` is the most findings to list.
     pub(super) fn new(listed: usize) -> Self {
         Self {
             findings: FindingLog::new(listed),
@@ -35,7 +35,8 @@ impl ContentResults {
         }
     }
 
-    /// The report. Results that an abandoned worker adds later are not in it.
+    /// Builds the report. Results that an abandoned worker adds later are not in it. Lists are
+    /// sorted, so that the report does not depend on the scheduling of the workers.
     pub(super) fn report(&self, summary: JobSummary) -> ContentReport {
         let (findings, findings_total) = self.findings.take();
         let mut skipped = std::mem::take(&mut *self.skipped.lock());

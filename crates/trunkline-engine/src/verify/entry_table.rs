@@ -1,25 +1,30 @@
-//! Index entries by TID. A table is read in block order and an index in key order, so one of them
-//! must be sorted.
+//! Index entries by TID, for comparing an index with its table.
+//!
+//! A table is read in block order and an index in key order, so one of them must be sorted. We sort
+//! the index entries, which are smaller.
 //!
 //! ```text
 //!   all leaves ──▶ entries of blocks low.. ──▶ memory full? drop the upper half of the blocks
 //!                                               └▶ sort by TID: complete for blocks low..end
 //! ```
+//!
 //! An entry takes 16 bytes: its TID and a hash of its key. If there is not enough memory for all
-//! entries, the table is checked in parts, and the index is walked once per part.
+//! entries, the table is checked in parts, and the index is walked once per part. `amcheck` uses a
+//! Bloom filter here (`heapallindexed`), which needs less memory but misses some problems.
 
 use trunkline_format::btree::Entry;
 use trunkline_format::{BlockNo, Tid};
 
-/// Bits for the line pointer and the dead flag.
+/// Bits below the block number: 16 for the line pointer and one for the dead flag.
 const ITEM_BITS: u32 = 17;
 
-/// One entry.
+/// One entry. The derived order sorts by TID, with a live entry before a dead one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PackedEntry {
     /// Block, line pointer, and in the lowest bit whether the server has marked the entry as dead
     /// (`LP_DEAD`).
     place: u64,
+    /// The hash of the key.
     hash: u64,
 }
 
@@ -41,17 +46,20 @@ impl PackedEntry {
 #[derive(Debug)]
 pub(super) struct EntryTable {
     list: Vec<PackedEntry>,
+    /// The first block of the range.
     low: BlockNo,
-    /// The end of the range of blocks that is complete. `None`: all blocks from `low` on are.
+    /// The end of the range, excluded, for which the entries are complete. `None` if they are
+    /// complete for all blocks from `low` on.
     end: Option<BlockNo>,
+    /// The most entries to keep.
     most: usize,
     /// Whether entries of the range are missing.
     incomplete: bool,
-    /// Where [`EntryTable::of_block`] continues.
+    /// The position in `list` at which [`EntryTable::of_block`] continues.
     at: usize,
 }
 
-/// The entry of an index for a row.
+/// The result of looking up the entry for a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryMatch {
     /// No entry.
@@ -66,13 +74,14 @@ pub(super) enum EntryMatch {
 }
 
 impl EntryTable {
-    /// Starts without entries, for blocks from `low` on, with memory for `most` entries.
+    /// Starts without entries, for blocks from `low` on, with memory for `most` entries. The
+    /// minimum ensures that the entries of a single block fit, so that every part makes progress.
     pub(super) fn new(low: BlockNo, most: usize) -> Self {
         let most = most.max(1024);
         Self { list: Vec::new(), low, end: None, most, incomplete: false, at: 0 }
     }
 
-    /// Adds the TIDs of an entry.
+    /// Adds the TIDs of an entry. A posting list entry has several.
     pub(super) fn add(&mut self, entry: &Entry<'_>, hash: u64) {
         for row in entry.rows() {
             if row.block < self.low || self.end.is_some_and(|end| row.block >= end) {
@@ -88,7 +97,8 @@ impl EntryTable {
         }
     }
 
-    /// Drops the upper half of the blocks.
+    /// Drops the entries of the upper half of the blocks and lowers the end of the range. The
+    /// middle is found by selection in linear time, since the entries are not sorted yet.
     fn drop_upper_half(&mut self) {
         let middle = self.list.len() / 2;
         let (_, entry, _) = self.list.select_nth_unstable(middle);
@@ -96,24 +106,24 @@ impl EntryTable {
         self.list.retain(|entry| entry.block() < end);
         self.end = Some(end);
         if self.list.len() > self.most {
-            // All entries are for one block, which can have a few hundred line pointers. The index
-            // is damaged, and missing entries are not reported.
+            // All entries are for one block, which can have a few hundred line pointers at most.
+            // The index is damaged. Keep some of the entries, and do not report missing ones.
             self.list.truncate(self.most / 2);
             self.incomplete = true;
         }
     }
 
-    /// Notes that some entries could not be read. Then a missing entry is not reported.
+    /// Records that some entries could not be read. Missing entries are then not reported.
     pub(super) fn set_incomplete(&mut self) {
         self.incomplete = true;
     }
 
-    /// Whether entries are missing.
+    /// Whether entries of the range may be missing.
     pub(super) fn is_incomplete(&self) -> bool {
         self.incomplete
     }
 
-    /// The end of the range of blocks that is complete. `None` if all are.
+    /// The end of the range for which the entries are complete. `None` if there is no limit.
     pub(super) fn end(&self) -> Option<BlockNo> {
         self.end
     }
@@ -124,7 +134,8 @@ impl EntryTable {
         self.at = 0;
     }
 
-    /// The TIDs of the entries for `block`, in order. Blocks must be passed in ascending order.
+    /// Returns the TIDs of the entries for `block`, in order. Blocks must be passed in ascending
+    /// order.
     pub(super) fn of_block(&mut self, block: BlockNo) -> impl Iterator<Item = Tid> + '_ {
         let rest = self.list.get(self.at..).unwrap_or_default();
         self.at += rest.partition_point(|entry| entry.block() < block);
@@ -132,7 +143,8 @@ impl EntryTable {
         rest.iter().take_while(move |entry| entry.block() == block).map(|entry| entry.row())
     }
 
-    /// Finds the entry for `row`.
+    /// Finds the entry for `row`. If it has a live and a dead entry, finds the live one, which
+    /// sorts first.
     pub(super) fn find(&self, row: Tid) -> EntryMatch {
         let place = u64::from(row.block) << ITEM_BITS | u64::from(row.item) << 1;
         let at = self.list.partition_point(|entry| entry.place < place);

@@ -1,6 +1,6 @@
-//! Findings: problems with their place.
+//! Findings: problems with their location.
 //!
-//! A finding names the file, and as far as possible relation, block and line pointer.
+//! A finding names the file, and as far as possible the relation, block and line pointer.
 
 use std::fmt;
 use std::io;
@@ -15,14 +15,15 @@ use crate::datadir::ProblemKind;
 /// One problem.
 #[derive(Debug)]
 pub struct Finding {
-    /// The file, with the path of the data directory.
+    /// The file. The path includes the data directory.
     pub path: PathBuf,
     /// Database, schema and relation, quoted. `None` if the catalog was not read.
     pub relation: Option<Arc<str>>,
     /// The block, counted over all segments of the relation. `None` for a problem of the whole
     /// file.
     pub block: Option<BlockNo>,
-    /// The line pointer, counted from 1, if the text of the problem does not have it.
+    /// The line pointer, counted from 1. `None` if the text of the problem already contains it, or
+    /// if the problem is not about one.
     pub item: Option<u16>,
     /// The problem.
     pub kind: FindingKind,
@@ -39,7 +40,7 @@ pub enum FindingKind {
     NotOpened(io::Error),
     /// Too many blocks of the file could not be read. This block and those after it were skipped.
     GaveUp,
-    /// The file ended while it was read.
+    /// The file was shorter when it was read than when it was listed.
     Shrank {
         /// Its size in bytes when it ended.
         found: u64,
@@ -53,18 +54,18 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// Whether `pg_checksums --check` counts it as a bad checksum.
+    /// Whether `pg_checksums --check` counts this as a bad checksum.
     pub fn is_bad_checksum(&self) -> bool {
         matches!(self, FindingKind::Page(PageFinding::Checksum { .. }))
     }
 
-    /// Whether it is an invalid page that `pg_checksums --check` does not find: its checksum is
+    /// Whether this is an invalid page that `pg_checksums --check` does not detect: its checksum is
     /// correct, or the page counts as new.
     pub fn is_beyond_checksums(&self) -> bool {
         matches!(self, FindingKind::Page(_)) && !self.is_bad_checksum()
     }
 
-    /// A stable name for programs.
+    /// A stable name for programs that read the report. Names must not change between releases.
     pub fn name(&self) -> &'static str {
         match self {
             FindingKind::Page(PageFinding::Checksum { .. }) => "checksum",

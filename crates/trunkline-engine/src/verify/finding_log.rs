@@ -1,5 +1,7 @@
-//! Collects findings: all are counted, and a limited number is listed. A directory full of garbage
-//! must not fill the memory. Findings are rare, so one lock for the list is sufficient.
+//! Collects findings: all are counted, and a limited number is listed.
+//!
+//! The limit keeps a directory full of garbage from filling the memory. Findings are rare, so one
+//! lock for the list is sufficient.
 
 use std::io;
 use std::path::Path;
@@ -20,12 +22,15 @@ pub(super) const FINDINGS_LISTED: usize = 10_000;
 /// The findings of a running job. All workers add to it.
 #[derive(Debug)]
 pub(super) struct FindingLog {
+    /// Files that were read.
     files: AtomicU64,
     bad_checksums: AtomicU64,
     beyond_checksums: AtomicU64,
+    /// Findings of all other kinds.
     others: AtomicU64,
     limit: usize,
     listed: Mutex<Vec<Finding>>,
+    /// Problems of the listing that are not findings, such as unknown files.
     notes: Mutex<Vec<Problem>>,
 }
 
@@ -58,10 +63,13 @@ impl FindingLog {
         self.files.fetch_add(files.len() as u64, Ordering::Relaxed);
     }
 
+    /// Adds an invalid page.
     pub(super) fn page(&self, path: &Path, block: BlockNo, finding: PageFinding) {
         self.add(path, Some(block), FindingKind::Page(finding));
     }
 
+    /// Adds a file or block that could not be read. A file that cannot be opened does not count as
+    /// read.
     pub(super) fn failure(&self, path: &Path, failure: ReadFailure) {
         match failure {
             ReadFailure::Open(error) => {
@@ -83,7 +91,7 @@ impl FindingLog {
         self.push(Finding { path: path.to_owned(), relation: None, block, item: None, kind });
     }
 
-    /// Adds a finding.
+    /// Counts a finding, and lists it while there is room.
     pub(super) fn push(&self, finding: Finding) {
         let kind = &finding.kind;
         let counter = if kind.is_bad_checksum() {
@@ -100,7 +108,7 @@ impl FindingLog {
         }
     }
 
-    /// The listed findings in order, and the number of all findings.
+    /// Returns the listed findings sorted by location, and the number of all findings.
     pub(super) fn take(&self) -> (Vec<Finding>, u64) {
         let mut findings = std::mem::take(&mut *self.listed.lock());
         let place = |finding: &Finding| (finding.path.clone(), finding.block, finding.item);
@@ -109,8 +117,8 @@ impl FindingLog {
         (findings, counters.map(|counter| counter.load(Ordering::Relaxed)).iter().sum())
     }
 
-    /// The report of a page verification. Findings that an abandoned worker adds later are not in
-    /// it.
+    /// Builds the report of a page verification. Findings that an abandoned worker adds later are
+    /// not in it.
     pub(super) fn report(&self, summary: JobSummary, checksum_version: u32) -> VerifyReport {
         let (findings, _) = self.take();
         VerifyReport {

@@ -1,30 +1,32 @@
-//! **HOT chains.** Index entries point to the root line pointer of a HOT chain; this module maps
-//! each tuple of a page to its root.
+//! **HOT chains.** Index entries point to the root line pointer of a HOT chain. This module maps
+//! each tuple of a page to its root, as PostgreSQL's `heap_get_root_tuples` does.
 //!
 //! ```text
 //!   entry ──▶ 1 redirect ──▶ 4 heap-only ── ctid ──▶ 2 heap-only        roots: 1→1, 4→1, 2→1
 //!   entry ──▶ 3 (updated elsewhere)                                     3→3
 //! ```
+//!
 //! A HOT update changes no indexed column and stays on the page, so it adds no index entries. A
 //! heap-only tuple must therefore be reachable from another line pointer, and no index entry may
 //! point to it.
 //!
-//! After an update that was rolled back, a ctid link can remain and later point to a tuple of
-//! another chain that reused the line pointer. The xmin of that tuple shows this: it is not the
-//! xmax of the link. If xmax is a multixact, the updating transaction is not in the header. Such
-//! links are followed last, and only to tuples that no other link has reached.
+//! **Stale links.** After an update was rolled back, its ctid link can remain. The link may later
+//! lead to a tuple of another chain that reused the line pointer. The xmin of such a tuple differs
+//! from the xmax of the link, so we compare them, as PostgreSQL does. If xmax is a multixact, the
+//! tuple header does not contain the updating transaction. Such links are followed last, and only
+//! to tuples that no other link has reached.
 
 use trunkline_format::heap_tuple::{HeapTuple, XMAX_IS_MULTI};
 use trunkline_format::page::{LinePointerFlags, line_pointer, line_pointers};
 use trunkline_format::{BlockNo, PageBytes, Tid};
 
-/// The HOT chain roots of one page. The memory is reused for page after page.
+/// The HOT chain roots of one page. The memory is reused for each page.
 #[derive(Debug, Default)]
 pub(super) struct HotRoots {
     /// The root of each line pointer; 0 if no chain has reached it yet.
     roots: Vec<u16>,
-    /// Links of tuples with a multixact as xmax: the root, and the line pointer that the link
-    /// names.
+    /// Links of tuples with a multixact as xmax: the root of the chain, and the line pointer that
+    /// the ctid names.
     multixact_links: Vec<(u16, u16)>,
 }
 
@@ -60,13 +62,13 @@ impl HotRoots {
         self.roots.get(usize::from(item)).copied().filter(|root| *root != 0)
     }
 
-    /// Follows the link from a tuple to its successor.
+    /// Follows the ctid link from a tuple to its successor, if that is on the same page.
     fn follow(&mut self, page: &PageBytes, block: BlockNo, root: u16, tuple: &HeapTuple<'_>) {
         let next = tuple.next_version();
         if !tuple.is_hot_updated() || next.block != block {
             return;
         }
-        // Finding the updater in the multixact files is not worth the reads.
+        // The multixact files have the updating transaction, but finding it is not worth the reads.
         if tuple.infomask() & XMAX_IS_MULTI != 0 {
             self.multixact_links.push((root, next.item));
             return;
@@ -74,8 +76,8 @@ impl HotRoots {
         self.add_successor(page, block, root, next.item, Some(tuple.xmax()));
     }
 
-    /// Adds a heap-only tuple to the chain of `root`. If `by` is given, only a tuple of that
-    /// transaction.
+    /// Adds a heap-only tuple to the chain of `root` and follows its link. If `by` is given, the
+    /// tuple must have been inserted by that transaction.
     fn add_successor(
         &mut self,
         page: &PageBytes,
@@ -90,6 +92,8 @@ impl HotRoots {
         }
         let bytes = pointer.item(page).unwrap_or_default();
         let Ok(tuple) = HeapTuple::parse(item, bytes) else { return };
+        // A link back into the chain ends here, since the tuple already has a root. The recursion
+        // is therefore not deeper than the number of line pointers on the page.
         let made = by.is_none_or(|by| by == tuple.xmin());
         // A link back into the chain ends here, since the tuple already has a root. So the
         // recursion is not deeper than the page has line pointers.
@@ -98,7 +102,7 @@ impl HotRoots {
         }
     }
 
-    /// Records a root. False if the line pointer already has one.
+    /// Records a root. Returns false if the line pointer already has one.
     fn set_root(&mut self, item: u16, root: u16) -> bool {
         let at = usize::from(item);
         if self.roots.len() <= at {
@@ -114,10 +118,10 @@ impl HotRoots {
     }
 }
 
-/// The line pointer that an index entry points to.
+/// The target of an index entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryTarget {
-    /// A valid target: a root, or the dead line pointer of one.
+    /// A possible root: a tuple that is not heap-only, a redirect, or a dead line pointer.
     Valid,
     /// The page has no such line pointer.
     Missing {
@@ -130,7 +134,7 @@ pub(super) enum EntryTarget {
     HeapOnly,
 }
 
-/// The line pointer that an index entry for `tid` points to.
+/// Classifies the line pointer that an index entry with `tid` points to.
 pub(super) fn entry_target(page: &PageBytes, tid: Tid) -> EntryTarget {
     let count = line_pointers(page).count() as u16;
     let pointer = line_pointer(page, tid.item).filter(|_| tid.item <= count);
