@@ -1,7 +1,7 @@
 //! Walks one index: checks its structure and collects its entries for the check of the table.
 //!
 //! The structure is checked on the first walk only. If the table is checked in parts, the index is
-//! walked again for the entries of each part.
+//! walked again for the entries of each part, and problems are not reported a second time.
 
 use trunkline_format::BlockNo;
 use trunkline_format::btree::{BtreePage, Fault};
@@ -16,9 +16,9 @@ use super::unique_check::UniqueCheck;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 
-/// Walks the leaves of `index` and adds their entries to `entries`. `part` has the number of blocks
-/// of the table and whether this is the first walk. `unique` is given on the first walk of a unique
-/// index.
+/// Walks the leaves of `index` and adds their entries to `entries`. `part` contains the number of
+/// blocks of the table and whether this is the first walk. `unique` is given on the first walk of a
+/// unique index.
 ///
 /// # Errors
 /// The session was cancelled.
@@ -36,6 +36,7 @@ pub(super) fn collect_entries(
     let mut collector = EntryCollector { index, entries, sink, known, blocks, first, unique };
     let whole = btree_check::check(&index.index, backend, options, !first, &mut collector)?;
     let EntryCollector { unique, .. } = collector;
+    // The walk ended early, so a row without an entry proves nothing.
     if !whole {
         entries.set_incomplete();
     }
@@ -45,13 +46,16 @@ pub(super) fn collect_entries(
     }
 }
 
+/// The visitor of the walk: passes entries on to the entry table and to the check of uniqueness.
 struct EntryCollector<'l, 's, 'u> {
     index: &'l CheckedIndex,
     entries: &'l mut EntryTable,
     sink: &'l Sink<'s>,
-    /// Whether each index column is a column of the table (and not an expression).
+    /// For each index column, whether it is a column of the table rather than an expression. We
+    /// cannot evaluate expressions, so they are left out of the hash.
     known: Vec<bool>,
     blocks: BlockNo,
+    /// Whether this is the first walk.
     first: bool,
     unique: Option<UniqueCheck<'u>>,
 }
@@ -62,7 +66,8 @@ impl LeafVisitor for EntryCollector<'_, '_, '_> {
             unique.leaf(page);
         }
         for entry in page.entries() {
-            // The check of the page reports an invalid entry.
+            // The check of the page reports invalid entries. Here they only make the set
+            // incomplete.
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(_) => {

@@ -1,6 +1,7 @@
-//! Hashes of index keys, to compare the keys of rows and index entries in little memory.
+//! Hashes of index keys, for comparing the keys of rows and index entries in little memory.
 //!
-//! Eight bytes per key are enough to find keys that differ or are equal.
+//! Eight bytes per key are enough to find keys that differ or are equal. The hash need not resist
+//! attacks, and it is never stored, so it can change at any time.
 
 use trunkline_format::btree::{Entry, Fault, KeyLayout};
 
@@ -10,12 +11,13 @@ use trunkline_format::btree::{Entry, Fault, KeyLayout};
 pub(super) struct KeyHash(u64);
 
 impl KeyHash {
-    /// The hash of no columns.
+    /// The hash of no columns (the offset basis of FNV-1a).
     pub(super) fn new() -> Self {
         Self(0xCBF2_9CE4_8422_2325)
     }
 
-    /// Adds a column.
+    /// Adds a column, or a null. The length is hashed first, so that the boundaries between columns
+    /// count.
     pub(super) fn column(self, payload: Option<&[u8]>) -> Self {
         let Some(payload) = payload else { return self.word(u64::MAX) };
         let (words, rest) = payload.as_chunks::<8>();
@@ -26,18 +28,21 @@ impl KeyHash {
         whole.word(u64::from_le_bytes(last))
     }
 
+    /// Mixes in one word: a multiplication by the golden ratio, and a shift that brings the upper
+    /// bits down.
     fn word(self, word: u64) -> Self {
         let mixed = (self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         Self(mixed ^ mixed >> 29)
     }
 
-    /// The finished hash.
+    /// Returns the hash of the columns so far.
     pub(super) fn finish(self) -> u64 {
         self.0
     }
 }
 
-/// The hash of an entry's columns for which `known` is true.
+/// The hash of those columns of an entry for which `known` is true. Values are decompressed,
+/// because an index may store compressed what the table stores plain.
 pub(super) fn hash_entry(
     layout: &KeyLayout,
     entry: &Entry<'_>,

@@ -1,6 +1,7 @@
 //! Contradictions between the pages of an index.
 //!
-//! Each page is valid by itself. Only a comparison with its siblings and its parent shows them.
+//! Each page is valid by itself. The contradiction shows only in a comparison with the page's
+//! siblings and its parent.
 
 use thiserror::Error;
 use trunkline_format::BlockNo;
@@ -11,12 +12,13 @@ pub enum LinkProblem {
     /// The left link does not point to the left sibling.
     #[error("left link points to block {found}, expected {expected}")]
     Left {
-        /// Where it points to; 0 for no block.
+        /// The target of the left link; 0 for none.
         found: BlockNo,
         /// The left sibling.
         expected: BlockNo,
     },
-    /// No downlink points to the page.
+    /// No downlink points to the page. Searches still find it through its left sibling, but more
+    /// slowly.
     #[error("no downlink points to this page")]
     NoDownlink,
     /// A downlink points to a page that is not the next one of its level.
@@ -28,20 +30,22 @@ pub enum LinkProblem {
         parent: BlockNo,
         /// The line pointer of the downlink.
         item: u16,
-        /// Where it points to.
+        /// The target of the downlink.
         child: BlockNo,
     },
     /// The key of the downlink is not the high key of the left sibling.
     #[error(
         "key of entry {item} of block {parent} differs from the high key of the page to the left"
     )]
+    /// The key of the downlink is not the high key of the left sibling. Searches for keys between
+    /// the two descend to the wrong page.
     Separator {
         /// The parent page.
         parent: BlockNo,
         /// The line pointer of the downlink.
         item: u16,
     },
-    /// An entry is below the high key of the left sibling.
+    /// The first entry is below the high key of the left sibling, so a search does not find it.
     #[error("first entry is below the high key of block {left} to the left")]
     BelowLeft {
         /// The left sibling.
@@ -54,6 +58,7 @@ pub enum LinkProblem {
         expected: BlockNo,
     },
     /// The fast root in the metapage, where searches start, is not the only page of its level.
+    /// Searches then miss the other pages.
     #[error("fast root is block {found}, which is not the only page of level {level}")]
     FastRoot {
         /// The fast root in the metapage.
@@ -61,7 +66,7 @@ pub enum LinkProblem {
         /// Its level in the metapage.
         level: u32,
     },
-    /// The page is on another level than its parent says.
+    /// The level of the page is not one below the level of its parent.
     #[error("level {found} found, {expected} expected")]
     Level {
         /// Its level.
@@ -69,7 +74,7 @@ pub enum LinkProblem {
         /// The expected level.
         expected: u32,
     },
-    /// The links to the right form a loop.
+    /// The right links form a loop.
     #[error("links to the right do not end within {blocks} blocks")]
     Loop {
         /// The number of blocks of the index.

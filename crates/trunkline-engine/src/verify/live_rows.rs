@@ -1,9 +1,12 @@
-//! Finds live rows behind index entries, many at a time. Suspicious index entries are judged by
-//! their rows.
+//! Finds live rows behind index entries, many at a time.
+//!
+//! Some index entries are suspicious, such as two entries with the same key in a unique index.
+//! Whether they are a problem depends on the visibility of their rows.
 //!
 //! ```text
 //!   (7,3) (2,9) (7,1) … ──▶ by block: 2: 9   7: 1 3 ──▶ stream ──▶ HOT chains ──▶ live?
 //! ```
+//!
 //! An entry points to the root of a HOT chain, and at most one tuple of a chain is live. Pages that
 //! cannot be read are skipped here, since the check of the table reports them.
 
@@ -33,7 +36,8 @@ pub(super) struct LiveRowFinder<'f> {
 }
 
 impl<'f> LiveRowFinder<'f> {
-    /// For the first `blocks` blocks of a table.
+    /// Makes a finder for the first `blocks` blocks of a table. The stream must keep its order,
+    /// because pages are matched with groups of rows by order.
     pub(super) fn new(
         heap: &'f Relation,
         blocks: BlockNo,
@@ -45,8 +49,9 @@ impl<'f> LiveRowFinder<'f> {
         Self { heap, transactions, options, blocks, statuses, roots, live }
     }
 
-    /// Removes all `rows`, each with the TID of an entry and a value of the caller. If there is a
-    /// live tuple behind an entry, passes the value, the TID and the tuple to `each`.
+    /// Takes all `rows`, each with the TID of an entry and a value of the caller. If an entry has a
+    /// live tuple, passes the value, the TID of that tuple, and the tuple to `each`. The order of
+    /// the calls is that of the table.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -56,6 +61,7 @@ impl<'f> LiveRowFinder<'f> {
         rows: &mut Vec<(Tid, T)>,
         mut each: impl FnMut(&T, Tid, &HeapTuple<'_>),
     ) -> Result<(), ReadError> {
+        // Entries that point beyond the end of the table are reported by the index walk.
         rows.retain(|(row, _)| row.block < self.blocks);
         rows.sort_unstable_by_key(|(row, _)| *row);
         let groups = || rows.chunk_by(|(one, _), (other, _)| one.block == other.block);

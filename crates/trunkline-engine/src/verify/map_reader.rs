@@ -1,7 +1,7 @@
 //! Reads the visibility map of a table, in step with the blocks of the table.
 //!
-//! A map that is too short makes no statement about the remaining blocks. A table that was never
-//! vacuumed has no map.
+//! A map that is too short makes no statement about the remaining blocks: their bits count as
+//! clear, as on a server. A table that was never vacuumed has no map.
 
 use trunkline_format::visibility_map::{self, VisibilityBits};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};
@@ -20,10 +20,13 @@ pub(super) struct MapReader<'t> {
     blocks: BlockNo,
     /// A copy of one block, and its number.
     page: Box<PageBytes>,
+    /// The number of the block in `page`.
     at: Option<BlockNo>,
 }
 
 impl<'t> MapReader<'t> {
+    /// Opens the map. A missing map is empty; any other error is a finding, and the map then counts
+    /// as empty.
     pub(super) fn new(table: &'t CheckedTable, sink: &'t Sink<'t>) -> Self {
         let blocks = match table.map.blocks() {
             Ok(blocks) => blocks,
@@ -55,8 +58,7 @@ impl<'t> MapReader<'t> {
         Ok(visibility_map::bits(&self.page, block))
     }
 
-    /// Copies a block of the map. If it cannot be read, all bits are clear, which makes no
-    /// statement.
+    /// Copies a block of the map. If it cannot be read, all bits are clear, which is always valid.
     fn read(&mut self, backend: &mut Backend, at: BlockNo) -> Result<(), ReadError> {
         self.at = Some(at);
         match backend.read(&self.table.map, at) {
@@ -71,7 +73,8 @@ impl<'t> MapReader<'t> {
         Ok(())
     }
 
-    /// Checks that no bit is set for blocks beyond the end of a table of `blocks` blocks.
+    /// Checks that no bit is set for blocks beyond the end of a table of `blocks` blocks. If the
+    /// table grew later, such a bit would mark a page all-visible that is not.
     ///
     /// # Errors
     /// The session was cancelled.

@@ -1,6 +1,7 @@
 //! The job of a page verification.
 //!
-//! It reads relation files directly and does not need a buffer pool or the catalogs.
+//! It reads relation files directly, as `pg_checksums` does. It needs neither the buffer pool nor
+//! the catalogs, so it also works if the catalogs are damaged.
 
 use trunkline_aio::Aio;
 use trunkline_aio::sync::Arc;
@@ -71,8 +72,8 @@ pub fn verify_scope(
     Ok(findings.report(summary, version))
 }
 
-/// Verifies the pages of single files outside a data directory. `checksums`: whether their pages
-/// have checksums.
+/// Verifies the pages of single files outside a data directory. `checksums` says whether the pages
+/// have checksums, since there is no control file.
 ///
 /// # Errors
 /// As [`verify`].

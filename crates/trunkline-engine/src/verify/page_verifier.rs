@@ -1,8 +1,9 @@
-//! Page verification, in two steps: a completion callback marks bad pages, and the worker of the
+//! Page verification in two steps. A completion callback marks bad pages, and the worker of the
 //! mount then checks the marked pages again to report what is wrong with them.
 //!
-//! The callback may run in any thread, so it must neither allocate nor lock. It only sets a bit per
-//! page. Bad pages are rare, so the second check costs nothing.
+//! The callback may run on any thread, so it must neither allocate nor take a lock. It only sets
+//! one bit per bad page. Bad pages are rare, so the second check costs nothing in practice.
+//! Checksums are thus computed on the threads that complete I/O, in parallel.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Callback, Completion, Operation, Outcome, Status, Weight};
@@ -12,7 +13,7 @@ use super::finding_log::FindingLog;
 use crate::datadir::FileEntry;
 use crate::file_scan::{BlockVisitor, ReadFailure, ReadPayload};
 
-/// The completion callback.
+/// The completion callback. It sets `bad` in the payload and turns the outcome into a warning.
 struct MarkBadPages {
     checksums: bool,
 }
@@ -22,12 +23,15 @@ impl Callback<ReadPayload> for MarkBadPages {
         "check pages"
     }
 
+    /// Computing checksums takes long enough that the instance should spread these callbacks over
+    /// threads.
     fn weight(&self) -> Weight {
         Weight::Heavy
     }
 
     fn complete(&self, io: &mut Completion<'_, ReadPayload>, prior: Outcome) -> Outcome {
         let whole = prior.count as usize / BLOCK_SIZE;
+        // A short read that ends within a page delivers the whole pages before it.
         if io.operation != Operation::Readv || prior.status == Status::Error || whole == 0 {
             return prior;
         }
@@ -39,6 +43,8 @@ impl Callback<ReadPayload> for MarkBadPages {
                 *bad |= 1 << at;
             }
         }
+        // Keep the status of a short read, so that the scan reads the rest. The bits are in the
+        // payload.
         if *bad == 0 || prior.status != Status::Ok {
             return prior;
         }
@@ -50,7 +56,7 @@ impl Callback<ReadPayload> for MarkBadPages {
     }
 }
 
-/// Verifies the pages of a file scan.
+/// The visitor of the file scan: registers the callback and reports the pages that it marked.
 pub(super) struct PageVerifier {
     checksums: bool,
     findings: Arc<FindingLog>,

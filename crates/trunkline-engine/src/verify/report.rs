@@ -1,6 +1,6 @@
 //! The result of a page verification.
 //!
-//! Its counters are comparable with those of `pg_checksums`.
+//! Its counters are comparable with those of `pg_checksums --check`.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use crate::job::{End, IoSummary, bytes_per_second};
 /// --check` counts them. New pages count as blocks.
 #[derive(Debug)]
 pub struct VerifyReport {
-    /// Whether it reached its end. Otherwise all counts but that of the files cover only part of
-    /// the data.
+    /// Whether the verification reached its end. Otherwise all counts except that of the files
+    /// cover only a part of the data.
     pub end: End,
     /// Files scanned.
     pub files: u64,
@@ -26,14 +26,14 @@ pub struct VerifyReport {
     /// Pages with a wrong checksum.
     pub bad_checksums: u64,
     /// Pages with a correct checksum, or without one, that are invalid otherwise. `pg_checksums`
-    /// does not find them.
+    /// does not detect them.
     pub beyond_checksums: u64,
     /// All other findings: unreadable blocks, truncated or missing files.
     pub other_findings: u64,
     /// The findings by file and block, up to
     /// [`Options::findings_listed`](super::Options::findings_listed).
     pub findings: Vec<Finding>,
-    /// Observations that are not findings.
+    /// Observations about the files that are not findings.
     pub notes: Vec<Problem>,
     /// How long it took.
     pub elapsed: Duration,

@@ -1,10 +1,13 @@
-//! Checks visible rows: their values against their types, their TOAST values, and their keys in
-//! every index.
+//! Checks visible rows: their values against their types, their TOAST values, and their keys
+//! against the entries of every index.
 //!
 //! ```text
 //!   page ──▶ row ─▶ cells: stored, null, missing, in TOAST ─┐ of some rows, then fetched together
 //!                                                           └▶ payloads ─▶ types, keys of indexes
 //! ```
+//!
+//! A value is checked by printing it: the output functions detect every value that is not valid for
+//! its type. The printed text is discarded.
 
 use trunkline_format::deform::{Column as Stored, Deformer};
 use trunkline_format::heap_tuple::HeapTuple;
@@ -22,27 +25,28 @@ use super::sink::Sink;
 use crate::heap::{ToastBatch, ToastProblem, ToastReader};
 use crate::pool::{Backend, ReadError};
 
-/// A column of a visible row.
+/// A column of a visible row, deformed but not detoasted.
 #[derive(Clone, Copy)]
 enum Cell<'p> {
     /// As stored in the page.
     Stored(&'p [u8]),
     Null,
+    /// The row is older than the column.
     Missing,
-    /// In TOAST, with this number in the batch.
+    /// A TOAST value with this number in the batch.
     Toast(usize),
     /// Invalid. The problem was already reported.
     Invalid,
 }
 
-/// A visible row that waits for its TOAST values.
+/// A visible row whose TOAST values are not fetched yet.
 pub(super) struct PendingRow<'p> {
     item: u16,
     cells: Vec<Cell<'p>>,
 }
 
 /// The check of the visible rows of one table. The TOAST values of several rows are fetched
-/// together, so a row is added first and checked later.
+/// together, so a row is first added and later checked.
 pub(super) struct RowCheck<'t> {
     table: &'t CheckedTable,
     checks: Checks,
@@ -51,8 +55,9 @@ pub(super) struct RowCheck<'t> {
     batch: ToastBatch,
     /// The HOT chain roots of the current page.
     pub(super) roots: HotRoots,
-    /// The entries of each index.
+    /// The entries of each index, in the order of the table's indexes.
     pub(super) entries: Vec<EntryTable>,
+    /// Buffer for printed values, reused from value to value.
     text: Vec<u8>,
 }
 
@@ -80,11 +85,12 @@ impl<'t> RowCheck<'t> {
         self.batch.bytes()
     }
 
+    /// Adds a finding about a row.
     fn problem(&self, block: BlockNo, item: u16, problem: ContentProblem) {
         self.sink.table(self.table, Some(block), Some(item), problem);
     }
 
-    /// Deforms a visible row and adds it to `pending`.
+    /// Deforms a visible row and adds it to `pending`. Reports problems of the tuple itself.
     pub(super) fn add<'p>(
         &mut self,
         block: BlockNo,
@@ -124,13 +130,14 @@ impl<'t> RowCheck<'t> {
             };
             let column = String::from_utf8_lossy(&column.name).into_owned();
             self.problem(block, item, ContentProblem::Value { column, error });
-            // The start of the next column is unknown then.
+            // The start of the next column is unknown after an invalid one.
             cells.resize(self.table.columns.len(), Cell::Invalid);
             break;
         }
         pending.push(PendingRow { item, cells });
     }
 
+    /// Classifies a stored value. Adds it to the batch if it is in TOAST.
     fn cell<'p>(&mut self, len: i16, stored: &'p [u8]) -> Result<Cell<'p>, String> {
         if len != -1 {
             return Ok(Cell::Stored(stored));
@@ -160,6 +167,7 @@ impl<'t> RowCheck<'t> {
         Ok(())
     }
 
+    /// Checks the values of a row and its index entries.
     fn check_row(&mut self, block: BlockNo, row: &PendingRow<'_>) {
         let table = self.table;
         let sink = self.sink;
@@ -183,6 +191,7 @@ impl<'t> RowCheck<'t> {
             let Some(ty) = column.ty.as_ref().filter(|_| self.checks.rows) else { continue };
             text.clear();
             match write_text(ty, payload, &options, &mut text) {
+                // A value that we cannot print is not known to be invalid.
                 Ok(()) | Err(ValueError::Unsupported(_)) => {}
                 Err(error) => {
                     at(ContentProblem::Value { column: name(), error: error.to_string() });
@@ -195,7 +204,7 @@ impl<'t> RowCheck<'t> {
         }
     }
 
-    /// The payload of a column. `None` if it is null or invalid.
+    /// The payload of a column, detoasted. `None` if it is null or was already reported as invalid.
     fn payload<'r>(
         &'r self,
         cell: Cell<'r>,
@@ -218,7 +227,8 @@ impl<'t> RowCheck<'t> {
         }
     }
 
-    /// Checks that every index has an entry for the row, with the key of the row.
+    /// Checks that every index has an entry for the row, with the key of the row. A partial index
+    /// may lack the entry: we cannot evaluate its predicate.
     fn check_entries(&self, block: BlockNo, row: &PendingRow<'_>) {
         let Some(root) = self.roots.of(row.item) else { return };
         let at = |problem| self.problem(block, row.item, problem);
@@ -253,7 +263,7 @@ impl<'t> RowCheck<'t> {
                 return None;
             }
             let mut payload = self.payload(cell, column, &mut room).ok()?;
-            // An index stores a name without its padding.
+            // An index on a `name` column stores it as a `cstring`, without padding.
             if stored_as.attribute.len == -2 {
                 payload = payload.and_then(|name| name.split(|byte| *byte == 0).next());
             }

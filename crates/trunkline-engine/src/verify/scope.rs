@@ -1,5 +1,6 @@
-//! The files to verify: all, or those of a database or of some relations. Problems of other files
-//! are not reported then.
+//! The scope of a page verification: all files, or those of a database or of some relations.
+//!
+//! Problems of files outside the scope are not reported.
 
 use trunkline_format::{Fork, Oid};
 
@@ -7,7 +8,7 @@ use crate::catalog::{RelationPath, first_file};
 use crate::datadir::{DataDir, FileEntry, FileList, Problem, ProblemKind};
 use crate::storage::RelationLocator;
 
-/// What to verify.
+/// The relation files to verify.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Scope {
     /// Every file of every database and tablespace.
@@ -21,7 +22,8 @@ pub enum Scope {
 
 impl Scope {
     /// Removes everything outside the scope from a listing of `dir`. Adds a problem for each
-    /// relation of the scope without files.
+    /// relation of the scope without a first segment, since its absence would otherwise go
+    /// unnoticed.
     pub(super) fn narrow(&self, dir: &DataDir, list: &mut FileList) {
         if *self == Self::Everything {
             return;
@@ -39,6 +41,7 @@ impl Scope {
         }
     }
 
+    /// Whether a relation is within the scope.
     fn has_relation(&self, relation: RelationLocator) -> bool {
         match self {
             Self::Everything => true,
@@ -47,7 +50,8 @@ impl Scope {
         }
     }
 
-    /// A problem of a directory concerns all files in it.
+    /// Whether a problem concerns a file within the scope. A problem of a directory concerns all
+    /// files in it.
     fn has_problem(&self, dir: &DataDir, problem: &Problem) -> bool {
         let Some(place) = RelationPath::of(dir, &problem.path) else { return false };
         let is_above = |tablespace: Oid, database: Oid| {

@@ -1,6 +1,7 @@
-//! The results of a content check, as the check of one table adds to them.
+//! Collects the results of a content check for one table.
 //!
-//! It adds names and paths to findings, so that the checks only report blocks and line pointers.
+//! The sink adds names and paths to findings, so that the checks only report blocks and line
+//! pointers.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::BlockNo;
@@ -15,19 +16,20 @@ use crate::job::Job;
 use crate::storage::Relation;
 use trunkline_aio::sync::atomic::Ordering;
 
-/// Adds the results of the check of one table. Each worker has its own.
+/// Adds the results of the check of one table. Each worker has its own sink; the results are
+/// shared.
 pub(super) struct Sink<'r> {
     job: &'r Job,
     results: &'r ContentResults,
 }
 
 impl<'r> Sink<'r> {
-    /// For a table that is checked as part of `results`.
+    /// Makes a sink for a table that is checked as part of `results`.
     pub(super) fn new(job: &'r Job, results: &'r ContentResults) -> Self {
         Self { job, results }
     }
 
-    /// Notes something about a table that is not checked.
+    /// Records a part of a table that was not checked.
     pub(super) fn skipped(&self, table: &CheckedTable, reason: String) {
         let relation = Arc::clone(&table.name);
         self.results.skipped.lock().push(Skipped { relation, reason });
@@ -74,7 +76,7 @@ impl<'r> Sink<'r> {
         item: Option<u16>,
         problem: ContentProblem,
     ) {
-        // The text of such a problem has the line pointer already.
+        // The text of these problems already contains the line pointer.
         let item = item.filter(|_| !matches!(problem, ContentProblem::IndexPage(_)));
         let path = files.path(segment_of(block.unwrap_or_default()).0);
         let (relation, kind) = (Some(Arc::clone(name)), FindingKind::Content(problem));
@@ -96,7 +98,7 @@ impl<'r> Sink<'r> {
         self.results.entries.fetch_add(entries, Ordering::Relaxed);
     }
 
-    /// Whether the job is stopping.
+    /// Whether the check should end early because the job is stopping.
     pub(super) fn is_stopping(&self) -> bool {
         self.job.is_stopping()
     }

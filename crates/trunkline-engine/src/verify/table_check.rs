@@ -6,7 +6,12 @@
 //!   blocks, in order ───────▶ page ───────────────┴─▶ line pointers against entries
 //!     visibility map bits ────┘  └─▶ visible rows ─▶ columns ─▶ TOAST ─▶ types, keys
 //! ```
-//! Each page is copied first, so that no content lock is held while TOAST values are fetched.
+//!
+//! Each page is copied first. The check of its rows reads TOAST values and pages of the commit log,
+//! and a content lock should not be held that long.
+//!
+//! If the index entries do not fit in memory, the table is checked in parts. For each part the
+//! indexes are walked again; see `entry_table.rs`.
 
 use trunkline_format::heap_tuple::{HeapTuple, XMAX_INVALID, XMIN_FROZEN, is_all_visible};
 use trunkline_format::page::{LinePointerFlags, PageHeader, is_new, line_pointers};
@@ -102,26 +107,28 @@ pub(super) fn check(
     }
 }
 
-/// The check of one table.
+/// The state of the check of one table.
 struct TableCheck<'t> {
     table: &'t CheckedTable,
     transactions: &'t Arc<Transactions>,
     checks: Checks,
     sink: &'t Sink<'t>,
     xids: XidRanges,
+    /// The length of the table when the check began.
     blocks: BlockNo,
     /// `None` if rows are not checked.
     map: Option<MapReader<'t>>,
     statuses: XidStatusCache,
-    /// The TOAST values that rows refer to. `None` if orphans are not checked, or if the
-    /// result would be unreliable.
+    /// The TOAST values that rows refer to. `None` if orphans are not checked, or if the result
+    /// would be unreliable because the cluster was not shut down.
     references: Option<ReferencedValues>,
     rows: RowCheck<'t>,
 }
 
 impl TableCheck<'_> {
     /// Collects the entries of all indexes for blocks from `low` on. Returns the end of the range
-    /// of blocks for which they are complete.
+    /// of blocks for which all of them are complete, or `None` if there is no limit. The memory is
+    /// divided evenly among the indexes.
     fn collect_entries(
         &mut self,
         backend: &mut Backend,
@@ -136,6 +143,7 @@ impl TableCheck<'_> {
             let mut entries = EntryTable::new(low, most);
             let part = (self.blocks, first);
             let stream = self.checks.stream;
+            // Uniqueness is checked on the first walk only, since that walk sees all entries.
             let unique = (first && index.unique).then(|| {
                 let finder =
                     LiveRowFinder::new(&self.table.heap, self.blocks, self.transactions, stream);
@@ -152,6 +160,7 @@ impl TableCheck<'_> {
         Ok(end)
     }
 
+    /// Checks the pages of a range of blocks, in order.
     fn scan(
         &mut self,
         backend: &mut Backend,
@@ -173,8 +182,8 @@ impl TableCheck<'_> {
                     let block = error.block();
                     self.problem(block, None, ContentProblem::Unreadable(error.to_string()));
                     self.references_unknown();
-                    // After an error of one block the stream continues, after one of the file it
-                    // has ended.
+                    // After an error of one block the stream continues. After an error of the file
+                    // it has ended.
                     if block.is_none() {
                         return Ok(());
                     }
@@ -189,17 +198,20 @@ impl TableCheck<'_> {
         }
     }
 
+    /// Adds a finding about the table.
     fn problem(&self, block: Option<BlockNo>, item: Option<u16>, problem: ContentProblem) {
         self.sink.table(self.table, block, item, problem);
     }
 
-    /// Notes that the TOAST references of some rows are unknown.
+    /// Records that the TOAST references of some rows are unknown. Orphans are then not reported,
+    /// because these rows may refer to them.
     fn references_unknown(&mut self) {
         if let Some(references) = &mut self.references {
             references.set_incomplete();
         }
     }
 
+    /// Checks one page: its visibility map bits, its line pointers and its tuples.
     fn page(
         &mut self,
         backend: &mut Backend,
@@ -245,6 +257,7 @@ impl TableCheck<'_> {
                 self.references_unknown();
                 continue;
             };
+            // References count in every version of a row, so add them before checking visibility.
             if let (Some(references), Some(toast)) = (&mut self.references, &self.table.toast) {
                 references.add(&tuple, self.table, toast);
             }
@@ -280,7 +293,8 @@ impl TableCheck<'_> {
         self.rows.check_pending(backend, block, &mut pending)
     }
 
-    /// Checks that every index entry for `block` points to a line pointer that may have entries.
+    /// Checks that every index entry for `block` points to a line pointer that may be the root of a
+    /// chain. Entries arrive sorted by TID, so two for the same row are adjacent.
     fn check_entry_targets(&mut self, block: BlockNo, page: &PageBytes, new: bool) {
         let (table, sink) = (self.table, self.sink);
         for (index, entries) in table.indexes.iter().zip(&mut self.rows.entries) {
@@ -305,9 +319,9 @@ impl TableCheck<'_> {
     }
 }
 
-/// Whether a visible row is frozen for good.
+/// Whether a visible tuple is frozen: no later transaction id can change its visibility.
 fn is_frozen(tuple: &HeapTuple<'_>) -> bool {
     let inserted = tuple.infomask() & XMIN_FROZEN == XMIN_FROZEN || tuple.xmin() < FIRST_NORMAL_XID;
-    // An xmax of a lock that is over does not matter.
+    // An xmax that only locked the row, and is marked as over, does not matter.
     inserted && (tuple.infomask() & XMAX_INVALID != 0 || tuple.xmax() == 0)
 }

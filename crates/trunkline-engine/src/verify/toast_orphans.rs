@@ -1,17 +1,20 @@
-//! Orphaned TOAST chunks: live chunks that no row refers to. They waste space that no vacuum frees.
+//! Orphaned TOAST chunks: live chunks that no row refers to. They waste space that VACUUM does not
+//! free.
 //!
 //! ```text
-//!   table, every row version ──▶ value numbers ──┐
-//!   TOAST index, leaf by leaf ──▶ value numbers ─┴─▶ not referenced? ──▶ chunks judged ──▶ live?
+//!   table, every row version ──▶ value ids ──┐
+//!   TOAST index, leaf by leaf ──▶ value ids ─┴─▶ not referenced? ──▶ chunks checked ──▶ live?
 //! ```
-//! A chunk is deleted with its row, so a live chunk belongs to a row. References count in every
-//! version of a row and in every column, dropped ones too. Orphans are not damage: `VACUUM FULL`
-//! and `CLUSTER` leave them when they copy rows that were deleted a moment before, and a table that
-//! has lost pages still has the TOAST values of the lost rows. So they are reported, but not as a
-//! finding.
 //!
-//! Nothing is reported if the references of some row version are unknown. Nor is anything reported
-//! for a cluster that was not shut down: there the two tables may be from different times.
+//! A chunk is deleted together with its row, so a live chunk belongs to a row. References count in
+//! every version of a row and in every column, including dropped columns.
+//!
+//! Orphans are not damage, so they are reported separately from findings. `VACUUM FULL` and
+//! `CLUSTER` leave them when they copy rows that were deleted shortly before. A table that has lost
+//! pages also still has the TOAST values of the lost rows.
+//!
+//! Nothing is reported if the references of some tuple are unknown, or if the cluster was not shut
+//! down. In the latter case the table and its TOAST table may be from different points in time.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::Tid;
@@ -31,7 +34,7 @@ use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 use crate::transactions::Transactions;
 
-/// Chunks to finder at a time.
+/// Chunks whose visibility is checked together.
 const JUDGED_MAX: usize = 1 << 16;
 
 /// The TOAST values that rows of a table refer to.
@@ -43,11 +46,12 @@ pub(super) struct ReferencedValues {
 }
 
 impl ReferencedValues {
-    /// Adds the references of a row version, whether it is visible or not.
+    /// Adds the references of a tuple, visible or not.
     pub(super) fn add(&mut self, tuple: &HeapTuple<'_>, table: &CheckedTable, toast: &ToastTable) {
         if !has_external(tuple) {
             return;
         }
+        // Columns that the catalog does not describe may contain references too.
         self.incomplete |= usize::from(tuple.natts()) > table.columns.len();
         let mut walk = Deformer::of(tuple);
         for column in &table.columns {
@@ -66,7 +70,7 @@ impl ReferencedValues {
         }
     }
 
-    /// Notes that a row version or a page could not be read.
+    /// Records that a tuple or a page could not be read.
     pub(super) fn set_incomplete(&mut self) {
         self.incomplete = true;
     }
@@ -101,6 +105,8 @@ impl ReferencedValues {
         Ok(())
     }
 
+    /// Walks the TOAST index and counts the live chunks of values without a reference. Returns
+    /// `None` if there are none, or if the job was stopped.
     fn find_orphans(
         &self,
         table: &CheckedTable,
@@ -143,7 +149,7 @@ impl ReferencedValues {
 }
 
 impl Orphans {
-    /// Counts the live chunks among `rows`. `last` is the highest value number so far.
+    /// Counts the live chunks among `rows`. `last` is the highest value id counted so far.
     fn count(
         &mut self,
         finder: &mut LiveRowFinder<'_>,
@@ -157,7 +163,7 @@ impl Orphans {
             self.chunks += 1;
             self.bytes += tuple.data().len() as u64;
         })?;
-        // The index returns value numbers in order too, so only the first one can be a repetition.
+        // The index returns value ids in order, so only the first id can already have been counted.
         ids.sort_unstable();
         ids.dedup();
         self.values += ids.iter().filter(|id| Some(**id) != *last).count() as u64;

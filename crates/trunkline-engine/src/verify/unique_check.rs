@@ -1,20 +1,24 @@
-//! Checks that a unique index is unique: that no two live rows have the same key.
+//! Checks that a unique index is unique: no two live rows have the same key.
 //!
 //! ```text
 //!   order known     leaf by leaf: … 7 ─ 7 ─ 8 …      equal keys are adjacent
 //!   order unknown   hashes of all keys, sorted       equal hashes, wherever the keys are
-//!                     └▶ rows behind equal keys ──▶ judged, many at a time ──▶ two of them live?
+//!                     └▶ rows behind equal keys ──▶ checked, many at a time ──▶ two of them live?
 //! ```
-//! Row versions keep their entries until a vacuum, so equal keys are common, and are an error only
-//! if more than one of their rows is live. Nulls are not equal to each other unless the index is
-//! `NULLS NOT DISTINCT`.
 //!
-//! The order of text can depend on libraries of the server. If a library was updated, keys may be
-//! in the wrong place. That is how duplicates get into a unique index, and then they are not
-//! adjacent. For such indexes, hashes of the keys are collected in bounded memory. If there are too
-//! many, the upper half is dropped and the leaves are walked again for it. Two keys have the same
-//! hash by chance once in 2⁶⁴. Keys that are equal but differ in their bytes (`1.0` and `1.00`
-//! within an array, a case-insensitive collation) are not found.
+//! Dead tuples keep their index entries until VACUUM, so equal keys are common. They are a problem
+//! only if more than one of their rows is live. Nulls are not equal to each other unless the index
+//! is `NULLS NOT DISTINCT`.
+//!
+//! **Unknown order.** The order of text depends on the collation library of the server. If that
+//! library was updated, keys may be in the wrong place. This is the usual way in which duplicates
+//! get into a unique index, and such duplicates are not adjacent. For these indexes we therefore
+//! collect hashes of the keys, in bounded memory. If there are too many, the upper half is dropped,
+//! and the leaves are walked again for it.
+//!
+//! **Limits.** Two different keys have the same hash by chance once in 2⁶⁴. Keys that are equal but
+//! differ in their bytes are not found, for example `1.0` and `1.00` within an array, or keys under
+//! a case-insensitive collation.
 
 use std::cmp::Ordering;
 
@@ -30,7 +34,7 @@ use super::sink::Sink;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::StreamOptions;
 
-/// Rows to finder at a time, at least, unless there are no more.
+/// The visibility of rows is checked when at least this number is collected, or at the end.
 const JUDGED_MIN: usize = 1 << 16;
 
 /// The check of one index.
@@ -42,14 +46,14 @@ pub(super) struct UniqueCheck<'t> {
 
 /// How equal keys are found.
 enum DuplicateSearch {
-    /// They are adjacent.
+    /// By comparing adjacent entries.
     Adjacent(EqualRun),
-    /// They have the same hash.
+    /// By sorting hashes.
     Hashed(Hashes),
 }
 
 impl<'t> UniqueCheck<'t> {
-    /// For an index of `table`. Keeps at most `most` hashes at a time.
+    /// Makes a check of an index of `table`, which keeps at most `most` hashes at a time.
     pub(super) fn new(
         table: &'t CheckedTable,
         index: &'t CheckedIndex,
@@ -74,7 +78,7 @@ impl<'t> UniqueCheck<'t> {
         }
     }
 
-    /// Judges the collected rows if there are enough.
+    /// Checks the visibility of the collected rows if there are enough of them.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -85,7 +89,8 @@ impl<'t> UniqueCheck<'t> {
         }
     }
 
-    /// Completes the check after the last leaf.
+    /// Completes the check after the last leaf. Walks the leaves again for hashes that did not fit
+    /// in memory.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -112,7 +117,7 @@ impl<'t> UniqueCheck<'t> {
     }
 }
 
-/// Rows with equal keys that were not judged yet.
+/// Rows with equal keys whose visibility is not checked yet.
 struct Duplicates<'t> {
     table: &'t CheckedTable,
     index: &'t CheckedIndex,
@@ -122,7 +127,8 @@ struct Duplicates<'t> {
     rows: Vec<(Tid, u64)>,
     /// The number of the current key.
     group: u64,
-    /// A live row with the current key, if one was found.
+    /// A live row with the current key that an earlier call found. The run of equal keys may
+    /// continue after it.
     earlier: Option<Live>,
 }
 
@@ -138,7 +144,7 @@ impl Duplicates<'_> {
         self.rows.push((row, self.group));
     }
 
-    /// Judges the rows and reports keys with more than one live row.
+    /// Checks the visibility of the rows and reports keys with more than one live row.
     fn judge(&mut self, backend: &mut Backend) -> Result<(), ReadError> {
         let mut live: Vec<Live> = self.earlier.take().into_iter().collect();
         self.finder.find_live(backend, &mut self.rows, |&group, version, _| {
@@ -165,7 +171,7 @@ impl Duplicates<'_> {
 /// A run of adjacent entries with the same key.
 #[derive(Default)]
 struct EqualRun {
-    /// The columns of the last key of the previous leaf. `None` if there is none, or it is not
+    /// The columns of the last key of the previous leaf. `None` if there is none, or if it is not
     /// equal to any key.
     last: Option<Vec<Option<Vec<u8>>>>,
     rows: RunRows,
@@ -176,9 +182,9 @@ struct EqualRun {
 enum RunRows {
     #[default]
     None,
-    /// Only one, which need not be judged.
+    /// Only one row. It is added only if a second one follows, since most keys have a single row.
     One(Tid),
-    /// Several, all added to the duplicates.
+    /// Several rows, all added to the duplicates.
     More,
 }
 
@@ -216,6 +222,7 @@ impl EqualRun {
         }
     }
 
+    /// Adds a row with the current key.
     fn add(&mut self, row: Tid, duplicates: &mut Duplicates<'_>) {
         self.rows = match self.rows {
             RunRows::None => RunRows::One(row),
@@ -232,7 +239,7 @@ impl EqualRun {
     }
 }
 
-/// The payloads of the key columns of an entry.
+/// The payloads of the key columns of an entry, copied for comparison with the next leaf.
 fn key_of(index: &CheckedIndex, entry: &Entry<'_>) -> Option<Vec<Option<Vec<u8>>>> {
     let layout = index.index.layout();
     let mut room = Vec::new();
@@ -243,11 +250,12 @@ fn key_of(index: &CheckedIndex, entry: &Entry<'_>) -> Option<Vec<Option<Vec<u8>>
     columns.collect()
 }
 
-/// The hashes of keys from `from` on, as many as there is memory for.
+/// The hashes of the keys in a range of hashes, as far as there is memory for them.
 struct Hashes {
     list: Vec<(u64, Tid)>,
+    /// The start of the range.
     from: u64,
-    /// Hashes from here on are left for the next walk.
+    /// The end of the range, excluded. The next walk begins here. `None` if there is no limit.
     below: Option<u64>,
     most: usize,
     /// Whether each column is part of the key.
@@ -273,6 +281,8 @@ impl Hashes {
         }
     }
 
+    /// Adds a hash. If there are too many, drops the upper half and lowers the end of the range.
+    /// All rows with the same hash stay together, since the limit is a hash.
     fn push(&mut self, hash: u64, row: Tid) {
         self.list.push((hash, row));
         if self.list.len() <= self.most {
@@ -283,12 +293,12 @@ impl Hashes {
         let end = end.max(self.from.saturating_add(1));
         self.list.retain(|(hash, _)| *hash < end);
         self.below = Some(end);
-        // All have one hash. Half of the memory is more versions of a row than a server leaves
-        // behind.
+        // If all rows have one hash, the range cannot be divided. Half of the memory is more row
+        // versions than a server ever leaves behind, so drop the rest.
         self.list.truncate(self.most / 2 + 1);
     }
 
-    /// Passes on the rows with equal hashes.
+    /// Adds the rows with equal hashes to the duplicates.
     fn duplicates(
         &mut self,
         backend: &mut Backend,
@@ -307,7 +317,7 @@ impl Hashes {
     }
 }
 
-/// Walks the leaves again for the remaining hashes.
+/// The visitor of a repeated walk for the remaining hashes.
 struct HashWalk<'a, 't> {
     index: &'t CheckedIndex,
     sink: &'t Sink<'t>,
@@ -315,6 +325,8 @@ struct HashWalk<'a, 't> {
 }
 
 impl LeafVisitor for HashWalk<'_, '_> {
+    /// Compares adjacent entries of a leaf, and its first entry with the last one of the previous
+    /// leaf.
     fn leaf(&mut self, _: BlockNo, page: &BtreePage<'_>) -> Result<(), Fault> {
         self.hashes.leaf(self.index, page);
         Ok(())

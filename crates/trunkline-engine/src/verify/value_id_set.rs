@@ -1,24 +1,25 @@
-//! A compact set of TOAST value numbers, like a Roaring bitmap.
+//! A compact set of TOAST value ids, like a Roaring bitmap.
 //!
 //! ```text
 //!   upper 16 bits ──▶ lower 16 bits:  up to 4096 as a sorted list, 2 bytes each
 //!                                     more as a bitmap of 8 KiB
 //! ```
-//! Value numbers are assigned in sequence and so are dense. A number takes at most two bytes, and
-//! all 2³² numbers take 512 MiB.
+//!
+//! Value ids are assigned in sequence and are therefore dense. An id takes at most about two bytes,
+//! and all 2³² ids take 512 MiB.
 
 use std::collections::BTreeMap;
 
-/// The most numbers in a list. A bitmap takes no more than a list of twice as many.
+/// The most ids in a list. At this length the list takes as much memory as the bitmap.
 const FEW_MAX: usize = 4096;
-/// Words of a bitmap.
+/// 64-bit words of a bitmap.
 const WORDS: usize = (1 << 16) / 64;
 
 /// The set.
 #[derive(Debug, Default)]
 pub(super) struct ValueIdSet(BTreeMap<u16, Lower>);
 
-/// The lower halves of numbers with the same upper half.
+/// The lower halves of the ids with the same upper half.
 #[derive(Debug)]
 enum Lower {
     Few(Vec<u16>),
@@ -26,7 +27,7 @@ enum Lower {
 }
 
 impl ValueIdSet {
-    /// Adds a number.
+    /// Adds an id. Converts a list to a bitmap when the list has become too long.
     pub(super) fn insert(&mut self, id: u32) {
         let (upper, lower) = halves(id);
         let set = self.0.entry(upper).or_insert_with(|| Lower::Few(Vec::new()));
@@ -45,7 +46,7 @@ impl ValueIdSet {
         }
     }
 
-    /// Whether the set has a number.
+    /// Whether the set contains an id.
     pub(super) fn contains(&self, id: u32) -> bool {
         let (upper, lower) = halves(id);
         match self.0.get(&upper) {
@@ -63,6 +64,7 @@ fn halves(id: u32) -> (u16, u16) {
     ((id >> 16) as u16, id as u16)
 }
 
+/// Sets a bit of a bitmap.
 fn mark(bits: &mut [u64; WORDS], lower: u16) {
     if let Some(word) = bits.get_mut(usize::from(lower / 64)) {
         *word |= 1 << (lower % 64);

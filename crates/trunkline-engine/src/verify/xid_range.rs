@@ -1,11 +1,15 @@
-//! Checks that the transaction ids in row headers are within the range that the table can have.
+//! Checks that the transaction ids in tuple headers are within the range that the table can have,
+//! as `verify_heapam` of `amcheck` does.
 //!
 //! ```text
 //!   relfrozenxid ≤ xmin, xmax < next transaction          relminmxid ≤ multixact < next multixact
 //! ```
-//! Hint bits hide invalid ids from a reader that only checks visibility, but a server that compares
-//! them with its snapshot sees another table. Only the control file of a cluster that was shut down
-//! has the next ids. For other clusters nothing is checked.
+//!
+//! Hint bits hide invalid ids from a reader that only looks up outcomes. A server, however,
+//! compares ids with its snapshot, where an invalid id can make a row visible or invisible.
+//!
+//! The control file has the exact next ids only if the cluster was shut down cleanly. For other
+//! clusters nothing is checked.
 
 use trunkline_format::heap_tuple::{
     HeapTuple, MOVED_IN, MOVED_OFF, XMAX_EXCLUSIVE_LOCK, XMAX_INVALID, XMAX_IS_MULTI,
@@ -27,7 +31,7 @@ pub(super) struct NextIds {
 }
 
 impl NextIds {
-    /// The next ids. `None` if the cluster was not shut down.
+    /// The next ids from the control file. `None` if the cluster was not shut down.
     pub(super) fn of(control: &ControlFile) -> Option<Self> {
         let checkpoint = &control.checkpoint;
         let (xid, multi) = (checkpoint.next_xid as u32, checkpoint.next_multi);
@@ -38,7 +42,7 @@ impl NextIds {
 /// The range of ids that the rows of one table may have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct XidRanges {
-    /// `None` if the next ids are unknown. Then nothing is checked.
+    /// The next ids. If they are unknown, nothing is checked.
     pub(super) next: Option<NextIds>,
     /// `relfrozenxid`.
     pub(super) frozen_xid: u32,
@@ -47,7 +51,7 @@ pub(super) struct XidRanges {
 }
 
 impl XidRanges {
-    /// Checks the header of the row at `at` and passes each problem to `each`.
+    /// Checks the header of the tuple at `at` and passes each problem to `each`.
     pub(super) fn check(
         &self,
         tuple: &HeapTuple<'_>,
@@ -62,12 +66,12 @@ impl XidRanges {
             each(self.xid(HeaderId::Xmin, tuple.xmin(), next));
         }
         let xmax = tuple.xmax();
-        // Freezing clears an xmax that aborted but leaves the ctid link of its update.
+        // Freezing clears an xmax that aborted, but leaves the ctid link of its update.
         let touched = frozen || xmax != 0 || mask & (MOVED_IN | MOVED_OFF) != 0;
         if state == RowState::Live && !touched && tuple.next_version() != at {
             each(ContentProblem::StrayLink { next: tuple.next_version() });
         }
-        // If the insertion aborted, no transaction looks at xmax.
+        // If the insertion aborted, no server looks at xmax.
         let inserted = matches!(state, RowState::Live | RowState::Dead);
         if !inserted || mask & XMAX_INVALID != 0 || xmax == 0 {
             return;
@@ -83,24 +87,27 @@ impl XidRanges {
         }
     }
 
+    /// Whether a transaction id is within the range of the table.
     fn has_xid(&self, xid: u32, next: NextIds) -> bool {
         let oldest = self.frozen_xid;
         (oldest < FIRST_NORMAL_XID || !precedes(xid, oldest)) && precedes(xid, next.xid)
     }
 
-    /// Multixact ids wrap around too, and all but 0 are normal.
+    /// Whether a multixact id is within the range of the table. Multixact ids wrap around too, and
+    /// all except 0 are normal.
     fn has_multi(&self, multi: u32, next: NextIds) -> bool {
         let before = |a: u32, b: u32| a.wrapping_sub(b).cast_signed() < 0;
         (self.min_multi == 0 || !before(multi, self.min_multi)) && before(multi, next.multi)
     }
 
+    /// Makes a problem about a transaction id.
     fn xid(&self, which: HeaderId, found: u32, next: NextIds) -> ContentProblem {
         ContentProblem::XidRange { which, found, oldest: self.frozen_xid, next: next.xid }
     }
 }
 
-/// Whether a multixact is only a lock from before 9.3, brought here by `pg_upgrade`. A server knows
-/// without a lookup that it is over.
+/// Whether a multixact is only a lock from before 9.3, kept by `pg_upgrade`
+/// (`HEAP_LOCKED_UPGRADED`). A server knows without a lookup that such a lock is over.
 fn is_old_lock(mask: u16) -> bool {
     let locks = mask & (XMAX_LOCK_ONLY | XMAX_EXCLUSIVE_LOCK | XMAX_KEY_SHARE_LOCK);
     locks == XMAX_LOCK_ONLY
