@@ -23,8 +23,8 @@ impl Callback<ReadPayload> for MarkBadPages {
         "check pages"
     }
 
-    /// Computing checksums takes long enough that the instance should spread these callbacks over
-    /// threads.
+    /// Checksums touch every byte, so the thread that reaps results should leave this callback to
+    /// the waiting session or a helper.
     fn weight(&self) -> Weight {
         Weight::Heavy
     }

@@ -1,5 +1,5 @@
-//! B-tree indexes of real servers: walks every level of every index and searches a primary key,
-//! with pools of every size.
+//! B-tree indexes made by real servers: walks every level of every index and searches a primary
+//! key, with small and large pools.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,7 +24,7 @@ fn storage(aio: &Aio, data: &Path, direct: bool) -> Storage {
     Storage::of_datadir(&dir, &files, direct)
 }
 
-/// The main forks in a database of a cluster that begin with a metapage, with their lengths.
+/// A database's main forks that begin with a B-tree metapage, with their lengths in blocks.
 fn indexes(data: &Path, database: u32) -> Vec<(RelationLocator, u64)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(data.join(format!("base/{database}"))).expect("read") {
@@ -53,7 +53,7 @@ fn one_int4() -> KeyLayout {
     KeyLayout::new(vec![column], 1)
 }
 
-/// Walks a level. Returns the blocks and the number of rows.
+/// Walks one level. Returns its blocks and the number of TIDs on it.
 fn walk(index: &Index, backend: &mut Backend, level: u32) -> (Vec<u32>, usize) {
     let options = StreamOptions::default();
     let mut walk = LevelWalk::of_level(index, backend, level, options).expect("begins");
@@ -154,7 +154,7 @@ fn searches_in_a_primary_key_find_its_rows() {
     }
 }
 
-/// An index file with one changed page, in a data directory of its own.
+/// A copy of an index file with one changed page, in its own data directory.
 fn damaged(data: &Path, change: impl FnOnce(&mut [PageBytes])) -> tempfile::TempDir {
     let locator = accounts_key(data);
     let name = format!("base/{}/{}", locator.database, locator.relfilenode);

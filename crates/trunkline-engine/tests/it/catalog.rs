@@ -1,5 +1,5 @@
-//! Catalogs of clusters that PostgreSQL made, compared with the server's output, and damaged copies
-//! of them, which must never cause a panic.
+//! Reads the catalogs of clusters made by PostgreSQL and compares them with the server's output.
+//! Damaged copies of the catalogs must never cause a panic.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use trunkline_format::{Fork, Oid};
 use crate::fixtures::fixtures;
 use crate::jobs::{METHODS, engine};
 
-/// What is needed to read the catalog of a cluster.
+/// Everything needed to read a cluster's catalog.
 struct Opened {
     catalog: Catalog,
     backend: Backend,
@@ -58,7 +58,7 @@ fn text(name: &[u8]) -> String {
     String::from_utf8(name.to_vec()).expect("UTF-8")
 }
 
-/// Schema, relation, kind and column of every column that the server listed.
+/// Every column as the server listed it: schema, relation, kind and column name.
 fn listed(database: &Database) -> Vec<[String; 4]> {
     let mut found = Vec::new();
     for relation in database.relations() {
@@ -85,8 +85,7 @@ fn listed(database: &Database) -> Vec<[String; 4]> {
     found
 }
 
-/// Names, kinds and columns equal those of the server, with every method, in a small and a large
-/// pool.
+/// Names, kinds and columns equal the server's, with every I/O method, in a small and a large pool.
 #[test]
 fn columns_equal_those_of_the_server() {
     for (major, data) in fixtures() {
@@ -116,7 +115,7 @@ fn columns_equal_those_of_the_server() {
     }
 }
 
-/// The description of every catalog has the columns and types that the server has.
+/// Our built-in description of every catalog has the same columns and types as the server's.
 #[test]
 fn described_catalogs_are_the_servers() {
     for (major, data) in fixtures() {
@@ -157,8 +156,8 @@ fn databases_and_tablespaces() {
     }
 }
 
-/// A database refers to its cluster and the catalog to its databases. They must not keep each other
-/// alive, and with them the memory of the pool.
+/// A database refers to its cluster, and the catalog refers to its databases. This cycle must not
+/// keep them alive, because they would in turn keep the pool's memory allocated.
 #[test]
 fn a_dropped_catalog_is_freed() {
     if let Some((_, data)) = fixtures().first() {
@@ -298,7 +297,7 @@ fn names_that_do_not_exist() {
     }
 }
 
-/// Enum labels and object names are loaded on request only.
+/// Enum labels and object names are loaded only on request.
 #[test]
 fn look_ups() {
     for (_, data) in fixtures() {
@@ -316,7 +315,7 @@ fn look_ups() {
         assert_eq!(named(ObjectClass::Database, "bench"), 1);
         assert_eq!(named(ObjectClass::Type, "int4"), 1);
         assert_eq!(catalog.object(ObjectClass::Procedure, Oid(42)), None);
-        // regproc[] is not requested itself, but is an element type.
+        // Nothing requests regproc[] itself, but it's an element type of a type that was requested.
         database.load_names(&mut opened.backend, [Oid(1008), Oid(23)]).expect("read");
         let input = catalog.object(ObjectClass::Procedure, Oid(42)).expect("int4in");
         assert_eq!((text(&input.name).as_str(), input.arguments), ("int4in", vec![Oid(2275)]));
@@ -352,7 +351,7 @@ fn copy_catalogs(data: &Path, to: &Path, database: Oid) {
     }
 }
 
-/// Any damage ends in a catalog or in an error that names a file.
+/// Reading a damaged catalog either succeeds or returns an error that names a file.
 #[test]
 fn flipped_bits_end_in_a_catalog_or_an_error() {
     let seed = 0xF11B;
@@ -405,7 +404,8 @@ fn flipped_bits_end_in_a_catalog_or_an_error() {
 
 fn open(data: &Path) -> Result<Opened, CatalogError> {
     let aio = Builder::new().method(MethodKind::Sync).region_bytes(1 << 20).start();
-    // Ignore checksums. Otherwise only they would be tested.
+    // Ignore checksums. Otherwise every flipped bit would already fail there, and the parser would
+    // never see it.
     let policy = Policy { ignore_checksum_failure: true, ..Policy::default() };
     Opened::with(aio.expect("started"), data, 64, false, policy)
 }
@@ -425,7 +425,7 @@ fn open_and_ask(data: &Path) -> Result<(), CatalogError> {
     database.load_names(&mut opened.backend, [Oid(2249)])
 }
 
-/// A database is read once however often it is opened, and a small pool is sufficient.
+/// A database is read only once, no matter how often it is opened, and a small pool is sufficient.
 #[test]
 fn snapshots_are_shared() {
     for (_, data) in fixtures() {

@@ -1,4 +1,4 @@
-//! Copies of tables of real clusters, compared with the output of their servers.
+//! Copies tables of real clusters and compares the result with the servers' own `COPY` output.
 
 use std::io;
 use std::path::Path;
@@ -19,10 +19,10 @@ use crate::fixtures::fixtures;
 use crate::jobs::engine;
 use crate::tables::{instance, printed};
 
-/// The number of a task and what it wrote.
+/// A task's number and its output.
 type Written = (usize, Vec<u8>);
 
-/// What all tasks wrote.
+/// The output of all tasks.
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<Written>>>);
 

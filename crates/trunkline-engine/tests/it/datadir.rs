@@ -1,4 +1,4 @@
-//! Opening of data directories: which are refused, and with which messages.
+//! Opening data directories: which ones are refused, and with which messages.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::child;
 use crate::fake::{self, Fake};
 use crate::fixtures::snapshot;
 
-/// A process that runs until it is dropped.
+/// A child process that runs until this value is dropped.
 struct Living(Child);
 
 impl Living {
@@ -22,7 +22,8 @@ impl Living {
         let mut cat = Command::new("cat");
         let mut child =
             cat.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat started");
-        // After its answer it has its own name, and waits for input that never comes.
+        // Once it has answered, exec is complete and the process has its own name. It then waits
+        // for input that never arrives.
         child.stdin.as_mut().expect("piped").write_all(b"?").expect("written");
         child.stdout.as_mut().expect("piped").read_exact(&mut [0]).expect("answered");
         Living(child)
@@ -73,7 +74,7 @@ fn server_running() {
         )
     );
     let error = fake.open().expect_err("refused");
-    // The process works in another directory, so the hint says that it may not be a server.
+    // The process has another working directory, so the hint says that it may not be a server.
     assert!(error.hint().is_some_and(|hint| hint.contains("stale")), "{:?}", error.hint());
 
     let forced = fake.open_forced();
@@ -187,7 +188,7 @@ fn sizes_other_than_ours() {
         fake.refusal(),
         "\"DIR/global/pg_control\": 262144 blocks per segment found, 131072 expected"
     );
-    // Force ignores doubts about the contents, never about the format.
+    // `force` overrides doubts about a cluster's state, but never about its format.
     let forced = DataDir::open(&fake.path, OpenOptions { force_unclean: true });
     assert!(matches!(forced, Err(DataDirError::Control { .. })));
 }
@@ -258,7 +259,7 @@ fn a_server_that_starts_later_is_noticed() {
     let text = opened.recheck().expect_err("noticed").to_string();
     assert!(text.starts_with("a server has started on"), "{text}");
 
-    // The server was started and stopped again. The control file shows it.
+    // In the meantime a server was started and stopped again, which the control file shows.
     fs::remove_file(fake.at("postmaster.pid")).expect("removed");
     opened.recheck().expect("as before");
     fake.control(fake::STATE, 6);

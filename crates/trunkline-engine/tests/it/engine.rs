@@ -1,4 +1,4 @@
-//! The front door: engines, clusters and relations by name, and tables of our own.
+//! The engine's main API: opens clusters and relations by name, and creates new tables.
 
 use std::fs;
 

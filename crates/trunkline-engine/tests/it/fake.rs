@@ -1,4 +1,5 @@
-//! A fake data directory of PostgreSQL 18: valid, shut down and empty. Tests then damage it.
+//! A minimal data directory in PostgreSQL 18's format: valid, shut down and empty. Tests then
+//! damage it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,7 +44,7 @@ impl Fake {
         fs::write(self.at(name), bytes).expect("file written");
     }
 
-    /// A sparse file of `bytes` zero bytes.
+    /// Creates a sparse file of `bytes` zero bytes.
     pub(crate) fn sparse(&self, name: &str, bytes: u64) {
         fs::File::create(self.at(name)).and_then(|file| file.set_len(bytes)).expect("file made");
     }
@@ -73,7 +74,7 @@ impl Fake {
         DataDir::open(&self.path, OpenOptions { force_unclean: true }).expect("opened by force")
     }
 
-    /// The text of the error when opening, with `DIR` for the directory.
+    /// The text of the error from opening the directory, with `DIR` in place of its path.
     pub(crate) fn refusal(&self) -> String {
         let error = self.open().expect_err("refused");
         error.to_string().replace(&*self.path.to_string_lossy(), "DIR")

@@ -20,7 +20,7 @@ fn names(fake: &Fake, list: &FileList) -> Vec<String> {
     list.files.iter().map(|file| relative(&file.path)).collect()
 }
 
-/// The problems, with `DIR` for the directory.
+/// The problems, with `DIR` in place of the directory's path.
 fn problems(fake: &Fake, list: &FileList) -> Vec<String> {
     let directory = format!("{}/", fake.path.display());
     list.problems.iter().map(|problem| problem.to_string().replace(&directory, "")).collect()
@@ -132,12 +132,12 @@ fn links_elsewhere_are_reported() {
 fn sizes() {
     let fake = Fake::new();
     fake.sparse("base/5/100", 8192 + 100);
-    // Valid: full segments, then a partial one, then empty ones left by a truncation.
+    // A valid fork: full segments, then a partial one, then empty ones left behind by a truncation.
     fake.sparse("base/5/200", SEGMENT_BYTES);
     fake.sparse("base/5/200.1", 8192);
     fake.sparse("base/5/200.2", 0);
     fake.sparse("base/5/200.3", 0);
-    // A short segment in the middle; a missing one; none before; the first missing.
+    // Invalid forks: a short segment in the middle, a missing segment, and a missing first segment.
     fake.sparse("base/5/300", SEGMENT_BYTES - 8192);
     fake.sparse("base/5/300.1", 8192);
     fake.sparse("base/5/400", SEGMENT_BYTES);

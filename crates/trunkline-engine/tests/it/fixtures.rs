@@ -1,5 +1,5 @@
-//! Directories made by PostgreSQL: `TRUNKLINE_FIXTURE_DIR` has `pg15`, `pg18`, `pg19`, each with
-//! `data` as the server left it and `expected` with the server's output.
+//! Data directories made by PostgreSQL. `TRUNKLINE_FIXTURE_DIR` contains `pg15`, `pg18` and `pg19`,
+//! each with `data` as the server left it and `expected` with the server's output.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -36,7 +36,7 @@ fn clean_and_whole() {
     }
 }
 
-/// The listing puts every block where its checksum says it belongs.
+/// The listing assigns every block the number for which its checksum is correct.
 #[test]
 fn every_block_is_where_it_belongs() {
     for (_, data) in fixtures() {
@@ -58,7 +58,7 @@ fn every_block_is_where_it_belongs() {
     }
 }
 
-/// Name, size, mode, times without access time, and contents of everything below a directory.
+/// Name, size, mode, times (except the access time) and contents of every file below a directory.
 pub(crate) fn snapshot(directory: &Path) -> Vec<String> {
     let mut lines = Vec::new();
     for entry in fs::read_dir(directory).expect("read") {

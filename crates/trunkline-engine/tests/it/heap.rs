@@ -1,5 +1,5 @@
-//! Table scans compared with the output of servers, with every method, buffered and direct, in
-//! pools of every size.
+//! Compares table scans with the servers' output, with every I/O method, buffered and direct, in
+//! small and large pools.
 
 use std::path::Path;
 
@@ -62,7 +62,7 @@ fn a_scan_finds_the_rows_that_the_server_sees() {
     });
 }
 
-/// Row versions that no server shows any more, by their state.
+/// Counts tuples that a server no longer returns, by their state.
 #[test]
 fn states_of_all_versions() {
     use RowState::{Aborted, Dead, InDoubt, Live};
@@ -76,7 +76,8 @@ fn states_of_all_versions() {
             [Live, Dead, Aborted, InDoubt]
                 .map(|state| all.iter().filter(|(_, found)| *found == state).count())
         };
-        // Two versions of a prepared transaction are in doubt. The rows that it deleted are live.
+        // A prepared transaction inserted two tuples, which are in doubt. The rows that it deleted
+        // are still live.
         assert_eq!(states("s1.mvcc"), [18, 8, 6, 2], "pg{major}");
         assert_eq!(states("s1.nohint"), [4, 1, 1, 0], "pg{major}");
     }

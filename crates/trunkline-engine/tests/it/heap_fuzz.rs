@@ -1,5 +1,5 @@
-//! Tables with random damage: every scan ends, damage is an error with its place, and rows on
-//! undamaged pages do not change.
+//! Scans tables with random damage. Every scan must end, every error must name its location, and
+//! rows on undamaged pages must be returned unchanged.
 
 use std::fs;
 
@@ -43,8 +43,8 @@ fn random_page(block: u32, random: &mut Rng) -> PageBytes {
     page_of(block, &rows)
 }
 
-/// Scans a file. Returns the TIDs and states of the rows of each page, or the number of rows with
-/// errors, or that the page has an error.
+/// Scans a file. For each page returns its rows' TIDs and states, the number of invalid rows, or
+/// the page's error.
 fn scan(fake: &Fake, pages: &[PageBytes], rows: RowFilter) -> Vec<Option<(Vec<u16>, usize)>> {
     fake.write("base/5/16384", &pages.concat());
     let (aio, dir) = (instance(MethodKind::Sync), fake.open().expect("opened"));
@@ -119,8 +119,8 @@ fn random_damage() {
             let (count, anywhere) = (random.below(40), random.below(2) == 0);
             flip(page, block, count, anywhere, &mut random);
             if random.below(10) == 0 {
-                // More line pointers than rows, up to the end of the page, so that they overlap the
-                // items.
+                // Claim more line pointers than there are rows, up to the end of the page, so that
+                // the line pointer array overlaps the items.
                 let lower = HEADER_SIZE + LINE_POINTER_SIZE * random.below(2042) as u16;
                 page[12..14].copy_from_slice(&lower.to_le_bytes());
                 page[14..16].copy_from_slice(&8192_u16.to_le_bytes());

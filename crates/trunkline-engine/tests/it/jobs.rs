@@ -1,4 +1,5 @@
-//! Shared helpers for tests of jobs: instances of every method, pages, and an executor with faults.
+//! Shared helpers for job tests: instances with every I/O method, valid pages, and an executor that
+//! injects faults.
 
 use std::path::Path;
 
@@ -25,7 +26,7 @@ pub(crate) fn instance(method: MethodKind) -> Aio {
     Builder::new().method(method).start().expect("started")
 }
 
-/// An engine on an instance that is running, with a pool of `buffers` pages.
+/// An engine on a running instance, with a pool of `buffers` buffers.
 pub(crate) fn engine(aio: &Aio, buffers: u32, direct: bool) -> Engine {
     let mut settings = Settings::default();
     settings.set("io_direct", if direct { "data" } else { "" }).expect("a setting");
@@ -37,7 +38,7 @@ pub(crate) fn verified(aio: &Aio, dir: &DataDir, options: verify::Options) -> Ve
     verify(aio, dir, options, Arc::new(Unobserved)).expect("verified")
 }
 
-/// The findings, one per line, with paths relative to the directory.
+/// The findings, one per line, with paths relative to the data directory.
 pub(crate) fn lines(dir: &DataDir, report: &VerifyReport) -> Vec<String> {
     let line = |finding: &verify::Finding| {
         let path = finding.path.strip_prefix(dir.path()).expect("inside");
@@ -59,7 +60,7 @@ pub(crate) fn pages(blocks: std::ops::Range<u32>) -> Vec<u8> {
     blocks.flat_map(page).collect()
 }
 
-/// Calls a function once, at the n-th read.
+/// An observer that calls a function once, at the n-th read.
 pub(crate) struct At<F> {
     reads: AtomicU64,
     read: u64,
@@ -80,18 +81,18 @@ impl<F: Fn() + Send + Sync> Observer for At<F> {
     }
 }
 
-/// A fault of the storage.
+/// An injected storage fault.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fault {
-    /// These blocks of every file fail with EIO, in any read that touches them.
+    /// Any read that touches one of these blocks, in any file, fails with EIO.
     Eio(&'static [u64]),
-    /// Reads return at most this many bytes.
+    /// Every read returns at most this number of bytes (a short read).
     Short(usize),
-    /// Reads from this one on never return.
+    /// The read with this number and all later reads hang forever.
     Hang(u64),
 }
 
-/// The kernel with a fault.
+/// Executes I/O with real system calls, except for the injected fault.
 pub(crate) struct Faulty {
     fault: Fault,
     reads: AtomicU64,

@@ -1,8 +1,8 @@
-//! Integration tests of the engine, on directories made here and, if `TRUNKLINE_FIXTURE_DIR` is
-//! set, on directories made by PostgreSQL.
+//! The engine's integration tests. They use data directories that they create themselves and, if
+//! `TRUNKLINE_FIXTURE_DIR` is set, data directories made by PostgreSQL.
 //!
-//! `fake` builds a small data directory, `jobs` starts instances with faults, and `child` runs a
-//! test again in a process with other rights or limits.
+//! `fake` builds a minimal data directory, `jobs` starts instances that inject faults, and `child`
+//! reruns a test in a process with other privileges or limits.
 #![expect(clippy::expect_used, reason = "a test that cannot go on ends, also in its helpers")]
 
 mod btree;

@@ -1,5 +1,5 @@
-//! The pool and its streams over real files: pages equal the files, with every method, buffered and
-//! direct, in pools of every size.
+//! The buffer pool and its read streams over real files. Pages must equal the files' contents, with
+//! every I/O method, buffered and direct, in small and large pools.
 
 use std::path::Path;
 

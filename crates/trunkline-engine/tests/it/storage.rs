@@ -1,4 +1,4 @@
-//! Storage: file names, lengths of forks, segments, and errors.
+//! The storage layer: file names, fork lengths, segments and errors.
 
 use std::fs;
 use std::path::Path;
@@ -14,19 +14,19 @@ use crate::fake::{Fake, SEGMENT_BYTES};
 use crate::fixtures::fixtures;
 use crate::jobs::instance;
 
-/// A relation of database 5.
+/// A relation in database 5.
 pub(crate) fn locator(relfilenode: u32) -> RelationLocator {
     RelationLocator { tablespace: Oid(1663), database: Oid(5), relfilenode }
 }
 
-/// The files of a fake cluster, with an open-file table of its own.
+/// A fake cluster's files, with their own open-file table.
 pub(crate) fn storage(fake: &Fake, aio: &Aio, limit: usize, direct: bool) -> Storage {
     let dir = fake.open().expect("opened");
     let files = OpenFiles::kernel(aio, limit);
     Storage::of_datadir(&dir, &files, direct)
 }
 
-/// The text of an error, with `DIR` for the directory.
+/// The text of an error, with `DIR` in place of the directory's path.
 fn text(fake: &Fake, error: &StorageError) -> String {
     error.to_string().replace(&*fake.path.to_string_lossy(), "DIR")
 }
@@ -71,7 +71,7 @@ fn every_cluster_has_a_number() {
     assert!(!numbers.contains(&0));
 }
 
-/// The lengths of the segments, and the number of blocks of the fork or the error.
+/// Segment lengths, and the fork's expected number of blocks or the expected error.
 fn check_blocks(lengths: &[u64], expected: Result<u32, &str>) {
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
     for (segment, &bytes) in lengths.iter().enumerate() {
@@ -190,7 +190,7 @@ fn missing_segments() {
     );
 }
 
-/// The error after a read that found nothing.
+/// The error of a read that returned no bytes.
 #[test]
 fn why_a_block_is_missing() {
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));
@@ -265,13 +265,14 @@ fn direct_files() {
             assert!(located.file.is_direct());
             assert!(8192_u32.is_multiple_of(located.file.alignment()));
         }
-        // The file system of temporary files may not offer direct I/O. Then the error must say so.
+        // The file system for temporary files may not support direct I/O, in which case the error
+        // must say so.
         Err(StorageError::Direct { file_system, .. }) => println!("skipped: {file_system}"),
         Err(error) => panic!("{error}"),
     }
 }
 
-/// What the listing has for the forks of a relation.
+/// A relation's forks according to the listing.
 fn relation_of(storage: &Storage, file: &trunkline_engine::datadir::FileEntry) -> Relation {
     let locator = RelationLocator {
         tablespace: file.tablespace,
@@ -281,8 +282,8 @@ fn relation_of(storage: &Storage, file: &trunkline_engine::datadir::FileEntry) -
     storage.relation(locator, file.fork)
 }
 
-/// Every file that PostgreSQL made is found by its numbers, including tablespaces, with few open
-/// files.
+/// Every file that PostgreSQL made is found by its relation locator, including files in
+/// tablespaces, even with few open files.
 #[test]
 fn fixtures_by_number() {
     for (major, data) in fixtures() {

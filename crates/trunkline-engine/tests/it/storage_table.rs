@@ -1,4 +1,4 @@
-//! The table of open files: its limit, its replacement order, and files that are in use.
+//! The open-file table: its limit, its replacement order, and files that are in use.
 
 use std::fs;
 use std::io;
@@ -22,7 +22,7 @@ use crate::storage::{locator, storage};
 
 const ALL_WAITERS: u32 = u32::MAX >> 1;
 
-/// Descriptors of this process for files in the directory.
+/// Counts this process's descriptors for files in the directory.
 fn descriptors(fake: &Fake) -> usize {
     let entries = fs::read_dir("/proc/self/fd").expect("lists").flatten();
     let inside = |entry: &fs::DirEntry| {
@@ -52,7 +52,8 @@ impl Gate {
     }
 }
 
-/// Waits until all files but `count` are closed. Completing threads leave that to another thread.
+/// Waits until only `count` files are open. Threads that complete I/O leave the closing to another
+/// thread, so we have to wait for it.
 fn wait_until_open(aio: &Aio, count: usize) {
     while aio.open_files() != count {
         thread::yield_now();
@@ -82,7 +83,7 @@ fn thousands_of_relations_with_64_descriptors() {
     assert_eq!(descriptors(&fake), 64);
 }
 
-/// A file in frequent use stays open while thousands of others are opened.
+/// A frequently used file stays open while thousands of other files are opened.
 #[test]
 fn a_file_in_frequent_use_stays_open() {
     for limit in [4, 64, 1000] {
@@ -102,7 +103,7 @@ fn a_file_in_frequent_use_stays_open() {
     }
 }
 
-/// The process may have fewer descriptors than the table assumes.
+/// The process may run out of descriptors before the table reaches its own limit.
 #[test]
 fn descriptors_run_short() {
     if !child::is_child() {
@@ -120,7 +121,7 @@ fn descriptors_run_short() {
     assert!(storage.files().evictions() > 200, "{}", storage.files().evictions());
     assert_eq!(storage.files().opens(), 300);
 
-    // Others hold all descriptors, and there is no file to close.
+    // Other code holds all descriptors, and the table has no file that it could close.
     storage.forget(locator(16384 + 299));
     let mut others = Vec::new();
     let refused = loop {
@@ -137,7 +138,7 @@ fn descriptors_run_short() {
     storage.relation(locator(16384), Fork::Main).locate(0).expect("room again");
 }
 
-/// The kernel's files, but opening waits until the given number of threads open a file.
+/// Real files, except that opening blocks until the given number of threads are opening a file.
 struct Together {
     files: KernelFiles,
     inside: Gate,
@@ -189,7 +190,8 @@ fn threads_that_open_the_same_segment_get_the_same_file() {
     assert_eq!((files.opens(), files.open(), aio.open_files()), (u64::from(THREADS), 1, 1));
 }
 
-/// Many threads, many files, a small table: every thread gets the right file and the limit holds.
+/// Many threads use many files through a small table. Every thread must get the right file, and the
+/// limit must hold.
 #[test]
 fn many_threads_share_a_small_table() {
     const THREADS: usize = 8;
@@ -222,7 +224,7 @@ fn many_threads_share_a_small_table() {
     assert_eq!(descriptors(&fake), aio.open_files());
 }
 
-/// Executes reads only once the gate is open.
+/// Blocks reads until the gate is opened.
 struct Held {
     begun: Arc<Gate>,
     gate: Arc<Gate>,
@@ -286,7 +288,7 @@ fn a_file_evicted_during_io_stays_open_until_completion() {
     }
 }
 
-/// I/O reads the located block, with every method.
+/// I/O reads the block that was located, with every I/O method.
 #[test]
 fn reads_through_located_files() {
     for method in METHODS {
@@ -347,7 +349,7 @@ fn forgetting_closes_all_forks_and_segments_of_a_relation() {
     storage.forget(locator(16384));
     assert_eq!((storage.files().open(), other.files().open()), (1, 5));
 
-    // A new file under the same name is found only after that.
+    // Only then do we find a new file under the same name.
     let replace = || {
         fs::remove_file(fake.at("base/5/16385")).expect("removed");
         fake.sparse("base/5/16385", 3 * 8192);
@@ -383,7 +385,7 @@ fn clusters_share_a_table_and_close_their_files() {
     assert_eq!((files.open(), aio.open_files()), (0, 0));
 }
 
-/// A file that was forgotten while it was being opened is not added.
+/// If a file is forgotten while a thread is opening it, that thread must not add it to the table.
 struct Forgetful {
     files: KernelFiles,
     begun: Gate,
@@ -432,12 +434,12 @@ fn a_file_forgotten_during_open_is_not_added() {
     assert_eq!((files.open(), files.opens()), (1, 2));
 }
 
-/// How a system answers a request for direct I/O.
+/// The system's response to opening a file for direct I/O.
 enum Answer {
-    /// As the kernel does for a file system without direct I/O.
+    /// Refuse, as the kernel does on a file system without direct I/O.
     Kernel,
     Error(Errno),
-    /// The file was opened through the page cache instead.
+    /// Silently open the file through the page cache instead.
     Buffered,
 }
 
@@ -461,7 +463,7 @@ impl FileSystem for NoDirect {
     }
 }
 
-/// There is never a silent fallback to the page cache.
+/// We never fall back to the page cache silently.
 #[test]
 fn missing_direct_io_is_an_error_with_the_file_name() {
     let (fake, aio) = (Fake::new(), instance(MethodKind::Sync));

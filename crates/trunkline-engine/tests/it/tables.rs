@@ -1,4 +1,4 @@
-//! The tables of fixtures, and what servers printed for them.
+//! The fixtures' tables, and the servers' output for them.
 
 use std::fs;
 use std::path::Path;
@@ -18,13 +18,14 @@ pub(crate) struct Cluster {
 }
 
 pub(crate) fn instance(method: MethodKind) -> Aio {
-    // Enough for the largest pool of the tests and a few pages of the commit log.
+    // Enough for the tests' largest pool and a few commit log pages.
     Builder::new().method(method).region_bytes(16_448 << 13).start().expect("starts")
 }
 
-/// Every fixture with its version. PostgreSQL 18 is opened with every method, buffered and direct,
-/// in a small pool and in one that holds everything. Other versions are opened buffered with one
-/// method: they differ in their bytes, not in how these are read.
+/// Every fixture with its version. PostgreSQL 18's fixture is opened with every I/O method,
+/// buffered and direct, in a small pool and in one large enough for all pages. Other versions are
+/// opened buffered with a single method, because only their on-disk format differs, not the way we
+/// read it.
 pub(crate) fn in_every_way(mut check: impl FnMut(u32, &Path, &mut Cluster)) {
     for (major, data) in fixtures() {
         for method in METHODS {
@@ -56,7 +57,8 @@ impl Cluster {
     }
 }
 
-/// Every table whose rows the server printed, with its lines: tab-separated, the ctid first.
+/// Every table whose rows the server printed, with the server's lines: tab-separated values,
+/// beginning with the ctid.
 pub(crate) fn printed<'d>(
     data: &Path,
     database: &'d Database,

@@ -1,4 +1,4 @@
-//! TOAST values compared with the output of servers.
+//! Compares TOAST values with the servers' output.
 
 use crate::fixtures::fixtures;
 use crate::jobs::METHODS;
@@ -87,8 +87,8 @@ fn toast_values_equal_those_of_the_server() {
     });
 }
 
-/// A search for many keys finds the same as one search per key, even if the rows of a key fill
-/// several leaves or the pool has hardly room for these.
+/// A search for many keys finds the same rows as one search per key, even if a key's entries fill
+/// several leaves or the pool is barely large enough for those leaves.
 #[test]
 fn a_search_for_many_keys_equals_single_searches() {
     for (major, data) in fixtures() {

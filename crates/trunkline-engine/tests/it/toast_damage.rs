@@ -1,5 +1,6 @@
-//! TOAST tables of real clusters with every kind of damage that has an error, and with random
-//! damage. Checksums are recomputed: the tests are about damage written by a server.
+//! Damages TOAST tables of real clusters: once in every way that has its own error, and then
+//! randomly. Checksums are recomputed, because these tests simulate damage that a server itself
+//! wrote.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +29,7 @@ struct Sample {
     control: ControlFile,
     heap: Vec<PageBytes>,
     index: Vec<PageBytes>,
-    /// The values that the rows of the table refer to, and their bytes.
+    /// The values that the table's rows refer to, with their bytes.
     values: Vec<(ToastPointer, Vec<u8>)>,
 }
 
@@ -37,7 +38,7 @@ struct Sample {
 struct FoundChunk {
     block: usize,
     item: u16,
-    /// The start of its row's data in the page.
+    /// The offset of its tuple's data within the page.
     data: usize,
 }
 
@@ -152,8 +153,8 @@ impl Sample {
         unreachable!("no chunk {chunk} of {pointer:?}");
     }
 
-    /// Damages a copy of the TOAST table with `damage` and expects a value to have an error with
-    /// this ending.
+    /// Damages a copy of the TOAST table with `damage` and expects fetching a value to fail with an
+    /// error that ends this way.
     #[track_caller]
     fn check(&self, victim: usize, damage: impl FnOnce(&mut [PageBytes]), text: &str) {
         let mut heap = self.heap.clone();
@@ -299,8 +300,8 @@ fn missing_values_are_errors() {
     }
 }
 
-/// Random damage in both files gives the value, another value, or an error. It never panics or
-/// loops.
+/// With random damage in both files, a fetch returns the value, another value, or an error. It
+/// never panics or loops.
 #[test]
 fn random_damage() {
     let Some((_, data)) = fixtures().pop() else { return };

@@ -1,5 +1,5 @@
-//! Hand-made commit logs and multixacts: present, missing and damaged, and the rows that depend on
-//! them.
+//! Hand-made commit logs and multixacts, present, missing and damaged, and rows whose visibility
+//! depends on them.
 
 use std::fs;
 
@@ -84,7 +84,7 @@ impl Cluster {
         self.storage.relation(locator, Fork::Main)
     }
 
-    /// Values and states of all rows of a table, or errors.
+    /// The values and states of all of a table's rows, or their errors.
     fn rows(
         &mut self,
         relation: &Relation,
@@ -136,7 +136,7 @@ fn fates() {
             (799, XidStatus::Committed),
             (800, XidStatus::Aborted),
             (900, XidStatus::InProgress),
-            // Beyond the end of the file, and in a missing file.
+            // Transactions beyond the end of the file, and in a missing file.
             (40_000, XidStatus::InProgress),
             (5_000_000, XidStatus::InProgress),
         ] {
@@ -148,7 +148,7 @@ fn fates() {
         let expected = "transaction 3000000000 has no record: \"DIR/pg_xact/0B2D\" is missing, the \
                         oldest transaction is 700";
         assert_eq!(gone, Err(expected.into()));
-        // Many more pages than the cache has.
+        // Look up many more pages than fit in the cache.
         for xid in (1_048_576..=2_147_000_000).step_by(1_048_576) {
             assert_eq!(cluster.fate(xid), Ok(XidStatus::InProgress));
         }
@@ -156,7 +156,7 @@ fn fates() {
     }
 }
 
-/// After wraparound, and with a log that ends within a page.
+/// Lookups after wraparound, and with a commit log that ends mid-page.
 #[test]
 fn logs_of_odd_lengths() {
     let mut cluster = Cluster::with(MethodKind::Worker, |fake| {
@@ -224,13 +224,13 @@ fn multixacts_and_their_updaters() {
         assert_eq!(cluster.updater(9), refused("no longer exists, the oldest is 10", 9));
         assert_eq!(cluster.updater(0), refused("no longer exists, the oldest is 10", 0));
         assert_eq!(cluster.updater(20), refused("does not exist yet, the next is 20", 20));
-        // The end of the last one was never written.
+        // The last multixact's end was never written.
         let text = "its members are from 0 up to 3300";
         assert_eq!(cluster.updater(19), refused(text, 19));
     }
 }
 
-/// Members whose start was never written, or that would be billions.
+/// Multixacts whose offset was never written, or that would have billions of members.
 #[test]
 fn invalid_multixacts_are_errors() {
     let mut cluster = Cluster::with(MethodKind::Worker, |fake| {
@@ -287,8 +287,8 @@ fn row_states_follow_from_transactions() {
     }
 }
 
-/// No lookup happens on a page that is marked all-visible. A row whose transaction cannot be looked
-/// up, or that is invalid, is an error, and the scan continues.
+/// No lookup happens on a page that is marked all-visible. If a row is invalid or its transaction
+/// can't be looked up, the scan returns an error for that row and continues.
 #[test]
 fn rows_without_known_state_are_errors() {
     let mut cluster = Cluster::new(MethodKind::Worker);

@@ -1,4 +1,4 @@
-//! Contents of clusters as real servers left them: there are no findings.
+//! Verifies the contents of clusters exactly as real servers left them. There must be no findings.
 
 use std::path::Path;
 

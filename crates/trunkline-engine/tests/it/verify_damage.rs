@@ -1,5 +1,5 @@
-//! Damage to a copy of a real cluster is found by the right check. All damage here is invisible to
-//! the check of single pages: checksums are recomputed.
+//! Damages a copy of a real cluster and expects the right check to find it. Checksums are
+//! recomputed, so that checking pages individually can't detect the damage.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ impl Copy {
         self.root.path().join("data")
     }
 
-    /// The file of a relation, and what to verify so that it is checked.
+    /// A relation's file, and the options that make verification check it.
     fn find(&self, database: &str, name: &str, fork: Fork) -> (PathBuf, Only) {
         let mut cluster = Cluster::open(&self.aio, &self.data(), false, 64);
         let database = cluster.database(database);
@@ -88,7 +88,7 @@ impl Copy {
         let sound = pages.clone();
         change(&mut pages);
         for (block, page) in (0_u32..).zip(&mut pages) {
-            // New pages have no checksum.
+            // New (all-zero) pages have no checksum.
             if sound.get(block as usize) == Some(page) || *page == [0; BLOCK_SIZE] {
                 continue;
             }
@@ -158,7 +158,7 @@ const ACCOUNTS_KEY: (&str, &str, Fork) = ("bench", "public.pgbench_accounts_pkey
 
 type Case = ((&'static str, &'static str, Fork), &'static [&'static str], fn(&mut Vec<PageBytes>));
 
-/// For each case: the relation, the expected findings, and the damage.
+/// One case: the relation, the expected findings, and the function that does the damage.
 const ROWS: &[Case] = &[
     (ACCOUNTS, &["block 3: line pointer 5: column \"filler\": "], |pages| {
         item(&mut pages[3], 5)[24 + 12] = 0xFF;
@@ -225,7 +225,7 @@ const HEADERS: &[Case] = &[
     (BT, &["block 1: line pointer 5: xmax 999999 is out of range"], |pages| {
         let tuple = item(&mut pages[1], 5);
         double(tuple, 4, |_| 999_999);
-        // Only a lock, so that the row is live.
+        // Make xmax a mere lock, so that the row is live.
         word(tuple, 20, |mask| mask & !0x0800 | 0x0080 | 0x0010);
     }),
     (BT, &["block 1: line pointer 6: xmax 7 is out of range"], |pages| {
@@ -327,7 +327,7 @@ const TREES: &[Case] = &[
         double(item(&mut pages[page], 5), 8, |key| key - 1);
     }),
     (ACCOUNTS_KEY, &["left link points to block ", "no downlink points to this page"], |pages| {
-        // A page that only its parent and its right sibling refer to.
+        // A page that only its parent and its right sibling still point to.
         let page = inside(pages, 0);
         let skipped = BtreePage::parse(&pages[page]).expect("sound").right().expect("a neighbour");
         let right = BtreePage::parse(&pages[skipped as usize]).expect("sound").right();
@@ -490,7 +490,7 @@ const HEAP_AND_INDEX: &[Case] = &[
 ];
 
 fn run(cases: &[Case]) {
-    // The cluster of the newest server is enough. Other tests cover the differences between
+    // The newest server's cluster is enough here. Other tests cover the differences between
     // versions.
     let Some((_, data)) = fixtures().into_iter().rfind(|(major, _)| *major <= 18) else { return };
     let copy = Copy::of(&data);
@@ -540,7 +540,7 @@ fn a_damaged_catalog_row_is_reported() {
         for number in normal(page) {
             let tuple = item(page, number);
             let start = usize::from(tuple[22]);
-            // The name, and far behind it the kind.
+            // Damage the name, and, much further back in the row, the kind.
             if tuple[start + 4..].starts_with(b"hot\0") {
                 let kind = (start + 68..tuple.len() - 1).find(|&at| &tuple[at..at + 2] == b"pr");
                 tuple[kind.expect("persistence and kind") + 1] = b'?';
@@ -576,7 +576,7 @@ fn contradictions_of_rows_and_entries_are_found() {
     run(HEAP_AND_INDEX);
 }
 
-/// Random damage anywhere, including catalogs, ends and is reported.
+/// With random damage anywhere, including the catalogs, verification still ends and reports it.
 #[test]
 fn random_damage_ends_in_findings() {
     let Some((_, data)) = fixtures().into_iter().rfind(|(major, _)| *major <= 18) else { return };
@@ -601,7 +601,7 @@ fn random_damage_ends_in_findings() {
             let block = random.below(pages.len() as u64) as usize;
             let Some(page) = pages.get_mut(block) else { continue };
             for _ in 0..=random.below(6) {
-                // Prefer the page's own structure.
+                // Prefer the page's own structures (header and line pointers) over tuple data.
                 let within = if random.below(2) == 0 { 200 } else { BLOCK_SIZE as u64 };
                 page[24 + random.below(within - 24) as usize] = random.next_u64() as u8;
             }
@@ -630,7 +630,7 @@ fn random_damage_ends_in_findings() {
     assert!(found > 20, "{found}");
 }
 
-/// A table that is checked in many parts has the same findings.
+/// Checking a table in many parts yields the same findings.
 #[test]
 fn a_check_in_parts_has_the_same_findings() {
     let Some((_, data)) = fixtures().pop() else { return };

@@ -1,5 +1,5 @@
-//! Page verification of directories made by PostgreSQL, compared with its own `pg_checksums` if
-//! that is installed, and after damage.
+//! Page verification of data directories made by PostgreSQL, intact and damaged. The results are
+//! compared with `pg_checksums`, if it is installed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,8 +23,8 @@ fn open(path: &Path) -> DataDir {
     DataDir::open(path, OpenOptions::default()).expect("opened")
 }
 
-/// Files and whole blocks below `directory`, by a rule of this test's own: names that begin with a
-/// digit, in numbered directories or the known ones.
+/// Counts files and whole blocks below `directory`, independently of the code under test: all files
+/// with names that begin with a digit, in numbered or well-known directories.
 fn walked(directory: &Path) -> (u64, u64) {
     let mut sum = (0, 0);
     for entry in fs::read_dir(directory).expect("read") {
@@ -80,7 +80,7 @@ fn counts_equal_those_of_pg_checksums() {
     }
 }
 
-/// A generator of our own, so that a printed seed repeats a run.
+/// Use our own random generator, so that a run can be repeated from its printed seed.
 struct XorShift(u64);
 
 impl XorShift {
@@ -117,7 +117,7 @@ fn one_flipped_bit_anywhere_is_found() {
             let bit = random.below(8192 * 8);
             let before = page_checksum_portable(page, block);
             page[bit as usize / 8] ^= 1 << (bit % 8);
-            // The checksum does not cover itself. Anywhere else it misses one flip in 65,536.
+            // The checksum doesn't cover itself. Elsewhere it misses one change in 65,536.
             if !(64..80).contains(&bit) && page_checksum_portable(page, block) == before {
                 continue;
             }
@@ -167,7 +167,8 @@ fn copy_tree(from: &Path, to: &Path) {
             let target = fs::read_link(&path).expect("link");
             std::os::unix::fs::symlink(target, copy).expect("linked");
         } else {
-            // Not fs::copy, which would share blocks where the file system can.
+            // Don't use fs::copy, which shares blocks with the original on file systems with
+            // reflinks.
             fs::write(copy, fs::read(&path).expect("read")).expect("written");
         }
     }

@@ -1,5 +1,5 @@
-//! Writes through the pool: after a checkpoint the files have all changes, with every method,
-//! buffered and direct, in pools of every size.
+//! Writes through the buffer pool. After a checkpoint the files must contain all changes, with
+//! every I/O method, buffered and direct, in small and large pools.
 
 use std::path::Path;
 
@@ -150,8 +150,8 @@ fn checkpoints_while_sessions_change_pages() {
     }
 }
 
-/// The table has room for one open file. A file that was written still stays open until it is
-/// synced, and no longer.
+/// The open-file table has room for only one file. Even so, a file that was written stays open
+/// until it is fsynced, but no longer.
 #[test]
 fn written_files_stay_open_until_they_are_synced() {
     let aio = aio(MethodKind::Sync);
@@ -175,7 +175,7 @@ fn written_files_stay_open_until_they_are_synced() {
     assert_eq!(open(&aio), 1, "the table's");
 }
 
-/// A pool forgets a closed cluster once all its pages are written, and not before.
+/// The pool forgets a closed cluster only after all of the cluster's pages have been written.
 #[test]
 fn a_closed_cluster_is_forgotten() {
     let aio = aio(MethodKind::Worker);
@@ -206,7 +206,7 @@ fn a_closed_cluster_is_forgotten() {
     assert_eq!(aio.open_files(), 0);
     assert_on_disk(home.path(), 16, |block| if block == 3 { 2 } else { 1 });
     pool.evict_all();
-    // Opened again, it is another cluster.
+    // If the directory is opened again, it counts as another cluster.
     let storage = storage(&aio, home.path(), false);
     change(&mut backend, &storage.relation(LOCATOR, Fork::Main), 5, 3);
 }
