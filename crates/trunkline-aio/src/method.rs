@@ -1,7 +1,9 @@
-//! The method seam: the trait that every I/O method implements.
+//! I/O methods: the trait that each of them implements. It corresponds to PostgreSQL's
+//! `IoMethodOps`.
 //!
-//! The smallest implementation, `sync`, takes nothing from the batch, so the issuer executes
-//! everything inline. It is the specification that the other methods are tested against.
+//! The smallest implementation, `sync`, takes nothing from a batch, so the issuer executes
+//! everything inline. It is the reference that the other methods are tested against: the contract
+//! suite expects the same outcomes from all of them.
 
 pub(crate) mod dispatcher;
 pub(crate) mod fallback;
@@ -14,11 +16,13 @@ pub(crate) mod worker;
 use crate::completion::in_flight::{InFlight, Submitted};
 use std::sync::Arc;
 
-/// A batch of submitted I/O on its way to a method.
+/// A batch of submitted I/O that is offered to a method. The method takes as much as it has room
+/// for.
 #[derive(Debug)]
 pub struct Batch<'a> {
     in_flight: &'a InFlight,
     indexes: &'a [u32],
+    /// Number of I/Os taken. An I/O is either taken once or left for the issuer, never both.
     taken: usize,
 }
 
@@ -33,14 +37,16 @@ impl<'a> Batch<'a> {
         self.indexes.len() - self.taken
     }
 
-    /// Takes the next I/O. The issuer executes what is left in the batch.
+    /// Takes the next I/O, and with it the duty to complete it. The issuer executes what is left in
+    /// the batch.
     pub fn take(&mut self) -> Option<Submitted> {
         let index = self.indexes.get(self.taken)?;
         self.taken += 1;
         Some(self.in_flight.token(*index))
     }
 
-    /// Takes the next I/O as its lane and its handle index.
+    /// Takes the next I/O as its lane and its handle index, for methods whose queues hold indexes.
+    /// The token can be recreated from the index by the thread that executes the I/O.
     pub(crate) fn take_index(&mut self) -> Option<(usize, u32)> {
         let io = self.take()?;
         Some((self.in_flight.lane(&io), io.index()))
@@ -55,8 +61,9 @@ impl<'a> Batch<'a> {
 
 /// An I/O method.
 ///
-/// A method receives I/O that is SUBMITTED, and must bring each of it to [`InFlight::execute`] or
-/// [`InFlight::reap`] exactly once, without further help from the issuer.
+/// A method receives I/O that is SUBMITTED. It must bring each I/O to [`InFlight::execute`] or
+/// [`InFlight::reap`] exactly once, without further help from the issuer. In PostgreSQL a method
+/// may rely on the issuing backend to wait (`wait_one`); here the issuer may be gone.
 ///
 /// All methods have the same contract. EINTR and EAGAIN are retried up to
 /// [`RETRIES_MAX`](crate::limits::RETRIES_MAX) times and the issuer does not see them (`execute`
@@ -64,7 +71,7 @@ impl<'a> Batch<'a> {
 /// are.
 pub trait Method: Send + Sync {
     /// Takes I/O from the batch, as much as there is room for. The session executes what is left.
-    /// This must not block on I/O.
+    /// This function runs in the issuing session and must not block on I/O.
     fn submit(&self, in_flight: &Arc<InFlight>, batch: &mut Batch<'_>);
 
     /// Stops the threads of the method and waits for their end. Called once, when no I/O is in

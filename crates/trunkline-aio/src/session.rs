@@ -1,12 +1,15 @@
-//! Sessions: what issues I/O and waits for it.
+//! Sessions: the users of the engine, which issue I/O and wait for it. A session corresponds to a
+//! backend in PostgreSQL.
 //!
-//! A session belongs to one thread at a time; it may move between threads. It acquires a handle,
-//! defines one I/O on it, and stages it. A batch ([`crate::IoBatch`]) collects staged I/O and
-//! submits it together. An [`crate::Io`] borrows its session, so the borrow checker ensures that at
-//! most one handle is acquired and not yet used.
+//! A session belongs to one thread at a time, but it may move between threads. It acquires a
+//! handle, defines one I/O on it, and stages it. A batch ([`crate::IoBatch`]) collects staged I/O
+//! and submits it together. An [`crate::Io`] borrows its session, so the borrow checker ensures
+//! that a session has at most one handle that is acquired and not yet used. PostgreSQL checks the
+//! same rule at run time.
 //!
-//! A session must never block while it holds staged I/O: another session may wait for that I/O, and
-//! the two would wait for each other. So every wait submits first.
+//! **Deadlock.** A session must never block while it holds staged I/O. Another session may wait for
+//! that I/O and hold something that the first session needs, so the two would wait for each other.
+//! Therefore every wait submits first.
 //!
 //! The parts: `io` (from the handle to the submission), `define` (checks and iovecs), `wait`
 //! (waiting), `cancel` (wake-ups from other threads).
@@ -32,7 +35,7 @@ use crate::tables::session_table::SessionSlot;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a scope left behind (see [`Session::end_scope`]). The default means nothing.
+/// Resources that a scope has leaked (see [`Session::end_scope`]). The default means none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Leaks {
     /// A handle was acquired and neither used nor released. It has been given back.
@@ -52,10 +55,10 @@ impl Leaks {
 
 /// Issues I/O and waits for it. Belongs to one thread at a time, and may move between threads.
 ///
-/// A session acquires a handle, defines one I/O on it, and submits it at once or with others at the
-/// end of a batch. Every wait submits first, so I/O that other sessions may wait for never stays
-/// staged while this session sleeps. Dropping a session submits what it has staged and cancels
-/// nothing: other threads complete its I/O.
+/// A session acquires a handle, defines one I/O on it, and submits it immediately, or together with
+/// others at the end of a batch. Every wait submits first, so I/O that other sessions may wait for
+/// never stays staged while this session sleeps. Dropping a session submits its staged I/O and
+/// cancels nothing: other threads complete its I/O.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -74,27 +77,30 @@ impl Leaks {
 #[derive(Debug)]
 pub struct Session {
     instance: Arc<Instance>,
-    // Also reachable through the instance; kept here to save two pointer dereferences per I/O.
+    // Also reachable through the instance. Kept here to save two pointer dereferences per I/O.
     dispatcher: Arc<Dispatcher>,
     in_flight: Arc<InFlight>,
     id: u32,
     /// The handle of the [`crate::Io`] that exists now. It is also kept here so that it can be
     /// reclaimed if the `Io` is leaked.
     handed_out: Option<WaitRef>,
-    /// The queue for a free handle that the session is in.
+    /// The class in whose queue for a free handle the session waits, if any.
     queued: Option<Class>,
     /// Handles in STAGED, in the order of their definition.
     staged: Vec<u32>,
     /// When the first of them was staged.
     staged_since: Time,
-    /// Inside a batch: staged I/O is submitted at its end, or when there are 32.
+    /// A batch is open: staged I/O is submitted at its end, or when there are 32 I/Os.
     batch: bool,
+    /// Whether the session's thread may execute I/O where that is cheaper, see
+    /// [`Session::set_may_block`].
     may_block: bool,
-    /// Reads in a row that were not in the page cache.
+    /// Consecutive tries of the page cache that did not hit.
     cache_misses: u32,
     waits: u64,
     wait_time: Duration,
-    /// Polled joins may have left this session among the joiners of handles.
+    /// The session may still be among the joiners of some handles, because a polled join was given
+    /// up.
     joined: bool,
 }
 
@@ -127,14 +133,14 @@ impl Session {
     }
 
     /// Sets whether the session's thread may execute I/O itself where that is cheaper, which is the
-    /// default. A session that is polled by an async runtime should not: then even I/O that it
-    /// needs at once goes to the method. Under `sync`, and where a method has no room, the thread
-    /// executes I/O in any case.
+    /// default. A session that is polled by an async runtime should turn this off, because a
+    /// blocked thread delays all other tasks. Then even I/O that is needed immediately goes to the
+    /// method. Under `sync`, and when a method has no room, the thread executes I/O in any case.
     pub fn set_may_block(&mut self, may_block: bool) {
         self.may_block = may_block;
     }
 
-    /// The method in force. This costs one atomic load. Under [`MethodKind::Sync`], read-ahead
+    /// The current method. This costs one atomic load. Under [`MethodKind::Sync`], read-ahead
     /// should be advice ([`Session::advise`]) instead of I/O.
     pub fn method(&self) -> MethodKind {
         self.dispatcher.current()
@@ -145,7 +151,7 @@ impl Session {
         self.in_flight.region().lease(frames)
     }
 
-    /// How many pieces of memory one I/O may have (`io_max_combine_limit`).
+    /// The most pieces of memory that one I/O may have (`io_max_combine_limit`).
     pub fn iovecs(&self) -> usize {
         self.handles().iovecs()
     }
@@ -173,8 +179,9 @@ impl Session {
         }
     }
 
-    /// Submits what has been staged for a long time. Acquiring a handle does this too. A session
-    /// that computes inside a batch should call it now and then, so that its I/O is not delayed.
+    /// Submits the staged I/O if the oldest of it was staged a long time ago. Acquiring a handle
+    /// does this too. A session that computes inside a batch should call it now and then, so that
+    /// its I/O is not delayed.
     pub fn submit_if_old(&mut self) {
         if !self.staged.is_empty()
             && clock::now().since(self.staged_since) > Duration::from_micros(STAGED_AGE_MAX_US)
@@ -183,7 +190,7 @@ impl Session {
         }
     }
 
-    /// Under `sync`, reports the kernel that the range will be read soon; other methods read ahead
+    /// Under `sync`, advises the kernel that the range will be read soon; other methods read ahead
     /// themselves. Returns whether advice was given.
     pub fn advise(&self, file: &File, offset: u64, length: u64) -> bool {
         let sync = self.method() == MethodKind::Sync;
@@ -194,8 +201,9 @@ impl Session {
         advised
     }
 
-    /// Ends a scope, such as a statement or a transaction, also after an error. Gives back a leaked
-    /// handle, closes a leaked batch, and submits what is staged. I/O in flight continues.
+    /// Ends a scope, such as a statement or a transaction, even after an error. It gives back a
+    /// leaked handle, closes a leaked batch, and submits the staged I/O. I/O in flight continues.
+    /// PostgreSQL's `AtEOXact_Aio` and `pgaio_error_cleanup` do the same.
     pub fn end_scope(&mut self) -> Leaks {
         let handed_out = self.reclaim();
         if handed_out {
@@ -219,13 +227,14 @@ impl Session {
         self.completions().sessions().slot(self.id)
     }
 
-    /// Gives back a handle that was acquired and not used.
+    /// Gives back a handle that was acquired and not used. Returns whether there was one.
     fn reclaim(&mut self) -> bool {
         let Some(io) = self.handed_out.take() else { return false };
         self.completions().release(io, self.id);
         true
     }
 
+    /// Adds a STAGED handle to the batch, and submits if there is no batch or it is full.
     fn stage(&mut self, index: u32) {
         if self.staged.is_empty() {
             self.staged_since = clock::now();
@@ -236,7 +245,8 @@ impl Session {
         }
     }
 
-    /// Whether to look for a read in the page cache. Counts a miss; a hit clears the count.
+    /// Whether the session should try a read in the page cache. It counts a miss in advance; a hit
+    /// resets the count. After many misses in a row only one read in 16 is tried.
     fn looks_cached(&mut self, io: WaitRef) -> bool {
         if !self.dispatcher.may_be_cached(io) {
             return false;
@@ -246,6 +256,8 @@ impl Session {
             || self.cache_misses.is_multiple_of(TRY_CACHED_ONE_IN)
     }
 
+    /// Leaves the queue for a free handle. If the session was woken for a handle that it does not
+    /// take, admission passes the wake-up on.
     fn leave_queue(&mut self) {
         if let Some(class) = self.queued.take() {
             let completions = self.completions();
@@ -261,7 +273,7 @@ impl Drop for Session {
         if self.joined {
             self.handles().leave_all(self.id);
         }
-        // The waker may own a task that owns the instance.
+        // The waker may own a task that owns the instance, which would never be dropped.
         self.slot().event().clear_waker();
         self.instance.session_ended(self.id);
     }

@@ -1,6 +1,6 @@
-//! Storage: memory, files, and what can be done with them.
+//! Storage: page memory, files, and the operations on them.
 //!
-//! Nothing here knows handles or sessions.
+//! This is the layer that makes system calls. It does not know handles or sessions.
 
 pub(crate) mod executor;
 pub(crate) mod file;

@@ -1,7 +1,7 @@
 //! The façade: threads, locks, atomics, futexes, channels, randomness, hashing and the environment.
 //!
-//! These, and the time ([`crate::clock`]), are what makes two runs of a test differ. All crates use
-//! them only through this façade, which has three implementations:
+//! Together with the time ([`crate::clock`]), these are what makes two runs of a test differ. All
+//! crates use them only through this façade, which has three implementations:
 //!
 //! ```text
 //!   ordinary build            std atomics, std locks, the kernel's futex, the monotonic clock
@@ -11,10 +11,10 @@
 //!   cfg(loom)                 loom's types, for the small lock-free pieces
 //! ```
 //!
-//! In a `sched` build, a thread that the scheduler did not start pays one thread-local look-up per
-//! operation. An ordinary build pays nothing.
+//! In a `sched` build, a thread that the scheduler did not start pays for one thread-local look-up
+//! per operation. An ordinary build pays nothing.
 //!
-//! Every `cfg(loom)` of this crate is in this module: the rest compiles under loom unchanged.
+//! Every `cfg(loom)` of this crate is in this module, and the rest compiles under loom unchanged.
 
 pub mod atomic;
 pub mod channel;

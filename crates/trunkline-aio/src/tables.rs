@@ -1,6 +1,7 @@
 //! The tables of an instance: handles, sessions, slots, statistics, and admission.
 //!
-//! All are allocated at start. Nothing here starts a thread or talks to the storage.
+//! They correspond to what PostgreSQL keeps in `PgAioCtl` in shared memory. All of them are
+//! allocated at start. Nothing in this layer starts a thread or performs I/O.
 
 pub(crate) mod admission;
 pub(crate) mod callback;

@@ -1,7 +1,8 @@
 //! Writes rows of `pgbench_accounts` as pages: `write_accounts <file> <rows>`.
 //!
-//! The file can take the place of the table's while the server is stopped (drop its `_fsm` and
-//! `_vm` files and rebuild its index): a way to see that a server accepts what we build.
+//! The file can replace that of a real table while the server is stopped (remove its `_fsm` and
+//! `_vm` files and rebuild its index). This is a manual test that a server accepts the pages that
+//! we build.
 
 use std::error::Error;
 use std::fs;

@@ -1,5 +1,6 @@
 //! Rows of `pgbench_accounts`, as a server stores them.
-//! The layout is fixed: three integers and a blank-padded `char(84)`, 97 bytes of data.
+//!
+//! The layout is fixed: three integers and a blank-padded `char(84)`, together 97 bytes of data.
 
 use trunkline_format::HeapPageBuilder;
 use trunkline_format::page_builder::{NewTuple, PushError};
@@ -38,8 +39,8 @@ pub fn account_data(aid: i32, bid: i32, abalance: i32) -> [u8; 97] {
     for (place, byte) in data.iter_mut().zip(numbers) {
         *place = byte;
     }
-    // A one-byte varlena header: the length of header and text, shifted by the bit that marks it
-    // short.
+    // The one-byte varlena header of `filler`: the length of header and text, shifted left by one,
+    // plus the bit that marks the header as short.
     data[12] = 85 << 1 | 1;
     data
 }

@@ -1,5 +1,5 @@
 //! The accounts table of a pgbench database: one large relation, with balances whose sum is known
-//! in advance.
+//! without reading it.
 //!
 //! ```text
 //!   DIR/base/5/16385        blocks 0 to 131,071 of the relation
@@ -8,9 +8,12 @@
 //! ```
 //!
 //! As in pgbench there are 100,000 accounts per unit of scale and 61 in a page, so scale 100 is
-//! 1.34 GB. Every page has its checksum, all rows are frozen and all pages are marked all-visible.
-//! There is no control file and no catalog, so a reader uses the constants of [`Accounts`] to
-//! locate the relation.
+//! 1.34 GB. Every page has a checksum, all rows are frozen and all pages are marked all-visible.
+//! There is no control file and no catalog, so a reader locates the relation with the constants of
+//! [`Accounts`].
+//!
+//! The known sum is the purpose of this table. A scan that skips a page, reads one twice or returns
+//! the page of another block gets a different sum.
 
 use std::fs;
 use std::io;
@@ -26,7 +29,8 @@ use crate::page_writer::{BRANCH_ROWS, NewFile, PAGE_ROWS, balance, write_files};
 /// The file that marks a complete sample.
 const MARKER: &str = "trunkline-accounts";
 
-/// Changes with the layout of pages or files, so that old samples are written anew.
+/// The version of the layout of pages and files. It is part of the marker, so that samples of an
+/// older version are written again.
 const VERSION: u32 = 1;
 
 /// The relation's file number.
@@ -44,7 +48,7 @@ pub struct Accounts {
     pub scale: u32,
     /// The relation's segments, in order.
     pub files: Vec<FileEntry>,
-    /// Whether the complete table was already there.
+    /// Whether a complete table was found and nothing was written.
     pub reused: bool,
 }
 
@@ -80,20 +84,20 @@ impl Accounts {
     }
 }
 
-/// Bytes that accounts of this scale take, 1 to [`SCALE_MAX`].
+/// Size in bytes of the accounts at this scale, 1 to [`SCALE_MAX`].
 pub fn bytes(scale: u32) -> u64 {
     u64::from(blocks(scale)) * BLOCK_SIZE as u64
 }
 
-/// The largest scale whose accounts take no more than `bytes`, but at least 1.
+/// The largest scale at which the accounts fit into `bytes`, but at least 1.
 pub fn scale_within(bytes: u64) -> u32 {
     let rows = bytes / BLOCK_SIZE as u64 * u64::from(PAGE_ROWS);
     let scale = rows / u64::from(BRANCH_ROWS);
     scale.clamp(1, u64::from(SCALE_MAX)) as u32
 }
 
-/// The result of `sum(abalance)` at this scale. It is computed from the account numbers and reads
-/// no page. Scale 100 takes some tens of milliseconds.
+/// The result of `sum(abalance)` at this scale. It is computed from the account numbers without
+/// reading a page. Scale 100 takes some tens of milliseconds.
 ///
 /// ```
 /// # use trunkline_sample::accounts::accounts_sum;
@@ -132,7 +136,7 @@ pub fn create(
         return Ok(made(files, true));
     }
     place.claim(&text)?;
-    // A larger scale may have left more segments.
+    // An earlier sample of a larger scale may have left more segments than this one writes.
     segments(&place.base()).iter().try_for_each(|path| directory::unlink(path))?;
     write_files(aio, &plan, progress)?;
     place.complete()?;
@@ -156,6 +160,7 @@ fn blocks(scale: u32) -> u32 {
     rows(scale).div_ceil(u64::from(PAGE_ROWS)) as u32
 }
 
+/// The segments of the relation at this scale. All but the last have 131,072 blocks.
 fn plan(base: &Path, scale: u32) -> Vec<NewFile> {
     let blocks = blocks(scale);
     let segment = |segment: u32| {

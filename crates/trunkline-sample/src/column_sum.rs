@@ -1,8 +1,8 @@
 //! The sum of an integer column, computed by a parallel sequential scan.
 //!
-//! It replaces `SELECT sum(column) FROM table` where there is no catalog: the caller says where the
-//! column is within a row. Rows whose visibility only the commit log knows are counted but not
-//! summed.
+//! It replaces `SELECT sum(column) FROM table` where there is no catalog: the caller specifies the
+//! position of the column within a row. Rows that need the commit log to decide their visibility
+//! are counted but not summed.
 
 use std::sync::Arc;
 
@@ -23,7 +23,8 @@ pub struct SumReport {
     pub total: PageSum,
     /// The first invalid row, by block and line pointer, if there is one.
     pub corrupt: Option<(BlockNo, u16)>,
-    /// The scan. If it did not reach its end, the sum is that of the pages scanned.
+    /// The report of the scan. If the scan did not reach its end, the sum covers only the pages
+    /// scanned.
     pub scan: SeqScanReport,
 }
 
@@ -53,7 +54,8 @@ pub fn sum(
     Ok(SumReport { total, corrupt, scan })
 }
 
-/// The sum of one participant.
+/// The sum of one participant of the scan: the leader or a worker. Each has its own, so the
+/// participants share nothing until the end.
 struct ColumnSum {
     column: FixedColumn,
     total: PageSum,

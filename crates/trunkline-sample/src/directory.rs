@@ -1,5 +1,5 @@
-//! Ownership of a sample's directory: never overwrite a directory of others, and know whether a
-//! sample is complete.
+//! The directory of a sample: detects whether it may be overwritten, and whether its sample is
+//! complete.
 //!
 //! ```text
 //!   empty ─ claim ─▶ MARKER.new, files ─ complete ─▶ MARKER, files ─ remove ─▶ gone
@@ -8,7 +8,10 @@
 //! ```
 //!
 //! Each kind of sample has its own marker file. A directory that is not empty and lacks that marker
-//! is refused: it may contain a cluster, other files, or a sample of another kind.
+//! is refused, because it may contain a cluster, other files, or a sample of another kind.
+//!
+//! The marker is renamed into place after all files and their directory entries are durable, as in
+//! `durable_rename`. So a crash never leaves a marker beside an incomplete sample.
 
 use std::fs;
 use std::io;
@@ -28,7 +31,9 @@ pub(super) const DATABASE: Oid = Oid(5);
 /// A directory for one kind of sample.
 pub(super) struct Directory<'a> {
     path: &'a Path,
+    /// Exists if the sample is complete.
     marker: PathBuf,
+    /// Exists while the sample is being written: the name of the marker before it is renamed.
     claim: PathBuf,
 }
 
@@ -42,19 +47,21 @@ impl<'a> Directory<'a> {
         self.path.join("base").join(DATABASE.to_string())
     }
 
-    /// Whether the sample that `text` describes was completed here.
+    /// Whether a complete sample with the description `text` is here.
     pub(super) fn is_complete(&self, text: &str) -> bool {
         fs::read_to_string(&self.marker).is_ok_and(|found| found == text)
     }
 
-    /// Claims the directory for the sample that `text` describes.
+    /// Claims the directory for a sample with the description `text`, and makes an older sample
+    /// incomplete.
     pub(super) fn claim(&self, text: &str) -> io::Result<()> {
         fs::create_dir_all(self.path)?;
         self.check_ours()?;
         let file = fs::File::create(&self.claim)?;
         io::Write::write_all(&mut &file, text.as_bytes())?;
         file.sync_all()?;
-        // From here on an older sample is incomplete.
+        // The claim is durable, so the directory is recognised as ours. From here on an older
+        // sample counts as incomplete.
         unlink(&self.marker)?;
         fs::create_dir_all(self.base())
     }
@@ -86,7 +93,7 @@ impl<'a> Directory<'a> {
         Ok(())
     }
 
-    /// Refuses a directory with files of others: it must be empty or contain a sample of this kind.
+    /// Returns an error unless the directory is empty or contains a sample of this kind.
     fn check_ours(&self) -> io::Result<()> {
         let ours = self.marker.is_file() || self.claim.is_file();
         if ours || fs::read_dir(self.path)?.next().is_none() {
@@ -105,7 +112,7 @@ pub(super) fn unlink(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The entries of all files, if each has its full size.
+/// The entries of all files. Fails if a file is missing or does not have its full size.
 pub(super) fn entries(plan: &[NewFile]) -> io::Result<Vec<FileEntry>> {
     plan.iter().map(entry).collect()
 }
@@ -133,8 +140,8 @@ fn entry(new: &NewFile) -> io::Result<FileEntry> {
     })
 }
 
-/// Drops the files from the page cache. Dirty pages would stay in it, so the files are fsynced
-/// first.
+/// Drops the files from the page cache. `POSIX_FADV_DONTNEED` skips dirty pages, so the files are
+/// fsynced first.
 pub(super) fn evict(files: &[FileEntry]) -> io::Result<()> {
     for file in files {
         let file = fs::File::open(&file.path)?;
@@ -144,7 +151,8 @@ pub(super) fn evict(files: &[FileEntry]) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes that a sample in `directory` may use: half of what its file system has free.
+/// The number of bytes that a sample in `directory` may use: half of the free space of its file
+/// system.
 ///
 /// # Errors
 /// As statvfs(3), for the nearest parent that exists.

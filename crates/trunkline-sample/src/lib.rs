@@ -1,5 +1,5 @@
-//! pgbench tables as relation files, for demonstrations, benchmarks and tests that have no server
-//! at hand.
+//! pgbench tables as relation files, for demonstrations, benchmarks and tests that run without a
+//! server.
 //!
 //! - [`accounts`] writes one large table: the accounts of a pgbench database, with balances that
 //!   add up to a known sum.
@@ -8,15 +8,17 @@
 //! - [`sum_int4`] sums an `int4` column over one page; [`column_sum`] sums it over a table, by a
 //!   parallel sequential scan.
 //!
-//! A sample is not a data directory, because there is no control file and no catalog: no server can
-//! be started on it. It contains only relation files that look like those of a cluster:
+//! A sample is not a data directory: there is no control file and no catalog, so no server can be
+//! started on it. It contains only relation files that look like those of a cluster:
 //!
 //! ```text
 //!   DIR/base/5/16384 …          relation files
-//!   DIR/trunkline-sample.new    written first: this directory is ours to write
-//!   DIR/trunkline-sample        the same file, renamed last: the sample is complete
+//!   DIR/trunkline-sample.new    written first; from then on the directory may be overwritten
+//!   DIR/trunkline-sample        the same file, renamed last; the sample is complete
 //! ```
-//! Nothing that ships depends on this crate except the demonstration of the command line.
+//!
+//! Among the programs and libraries that users install, only the demonstration of the command-line
+//! program uses this crate.
 
 #![forbid(unsafe_code)]
 

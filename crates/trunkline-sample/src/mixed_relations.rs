@@ -1,9 +1,9 @@
 //! A few relations of unequal size, each within one segment, with valid pages and checksums.
 //!
-//! It is the input of measurements and tests that need files of a certain total size. Pages are
-//! written through I/O handles with many writes in flight and fsynced at the end. Only one page is
-//! built row by row. All others are copies with their own numbers, tuple addresses and checksum, so
-//! that the device sets the pace and not the processor.
+//! It is the input of benchmarks and tests that need files of a certain total size. The pages are
+//! written with many writes in flight and fsynced at the end. Only one page is built row by row.
+//! All others are copies of it with their own account numbers, TIDs and checksum, so that the speed
+//! is limited by the device and not by the CPU.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,20 +18,21 @@ use crate::page_writer::{NewFile, PAGE_ROWS, write_files};
 /// The file that marks a complete sample.
 const MARKER: &str = "trunkline-sample";
 
-/// Changes with the layout of pages or files, so that old samples are written anew.
+/// The version of the layout of pages and files. It is part of the marker, so that samples of an
+/// older version are written again.
 const VERSION: u32 = 2;
 
-/// The relations' shares of the whole, in sixty-fourths.
+/// The relations' shares of the total size, in sixty-fourths.
 const SHARES: [u64; 6] = [24, 16, 12, 8, 3, 1];
 
 const _: () = assert!(SHARES[0] + SHARES[1] + SHARES[2] + SHARES[3] + SHARES[4] + SHARES[5] == 64);
 
 const FIRST_RELATION: u32 = 16_384;
 
-/// Bytes of the smallest sample: a block in each relation.
+/// Size of the smallest sample, in bytes. The smallest relation then has one block.
 pub const BYTES_MIN: u64 = 64 * BLOCK_SIZE as u64;
 
-/// Bytes of the largest sample: the first relation fills a segment.
+/// Size of the largest sample, in bytes. The first relation then fills a segment.
 pub const BYTES_MAX: u64 = SEGMENT_BLOCKS as u64 * BLOCK_SIZE as u64 / SHARES[0] * 64;
 
 /// A sample on disk.
@@ -99,7 +100,7 @@ pub fn create(
     Ok(MixedRelations { path: directory.to_owned(), files, reused: false })
 }
 
-/// The files and their blocks, all of them full.
+/// The files to write. All their pages are full.
 fn plan(base: &Path, bytes: u64) -> impl Iterator<Item = NewFile> {
     let blocks = bytes / BLOCK_SIZE as u64;
     (FIRST_RELATION..).zip(SHARES).map(move |(number, share)| {

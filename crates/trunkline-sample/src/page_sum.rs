@@ -1,8 +1,8 @@
-//! The sum of an `int4` column over one heap page, at the speed of memory.
+//! The sum of an `int4` column over one heap page, at memory speed.
 //!
 //! A column has a fixed offset in a tuple if every column before it has a fixed width and is not
-//! null. Its value is then two additions away, and no attribute has to be walked. Rows for which
-//! that is not so are counted separately, for a slower reader.
+//! null. Its address then takes two additions, and no attribute has to be walked (PostgreSQL:
+//! `attcacheoff`). Rows that do not meet the condition are counted separately, for a slower reader.
 //!
 //! ```text
 //!   line pointer ─▶ item ─▶ t_infomask: visible? nulls? ─▶ t_hoff + offset ─▶ value
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! No byte of the page is trusted. The checks of an ordinary row are combined into one comparison
-//! that is nearly always true, so that the processor predicts it and fetches the next rows. All
-//! other rows take a slow path, which finds out what is special about them.
+//! that is nearly always true, so that the CPU predicts the branch and fetches the next rows ahead.
+//! All other rows take a slow path that handles nulls, hint bits and corruption one by one.
 
 use trunkline_format::heap_tuple::{
     HAS_NULL, MIN_TUPLE_SIZE, NATTS, XMAX_INVALID, XMIN_COMMITTED, is_all_visible,
@@ -21,7 +21,7 @@ use trunkline_format::{
     BLOCK_SIZE, HeapTuple, LinePointer, LinePointerFlags, PageBytes, PageHeader, Visible,
 };
 
-/// The place of a column in rows whose earlier columns are not null.
+/// The position of a column in rows whose earlier columns are not null.
 ///
 /// ```
 /// # use trunkline_sample::FixedColumn;
@@ -49,8 +49,8 @@ enum FixedInt4 {
     Value(i32),
     /// The column is null.
     Null,
-    /// The column is not at its fixed offset because an earlier column is null; or the tuple is
-    /// older than the column, whose value is in the catalog.
+    /// The column is not at its fixed offset because an earlier column is null. Or the tuple is
+    /// older than the column, and the value is in the catalog (`attmissingval`).
     Elsewhere,
     /// The tuple ends before the value does.
     Corrupt,
@@ -71,7 +71,8 @@ fn fixed_int4(tuple: &HeapTuple<'_>, column: FixedColumn) -> FixedInt4 {
     value.map_or(FixedInt4::Corrupt, |bytes| FixedInt4::Value(i32::from_le_bytes(*bytes)))
 }
 
-/// Why column `number` is not at its fixed offset; `None` if it is.
+/// Why column `number` is not at its fixed offset; `None` if it is. A set bit in the null bitmap
+/// means that the attribute is present.
 #[cold]
 fn without_value(nulls: &[u8], number: u16) -> Option<FixedInt4> {
     let last = number.saturating_sub(1);
@@ -93,7 +94,7 @@ pub struct PageSum {
     pub nulls: u64,
     /// The sum of the other values.
     pub sum: i64,
-    /// Rows without hint bits, whose visibility is in the commit log. Not in `rows`.
+    /// Rows without hint bits; only the commit log can decide their visibility. Not in `rows`.
     pub in_doubt: u64,
     /// Visible rows in which the column is not at its fixed offset: in `rows`, not in `sum`.
     pub elsewhere: u64,
@@ -138,8 +139,8 @@ impl PageSum {
 pub fn sum_int4(page: &PageBytes, column: FixedColumn) -> PageSum {
     let fast = Fast::new(page, column);
     let mut total = PageSum::default();
-    // Last line pointer first: a page is filled downwards, so this order reads memory upwards. It
-    // is a fifth faster when the page is not in the processor's cache.
+    // Last line pointer first: tuples are added from the end of the page downwards, so this order
+    // reads memory upwards. It is a fifth faster when the page is not in the CPU cache.
     for (before, pointer) in pointers(page).iter().enumerate().rev() {
         let bits = u32::from_le_bytes(*pointer);
         if let Some(value) = fast.value(page, bits) {
@@ -155,17 +156,17 @@ pub fn sum_int4(page: &PageBytes, column: FixedColumn) -> PageSum {
     total
 }
 
-/// The line pointers that end at or before `pd_lower` and in the page.
+/// The line pointers before `pd_lower`, but not beyond the end of the page.
 fn pointers(page: &PageBytes) -> &[[u8; 4]] {
     let count = usize::from(PageHeader::parse(page).line_pointer_count());
     let all = page.get(usize::from(HEADER_SIZE)..).unwrap_or_default().as_chunks().0;
     all.get(..count).unwrap_or(all)
 }
 
-/// The bits that an ordinary row has in common with most others, so that one comparison recognises
-/// it.
+/// The infomask bits of an ordinary row, precomputed so that one comparison recognises it. On an
+/// all-visible page the hint bits do not matter.
 struct Fast {
-    /// Bits of `t_infomask` to look at.
+    /// The bits of `t_infomask` to compare.
     mask: u16,
     /// Their values in a row that is visible and has no nulls.
     bits: u16,
@@ -180,7 +181,7 @@ impl Fast {
 
     /// The value, if line pointer `bits` leads to a visible, valid tuple without nulls that
     /// contains the column. `None` means that the slow path must decide. The conditions are
-    /// combined without branches.
+    /// combined with `&` and not `&&`, so that there is only one branch.
     #[inline(always)]
     fn value(&self, page: &PageBytes, bits: u32) -> Option<i32> {
         let LinePointer { offset, length, .. } = LinePointer::from_bits(bits);
@@ -205,7 +206,8 @@ impl Fast {
     }
 }
 
-/// The slow path: adds the tuple of line pointer `item`, and accounts for what is special about it.
+/// The slow path: adds the tuple of line pointer `item`, or counts it as null, elsewhere, in doubt
+/// or corrupt.
 #[cold]
 fn add_tuple(
     page: &PageBytes,
@@ -337,7 +339,7 @@ mod tests {
         assert!(full > 10_000 && partly > 10_000, "{full} and {partly}");
     }
 
-    /// The same sum without the fast way.
+    /// The same sum without the fast path.
     fn slow_sum(page: &PageBytes, column: FixedColumn) -> PageSum {
         let mut total = PageSum::default();
         for (item, pointer) in line_pointers(page) {

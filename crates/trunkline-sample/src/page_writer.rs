@@ -1,7 +1,7 @@
 //! Writes the pages of sample tables with several writes in flight, then fsyncs the files.
 //!
-//! Pages are copies of a template with their own account numbers, tuple addresses and checksum. The
-//! next run of pages is filled while the device writes the runs before it.
+//! Pages are copies of a template with their own account numbers, TIDs and checksum. The CPU fills
+//! the next run of pages while the device writes the previous ones.
 
 use std::io;
 use std::ops::Range;
@@ -39,16 +39,18 @@ pub(super) struct NewFile {
 /// The balance of account `aid`: a fixed pseudo-random number between -5000 and 5000.
 pub(super) fn balance(aid: u32) -> i32 {
     // The finalizer of MurmurHash3: each bit of the number affects every bit of the hash. A page
-    // that is skipped, read twice or taken for another one therefore changes the sum.
+    // that is skipped, read twice or confused with another one therefore changes the sum.
     let mut hash = aid;
     hash = (hash ^ hash >> 16).wrapping_mul(0x85EB_CA6B);
     hash = (hash ^ hash >> 13).wrapping_mul(0xC2B2_AE35);
     hash ^= hash >> 16;
-    // Maps the hash to the range without bias that matters here.
+    // Maps the hash to the range by multiplication. The bias is about 2^-18, which does not matter
+    // here.
     ((u64::from(hash) * 10_001) >> 32) as i32 - 5000
 }
 
-/// Writes the files and fsyncs them. `progress` returns false to stop.
+/// Writes the files and fsyncs them. `progress` gets the bytes written so far and returns false to
+/// stop.
 pub(super) fn write_files(
     aio: &Aio,
     plan: &[NewFile],
@@ -82,6 +84,7 @@ pub(super) fn write_files(
 struct Writer {
     session: Session,
     operations: Slots,
+    /// Slots without a write in flight.
     idle: Vec<usize>,
     /// The write in each slot: file, offset and length.
     slots: Vec<Option<(File, u64, u32)>>,
@@ -105,7 +108,8 @@ impl Writer {
         Ok(Self { session, operations, idle, slots: vec![None; count], written: 0 })
     }
 
-    /// Fills a slot with the pages of `blocks`, counted in the file, and starts to write it.
+    /// Fills a slot with the pages of `blocks`, whose numbers count from the start of the file, and
+    /// starts the write. If no slot is idle, it waits for a write to complete.
     fn write(
         &mut self,
         file: &File,
@@ -149,7 +153,7 @@ impl Writer {
                 self.written += u64::from(length);
                 return Ok(slot);
             }
-            // A short write may end anywhere, so all of it is written again.
+            // A short write may end in the middle of a page, so the whole run is written again.
             self.issue(slot, file, offset, length)?;
         }
     }
@@ -186,21 +190,21 @@ impl Writer {
 fn is_whole(outcome: Outcome) -> io::Result<bool> {
     match outcome.status {
         Status::Error => Err(io::Error::from_raw_os_error(outcome.detail as i32)),
-        // A write of zero bytes would repeat for ever.
+        // Retrying a write of zero bytes could loop endlessly.
         Status::Partial if outcome.count == 0 => Err(io::ErrorKind::WriteZero.into()),
         Status::Partial => Ok(false),
         _ => Ok(true),
     }
 }
 
-/// A page of accounts and the offsets of its tuples.
+/// A page of accounts, and the offsets of its tuples.
 struct Template {
     page: Box<PageBytes>,
     tuples: Vec<usize>,
 }
 
 impl Template {
-    /// A page with `rows` accounts, or as many as fit.
+    /// Builds a page with `rows` accounts, or as many as fit.
     fn new(rows: u32) -> Self {
         let mut builder = HeapPageBuilder::new(0);
         builder.all_visible();
@@ -214,8 +218,8 @@ impl Template {
         Self { page, tuples }
     }
 
-    /// Fills `page` for block `block`: tuples contain their own address, and accounts are numbered
-    /// through the relation, from 1.
+    /// Fills `page` for block `block`. Each tuple contains its own TID, and accounts are numbered
+    /// from 1 through the whole relation.
     fn stamp(&self, block: BlockNo, page: &mut PageBytes) {
         page.copy_from_slice(&*self.page);
         let (high, low) = ((block >> 16) as u16, block as u16);

@@ -135,6 +135,9 @@ impl InFlight {
 
     /// The description of the I/O that an executor or a ring needs: operation, descriptor, offset
     /// and memory.
+    ///
+    /// # Panics
+    /// If the token belongs to another instance.
     pub fn request<'a>(&'a self, io: &'a mut Submitted) -> Request<'a> {
         self.check(io);
         self.request_of(io)
@@ -148,6 +151,9 @@ impl InFlight {
 
     /// Records the time at which a driver passes the I/O to the storage. Device time counts from
     /// here, so that time spent in a driver's queue is not attributed to the disk.
+    ///
+    /// # Panics
+    /// If the token belongs to another instance.
     pub fn mark_started(&self, io: &Submitted) {
         self.check(io);
         self.completions.handles().handle(io.index()).set_started(clock::now());
@@ -230,6 +236,9 @@ impl InFlight {
 
     /// Records a raw result (bytes, or minus errno) that the method obtained elsewhere, and
     /// completes the I/O or leaves it to another thread.
+    ///
+    /// # Panics
+    /// If the token belongs to another instance.
     pub fn reap(&self, io: Submitted, raw: i32) -> Reaped {
         self.reap_in_batch(io, raw, &mut WakeBatch::new(self.completions.sessions()))
     }

@@ -78,6 +78,9 @@ impl Outcome {
 
     /// Creates an outcome with reporter 0. A callback uses this too; its number is filled in
     /// afterwards.
+    ///
+    /// # Panics
+    /// If `detail` exceeds [`DETAIL_MAX`].
     pub fn new(status: Status, detail: u32, count: u32) -> Self {
         assert!(detail <= DETAIL_MAX, "outcome detail {detail} does not fit 26 bits");
         Self { status, reporter: 0, detail, count }

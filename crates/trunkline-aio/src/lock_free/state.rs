@@ -133,6 +133,10 @@ impl StateWord {
 
     /// Changes the state. No other function does. A change to IDLE starts the next generation and
     /// clears the claim, both in the same store.
+    ///
+    /// # Panics
+    /// If the diagram does not have the edge, or the handle is not in `from` of this generation.
+    /// Either is a bug that would give the handle two owners.
     pub(crate) fn advance(&self, generation: u64, from: State, to: State) {
         assert!(from.may_become(to), "handle cannot go from {} to {}", from.name(), to.name());
         // Only the thread with the claim leaves COMPLETED_IO and the states after it.

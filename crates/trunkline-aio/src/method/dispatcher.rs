@@ -1,16 +1,18 @@
-//! The dispatcher: how a staged I/O reaches the storage.
+//! The dispatcher: chooses how a staged I/O reaches the storage.
 //!
-//! Usually it goes to the method in force. Three shortcuts save the hop to another thread:
-//! - An I/O that the session needs at once, with nothing else in flight, is executed inline.
-//! - A buffered read whose data is in the page cache is executed inline.
-//! - A buffered write to a mount that takes writes fast is executed inline (`write_latency`).
+//! Normally the I/O goes to the current method. Three shortcuts avoid passing it to another thread:
+//! - An I/O that the session needs immediately, with nothing else in flight, is executed inline.
+//! - A buffered read is executed inline if its data is in the page cache.
+//! - A buffered write is executed inline if its mount accepts writes quickly (`write_latency`).
 //!
-//! The method can be switched while the instance runs. An I/O remembers the method that it was
-//! submitted to, so a switch affects only I/O that is submitted later. The threads of a method that
-//! is no longer in force stay, idle, until the instance ends.
+//! The method can be switched while the instance runs; in PostgreSQL `io_method` needs a restart.
+//! An I/O remembers the method that it was submitted to, so a switch affects only I/O that is
+//! submitted later. The threads of a method that is no longer current stay, idle, until the
+//! instance ends.
 //!
-//! If a method is unavailable the dispatcher uses the next best one, and records why: io_uring,
-//! io_uring without registered memory, worker, sync.
+//! If a method is unavailable, the dispatcher uses the next best one and records why. The order is
+//! io_uring, io_uring without registered memory, worker, sync. PostgreSQL refuses to start in this
+//! case.
 
 use crate::clock;
 use crate::completion::in_flight::InFlight;
@@ -53,14 +55,17 @@ pub(crate) struct DispatcherSettings {
     pub(crate) inline_write_max: u32,
 }
 
-/// Sends staged I/O to the method in force, or executes it inline.
+/// Submits staged I/O to the current method, or executes it inline.
 pub(crate) struct Dispatcher {
     in_flight: Arc<InFlight>,
     method: Arc<MethodInForce>,
+    /// The rings that were started last, which may be idle if another method is current.
     uring: Mutex<Option<Arc<Uring>>>,
-    /// Rings that have failed. Their drivers may still wait for what the kernel has accepted.
+    /// Rings that have failed. Their drivers may still wait for I/O that the kernel has accepted,
+    /// so they must be joined at shutdown.
     retired: Mutex<Vec<Arc<Uring>>>,
-    /// The number of starts of io_uring. Held while switching, so that switches do not overlap.
+    /// The number of starts of io_uring. The lock is held during a switch, so that switches do not
+    /// overlap. It is taken before the locks of `uring` and `retired`.
     switching: Mutex<u64>,
     settings: DispatcherSettings,
 }
@@ -107,8 +112,8 @@ impl Dispatcher {
         }
     }
 
-    /// Submits STAGED handles of one session. What the method does not take, the calling thread
-    /// executes.
+    /// Submits STAGED handles of one session. The calling thread executes what the method does not
+    /// take.
     pub(crate) fn submit(&self, staged: &[u32]) {
         if staged.is_empty() {
             return;
@@ -146,7 +151,9 @@ impl Dispatcher {
                 if let Some(uring) = uring {
                     uring.submit(&self.in_flight, batch);
                 }
-                // A ring that has just failed takes nothing. The worker pool is always running.
+                // A ring that has just failed takes nothing, and the current method may not have
+                // been switched yet. The worker pool is always running under io_uring, so it
+                // executes the rest.
                 if batch.remaining() > 0 {
                     Workers.submit(&self.in_flight, batch);
                 }
@@ -154,13 +161,16 @@ impl Dispatcher {
         }
     }
 
+    /// Records the method and moves the handle to SUBMITTED. From here on the session no longer
+    /// owns the handle, unless it executes the I/O itself.
     fn set_submitted(&self, io: WaitRef, method: MethodKind) {
         let handles = self.in_flight.completions().handles();
         handles.handle(io.index()).set_method(method);
         handles.advance(io, State::Staged, State::Submitted);
     }
 
-    /// Executes a STAGED I/O inline, because the session needs it at once.
+    /// Executes a STAGED I/O inline, because the session needs it immediately and would only sleep
+    /// during the I/O.
     pub(crate) fn execute_needed(&self, io: WaitRef) {
         let completions = self.in_flight.completions();
         self.set_submitted(io, self.current());
@@ -168,7 +178,8 @@ impl Dispatcher {
         self.in_flight.execute_inline(self.in_flight.token(io.index()));
     }
 
-    /// Whether a STAGED I/O is a read that may be looked for in the page cache.
+    /// Whether a STAGED I/O is a read that the session should first try in the page cache. Under
+    /// `sync` the session executes the read anyway, so a try would only add a system call.
     pub(crate) fn may_be_cached(&self, io: WaitRef) -> bool {
         let handle = self.in_flight.completions().handles().handle(io.index());
         handle.is_buffered()
@@ -183,7 +194,8 @@ impl Dispatcher {
     }
 
     /// Whether a STAGED I/O is a buffered write that the session should execute itself, or the
-    /// writeback of such writes.
+    /// writeback of such writes. A writeback says nothing about the speed of writes, so it is never
+    /// used to probe a slow mount.
     pub(crate) fn is_inline_write(&self, io: WaitRef, file: &File) -> bool {
         let handle = self.in_flight.completions().handles().handle(io.index());
         let operation = handle.operation();
@@ -201,7 +213,8 @@ impl Dispatcher {
             }
     }
 
-    /// Executes a STAGED write or writeback inline, and records how long a write took.
+    /// Executes a STAGED write or writeback inline, and records how long a write took. `begin` and
+    /// `end` make a write that hangs visible to other sessions while it runs.
     pub(crate) fn execute_write(&self, io: WaitRef, file: &File) {
         let completions = self.in_flight.completions();
         let handle = completions.handles().handle(io.index());
@@ -219,7 +232,7 @@ impl Dispatcher {
         }
     }
 
-    /// Puts `wanted` in force, or the next best method that is available.
+    /// Switches to `wanted`, or to the next best method that is available.
     pub(crate) fn switch(&self, wanted: MethodKind) {
         let mut starts = self.switching.lock();
         self.method.request(wanted);
@@ -242,14 +255,15 @@ impl Dispatcher {
         let uring = self.uring.lock().clone();
         let rings = uring.as_ref().map_or(0, |uring| uring.number());
         self.method.set(used, if used == MethodKind::IoUring { rings } else { 0 });
-        // Rings may have failed before they were in force, when their drivers could not switch.
+        // The rings may have failed between their start and `set`. Their drivers could not switch
+        // away from them then, so it is done here.
         if uring.is_some_and(|uring| uring.is_broken()) {
             self.method.leave_rings(rings);
         }
     }
 
-    /// Starts the workers, which every method but `sync` needs: to execute I/O, or to complete what
-    /// was reaped. Returns `sync` if that fails.
+    /// Starts the workers, which every method except `sync` needs: to execute I/O, or to complete
+    /// I/O that was reaped. Returns `sync` if no thread can be started.
     fn with_workers(&self, wanted: MethodKind) -> MethodKind {
         match worker::start(&self.in_flight) {
             Ok(()) => wanted,
@@ -261,6 +275,8 @@ impl Dispatcher {
         }
     }
 
+    /// Starts the rings, or reuses running rings that work. Returns the errno if no ring can be
+    /// opened.
     fn start_uring(&self, starts: &mut u64) -> Result<(), i32> {
         let works = self.uring.lock().as_ref().is_some_and(|uring| !uring.is_broken());
         if works {
@@ -275,7 +291,8 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Ends all threads. No I/O may be in flight.
+    /// Ends all threads. No I/O may be in flight. Drivers end before the workers, because a driver
+    /// may pass work to them.
     pub(crate) fn shut_down(&self) {
         let uring = self.uring.lock().take();
         let retired = std::mem::take(&mut *self.retired.lock());

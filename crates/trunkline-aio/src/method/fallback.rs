@@ -2,8 +2,12 @@
 //!
 //! Every project that adopts io_uring hits the same start-up errors: a sysctl, the seccomp profile
 //! of a container, the limit of locked memory, the limit of descriptors, an old kernel. None of
-//! them is a reason to refuse to start. Each is recognised, explained in one line with its fix, and
-//! answered by falling back to the next best method.
+//! them is a reason to refuse to start. Each is recognised and explained in one line with its fix,
+//! and the instance falls back to the next best method.
+//!
+//! The errno alone is not enough: EPERM can mean the sysctl or a seccomp filter. The cause is
+//! therefore derived from the errno together with the state of the system at the time of the
+//! failure.
 
 use std::fmt;
 
@@ -53,7 +57,7 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// Recognises why a system call that `feature` needs has failed with `errno`.
+    /// Determines why a system call that `feature` needs has failed with `errno`.
     pub fn recognise(feature: Feature, errno: i32) -> Self {
         Self { feature, cause: recognise(feature, errno, &SystemState::read()), errno }
     }
@@ -104,11 +108,15 @@ impl fmt::Display for Fallback {
     }
 }
 
-/// The state of the system, as far as it explains errors.
+/// The parts of the system's state that explain such errors. A separate type, so that the tests can
+/// supply it.
 #[derive(Debug, Clone, Copy)]
 struct SystemState {
+    /// `kernel.io_uring_disabled`; 0 on kernels that do not have the sysctl.
     disabled: u8,
+    /// Whether a seccomp filter is installed (mode 2 in `/proc/self/status`).
     seccomp: bool,
+    /// `RLIMIT_MEMLOCK` in bytes; `None` if unlimited.
     locked_memory: Option<u64>,
     descriptors: u64,
 }
@@ -131,12 +139,13 @@ impl SystemState {
     }
 }
 
+/// The rules, from the most specific to the least specific.
 fn recognise(feature: Feature, errno: i32, system: &SystemState) -> Cause {
     match errno {
         libc::EPERM | libc::EACCES if feature == Feature::IoUring && system.disabled != 0 => {
             Cause::Sysctl(system.disabled)
         }
-        // A filter returns any errno that its author chose; these are the usual ones.
+        // The author of a filter chooses the errno that it returns; these are the usual ones.
         libc::EPERM | libc::ENOSYS | libc::EACCES if system.seccomp => Cause::Seccomp,
         libc::EPERM | libc::EACCES => Cause::Permission,
         libc::ENOSYS | libc::EOPNOTSUPP => Cause::Kernel,

@@ -1,8 +1,9 @@
-//! The method in force, and the record of fallbacks.
+//! The current I/O method, and the record of fallbacks.
 //!
-//! A ring driver whose ring fails must switch the instance to the workers. It may run long after
-//! its rings were replaced by new ones, so it may only switch away from its own rings: every start
-//! of io_uring has a number, and the number is stored beside the method.
+//! A ring driver whose ring fails must switch the instance to the workers. It may do so long after
+//! its rings were replaced by new ones, and must not switch away from those. Therefore every start
+//! of io_uring has a number, which is stored beside the method in one atomic word. A driver's
+//! compare-exchange succeeds only if its own start is still current.
 
 use crate::method::fallback::Fallback;
 use crate::sync::Mutex;
@@ -12,8 +13,10 @@ use crate::tables::method_kind::MethodKind;
 /// Which method new I/O is submitted to.
 #[derive(Debug)]
 pub(crate) struct MethodInForce {
-    /// The method in the low byte, the number of the rings above it (0 unless it is io_uring).
+    /// The method in the low byte; above it the number of the start of io_uring, or 0 for another
+    /// method.
     current: AtomicU64,
+    /// The method that the embedder asked for last, for [`MethodInForce::requested`].
     requested: AtomicU8,
     fallbacks: Mutex<Vec<Fallback>>,
 }
@@ -45,14 +48,14 @@ impl MethodInForce {
         self.current.store(encode(method, rings), Ordering::SeqCst);
     }
 
-    /// Switches to the workers if the rings of that number are in force.
+    /// Switches to the workers if the rings of this start are current.
     pub(crate) fn leave_rings(&self, rings: u64) {
         let (from, to) = (encode(MethodKind::IoUring, rings), encode(MethodKind::Worker, 0));
         // Failure means that another method, or newer rings, are in force.
         let _ = self.current.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// Records a fallback, once.
+    /// Records a fallback. A fallback that has been recorded before is not added again.
     pub(crate) fn note(&self, fallback: Fallback) {
         let mut fallbacks = self.fallbacks.lock();
         if !fallbacks.contains(&fallback) {

@@ -1,9 +1,16 @@
 //! A ring: one io_uring instance, used by one thread.
 //!
-//! The features of the kernel are probed one by one when a ring is opened: the set-up flags, the
+//! The kernel's features are probed one by one when a ring is opened: the set-up flags, the
 //! vectored opcodes for registered memory, the registration of the page region. A ring stores only
-//! handle indexes. Everything that a running I/O needs in memory (iovecs, frames, the file) is
-//! owned by its handle.
+//! handle indexes. The handle owns everything that a running I/O needs in memory (iovecs, frames,
+//! the file), so the ring can be dropped without freeing memory that the kernel uses.
+//!
+//! **Overflow.** The number of I/Os in the ring never exceeds the size of the completion queue, so
+//! completions cannot overflow. I/O beyond that waits in the driver's lanes.
+//!
+//! **Failure.** `pushed` records which entries the kernel has not taken yet. When the ring fails,
+//! these I/Os can be taken back and executed elsewhere. I/O that the kernel has taken may still
+//! write to memory, so the driver must wait for it.
 
 use crate::completion::in_flight::{InFlight, Submitted};
 use crate::method::fallback::{Fallback, Feature};
@@ -14,18 +21,19 @@ use io_uring::{IoUring, opcode, squeue, types};
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// The kernel accepts registered buffers of at most 1 GiB.
+/// The kernel accepts registered buffers of at most 1 GiB, so a larger region is registered in
+/// pieces.
 const PIECE: usize = 1 << 30;
 
 /// Limits of the number of submission entries; the upper one is the limit of the kernel.
 const ENTRIES_MIN: u32 = 8;
 const ENTRIES_MAX: u32 = 32768;
 
-/// Kernel threads of a ring for I/O that cannot be started without waiting. With the default of
-/// four per CPU, a few reads from a mount that hangs would block all others.
+/// Upper limit of the ring's kernel threads (io-wq) for I/O that cannot be started without waiting.
+/// With the default of four per CPU, a few reads from a mount that hangs would block all other I/O.
 const KERNEL_THREADS_MAX: u32 = 256;
 
-/// User data of the read of the eventfd.
+/// User data of the eventfd read. It cannot collide with a handle index.
 const WATCH: u64 = u64::MAX;
 
 /// How to use io_uring. Decision 0001 has the measurements behind the defaults.
@@ -64,15 +72,20 @@ pub(crate) struct Ring {
     ring: IoUring,
     features: UringFeatures,
     force_async_bytes: u32,
+    /// Address of the registered region.
     base: usize,
     /// Entries pushed and not yet taken by the kernel, oldest first; `None` is the eventfd read.
+    /// The kernel takes entries in order, so the queue mirrors the submission queue.
     pushed: VecDeque<Option<u32>>,
-    /// I/Os pushed or accepted, without the eventfd read.
+    /// I/Os pushed to the ring and not yet reaped, without the eventfd read.
     in_flight: usize,
+    /// The eventfd read is in the ring.
     watching: bool,
-    /// Entries that were taken back are still in the queue, so nothing may be submitted any more.
+    /// The ring has failed and its entries were taken back. They are still in the submission queue,
+    /// so nothing may be submitted any more: the kernel would execute them a second time.
     given_up: bool,
-    /// The target of the eventfd read.
+    /// The target of the eventfd read. Boxed, because the kernel writes to this address and the
+    /// ring may be moved.
     counter: Box<u64>,
 }
 
@@ -101,7 +114,7 @@ impl Ring {
         if !needed.into_iter().all(|code| probe.is_supported(code)) {
             return Err(libc::ENOSYS);
         }
-        // Older kernels keep their default.
+        // Ignore the error: kernels before 5.15 do not support this and keep their default.
         let _ = ring.submitter().register_iowq_max_workers(&mut [KERNEL_THREADS_MAX, 0]);
         features.vectored_fixed = probe.is_supported(opcode::ReadvFixed::CODE)
             && probe.is_supported(opcode::WritevFixed::CODE);
@@ -127,13 +140,15 @@ impl Ring {
         Ok(Setup { ring, features, note })
     }
 
-    /// Room for I/Os: the completion queue has twice the entries, and the eventfd read takes one.
+    /// How many I/Os may be in the ring. The completion queue has twice as many entries as the
+    /// submission queue. The eventfd read takes one of them, and one is spare.
     fn places(&self) -> usize {
         self.features.entries as usize * 2 - 2
     }
 
-    /// The most places that one of several mounts may use. This is below the number of kernel
-    /// threads, so that a mount that hangs in them leaves some to the others.
+    /// The most I/Os that one mount may have in the ring while other mounts have I/O too. This is
+    /// below the number of kernel threads, so that a mount that hangs in them leaves some to the
+    /// others.
     pub(crate) fn share(&self) -> usize {
         (self.places().min(KERNEL_THREADS_MAX as usize) * 3 / 4).max(1)
     }
@@ -153,12 +168,13 @@ impl Ring {
         let index = io.index();
         let mut request = in_flight.request(io);
         let mut entry = self.entry(&mut request).user_data(u64::from(index));
-        // Otherwise this thread would copy cached reads, one after the other.
+        // Let a kernel thread copy large cached reads. Otherwise this thread would copy them during
+        // submission, one after the other.
         let copies = !request.direct
             && request.operation == Operation::Readv
             && request.length >= self.force_async_bytes;
-        // Submitting to a file system that is not local may block. If it hangs, this thread would
-        // hang, and with it all other I/O of the ring.
+        // Submission to a file system that is not local may block. If the mount hangs, the driver
+        // would hang, and with it all other I/O of the ring.
         if copies || !request.local {
             entry = entry.flags(squeue::Flags::ASYNC);
         }
@@ -173,6 +189,8 @@ impl Ring {
         pushed.is_ok()
     }
 
+    /// Builds the submission entry. A single piece of memory uses the plain opcode, and registered
+    /// memory the fixed one, which saves the kernel from pinning the pages for each I/O.
     fn entry(&self, request: &mut Request<'_>) -> squeue::Entry {
         let fd = types::Fd(request.fd);
         let offset = request.offset;
@@ -218,7 +236,8 @@ impl Ring {
         }
     }
 
-    /// The registered buffer that contains all of the memory, if there is one.
+    /// The index of the registered buffer that contains all pieces of memory. `None` if they are in
+    /// different buffers; such an I/O uses the opcodes for unregistered memory.
     fn piece(&self, iovecs: &[IoVec]) -> Option<u16> {
         let number = |address: usize| (address - self.base) / PIECE;
         let first = number(iovecs.first()?.start.addr());
@@ -228,7 +247,9 @@ impl Ring {
         inside.then(|| u16::try_from(first).ok()).flatten()
     }
 
-    /// Keeps a read of the eventfd in the ring. False if there is no room for it now.
+    /// Ensures that a read of the eventfd is in the ring, so that a session can wake a driver that
+    /// waits in the kernel. Returns false if there is no room for it now; the driver must not sleep
+    /// then.
     pub(crate) fn watch(&mut self, wake: &OwnedFd) -> bool {
         if self.watching {
             return true;
@@ -260,20 +281,23 @@ impl Ring {
             queue.sync();
             queue.len()
         };
-        // The kernel takes entries in order, so the last `left` are not taken.
+        // The kernel takes entries in order, so the last `left` entries are those not taken, even
+        // if the call failed.
         let taken = self.pushed.len().saturating_sub(left);
         self.pushed.drain(..taken);
         match result {
             Ok(_) => None,
             Err(error) => match errno_of(&error) {
-                // Interrupted, temporarily out of memory, or completions must be reaped first.
+                // Temporary: interrupted, out of memory, or completions must be reaped first. The
+                // caller reaps and enters the kernel again.
                 libc::EINTR | libc::EAGAIN | libc::EBUSY => None,
                 errno => Some(errno),
             },
         }
     }
 
-    /// Moves completions out of the ring, as handle indexes and raw results.
+    /// Moves completions out of the ring, as handle indexes and raw results. The caller supplies an
+    /// empty vector.
     pub(crate) fn reap(&mut self, finished: &mut Vec<(u32, i32)>) {
         let mut queue = self.ring.completion();
         queue.sync();
@@ -300,8 +324,7 @@ impl Ring {
         }
     }
 
-    /// Takes back what the kernel has not accepted. The entries stay in the queue, so the ring must
-    /// not submit any more.
+    /// Takes back the I/Os that the kernel has not accepted, and calls `f` for each handle index.
     pub(crate) fn take_back(&mut self, mut f: impl FnMut(u32)) {
         self.given_up = true;
         for index in self.pushed.drain(..).flatten() {
@@ -310,7 +333,7 @@ impl Ring {
         }
     }
 
-    /// Ends the read of the eventfd before its target is freed. No I/O is in flight.
+    /// Ends the eventfd read before its target is freed. No other I/O is in flight.
     pub(crate) fn close(mut self, wake: &OwnedFd) {
         if !self.watching {
             return;
@@ -325,7 +348,8 @@ impl Ring {
             self.reap(&mut finished);
         }
         if self.watching {
-            // The kernel may still write there, so these eight bytes are leaked.
+            // The ring does not work any more, so the end of the read cannot be observed. The
+            // kernel may still write to the target, so these eight bytes are leaked.
             Box::leak(std::mem::take(&mut self.counter));
         }
     }

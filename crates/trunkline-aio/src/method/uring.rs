@@ -1,16 +1,25 @@
-//! `io_uring`: sessions queue, ring drivers submit and reap.
+//! The method `io_uring`: sessions queue I/O, and ring drivers submit and reap it.
 //!
-//! A driver is a thread that owns one ring and lives as long as the instance. Sessions do not
-//! submit themselves, because the kernel cancels the requests of a thread that exits. A session
-//! puts handle indexes into the inbox of a driver, which has room for every handle. If the driver
-//! sleeps in the kernel, the session wakes it through an eventfd that the ring itself reads.
+//! A driver is a thread that owns one ring and lives as long as the instance. In PostgreSQL every
+//! backend has its own ring, submits to it itself, and any backend may reap it. Here sessions do
+//! not submit, because the kernel cancels the requests of a thread that exits, and sessions move
+//! between threads that may exit at any time.
+//!
+//! A session puts handle indexes into the inbox of a driver, which has room for every handle. If
+//! the driver sleeps in the kernel, the session wakes it through an eventfd that is read by the
+//! ring itself, so the driver waits for completions and for wake-ups in one system call.
 //!
 //! ```text
 //!   inbox -> lanes -> ring -> kernel -> reap -> completion (light) | waiter or helper (heavy)
 //! ```
 //!
-//! When a ring fails, its driver moves everything that the kernel has not accepted to the workers.
-//! What the kernel has accepted can still write to memory, so the driver keeps waiting for it.
+//! **Sleeping.** The driver sets `sleeping` and then checks the inbox. A session fills the inbox
+//! and then clears `sleeping`; if it was set, the session writes the eventfd. One of the two sees
+//! the other, so no I/O is left in the inbox of a sleeping driver.
+//!
+//! **Failure.** When a ring fails, its driver moves all I/O that the kernel has not accepted to the
+//! workers. I/O that the kernel has accepted can still write to memory, so the driver keeps waiting
+//! for its completions.
 
 use super::ring::{Ring, Setup, UringFeatures, UringSettings};
 use super::{Batch, Method};
@@ -41,7 +50,8 @@ pub(crate) struct Uring {
 struct Rings {
     /// The number of this start.
     number: u64,
-    /// Drivers whose rings work.
+    /// Number of drivers with a working ring. The driver that brings it to 0 switches the instance
+    /// to the workers.
     working: AtomicUsize,
     method: Arc<MethodInForce>,
 }
@@ -50,12 +60,13 @@ struct Rings {
 #[derive(Debug)]
 struct Inbox {
     queue: Mutex<VecDeque<u32>>,
-    /// Set while the driver may sleep in the kernel. The thread that clears it must write the
-    /// eventfd.
+    /// Set while the driver may sleep in the kernel. The thread that clears it writes the eventfd,
+    /// so there is one write per sleep.
     sleeping: AtomicBool,
     eventfd: OwnedFd,
     stopping: AtomicBool,
-    /// The ring has failed. Changed under the lock of the queue.
+    /// The ring has failed. It is set under the lock of the queue, so that a session either sees it
+    /// or puts its I/O where the failing driver still finds it.
     broken: AtomicBool,
 }
 
@@ -87,7 +98,7 @@ impl Uring {
                     uring.features = features;
                     notes.extend(note);
                 }
-                // One ring is enough to continue with.
+                // Fewer rings than requested are enough to continue.
                 Err(_) if driver > 0 => break,
                 Err(errno) => return Err(errno),
             }
@@ -96,6 +107,7 @@ impl Uring {
         Ok((uring, notes))
     }
 
+    /// Starts one driver and waits until its ring is open.
     fn start_driver(
         &mut self,
         in_flight: &Arc<InFlight>,
@@ -113,7 +125,8 @@ impl Uring {
         let (sender, receiver) = channel::bounded(1);
         let (theirs, mine) = (Arc::clone(in_flight), Arc::clone(&inbox));
         let rings = Arc::clone(&self.rings);
-        // The thread that will submit opens the ring: a single-issuer ring belongs to that thread.
+        // The driver's thread opens the ring itself, because the kernel ties a ring's task work to
+        // the thread that submits.
         let body = move || match Ring::open(theirs.region(), settings) {
             Ok(Setup { ring, features, note }) => {
                 rings.working.fetch_add(1, Ordering::SeqCst);
@@ -154,7 +167,8 @@ impl Method for Uring {
         let inbox = &self.inboxes[session as usize % self.inboxes.len()];
         {
             let mut queue = inbox.queue.lock();
-            // Checked under the lock, under which a failing driver empties its inbox.
+            // Checked under the lock. A failing driver empties its inbox under the same lock, so no
+            // I/O is added afterwards.
             if inbox.broken.load(Ordering::SeqCst) {
                 return;
             }
@@ -180,6 +194,7 @@ impl Method for Uring {
 }
 
 impl Inbox {
+    /// Wakes the driver if it may be asleep.
     fn wake(&self) {
         if self.sleeping.swap(false, Ordering::SeqCst) {
             // The counter cannot overflow: it is written once per sleep.
@@ -194,7 +209,9 @@ struct Driver<'a> {
     inbox: &'a Inbox,
     rings: &'a Rings,
     ring: Ring,
+    /// I/O that is not in the ring yet, by mount.
     waiting: Lanes,
+    /// Reaped handle indexes and raw results. A field, so that its memory is reused.
     finished: Vec<(u32, i32)>,
 }
 
@@ -211,6 +228,7 @@ impl<'a> Driver<'a> {
         }
     }
 
+    /// The driver's loop: empty the inbox, fill the ring, enter the kernel, reap.
     fn run(mut self) {
         loop {
             for index in self.inbox.queue.lock().drain(..) {
@@ -238,9 +256,9 @@ impl<'a> Driver<'a> {
         self.ring.close(&self.inbox.eventfd);
     }
 
-    /// Moves what may be started from the lanes to the ring.
+    /// Moves I/O from the lanes to the ring, as far as shares and the ring's size allow.
     fn fill(&mut self) {
-        // A mount that hangs must leave room in the ring to the others.
+        // While several mounts have I/O, each must leave room in the ring for the others.
         let share = if self.waiting.active() <= 1 { usize::MAX } else { self.ring.share() };
         while let Some((lane, index)) = self.waiting.take(share) {
             if !self.ring.push(self.in_flight, &mut self.in_flight.token(index)) {
@@ -255,7 +273,8 @@ impl<'a> Driver<'a> {
         let (inbox, ring) = (self.inbox, &mut self.ring);
         if inbox.broken.load(Ordering::SeqCst) {
             if ring.wait_only().is_some() {
-                // Only what the kernel has accepted is left, and the kernel refuses to wait for it.
+                // Only I/O that the kernel has accepted is left, and waiting for it fails. Poll the
+                // completion queue instead.
                 Futex::new(0).wait(0, Some(Duration::from_millis(1)));
             }
             return None;
@@ -263,6 +282,8 @@ impl<'a> Driver<'a> {
         if !ring.watch(&inbox.eventfd) {
             return ring.enter(self.in_flight, false);
         }
+        // From here on a session that queues I/O writes the eventfd. The inbox is checked after
+        // this store, see the module documentation.
         inbox.sleeping.store(true, Ordering::SeqCst);
         let stopping = inbox.stopping.load(Ordering::SeqCst) && ring.in_flight() == 0;
         let sleep = inbox.queue.lock().is_empty() && !stopping;
@@ -271,10 +292,10 @@ impl<'a> Driver<'a> {
         errno
     }
 
-    /// Completes what the ring has finished, or leaves it to waiters and helpers.
+    /// Completes the I/O that the ring has finished, or leaves it to waiters and helpers.
     fn reap(&mut self) {
-        // Copied out before anything else uses the ring: an entry of the completion queue may be
-        // overwritten as soon as its place has been given back.
+        // Copied out first: the kernel may overwrite an entry of the completion queue as soon as it
+        // has been consumed.
         self.ring.reap(&mut self.finished);
         let mut helpers = false;
         let mut wakes = WakeBatch::new(self.in_flight.completions().sessions());
@@ -290,18 +311,19 @@ impl<'a> Driver<'a> {
                 Reaped::Again(io) => self.waiting.put_back(lane, io.index()),
             }
         }
+        // Wake the issuers before the helpers: the issuers have results to use.
         drop(wakes);
         if helpers {
             self.in_flight.wake_helpers();
         }
     }
 
-    /// The ring has failed. What the kernel has not accepted goes to the workers, and the ring
-    /// never submits again.
+    /// Handles a permanent failure of the ring. I/O that the kernel has not accepted goes to the
+    /// workers, and the ring never submits again.
     fn give_up(&mut self, errno: i32) {
         let (in_flight, waiting) = (self.in_flight, &mut self.waiting);
-        // Recorded before I/O is refused, so that a session whose I/O goes to a worker instead can
-        // read the reason.
+        // Recorded before the inbox refuses I/O, so that a session can read the reason when its I/O
+        // goes to a worker instead.
         self.rings.method.note(Fallback::recognise(Feature::IoUring, errno));
         {
             let mut queue = self.inbox.queue.lock();

@@ -1,8 +1,9 @@
-//! `worker`: the threads of the worker pool, and the supervisor that starts them.
+//! The method `worker`: the threads of the worker pool, and the supervisor that starts them. In
+//! PostgreSQL I/O workers are processes and the postmaster starts them.
 //!
-//! A worker executes queued I/O. Its first duty, however, is to complete what ring drivers have
-//! reaped (the ready set), because sessions wait for those I/Os already. When both are empty it
-//! closes abandoned files. The decisions are in `roster`.
+//! A worker executes queued I/O. Before that, it completes I/O that ring drivers have reaped (the
+//! ready set), because the data of those I/Os has already arrived and sessions wait for it. When
+//! there is no I/O, it closes abandoned files. The decisions are in `roster`.
 
 use super::{Batch, Method};
 use crate::clock;
@@ -14,7 +15,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the supervisor waits after the system refused a thread.
+/// How long the supervisor waits after the system has refused to start a thread.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
 /// The method `worker`.
@@ -45,6 +46,8 @@ pub(crate) fn start(in_flight: &Arc<InFlight>) -> io::Result<()> {
     Ok(())
 }
 
+/// The supervisor's loop. It reads the epoch before it decides, so a signal during the decision is
+/// not lost.
 fn supervise(in_flight: &Arc<InFlight>) {
     let pool = in_flight.completions().pool();
     loop {
@@ -86,6 +89,8 @@ fn launch(in_flight: &Arc<InFlight>, id: usize) -> io::Result<()> {
     result
 }
 
+/// A worker's loop. The epoch is read before the worker looks for work, so a signal that arrives
+/// between the look and the sleep ends the sleep.
 fn run(in_flight: &InFlight, id: usize) {
     let completions = in_flight.completions();
     let (pool, deferred) = (completions.pool(), completions.deferred());
@@ -103,8 +108,10 @@ fn run(in_flight: &InFlight, id: usize) {
                 pool.job_done(id);
             }
             Job::Sleep { timeout } => {
-                // Something may have become ready, or been deferred, after `help` looked and before
-                // this worker was marked idle. It would have found no idle worker to wake.
+                // The ready set and the deferred tables are not under the roster's lock. An entry
+                // may have been added after `help` looked and before this worker was marked idle;
+                // the thread that added it found no idle worker to wake. So look once more before
+                // sleeping.
                 let nothing = !completions.has_ready() && !deferred.has_tables();
                 if nothing && !pool.worker_wait(id, seen, timeout) && pool.leave_if_surplus(id) {
                     return;
@@ -119,7 +126,8 @@ fn run(in_flight: &InFlight, id: usize) {
     }
 }
 
-/// Completes I/O of the ready set, and drops what completing threads must not drop.
+/// Completes I/O of the ready set, and drops slot tables that completing threads must not drop. If
+/// more is ready, it wakes another worker, as for queued I/O.
 fn help(in_flight: &InFlight, id: usize) {
     let completions = in_flight.completions();
     while completions.help(id as u32 * 64, Completer::Helper) {

@@ -1,9 +1,9 @@
 //! Waking a session from another thread: cancels and notifications.
 //!
-//! Both move the session's event, so a session that sleeps for anything, and a task that polled for
-//! anything, looks again. Cancellers and notifiers hold only the session table. They may outlive
-//! their session, whose number another session may have by then, and they do not keep the instance
-//! from ending.
+//! Both signal the session's event. A session that sleeps for any reason, and a task that polled
+//! for anything, then checks its condition again. Cancellers and notifiers refer only to the
+//! session table, so they do not keep the instance alive. They may outlive their session, and its
+//! number may have been reused; a canceller therefore also records the incarnation of the slot.
 
 use super::Session;
 use crate::tables::session_table::SessionTable;
@@ -19,20 +19,21 @@ pub struct Cancelled;
 pub struct Canceller {
     sessions: Arc<SessionTable>,
     id: u32,
+    /// Identifies the session among those that have used the number.
     incarnation: u64,
 }
 
 impl Canceller {
-    /// Makes the present and future waits of the session end with [`Cancelled`], until
+    /// Makes the current wait and all later waits of the session end with [`Cancelled`], until
     /// [`Session::clear_cancel`]. I/O in flight is not affected, nor is a later session with the
-    /// same number.
+    /// same number. It is the counterpart of setting `QueryCancelPending` and the latch.
     pub fn cancel(&self) {
         self.sessions.slot(self.id).cancel(self.incarnation);
     }
 }
 
-/// Wakes sessions of one instance by their numbers, from any thread: for owners of queues that
-/// record which sessions wait.
+/// Wakes sessions of one instance by their numbers, from any thread. It is meant for wait queues
+/// that record session numbers, such as those of a buffer pool.
 #[derive(Debug, Clone)]
 pub struct Notifier {
     sessions: Arc<SessionTable>,
@@ -43,17 +44,17 @@ impl Notifier {
         Self { sessions }
     }
 
-    /// Makes the session with this number ([`Session::id`]) check again what it waits for. Never
-    /// blocks, and costs one atomic addition if the session does not sleep. If the session has
-    /// ended and another one has its number, that one is woken in vain. A number that no session
-    /// can have is ignored.
+    /// Wakes the session with this number ([`Session::id`]), which then checks its condition again.
+    /// It never blocks, and costs one atomic addition if the session does not sleep. If the session
+    /// has ended and its number was reused, the later session is woken spuriously. A number that no
+    /// session can have is ignored.
     pub fn notify(&self, session: u32) {
         self.sessions.signal(session);
     }
 }
 
 impl Session {
-    /// A way to cancel the waits of this session.
+    /// Returns a canceller for this session, which any thread may use.
     pub fn canceller(&self) -> Canceller {
         let sessions = Arc::clone(self.completions().sessions());
         Canceller { sessions, id: self.id, incarnation: self.slot().incarnation() }

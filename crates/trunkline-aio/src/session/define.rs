@@ -1,9 +1,9 @@
 //! Defining an I/O: checks of its range, and the iovecs of its memory.
 //!
-//! Memory is of one of two kinds: leases in the issuer's slot, which belong to this I/O alone, or
-//! frames given by number, which a buffer pool leases and shares. Both end up as the iovecs of the
-//! handle, which are allocated at start. An invalid definition is an error, and the handle is given
-//! back.
+//! The memory is either leases in the issuer's slot, which belong to this I/O alone, or frames
+//! given by number, which a buffer pool leases and shares. Both end up as the iovecs of the handle,
+//! which are allocated at start. The caller's mistakes are reported here as errors, before the
+//! kernel sees the I/O, and the handle is given back.
 
 use crate::limits::{FRAME_SIZE, TRANSFER_MAX};
 use crate::storage::file::File;
@@ -66,15 +66,15 @@ pub enum DefineError {
     },
 }
 
-/// What an I/O does.
+/// The parameters of an I/O, except for its memory.
 pub(crate) struct Transfer<'f> {
     pub(crate) operation: Operation,
     pub(crate) file: &'f File,
     pub(crate) offset: u64,
     pub(crate) length: u32,
-    /// Its memory is frames, and the iovecs of the handle point at them already.
+    /// The memory is frames given by number, and the iovecs of the handle already point to them.
     pub(crate) by_frames: bool,
-    /// A writeback also waits for its end.
+    /// For a writeback: also wait until the storage has the pages.
     pub(crate) awaits: bool,
 }
 
@@ -89,14 +89,15 @@ impl<'f> Transfer<'f> {
         Self { operation, file, offset, length, by_frames: false, awaits: false }
     }
 
-    /// Checks that the range is aligned as the file requires, and ends within file offsets.
+    /// Checks that the range is aligned as the file requires, and does not exceed the largest file
+    /// offset.
     pub(crate) fn check(&self) -> Result<(), DefineError> {
         let Self { offset, length, .. } = *self;
         let alignment = self.file.alignment();
         if !offset.is_multiple_of(u64::from(alignment)) || !length.is_multiple_of(alignment) {
             return Err(DefineError::Misaligned { offset, length, alignment });
         }
-        // Some system calls take larger numbers for "the current position", others refuse them.
+        // Some system calls interpret a negative offset as the current position, others reject it.
         if !self.ends_within_offsets() {
             return Err(DefineError::BeyondOffsets { offset });
         }
@@ -109,7 +110,8 @@ impl<'f> Transfer<'f> {
     }
 }
 
-/// Points iovecs at frames, neighbours in one piece. Returns their length in bytes.
+/// Fills the iovecs with frames. Frames that are neighbours in memory become one piece, which saves
+/// iovecs and lets the storage transfer them together. Returns the total length in bytes.
 pub(crate) fn point_at_frames(
     iovecs: &mut IoVecs,
     region: &Region,
@@ -135,7 +137,9 @@ pub(crate) fn point_at_frames(
     Ok(length as u32)
 }
 
-/// Points iovecs at the memory of a slot.
+/// Fills the iovecs with the leases of a slot, up to `length` bytes. Every lease must belong to
+/// this instance's region: memory of another region could be unmapped during the I/O, and it is not
+/// registered with the rings.
 pub(crate) fn point_at_slot(
     iovecs: &mut IoVecs,
     region: &Region,

@@ -1,8 +1,9 @@
-//! An acquired handle, and how it becomes an I/O.
+//! Issuing an I/O: from an acquired handle to a submitted I/O.
 //!
-//! From HANDED_OUT to SUBMITTED everything happens in the issuing thread: define (file, range,
-//! memory), run the stage callbacks, then choose the cheapest way to the storage (see
-//! `dispatcher`).
+//! From HANDED_OUT to SUBMITTED every step happens in the issuing thread: define the I/O (file,
+//! range, memory), run the stage callbacks, then choose the cheapest way to the storage (see
+//! `dispatcher`). Up to DEFINED, an error gives the handle back. From DEFINED on the I/O will be
+//! completed in any case, because the callbacks may have taken over pins and locks.
 
 use super::Session;
 use super::define::{DefineError, Transfer, point_at_frames, point_at_slot};
@@ -18,19 +19,20 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 impl Session {
-    /// Starts a batch: I/O is collected, up to 32, and submitted together when the batch is
-    /// dropped. A batch within a batch is part of the outer one.
+    /// Starts a batch: up to 32 I/Os are collected and submitted together when the batch is
+    /// dropped. A batch within a batch is part of the outer one. PostgreSQL:
+    /// `pgaio_enter_batchmode`.
     pub fn batch(&mut self) -> IoBatch<'_> {
         let outer = std::mem::replace(&mut self.batch, true);
         IoBatch { session: self, outer }
     }
 }
 
-/// Collects staged I/O. Dropping it submits them.
+/// Collects staged I/O. Dropping the batch submits it.
 #[derive(Debug)]
 pub struct IoBatch<'s> {
     session: &'s mut Session,
-    /// Whether it is inside another batch.
+    /// Whether this batch is inside another one. Only the outermost batch submits.
     outer: bool,
 }
 
@@ -74,6 +76,7 @@ impl Drop for IoBatch<'_> {
 pub struct Io<'s> {
     session: &'s mut Session,
     io: WaitRef,
+    /// See [`Io::needed_now`].
     needed_now: bool,
 }
 
@@ -82,19 +85,21 @@ impl<'s> Io<'s> {
         Self { session, io, needed_now: false }
     }
 
-    /// The reference that other sessions can use to wait for this I/O. Take it before issuing.
+    /// The reference that other sessions can use to wait for this I/O. It must be taken before the
+    /// I/O is issued.
     pub fn wait_ref(&self) -> WaitRef {
         self.io
     }
 
-    /// Announces that the caller will wait for this I/O at once. If the session has nothing else in
-    /// flight, the calling thread executes it, which saves a hop to another thread.
+    /// Announces that the caller will wait for this I/O immediately. If the session has nothing
+    /// else in flight, the calling thread executes the I/O, which avoids passing it to another
+    /// thread. PostgreSQL: `READ_BUFFERS_SYNCHRONOUSLY`.
     pub fn needed_now(mut self) -> Self {
         self.needed_now = true;
         self
     }
 
-    /// Whether a lease is of the region whose frame numbers this I/O uses.
+    /// Whether a lease belongs to the region in which this I/O looks up frame numbers.
     pub fn owns(&self, lease: &Lease) -> bool {
         self.session.in_flight.region().owns(lease)
     }
@@ -140,19 +145,20 @@ impl<'s> Io<'s> {
         self.transfer(transfer, slots.set_mut(), slot)
     }
 
-    /// Reads at `offset` into frames of the instance's region, as many bytes as the frames have.
+    /// Reads at `offset` into frames of the instance's region. The length is that of all frames
+    /// together.
     ///
-    /// This is for a buffer pool, which leases frames and shares them out. Frames are given by
-    /// number (as [`Lease::first_frame`] counts) in transfer order; neighbours form one piece. The
-    /// memory of the slot is not used and may be empty.
+    /// This is meant for a buffer pool, which leases frames and shares them among sessions. Frames
+    /// are given by number (as [`Lease::first_frame`] counts) in transfer order, and neighbours
+    /// form one piece. The memory of the slot is not used and may be empty.
     ///
     /// # Safety
-    /// From this call until the last completion callback of the I/O has run, on any
-    /// thread, and even if the slots or the session are dropped:
+    /// From this call until the last completion callback of the I/O has run, on any thread, and
+    /// even if the slots or the session are dropped:
     /// - nothing else reads or writes the frames, and no reference to their bytes exists;
     /// - the caller keeps the frames leased (the region itself lives as long as the I/O).
     ///
-    /// No frame is given twice. If this returns an error, nothing was or will be touched.
+    /// No frame is given twice. If this returns an error, no frame was or will be touched.
     /// # Errors
     /// See [`DefineError`]; nothing was issued.
     /// # Panics
@@ -227,10 +233,10 @@ impl<'s> Io<'s> {
         self.writeback(&range, slots.set_mut(), slot)
     }
 
-    /// As [`Io::begin_writeback`], but the I/O completes when the storage has the pages. This lets
-    /// the caller bound the amount of dirty page cache. It makes nothing durable either. An error
-    /// is the one that the next fsync of this open file would have reported; the kernel reports it
-    /// only once.
+    /// As [`Io::begin_writeback`], but the I/O completes only when the storage has the pages. This
+    /// lets the caller bound the amount of dirty page cache. It makes nothing durable either,
+    /// because it does not flush the storage's write cache. An error is the one that the next fsync
+    /// of this open file would have reported; the kernel reports it only once.
     ///
     /// # Panics
     /// If the slot is not free, or the range exceeds file offsets.
@@ -251,6 +257,8 @@ impl<'s> Io<'s> {
         self.issue(range, slots, slot)
     }
 
+    /// Fills the iovecs with frames and issues the transfer. The safety requirements are those of
+    /// [`Io::read_frames`] and [`Io::write_frames`].
     fn transfer_frames(
         self,
         operation: Operation,
@@ -285,7 +293,8 @@ impl<'s> Io<'s> {
         Ok(self.issue(&transfer, slots, slot))
     }
 
-    /// Defines and stages the I/O, and sends it off.
+    /// Defines and stages the I/O, then submits it or adds it to the batch. It cannot fail: all
+    /// checks have been made.
     fn issue(mut self, transfer: &Transfer<'_>, slots: &mut SlotSet, slot: usize) -> WaitRef {
         let io = self.io;
         let &Transfer { operation, file, offset, length, by_frames, awaits } = transfer;
@@ -308,7 +317,8 @@ impl<'s> Io<'s> {
             body.iovecs().clear();
         }
         handles.advance(io, State::HandedOut, State::Defined);
-        // From here on the I/O will be completed, and the completion frees the handle.
+        // From here on the I/O will be completed, and its completion frees the handle. Dropping the
+        // `Io` must not give it back.
         self.session.handed_out = None;
         // SAFETY: the slot is pending, and its handle belongs to this thread until it is submitted.
         unsafe { slots.table().stage(slot as u32, facts) };
@@ -317,7 +327,10 @@ impl<'s> Io<'s> {
         io
     }
 
-    /// Executes the staged I/O inline if that is cheaper, or gives it to the batch.
+    /// Executes the staged I/O inline if that is cheaper, or adds it to the batch.
+    ///
+    /// The order of the cases matters: an I/O that is needed now is executed before the page cache
+    /// is tried, because a blocking read also finds cached data and needs only one system call.
     fn send(&mut self, file: &File, awaits: bool) {
         let (io, session) = (self.io, &mut *self.session);
         let alone = session.staged.is_empty() && session.in_flight() == 1;
@@ -330,7 +343,8 @@ impl<'s> Io<'s> {
             return;
         }
         if !awaits && session.may_block && session.dispatcher.is_inline_write(io, file) {
-            // The write may be slow after all, and other sessions may wait for what is staged.
+            // The write may turn out to be slow, and other sessions may wait for the I/O that is
+            // staged.
             session.submit();
             session.dispatcher.execute_write(io, file);
             return;
@@ -344,7 +358,7 @@ impl<'s> Io<'s> {
 
 impl Drop for Io<'_> {
     fn drop(&mut self) {
-        // Does nothing once the handle has been defined.
+        // Does nothing once the handle has been defined, because `issue` has cleared `handed_out`.
         self.session.reclaim();
     }
 }

@@ -1,7 +1,7 @@
 //! Waiting: for a handle, for the session's own I/O, for I/O of other sessions, for notifications.
 //!
 //! There is one waiting loop, [`Session::pause_until`]. A thread sleeps in it; a task of an async
-//! runtime leaves a waker and returns. Every wait has the same shape:
+//! runtime registers a waker and returns. Every wait has the same steps:
 //!
 //! ```text
 //!   submit what is staged           so that no other session waits for I/O that is not submitted
@@ -11,16 +11,19 @@
 //!   sleep until the epoch moves     thread: and complete what was put into the mailbox
 //! ```
 //!
-//! The announcement comes before the attempt. So whatever happens after the attempt finds it, and
-//! moves the epoch, and no wake-up is lost.
+//! The announcement comes before the attempt. An event after the attempt therefore finds the
+//! announcement and signals the session, and no wake-up is lost. It is the same protocol as
+//! preparing to sleep on a condition variable before checking the condition.
 //!
-//! **The mailbox.** A thread that sleeps for an I/O says so in its mailbox, and a driver that reaps
-//! the I/O hands it over for completion. A task does not: it might not be polled for a long time,
-//! and the I/O would wait for it. The helpers complete its I/O.
+//! **The mailbox.** A thread that sleeps for an I/O announces that in its mailbox, and a driver
+//! that reaps the I/O hands it over for completion. A task does not announce it, because it may not
+//! be polled again for a long time and the I/O would stay incomplete until then. The helpers
+//! complete its I/O.
 //!
-//! **Wakers.** Each function `poll_x` is the function `x` for tasks. A task that gets "pending" is
-//! woken by the next signal of any kind and then polls again for everything it waits for. A waker
-//! stays in the event until then, so a task may poll for several things in a row.
+//! **Wakers.** Each function `poll_x` is the variant of the function `x` for tasks. A task that
+//! gets `Pending` is woken by the next signal of any kind and then polls again for everything that
+//! it waits for. The waker stays registered until then, so a task may poll for several things in a
+//! row.
 
 use super::Session;
 use super::cancel::Cancelled;
@@ -37,12 +40,12 @@ use crate::tables::slots::{SlotSet, Slots};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-/// What a wait does while there is nothing to do.
+/// How a wait passes the time while its condition is false.
 #[derive(Clone, Copy)]
 enum Pause<'w> {
     /// The thread sleeps.
     Sleep,
-    /// The task is woken later.
+    /// The task returns `Pending` and is woken later.
     Wake(&'w Waker),
 }
 
@@ -66,8 +69,8 @@ enum Target<'a> {
 }
 
 impl Session {
-    /// Waits until `done` returns true. It is called again at every notification
-    /// ([`crate::Notifier`]) and at every completion of the session's own I/O.
+    /// Waits until `done` returns true. `done` is evaluated again after every notification
+    /// ([`crate::Notifier`]) and after every completion of the session's own I/O.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -87,7 +90,8 @@ impl Session {
         self.wait_until(Pause::Wake(context.waker()), Target::Notification, done)
     }
 
-    /// Takes a handle. Waits for one if the class may use no more, or the session has its quota.
+    /// Acquires a handle. It waits if the limit of the class or the quota of the session is
+    /// reached.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -97,7 +101,8 @@ impl Session {
         Ok(Io::new(self, io))
     }
 
-    /// [`Session::acquire`] for a task. It keeps its place in the queue from one poll to the next.
+    /// [`Session::acquire`] for a task. The session keeps its position in the queue from one poll
+    /// to the next.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -113,8 +118,8 @@ impl Session {
         polled.map_ok(|io| Io::new(self, io))
     }
 
-    /// Takes a handle if one is available now. A task of this session that has polled for a handle
-    /// loses its place in the queue.
+    /// Acquires a handle if one is available now. If a task of this session has polled for a
+    /// handle, the session loses its position in the queue.
     pub fn try_acquire(&mut self, class: Class) -> Option<Io<'_>> {
         self.leave_queue();
         self.prepare_acquire();
@@ -178,9 +183,9 @@ impl Session {
         self.wait_for_any(Pause::Wake(context.waker()), slots.set_mut())
     }
 
-    /// Waits until `count` of the set's I/Os are done, or all that are pending. Their results stay
-    /// in the slots. There is one wake-up for all of them, which suits an issuer that refills its
-    /// window in groups.
+    /// Waits until `count` of the set's I/Os are done, or all pending ones if there are fewer.
+    /// Their results stay in the slots. The session is woken once for all of them, which suits an
+    /// issuer that refills its window in groups.
     ///
     /// # Errors
     /// The session was cancelled. The I/O continues.
@@ -203,8 +208,8 @@ impl Session {
         slept(result)
     }
 
-    /// Waits until an I/O is complete that any session may have issued. Its result belongs to the
-    /// issuer.
+    /// Waits until an I/O is complete. Any session may have issued it, and its result belongs to
+    /// the issuer. PostgreSQL: `pgaio_wref_wait`.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -212,8 +217,8 @@ impl Session {
         slept(self.wait_for_complete(Pause::Sleep, io))
     }
 
-    /// [`Session::join`] for a task. A task may join any number of I/Os by polling each. After it
-    /// gives one up, that I/O may still wake it once.
+    /// [`Session::join`] for a task. A task may join any number of I/Os by polling for each of
+    /// them. If it gives one up, that I/O may still wake it once.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -225,7 +230,7 @@ impl Session {
         self.wait_for_complete(Pause::Wake(context.waker()), io)
     }
 
-    /// Whether an I/O is complete that any session may have issued.
+    /// Whether an I/O is complete. Any session may have issued it.
     pub fn is_complete(&self, io: WaitRef) -> bool {
         self.handles().is_complete(io)
     }
@@ -263,6 +268,8 @@ impl Session {
         self.wait_until(pause, Target::Join(io), || handles.is_complete(io))
     }
 
+    /// Waiting for any of several I/Os uses the session's own completions as wake-ups, so all of
+    /// them must have been issued by this session.
     fn assert_issued_here(&self, slots: &SlotSet) {
         let mine = slots.issued().iter().flatten().all(|(_, issuer)| *issuer == self.id);
         assert!(mine, "waiting for any slot needs slots of this session");
@@ -275,8 +282,8 @@ impl Session {
         target: Target<'_>,
         done: impl Fn() -> bool,
     ) -> Poll<Result<(), Cancelled>> {
-        // A thread that need not wait keeps its batch. A task submits in any case: it may not be
-        // polled again for a long time.
+        // A thread that does not have to wait keeps its batch open. A task submits in any case,
+        // because it may not be polled again for a long time.
         if pause.sleeps() && done() {
             return Poll::Ready(Ok(()));
         }
@@ -286,8 +293,9 @@ impl Session {
         }
         let in_flight = Arc::clone(&self.in_flight);
         let (completions, id) = (in_flight.completions(), self.id);
-        // Whether the joiner's bit that is set below is for this I/O. If the I/O is already
-        // complete, the bit may be for the next I/O of the handle and must not be removed.
+        // Whether the joiner bit that is set below belongs to this I/O. If the I/O is already
+        // complete, the handle may have its next I/O, and the bit may belong to an earlier polled
+        // join of that one. It must not be removed then.
         let joins = matches!(target, Target::Join(io) if !completions.handles().is_complete(io));
         let wish = match target {
             Target::Own(io) | Target::Join(io) => Wish::For(io),
@@ -296,8 +304,8 @@ impl Session {
         let kind = self.kind_of(target);
         let result = self.pause_until(pause, wish, kind, |_| {
             if let Target::Join(io) = target {
-                // Set again each time: a completion that is slow to drain the joiners may remove
-                // the bit, but then it also signals this session.
+                // Set it in every round. The completion of the handle's previous I/O may be slow to
+                // drain the joiners and remove this bit, but then it also signals this session.
                 completions.handles().handle(io.index()).joiners().insert(id);
             }
             match target {
@@ -305,7 +313,8 @@ impl Session {
                     completions.try_complete(io, Completer::Waiter);
                 }
                 Target::AnyOf(issued) if !done() => {
-                    // Complete one I/O that no thread has claimed, rather than sleep.
+                    // Instead of sleeping, complete one I/O that has a raw result and that no
+                    // thread has claimed.
                     let mut ios = issued.iter().flatten();
                     ios.any(|(io, _)| completions.try_complete(*io, Completer::Waiter));
                 }
@@ -345,8 +354,8 @@ impl Session {
         result
     }
 
-    /// The one place where a session pauses: until `attempt` returns something, or the session is
-    /// cancelled. The caller has submitted what was staged.
+    /// The only place where a session sleeps: until `attempt` returns something, or the session is
+    /// cancelled. The caller has submitted the staged I/O.
     fn pause_until<T>(
         &mut self,
         pause: Pause<'_>,
@@ -354,7 +363,7 @@ impl Session {
         kind: Option<(Class, Operation)>,
         mut attempt: impl FnMut(&mut Self) -> Option<T>,
     ) -> Poll<Result<T, Cancelled>> {
-        // A clone, so that `attempt` may borrow the session mutably.
+        // Cloned, so that `attempt` may borrow the session mutably.
         let in_flight = Arc::clone(&self.in_flight);
         let slot = in_flight.completions().sessions().slot(self.id);
         let (started, mut slept) = (clock::now(), false);
@@ -365,8 +374,8 @@ impl Session {
                 Pause::Wake(waker) => slot.event().register(waker),
             }
             let got = attempt(self);
-            // Checked after the attempt: a result that is there is returned even after a cancel, so
-            // that a handle that was taken is not lost.
+            // Checked after the attempt. If the attempt succeeded, its result is returned even
+            // after a cancel, so that an acquired handle is not lost.
             let cancelled = slot.is_cancelled();
             let over = got.is_some() || cancelled;
             if !pause.sleeps() {
@@ -378,8 +387,8 @@ impl Session {
                     slept = true;
                     slot.event().wait(seen, None);
                 }
-                // Also when the wait is over for another reason: from now on no other thread would
-                // complete what a driver has assigned to this session.
+                // Take the mailbox even if the wait is over for another reason. If a driver has
+                // assigned an I/O to this session, no other thread will complete it.
                 self.complete_assigned();
             }
             if over {
@@ -395,7 +404,7 @@ impl Session {
         Poll::Ready(result)
     }
 
-    /// Completes what a driver has put into the mailbox.
+    /// Completes the I/O that a driver has assigned to this session, if any.
     fn complete_assigned(&self) {
         if let Some(index) = self.slot().mailbox().take() {
             let io = self.handles().wait_ref(index);
@@ -403,9 +412,9 @@ impl Session {
         }
     }
 
-    /// Joins the queue for a free handle, or keeps its place there. A session at its quota does
-    /// not: its own completions wake it, and it must not take a wake-up from a session that could
-    /// use the handle.
+    /// Joins the queue for a free handle, or keeps its position there. A session at its quota does
+    /// not queue. Its own completions wake it, and it must not consume a wake-up that belongs to a
+    /// session that could use the handle.
     fn enter_queue(&mut self, class: Class) {
         let admission = self.completions().admission();
         if !admission.is_at_quota(self.slot(), class) {
@@ -415,13 +424,15 @@ impl Session {
     }
 
     fn prepare_acquire(&mut self) {
-        // An Io that was leaked (mem::forget) must not cost a handle for ever.
+        // A leaked `Io` (`mem::forget`) must not occupy a handle permanently.
         if self.reclaim() {
             self.completions().statistics().leaked();
         }
         self.submit_if_old();
     }
 
+    /// Takes a free handle without waiting, if quota and limit permit. The handle counts towards
+    /// the quota before it is handed out, so that the count is never too low.
     fn take_handle(&mut self, class: Class) -> Option<WaitRef> {
         let admission = self.completions().admission();
         if admission.is_at_quota(self.slot(), class) {
@@ -434,8 +445,8 @@ impl Session {
         Some(io)
     }
 
-    /// Class and operation of what is waited for, for the statistics; those of the first I/O if
-    /// there are several.
+    /// Class and operation of the I/O that the session waits for, for the statistics. If there are
+    /// several, the first one represents them.
     fn kind_of(&self, target: Target<'_>) -> Option<(Class, Operation)> {
         let io = match target {
             Target::Own(io) | Target::Join(io) => io,
@@ -447,7 +458,7 @@ impl Session {
     }
 }
 
-/// The result of a wait in which the thread slept.
+/// Unwraps the result of a wait with [`Pause::Sleep`], which never returns `Pending`.
 fn slept<T>(result: Poll<T>) -> T {
     match result {
         Poll::Ready(result) => result,

@@ -1,8 +1,12 @@
-//! Executing one I/O in the calling thread: the seam between this crate and the operating system.
+//! Executing one I/O in the calling thread: the interface between this crate and the operating
+//! system.
 //!
-//! Workers, the method `sync` and every inline execution go through an [`Executor`]. The simulator
-//! puts a simulated disk here; [`Kernel`] is the real one. Ring drivers do not use it: they hand
-//! their requests to io_uring.
+//! Workers, the method `sync` and every inline execution use an [`Executor`]. The simulator
+//! replaces it with a simulated disk; [`Kernel`] is the real one. Ring drivers do not use it,
+//! because they pass their requests to io_uring.
+//!
+//! An executor reports raw results only. Retries, short transfers and completion are the business
+//! of its caller, so that they are the same for every executor.
 
 use crate::limits::IOVECS_MAX;
 use crate::storage::file::File;
@@ -18,8 +22,9 @@ pub trait Executor: Send + Sync {
     /// minus errno. It does not retry.
     fn execute(&self, request: &mut Request<'_>) -> i32;
 
-    /// Executes a read only if the data is in memory, so that it does not wait: `Some` of the whole
-    /// length, or `None`. After `None` the content of the memory is undefined.
+    /// Executes a read only if the data is in memory, so that it does not wait. Returns `Some` if
+    /// the whole length was read, otherwise `None`. After `None` the content of the target memory
+    /// is undefined, because a part of the data may have been copied.
     fn execute_cached(&self, _request: &mut Request<'_>) -> Option<i32> {
         None
     }
@@ -39,8 +44,9 @@ impl Executor for Kernel {
         let iovecs = request.iovecs.as_ptr().cast::<libc::iovec>();
         let count = request.iovecs.len().min(IOVECS_MAX) as libc::c_int;
         // SAFETY: the handle owns the file, which keeps the descriptor open. The iovecs and their
-        // memory belong to this I/O until it completes (see Request::targets and Request::sources).
-        // A single piece uses the plain call, which saves the kernel the import of an iovec array.
+        // memory belong to this I/O until it completes (see `Request::targets` and
+        // `Request::sources`). A single piece uses the plain call, which saves the kernel from
+        // importing an iovec array.
         let result = unsafe {
             match (request.operation, &request.iovecs[..]) {
                 (Operation::Readv, [one]) => libc::pread(fd, one.start.cast(), one.length, offset),

@@ -1,12 +1,12 @@
-//! Counted files: an I/O keeps its file open from stage to completion.
+//! Reference-counted files: an I/O keeps its file open until it is complete.
 //!
-//! A request that the kernel has accepted may look at the descriptor late. If the descriptor were
-//! closed and its number reused, the I/O would hit another file. So a handle owns a clone of the
-//! [`File`], and the descriptor is closed when the last clone is dropped.
+//! A request that the kernel has accepted may use the descriptor late. If the descriptor were
+//! closed and its number reused, the I/O would go to a different file. So a handle owns a clone of
+//! the [`File`], and the descriptor is closed when the last clone is dropped. PostgreSQL instead
+//! waits for the I/O on a descriptor before it closes it (`pgaio_closing_fd`).
 //!
 //! Closing may block, on a network or a FUSE daemon. A thread that completes I/O of other sessions
-//! therefore never drops the last clone: it calls [`File::give_up`] and leaves the file to a
-//! worker.
+//! therefore never closes a file: it calls [`File::give_up`] and leaves the file to a worker.
 
 use crate::limits::LANES_MAX;
 use crate::storage::file_system;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// the same value.
 pub const DIRECT_ALIGNMENT_DEFAULT: u32 = 4096;
 
-/// How to open a file.
+/// The options for opening a file. The default opens an existing file for buffered reads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpenOptions {
     /// Open for writing too.
@@ -47,7 +47,9 @@ struct Inner {
     fd: Option<OwnedFd>,
     id: u64,
     path: PathBuf,
+    /// `st_dev`, which identifies the mount.
     device: u64,
+    /// The lane of the mount in worker queues and rings.
     lane: u8,
     direct: bool,
     alignment: u32,
@@ -55,14 +57,17 @@ struct Inner {
     registry: Arc<FileRegistry>,
 }
 
-/// The open files of an instance by id, and what is known about their mounts.
+/// The open files of an instance by id, and the data that it keeps about their mounts.
 #[derive(Debug, Default)]
 pub(crate) struct FileRegistry {
     names: Mutex<Map<u64, PathBuf>>,
-    /// Device numbers by lane.
+    /// Device numbers by lane. A lane is never reassigned, so a mount keeps its lane after its last
+    /// file is closed.
     lanes: Mutex<Vec<u64>>,
     /// By device number.
     latencies: Mutex<Map<u64, Arc<WriteLatency>>>,
+    /// The id of the file opened last. Ids are never reused, unlike descriptors, so a view never
+    /// shows the name of a different file.
     next_id: AtomicU64,
 }
 
@@ -77,7 +82,7 @@ impl FileRegistry {
         self.names.lock().len()
     }
 
-    /// The lane of a mount. Mounts beyond the last lane share it.
+    /// The lane of a mount. When all lanes are assigned, further mounts share the last one.
     fn lane(&self, device: u64) -> u8 {
         let mut lanes = self.lanes.lock();
         let at = lanes.iter().position(|&d| d == device).unwrap_or_else(|| {
@@ -89,8 +94,8 @@ impl FileRegistry {
         at as u8
     }
 
-    /// The latency record of the mount of `fd`. The file system is asked once per device and
-    /// outside the lock, because the answer may come over a network.
+    /// The latency record of the mount of `fd`. Whether the file system is local is determined once
+    /// per device, and outside the lock, because fstatfs(2) may go over a network.
     fn latency(&self, fd: &OwnedFd, device: u64) -> Arc<WriteLatency> {
         let known = self.latencies.lock().get(&device).cloned();
         known.unwrap_or_else(|| self.latency_of(device, file_system::is_local(fd)))
@@ -135,7 +140,7 @@ impl File {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
             }
         }
-        // With O_NONBLOCK still set, io_uring would return EAGAIN where it should wait.
+        // Clear O_NONBLOCK: with it, io_uring would return EAGAIN instead of waiting.
         rustix::fs::fcntl_setfl(&fd, flags & OFlags::DIRECT)?;
         let alignment = if options.direct { direct_alignment(&fd) } else { 1 };
         Ok(Self(Arc::new(Inner {
@@ -151,7 +156,7 @@ impl File {
         })))
     }
 
-    /// A file without a descriptor, for executors and methods with storage of their own.
+    /// Creates a file without a descriptor, for executors and methods that have their own storage.
     pub(crate) fn without_descriptor(
         registry: &Arc<FileRegistry>,
         path: &Path,
@@ -191,7 +196,7 @@ impl File {
         self.0.direct
     }
 
-    /// What offsets and lengths must be multiples of, in bytes; 1 if it is not direct.
+    /// The alignment of offsets and lengths in bytes; 1 if the file is not direct.
     pub fn alignment(&self) -> u32 {
         self.0.alignment
     }
@@ -201,7 +206,7 @@ impl File {
         self.0.latency.is_local()
     }
 
-    /// How fast its mount has taken recent writes.
+    /// The latency of recent buffered writes to its mount.
     pub(crate) fn write_latency(&self) -> &WriteLatency {
         &self.0.latency
     }
@@ -270,6 +275,8 @@ impl fmt::Debug for File {
     }
 }
 
+/// The alignment for direct I/O that statx(2) reports: the larger one of those for offsets and
+/// memory.
 fn direct_alignment(fd: &OwnedFd) -> u32 {
     let wanted = StatxFlags::DIOALIGN;
     match rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, wanted) {
@@ -288,15 +295,16 @@ pub(crate) struct AbandonedFile {
 }
 
 impl AbandonedFile {
-    /// The lane of its mount: closing may hang if the mount hangs.
+    /// The lane of its mount. Closing may hang if the mount hangs, so it counts towards the lane's
+    /// share.
     pub(crate) fn lane(&self) -> usize {
         usize::from(self.inner.lane)
     }
 }
 
 impl File {
-    /// Gives up a clone without closing the file. Returns the file if this was the last clone; of
-    /// several clones that are given up concurrently, exactly one call returns it.
+    /// Drops a clone without closing the file. Returns the file if this was the last clone. If
+    /// several clones are given up concurrently, exactly one of the calls returns the file.
     pub(crate) fn give_up(self) -> Option<AbandonedFile> {
         Arc::into_inner(self.0).map(|inner| AbandonedFile { inner })
     }

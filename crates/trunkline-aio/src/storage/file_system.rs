@@ -1,7 +1,8 @@
-//! File systems by their statfs(2) numbers.
+//! File systems, identified by their statfs(2) numbers.
 //!
-//! The numbers give the names for messages. They also tell which file systems accept I/O without
-//! waiting for the storage; on others a session or a ring driver must not submit I/O itself.
+//! The numbers provide names for messages. They also show which file systems accept I/O without
+//! waiting for the storage. On all others, a session or a ring driver must not submit I/O itself,
+//! because the system call could hang.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -17,8 +18,9 @@ const F2FS: u64 = 0xF2F5_2010;
 const LOCAL: [u64; 5] = [EXT4, XFS, BTRFS, TMPFS, F2FS];
 
 /// Whether the file system of `fd` accepts I/O without waiting for the storage. Others (FUSE,
-/// network file systems) may handle a read before the system call that submits it returns. On a
-/// network file system this question itself goes over the network.
+/// network file systems) may handle a read before the system call that submits it returns. An
+/// unknown file system counts as not local, which is slower but safe. On a network file system this
+/// check itself goes over the network.
 pub(crate) fn is_local(fd: impl AsFd) -> bool {
     rustix::fs::fstatfs(fd).is_ok_and(|stat| LOCAL.contains(&(stat.f_type as u64 & 0xFFFF_FFFF)))
 }

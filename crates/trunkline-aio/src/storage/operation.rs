@@ -1,15 +1,15 @@
 //! The operations of an I/O: read, write, fsync, fdatasync, writeback.
 //!
-//! They are the operations of PostgreSQL's asynchronous I/O plus those that a checkpoint needs, so
-//! that a checkpoint can have many fsyncs in flight.
+//! PostgreSQL's asynchronous I/O has only `readv` and `writev`. The others are what a checkpoint
+//! needs, so that it can have many fsyncs in flight instead of calling them one after the other.
 
 /// What an I/O does to its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Operation {
-    /// Scattered read into memory.
+    /// Reads from consecutive offsets of the file into several pieces of memory (preadv(2)).
     Readv = 0,
-    /// Gathered write from memory.
+    /// Writes several pieces of memory to consecutive offsets of the file (pwritev(2)).
     Writev = 1,
     /// fsync(2): makes data and metadata durable.
     Fsync = 2,

@@ -1,8 +1,8 @@
-//! Page-cache residency: which parts of a file the operating system has cached (mincore).
+//! Page-cache residency: which parts of a file the kernel has cached (mincore(2)).
 //!
-//! Prewarming reports residency before and after, and a benchmark that claims to be cold has to
-//! prove it. The file is mapped without any access rights and never touched, so looking at it does
-//! not change it.
+//! Prewarming reports residency before and after, and a benchmark that claims to run with a cold
+//! cache has to prove it. The file is mapped without any access rights and never touched, so the
+//! check does not change what is cached.
 
 use crate::storage::file::File;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -86,6 +86,8 @@ fn for_each_window(file: &File, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     Ok(())
 }
 
+/// Fills `states` with the residency of the pages at `offset`. The lowest bit of each byte means
+/// that the page is cached.
 fn examine(file: &File, offset: u64, states: &mut [u8], page: usize) -> io::Result<()> {
     let fd = file.descriptor().ok_or(io::ErrorKind::Unsupported)?;
     let bytes = states.len() * page;

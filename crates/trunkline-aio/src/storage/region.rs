@@ -1,13 +1,16 @@
 //! The page region: the memory for I/O, allocated once at start.
 //!
-//! The region is one anonymous mapping of 8 KiB frames, in huge pages if the system has any,
-//! aligned for direct I/O and registered with rings as a whole. A [`Lease`] is the exclusive right
-//! to a run of frames. An I/O in flight holds it through the issuer's slot, so frames are not
-//! reused while the kernel may still write into them.
+//! The region is one anonymous mapping of 8 KiB frames. It uses huge pages if the system has any,
+//! is aligned for direct I/O, and is registered with the rings as a whole. A [`Lease`] is the
+//! exclusive right to a run of frames. An I/O in flight holds its lease through the issuer's slot,
+//! so frames are not reused while the kernel may still write into them.
 //!
-//! A buffer pool keeps its leases and shares the frames by rules of its own. Its I/O gives frames
-//! by number. The pool promises that they stay leased, and that no thread touches them in a way
-//! that conflicts with the I/O (`Io::read_frames`).
+//! A buffer pool keeps its leases and shares the frames according to its own locks. Its I/O
+//! specifies frames by number. The pool promises that they stay leased, and that no thread touches
+//! them in a way that conflicts with the I/O (`Io::read_frames`).
+//!
+//! The counterpart in PostgreSQL is the shared memory segment, in which buffers are allocated once
+//! and also in huge pages if possible (`huge_pages = try`).
 
 use crate::limits::FRAME_SIZE;
 use crate::sync::Mutex;
@@ -107,7 +110,8 @@ impl Region {
         self.0.kind
     }
 
-    /// Start and length of the mapping, for registration with a ring.
+    /// Start and length of the mapping, for registration with a ring. Without the part that
+    /// rounding up to huge pages has added.
     pub(crate) fn span(&self) -> (*mut u8, usize) {
         (self.0.base, self.0.frames as usize * FRAME_SIZE)
     }
@@ -118,7 +122,7 @@ impl Region {
         (frame < self.0.frames).then(|| unsafe { self.0.base.add(frame as usize * FRAME_SIZE) })
     }
 
-    /// Whether a lease is of this region.
+    /// Whether a lease belongs to this region.
     pub(crate) fn owns(&self, lease: &Lease) -> bool {
         Arc::ptr_eq(&self.0, &lease.region)
     }
@@ -132,6 +136,8 @@ impl Drop for Inner {
     }
 }
 
+/// Maps and populates memory, in the best kind of pages that is available. Returns address, length
+/// and kind.
 fn map_pages(bytes: usize) -> std::io::Result<(*mut u8, usize, PageKind)> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     if bytes >= HUGE_PAGE {
@@ -155,14 +161,15 @@ fn map_pages(bytes: usize) -> std::io::Result<(*mut u8, usize, PageKind)> {
     let advised = unsafe { madvise(base.cast(), mapped, Advice::LinuxHugepage) };
     // Populate now, so that no page fault and no allocation happens during an I/O, and so that
     // registering the region pins huge pages. That makes direct reads of 128 KiB more than twice as
-    // fast (decision 0001). Before Linux 5.14, pages are allocated on first use.
+    // fast (decision 0001). Before Linux 5.14 the call fails, and pages are allocated on first use.
     // SAFETY: populating does not change the content, which is zero.
     let _ = unsafe { madvise(base.cast(), mapped, Advice::LinuxPopulateWrite) };
     let kind = if advised.is_ok() && large { PageKind::Transparent } else { PageKind::Small };
     Ok((base, mapped, kind))
 }
 
-/// Maps whole pages at a multiple of `alignment`, a power of two.
+/// Maps whole pages at a multiple of `alignment`, a power of two. mmap(2) aligns only to 4 KiB, so
+/// we map more than needed and unmap both ends. Transparent huge pages need the alignment.
 fn map_aligned(bytes: usize, alignment: usize) -> std::io::Result<(*mut u8, usize)> {
     let wanted = bytes.next_multiple_of(alignment);
     let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -202,14 +209,13 @@ impl Lease {
         self.first
     }
 
-    /// Start of the run, for an owner that hands out references to single pages.
+    /// Address of the first frame, for an owner that hands out references to single pages.
     ///
     /// It points to [`Lease::frames`] × [`FRAME_SIZE`] initialised bytes, aligned to 4 KiB, which
-    /// stay mapped while the lease lives. An owner that makes references from it must keep the
-    /// rules of Rust: a mutable reference excludes every other reference to the same bytes. The
+    /// stay mapped while the lease lives. An owner that makes references from it must follow Rust's
+    /// aliasing rules: a mutable reference excludes every other reference to the same bytes. The
     /// slices of the lease itself count as such references, so this owner must not dereference the
-    /// lease. An I/O by frame numbers ([`crate::Io::read_frames`]) counts as a mutable reference if
-    /// it is a read.
+    /// lease. A read by frame numbers ([`crate::Io::read_frames`]) counts as a mutable reference.
     pub fn as_ptr(&self) -> *mut u8 {
         // SAFETY: first + frames <= the region's frames, so the address is inside the mapping.
         unsafe { self.region.base.add(self.first as usize * FRAME_SIZE) }
@@ -249,10 +255,11 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// A first-fit allocator over sorted runs of free frames. Leasing is not on the I/O path.
+/// Every run is maximal: neighbours are always merged. A lease therefore succeeds whenever enough
+/// contiguous frames are free.
 #[derive(Debug)]
 struct FreeRuns {
-    /// First frame and length, sorted, never adjacent.
+    /// First frame and length of each run, sorted by first frame and never adjacent.
     runs: Vec<(u32, u32)>,
     free: u32,
 }
@@ -266,6 +273,7 @@ impl FreeRuns {
         Self { runs, free: frames }
     }
 
+    /// Takes the first run that is long enough.
     fn take(&mut self, frames: u32) -> Option<u32> {
         let at = self.runs.iter().position(|&(_, length)| length >= frames)?;
         let (first, length) = self.runs[at];
@@ -278,6 +286,7 @@ impl FreeRuns {
         Some(first)
     }
 
+    /// Returns a run, and merges it with free neighbours.
     fn give(&mut self, first: u32, frames: u32) {
         let at = self.runs.partition_point(|&(start, _)| start < first);
         let joins_before = at > 0 && self.runs[at - 1].0 + self.runs[at - 1].1 == first;

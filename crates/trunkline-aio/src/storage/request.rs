@@ -1,6 +1,7 @@
-//! One I/O as the storage sees it: a descriptor, an offset and pieces of memory.
+//! Requests: one I/O as the storage sees it, namely a descriptor, an offset and pieces of memory.
 //!
-//! A [`Request`] is a view of a submitted handle. It knows nothing of pages or relations.
+//! A [`Request`] is a view of a submitted handle. It borrows the token of the I/O, so it cannot be
+//! used after the I/O has been completed.
 
 use crate::storage::operation::Operation;
 use std::os::fd::RawFd;
@@ -44,7 +45,7 @@ impl IoVecs {
         true
     }
 
-    /// Makes the last piece longer.
+    /// Extends the last piece. There must be one.
     pub(crate) fn extend_last(&mut self, bytes: usize) {
         self.pieces[self.used - 1].length += bytes;
     }
@@ -54,8 +55,8 @@ impl IoVecs {
     }
 }
 
-/// A submitted I/O as its executor sees it. Holding it is the right to use its memory: to fill it
-/// for a read, to look at it for a write.
+/// A submitted I/O as its executor sees it. The holder of the request may use the memory of the
+/// I/O: fill it for a read, read it for a write.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// The operation.
@@ -72,7 +73,7 @@ pub struct Request<'a> {
     /// ([`crate::File::is_local`]).
     pub(crate) local: bool,
     /// For [`Operation::BeginWriteback`]: whether the I/O also waits for the end of the writeback,
-    /// and so learns of its errors.
+    /// and so reports its errors.
     pub awaits: bool,
     pub(crate) fd: RawFd,
     pub(crate) iovecs: &'a mut [IoVec],

@@ -1,9 +1,9 @@
-//! How fast a mount takes buffered writes: whether a session should make its writes itself.
+//! Write latency of a mount: decides whether a session should execute its buffered writes itself.
 //!
-//! A buffered write is usually a copy into the page cache, which is much cheaper than the hop to
-//! another thread. So a session makes such writes itself (decision 0008). But the kernel makes the
-//! writer wait when there is too much dirty page cache, and nothing announces that in advance. The
-//! recent writes to the same mount are the best prediction.
+//! A buffered write is usually a copy into the page cache, which is much cheaper than passing the
+//! write to another thread. So a session executes such writes itself (decision 0008). But the
+//! kernel throttles the writer when there is too much dirty page cache (`balance_dirty_pages`), and
+//! this cannot be detected in advance. The recent writes to the same mount are the best prediction.
 //!
 //! ```text
 //!   fewer than 4 of the last 16 were slow     the session writes
@@ -12,62 +12,67 @@
 //!                                             and a fast one is followed by another try
 //! ```
 //!
-//! All fields are updated without a lock. Concurrent sessions may overwrite one another's updates,
-//! which makes the prediction a little worse and nothing else.
+//! All fields are updated without a lock and with relaxed ordering. Concurrent sessions may
+//! overwrite each other's updates, which makes the prediction slightly worse and has no other
+//! effect.
 
 use crate::clock::Time;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A write counts as slow if it takes longer than this plus the time of the copy. A hop to another
-/// thread takes 15 to 60 µs on a virtual machine.
+/// A write counts as slow if it takes longer than this many microseconds plus the time of the copy.
+/// Passing a write to another thread takes 15 to 60 µs on a virtual machine, so a write that takes
+/// longer would have been better off with the method.
 const SLOW_US: u64 = 50;
 
-/// Bytes per nanosecond that a copy into the page cache moves, at the least.
+/// The lowest speed of a copy into the page cache, in bytes per nanosecond.
 const BYTES_PER_NANO: u64 = 1;
 
 /// Number of writes remembered.
 const REMEMBERED: u32 = 16;
 
-/// Number of slow writes among those that make the mount slow. A thread that loses its CPU for a
-/// moment also looks slow, but rarely this often in a row.
+/// Number of slow writes among the remembered ones at which the mount counts as slow. A thread that
+/// loses its CPU for a moment also looks slow, but rarely this often in a row.
 const SLOW_MAX: u32 = 4;
 
-/// After a slow try, the next one waits this many times as long as that try took.
+/// After a slow try, the next one is due after this many times the duration of that try, within the
+/// bounds below. A session thus spends a small part of its time on tries.
 const REST_FACTOR: u32 = 64;
 
 /// Bounds of the time between two tries.
 const REST_MIN: Duration = Duration::from_millis(1);
 const REST_MAX: Duration = Duration::from_secs(1);
 
-/// A write that has been running for longer sends the others to the method. The mount may hang,
-/// and a session that writes itself cannot be cancelled while it hangs.
+/// If an inline write has been running for longer than this, other writes go to the method. The
+/// mount may hang, and a session that executes a write itself cannot be cancelled during the write.
 const HANGS_AFTER: Duration = Duration::from_millis(10);
 
 /// The latency of recent buffered writes to one mount.
 #[derive(Debug)]
 pub(crate) struct WriteLatency {
-    /// Whether sessions may write to this mount themselves at all.
+    /// Whether sessions may execute writes to this mount themselves at all.
     local: bool,
-    /// One bit for each of the last writes, the latest in the lowest bit: it was slow.
+    /// One bit for each of the last writes, the latest in the lowest bit. A set bit means that the
+    /// write was slow.
     recent: AtomicU32,
     /// When a slow mount is tried again, in nanoseconds.
     next_try: AtomicU64,
-    /// When the oldest inline write that is running began, in nanoseconds; 0 if there is none. A
-    /// write that begins while another one is noted is not noted itself.
+    /// When the oldest running inline write began, in nanoseconds; 0 if there is none. A write that
+    /// begins while another one is recorded here is not recorded itself: one write is enough to
+    /// detect a mount that hangs.
     since: AtomicU64,
 }
 
 /// An inline write that is running.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InlineWrite {
-    /// Whether `since` is the beginning of this write.
+    /// Whether `since` was set by this write, which must then clear it.
     noted: bool,
 }
 
 impl WriteLatency {
-    /// For a mount whose file system is `local`: it accepts writes without waiting for another
-    /// machine or process.
+    /// Creates the record of a mount. `local` means that its file system accepts writes without
+    /// waiting for another machine or process.
     pub(crate) fn new(local: bool) -> Self {
         let (recent, next_try, since) = (AtomicU32::new(0), AtomicU64::new(0), AtomicU64::new(0));
         Self { local, recent, next_try, since }
@@ -78,8 +83,9 @@ impl WriteLatency {
         self.local
     }
 
-    /// Whether the next buffered write should be made by the session. While the mount is slow, one
-    /// of several callers is chosen to try. `now` is called only if the time matters.
+    /// Whether the session should execute the next buffered write itself. While the mount is slow,
+    /// one of several concurrent callers is chosen to try it. `now` is called only if the time
+    /// matters, because a fast mount is the common case.
     pub(crate) fn allows_write(&self, now: impl Fn() -> Time) -> bool {
         if !self.local || self.hangs(&now) {
             return false;
@@ -96,14 +102,15 @@ impl WriteLatency {
                 .is_ok()
     }
 
-    /// The same for an operation whose time says nothing about writes, so that it must not be the
-    /// one that tries a slow mount.
+    /// The same for an operation that says nothing about the speed of writes, and so must not be
+    /// used to try a slow mount.
     pub(crate) fn is_fast(&self, now: impl FnOnce() -> Time) -> bool {
         self.local
             && self.recent.load(Ordering::Relaxed).count_ones() < SLOW_MAX
             && !self.hangs(now)
     }
 
+    /// Whether an inline write has been running for longer than [`HANGS_AFTER`].
     fn hangs(&self, now: impl FnOnce() -> Time) -> bool {
         let since = self.since.load(Ordering::Relaxed);
         since != 0 && now().since(Time::from_nanos(since)) > HANGS_AFTER
@@ -135,7 +142,8 @@ impl WriteLatency {
             let rest = (time * REST_FACTOR).clamp(REST_MIN, REST_MAX);
             self.next_try.store(now.after(rest).nanos(), Ordering::Relaxed);
         } else if after.count_ones() >= SLOW_MAX {
-            // Fast again: try the next one at once rather than after a rest.
+            // Fast again: allow the next try immediately, so that a mount that has recovered is
+            // recognised after a few writes.
             self.next_try.store(0, Ordering::Relaxed);
         }
     }

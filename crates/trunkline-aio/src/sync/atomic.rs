@@ -1,8 +1,9 @@
-//! Atomics: those of std, those of loom, or those of std with a switch point before each operation.
+//! Atomics: std's, loom's, or std's with a switch point before each operation.
 //!
 //! The wrappers of the `sched` build do not change the memory ordering. They let the seeded
-//! scheduler run another thread between any two atomic operations, because that is where
-//! interleavings matter.
+//! scheduler run another thread between any two atomic operations, because interleavings differ
+//! only there. Under the scheduler one thread runs at a time, so these runs are sequentially
+//! consistent; weak memory orderings are explored only by loom.
 
 pub use std::sync::atomic::Ordering;
 

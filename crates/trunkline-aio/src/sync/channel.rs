@@ -1,7 +1,8 @@
 //! A bounded channel for messages between threads, with many senders and many receivers.
 //!
-//! Messages arrive in the order in which they were sent. Sending to a full channel waits, so the
-//! I/O path does not use channels: it uses bitmaps and queues with room for every handle.
+//! Messages arrive in the order in which they were sent. Sending to a full channel waits. The I/O
+//! path must not wait, so it does not use channels but bitmaps and queues that have room for every
+//! handle.
 
 use super::atomic::Ordering;
 use super::futex::Futex;
@@ -12,7 +13,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct Shared<T> {
     state: Mutex<State<T>>,
-    /// Incremented at every change; the sleepers of both sides wait on it.
+    /// Incremented at every change. Both sides sleep on it: a sleeper reads it before it checks the
+    /// queue, so a change in between ends its sleep.
     changed: Futex,
     capacity: usize,
 }

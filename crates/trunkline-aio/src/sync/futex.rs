@@ -1,7 +1,9 @@
-//! A futex: a 32-bit word that threads can sleep on. All other waits are built on it.
+//! A futex: a 32-bit word that threads can sleep on. All other waits are built on it. The kernel
+//! puts a thread to sleep only if the word still has the expected value, so a change before the
+//! sleep is never missed.
 //!
-//! It is a private futex of the kernel in an ordinary build. Under the scheduler it is a model
-//! whose timeouts are in virtual time; under loom, a model without timeouts.
+//! It is a private futex of the kernel in an ordinary build. Under the scheduler it is a model with
+//! timeouts in virtual time; under loom, a model without timeouts.
 
 use super::atomic::AtomicU32;
 #[cfg(any(feature = "sched", loom))]
@@ -11,7 +13,7 @@ use std::time::Duration;
 /// Why [`Futex::wait`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FutexWait {
-    /// Woken, interrupted, or the word had changed: look again.
+    /// Woken, interrupted, or the word had changed. The caller must check its condition again.
     Look,
     /// The timeout passed first.
     TimedOut,
@@ -28,7 +30,7 @@ pub struct Futex {
 }
 
 impl Futex {
-    /// A futex whose word is `value`.
+    /// Creates a futex with the value `value`.
     pub fn new(value: u32) -> Self {
         Self {
             word: AtomicU32::new(value),
@@ -44,7 +46,7 @@ impl Futex {
         &self.word
     }
 
-    /// Sleeps if the word is still `expected`. May return without a cause.
+    /// Sleeps if the word is still `expected`. It may return spuriously, so callers wait in a loop.
     #[cfg(not(loom))]
     pub fn wait(&self, expected: u32, timeout: Option<Duration>) -> FutexWait {
         #[cfg(feature = "sched")]

@@ -1,7 +1,7 @@
 //! Hash tables with a fixed seed, so that their order depends only on their content.
 //!
-//! The hasher of std has a random seed in every process, so two runs with the same scheduler seed
-//! would differ. That seed protects against chosen keys; the keys here are file ids and device
+//! std's hasher has a random seed in every process, so two runs with the same scheduler seed would
+//! differ. That random seed protects against hash flooding. The keys here are file ids and device
 //! numbers, which no attacker chooses.
 
 use std::hash::{BuildHasherDefault, DefaultHasher};

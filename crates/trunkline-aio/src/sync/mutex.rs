@@ -1,4 +1,4 @@
-//! A mutex without poisoning that the deterministic scheduler knows.
+//! A mutex without poisoning, which the deterministic scheduler controls.
 //!
 //! Critical sections are short and do not block. A panic inside one is a bug that aborts the
 //! process or fails the test, so the poison flag of std's mutex would only add an error that no
@@ -21,7 +21,7 @@ pub struct Mutex<T> {
 /// Holds the lock until dropped.
 #[derive(Debug)]
 pub struct MutexGuard<'a, T> {
-    // Taken out first on drop, so that a waiter that the scheduler wakes finds the lock free.
+    // An `Option`, so that `drop` can release the lock before it wakes a waiter of the scheduler.
     guard: Option<imp::MutexGuard<'a, T>>,
     #[cfg(all(feature = "sched", not(loom)))]
     lock: &'a Mutex<T>,
@@ -55,6 +55,8 @@ impl<T> Mutex<T> {
         }
     }
 
+    /// The lock under the scheduler. Blocking in std's mutex would stop the thread that holds the
+    /// baton, so it tries the lock and blocks in the scheduler.
     #[cfg(all(feature = "sched", not(loom)))]
     fn lock_scheduled(&self) -> MutexGuard<'_, T> {
         use std::sync::TryLockError;

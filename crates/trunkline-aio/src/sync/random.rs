@@ -3,7 +3,7 @@
 //! The I/O path uses no random numbers. Block lists, samples and simulated faults do, each from a
 //! seed that can be printed and used again.
 
-/// A seed for a generator of the caller. Print it if the run should be repeatable.
+/// Returns a seed for a generator. Print it if the run should be repeatable.
 #[expect(clippy::disallowed_methods, reason = "the façade's own source of randomness")]
 pub fn seed() -> u64 {
     #[cfg(feature = "sched")]

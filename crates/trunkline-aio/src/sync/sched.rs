@@ -1,12 +1,12 @@
-//! A deterministic scheduler for tests: it runs real code, one thread at a time, and takes every
+//! A deterministic scheduler for tests: it runs real code, one thread at a time, and derives every
 //! choice from a seed.
 //!
 //! [`run`] starts its closure as the first task. Every operation on an atomic, lock or futex of the
-//! façade is a *switch point*: the running task may hand the baton to a task that the seeded
+//! façade is a *switch point*: the running task may pass the baton to a task that the seeded
 //! generator picks. A task that would block gives the baton away until another task wakes its
-//! address. If every task is blocked, the clock jumps to the earliest timeout. If there is none
-//! either, the tasks are deadlocked, and the run fails with the name and state of each task. The
-//! same seed gives the same run.
+//! address. If every task is blocked, the clock jumps to the earliest timeout. If there is no
+//! timeout either, the tasks are deadlocked, and the run fails with the name and state of each
+//! task. The same seed gives the same run.
 //!
 //! ```text
 //!   point()        maybe switch            wake(address, n)   blocked -> ready
@@ -14,7 +14,10 @@
 //! ```
 //!
 //! Tasks are OS threads, so thread-locals, panics and stacks are real. After a failure the other
-//! tasks stay parked for ever, because the process is a test that is about to end.
+//! tasks stay parked permanently; the process is a test that is about to end.
+//!
+//! Only the holder of the baton runs code of the test. All state of the scheduler is in `World`,
+//! under one lock, and each task waits for the baton on its condition variable.
 
 #![expect(
     clippy::disallowed_types,
@@ -33,9 +36,9 @@ const STEP_NS: u64 = 50;
 pub struct Config {
     /// The seed of every switch and every random number of the run.
     pub seed: u64,
-    /// On average one in this many switch points switches; at least 1.
+    /// One in this many switch points switches, on average; at least 1.
     pub switch_one_in: u32,
-    /// More switch points than this fail the run as a livelock.
+    /// A run with more switch points than this fails as a livelock.
     pub steps_max: u64,
 }
 
@@ -51,7 +54,7 @@ impl Config {
 pub struct Report {
     /// Switch points passed.
     pub steps: u64,
-    /// How often the baton changed hands.
+    /// How often the baton was passed to another task.
     pub switches: u64,
     /// Virtual nanoseconds passed.
     pub nanos: u64,
@@ -81,16 +84,20 @@ enum Status {
     Finished,
 }
 
+/// A task: a thread of the run.
 struct Task {
     name: String,
     status: Status,
+    /// The deadline made the task ready, not a wake-up.
     timed_out: bool,
     baton: Arc<Condvar>,
 }
 
+/// The state of a run.
 struct World {
     config: Config,
     tasks: Vec<Task>,
+    /// The task that holds the baton.
     running: usize,
     random: u64,
     now: u64,
@@ -116,8 +123,9 @@ thread_local! {
     static ME: RefCell<Option<Me>> = const { RefCell::new(None) };
 }
 
+/// The run and task of the calling thread; `None` outside a run.
 fn me() -> Option<Me> {
-    // While thread-locals are destroyed the task has ended.
+    // A destroyed thread-local means that the task has ended.
     ME.try_with(|me| me.borrow().clone()).ok().flatten()
 }
 
@@ -172,7 +180,7 @@ pub(crate) fn random() -> Option<u64> {
     me().map(|me| lock(&me.shared.world).next_random())
 }
 
-/// A place where another task may run.
+/// A switch point: another task may run here.
 pub fn point() {
     let Some(me) = me() else { return };
     let mut world = lock(&me.shared.world);
@@ -204,7 +212,8 @@ pub(crate) fn block(address: usize, deadline: Option<u64>) -> bool {
     await_baton(&me, world)
 }
 
-/// Makes up to `count` tasks ready that block on `address`. The seed decides which.
+/// Makes up to `count` tasks ready that block on `address`. The seed decides which ones, because
+/// the kernel's futex does not guarantee an order either.
 pub(crate) fn wake(address: usize, count: usize) {
     let Some(me) = me() else { return };
     {
@@ -250,12 +259,13 @@ impl TaskRef {
     }
 
     fn end_address(&self) -> usize {
-        // A number that cannot be the address of a word of the façade, which is aligned to four
+        // It cannot be the address of a word of the façade, because those are aligned to four
         // bytes.
         self.task * 4 + 1
     }
 }
 
+/// Creates a task and its thread. The thread waits for the baton before it runs `body`.
 fn start(shared: &Arc<Shared>, name: String, body: impl FnOnce() + Send + 'static) -> usize {
     let baton = Arc::new(Condvar::new());
     let task = {
@@ -282,6 +292,8 @@ fn start(shared: &Arc<Shared>, name: String, body: impl FnOnce() + Send + 'stati
     task
 }
 
+/// Ends a task: wakes its joiners and passes the baton on, or records its panic as the failure of
+/// the run.
 fn finish(me: &Me, panic: Option<Box<dyn std::any::Any + Send>>) {
     if panic.is_none() {
         wake(TaskRef { shared: Arc::clone(&me.shared), task: me.task }.end_address(), usize::MAX);
@@ -299,7 +311,7 @@ fn finish(me: &Me, panic: Option<Box<dyn std::any::Any + Send>>) {
         fail(&me.shared, &mut world, message);
         return;
     }
-    // A joiner that has blocked since the wake above must look again.
+    // A joiner may have blocked after the wake-up above, so wake it now.
     let address = TaskRef { shared: Arc::clone(&me.shared), task: me.task }.end_address();
     for task in &mut world.tasks {
         if matches!(task.status, Status::Blocked { address: a, .. } if a == address) {
@@ -339,6 +351,8 @@ fn dispatch(shared: &Shared, world: &mut World) {
     world.hand_over(next);
 }
 
+/// Ends the run with a failure. Only the first failure is kept, because later ones are
+/// consequences.
 fn fail(shared: &Shared, world: &mut World, message: String) {
     if world.failure.is_none() {
         world.failure = Some(message);
@@ -349,7 +363,8 @@ fn fail(shared: &Shared, world: &mut World, message: String) {
 /// Waits for the baton. Returns whether the deadline made the task ready.
 fn await_baton(me: &Me, mut world: MutexGuard<'_, World>) -> bool {
     let baton = Arc::clone(&world.tasks[me.task].baton);
-    // After a failure no task hands the baton on, so this one parks here until the process ends.
+    // After a failure no task passes the baton on, so this task stays parked here until the process
+    // ends.
     while world.running != me.task || world.failure.is_some() {
         world = baton.wait(world).unwrap_or_else(PoisonError::into_inner);
     }
@@ -371,6 +386,7 @@ impl World {
         ready.get(choice).copied().unwrap_or(self.running)
     }
 
+    /// Passes the baton to `next`, and mixes the choice into the fingerprint (FNV).
     fn hand_over(&mut self, next: usize) {
         self.fingerprint = (self.fingerprint ^ next as u64).wrapping_mul(0x0100_0000_01B3);
         if next != self.running {

@@ -1,6 +1,7 @@
-//! Threads: named, joinable, and tasks of the scheduler in a scheduled run.
+//! Threads: named and joinable. In a scheduled run they are tasks of the scheduler.
 //!
-//! Every thread of every crate is started here, so a seed can decide how all of them interleave.
+//! Every thread of every crate is started here, so that the scheduler controls all of them and one
+//! seed determines how they interleave.
 
 #![expect(clippy::disallowed_methods, reason = "the façade's own way to start a thread")]
 
@@ -52,12 +53,13 @@ impl JoinHandle {
 pub struct ThreadPanicked;
 
 thread_local! {
+    /// Set in threads that an instance starts and joins. Such a thread must not join itself.
     static INTERNAL: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether the calling thread was started by [`spawn_internal`].
 pub(crate) fn is_internal() -> bool {
-    // While thread-locals are destroyed the thread is ending, and does not call this.
+    // A destroyed thread-local means that the thread is ending. It does not call this any more.
     INTERNAL.try_with(Cell::get).unwrap_or(false)
 }
 
@@ -76,7 +78,7 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<Joi
     Ok(JoinHandle { kind: Kind::Native(handle) })
 }
 
-/// Starts a thread of an instance, which joins it at its end.
+/// Starts a thread that belongs to an instance. The instance joins it at shutdown.
 pub(crate) fn spawn_internal(
     name: &str,
     body: impl FnOnce() + Send + 'static,
@@ -87,7 +89,7 @@ pub(crate) fn spawn_internal(
     })
 }
 
-/// Lets another thread run.
+/// Lets another thread run. In a scheduled run this is a switch point.
 pub fn yield_now() {
     #[cfg(feature = "sched")]
     if super::sched::active() {

@@ -1,13 +1,18 @@
-//! Admission: which session may take a handle, and which sessions wait for one.
+//! Admission control: which session may take a handle, and which sessions wait for one.
 //!
-//! Each class may bring the number of handles in use up to a limit of its own. The handles between
-//! two limits are a reserve for the more important class, so that a flush of the log never waits
-//! behind read-ahead. Each session may hold no more than its quota, so that one session cannot take
-//! all handles of its class. The log is exempt.
+//! Each class may bring the number of handles in use up to its limit. The handles between two
+//! limits are a reserve for the more important class, so that a flush of the log never waits behind
+//! read-ahead. Each session may hold no more handles than its quota, so that one session cannot
+//! take all handles of its class. The log is exempt from the quota. PostgreSQL divides the handles
+//! statically instead: each backend has `io_max_concurrency` of them.
 //!
-//! A session that is not admitted queues here by class. Each freed
-//! handle wakes one waiter, the most important class first. A waiter that was woken and leaves
-//! without taking the handle passes the wake-up on, so none is lost.
+//! A session that is not admitted queues here by class. Each freed handle wakes one waiter, the
+//! most important class first. A woken waiter is removed from the queue; if it leaves without
+//! taking the handle, it passes the wake-up on, so none is lost.
+//!
+//! **Race.** A session queues itself and then tries once more to take a handle. A completing thread
+//! frees the handle and then reads the number of waiters. Either the session gets the handle, or
+//! the completing thread sees the waiter.
 
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -22,7 +27,8 @@ pub(crate) struct Admission {
     limits: [u32; CLASSES.len()],
     /// Handles that one session may hold; the log is exempt.
     session_quota: u32,
-    /// Sessions in all queues, so that freeing a handle usually takes no lock.
+    /// Number of sessions in all queues, so that freeing a handle takes no lock when no session
+    /// waits.
     waiting: AtomicU32,
     queues: Mutex<[VecDeque<u32>; CLASSES.len()]>,
 }
@@ -43,8 +49,8 @@ impl Admission {
         class != Class::Log && session.in_use() >= self.session_quota
     }
 
-    /// Queues a session, which must try once more to take a handle before it sleeps. A session that
-    /// is in the queue already keeps its place.
+    /// Queues a session. The session must try once more to take a handle before it sleeps. A
+    /// session that is already in the queue keeps its position.
     pub(crate) fn register(&self, class: Class, session: u32) {
         let mut queues = self.queues.lock();
         let queue = &mut queues[class as usize];
@@ -54,7 +60,7 @@ impl Admission {
         }
     }
 
-    /// Takes a session out of the queue, because it no longer waits.
+    /// Removes a session from its queue, because it no longer waits.
     pub(crate) fn deregister(&self, class: Class, session: u32, sessions: &SessionTable) {
         let still_queued = {
             let mut queues = self.queues.lock();
@@ -66,15 +72,17 @@ impl Admission {
             }
             found
         };
-        // Not in the queue: a freed handle has woken this session. It may leave that handle to
-        // others, even if it took one, because it may have taken a different one. So it passes the
-        // wake-up on. A session that is woken in vain goes back to sleep without waking another.
+        // Not in the queue means that a freed handle has woken this session. The session may leave
+        // that handle unused, even if it took a handle, because it may have taken a different one.
+        // So it passes the wake-up on. A session that is woken spuriously queues itself again and
+        // does not wake another.
         if !still_queued {
             self.handle_freed(sessions);
         }
     }
 
-    /// A handle was freed: wakes one waiter.
+    /// Wakes one waiter, because a handle was freed. It is the longest waiting session of the most
+    /// important class. That session may still be over its limit; it then goes back to its queue.
     pub(crate) fn handle_freed(&self, sessions: &SessionTable) {
         if self.waiting.load(Ordering::SeqCst) == 0 {
             return;

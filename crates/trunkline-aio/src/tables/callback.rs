@@ -7,11 +7,12 @@
 //!
 //! Callbacks can be stacked. The callback added last runs first, so a lower layer translates the
 //! raw result before an upper layer interprets it. A callback maps one compact [`Outcome`] to
-//! another; the issuer turns the final outcome into text with [`Callback::report`] later, when it
+//! another. The issuer turns the final outcome into text with [`Callback::report`] later, when it
 //! can afford to allocate.
 //!
-//! What a callback needs to know about one particular I/O (which buffers, which block, which
-//! policy) is the [`Payload`] of its slot.
+//! The data that a callback needs about one particular I/O (which buffers, which block, which
+//! policy) is the [`Payload`] of its slot. In PostgreSQL it is the handle's `handle_data`, an array
+//! of integers.
 
 use crate::lock_free::outcome::Outcome;
 use crate::lock_free::wait_ref::WaitRef;
@@ -22,17 +23,17 @@ use crate::storage::region::Lease;
 /// How expensive a callback's [`Callback::complete`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// Next to nothing. The thread that reaps the raw result also completes the I/O.
+    /// Negligible. The thread that reaps the raw result also completes the I/O.
     Light,
     /// Touches the pages (checksums, copies). The waiting session or a helper completes the I/O, so
     /// that the reaping thread can continue with the next result.
     Heavy,
 }
 
-/// What an issuer stores in a slot for the callbacks of its next I/O.
+/// The data that an issuer stores in a slot for the callbacks of its next I/O.
 ///
-/// A slot keeps its payload for as long as the set exists, so a payload that owns memory (such as
-/// a `Vec`) allocates it once and reuses it for every I/O.
+/// A slot keeps its payload for as long as the set exists. A payload that owns memory (such as a
+/// `Vec`) therefore allocates once and is reused for every I/O.
 pub trait Payload: Default + Send + 'static {
     /// The length shown as `pg_aios.handle_data_len`: for I/O on a buffer pool, the number of
     /// buffers.
@@ -49,7 +50,7 @@ impl<T: Send + 'static> Payload for Vec<T> {
     }
 }
 
-/// An I/O that is being staged. From now on its handle owns what it needs.
+/// An I/O that is being staged. From now on its handle owns the resources that it needs.
 #[derive(Debug)]
 pub struct Staging<'a, P = ()> {
     /// The reference that other sessions can use to wait for this I/O.
@@ -98,8 +99,9 @@ pub trait Callback<P = ()>: Send + Sync {
         Weight::Light
     }
 
-    /// Takes over what the I/O needs (pins, locks) before it is submitted. Runs in the issuing
-    /// thread; the callback added last runs first.
+    /// Transfers resources that the I/O needs (pins, locks) from the issuer to the I/O, before it
+    /// is submitted. [`Callback::complete`] releases them. It runs in the issuing thread; the
+    /// callback added last runs first.
     fn stage(&self, _io: &Staging<'_, P>) {}
 
     /// Interprets `prior`, the result so far, and returns the new result.

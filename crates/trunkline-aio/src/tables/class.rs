@@ -1,8 +1,9 @@
 //! I/O classes: what an I/O is for, which decides how many handles it may take.
 //!
-//! Handles are a shared, bounded resource. Without classes a large scan that reads ahead could take
-//! all of them, and a commit would wait for a handle to flush the log. So the handle table has two
-//! reserves: one for the log, one for the log and foreground reads.
+//! Handles are a shared, bounded resource. Without classes, a large scan that reads ahead could
+//! take all of them, and a commit would have to wait for a handle to flush the log. So the handle
+//! table has two reserves: one for the log, and one for the log and foreground reads. PostgreSQL
+//! has no classes, because each backend has handles of its own.
 
 /// What an I/O is for. The class decides which part of the handle table it may use, and how it is
 /// counted.
@@ -15,7 +16,7 @@ pub enum Class {
     Foreground = 1,
     /// Read-ahead. Like all classes below, it may use neither reserve.
     LookAhead = 2,
-    /// Writes of dirty pages whose buffers are needed for other pages.
+    /// Flushes of victims: dirty pages that must be written before their buffers can be reused.
     Eviction = 3,
     /// Writes of a checkpoint.
     Checkpoint = 4,

@@ -1,7 +1,8 @@
 //! The kinds of threads that complete I/O, for the statistics.
 //!
-//! Many completions by waiters or helpers mean that callbacks are expensive; many inline ones mean
-//! that the method has no room or is not needed.
+//! Many completions by waiters or helpers mean that callbacks are expensive. Many inline
+//! completions mean that the method has no room, or that it is not needed because the data is
+//! cached.
 
 /// The kind of thread that completed an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,9 +1,9 @@
-//! Deferred drops: what a completing thread must not drop itself.
+//! Deferred drops: files and slot tables that a completing thread must not drop itself.
 //!
-//! A completion must not block. But it may hold the last clone of a file or the last share of a
-//! slot table, if the issuer has gone. Closing a file may wait for a network or a FUSE daemon, and
-//! dropping callbacks runs code of the embedder, which may even end an instance. So the completing
-//! thread leaves both here, and an idle worker drops them.
+//! A completion must not block. But if the issuer has gone, the completion may hold the last clone
+//! of a file or the last reference to a slot table. Closing a file may wait for a network or a FUSE
+//! daemon. Dropping callbacks runs code of the embedder, which may even end an instance. So the
+//! completing thread leaves both here, and an idle worker drops them.
 
 use crate::storage::file::{AbandonedFile, File};
 use crate::sync::Mutex;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) struct DeferredDrops {
     files: Mutex<Vec<AbandonedFile>>,
     tables: Mutex<Vec<SlotTable>>,
-    /// Files and tables, so that the usual look at an empty set takes no lock.
+    /// Number of files and tables, so that checking an empty set takes no lock.
     count: AtomicUsize,
 }
 
@@ -30,20 +30,23 @@ impl DeferredDrops {
         }
     }
 
-    /// Gives up a clone of a file. True if the file now waits here to be closed.
+    /// Drops a clone of a file. Returns true if it was the last one and the file now waits here to
+    /// be closed.
     pub(crate) fn defer_file(&self, file: File) -> bool {
         file.give_up().is_some_and(|file| self.keep(&self.files, file))
     }
 
-    /// Gives up a share of a table. True if the table now waits here to be dropped.
+    /// Drops a reference to a table. Returns true if it was the last one and the table now waits
+    /// here to be dropped.
     pub(crate) fn defer_table(&self, table: Arc<SlotTable>) -> bool {
         Arc::into_inner(table).is_some_and(|table| self.keep(&self.tables, table))
     }
 
     fn keep<T>(&self, kept: &Mutex<Vec<T>>, thing: T) -> bool {
         let mut kept = kept.lock();
-        // Full only if more were abandoned than there are handles before a worker was idle. In that
-        // case blocking in the completion is the lesser evil: allocating could fail.
+        // Full only if more files were abandoned than there are handles before a worker was idle.
+        // The caller then drops this one in the completion. That may block, but allocating could
+        // fail.
         if kept.len() == kept.capacity() {
             return false;
         }
@@ -56,7 +59,8 @@ impl DeferredDrops {
         self.count.load(Ordering::SeqCst) == 0
     }
 
-    /// A file to close whose lane passes `may`.
+    /// Takes a file to close from a lane for which `may` returns true. A file on a mount that hangs
+    /// must not occupy more workers than the share of its lane.
     pub(crate) fn take_file(&self, may: impl Fn(usize) -> bool) -> Option<AbandonedFile> {
         if self.is_empty() {
             return None;

@@ -7,8 +7,13 @@
 //! - The *body* belongs to exactly one thread at a time: to the session until SUBMITTED, to the
 //!   thread that executes or reaps until COMPLETED_IO, to the thread with the claim until IDLE.
 //!
-//! PostgreSQL's `PgAioHandle` is the same thing without the body: there, everything is in shared
-//! memory.
+//! PostgreSQL's `PgAioHandle` is the counterpart, without the separate body: all its fields are in
+//! shared memory and are protected by the state.
+//!
+//! **Memory ordering.** Fields that become valid with a state are written, with release stores,
+//! before the transition to it, and transitions are sequentially consistent. A thread that has read
+//! a state therefore sees these fields. The exception is the flag SYNCHRONOUS, which a view may see
+//! late.
 
 use crate::clock::Time;
 use crate::limits::SESSIONS_MAX;
@@ -28,7 +33,7 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The raw result of an I/O that has none yet: neither an errno nor a length.
+/// The value of `raw` before there is a raw result. It is neither an errno nor a length.
 const NO_RESULT: i64 = i64::MIN;
 
 /// Bits of [`Description::flags`].
@@ -44,11 +49,14 @@ mod flag {
 pub(crate) struct Handle {
     word: StateWord,
     description: Description,
-    /// Sessions that wait for this I/O without having issued it.
+    /// Sessions that wait for this I/O and did not issue it, one bit each. The completion wakes
+    /// them.
     joiners: Bitmap,
     body: UnsafeCell<Body>,
 }
 
+/// The description of the I/O, as separate atomics. A reader that needs a consistent copy compares
+/// the state word before and after (`snapshot`).
 #[derive(Debug)]
 struct Description {
     session: AtomicU32,
@@ -72,15 +80,16 @@ pub(crate) struct Body {
     file: Option<File>,
     table: Option<Arc<SlotTable>>,
     slot: u32,
-    /// The memory was given by frame numbers, so the slot's own memory is not used.
+    /// The memory is frames given by number, so the memory of the slot is not used.
     by_frames: bool,
     iovecs: IoVecs,
+    /// How often a driver has submitted the I/O again after EINTR or EAGAIN.
     attempts: u32,
     /// A writeback also waits for its end.
     awaits: bool,
 }
 
-/// What the I/O of a handle needs besides its memory.
+/// The resources of an I/O besides its memory. Defining the I/O moves them into the body.
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub(crate) file: File,
@@ -90,7 +99,7 @@ pub(crate) struct Definition {
     pub(crate) awaits: bool,
 }
 
-/// What a completing thread takes out of a body.
+/// The resources that a completing thread takes out of the body.
 pub(crate) struct Parts {
     pub(crate) file: File,
     pub(crate) table: Arc<SlotTable>,
@@ -143,7 +152,7 @@ impl Handle {
         unsafe { &mut *self.body.get() }
     }
 
-    /// The I/O as its executor sees it.
+    /// The description of the I/O that an executor needs.
     ///
     /// # Safety
     /// As [`Handle::body`], for as long as the request lives.
@@ -196,7 +205,7 @@ impl Handle {
         self.description.started.store(now.nanos(), Ordering::Release);
     }
 
-    /// Records the raw result and when it arrived.
+    /// Records the raw result and the time when it arrived. The transition to COMPLETED_IO follows.
     pub(crate) fn set_raw(&self, raw: i32, now: Time) {
         self.description.ended.store(now.nanos(), Ordering::Release);
         self.description.raw.store(i64::from(raw), Ordering::Release);
@@ -304,8 +313,8 @@ impl Body {
         &mut self.iovecs
     }
 
-    /// Takes over what the I/O needs. From now on the handle keeps the file open and the slot table
-    /// alive.
+    /// Moves the I/O's resources into the body. From now on the handle keeps the file open and the
+    /// slot table alive, even if the issuer drops both.
     pub(crate) fn define(&mut self, definition: Definition) {
         let Definition { file, table, slot, by_frames, awaits } = definition;
         self.file = Some(file);
@@ -335,7 +344,8 @@ impl Body {
         self.attempts += 1;
     }
 
-    /// Takes out what the I/O held, at its completion.
+    /// Takes the I/O's resources out of the body, at its completion. The next I/O of the handle
+    /// finds it empty.
     pub(crate) fn take(&mut self) -> Parts {
         let (Some(table), Some(file)) = (self.table.take(), self.file.take()) else {
             unreachable!("a submitted handle has a table and a file");

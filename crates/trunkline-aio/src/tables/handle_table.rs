@@ -5,9 +5,9 @@
 //! a test. The table also owns the list of free handles.
 //!
 //! The number of handles is fixed, so an instance cannot exceed its memory or its queues: every
-//! queue above has room for all handles, and so can never be full. PostgreSQL sizes its handles by
-//! `io_max_concurrency` per backend; here they are shared by all sessions, and admission divides
-//! them.
+//! queue above has room for all handles and can never be full. PostgreSQL allocates
+//! `io_max_concurrency` handles per backend. Here all sessions share one table, and admission
+//! divides it.
 
 use crate::lock_free::freelist::FreeList;
 use crate::lock_free::state::State;
@@ -60,18 +60,20 @@ impl HandleTable {
         &self.handles[index as usize]
     }
 
-    /// The reference to the present I/O of a handle.
+    /// The reference to the current I/O of a handle. The handle must not be freed concurrently, or
+    /// the reference may be to its next I/O.
     pub(crate) fn wait_ref(&self, index: u32) -> WaitRef {
         WaitRef::new(index, self.handle(index).word().load().generation)
     }
 
-    /// Whether the I/O has ended: its handle is in a later generation.
+    /// Whether the I/O is complete, which is the case as soon as its handle is in a later
+    /// generation.
     pub(crate) fn is_complete(&self, io: WaitRef) -> bool {
         self.handle(io.index()).word().load().generation != io.generation()
     }
 
     /// Hands out a free handle if fewer than `limit` are in use. `taken` is called before the
-    /// handle changes its state.
+    /// handle changes its state, so that the session's count of its handles is never too low.
     pub(crate) fn take(
         &self,
         limit: u32,
@@ -104,7 +106,8 @@ impl HandleTable {
         }
     }
 
-    /// Takes the right to complete an I/O that is in COMPLETED_IO. Of several callers one gets it.
+    /// Claims the right to complete an I/O that is in COMPLETED_IO. Exactly one of several callers
+    /// gets it.
     pub(crate) fn claim(&self, io: WaitRef) -> bool {
         self.handle(io.index()).word().claim(io.generation())
     }
@@ -121,7 +124,8 @@ impl HandleTable {
         word.generation == io.generation() && word.state == State::Submitted
     }
 
-    /// Removes a session from the joiners of every handle.
+    /// Removes a session from the joiners of every handle, when the session ends. Otherwise a later
+    /// session with the same number would be woken spuriously.
     pub(crate) fn leave_all(&self, session: u32) {
         for handle in &self.handles {
             if handle.joiners().contains(session) {
@@ -130,7 +134,7 @@ impl HandleTable {
         }
     }
 
-    /// Lets the probe replace a raw result.
+    /// Passes a raw result to the probe, which may replace it.
     pub(crate) fn probe_raw_result(&self, io: WaitRef, raw: i32) -> i32 {
         match &self.probe {
             Some(probe) => probe.raw_result(&self.handle(io.index()).observed(io), raw),

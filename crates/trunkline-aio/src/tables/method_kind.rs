@@ -1,6 +1,6 @@
-//! The kinds of I/O methods, as values of the setting `io_method`.
+//! The I/O methods, as values of the setting `io_method`.
 //!
-//! Handles record the kind of the method they were submitted to, so the kinds are below the
+//! Handles record the method that they were submitted to, so this type is in a layer below the
 //! methods.
 
 use std::fmt;

@@ -1,8 +1,9 @@
 //! Probes: the one hook for tracing, for pausing threads in tests, and for injected results.
 //!
-//! The handle table calls the probe of its instance at every state transition. An instance without
-//! a probe pays a null check for it. Tests use probes to stop a thread at a transition until
-//! another thread has passed one, and to replace raw results.
+//! The handle table calls the probe of its instance at every state transition. Without a probe,
+//! this costs one null check. Tests use probes to stop a thread at a transition until another
+//! thread has passed a different one, and to replace raw results. Injection points serve the same
+//! purpose in PostgreSQL.
 
 use crate::lock_free::state::State;
 use crate::lock_free::wait_ref::WaitRef;

@@ -2,8 +2,9 @@
 //!
 //! A completing thread must wake the session that issued the I/O, sessions that joined it, and a
 //! session that waits for a free handle. It finds all of them here, by session number. The table is
-//! allocated at start and outlives every session, so a wake-up that arrives late finds either the
-//! session or a later one with the same number, which looks around and goes back to sleep.
+//! allocated at start and outlives every session. A wake-up that arrives late therefore finds
+//! either the session or a later one with the same number, which checks its condition and goes
+//! back to sleep. A late `SetLatch` on a reused `PGPROC` is harmless for the same reason.
 
 use crate::lock_free::event::Event;
 use crate::lock_free::mailbox::Mailbox;
@@ -37,12 +38,14 @@ impl SessionTable {
 pub(crate) struct SessionSlot {
     event: Event,
     mailbox: Mailbox,
-    /// Counts the sessions that have used this slot. It identifies the present one, so that a
+    /// Counts the sessions that have used this slot. It identifies the current one, so that a
     /// canceller of an earlier session does not cancel a later one.
     incarnation: AtomicU64,
-    /// The incarnation that was cancelled last.
+    /// The incarnation that was cancelled last. The current session is cancelled if the two are
+    /// equal.
     cancelled: AtomicU64,
-    /// Handles that the session holds, from HANDED_OUT to the end of the I/O.
+    /// Handles that the session holds, from HANDED_OUT to the end of the I/O. It may include I/O of
+    /// an earlier session with the same number.
     in_use: AtomicU32,
 }
 
@@ -65,7 +68,8 @@ impl SessionSlot {
         &self.mailbox
     }
 
-    /// A new session takes the slot over.
+    /// Prepares the slot for a new session. Every wait empties the mailbox at its end, so clearing
+    /// it here loses nothing.
     pub(crate) fn begin_session(&self) {
         self.incarnation.fetch_add(1, Ordering::SeqCst);
         let _ = self.mailbox.take();
@@ -90,7 +94,8 @@ impl SessionSlot {
 
     /// Cancels the waits of one incarnation, and wakes it.
     pub(crate) fn cancel(&self, incarnation: u64) {
-        // Never back to an older incarnation: that would undo the cancel of a newer session.
+        // The maximum, because a late cancel of an older incarnation must not undo the cancel of a
+        // newer one.
         self.cancelled.fetch_max(incarnation, Ordering::SeqCst);
         self.event.signal();
     }
@@ -98,7 +103,7 @@ impl SessionSlot {
     /// Allows the present session to wait again.
     pub(crate) fn clear_cancel(&self) {
         let mine = self.incarnation();
-        // Any other value was stored for a session that has ended, and has no effect.
+        // Any other value belongs to a session that has ended, and has no effect.
         let _ = self.cancelled.compare_exchange(mine, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 

@@ -9,13 +9,17 @@
 //!   FREE --issue--> PENDING --completion--> DONE --take--> FREE
 //! ```
 //!
-//! A pending slot belongs to its I/O. Dropping the set while I/O is pending discards the results
-//! only: handles share the table of slots, so the memory is freed after the last I/O has completed.
+//! A pending slot belongs to its I/O. Dropping the set while I/O is pending discards only the
+//! results. Handles share the table of slots, so the memory is freed after the last I/O has
+//! completed.
 //!
-//! The type of the payload is known to the issuer and its callbacks, but not to handles, which are
-//! shared by all issuers. [`SlotTable`] is therefore not generic: it reaches payloads and callbacks
-//! through the private trait `Contents`. This costs one virtual call per stage or completion and no
+//! The type of the payload is known to the issuer and its callbacks, but not to handles, which all
+//! issuers share. [`SlotTable`] is therefore not generic: it reaches payloads and callbacks through
+//! the private trait `Contents`. This costs one virtual call per stage or completion, and no
 //! allocation.
+//!
+//! PostgreSQL reports results through `PgAioReturn`, a pointer into the issuer's memory. That is
+//! possible there because the issuer itself reclaims the handle.
 
 use crate::limits::CALLBACKS_MAX;
 use crate::lock_free::bitmap::Bitmap;
@@ -54,6 +58,8 @@ pub(crate) struct SlotTable {
     contents: Arc<dyn Contents>,
 }
 
+/// One slot. Its owner is determined by `state`: the issuer, or while it is PENDING the owner of
+/// the handle.
 struct Slot {
     state: AtomicU32,
     outcome: AtomicU64,
@@ -116,9 +122,9 @@ impl SlotTable {
 
     /// Gives the slot back to the issuer. The completing thread must not touch it afterwards.
     pub(crate) fn publish(&self, slot: u32) {
-        // The bit comes first. As soon as the state is DONE the issuer may take the result and free
-        // the slot; a bit set after that would name a slot without a result. `first_done` therefore
-        // rechecks the state of every slot whose bit is set.
+        // Set the bit first. As soon as the state is DONE, the issuer may take the result and free
+        // the slot; a bit set after that would refer to a slot without a result. `first_done`
+        // therefore rechecks the state of every slot whose bit is set.
         self.done.insert(slot);
         let old = self.slots[slot as usize].state.swap(DONE, Ordering::SeqCst);
         assert_eq!(old, PENDING, "a result for a slot that has no I/O");
@@ -187,7 +193,7 @@ impl<P: Payload> Contents for TypedContents<P> {
             Completion { wait_ref, operation, file, offset, length, memory, payload };
         for (level, callback) in self.callbacks.iter().enumerate().rev() {
             let mut next = callback.complete(&mut completion, outcome);
-            // The reporter is the last callback that changed the outcome.
+            // The reporter is the last callback that changed the outcome; it can describe it.
             next.reporter = if next == outcome { outcome.reporter } else { level as u8 + 1 };
             outcome = next;
         }
@@ -202,9 +208,9 @@ impl<P: Payload> Contents for TypedContents<P> {
 /// The non-generic part of [`Slots`], which sessions use to issue and to wait.
 pub(crate) struct SlotSet {
     table: Arc<SlotTable>,
-    /// By slot: the I/O that was issued with it and the session that issued it, until its result is
-    /// taken.
+    /// By slot: the I/O and the session that issued it, until its result is taken.
     issued: Vec<Option<(WaitRef, u32)>>,
+    /// Number of slots in `issued` that are not `None`.
     pending: usize,
 }
 
@@ -235,6 +241,7 @@ impl SlotSet {
         self.table.slots[slot].state.load(Ordering::SeqCst) == DONE
     }
 
+    /// Number of bits in `done`. During a completion it may count a slot that is not DONE yet.
     pub(crate) fn done_count(&self) -> usize {
         self.table.done.count()
     }
@@ -273,6 +280,7 @@ impl SlotSet {
         self.pending += 1;
     }
 
+    /// Takes the result of a slot that is DONE and frees the slot.
     pub(crate) fn take(&mut self, slot: usize) -> Option<Outcome> {
         if !self.is_done(slot) {
             return None;
@@ -301,8 +309,8 @@ impl SlotSet {
 /// Every function that takes a slot number, here and in [`crate::Session`], panics if the
 /// set has no such slot.
 pub struct Slots<P: Payload = ()> {
-    // Dropped before the set: the last owner of the table must also be the last owner of the
-    // callbacks, so that a completing thread can defer dropping both.
+    // This field is dropped before `set`. The last owner of the table is then also the last owner
+    // of the callbacks, so a completing thread can defer dropping both.
     contents: Arc<TypedContents<P>>,
     set: SlotSet,
 }

@@ -2,7 +2,8 @@
 //!
 //! A row is copied between two reads of the state word. If the generation has changed in between,
 //! the I/O has ended and is left out. If only the state has changed, the copy may mix fields of two
-//! states and is made again. That loop ends, because states only go forward.
+//! states, and it is made again. The loop ends, because within a generation states only advance.
+//! `pg_get_aios` in PostgreSQL uses the same method.
 
 use crate::limits::FRAME_SIZE;
 use crate::lock_free::outcome::Outcome;
@@ -29,7 +30,8 @@ pub struct IoRow {
     pub off: Option<u64>,
     /// Bytes.
     pub length: Option<u32>,
-    /// The kind of object that is read or written.
+    /// The kind of object that is read or written: always a file, because this crate does not deal
+    /// with relations.
     pub target: Option<&'static str>,
     /// Length of the issuer's payload: for I/O on a buffer pool, the number of buffers.
     pub handle_data_len: Option<u32>,
@@ -41,7 +43,8 @@ pub struct IoRow {
     pub target_desc: Option<String>,
     /// Executed by the issuing thread.
     pub f_sync: bool,
-    /// Whether the memory is private to the issuer: never, because sessions are threads.
+    /// Whether the memory is private to the issuing process. Always false, because sessions are
+    /// threads.
     pub f_localmem: bool,
     /// Goes through the page cache.
     pub f_buffered: bool,
@@ -79,7 +82,7 @@ fn row(handles: &HandleTable, files: &FileRegistry, index: u32) -> Option<IoRow>
 
 fn copy(handle: &Handle, index: u32, generation: u64, state: State) -> (IoRow, u64) {
     let defined = state >= State::Defined;
-    // In COMPLETED_IO a completing thread may be writing the outcome, so it does not count yet.
+    // In COMPLETED_IO a completing thread may be writing the outcome, so it is not shown yet.
     let outcome = match state >= State::CompletedShared {
         true => handle.outcome(),
         false => Outcome::default(),

@@ -1,11 +1,13 @@
 //! I/O statistics: counters, and distributions of device and wait times.
 //!
 //! Device time is how long the storage had an I/O; wait time is how long a session slept for it.
-//! PostgreSQL 18 measures only wait times. With read-ahead they are mostly zero, so their sum says
-//! nothing about the disk; therefore both are kept here.
+//! PostgreSQL 18 measures only wait times. With read-ahead these are mostly zero, so their sum does
+//! not describe the disk. Therefore we record both.
 //!
 //! Times go into HDR histograms of nanoseconds with two significant digits. The histograms are
-//! sharded, so recording takes a lock that is short and rarely contended.
+//! sharded, so a recording thread holds a lock only briefly and rarely contends for it. Counters
+//! are relaxed atomics: they order nothing, and a reader may see one counter updated before
+//! another.
 
 use crate::lock_free::outcome::Status;
 use crate::storage::operation::{OPERATIONS, Operation};
@@ -16,6 +18,7 @@ use crate::tables::completer::{COMPLETERS, Completer};
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
+/// Shards of the histograms. Completions choose one by handle index, waits by session number.
 const SHARDS: usize = 8;
 /// The longest time that a histogram distinguishes: 1000 s.
 const NANOS_MAX: u64 = 1_000_000_000_000;
@@ -108,7 +111,7 @@ pub struct Counters {
     pub batches: u64,
     /// I/Os executed by their issuer because the method had no room.
     pub overflowed: u64,
-    /// I/Os executed by their issuer because it needed them at once and had nothing else in flight.
+    /// I/Os executed by their issuer because it needed them immediately and had no other in flight.
     pub needed_now: u64,
     /// Reads served from the page cache by the issuing thread.
     pub cached: u64,
@@ -200,7 +203,7 @@ impl Statistics {
     pub(crate) fn new() -> Self {
         let shard = || {
             let kinds = CLASSES.len() * OPERATIONS.len();
-            // All allocated now, because recording is on the I/O path.
+            // Allocate everything now, because recording is on the I/O path.
             let each = || (0..kinds).map(|_| histogram()).collect();
             Mutex::new(Shard { device: each(), wait: each(), wait_other: histogram() })
         };

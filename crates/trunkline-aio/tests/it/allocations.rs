@@ -1,7 +1,7 @@
 //! Nothing on the path of an I/O allocates.
 //!
-//! A counting allocator counts in the thread that issues and waits. Under `sync`, and for reads
-//! from the page cache, that thread executes the whole path.
+//! A global allocator counts the allocations of each thread. The test checks the thread that issues
+//! and waits. Under `sync`, and for reads from the page cache, that thread executes the whole path.
 
 use crate::frames::{Frames, read_frames, write_frames};
 use crate::{BLOCK, METHODS, sample, start};
@@ -69,7 +69,7 @@ fn io_by_frames_allocates_nothing() {
                 assert_eq!(outcome.status, Status::Ok);
             }
         };
-        // The first rounds start threads and grow buffers that start empty.
+        // The first rounds start threads and grow buffers that are empty at first.
         for _ in 0..4 {
             round(false);
         }

@@ -1,13 +1,15 @@
 //! Frames that a test leases and gives to I/O by number, like a buffer pool.
 //!
 //! I/O by frame numbers is unsafe, because only the owner of the frames knows which threads touch
-//! them. Here the owner is a test that waits for an I/O before it looks at its frames. The contract
-//! suite in `trunkline-sim` includes this file, so it needs no unsafe code of its own.
+//! them. Here the owner is a test, and it waits for an I/O before it reads or writes the frames.
+//! The contract suite in `trunkline-sim` includes this file, so that it needs no unsafe code
+//! itself.
 
 use trunkline_aio::limits::FRAME_SIZE;
 use trunkline_aio::{Aio, DefineError, File, Io, Lease, Payload, Slots, WaitRef};
 
-/// Leases of one frame each. They are never dereferenced, only read through their addresses.
+/// Leases of one frame each. They are never dereferenced; the frames are accessed only through
+/// their addresses, as a buffer pool does.
 pub(crate) struct Frames(Vec<Lease>);
 
 impl Frames {
@@ -33,7 +35,7 @@ impl Frames {
         which.iter().flat_map(page).copied().collect()
     }
 
-    /// Fills a frame from its start; no I/O uses it.
+    /// Copies `bytes` to the start of a frame. No I/O may be using the frame.
     pub(crate) fn put(&self, at: usize, bytes: &[u8]) {
         assert!(bytes.len() <= FRAME_SIZE, "longer than a frame");
         // SAFETY: the lease keeps the frame mapped, and is long enough; the test has waited for

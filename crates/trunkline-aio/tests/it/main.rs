@@ -1,6 +1,7 @@
 //! Tests of the public interface on real files, with every method.
 //!
-//! The contract of the methods is tested in `trunkline-sim`, on the simulated disk as well.
+//! The contract of the I/O methods is tested in `trunkline-sim`, both on real files and on the
+//! simulated disk.
 
 #![expect(clippy::expect_used, reason = "tests")]
 
@@ -14,6 +15,8 @@ use trunkline_aio::{Aio, Builder, Class, MethodKind, OpenOptions, Operation, Slo
 const METHODS: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
 const BLOCK: usize = 8192;
 
+/// Starts an instance that passes every I/O to `method`: the shortcuts of sessions are turned off.
+/// It fails if the method is unavailable, so that a test never passes with a fallback.
 fn start(method: MethodKind) -> Aio {
     let aio = Builder::new()
         .method(method)
@@ -30,7 +33,8 @@ fn numbered(blocks: usize) -> Vec<u8> {
     (0..blocks).flat_map(|block| [block as u8; BLOCK]).collect()
 }
 
-/// A file whose block b is filled with the byte b.
+/// A file of `blocks` blocks, each filled with its number. It is synced, so that direct reads find
+/// it.
 fn sample(blocks: usize) -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().tempfile_in(".").expect("temporary file");
     file.write_all(&numbered(blocks)).expect("writes");

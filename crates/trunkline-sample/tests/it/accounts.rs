@@ -86,7 +86,8 @@ fn a_directory_of_others_is_refused() {
     all(&foreign);
     assert_eq!(fs::read(foreign.join("base/5/16385")).expect("read"), b"theirs");
 
-    // The two kinds of samples refuse each other's directories too, because they share a file name.
+    // The two kinds of samples also refuse each other's directories, because a relation file of the
+    // same name could belong to either.
     let other = home.path().join("other");
     let made = mixed_relations::create(&aio, &other, 1 << 20, &mut |_| true).expect("made");
     all(&other);
