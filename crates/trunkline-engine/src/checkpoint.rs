@@ -6,11 +6,11 @@
 //!   sync    every segment that was written since its last fsync, many in parallel
 //! ```
 //!
-//! A page that is changed again after it was marked is written in its later state, which is correct too. If
-//! another session is already writing the page, the checkpoint waits for that write. A failed write leaves
-//! its page dirty and fails the checkpoint. A failed fsync fails every later checkpoint as well, because the
-//! kernel may have dropped the pages that it could not write (PostgreSQL panics:
-//! `data_sync_retry = off`).
+//! A page that is changed again after it was marked is written in its later state, which is correct
+//! too. If another session is already writing the page, the checkpoint waits for that write. A
+//! failed write leaves its page dirty and fails the checkpoint. A failed fsync fails every later
+//! checkpoint as well, because the kernel may have dropped the pages that it could not write
+//! (PostgreSQL panics: `data_sync_retry = off`).
 //!
 //! ```text
 //!   run                 checkpoint(): one checkpoint, in the caller's thread

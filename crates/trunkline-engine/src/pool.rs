@@ -1,7 +1,7 @@
 //! Shared buffer pool: pages of relations in memory, read and written through I/O handles.
 //!
-//! This is the counterpart of PostgreSQL's `bufmgr.c`. [`Pool`] is what all sessions share, [`Backend`] is
-//! one session.
+//! This is the counterpart of PostgreSQL's `bufmgr.c`. [`Pool`] is what all sessions share,
+//! [`Backend`] is one session.
 //!
 //! ```text
 //!   Backend: one page at a time     ReadStream: look-ahead          WriteStream, checkpoint, eviction
@@ -14,30 +14,33 @@
 //!
 //! # Life of a page
 //!
-//! 1. **Pin reservation.** A session reserves a pin before it looks for a page (`pin_limits`). It may have
-//!    to wait, but it never fails for lack of buffers: PostgreSQL's "no unpinned buffers available".
+//! 1. **Pin reservation.** A session reserves a pin before it looks for a page (`pin_limits`). It
+//!    may have to wait, but it never fails for lack of buffers: PostgreSQL's "no unpinned buffers
+//!    available".
 //! 2. **Lookup.** The mapping table gives the buffer for a tag (`mapping`). If the page is valid, a
 //!    compare-exchange on the buffer word pins it: a hit. PostgreSQL's `BufferAlloc`.
-//! 3. **Join.** If another session is reading the page, this session waits for that I/O by reference, as
-//!    `WaitReadBuffers` does.
-//! 4. **Read.** Otherwise the session takes an I/O handle and victims (`replacement`), claims the page and
-//!    the blocks that follow it, and issues one read for all of them (`read`). PostgreSQL's
-//!    `StartReadBuffers`.
-//! 5. **Completion.** The thread that completes the read checks every page, by the policy of the issuer,
-//!    and makes it valid. PostgreSQL's `buffer_readv_complete`.
-//! 6. **Access.** The session locks the page (`Backend::read_lock`, `write_lock`) and uses its bytes in
-//!    place. The pin is released when the [`Pin`] is dropped; no `ResourceOwner` is needed.
-//! 7. **Change.** A page becomes dirty under the exclusive content lock. A checkpoint, the background
-//!    writer or an eviction writes it (`write`): the log first, then the page, under a share-exclusive lock
-//!    that the I/O owns. PostgreSQL's `FlushBuffer`.
-//! 8. **Eviction.** The clock sweep takes a clean page without pins, and its buffer gets another tag.
+//! 3. **Join.** If another session is reading the page, this session waits for that I/O by
+//!    reference, as `WaitReadBuffers` does.
+//! 4. **Read.** Otherwise the session takes an I/O handle and victims (`replacement`), claims the
+//!    page and the blocks that follow it, and issues one read for all of them (`read`).
+//!    PostgreSQL's `StartReadBuffers`.
+//! 5. **Completion.** The thread that completes the read checks every page, by the policy of the
+//!    issuer, and makes it valid. PostgreSQL's `buffer_readv_complete`.
+//! 6. **Access.** The session locks the page (`Backend::read_lock`, `write_lock`) and uses its
+//!    bytes in place. The pin is released when the [`Pin`] is dropped; no `ResourceOwner` is
+//!    needed.
+//! 7. **Change.** A page becomes dirty under the exclusive content lock. A checkpoint, the
+//!    background writer or an eviction writes it (`write`): the log first, then the page, under a
+//!    share-exclusive lock that the I/O owns. PostgreSQL's `FlushBuffer`.
+//! 8. **Eviction.** The clock sweep takes a clean page without pins, and its buffer gets another
+//!    tag.
 //!
 //! # Rules
 //!
 //! - A page is valid or being read, never both. Only `frame` makes references to its bytes.
 //! - An I/O has its own pin on each of its pages, so its issuer may end at any time.
-//! - Everything that can be unavailable (pins, handles, buffers) is acquired before a page is claimed. A
-//!   session never waits while it holds a claim.
+//! - Everything that can be unavailable (pins, handles, buffers) is acquired before a page is
+//!   claimed. A session never waits while it holds a claim.
 //! - Pins, locks and claims are released only by the methods of `buffers`, which wake the waiters.
 //! - A pool for the temporary relations of one session is a second pool ([`Pool::local`]).
 //!
@@ -144,8 +147,8 @@ impl Pool {
         Self::make(aio, buffers, buffers / 4 * 3, IoObject::Relation, Box::new(log))
     }
 
-    /// A pool of `buffers` pages (`temp_buffers`) for the temporary relations of one session. Look-ahead
-    /// uses a quarter of it at most, as in PostgreSQL.
+    /// A pool of `buffers` pages (`temp_buffers`) for the temporary relations of one session.
+    /// Look-ahead uses a quarter of it at most, as in PostgreSQL.
     ///
     /// # Errors
     /// See [`PoolError`].
@@ -197,8 +200,8 @@ impl Pool {
         self.manager.replacement().clock().position()
     }
 
-    /// The I/O statistics since the start (`pg_stat_io`). Backends and streams publish their counts now
-    /// and then, and when they end.
+    /// The I/O statistics since the start (`pg_stat_io`). Backends and streams publish their counts
+    /// now and then, and when they end.
     pub fn counts(&self) -> Vec<(IoKey, Tally)> {
         self.statistics.rows()
     }
@@ -215,8 +218,8 @@ impl Pool {
         self.manager.limits().taken()
     }
 
-    /// Lists every buffer that has a page. Each row was true at some moment; all of them together perhaps
-    /// never.
+    /// Lists every buffer that has a page. Each row was true at some moment; all of them together
+    /// perhaps never.
     pub fn rows(&self) -> Vec<BufferRow> {
         self.manager.rows()
     }
@@ -226,19 +229,20 @@ impl Pool {
         self.manager.peek_block(relation, block).is_some_and(|state| state.has(flag::VALID))
     }
 
-    /// Pins on a block's buffer, those of I/O included; `None` if it has no buffer. True at some moment
-    /// during the call. Cheap enough for a completion callback.
+    /// Pins on a block's buffer, those of I/O included; `None` if it has no buffer. True at some
+    /// moment during the call. Cheap enough for a completion callback.
     pub fn pins_on(&self, relation: &Relation, block: BlockNo) -> Option<u32> {
         self.manager.peek_block(relation, block).map(|state| state.pins())
     }
 
-    /// Evicts one buffer, numbered from 1 (`pg_buffercache_evict`). False: it is empty, pinned, dirty or
-    /// under I/O, or there is no such buffer.
+    /// Evicts one buffer, numbered from 1 (`pg_buffercache_evict`). False: it is empty, pinned,
+    /// dirty or under I/O, or there is no such buffer.
     pub fn evict(&self, bufferid: u32) -> bool {
         self.manager.evict_buffer(bufferid)
     }
 
-    /// Evicts every buffer of a relation's fork from block `first` on, as far as that is possible now.
+    /// Evicts every buffer of a relation's fork from block `first` on, as far as that is possible
+    /// now.
     pub fn evict_relation(&self, relation: &Relation, first: BlockNo) -> Evicted {
         let tag = BufferTag::of(relation, first);
         self.manager.evict_where(|other| other.same_fork(tag) && other.block() >= first)
@@ -250,9 +254,9 @@ impl Pool {
         self.manager.evict_where(|_| true)
     }
 
-    /// Counts where the blocks of a fork are, without reading any. The answer about the page cache is true
-    /// for files that the caller owns or may write (see [`trunkline_aio::residency`]), and may be outdated
-    /// when it is returned.
+    /// Counts where the blocks of a fork are, without reading any. The answer about the page cache
+    /// is true for files that the caller owns or may write (see [`trunkline_aio::residency`]), and
+    /// may be outdated when it is returned.
     ///
     /// # Errors
     /// A file of the fork cannot be used or mapped.

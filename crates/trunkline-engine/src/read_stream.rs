@@ -5,28 +5,32 @@
 //!                 look-ahead ─┘                           └▶ wait, only if the page is not there
 //! ```
 //!
-//! This is PostgreSQL's `read_stream.c`. Each time the consumer asks for a page, the stream first looks
-//! ahead: it takes block numbers from its source, combines consecutive ones into reads, and starts those,
-//! as far ahead as its distances allow (`distance`). Then it returns the next page, waiting if it must.
+//! This is PostgreSQL's `read_stream.c`. Each time the consumer asks for a page, the stream first
+//! looks ahead: it takes block numbers from its source, combines consecutive ones into reads, and
+//! starts those, as far ahead as its distances allow (`distance`). Then it returns the next page,
+//! waiting if it must.
 //!
 //! # An example
 //!
-//! A table of 1000 blocks, none of them in the pool, and 16 reads of 16 blocks allowed. `next` reads block
-//! 0 in this thread and waits for it. So both distances double: the next read is of blocks 1 and 2, then 4
-//! blocks, 8, 16, and from then on as many reads of 16 blocks as hide the latency of the device. If the
-//! consumer had stopped after the first page, one block would have been read.
+//! A table of 1000 blocks, none of them in the pool, and 16 reads of 16 blocks allowed. `next`
+//! reads block 0 in this thread and waits for it. So both distances double: the next read is of
+//! blocks 1 and 2, then 4 blocks, 8, 16, and from then on as many reads of 16 blocks as hide the
+//! latency of the device. If the consumer had stopped after the first page, one block would have
+//! been read.
 //!
 //! # Rules
 //!
-//! - Pages that other sessions are reading are joined by reference, and look-ahead continues past them
-//!   (`docs/postgres-lessons.md#lesson-15`). If such a read fails, the stream reads the page itself.
-//! - A short read is continued from where it ended; a failed one is retried block by block. The error names
-//!   the block, and is returned when the block's turn comes. The stream can continue after it.
+//! - Pages that other sessions are reading are joined by reference, and look-ahead continues past
+//!   them (`docs/postgres-lessons.md#lesson-15`). If such a read fails, the stream reads the page
+//!   itself.
+//! - A short read is continued from where it ended; a failed one is retried block by block. The
+//!   error names the block, and is returned when the block's turn comes. The stream can continue
+//!   after it.
 //! - Pins for look-ahead are limited by the pin limiter, but one page is always possible.
-//! - The backend is passed to each call, so several streams can share one session. Dropping a stream, with
-//!   reads in flight or not, leaves nothing pinned.
-//! - [`ReadStream::release_ahead`] releases everything that is pinned ahead, for a consumer that must wait
-//!   for something else. The stream reads it again when asked.
+//! - The backend is passed to each call, so several streams can share one session. Dropping a
+//!   stream, with reads in flight or not, leaves nothing pinned.
+//! - [`ReadStream::release_ahead`] releases everything that is pinned ahead, for a consumer that
+//!   must wait for something else. The stream reads it again when asked.
 
 mod blocked;
 mod distance;
@@ -144,15 +148,15 @@ impl<S: BlockSource> fmt::Debug for ReadStream<S> {
 }
 
 impl<S: BlockSource> ReadStream<S> {
-    /// A stream over the blocks that `source` returns. Every call must be given the same `backend`. Policy
-    /// and options are captured now.
+    /// A stream over the blocks that `source` returns. Every call must be given the same `backend`.
+    /// Policy and options are captured now.
     pub fn new(backend: &Backend, relation: &Relation, source: S, options: StreamOptions) -> Self {
         let manager = Arc::clone(backend.manager());
         // Frames that are not neighbours need an iovec each.
         let combine = options.combine.clamp(1, backend.iovecs() as u32);
         let reads = options.concurrency.clamp(1, 1000);
-        // Twice as many pages as can be in flight. Where results arrive in bursts, the next reads should
-        // be in flight while the consumer processes the last ones.
+        // Twice as many pages as can be in flight. Where results arrive in bursts, the next reads
+        // should be in flight while the consumer processes the last ones.
         let blocks = (2 * options.concurrency.min(1000) + 1).saturating_mul(combine);
         let ring = options.strategy.ring_size(blocks, backend.pool_buffers()).map(RingBuffer::new);
         let ring_max = ring.as_ref().map_or(u32::MAX, RingBuffer::size);
@@ -213,8 +217,8 @@ impl<S: BlockSource> ReadStream<S> {
     /// Returns the next page, or `None` at the end. Releases the page before it.
     ///
     /// # Errors
-    /// The block could not be read, or the session was cancelled. The stream can be asked again: it returns
-    /// the page after the failed block, or after a cancel the same page.
+    /// The block could not be read, or the session was cancelled. The stream can be asked again: it
+    /// returns the page after the failed block, or after a cancel the same page.
     /// # Panics
     /// If the backend is not the one that the stream was made with.
     pub fn next(
@@ -264,8 +268,9 @@ impl<S: BlockSource> ReadStream<S> {
         }
     }
 
-    /// Releases every pin that was taken ahead, and the current page. Nothing is lost: the stream reads the
-    /// released blocks again when their turn comes. For a consumer that has to wait for something else.
+    /// Releases every pin that was taken ahead, and the current page. Nothing is lost: the stream
+    /// reads the released blocks again when their turn comes. For a consumer that has to wait for
+    /// something else.
     pub fn release_ahead(&mut self) {
         self.release_current();
         self.release_queue();
@@ -302,8 +307,8 @@ impl<S: BlockSource> ReadStream<S> {
         self.forget_duplicates();
     }
 
-    /// Starts again with the blocks of another source. Pages read ahead are released; distances and counts
-    /// stay.
+    /// Starts again with the blocks of another source. Pages read ahead are released; distances and
+    /// counts stay.
     pub fn reset(&mut self, source: S) {
         self.release_ahead();
         self.queue.drain().for_each(drop);

@@ -1,8 +1,9 @@
 //! Waiting: by sleeping, or by having a task woken.
 //!
-//! A stream can be used by a thread, which sleeps until the next page is there, and by an async task, which
-//! is polled again when it may be there. Both go through the same steps. This type is the only difference:
-//! every step takes it, and either blocks or returns [`Poll::Pending`] after registering the task's waker.
+//! A stream can be used by a thread, which sleeps until the next page is there, and by an async
+//! task, which is polled again when it may be there. Both go through the same steps. This type is
+//! the only difference: every step takes it, and either blocks or returns [`Poll::Pending`] after
+//! registering the task's waker.
 
 use std::task::{Context, Poll};
 use trunkline_aio::{Cancelled, Class, Outcome, Payload, Session, Slots, WaitRef};
@@ -34,7 +35,8 @@ impl Waiting<'_, '_> {
         }
     }
 
-    /// Until an I/O handle is free. The handle is given up again: the step that needs it acquires it.
+    /// Until an I/O handle is free. The handle is given up again: the step that needs it acquires
+    /// it.
     pub(crate) fn for_handle(
         &mut self,
         session: &mut Session,

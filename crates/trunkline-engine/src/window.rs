@@ -1,9 +1,9 @@
 //! Slot window: a fixed number of I/Os in flight, with the issuer's data for each.
 //!
-//! Streams, checkpoints and jobs all keep several I/Os in flight and continue with whichever ends first.
-//! [`trunkline_aio::Slots`] has the results; the window adds what the issuer must remember about each I/O
-//! until then, and which slots are idle. PostgreSQL's `read_stream.c` keeps a queue of `InProgressIO`
-//! entries for the same purpose, but waits for the oldest one.
+//! Streams, checkpoints and jobs all keep several I/Os in flight and continue with whichever ends
+//! first. [`trunkline_aio::Slots`] has the results; the window adds what the issuer must remember
+//! about each I/O until then, and which slots are idle. PostgreSQL's `read_stream.c` keeps a queue
+//! of `InProgressIO` entries for the same purpose, but waits for the oldest one.
 //!
 //! ```text
 //!   idle ──idle_slot, item──▶ define the I/O ──issued──▶ in flight ──take or wait──▶ idle
@@ -95,7 +95,8 @@ impl<P: Payload, T> SlotWindow<P, T> {
         (&mut self.items[slot], &mut self.slots)
     }
 
-    /// Takes the result of a slot, if its I/O is complete. The slot is idle again; payload and item stay.
+    /// Takes the result of a slot, if its I/O is complete. The slot is idle again; payload and item
+    /// stay.
     pub(crate) fn take(&mut self, slot: usize) -> Option<Outcome> {
         let outcome = self.slots.take(slot)?;
         self.idle.push(slot);

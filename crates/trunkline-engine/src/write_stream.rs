@@ -7,15 +7,15 @@
 //!                                       deferred                   in flight, bounded
 //! ```
 //!
-//! The caller adds pages sorted by tag, so that neighbours are combined. The stream keeps a bounded number
-//! of writes in flight. Before it writes pages it makes the log durable up to the LSN that the next of them
-//! needs, which is one flush for many pages.
+//! The caller adds pages sorted by tag, so that neighbours are combined. The stream keeps a bounded
+//! number of writes in flight. Before it writes pages it makes the log durable up to the LSN that
+//! the next of them needs, which is one flush for many pages.
 //!
-//! A page that is locked is deferred: the stream never waits for a lock while it collects pages. At the end
-//! deferred pages are waited for one by one if they *must* be written (a checkpoint), and are skipped
-//! otherwise (the background writer). A page that readers keep locked even then is written from a copy,
-//! since readers may follow each other for ever. Writes in flight hold the content locks of their pages,
-//! but they are submitted, and so will end.
+//! A page that is locked is deferred: the stream never waits for a lock while it collects pages. At
+//! the end deferred pages are waited for one by one if they *must* be written (a checkpoint), and
+//! are skipped otherwise (the background writer). A page that readers keep locked even then is
+//! written from a copy, since readers may follow each other for ever. Writes in flight hold the
+//! content locks of their pages, but they are submitted, and so will end.
 //!
 //! PostgreSQL's checkpointer writes one page at a time, synchronously (`SyncOneBuffer`).
 
@@ -63,15 +63,16 @@ struct Run {
     buffers: Vec<u32>,
 }
 
-/// Writes in flight of a checkpoint while other sessions do I/O. More of them delay every read that queues
-/// behind them, and are hardly faster.
+/// Writes in flight of a checkpoint while other sessions do I/O. More of them delay every read that
+/// queues behind them, and are hardly faster.
 const WRITES_BESIDE_OTHERS: usize = 8;
 
-/// Writes after which a checkpoint assumes that it has the device to itself, if no other I/O was seen.
+/// Writes after which a checkpoint assumes that it has the device to itself, if no other I/O was
+/// seen.
 const YIELDS: u32 = 64;
 
-/// Part of the concurrency that is submitted, and waited for, together. Each submission wakes a thread, and
-/// a device behind a hypervisor needs a notification for it.
+/// Part of the concurrency that is submitted, and waited for, together. Each submission wakes a
+/// thread, and a device behind a hypervisor needs a notification for it.
 const GROUP_PART: usize = 8;
 
 impl fmt::Debug for WriteStream {
@@ -111,11 +112,12 @@ impl WriteStream {
         self.writes.in_flight()
     }
 
-    /// Adds a page that is probably in `buffer`, numbered from 0, and dirty. Errors of writes are returned
-    /// by [`WriteStream::finish`].
+    /// Adds a page that is probably in `buffer`, numbered from 0, and dirty. Errors of writes are
+    /// returned by [`WriteStream::finish`].
     ///
     /// # Errors
-    /// The log could not be made durable, or the session was cancelled. Nothing more is written then.
+    /// The log could not be made durable, or the session was cancelled. Nothing more is written
+    /// then.
     pub fn write(
         &mut self,
         backend: &mut Backend,
@@ -142,7 +144,8 @@ impl WriteStream {
         Ok(())
     }
 
-    /// Writes what is collected, and the deferred pages if they must be written, and waits for all writes.
+    /// Writes what is collected, and the deferred pages if they must be written, and waits for all
+    /// writes.
     ///
     /// # Errors
     /// The first error of any write. The pages of failed writes are still dirty.
@@ -196,7 +199,8 @@ impl WriteStream {
         Ok(())
     }
 
-    /// Starts writes of what is collected, as long as there is room. Returns what prevents the next one.
+    /// Starts writes of what is collected, as long as there is room. Returns what prevents the next
+    /// one.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -319,8 +323,8 @@ impl WriteStream {
         }
     }
 
-    /// Takes the results of writes that have ended, among them those that the session has executed itself.
-    /// Issues writeback if it is due.
+    /// Takes the results of writes that have ended, among them those that the session has executed
+    /// itself. Issues writeback if it is due.
     fn take_ended(&mut self, session: &mut Session) -> Result<(), WriteError> {
         while let Some(ended) = self.writes.take_ended() {
             self.note(ended);

@@ -1,5 +1,5 @@
-//! Background writer: keeps clean, unused buffers available ahead of the clock's hand, so that reads do not
-//! have to flush a victim.
+//! Background writer: keeps clean, unused buffers available ahead of the clock's hand, so that
+//! reads do not have to flush a victim.
 //!
 //! ```text
 //!   each round (bgwriter_delay):
@@ -10,10 +10,10 @@
 //!                bgwriter_lru_maxpages were written
 //! ```
 //!
-//! The rules are those of PostgreSQL's `BgBufferSync`; `supply` has the estimates. The difference is that
-//! the writes of a round are in flight together, and neighbours are one write. A page that is locked is
-//! skipped. When the whole pool was scanned and no buffer is allocated, the thread hibernates until the next
-//! allocation.
+//! The rules are those of PostgreSQL's `BgBufferSync`; `supply` has the estimates. The difference
+//! is that the writes of a round are in flight together, and neighbours are one write. A page that
+//! is locked is skipped. When the whole pool was scanned and no buffer is allocated, the thread
+//! hibernates until the next allocation.
 
 use super::supply::{Plan, Supply};
 use crate::pool::{Backend, BackendType, BufferTag, Pool, WriteError, flag};
@@ -26,8 +26,8 @@ use trunkline_aio::Canceller;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trunkline_aio::sync::{Arc, thread};
 
-/// Idle rounds before the background writer hibernates, and the factor by which it sleeps longer then
-/// (PostgreSQL's `HIBERNATE_FACTOR`).
+/// Idle rounds before the background writer hibernates, and the factor by which it sleeps longer
+/// then (PostgreSQL's `HIBERNATE_FACTOR`).
 const IDLE_ROUNDS: u32 = 2;
 const HIBERNATE_FACTOR: u32 = 50;
 
@@ -147,8 +147,8 @@ impl Drop for BackgroundWriter {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.pool.manager().replacement().allocations().set_latch();
-        // A write that hangs with its mount owns what it needs, so the thread need not wait for it. Only a
-        // write that the thread executes itself ends no earlier than the mount answers.
+        // A write that hangs with its mount owns what it needs, so the thread need not wait for it.
+        // Only a write that the thread executes itself ends no earlier than the mount answers.
         self.canceller.cancel();
         if let Some(thread) = self.thread.take() {
             // A panic was printed by the thread itself.
@@ -223,8 +223,8 @@ impl Rounds {
         self.idle = if idle { self.idle.saturating_add(1) } else { 0 };
     }
 
-    /// Scans ahead of the clock's hand, and writes the dirty buffers there. True: the whole pool was scanned,
-    /// and no buffer was allocated.
+    /// Scans ahead of the clock's hand, and writes the dirty buffers there. True: the whole pool
+    /// was scanned, and no buffer was allocated.
     fn clean(&mut self, counts: &SharedCounts, backend: &mut Backend, allocated: u64) -> bool {
         let hand = self.pool.manager().replacement().clock().passed();
         let BackgroundWriterSettings { delay, multiplier, .. } = self.settings;
@@ -245,7 +245,8 @@ impl Rounds {
         plan.lap == 0 && allocated == 0
     }
 
-    /// Scans until there are as many reusable buffers as wanted, and lists the dirty ones among them.
+    /// Scans until there are as many reusable buffers as wanted, and lists the dirty ones among
+    /// them.
     fn scan(&self, plan: Plan) -> Scan {
         let buffers = self.pool.manager().buffers();
         let max = self.settings.max_pages as usize;

@@ -1,9 +1,9 @@
 //! Checkpointer: the thread that runs timed and requested checkpoints.
 //!
-//! A timed checkpoint is spread over a part of the time until the next one, so that it disturbs other work
-//! little. A requested one runs as fast as possible, and a request also makes a running timed checkpoint
-//! hurry. A request that arrives while a checkpoint runs is served by the next one, because the running one
-//! may have passed pages that the requester has changed.
+//! A timed checkpoint is spread over a part of the time until the next one, so that it disturbs
+//! other work little. A requested one runs as fast as possible, and a request also makes a running
+//! timed checkpoint hurry. A request that arrives while a checkpoint runs is served by the next
+//! one, because the running one may have passed pages that the requester has changed.
 
 use super::error::CheckpointError;
 use super::report::{Cause, CheckpointEvent, CheckpointReport};
@@ -30,7 +30,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(15);
 /// Settings of the checkpointer.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointerSettings {
-    /// `checkpoint_timeout`: time from the start of any checkpoint to the start of the next timed one.
+    /// `checkpoint_timeout`: time from the start of any checkpoint to the start of the next timed
+    /// one.
     pub timeout: Duration,
     /// `checkpoint_completion_target`: fraction of that time over which the writes are spread.
     pub completion_target: f64,
@@ -277,7 +278,8 @@ impl Requests {
         good
     }
 
-    /// Sleeps while a timed checkpoint is ahead of its schedule, unless another one was requested since.
+    /// Sleeps while a timed checkpoint is ahead of its schedule, unless another one was requested
+    /// since.
     fn nap(&self, begun: Time, done: f64, requested: u64) {
         let span = self.settings.timeout.mul_f64(self.settings.completion_target.clamp(0.0, 1.0));
         let due = begun.after(span.mul_f64(done.clamp(0.0, 1.0)));

@@ -1,11 +1,11 @@
 //! Syncing segments: makes durable what the checkpoint has written.
 //!
-//! PostgreSQL's `ProcessSyncRequests` calls fsync for one file after the other. Here the fsyncs of many
-//! segments are in flight together, which lets a file system commit them together.
+//! PostgreSQL's `ProcessSyncRequests` calls fsync for one file after the other. Here the fsyncs of
+//! many segments are in flight together, which lets a file system commit them together.
 //!
-//! The kernel reports a write error to each open file once. So an error may be reported to an fsync or a
-//! writeback that another session has issued, and that has not ended yet. A checkpoint therefore waits for
-//! those too, before it looks whether any of them has failed.
+//! The kernel reports a write error to each open file once. So an error may be reported to an fsync
+//! or a writeback that another session has issued, and that has not ended yet. A checkpoint
+//! therefore waits for those too, before it looks whether any of them has failed.
 
 use super::error::CheckpointError;
 use crate::Location;
@@ -44,7 +44,8 @@ pub(super) fn sync_all<'a>(
     Ok(stats)
 }
 
-/// Waits for the fsyncs and writebacks of other sessions, and for those of a checkpoint that was cancelled.
+/// Waits for the fsyncs and writebacks of other sessions, and for those of a checkpoint that was
+/// cancelled.
 pub(super) fn wait_for_others<'a>(
     backend: &mut Backend,
     storages: impl Iterator<Item = &'a Storage>,

@@ -31,7 +31,8 @@ impl Default for CheckpointOptions {
 }
 
 impl CheckpointOptions {
-    /// From the settings. Writes are as large as possible, since no session waits for a single page.
+    /// From the settings. Writes are as large as possible, since no session waits for a single
+    /// page.
     pub fn of(settings: &Settings) -> Self {
         Self {
             combine: settings.io_max_combine_limit(),
@@ -41,11 +42,12 @@ impl CheckpointOptions {
     }
 }
 
-/// Runs one checkpoint of the pool. `pace` is called after each page, with the fraction of the work that is
-/// done, 0 to 1; it may wait.
+/// Runs one checkpoint of the pool. `pace` is called after each page, with the fraction of the work
+/// that is done, 0 to 1; it may wait.
 ///
-/// A pool runs one checkpoint at a time. If another one is running, this one waits for its end, even if that
-/// one is spread over time. Only [`super::Checkpointer::request`] makes such a checkpoint hurry.
+/// A pool runs one checkpoint at a time. If another one is running, this one waits for its end,
+/// even if that one is spread over time. Only [`super::Checkpointer::request`] makes such a
+/// checkpoint hurry.
 ///
 /// # Errors
 /// See [`CheckpointError`].

@@ -1,7 +1,8 @@
 //! Supply of clean buffers: how many the background writer should provide.
 //!
-//! These are the estimates of PostgreSQL's `BgBufferSync`. Positions count the buffers that the clock's hand
-//! has passed since the pool was created, so that laps need no arithmetic of their own.
+//! These are the estimates of PostgreSQL's `BgBufferSync`. Positions count the buffers that the
+//! clock's hand has passed since the pool was created, so that laps need no arithmetic of their
+//! own.
 //!
 //! ```text
 //!   hand ───────────── next ─────────────────────── hand + pool
@@ -9,13 +10,14 @@
 //!        some are reusable    scanned as far as more buffers are wanted
 //! ```
 //!
-//! A buffer is not scanned twice before the hand has passed it. So an idle pool is cleaned once, little by
-//! little, and then left alone.
+//! A buffer is not scanned twice before the hand has passed it. So an idle pool is cleaned once,
+//! little by little, and then left alone.
 
 /// Rounds over which the estimates are smoothed (PostgreSQL's `smoothing_samples`).
 const SMOOTHING: f64 = 16.0;
 
-/// Time in which the whole pool is scanned at least once (PostgreSQL's `scan_whole_pool_milliseconds`).
+/// Time in which the whole pool is scanned at least once (PostgreSQL's
+/// `scan_whole_pool_milliseconds`).
 const WHOLE_POOL_MILLIS: f64 = 120_000.0;
 
 /// Initial density: buffers that the clock passes for each reusable one (PostgreSQL's
@@ -59,7 +61,8 @@ impl Supply {
         self.hand = None;
     }
 
-    /// Plans a round. The clock's hand is at `hand`, and `allocated` buffers were taken since the last round.
+    /// Plans a round. The clock's hand is at `hand`, and `allocated` buffers were taken since the
+    /// last round.
     pub(super) fn plan(
         &mut self,
         hand: u64,
@@ -138,7 +141,8 @@ mod tests {
         let first = plan(&mut supply, 0, 100);
         assert_eq!((first.first, first.wanted, first.ready), (0, 200, 0));
         supply.scanned(400, 200);
-        // Density: from 10 by a sixteenth of the distance to 2, then to 1, which the clock has measured.
+        // Density: from 10 by a sixteenth of the distance to 2, then to 1, which the clock has
+        // measured.
         let second = plan(&mut supply, 100, 100);
         assert_eq!((second.first, second.lap), (400, 900));
         let density = 9.5 - 8.5 / 16.0;

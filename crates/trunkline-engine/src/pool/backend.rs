@@ -1,5 +1,5 @@
-//! Backend: a session's side of the pool. It has the I/O session, the pins, the counts and the policy of one
-//! session, like a backend process of PostgreSQL.
+//! Backend: a session's side of the pool. It has the I/O session, the pins, the counts and the
+//! policy of one session, like a backend process of PostgreSQL.
 //!
 //! ```text
 //!   backend         what a session owns, and its settings
@@ -8,8 +8,8 @@
 //!   backend/read    reading one page
 //! ```
 //!
-//! A backend is used by one thread at a time. Streams look ahead with its session. It never sleeps while it
-//! has staged I/O (its session submits first), nor while it holds the claim to a page.
+//! A backend is used by one thread at a time. Streams look ahead with its session. It never sleeps
+//! while it has staged I/O (its session submits first), nor while it holds the claim to a page.
 
 mod lock;
 mod read;
@@ -93,9 +93,9 @@ impl Backend {
         self.policy
     }
 
-    /// Sets `backend_flush_after`, in blocks: how much this session writes, by evictions or bulk writes,
-    /// before it asks the kernel to start writing it back. 0, the default, leaves that to the kernel. Bulk
-    /// writes use the value of the time when they begin.
+    /// Sets `backend_flush_after`, in blocks: how much this session writes, by evictions or bulk
+    /// writes, before it asks the kernel to start writing it back. 0, the default, leaves that to
+    /// the kernel. Bulk writes use the value of the time when they begin.
     pub fn set_flush_after(&mut self, blocks: u32) {
         self.flush_after = blocks;
         if let Some(eviction) = &mut self.eviction {
@@ -157,7 +157,8 @@ impl Backend {
         self.flush_after
     }
 
-    /// Counts for this relation from now on, and allows changes to its pages if its cluster is writable.
+    /// Counts for this relation from now on, and allows changes to its pages if its cluster is
+    /// writable.
     pub(crate) fn count_for(&mut self, relation: &Relation) {
         let key = self.key(relation, Strategy::Normal);
         if self.counter.count_as(key) {

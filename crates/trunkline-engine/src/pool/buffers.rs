@@ -5,9 +5,10 @@
 //!                                                       └─▶ last pin gone: waiters for any buffer too
 //! ```
 //!
-//! The methods of `BufferWord` only report that waiters exist. These methods are the only callers that
-//! release pins, locks and claims, so no release can forget the wake-up (`docs/postgres-lessons.md#lesson-25`).
-//! Completion callbacks use them as well: an I/O's pin can be the last one.
+//! The methods of `BufferWord` only report that waiters exist. These methods are the only callers
+//! that release pins, locks and claims, so no release can forget the wake-up
+//! (`docs/postgres-lessons.md#lesson-25`). Completion callbacks use them as well: an I/O's pin can
+//! be the last one.
 
 use super::descriptor::{
     BufferDescriptor, BufferState, BufferWord, LockMode, Unpinned, WriteEnd, flag,
@@ -131,8 +132,8 @@ impl Buffers {
         self.clean.set(buffer);
     }
 
-    /// Visits the buffers that are not dirty, roughly from `first` on, until a visit returns `Break`.
-    /// True: a visit did.
+    /// Visits the buffers that are not dirty, roughly from `first` on, until a visit returns
+    /// `Break`. True: a visit did.
     pub(crate) fn visit_clean(
         &self,
         first: u32,
@@ -176,8 +177,8 @@ impl Buffers {
         &self.victim_waiters
     }
 
-    /// Sleeps until `done` holds for the buffer. Every change of the buffer's lock, pins or I/O makes the
-    /// session test it again.
+    /// Sleeps until `done` holds for the buffer. Every change of the buffer's lock, pins or I/O
+    /// makes the session test it again.
     ///
     /// # Errors
     /// The session was cancelled.

@@ -5,13 +5,13 @@
 //!                                     want      └──── lead ────┘
 //! ```
 //!
-//! The buffers of a load are dirty when the ring comes round to them. Their writes start some slots ahead,
-//! neighbours combined and many in flight, so the load seldom waits for one. The rest of the pool keeps its
-//! pages, and no other session has to write for the load. A page that other sessions have come to use
-//! leaves the ring.
+//! The buffers of a load are dirty when the ring comes round to them. Their writes start some slots
+//! ahead, neighbours combined and many in flight, so the load seldom waits for one. The rest of the
+//! pool keeps its pages, and no other session has to write for the load. A page that other sessions
+//! have come to use leaves the ring.
 //!
-//! PostgreSQL's ring of 16 MB for bulk writes (`BAS_BULKWRITE`) flushes each buffer when it is reused, one
-//! at a time.
+//! PostgreSQL's ring of 16 MB for bulk writes (`BAS_BULKWRITE`) flushes each buffer when it is
+//! reused, one at a time.
 
 use super::backend::Backend;
 use super::descriptor::flag;
@@ -37,10 +37,11 @@ const COMBINE: u32 = 16;
 /// Slots ahead whose pages are flushed early, at most: as many as can be in flight.
 const LEAD: usize = WRITES * COMBINE as usize;
 
-/// The ring of one bulk write (context `bulkwrite` of `pg_stat_io`), for [`Backend::extend_in_bulk`].
+/// The ring of one bulk write (context `bulkwrite` of `pg_stat_io`), for
+/// [`Backend::extend_in_bulk`].
 ///
-/// Pages that are left in the ring at the end are written by a checkpoint, like any dirty page. Writes in
-/// flight when it is dropped end by themselves.
+/// Pages that are left in the ring at the end are written by a checkpoint, like any dirty page.
+/// Writes in flight when it is dropped end by themselves.
 pub struct BulkWrite {
     manager: Arc<BufferManager>,
     session: u32,
@@ -87,7 +88,8 @@ impl BulkWrite {
         self.ring.size()
     }
 
-    /// Waits for the writes in flight, and starts writeback of what was not handed to the kernel yet.
+    /// Waits for the writes in flight, and starts writeback of what was not handed to the kernel
+    /// yet.
     ///
     /// # Errors
     /// One of the writes failed, and its pages are still dirty; or the session was cancelled.
@@ -128,8 +130,8 @@ impl BulkWrite {
         self.counter.publish();
     }
 
-    /// Allocates up to `want` buffers: from the ring if only the load has used them, else from the pool.
-    /// None if no more are available now.
+    /// Allocates up to `want` buffers: from the ring if only the load has used them, else from the
+    /// pool. None if no more are available now.
     ///
     /// # Errors
     /// A write failed, the log could not be made durable, or the session was cancelled.
@@ -168,7 +170,8 @@ impl BulkWrite {
         self.is_reusable_after_flush(buffer) && self.manager.buffers().state(buffer).pins() == 0
     }
 
-    /// Waits for the write of a page in the ring, or writes it. False: another session has it locked.
+    /// Waits for the write of a page in the ring, or writes it. False: another session has it
+    /// locked.
     fn flush(
         &mut self,
         backend: &mut Backend,
@@ -236,8 +239,8 @@ impl BulkWrite {
         Ok(None)
     }
 
-    /// Starts the write of the page `steps` slots ahead, combined with its neighbours in the next slots, up
-    /// to `most` pages.
+    /// Starts the write of the page `steps` slots ahead, combined with its neighbours in the next
+    /// slots, up to `most` pages.
     fn start(
         &mut self,
         session: &mut Session,

@@ -1,12 +1,13 @@
-//! Writable clusters: the data directories whose pages may be changed, and the log that comes first.
+//! Writable clusters: the data directories whose pages may be changed, and the log that comes
+//! first.
 //!
-//! A buffer tag names a cluster by number. To write the page, to find its file for `sync_file_range`, or to
-//! name it in an error, the pool needs the cluster's [`Storage`] again: this is the table from number to
-//! storage. A cluster that was opened for reading only is never in it, which is how the pool refuses to
-//! change its pages.
+//! A buffer tag names a cluster by number. To write the page, to find its file for
+//! `sync_file_range`, or to name it in an error, the pool needs the cluster's [`Storage`] again:
+//! this is the table from number to storage. A cluster that was opened for reading only is never in
+//! it, which is how the pool refuses to change its pages.
 //!
-//! The write-ahead log belongs here because of the rule that it enforces: a page of a writable cluster
-//! reaches the disk only after the log is durable up to the page's LSN.
+//! The write-ahead log belongs here because of the rule that it enforces: a page of a writable
+//! cluster reaches the disk only after the log is durable up to the page's LSN.
 
 use super::error::WriteError;
 use super::tag::BufferTag;
@@ -70,16 +71,17 @@ impl WritableClusters {
         Some(self.storage(tag.cluster())?.relation(tag.locator(), tag.fork()))
     }
 
-    /// All writable clusters. Clusters that the program has closed, and that have nothing left to write or
-    /// to sync, are dropped first: the pool would keep their files open for ever. `is_in_use` reports
-    /// whether a page of a cluster is dirty, pinned or under I/O.
+    /// All writable clusters. Clusters that the program has closed, and that have nothing left to
+    /// write or to sync, are dropped first: the pool would keep their files open for ever.
+    /// `is_in_use` reports whether a page of a cluster is dirty, pinned or under I/O.
     ///
     /// A cluster with a failed fsync stays, because no later checkpoint of it may succeed.
     pub(crate) fn open_storages(&self, is_in_use: impl Fn(u16) -> bool) -> Vec<Storage> {
         let (mut open, mut closed) = (Vec::new(), Vec::new());
         let mut storages = self.storages.lock();
         storages.retain(|&number, storage| {
-            // A page of the cluster can be reached only through the storage, or through an older pin.
+            // A page of the cluster can be reached only through the storage, or through an older
+            // pin.
             let over =
                 storage.is_last() && storage.pending_fsyncs().is_durable() && !is_in_use(number);
             if over {
@@ -100,11 +102,12 @@ impl WritableClusters {
         self.log.durable()
     }
 
-    /// Makes the log durable up to a position (PostgreSQL's `XLogFlush`). The caller has no staged I/O and
-    /// no claim on a page, because this waits for storage.
+    /// Makes the log durable up to a position (PostgreSQL's `XLogFlush`). The caller has no staged
+    /// I/O and no claim on a page, because this waits for storage.
     ///
     /// # Errors
-    /// The log could not be written, or it ends before `lsn`: then the page with that LSN is damaged.
+    /// The log could not be written, or it ends before `lsn`: then the page with that LSN is
+    /// damaged.
     pub(crate) fn flush_log(&self, lsn: Lsn) -> Result<(), WriteError> {
         self.log.flush(lsn)?;
         match self.log.durable() < lsn {

@@ -1,7 +1,7 @@
 //! Errors of the buffer pool: why a page could not be read or written.
 //!
-//! Variants are split by what the caller can do. A failed read is reported only to the session that issued
-//! it. Other sessions that waited for the same page read it again, under their own policy.
+//! Variants are split by what the caller can do. A failed read is reported only to the session that
+//! issued it. Other sessions that waited for the same page read it again, under their own policy.
 
 use crate::Location;
 use crate::log::LogError;
@@ -112,8 +112,8 @@ impl From<Cancelled> for ReadError {
 pub struct ReadWarning {
     /// File and block.
     pub location: Location,
-    /// The page was zeroed (`zero_damaged_pages`). Otherwise it is as it was read, with a wrong checksum
-    /// (`ignore_checksum_failure`).
+    /// The page was zeroed (`zero_damaged_pages`). Otherwise it is as it was read, with a wrong
+    /// checksum (`ignore_checksum_failure`).
     pub zeroed: bool,
     /// What is wrong with the page.
     pub verdict: PageVerdict,
@@ -207,8 +207,8 @@ impl From<Cancelled> for WriteError {
 }
 
 impl From<ReadError> for WriteError {
-    /// For a session that writes and cannot get a pin or a victim: the errors of that, without the ones
-    /// that only a read has.
+    /// For a session that writes and cannot get a pin or a victim: the errors of that, without the
+    /// ones that only a read has.
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::Eviction(error) => *error,

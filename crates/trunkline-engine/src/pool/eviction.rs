@@ -1,11 +1,12 @@
 //! Eviction writes: a session flushes dirty pages when no buffer is clean.
 //!
-//! The clock sweep skips dirty buffers, so a session that needs a buffer takes a clean one as long as there
-//! is one. Only if there is none does it write: a batch of the least used pages, neighbours combined, all in
-//! flight at once. Then it waits until any buffer can be a victim. The first write that ends provides one,
-//! whichever session issued it.
+//! The clock sweep skips dirty buffers, so a session that needs a buffer takes a clean one as long
+//! as there is one. Only if there is none does it write: a batch of the least used pages,
+//! neighbours combined, all in flight at once. Then it waits until any buffer can be a victim. The
+//! first write that ends provides one, whichever session issued it.
 //!
-//! PostgreSQL flushes one victim at a time, in the backend that needs the buffer (`GetVictimBuffer`).
+//! PostgreSQL flushes one victim at a time, in the backend that needs the buffer
+//! (`GetVictimBuffer`).
 
 use super::descriptor::{USAGE_MAX, flag};
 use super::error::WriteError;
@@ -21,8 +22,8 @@ use trunkline_aio::{Class, Session};
 /// Pages of one batch.
 const BATCH: usize = 64;
 
-/// Buffers that are searched for the least used pages. A search of the whole pool would cost more than the
-/// write of a page.
+/// Buffers that are searched for the least used pages. A search of the whole pool would cost more
+/// than the write of a page.
 const WINDOW: u32 = 1024;
 
 /// Writes in flight of one session.
@@ -31,7 +32,8 @@ const WRITES: usize = 8;
 /// Blocks of one write at most.
 const COMBINE: u32 = 16;
 
-/// Counts the writes of a session that writes for many relations in turn: each write for its relation.
+/// Counts the writes of a session that writes for many relations in turn: each write for its
+/// relation.
 #[derive(Debug)]
 pub(crate) struct WriteCounter {
     counter: IoCounter,
@@ -106,8 +108,8 @@ impl EvictionWriter {
         self.writeback.set_flush_after(blocks);
     }
 
-    /// Whether a session that waits for a victim should look again: there is one, a write of its own has
-    /// ended, or it has none in flight and another session's write has failed.
+    /// Whether a session that waits for a victim should look again: there is one, a write of its
+    /// own has ended, or it has none in flight and another session's write has failed.
     pub(crate) fn may_have_victim(&self) -> bool {
         self.manager.has_victim()
             || match self.writes.in_flight() {
@@ -116,12 +118,12 @@ impl EvictionWriter {
             }
     }
 
-    /// Starts to write a batch of dirty pages. Waits for the log; and, where the mount executes writes in
-    /// the session, for the first of them. False: no handle was free for any write.
+    /// Starts to write a batch of dirty pages. Waits for the log; and, where the mount executes
+    /// writes in the session, for the first of them. False: no handle was free for any write.
     ///
     /// # Errors
-    /// A write of this session has failed, and there is neither a victim nor a write in flight: there may
-    /// never be a victim.
+    /// A write of this session has failed, and there is neither a victim nor a write in flight:
+    /// there may never be a victim.
     pub(crate) fn start(&mut self, session: &mut Session) -> Result<bool, WriteError> {
         self.take_ended();
         self.issue_writeback(session);
@@ -186,8 +188,9 @@ impl EvictionWriter {
         }
     }
 
-    /// Starts writes of the victims from position `at` on, neighbours combined, until one has ended: then
-    /// there is a victim, and other sessions may write the rest. Returns what prevents the next write.
+    /// Starts writes of the victims from position `at` on, neighbours combined, until one has
+    /// ended: then there is a victim, and other sessions may write the rest. Returns what prevents
+    /// the next write.
     fn start_writes(
         &mut self,
         session: &mut Session,
@@ -225,8 +228,8 @@ impl EvictionWriter {
     }
 }
 
-/// Lists dirty, unpinned pages, sorted by tag: those with the lowest usage count among the next buffers of
-/// the clock that have any. `skip_failed` leaves out pages whose last write failed.
+/// Lists dirty, unpinned pages, sorted by tag: those with the lowest usage count among the next
+/// buffers of the clock that have any. `skip_failed` leaves out pages whose last write failed.
 fn find_dirty_victims(
     manager: &BufferManager,
     skip_failed: bool,
@@ -294,8 +297,8 @@ mod tests {
         pool.rows().iter().filter(|row| row.dirty).count()
     }
 
-    /// The clock has passed the only clean page while it was pinned. The pin is released before the session
-    /// starts to write, so it must find that page instead.
+    /// The clock has passed the only clean page while it was pinned. The pin is released before the
+    /// session starts to write, so it must find that page instead.
     #[test]
     fn nothing_is_written_while_there_is_a_clean_victim() {
         let (_root, pool, relation) = pool();

@@ -6,10 +6,10 @@
 //!     ▶ space on disk: posix_fallocate, or zeros that are written now
 //! ```
 //!
-//! This is PostgreSQL's `ExtendBufferedRelBy`, without the relation extension lock: the block numbers are
-//! reserved by one atomic step. A new page is all zeros in memory and on disk, which PostgreSQL treats as
-//! new (`PageIsNew`). If the session ends before it has filled the pages, empty pages remain, as after a
-//! crash of PostgreSQL.
+//! This is PostgreSQL's `ExtendBufferedRelBy`, without the relation extension lock: the block
+//! numbers are reserved by one atomic step. A new page is all zeros in memory and on disk, which
+//! PostgreSQL treats as new (`PageIsNew`). If the session ends before it has filled the pages,
+//! empty pages remain, as after a crash of PostgreSQL.
 
 use super::backend::Backend;
 use super::bulk_write::BulkWrite;
@@ -28,16 +28,16 @@ use trunkline_aio::sync::{Arc, thread};
 use trunkline_format::BlockNo;
 use trunkline_format::page::is_all_zero;
 
-/// Extensions by up to this many blocks write zeros, whatever the method. To reserve space for few blocks
-/// at a time fragments the file (PostgreSQL's number).
+/// Extensions by up to this many blocks write zeros, whatever the method. To reserve space for few
+/// blocks at a time fragments the file (PostgreSQL's number).
 const FEW_BLOCKS: u32 = 8;
 
 impl Backend {
-    /// Extends a relation by up to `count` blocks, at least by one: fewer where a segment ends, or if fewer
-    /// pins are available. Returns the new pages in order: zeroed, pinned, and not locked.
+    /// Extends a relation by up to `count` blocks, at least by one: fewer where a segment ends, or
+    /// if fewer pins are available. Returns the new pages in order: zeroed, pinned, and not locked.
     ///
-    /// A scan can find the new pages before the caller locks them. A caller that puts tuples into "the last
-    /// page" therefore locks it first, and then tests whether it is still new
+    /// A scan can find the new pages before the caller locks them. A caller that puts tuples into
+    /// "the last page" therefore locks it first, and then tests whether it is still new
     /// ([`trunkline_format::page::is_new`]).
     ///
     /// # Errors
@@ -55,12 +55,12 @@ impl Backend {
         self.extend_with(relation, count, method, None)
     }
 
-    /// The same for a bulk write: the new pages use the ring of the bulk write, whose old pages are written
-    /// first. Extends by half the ring at most.
+    /// The same for a bulk write: the new pages use the ring of the bulk write, whose old pages are
+    /// written first. Extends by half the ring at most.
     ///
     /// # Errors
-    /// As [`Backend::extend`]. Or a page of the ring could not be written; it stays dirty, and the next
-    /// call tries again.
+    /// As [`Backend::extend`]. Or a page of the ring could not be written; it stays dirty, and the
+    /// next call tries again.
     /// # Panics
     /// If `count` is 0, or the bulk write belongs to another session.
     pub fn extend_in_bulk(
@@ -157,9 +157,9 @@ impl Backend {
         Ok(blocks)
     }
 
-    /// Removes pages for which there is no space on disk. A page that another session has pinned stays, as
-    /// an empty page that is never handed out again. A page that was filled stays too: a session may have
-    /// found it because a later extension was faster.
+    /// Removes pages for which there is no space on disk. A page that another session has pinned
+    /// stays, as an empty page that is never handed out again. A page that was filled stays too: a
+    /// session may have found it because a later extension was faster.
     fn remove_new_pages(
         &mut self,
         relation: &Relation,
@@ -178,8 +178,8 @@ impl Backend {
         }
     }
 
-    /// Gives the buffers to the new blocks. If a block has a buffer already, that replaces the allocated
-    /// one.
+    /// Gives the buffers to the new blocks. If a block has a buffer already, that replaces the
+    /// allocated one.
     fn insert_new_pages(
         &mut self,
         relation: &Relation,
@@ -205,7 +205,8 @@ impl Backend {
                             let location = location_of(relation, block);
                             return Err(WriteError::UnexpectedData { location });
                         }
-                        // Another session has read the block beyond the end. The page is what we want.
+                        // Another session has read the block beyond the end. The page is what we
+                        // want.
                         manager.unpin(*place);
                         *place = pinned.buffer;
                         break;

@@ -1,7 +1,7 @@
 //! Frames: the bytes of the pages, and the only references to them.
 //!
-//! This is the only file of the engine with `unsafe`. Access to a frame is decided by a word of atomics and
-//! not by a borrow, so the compiler cannot check it:
+//! This is the only file of the engine with `unsafe`. Access to a frame is decided by a word of
+//! atomics and not by a borrow, so the compiler cannot check it:
 //!
 //! ```text
 //!   access by                      right                                              gets
@@ -15,10 +15,11 @@
 //!   session that fills a buffer    its pin on a buffer without a tag                  &mut PageBytes
 //! ```
 //!
-//! Access to a valid page always needs the content lock, in some mode, so those cases exclude each other.
-//! The other cases need a page that is not valid. A page becomes valid only when its read ends or it is
-//! filled, and invalid only when the evictor has the only pin. So they exclude every lock holder too.
-//! `BufferState::assert_change` asserts both rules at every change of a buffer word.
+//! Access to a valid page always needs the content lock, in some mode, so those cases exclude each
+//! other. The other cases need a page that is not valid. A page becomes valid only when its read
+//! ends or it is filled, and invalid only when the evictor has the only pin. So they exclude every
+//! lock holder too. `BufferState::assert_change` asserts both rules at every change of a buffer
+//! word.
 
 #![expect(unsafe_code, reason = "references to frames, by the rights that the buffer word grants")]
 
@@ -40,8 +41,8 @@ pub(crate) struct Frames {
     start: *mut PageBytes,
 }
 
-// SAFETY: the lease is the sole right to the frames and may be used on any thread. References to frames
-// are made only by the functions of this module, each of which says why it may.
+// SAFETY: the lease is the sole right to the frames and may be used on any thread. References to
+// frames are made only by the functions of this module, each of which says why it may.
 unsafe impl Send for Frames {}
 // SAFETY: as above.
 unsafe impl Sync for Frames {}
@@ -101,10 +102,10 @@ impl Frames {
         self.assert_same_instance(&io);
         buffers.iter().for_each(|&buffer| self.assert_reading(buffer, io.wait_ref()));
         let frames = buffers.iter().map(|&buffer| self.number(buffer));
-        // SAFETY: each page is claimed for this I/O, as just asserted. It is not valid, so no lock on it
-        // exists or can be taken, until the completion callback ends the read. A buffer is claimed once,
-        // so no frame is listed twice. The I/O's own pins and the callback, which holds the pool, keep
-        // the frames leased until then.
+        // SAFETY: each page is claimed for this I/O, as just asserted. It is not valid, so no lock
+        // on it exists or can be taken, until the completion callback ends the read. A buffer is
+        // claimed once, so no frame is listed twice. The I/O's own pins and the callback, which
+        // holds the pool, keep the frames leased until then.
         unsafe { io.read_frames(file, offset, frames, slots, slot) }
     }
 
@@ -119,13 +120,13 @@ impl Frames {
         body: impl FnOnce(&mut PageBytes) -> R,
     ) -> R {
         self.assert_reading(buffer, io);
-        // SAFETY: the page is claimed for this I/O and not valid, so no lock on it is held. The kernel is
-        // done with the frame, and one thread runs the callbacks of an I/O, once.
+        // SAFETY: the page is claimed for this I/O and not valid, so no lock on it is held. The
+        // kernel is done with the frame, and one thread runs the callbacks of an I/O, once.
         body(unsafe { &mut *self.page(buffer) })
     }
 
-    /// Issues the write of `buffers`. Each was claimed for exactly this I/O, which has a pin and the
-    /// share-exclusive lock on it.
+    /// Issues the write of `buffers`. Each was claimed for exactly this I/O, which has a pin and
+    /// the share-exclusive lock on it.
     ///
     /// # Panics
     /// If one of them was not, or the handle belongs to another instance.
@@ -141,10 +142,10 @@ impl Frames {
         self.assert_same_instance(&io);
         buffers.iter().for_each(|&buffer| self.assert_writing(buffer, io.wait_ref(), false));
         let frames = buffers.iter().map(|&buffer| self.number(buffer));
-        // SAFETY: each page is claimed for this I/O, as just asserted. The I/O holds its share-exclusive
-        // lock until the completion callback ends the write, so nothing can lock it exclusively, the only
-        // way to change it. Other sessions may read it. The I/O's own pins and the callback, which holds
-        // the pool, keep the frames leased until then.
+        // SAFETY: each page is claimed for this I/O, as just asserted. The I/O holds its
+        // share-exclusive lock until the completion callback ends the write, so nothing can lock it
+        // exclusively, the only way to change it. Other sessions may read it. The I/O's own pins
+        // and the callback, which holds the pool, keep the frames leased until then.
         unsafe { io.write_frames(file, offset, frames, slots, slot) }
     }
 
@@ -159,8 +160,8 @@ impl Frames {
         body: impl FnOnce(&mut PageBytes) -> R,
     ) -> R {
         self.assert_writing(buffer, io, true);
-        // SAFETY: the claim holds the exclusive lock on a valid page, so no other lock is held. Only the
-        // thread that claimed the page for this I/O calls this, before it issues the I/O.
+        // SAFETY: the claim holds the exclusive lock on a valid page, so no other lock is held.
+        // Only the thread that claimed the page for this I/O calls this, before it issues the I/O.
         body(unsafe { &mut *self.page(buffer) })
     }
 
@@ -187,8 +188,8 @@ impl Frames {
         let state = self.buffers.state(buffer);
         let empty = state.is_empty() && state.pins() > 0;
         assert!(empty, "buffer {buffer} is not empty, or not pinned");
-        // SAFETY: without a tag no lookup finds the buffer, no lock on it can be taken and no I/O is in
-        // progress. One session has taken it, the caller.
+        // SAFETY: without a tag no lookup finds the buffer, no lock on it can be taken and no I/O
+        // is in progress. One session has taken it, the caller.
         unsafe { (*self.page(buffer)).fill(0) };
     }
 
@@ -219,8 +220,8 @@ pub struct Page<'p> {
 
 /// A page locked for changing. Dropping it releases the lock.
 ///
-/// It dereferences to the bytes of the page. A change must be followed by [`PageMut::mark_dirty`], or
-/// preceded by it, under the same lock.
+/// It dereferences to the bytes of the page. A change must be followed by [`PageMut::mark_dirty`],
+/// or preceded by it, under the same lock.
 pub struct PageMut<'p> {
     frames: &'p Frames,
     buffer: u32,
@@ -242,15 +243,17 @@ impl<'p> Page<'p> {
 }
 
 impl Page<'_> {
-    /// Sets hint bits in the page, without waiting. False, and nothing is changed: other readers have the
-    /// page locked, it is being written, or its cluster is read-only. A later reader sets the hint then.
+    /// Sets hint bits in the page, without waiting. False, and nothing is changed: other readers
+    /// have the page locked, it is being written, or its cluster is read-only. A later reader sets
+    /// the hint then.
     ///
-    /// The page becomes dirty without a log record, and its LSN stays as it is. Losing a hint in a crash
-    /// does no harm, but a torn write of the page would. With checksums, the log must contain a full image
-    /// of the page since the checkpoint began before the first hint is set (PostgreSQL's `wal_log_hints`).
+    /// The page becomes dirty without a log record, and its LSN stays as it is. Losing a hint in a
+    /// crash does no harm, but a torn write of the page would. With checksums, the log must contain
+    /// a full image of the page since the checkpoint began before the first hint is set
+    /// (PostgreSQL's `wal_log_hints`).
     ///
-    /// PostgreSQL 19 sets hints under a share-exclusive lock, beside readers. Here other readers hold
-    /// `&PageBytes`, which allows no change at all, so the hint needs the page exclusively.
+    /// PostgreSQL 19 sets hints under a share-exclusive lock, beside readers. Here other readers
+    /// hold `&PageBytes`, which allows no change at all, so the hint needs the page exclusively.
     pub fn try_set_hints(&mut self, set: impl FnOnce(&mut PageBytes)) -> bool {
         let (frames, buffer, mode) = (self.frames, self.buffer, self.mode);
         let cluster = frames.buffers.tag(buffer).cluster();
@@ -260,8 +263,8 @@ impl Page<'_> {
         }
         let upgraded = Upgraded { frames, buffer, mode };
         word.mark_dirty();
-        // SAFETY: the exclusive lock on a valid page until `upgraded` is dropped: no other lock is held,
-        // no I/O is in progress, and &mut self says that no reference of our own is left.
+        // SAFETY: the exclusive lock on a valid page until `upgraded` is dropped: no other lock is
+        // held, no I/O is in progress, and &mut self says that no reference of our own is left.
         set(unsafe { &mut *frames.page(buffer) });
         drop(upgraded);
         true
@@ -284,8 +287,8 @@ impl Drop for Upgraded<'_> {
 impl Deref for Page<'_> {
     type Target = PageBytes;
     fn deref(&self) -> &PageBytes {
-        // SAFETY: the page is valid. While self exists its lock keeps the page pinned, and excludes every
-        // exclusive lock, the only way to a &mut, and every read into the frame.
+        // SAFETY: the page is valid. While self exists its lock keeps the page pinned, and excludes
+        // every exclusive lock, the only way to a &mut, and every read into the frame.
         unsafe { &*self.frames.page(self.buffer) }
     }
 }
@@ -297,8 +300,8 @@ impl Drop for Page<'_> {
 }
 
 impl<'p> PageMut<'p> {
-    /// Locks a page that the caller has pinned, if the lock is free. A cleanup lock also needs the caller
-    /// to have the only pin.
+    /// Locks a page that the caller has pinned, if the lock is free. A cleanup lock also needs the
+    /// caller to have the only pin.
     pub(crate) fn try_lock(
         frames: &'p Frames,
         buffer: u32,
@@ -324,8 +327,9 @@ impl<'p> PageMut<'p> {
 impl PageMut<'_> {
     /// Marks the page dirty, so that it is written before it is evicted.
     ///
-    /// A caller that logs its changes calls this first, then appends the record, then sets the page's LSN
-    /// to the position of the record. A checkpoint that begins between the two then writes the page.
+    /// A caller that logs its changes calls this first, then appends the record, then sets the
+    /// page's LSN to the position of the record. A checkpoint that begins between the two then
+    /// writes the page.
     ///
     /// # Panics
     /// If the page belongs to a cluster that was opened for reading only.
@@ -346,8 +350,8 @@ impl Deref for PageMut<'_> {
 
 impl DerefMut for PageMut<'_> {
     fn deref_mut(&mut self) -> &mut PageBytes {
-        // SAFETY: the exclusive lock on a valid page: no other lock is held, no read is in progress, and
-        // &mut self makes this the only reference.
+        // SAFETY: the exclusive lock on a valid page: no other lock is held, no read is in
+        // progress, and &mut self makes this the only reference.
         unsafe { &mut *self.frames.page(self.buffer) }
     }
 }

@@ -1,7 +1,7 @@
 //! Models of the pool's lock-free pieces, checked by loom.
 //!
-//! This file takes the place of `pool.rs` in a build with `--cfg loom`. It contains the same source files of
-//! the pieces, without the rest of the pool, which needs I/O.
+//! This file takes the place of `pool.rs` in a build with `--cfg loom`. It contains the same source
+//! files of the pieces, without the rest of the pool, which needs I/O.
 
 mod descriptor {
     pub(crate) mod content_lock;
@@ -111,7 +111,8 @@ mod tests {
         });
     }
 
-    /// A reader never sets a hint while the page is being written, and a page with a new hint is dirty.
+    /// A reader never sets a hint while the page is being written, and a page with a new hint is
+    /// dirty.
     #[test]
     fn loom_a_hint_is_not_set_under_a_write() {
         loom::model(|| {

@@ -1,7 +1,8 @@
-//! Maintenance: listing and evicting buffers (`pg_buffercache`), and what dropping and truncating need.
+//! Maintenance: listing and evicting buffers (`pg_buffercache`), and what dropping and truncating
+//! need.
 //!
-//! These visit every descriptor, as `DropRelationBuffers` does in PostgreSQL for large relations. None of
-//! them is on the path of a read.
+//! These visit every descriptor, as `DropRelationBuffers` does in PostgreSQL for large relations.
+//! None of them is on the path of a read.
 
 use super::backend::Backend;
 use super::descriptor::{BufferState, flag};
@@ -113,8 +114,8 @@ impl BufferManager {
 
 impl Backend {
     /// Discards every page of a relation's fork from block `first` on, dirty or not (PostgreSQL's
-    /// `DropRelationBuffers`). Waits for I/O in progress, and for pins of other sessions. The session itself
-    /// must have none of these pages pinned: it would wait for itself.
+    /// `DropRelationBuffers`). Waits for I/O in progress, and for pins of other sessions. The
+    /// session itself must have none of these pages pinned: it would wait for itself.
     ///
     /// # Errors
     /// The session was cancelled; some pages may be discarded.
@@ -130,7 +131,8 @@ impl Backend {
                     break;
                 }
                 let io = descriptor.io_in_progress();
-                // Released before the wait: another session that discards the same pages waits for it.
+                // Released before the wait: another session that discards the same pages waits for
+                // it.
                 manager.unpin(buffer);
                 match io {
                     Some(io) => self.session().join(io)?,
@@ -146,14 +148,14 @@ impl Backend {
         Ok(())
     }
 
-    /// Truncates a relation's fork to `blocks` blocks. The pages after them are discarded, dirty or not, once
-    /// they are neither pinned nor under I/O.
+    /// Truncates a relation's fork to `blocks` blocks. The pages after them are discarded, dirty or
+    /// not, once they are neither pinned nor under I/O.
     ///
     /// # Errors
-    /// The cluster is read-only, the fork cannot be opened, or the session was cancelled: then nothing has
-    /// changed on disk. Or the file could not be truncated after its pages were discarded
-    /// ([`crate::storage::StorageError::Damaged`]): the caller can try again, and must not use the relation
-    /// before a truncation succeeds.
+    /// The cluster is read-only, the fork cannot be opened, or the session was cancelled: then
+    /// nothing has changed on disk. Or the file could not be truncated after its pages were
+    /// discarded ([`crate::storage::StorageError::Damaged`]): the caller can try again, and must
+    /// not use the relation before a truncation succeeds.
     pub fn truncate(&mut self, relation: &Relation, blocks: BlockNo) -> Result<(), WriteError> {
         // The next checkpoint of this pool must sync the truncated file.
         self.manager().clusters().allow_writes(relation.storage());

@@ -1,9 +1,9 @@
 //! Buffer manager: descriptors, frames, mapping, replacement and pin limits of one pool, joined.
 //!
-//! The parts do not know each other beyond what they are given. This type owns one of each, and offers the
-//! steps that need two of them: a lookup pins through the mapping table, an allocation evicts through it,
-//! the release of a page returns both the pin and its reservation. Sessions, streams and completion
-//! callbacks share it behind one `Arc`, so the frames outlive every I/O.
+//! The parts do not know each other beyond what they are given. This type owns one of each, and
+//! offers the steps that need two of them: a lookup pins through the mapping table, an allocation
+//! evicts through it, the release of a page returns both the pin and its reservation. Sessions,
+//! streams and completion callbacks share it behind one `Arc`, so the frames outlive every I/O.
 //!
 //! Nothing here knows files, and nothing here waits.
 
@@ -106,8 +106,8 @@ impl BufferManager {
         self.limits.give_back(session, 1);
     }
 
-    /// Takes up to `want` empty buffers, each pinned once, for pins that the session has reserved. Fewer,
-    /// or none, if no more are available now.
+    /// Takes up to `want` empty buffers, each pinned once, for pins that the session has reserved.
+    /// Fewer, or none, if no more are available now.
     pub(crate) fn allocate(
         &self,
         want: u32,
@@ -125,7 +125,8 @@ impl BufferManager {
         self.replacement.has_victim(self.buffers())
     }
 
-    /// Gives an allocated buffer to a page, with its read claimed for `io`, unless the page has one.
+    /// Gives an allocated buffer to a page, with its read claimed for `io`, unless the page has
+    /// one.
     pub(crate) fn insert_for_read(
         &self,
         tag: BufferTag,
@@ -141,8 +142,8 @@ impl BufferManager {
         self.mapping.insert_new(self.buffers(), tag, buffer)
     }
 
-    /// Removes the page of a buffer that the caller has pinned. False: it is pinned elsewhere too, dirty or
-    /// under I/O.
+    /// Removes the page of a buffer that the caller has pinned. False: it is pinned elsewhere too,
+    /// dirty or under I/O.
     pub(crate) fn evict(&self, buffer: u32) -> bool {
         self.mapping.evict(self.buffers(), buffer)
     }
@@ -152,8 +153,8 @@ impl BufferManager {
         self.mapping.discard(self.buffers(), buffer)
     }
 
-    /// Removes a page that an extension has added, if it is still all zeros and pinned by the caller only.
-    /// True also if the buffer has no page.
+    /// Removes a page that an extension has added, if it is still all zeros and pinned by the
+    /// caller only. True also if the buffer has no page.
     pub(crate) fn discard_new(&self, buffer: u32) -> bool {
         if !self.buffers().state(buffer).has(flag::TAG_VALID) {
             return true;

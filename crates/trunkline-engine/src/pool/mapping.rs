@@ -1,16 +1,26 @@
 //! Buffer mapping table: from a buffer tag to the buffer that holds the page.
 //!
-//! A fixed array of hash buckets with chains of buffers, linked through the descriptors, so nothing is ever
-//! allocated. A change of a chain takes the lock of its partition, for a few instructions and never across
-//! I/O. A lookup takes no lock, which keeps the hit path free of shared writes except for the pin:
+//! The table is a fixed array of hash buckets with chains of buffers. The chains are linked through
+//! the descriptors, so the table never allocates. A change of a chain takes the lock of its
+//! partition, for a few instructions and never across I/O. A lookup takes no lock, which keeps the
+//! hit path free of shared writes except for the pin:
 //!
 //! ```text
 //!   lookup:  walk the chain ──▶ tag matches? ──▶ pin (compare-exchange) ──▶ tag still matches? ──▶ hit
 //! ```
 //!
-//! A concurrent change can lead a lookup astray, so that it misses a page that is there. A miss is
-//! therefore only a hint: the insertion that follows looks again under the lock. A lookup never returns a
-//! wrong page, because a tag cannot change under a pin.
+//! A concurrent change can mislead a lookup. If a buffer on its way is evicted and inserted into
+//! another chain, the lookup continues in that other chain and misses a page that is in the pool. A
+//! miss is therefore only a hint, and the insertion that follows looks again under the lock. A
+//! lookup never returns a wrong page: it compares the tag again after the pin, and a tag cannot
+//! change under a pin.
+//!
+//! # Lock order
+//!
+//! A partition lock is the innermost lock. Under it only atomics of descriptors are changed; no
+//! other lock is taken, nothing is waited for and no waiter is notified. Evicting the old page and
+//! inserting the new one are two separate steps, so no operation needs two partition locks.
+//! (PostgreSQL's `BufferAlloc` held two until version 15, in partition order.)
 //!
 //! PostgreSQL takes the partition lock in shared mode for every lookup (`BufTableLookup`).
 
@@ -24,7 +34,9 @@ use trunkline_aio::sync::{Mutex, MutexGuard};
 /// Partitions with a lock each (PostgreSQL's `NUM_BUFFER_PARTITIONS`).
 const PARTITIONS: usize = 128;
 
-/// The longest walk without the lock. Chains are a few buffers long; a longer walk was led astray.
+/// The most steps of a lookup without the lock. There are twice as many buckets as buffers, so
+/// chains are a few buffers long. A longer walk has left its chain, and could even follow a cycle
+/// without end.
 const STEPS_MAX: u32 = 64;
 
 /// The mapping table.
@@ -32,6 +44,8 @@ const STEPS_MAX: u32 = 64;
 pub(crate) struct BufferMapping {
     /// First buffer of each chain, plus one; 0 is an empty chain.
     heads: Box<[AtomicU32]>,
+    /// A lock for each partition. They protect the chains: links, heads, and tags of buffers in
+    /// them.
     partitions: Box<[Mutex<()>]>,
 }
 
@@ -63,8 +77,8 @@ impl BufferMapping {
         }
     }
 
-    /// Looks the page up and pins its buffer. `None` can be wrong while chains change; the insertion that
-    /// follows a miss finds the page then.
+    /// Looks the page up and pins its buffer. `None` can be wrong while chains change. The
+    /// insertion that follows a miss then finds the page.
     pub(crate) fn pin(
         &self,
         buffers: &Buffers,
@@ -77,7 +91,8 @@ impl BufferMapping {
         if descriptor.tag() == tag {
             return Some(PinnedBuffer { buffer, state });
         }
-        // The buffer was reused in between. Its new page may have a session that waits for the last pin.
+        // The buffer was reused in between. A session may be waiting for the last pin on its new
+        // page, so the pin must be released with a wake-up.
         buffers.unpin(buffer);
         None
     }
@@ -89,6 +104,8 @@ impl BufferMapping {
     }
 
     /// The buffer that seems to hold the page. Both answers are hints until the buffer is pinned.
+    /// The acquire loads pair with the release stores of `insert`: a buffer that is reached through
+    /// a new link has its tag and its own link already.
     fn find(&self, buffers: &Buffers, tag: BufferTag) -> Option<u32> {
         let mut at = self.head(tag).load(Ordering::Acquire);
         for _ in 0..STEPS_MAX {
@@ -102,8 +119,8 @@ impl BufferMapping {
         None
     }
 
-    /// Gives an empty buffer, which the caller has taken, the tag, and claims its read for `io`, unless
-    /// the page has a buffer already.
+    /// Gives the tag to an empty buffer that the caller has allocated, and claims its read for
+    /// `io`, unless the page has a buffer already. PostgreSQL's `BufTableInsert` in `BufferAlloc`.
     pub(crate) fn insert_for_read(
         &self,
         buffers: &Buffers,
@@ -113,18 +130,24 @@ impl BufferMapping {
         io: WaitRef,
     ) -> Insertion {
         self.insert(buffers, tag, buffer, usage_max, |descriptor| {
-            // Before the buffer is published, so that a session that joins the read finds the reference.
+            // Before the buffer is published, so that a session that joins the read finds the
+            // reference.
             descriptor.set_io(io);
             BufferWord::publish
         })
     }
 
-    /// Gives an empty buffer, which the caller has taken and whose frame it has filled, the tag of a new
-    /// dirty page. A block beyond the end can have a buffer already: of a read that failed or is failing.
+    /// Gives the tag of a new dirty page to an empty buffer that the caller has allocated and
+    /// filled. A block beyond the end of the file can have a buffer already, from a read that
+    /// failed or is about to fail.
     pub(crate) fn insert_new(&self, buffers: &Buffers, tag: BufferTag, buffer: u32) -> Insertion {
         self.insert(buffers, tag, buffer, 0, |_| |word: &BufferWord| word.publish_valid(true))
     }
 
+    /// Inserts under the partition lock, so that a page never has two buffers. The order of the
+    /// stores matters to lookups, which run concurrently: tag and link first, then the state word,
+    /// then the head of the chain. `prepare` runs before the tag is set, and returns the change
+    /// that publishes the word.
     fn insert<P: FnOnce(&BufferWord)>(
         &self,
         buffers: &Buffers,
@@ -154,15 +177,15 @@ impl BufferMapping {
         Insertion::Inserted
     }
 
-    /// Makes sure that a buffer, which the caller has pinned, has no page. False: another session has
-    /// pinned it too, or it is dirty or under I/O.
+    /// Makes sure that a buffer, which the caller has pinned, has no page. False: another session
+    /// has pinned it too, or it is dirty or under I/O.
     pub(crate) fn evict(&self, buffers: &Buffers, buffer: u32) -> bool {
         !buffers.state(buffer).has(flag::TAG_VALID)
             || self.unlink(buffers, buffer, BufferWord::evict)
     }
 
-    /// Like [`BufferMapping::evict`], for a page whose relation was dropped or truncated: the page may be
-    /// dirty.
+    /// Like [`BufferMapping::evict`], for a page whose relation was dropped or truncated: the page
+    /// may be dirty.
     pub(crate) fn discard(&self, buffers: &Buffers, buffer: u32) -> bool {
         let discarded = !buffers.state(buffer).has(flag::TAG_VALID)
             || self.unlink(buffers, buffer, BufferWord::discard);
@@ -172,8 +195,8 @@ impl BufferMapping {
         discarded
     }
 
-    /// Like [`BufferMapping::discard`], for a caller that holds the page's exclusive lock. The lock is
-    /// released with the tag.
+    /// Like [`BufferMapping::discard`], for a caller that holds the page's exclusive lock. The lock
+    /// is released with the tag.
     pub(crate) fn discard_locked(&self, buffers: &Buffers, buffer: u32) -> bool {
         let discarded = self.unlink(buffers, buffer, BufferWord::discard_locked);
         if discarded {
@@ -182,6 +205,9 @@ impl BufferMapping {
         discarded
     }
 
+    /// Removes the tag by `release`, and the buffer from its chain. Both happen under the partition
+    /// lock, and the word changes first: once it refuses pins, a lookup that still reaches the
+    /// buffer fails.
     fn unlink(
         &self,
         buffers: &Buffers,
@@ -191,7 +217,8 @@ impl BufferMapping {
         let descriptor = buffers.descriptor(buffer);
         let tag = descriptor.tag();
         let _partition = self.lock_partition(tag);
-        // The caller's pin keeps the tag stable if there is one, and the word says whether there is.
+        // If the buffer has a tag, the caller's pin keeps it stable, so the lock is the right one.
+        // If it has none, `release` fails.
         if !release(descriptor.word()) {
             return false;
         }

@@ -1,8 +1,8 @@
 //! Pins: a pinned page cannot be evicted.
 //!
 //! A pin gives no access to the bytes of the page. For that the page must be locked, which yields a
-//! [`Page`] or a [`PageMut`]. A caller that only wants a page to be in the pool, such as prewarm, needs no
-//! lock.
+//! [`Page`] or a [`PageMut`]. A caller that only wants a page to be in the pool, such as prewarm,
+//! needs no lock.
 
 use super::descriptor::LockMode;
 use super::frame::{Frames, Page, PageMut};

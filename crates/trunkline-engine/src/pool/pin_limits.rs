@@ -1,13 +1,15 @@
-//! Pin limits: guarantees that a session can always pin the pages that a single operation needs, even in a
-//! pool of 16 buffers.
+//! Pin limits: guarantees that a session can always pin the pages that a single operation needs,
+//! even in a pool of 16 buffers.
 //!
-//! A session that wants its first pin is *admitted*: it gets permits for [`PINS_GUARANTEED`] pins, which is
-//! as many as any single step of any code path needs. The sum of all permits never exceeds the number of
-//! buffers. An admitted session therefore always finds a victim, at the latest when other sessions' I/O
-//! completes. A session that cannot be admitted waits until another one has released its pages.
+//! A session that wants its first pin is *admitted*: it gets permits for [`PINS_GUARANTEED`] pins,
+//! which is as many as any single step of any code path needs. The sum of all permits never exceeds
+//! the number of buffers. An admitted session therefore always finds a victim, at the latest when
+//! other sessions' I/O completes. A session that cannot be admitted waits until another one has
+//! released its pages. It waits without holding any pin, so sessions that wait for admission cannot
+//! deadlock each other.
 //!
-//! Permits beyond the guarantee are for look-ahead. They come from what is free, at most half of it at a
-//! time, and only while no session waits for admission.
+//! Permits beyond the guarantee are for look-ahead. They come from what is free, at most half of it
+//! at a time, and only while no session waits for admission.
 //!
 //! ```text
 //!   invariant: buffers ≥ sum of all permits;  pins of a session ≤ permits of the session
@@ -17,17 +19,30 @@
 //!       └──────────────── reclaimed by a waiter, if no pin is held ◀─────────┘
 //! ```
 //!
-//! PostgreSQL divides the pool by the number of sessions that could exist, and reports "no unpinned buffers
-//! available" if a code path pins more (`docs/postgres-lessons.md#lesson-11`, `#lesson-12`). Here a session
-//! without pins reserves nothing.
+//! PostgreSQL divides the pool by the number of sessions that could exist, and reports "no unpinned
+//! buffers available" if a code path pins more (`docs/postgres-lessons.md#lesson-11`,
+//! `#lesson-12`). Here a session without pins reserves nothing.
+//!
+//! # Why the invariant holds
+//!
+//! `taken` is never less than the sum of the permits in all accounts. A grant raises `taken` first
+//! and the account second. A reclaim lowers the account first and `taken` second. A thread that
+//! stops between the two steps makes permits scarcer for a moment, and never more than there are
+//! buffers.
+//!
+//! Pins and permits of a session share one atomic word. Reserving a pin tests the permits and
+//! counts the pin in one step, so another session can reclaim unused permits at any time without a
+//! lock. Only the session itself raises its pins and permits; any thread may lower them, for
+//! example when a [`super::Pin`] is dropped elsewhere.
 
 use super::waiters::SessionSet;
 use trunkline_aio::Notifier;
 use trunkline_aio::limits::SESSIONS_MAX;
 use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Pins that an admitted session can always hold: the current pages of two scans, and two more that those
-/// lead to. A path that needs more copies what it needs out of a page and releases it.
+/// Pins that an admitted session can always hold: the current pages of two scans, and two more that
+/// those lead to, such as a TOAST or visibility map page. A code path that would need more copies
+/// the data out of a page and releases it.
 pub const PINS_GUARANTEED: u32 = 4;
 
 const PERMIT: u64 = 1 << 32;
@@ -45,7 +60,7 @@ fn permits(account: u64) -> u32 {
     (account >> 32) as u32
 }
 
-/// A session holds this many pins, as many as it is guaranteed, and no permit is free.
+/// The session holds this many pins, which is at least its guarantee, and no permit is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManyPins(pub(crate) u32);
 
@@ -57,9 +72,11 @@ pub(crate) struct PinLimiter {
     /// Buffers that the look-ahead of one session may use at most.
     ahead_max: u32,
     /// Permits given out.
+    /// May be more than the sum of all accounts for a moment, never less.
     taken: AtomicU32,
     accounts: Box<[Account]>,
-    /// Sessions that wait for admission.
+    /// Sessions that wait for admission. While it is not empty, no permits are granted for
+    /// look-ahead, and unused permits are returned with every pin that is released.
     waiters: SessionSet,
     notifier: Notifier,
 }
@@ -103,12 +120,13 @@ impl PinLimiter {
         self.reserve_up_to(session, 1, 0) == 1
     }
 
-    /// Reserves up to `want` pins for look-ahead, and returns how many. Leaves enough of the guarantee for
-    /// the work on the current page.
+    /// Reserves up to `want` pins for look-ahead, and returns how many. Leaves enough of the
+    /// guarantee for the work on the current page.
     pub(crate) fn reserve_ahead(&self, session: u32, want: u32) -> u32 {
         self.reserve_up_to(session, want, self.guaranteed - 1)
     }
 
+    /// Reserves as many of `want` pins as the permits allow, if `leave` permits stay unused.
     fn reserve_up_to(&self, session: u32, want: u32, leave: u32) -> u32 {
         let account = self.account(session);
         let mut old = account.load(Ordering::SeqCst);
@@ -125,12 +143,12 @@ impl PinLimiter {
         }
     }
 
-    /// Reserves one pin, with an additional permit if one is free. False: the session must be admitted
-    /// first.
+    /// Reserves one pin, with an additional permit if one is free. False: the session must be
+    /// admitted first.
     ///
     /// # Errors
-    /// The session holds all that it is guaranteed, and no permit is free. To wait would be a deadlock if
-    /// other sessions did the same.
+    /// The session holds all that it is guaranteed, and no permit is free. To wait would be a
+    /// deadlock if other sessions did the same.
     pub(crate) fn reserve_or_grant(&self, session: u32) -> Result<bool, TooManyPins> {
         if self.reserve(session) {
             return Ok(true);
@@ -151,6 +169,8 @@ impl PinLimiter {
     }
 
     /// Gives reserved pins back. While a session waits for admission, unused permits go with them.
+    /// The pin count is lowered before the waiters are tested, and a waiter registers before it
+    /// tries to be admitted, so one of the two sees the other.
     pub(crate) fn give_back(&self, session: u32, count: u32) {
         let old = self.account(session).fetch_sub(u64::from(count), Ordering::SeqCst);
         assert!(pins(old) >= count, "more pins given back than were reserved");
@@ -165,7 +185,8 @@ impl PinLimiter {
             return true;
         }
         if !self.take(self.guaranteed) {
-            // Other sessions may keep permits that they have no pins for.
+            // Other sessions may keep permits that they have no pins for. They keep them to avoid
+            // this function on their next read, so they are taken only now.
             (0..SESSIONS_MAX as u32).filter(|&other| other != session).for_each(|other| {
                 self.reclaim(other);
             });
@@ -179,8 +200,10 @@ impl PinLimiter {
         true
     }
 
-    /// Raises the permits of an admitted session so that it can reserve `want` more pins for look-ahead, or
-    /// some of them. Grants nothing while a session waits for admission.
+    /// Raises the permits of an admitted session so that it can reserve `want` more pins for
+    /// look-ahead, or some of them. It grants at most half of what is free, so that the first of
+    /// several scans does not take the whole pool: the next one still gets half of the rest. Grants
+    /// nothing while a session waits for admission.
     pub(crate) fn grant_ahead(&self, session: u32, want: u32) {
         let old = self.account(session).load(Ordering::SeqCst);
         let (held, allowed) = (pins(old), permits(old));
@@ -196,8 +219,9 @@ impl PinLimiter {
         }
     }
 
-    /// Gives permits that were taken to a session, unless all of the session's permits were reclaimed in
-    /// between. With fewer than the guarantee it could hold pins and wait for admission: a deadlock.
+    /// Gives permits that were taken to a session, unless all of the session's permits were
+    /// reclaimed in between. With fewer than the guarantee it could hold pins and wait for
+    /// admission: a deadlock.
     fn grant(&self, session: u32, count: u32) {
         let account = self.account(session);
         let mut old = account.load(Ordering::SeqCst);
@@ -225,8 +249,8 @@ impl PinLimiter {
         }
     }
 
-    /// Takes back permits that the session has no pins for: all of them if it holds no pin, otherwise those
-    /// that it cannot need with the pages that it holds. True: there were some.
+    /// Takes back permits that the session has no pins for: all of them if it holds no pin,
+    /// otherwise those that it cannot need with the pages that it holds. True: there were some.
     fn reclaim(&self, session: u32) -> bool {
         let account = self.account(session);
         let mut old = account.load(Ordering::SeqCst);
@@ -247,6 +271,8 @@ impl PinLimiter {
         }
     }
 
+    /// Takes permits from the free ones: all of `count`, or none. The only place where `taken`
+    /// grows, and so the place that upholds the invariant.
     fn take(&self, count: u32) -> bool {
         let mut old = self.taken.load(Ordering::SeqCst);
         while old + count <= self.buffers {

@@ -1,4 +1,9 @@
-//! Page reads: from block numbers to pages in buffers, as one I/O for several blocks.
+//! Page reads: bring blocks into buffers, with one I/O for several consecutive blocks.
+//!
+//! A read has two halves that may run on different threads. The session that issues the read finds
+//! or allocates the buffers, claims them and defines the I/O. The thread that reaps the completion
+//! checks the pages and makes them valid. The pages are therefore usable by every session as soon
+//! as the I/O completes, even if the issuer is busy or has ended.
 //!
 //! ```text
 //!   start        PageReads: finds or allocates the buffers, claims them, issues the read

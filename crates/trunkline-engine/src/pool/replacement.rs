@@ -1,9 +1,14 @@
-//! Buffer replacement: finds buffers for pages that have none.
+//! Buffer replacement: finds buffers for pages that have none (PostgreSQL's `freelist.c`).
+//!
+//! There is no free list. Empty buffers are victims like all others, and the clock sweep finds
+//! them. Unlike PostgreSQL's sweep, which returns a dirty victim for the backend to flush, this one
+//! returns clean buffers only. A session flushes only if no clean buffer exists (`eviction`). A
+//! read therefore does not wait for a write while any clean page can be evicted.
 //!
 //! ```text
 //!   victims        Replacement: takes buffers from a ring, by the clock sweep, or by the bitmap
 //!   clock_sweep    the hand that ages pages and picks victims
-//!   clean_bitmap   where clean buffers are, when the clock would visit dirty ones in vain
+//!   clean_bitmap   where clean buffers are, when the clock would visit only dirty ones
 //!   ring_buffer    access strategies, and the ring of a bulk operation
 //!   allocations    how many buffers were taken, for the background writer
 //! ```

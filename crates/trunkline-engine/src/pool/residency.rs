@@ -1,7 +1,8 @@
-//! Residency: how many blocks of a relation are in the pool, in the kernel's page cache, or in both.
+//! Residency: how many blocks of a relation are in the pool, in the kernel's page cache, or in
+//! both.
 //!
-//! Blocks in both occupy memory twice. Blocks only in the page cache are read at the price of a copy. With
-//! direct I/O the page cache should have none, which this shows.
+//! Blocks in both occupy memory twice. Blocks only in the page cache are read at the price of a
+//! copy. With direct I/O the page cache should have none, which this shows.
 
 use super::descriptor::flag;
 use super::manager::BufferManager;

@@ -1,11 +1,12 @@
 //! I/O statistics: what `pg_stat_io` shows, by backend type, object, context and relation.
 //!
-//! A session counts into a [`Tally`] of its own and adds it to a shared cell now and then. Counting a hit
-//! therefore touches no shared cache line. Reads are attributed to the session that issued them, at the
-//! moment of issue.
+//! A session counts into a [`Tally`] of its own and adds it to a shared cell now and then. Counting
+//! a hit therefore touches no shared cache line. Reads are attributed to the session that issued
+//! them, at the moment of issue.
 //!
-//! The time that sessions waited and the time that the device needed are counted apart. PostgreSQL 18 has
-//! only the first (`track_io_timing`), which says little about a device once reads are asynchronous.
+//! The time that sessions waited and the time that the device needed are counted apart. PostgreSQL
+//! 18 has only the first (`track_io_timing`), which says little about a device once reads are
+//! asynchronous.
 
 use super::replacement::ring_buffer::Strategy;
 use crate::storage::{Relation, RelationLocator};
@@ -221,8 +222,8 @@ impl Statistics {
 /// Hits that a session counts before it publishes them.
 const UNPUBLISHED_HITS_MAX: u64 = 256;
 
-/// The counts of one session, stream or writer, and the shared cell that they are published to. A writer
-/// works on many relations in turn, so it keeps the cell of the last one.
+/// The counts of one session, stream or writer, and the shared cell that they are published to. A
+/// writer works on many relations in turn, so it keeps the cell of the last one.
 #[derive(Debug)]
 pub(crate) struct IoCounter {
     statistics: Arc<Statistics>,
@@ -231,7 +232,8 @@ pub(crate) struct IoCounter {
 }
 
 impl IoCounter {
-    /// A counter without a key. [`IoCounter::count_as`] must be called before anything is published.
+    /// A counter without a key. [`IoCounter::count_as`] must be called before anything is
+    /// published.
     pub(crate) fn new(statistics: &Arc<Statistics>) -> Self {
         Self { statistics: Arc::clone(statistics), tally: Tally::default(), cell: None }
     }

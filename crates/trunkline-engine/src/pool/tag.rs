@@ -6,11 +6,13 @@
 //!   word 2   63..32 owner              │ 31..0 block
 //! ```
 //!
-//! A tag is PostgreSQL's `BufferTag` with three more fields. The cluster number lets one pool serve several
-//! data directories. The kind leaves room for pages that belong to no relation (commit log, multixacts) and
-//! for pages that exist in memory only. The owner is 0, or the session that alone may see the page.
+//! A tag is PostgreSQL's `BufferTag` with three more fields. The cluster number lets one pool serve
+//! several data directories. The kind leaves room for pages that belong to no relation (commit log,
+//! multixacts) and for pages that exist in memory only. The owner is 0, or the session that alone
+//! may see the page.
 //!
-//! The words are stored as three atomics in the buffer descriptor, so a lookup compares them without a lock.
+//! The words are stored as three atomics in the buffer descriptor, so a lookup compares them
+//! without a lock.
 
 use crate::storage::{Relation, RelationLocator};
 use trunkline_format::{BlockNo, Fork, Oid};
@@ -84,9 +86,10 @@ impl BufferTag {
         self.words[..2] == other.words[..2] && self.words[2] >> 32 == other.words[2] >> 32
     }
 
-    /// Hash value for the mapping table: one Fibonacci multiplication per word (Knuth, The Art of Computer
-    /// Programming 3, 6.4), with the high half folded onto the low one. Consecutive blocks spread over all
-    /// buckets, which a plain FNV or identity hash of the block number would not guarantee.
+    /// Hash value for the mapping table: one Fibonacci multiplication per word (Knuth, The Art of
+    /// Computer Programming 3, 6.4), with the high half folded onto the low one. Consecutive blocks
+    /// spread over all buckets, which a plain FNV or identity hash of the block number would not
+    /// guarantee.
     pub(crate) fn hash(self) -> u64 {
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
         let mut hash = self.words[0].wrapping_mul(STEP);

@@ -1,22 +1,36 @@
 //! Waiters: sessions that sleep until something in the pool changes.
 //!
-//! A session sleeps on one event, whatever it waits for (see `trunkline_aio::Session::wait_for`). Before it
-//! sleeps it registers here, and then it tests its condition again. Code that changes the condition
-//! afterwards finds the session registered and notifies it, so no wake-up is lost. PostgreSQL keeps wait
-//! queues for the same purpose (`ProcWaitQueue`, condition variables).
+//! A session sleeps on a single event, whatever it waits for (see
+//! `trunkline_aio::Session::wait_for`). PostgreSQL's process latch works the same way. The
+//! registrations here decide which sessions an event concerns.
 //!
-//! Registration is a store into an array indexed by session number. Nothing here blocks or allocates, so
-//! completion callbacks may notify waiters.
+//! # No wake-up is lost
+//!
+//! A waiter registers, then tests its condition, then sleeps. The code that changes the condition
+//! changes it first and looks for registrations second. Both sides use sequentially consistent
+//! accesses, so at least one of them sees the other: the waiter sees the condition hold, or the
+//! other thread sees the registration and notifies it. PostgreSQL's condition variables require the
+//! same order (`ConditionVariablePrepareToSleep` before the test).
+//!
+//! Wake-ups can be spurious. A waiter always tests its condition again, and several sessions may be
+//! woken for one free buffer.
+//!
+//! Registration is a store into an array indexed by session number. Nothing here blocks or
+//! allocates, so completion callbacks may notify waiters. A notification scans the whole array.
+//! That is rare, because releases notify only if a flag or the count says that a waiter exists.
 
 use trunkline_aio::limits::SESSIONS_MAX;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use trunkline_aio::{Cancelled, Notifier, Session};
 
-/// Sessions that wait for one condition. A session can be registered several times, once for each of its
-/// streams that waits.
+/// Sessions that wait for one condition. A session can be registered several times, once for each
+/// of its streams that waits.
 #[derive(Debug)]
 pub(crate) struct SessionSet {
+    /// By session: how many of its streams are registered.
     registrations: Box<[AtomicU32]>,
+    /// Registrations of all sessions, so that a release without waiters costs one load. Raised
+    /// after the registration and lowered after its removal.
     count: AtomicU32,
 }
 
@@ -45,7 +59,8 @@ impl SessionSet {
         self.count.load(Ordering::SeqCst) == 0
     }
 
-    /// Makes every registered session test its condition again. The sessions stay registered.
+    /// Makes every registered session test its condition again. The sessions stay registered. There
+    /// is no queue: the sessions compete, and those that lose sleep again.
     pub(crate) fn notify(&self, notifier: &Notifier) {
         if self.is_empty() {
             return;
@@ -74,8 +89,8 @@ impl SessionSet {
     }
 }
 
-/// For each session the buffer whose state word it waits for, if any. A session waits for one buffer at a
-/// time, so this needs no queue per buffer.
+/// For each session the buffer whose state word it waits for, if any. A session waits for one
+/// buffer at a time, so this needs no queue per buffer.
 #[derive(Debug)]
 pub(crate) struct BufferWaiters {
     /// By session: the buffer number plus one, or 0.
@@ -88,7 +103,8 @@ impl BufferWaiters {
         Self { buffers: (0..SESSIONS_MAX).map(|_| AtomicU32::new(0)).collect() }
     }
 
-    /// Registers a session. It must announce itself in the buffer word next, and then test its condition.
+    /// Registers a session. It must set `WAITERS` in the buffer word next, and then test its
+    /// condition. A thread that finds the flag then also finds the registration.
     pub(crate) fn begin(&self, session: u32, buffer: u32) {
         self.buffers[session as usize].store(buffer + 1, Ordering::SeqCst);
     }
@@ -108,8 +124,10 @@ impl BufferWaiters {
     }
 }
 
-/// A mutex that a session waits for as for everything else: with its staged I/O submitted, and woken by
-/// cancel. Used for `CheckpointLock`, which is held across I/O; a futex mutex must not be.
+/// A mutex for code that does I/O under it, such as a checkpoint (PostgreSQL's `CheckpointLock`). A
+/// session waits for it as for everything else: its staged I/O is submitted before it sleeps, and a
+/// cancel wakes it. An ordinary mutex must not be held across I/O, because a session would sleep on
+/// it with staged I/O and could not be cancelled.
 #[derive(Debug)]
 pub(crate) struct SessionLock {
     held: AtomicBool,

@@ -1,19 +1,19 @@
-//! Writeback control: asks the kernel to start writing dirty page-cache pages (`sync_file_range`), so that
-//! the final fsync does not stall behind all of them.
+//! Writeback control: asks the kernel to start writing dirty page-cache pages (`sync_file_range`),
+//! so that the final fsync does not stall behind all of them.
 //!
-//! Buffered writes go into the kernel's page cache. Left alone, the kernel writes them back late and all at
-//! once. So after every `checkpoint_flush_after`, `bgwriter_flush_after` or `backend_flush_after` blocks,
-//! the ranges written since are handed to the kernel (PostgreSQL's `ScheduleBufferTagForWriteback` and
-//! `IssuePendingWritebacks`).
+//! Buffered writes go into the kernel's page cache. Left alone, the kernel writes them back late
+//! and all at once. So after every `checkpoint_flush_after`, `bgwriter_flush_after` or
+//! `backend_flush_after` blocks, the ranges written since are handed to the kernel (PostgreSQL's
+//! `ScheduleBufferTagForWriteback` and `IssuePendingWritebacks`).
 //!
 //! ```text
 //!   a write has ended ──▶ range is queued ── enough blocks ──▶ sorted, neighbours merged ──▶ one I/O each
 //! ```
 //!
-//! `sync_file_range` can block, so it is an I/O like any other. The checkpointer blocks when the device
-//! falls behind ([`WritebackQueue::issue_all`]), which bounds the amount of dirty page cache. A backend that
-//! is only evicting a page does not ([`WritebackQueue::issue`]): ranges without a free slot are left to the
-//! kernel.
+//! `sync_file_range` can block, so it is an I/O like any other. The checkpointer blocks when the
+//! device falls behind ([`WritebackQueue::issue_all`]), which bounds the amount of dirty page
+//! cache. A backend that is only evicting a page does not ([`WritebackQueue::issue`]): ranges
+//! without a free slot are left to the kernel.
 //!
 //! An error here counts as a failed fsync. The kernel reports a write error to an open file once
 //! (`errseq_t`), so the checkpoint's own fsync would not see it again.
@@ -40,15 +40,15 @@ const RANGES: usize = 4;
 /// Ranges in flight at most while other sessions do I/O, which would queue behind them.
 const RANGES_BESIDE_OTHERS: usize = 2;
 
-/// Blocks that are issued together while no other session does I/O: 2 MB, PostgreSQL's upper bound of
-/// these settings (decision 0008).
+/// Blocks that are issued together while no other session does I/O: 2 MB, PostgreSQL's upper bound
+/// of these settings (decision 0008).
 const BLOCKS_ALONE_MIN: u32 = 256;
 
 /// Writes of fewer blocks on average count as scattered.
 const BLOCKS_PER_WRITE_MIN: u32 = 4;
 
-/// Largest gap between two ranges that are merged (1 MB). The kernel looks only for dirty pages in the
-/// range, and a second call costs more than the look.
+/// Largest gap between two ranges that are merged (1 MB). The kernel looks only for dirty pages in
+/// the range, and a second call costs more than the look.
 const GAP_MAX: u32 = (1 << 20) / BLOCK_SIZE as u32;
 
 // The longest range is a segment.
@@ -63,8 +63,8 @@ pub(crate) struct WritebackQueue {
     class: Class,
     /// The item is the first block of the range in flight.
     window: SlotWindow<WritebackPayload, Option<(BufferTag, WaitRef)>>,
-    /// First blocks and lengths. Only tags: an idle session must not keep a file open that was removed, or
-    /// a cluster that was closed.
+    /// First blocks and lengths. Only tags: an idle session must not keep a file open that was
+    /// removed, or a cluster that was closed.
     ranges: Vec<(BufferTag, u32)>,
     blocks: u32,
     issued: u64,
@@ -72,8 +72,8 @@ pub(crate) struct WritebackQueue {
     failure: Option<WriteError>,
 }
 
-/// Records a failure of the range, even if the session that issued it never looks. It stays until the next
-/// writeback of the slot, so that the completion frees nothing.
+/// Records a failure of the range, even if the session that issued it never looks. It stays until
+/// the next writeback of the slot, so that the completion frees nothing.
 #[derive(Default)]
 struct WritebackPayload(Option<FsyncCallback>);
 
@@ -153,9 +153,9 @@ impl WritebackQueue {
         self.blocks > 0 && self.blocks >= self.flush_after
     }
 
-    /// Whether enough blocks are queued for a writer that has the device to itself. Long ranges, issued
-    /// less often, then matter more than an even amount of dirty page cache. Scattered pages make no long
-    /// ranges, so they do not wait for more.
+    /// Whether enough blocks are queued for a writer that has the device to itself. Long ranges,
+    /// issued less often, then matter more than an even amount of dirty page cache. Scattered pages
+    /// make no long ranges, so they do not wait for more.
     pub(crate) fn is_due_alone(&self) -> bool {
         let scattered = self.blocks < self.ranges.len() as u32 * BLOCKS_PER_WRITE_MIN;
         self.is_due() && (scattered || self.blocks >= BLOCKS_ALONE_MIN)
@@ -166,8 +166,8 @@ impl WritebackQueue {
         std::mem::take(&mut self.issued)
     }
 
-    /// The first range since the last call that could not be written. What was written to its segment may
-    /// be lost, and every later checkpoint fails.
+    /// The first range since the last call that could not be written. What was written to its
+    /// segment may be lost, and every later checkpoint fails.
     pub(crate) fn take_failure(&mut self) -> Option<WriteError> {
         self.failure.take()
     }
@@ -184,8 +184,8 @@ impl WritebackQueue {
         self.keep_memory(ranges);
     }
 
-    /// Issues all queued ranges, waiting for slots. `beside_others`: few at a time, each until the device
-    /// has it, so that the I/O of other sessions does not queue behind them.
+    /// Issues all queued ranges, waiting for slots. `beside_others`: few at a time, each until the
+    /// device has it, so that the I/O of other sessions does not queue behind them.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -220,7 +220,8 @@ impl WritebackQueue {
         Ok(())
     }
 
-    /// Issues one range, if a slot and a handle are free. Otherwise the kernel writes it some time later.
+    /// Issues one range, if a slot and a handle are free. Otherwise the kernel writes it some time
+    /// later.
     fn issue_range(
         &mut self,
         session: &mut Session,

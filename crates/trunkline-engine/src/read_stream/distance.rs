@@ -5,11 +5,11 @@
 //!   combine distance       blocks collected before a read starts   doubles with every read
 //! ```
 //!
-//! Both start at one page. A scan that stops at once (`LIMIT 1`) has read nothing in vain, and a scan of
-//! cached pages never looks ahead. The distances shrink by one per hit, but only while no read is in flight,
-//! and only after as many hits as the stream may pin. Otherwise a scan in which every other page is a hit
-//! would never look ahead (`docs/postgres-lessons.md#lesson-16`). The rules are those of PostgreSQL 19's
-//! `read_stream.c`.
+//! Both start at one page. A scan that stops at once (`LIMIT 1`) has read nothing in vain, and a
+//! scan of cached pages never looks ahead. The distances shrink by one per hit, but only while no
+//! read is in flight, and only after as many hits as the stream may pin. Otherwise a scan in which
+//! every other page is a hit would never look ahead (`docs/postgres-lessons.md#lesson-16`). The
+//! rules are those of PostgreSQL 19's `read_stream.c`.
 
 /// The two distances of a stream, with their bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,8 @@ pub(super) struct Distances {
 }
 
 impl Distances {
-    /// The distances of a new stream. `full` skips the slow start, for a consumer that reads everything.
+    /// The distances of a new stream. `full` skips the slow start, for a consumer that reads
+    /// everything.
     pub(super) fn new(ahead_max: u32, combine_max: u32, full: bool) -> Self {
         let combine_max = combine_max.clamp(1, ahead_max.max(1));
         let start = if full { combine_max } else { 1 };
@@ -49,8 +50,8 @@ impl Distances {
         self.combine_max
     }
 
-    /// Entries of the queue at most: those that may be pinned or pending, and as many again for the holes that
-    /// an unordered stream leaves and for blocks that were released.
+    /// Entries of the queue at most: those that may be pinned or pending, and as many again for the
+    /// holes that an unordered stream leaves and for blocks that were released.
     pub(super) fn queue_capacity(&self) -> usize {
         2 * (self.ahead_max + self.combine_max) as usize
     }

@@ -1,12 +1,12 @@
 //! Group size: how many reads are submitted together, and waited for together.
 //!
-//! A read that is submitted alone costs a wake-up of the submitting thread and a system call, and a read
-//! that is waited for alone costs a wake-up of the session. On a fast device that is more than the read
-//! itself. A group shares these costs.
+//! A read that is submitted alone costs a wake-up of the submitting thread and a system call, and a
+//! read that is waited for alone costs a wake-up of the session. On a fast device that is more than
+//! the read itself. A group shares these costs.
 //!
-//! The price is latency: slots stay empty until a group is complete, and a page waits for its group. So a
-//! group is as many reads as the device completes in a quarter of a millisecond, and at most a quarter of
-//! the concurrency. If the device or the consumer is slow, a group is one read.
+//! The price is latency: slots stay empty until a group is complete, and a page waits for its
+//! group. So a group is as many reads as the device completes in a quarter of a millisecond, and at
+//! most a quarter of the concurrency. If the device or the consumer is slow, a group is one read.
 
 use trunkline_aio::clock::{self, Time};
 

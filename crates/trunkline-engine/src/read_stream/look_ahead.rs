@@ -10,9 +10,9 @@
 //!     or nothing is pinned and no more blocks are wanted
 //! ```
 //!
-//! Under `sync` a read is executed in this thread as soon as it starts. There the stream only advises the
-//! kernel of the blocks to come (`posix_fadvise`), and reads each one when its page is needed. Consecutive
-//! blocks are left to the kernel's own read-ahead, as in PostgreSQL.
+//! Under `sync` a read is executed in this thread as soon as it starts. There the stream only
+//! advises the kernel of the blocks to come (`posix_fadvise`), and reads each one when its page is
+//! needed. Consecutive blocks are left to the kernel's own read-ahead, as in PostgreSQL.
 
 use super::ReadStream;
 use super::blocked::{Blocked, ReadInFlight};
@@ -34,8 +34,8 @@ enum Prefetch {
 }
 
 impl<S: BlockSource> ReadStream<S> {
-    /// Starts the consumer's next block if it must be read again. It comes before all look-ahead, which would
-    /// take its slot, pin or handle. Returns what prevents it.
+    /// Starts the consumer's next block if it must be read again. It comes before all look-ahead,
+    /// which would take its slot, pin or handle. Returns what prevents it.
     pub(super) fn start_overdue(&mut self, backend: &mut Backend) -> Option<Blocked> {
         self.finish_released();
         let started = self.queue.len() > self.queue.pending() && self.ready.is_empty();
@@ -45,8 +45,8 @@ impl<S: BlockSource> ReadStream<S> {
         self.start_front(backend, 0)
     }
 
-    /// Looks ahead as far as wanted and possible. If nothing is in flight or ready after that, returns what
-    /// prevents it.
+    /// Looks ahead as far as wanted and possible. If nothing is in flight or ready after that,
+    /// returns what prevents it.
     pub(super) fn look_ahead(&mut self, backend: &mut Backend) -> Option<Blocked> {
         let prefetch = self.prefetch(backend.session());
         if self.idle_slots() < self.group.size() as usize {
@@ -63,16 +63,16 @@ impl<S: BlockSource> ReadStream<S> {
         refused.filter(|_| self.queue.len() == self.queue.pending())
     }
 
-    /// Takes the results of reads that have ended, so that other reads can be in flight while the consumer
-    /// processes these pages.
+    /// Takes the results of reads that have ended, so that other reads can be in flight while the
+    /// consumer processes these pages.
     fn finish_ended(&mut self, backend: &mut Backend) {
         while let Some((slot, outcome)) = self.reads.window().take_any() {
             self.read_ended(backend, slot, outcome);
         }
     }
 
-    /// Whether to start no read yet, so that a whole group can start together. Only if the consumer has a page
-    /// to process, or a read to wait for.
+    /// Whether to start no read yet, so that a whole group can start together. Only if the consumer
+    /// has a page to process, or a read to wait for.
     fn waits_for_group(&self, prefetch: Prefetch) -> bool {
         let busy = self.pinned > 0 && self.reads.in_flight() > 0;
         prefetch == Prefetch::Reads && busy && self.idle_slots() < self.group.size() as usize
@@ -152,8 +152,8 @@ impl<S: BlockSource> ReadStream<S> {
         if self.is_exhausted() || !self.may_start(prefetch) {
             return false;
         }
-        // Duplicates use no additional buffer. A source that repeats blocks must not keep new ones from
-        // being read.
+        // Duplicates use no additional buffer. A source that repeats blocks must not keep new ones
+        // from being read.
         let pending = self.queue.pending() as u32;
         let ahead = self.pinned - self.duplicates + self.advised;
         let first = ahead == 0 && pending < self.distances.combine();
@@ -187,8 +187,8 @@ impl<S: BlockSource> ReadStream<S> {
         self.start(session, at, pending, class, needed_now)
     }
 
-    /// Starts the entry that the consumer waits for, with those that continue it. They were released, must be
-    /// read again, or were only advised.
+    /// Starts the entry that the consumer waits for, with those that continue it. They were
+    /// released, must be read again, or were only advised.
     pub(super) fn start_front(&mut self, backend: &mut Backend, at: usize) -> Option<Blocked> {
         let run = self.queue.run_length(at, self.distances.combine_max() as usize);
         let prefetch = self.prefetch(backend.session());
@@ -283,12 +283,12 @@ impl<S: BlockSource> ReadStream<S> {
         // The page that the consumer waits for may use the guarantee.
         if reserved == 0 && (front || self.pinned == 0) && limits.reserve(self.session) {
             reserved = 1;
-            // The guarantee is also for pages that the consumer needs besides the current one, so the
-            // pages ahead must make room for those.
+            // The guarantee is also for pages that the consumer needs besides the current one, so
+            // the pages ahead must make room for those.
             self.release_queue();
         }
-        // Without any pin the session waits for admission. That says nothing about how many pins it gets
-        // then, and must not restart the slow start.
+        // Without any pin the session waits for admission. That says nothing about how many pins it
+        // gets then, and must not restart the slow start.
         if reserved < count && self.pinned + reserved > 0 {
             self.distances.limited_to(self.pinned + reserved);
         }
@@ -301,8 +301,8 @@ impl<S: BlockSource> ReadStream<S> {
         (0..results.len()).any(|slot| results.wait_ref(slot) == Some(io))
     }
 
-    /// Notes entries that the kernel reads or was advised of: its own read-ahead continues after them. Hits
-    /// do not count, since the kernel never sees those.
+    /// Notes entries that the kernel reads or was advised of: its own read-ahead continues after
+    /// them. Hits do not count, since the kernel never sees those.
     fn note_sequential(&mut self, at: usize, count: u32) {
         self.next_sequential = self.queue.at(at + count as usize - 1).block.checked_add(1);
     }
@@ -321,7 +321,8 @@ impl<S: BlockSource> ReadStream<S> {
         self.queue.started(end.saturating_sub(pending_from.max(at)));
     }
 
-    /// Marks an entry whose read could not be started. The consumer gets the error at the entry's turn.
+    /// Marks an entry whose read could not be started. The consumer gets the error at the entry's
+    /// turn.
     fn fail(&mut self, at: usize, error: ReadError) {
         let pending_from = self.queue.first_pending();
         let entry = self.queue.at_mut(at);
@@ -332,8 +333,8 @@ impl<S: BlockSource> ReadStream<S> {
         self.queue.started(usize::from(at >= pending_from));
     }
 
-    /// Advises the kernel of the pending blocks instead of reading them. False: the first of them is in the
-    /// pool, or is the consumer's next, so advice would be useless.
+    /// Advises the kernel of the pending blocks instead of reading them. False: the first of them
+    /// is in the pool, or is the consumer's next, so advice would be useless.
     fn advise(&mut self, session: &mut Session, at: usize) -> bool {
         let first = self.queue.at(at).block;
         let in_pool = |block| {

@@ -7,8 +7,8 @@ use trunkline_aio::Class;
 /// Options of a read stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamOptions {
-    /// Reads in flight at most (`effective_io_concurrency`), 0 to 1000. With 0 each page is read when the
-    /// consumer asks for it, in the consumer's thread.
+    /// Reads in flight at most (`effective_io_concurrency`), 0 to 1000. With 0 each page is read
+    /// when the consumer asks for it, in the consumer's thread.
     pub concurrency: u32,
     /// Blocks of one read at most (`io_combine_limit`), 1 to 128.
     pub combine: u32,
@@ -16,7 +16,8 @@ pub struct StreamOptions {
     pub unordered: bool,
     /// All blocks will be read, so skip the slow start.
     pub full: bool,
-    /// Blocks are mostly consecutive. Under `sync` the kernel's own read-ahead then replaces advice.
+    /// Blocks are mostly consecutive. Under `sync` the kernel's own read-ahead then replaces
+    /// advice.
     pub sequential: bool,
     /// Access strategy: bulk work uses a ring.
     pub strategy: Strategy,

@@ -4,9 +4,9 @@
 //!   front ▶ taken  ready  reading  joined │ unread  unread ◀ back
 //!                       started           │ pending: collected, not started yet
 //! ```
-//! Each entry has a sequence number that never changes, so a read finds its entries however far the front
-//! has moved. An unordered stream returns any entry that is ready. The entry stays in the queue, as taken,
-//! until the front reaches it.
+//! Each entry has a sequence number that never changes, so a read finds its entries however far the
+//! front has moved. An unordered stream returns any entry that is ready. The entry stays in the
+//! queue, as taken, until the front reaches it.
 
 use crate::pool::ReadError;
 use std::collections::VecDeque;
@@ -19,16 +19,19 @@ pub(super) struct Entry<D> {
     pub(super) block: BlockNo,
     pub(super) data: Option<D>,
     pub(super) state: EntryState,
-    /// A combined read that contained the block has failed. It is read alone, to find the bad block.
+    /// A combined read that contained the block has failed. It is read alone, to find the bad
+    /// block.
     pub(super) alone: bool,
-    /// Another entry of this stream has pinned the same page, so this pin uses no additional buffer.
+    /// Another entry of this stream has pinned the same page, so this pin uses no additional
+    /// buffer.
     pub(super) duplicate: bool,
 }
 
 /// EntryState of an entry.
 #[derive(Debug)]
 pub(super) enum EntryState {
-    /// Not pinned: not started yet, released, or to be read again. `advised`: the kernel was advised of it.
+    /// Not pinned: not started yet, released, or to be read again. `advised`: the kernel was
+    /// advised of it.
     Unread { advised: bool },
     /// A read of this stream is in flight for it.
     Reading { slot: usize },

@@ -1,7 +1,8 @@
-//! Results of reads: pages that are ready, blocks that must be read again, errors that wait for their turn.
+//! Results of reads: pages that are ready, blocks that must be read again, errors that wait for
+//! their turn.
 //!
-//! A read of the stream itself ends block by block. A read of another session, which an entry has joined,
-//! either brought the page or says nothing about it.
+//! A read of the stream itself ends block by block. A read of another session, which an entry has
+//! joined, either brought the page or says nothing about it.
 
 use super::queue::EntryState;
 use super::source::BlockSource;

@@ -1,7 +1,8 @@
-//! Block sources: where the block numbers of a stream come from (PostgreSQL's `ReadStreamBlockNumberCB`).
+//! Block sources: where the block numbers of a stream come from (PostgreSQL's
+//! `ReadStreamBlockNumberCB`).
 //!
-//! A source is asked only while the stream looks ahead, and not again after it has returned `None`. It must
-//! not wait for anything, because the stream may have staged I/O that is not submitted yet.
+//! A source is asked only while the stream looks ahead, and not again after it has returned `None`.
+//! It must not wait for anything, because the stream may have staged I/O that is not submitted yet.
 
 use std::ops::Range;
 use trunkline_aio::sync::Arc;
@@ -75,8 +76,8 @@ const CHUNK_MAX: u32 = 8192;
 /// A chunk is about this part of the table (PostgreSQL's `PARALLEL_SEQSCAN_NCHUNKS`).
 const CHUNKS: u32 = 2048;
 
-/// The blocks of a table, in chunks for several workers. Chunks get smaller towards the end, so that all
-/// workers finish at about the same time.
+/// The blocks of a table, in chunks for several workers. Chunks get smaller towards the end, so
+/// that all workers finish at about the same time.
 #[derive(Debug, Clone)]
 pub struct ParallelRange {
     chunks: Arc<Chunks>,

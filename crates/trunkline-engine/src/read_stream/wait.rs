@@ -1,7 +1,7 @@
 //! What a stream waits for when the next page is not there.
 //!
-//! A thread sleeps, a task is woken ([`Waiting`]). A stream whose task waits for a pin or a victim keeps its
-//! session registered for that, until the task asks again or the stream is dropped.
+//! A thread sleeps, a task is woken ([`Waiting`]). A stream whose task waits for a pin or a victim
+//! keeps its session registered for that, until the task asks again or the stream is dropped.
 
 use super::ReadStream;
 use super::blocked::Blocked;
@@ -50,8 +50,8 @@ impl<S: BlockSource> ReadStream<S> {
             }
             Blocked::Joined(io) => {
                 if self.joined.replace(io) != Some(io) {
-                    // The other session's read was not fast enough: look further ahead, as after a read
-                    // of our own.
+                    // The other session's read was not fast enough: look further ahead, as after a
+                    // read of our own.
                     self.stats.waits += 1;
                     self.distances.read_ended(true);
                 }
@@ -77,8 +77,8 @@ impl<S: BlockSource> ReadStream<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Waits for one read. A thread that has to wait anyway waits for a group of reads: it is woken once for
-    /// all of them.
+    /// Waits for one read. A thread that has to wait anyway waits for a group of reads: it is woken
+    /// once for all of them.
     fn wait_for_own(
         &mut self,
         waiting: &mut Waiting<'_, '_>,

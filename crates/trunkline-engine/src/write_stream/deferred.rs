@@ -6,8 +6,8 @@
 //!                                                    locked exclusively, or being written ──▶ wait
 //! ```
 //!
-//! The list has only tags, because it can be long. A page that is dirty keeps its cluster open, so its
-//! relation is found again by the tag. A closed cluster has nothing to write.
+//! The list has only tags, because it can be long. A page that is dirty keeps its cluster open, so
+//! its relation is found again by the tag. A closed cluster has nothing to write.
 
 use crate::pool::{BufferTag, PageWrites};
 use std::collections::VecDeque;

@@ -20,8 +20,8 @@ impl WriteStream {
         Ok(())
     }
 
-    /// Writes one page, waiting for its lock if need be. While it waits the session holds no locks, except those
-    /// of writes in flight.
+    /// Writes one page, waiting for its lock if need be. While it waits the session holds no locks,
+    /// except those of writes in flight.
     fn write_locked(
         &mut self,
         backend: &mut Backend,

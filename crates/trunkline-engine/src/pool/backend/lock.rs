@@ -1,7 +1,7 @@
 //! Content locks of a backend, which waits for them if need be.
 //!
-//! PostgreSQL's `LockBuffer` and `LockBufferForCleanup`. A waiting session can be cancelled here. Time spent
-//! waiting for a lock is not I/O, so it is not counted in the statistics.
+//! PostgreSQL's `LockBuffer` and `LockBufferForCleanup`. A waiting session can be cancelled here.
+//! Time spent waiting for a lock is not I/O, so it is not counted in the statistics.
 
 use super::super::descriptor::LockMode;
 use super::super::frame::{Page, PageMut};
@@ -44,8 +44,8 @@ impl Backend {
         self.lock_page_mut(pin, false)
     }
 
-    /// Takes the cleanup lock: exclusive, and no other pin on the page exists, not even an I/O's. Only then
-    /// may tuples move within the page. The caller has one pin on it.
+    /// Takes the cleanup lock: exclusive, and no other pin on the page exists, not even an I/O's.
+    /// Only then may tuples move within the page. The caller has one pin on it.
     ///
     /// # Errors
     /// The session was cancelled.

@@ -1,4 +1,5 @@
-//! Reading one page (PostgreSQL's `ReadBuffer`): a hit, another session's read, or a read of its own.
+//! Reading one page (PostgreSQL's `ReadBuffer`): a hit, another session's read, or a read of its
+//! own.
 
 use super::super::descriptor::{USAGE_MAX, flag};
 use super::super::error::{ReadError, ReadWarning};
@@ -73,7 +74,8 @@ impl Backend {
     /// Waits for the read of one block. `None`: the block must be read again.
     fn finish_read(&mut self, relation: &Relation, slot: usize) -> Result<Option<u32>, ReadError> {
         let Ok(outcome) = self.sleep_for_read(slot) else {
-            // The read continues, and other sessions may find its page, but this one is done with it.
+            // The read continues, and other sessions may find its page, but this one is done with
+            // it.
             self.reads.buffers(slot).iter().for_each(|&buffer| self.manager.unpin(buffer));
             self.reads = PageReads::new(&self.manager, 1, 1);
             return Err(ReadError::Cancelled);

@@ -1,8 +1,8 @@
 //! Waits of a backend: for a pin, a victim, an I/O handle, an I/O.
 //!
-//! Each wait either sleeps or has a task woken ([`Waiting`]). Waits for a pin or a victim register the
-//! session in a set. While a task waits, the session stays registered until the wait is repeated or given
-//! up; the stream keeps track of that.
+//! Each wait either sleeps or has a task woken ([`Waiting`]). Waits for a pin or a victim register
+//! the session in a set. While a task waits, the session stays registered until the wait is
+//! repeated or given up; the stream keeps track of that.
 
 use super::super::error::ReadError;
 use super::super::eviction::{EvictionWriter, WriteCounter};
@@ -16,8 +16,8 @@ use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
 use trunkline_aio::{Cancelled, Class, Notifier, WaitRef};
 
 impl Backend {
-    /// Reserves one pin, waiting for admission if need be. While it returns `Pending` the session stays
-    /// registered with the pin limiter.
+    /// Reserves one pin, waiting for admission if need be. While it returns `Pending` the session
+    /// stays registered with the pin limiter.
     pub(crate) fn reserve_pin(
         &mut self,
         waiting: &mut Waiting<'_, '_>,
@@ -48,15 +48,17 @@ impl Backend {
         slept(self.reserve_pin(&mut Waiting::Sleep))
     }
 
-    /// Waits until a buffer can be a victim, after starting to write dirty pages if there is no clean one.
-    /// While it returns `Pending` the session stays registered among the waiters for a victim.
+    /// Waits until a buffer can be a victim, after starting to write dirty pages if there is no
+    /// clean one. While it returns `Pending` the session stays registered among the waiters for a
+    /// victim.
     pub(crate) fn wait_for_victim(
         &mut self,
         waiting: &mut Waiting<'_, '_>,
     ) -> Poll<Result<(), ReadError>> {
         let (manager, id) = (Arc::clone(&self.manager), self.session.id());
         let waiters = manager.buffers().victim_waiters();
-        // Registered before the first test, so that the end of a write in between wakes the session.
+        // Registered before the first test, so that the end of a write in between wakes the
+        // session.
         waiters.insert(id);
         let waited = match self.start_eviction_writes() {
             Ok(true) => ready!(self.timed(waiting, |backend, waiting| {
@@ -85,9 +87,9 @@ impl Backend {
         slept(self.wait_for_victim(&mut Waiting::Sleep))
     }
 
-    /// Starts to write dirty pages, unless a clean buffer can be taken. Waits for the log, and for the
-    /// first write if the mount executes writes in the session. False: there was something to write, but
-    /// no handle was free.
+    /// Starts to write dirty pages, unless a clean buffer can be taken. Waits for the log, and for
+    /// the first write if the mount executes writes in the session. False: there was something to
+    /// write, but no handle was free.
     ///
     /// # Errors
     /// A write of this session has failed, and there may never be a victim.
@@ -104,8 +106,9 @@ impl Backend {
         started.map_err(|error| ReadError::Eviction(Box::new(error)))
     }
 
-    /// Waits until a handle for a write is free, or a victim is there without one: if a mount hangs, its
-    /// writes may have all the handles for ever, but another session can still release a pin.
+    /// Waits until a handle for a write is free, or a victim is there without one: if a mount
+    /// hangs, its writes may have all the handles for ever, but another session can still release a
+    /// pin.
     fn wait_for_handle_or_victim(
         &mut self,
         waiting: &mut Waiting<'_, '_>,
@@ -129,7 +132,8 @@ impl Backend {
                 .session
                 .wait_for(|| woken.woken.load(Ordering::SeqCst) || manager.has_victim());
             if waited.is_err() || self.manager.has_victim() {
-                // Give up the place in the queue for handles. A handle that was assigned goes to the next.
+                // Give up the place in the queue for handles. A handle that was assigned goes to
+                // the next.
                 drop(self.session.try_acquire(Class::Eviction));
                 return Poll::Ready(waited);
             }
@@ -167,8 +171,8 @@ impl Backend {
         slept(self.wait_for_io(&mut Waiting::Sleep, io))
     }
 
-    /// Runs a step that waits, and counts the time if it sleeps. A task measures its waits itself, since it
-    /// returns from here before the wait is over.
+    /// Runs a step that waits, and counts the time if it sleeps. A task measures its waits itself,
+    /// since it returns from here before the wait is over.
     pub(crate) fn timed<'w, 'a, 'c, T>(
         &mut self,
         waiting: &'w mut Waiting<'a, 'c>,
@@ -184,8 +188,8 @@ impl Backend {
     }
 }
 
-/// Wakes a parked session. The flag lets the session tell a wake-up that arrived before it parked from a
-/// spurious one.
+/// Wakes a parked session. The flag lets the session tell a wake-up that arrived before it parked
+/// from a spurious one.
 struct ParkedWaker {
     woken: AtomicBool,
     session: u32,

@@ -6,10 +6,20 @@
 //! | share-exclusive | yes    | no              | no        |
 //! | exclusive       | no     | no              | no        |
 //!
-//! The lock is bits of the buffer word, as in PostgreSQL 19, and not an `RwLock`: a write to disk takes it
-//! in the session that issues the write, and the completion releases it on another thread. A guard tied to
-//! a thread could not do that. Nothing here sleeps. A session that must wait announces itself in the word,
-//! and the methods that release a lock report that a waiter must be woken.
+//! The lock is bits of the buffer word, as in PostgreSQL 19, and not an `RwLock`: a write to disk
+//! takes it in the session that issues the write, and the completion releases it on another thread.
+//! A guard tied to a thread could not do that. Nothing here sleeps. A session that must wait
+//! announces itself in the word, and the methods that release a lock report that a waiter must be
+//! woken.
+//!
+//! A caller that locks several pages must have its own lock order, as in PostgreSQL. The pool
+//! itself never waits for one content lock while it holds another.
+//!
+//! There is no wait queue. A release wakes all waiters of the buffer, and each tries again, in
+//! competition with newcomers. A steady stream of readers can therefore delay an exclusive lock
+//! without bound. The one caller that cannot accept that is the checkpoint, which then writes a
+//! copy of the page (`write/copy`). PostgreSQL queues waiters (`LWLock`), at the price of a list in
+//! shared memory.
 
 use super::state::{BufferState, EXCLUSIVE, SHARE, SHARE_EXCLUSIVE, SHARES, flag};
 use super::word::BufferWord;
@@ -19,7 +29,8 @@ use super::word::BufferWord;
 pub(crate) enum LockMode {
     /// Read the page beside other readers.
     Shared,
-    /// Read the page beside other readers, and keep every change out. Writes to disk use this mode.
+    /// Read the page beside other readers, and exclude every change. Writes to disk use this mode:
+    /// a page that changed while the kernel copies it would reach the disk with a wrong checksum.
     ShareExclusive,
     /// Change the page; nothing else looks at it.
     Exclusive,
@@ -65,7 +76,8 @@ pub(crate) enum TryLock {
 }
 
 impl BufferWord {
-    /// Takes the content lock if it is free.
+    /// Takes the content lock if it is free. The caller has pinned the page, and the page must be
+    /// valid: the lock on a page that is being read belongs to the read.
     pub(crate) fn try_lock(&self, mode: LockMode) -> TryLock {
         self.try_lock_if(mode, |_| true)
     }
@@ -88,7 +100,9 @@ impl BufferWord {
         }
     }
 
-    /// Whether a lock would be granted now. A cleanup lock also needs the caller's pin to be the only one.
+    /// Whether a lock would be granted now: the condition of a session that waits for it. A cleanup
+    /// lock also needs the caller's pin to be the only one. The answer may be outdated, so the
+    /// caller then tries.
     pub(crate) fn could_lock(&self, mode: LockMode, cleanup: bool) -> bool {
         let state = self.load();
         !state.any(mode.conflicts()) && (!cleanup || state.pins() == 1)
@@ -105,8 +119,8 @@ impl BufferWord {
         upgraded.is_ok()
     }
 
-    /// Turns the exclusive lock back into the mode it had before [`BufferWord::try_upgrade`]. True: wake
-    /// the waiters.
+    /// Turns the exclusive lock back into the mode it had before [`BufferWord::try_upgrade`]. True:
+    /// wake the waiters.
     pub(crate) fn downgrade(&self, mode: LockMode) -> bool {
         self.release_lock(LockMode::Exclusive, mode.unit())
     }
@@ -116,6 +130,8 @@ impl BufferWord {
         self.release_lock(mode, 0)
     }
 
+    /// Releases a lock of mode `mode` and adds `keep`, the unit of a weaker lock. `WAITERS` is
+    /// cleared in the same step, so exactly one thread is responsible for each wake-up.
     fn release_lock(&self, mode: LockMode, keep: u64) -> bool {
         let released = self.update(|word| {
             let held = word & mode.held() != 0;

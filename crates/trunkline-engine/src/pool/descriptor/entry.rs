@@ -1,8 +1,12 @@
 //! Buffer descriptor: tag, state word and I/O reference of one buffer, in one cache line.
 //!
-//! The state word protects the rest. The tag changes only while the word has no `TAG_VALID`, and the I/O
-//! reference only while the word has `IO_IN_PROGRESS`. Both can be read at any time, but without a pin
-//! they are hints.
+//! The state word protects the rest. The tag changes only while the word has no `TAG_VALID`, and
+//! the I/O reference only while the word has `IO_IN_PROGRESS`, or before the buffer is published.
+//! Both can be read at any time, but without a pin they are hints.
+//!
+//! The chain link of the mapping table is here too, so that the table allocates nothing and a
+//! lookup that follows a chain loads one cache line per buffer. PostgreSQL keeps its hash entries
+//! (`BufferLookupEnt`) in a separate dynahash table.
 
 use super::super::tag::BufferTag;
 use super::state::{BufferState, flag};
@@ -12,10 +16,14 @@ use trunkline_aio::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use trunkline_aio::sync::thread;
 
 /// Tag, state word and I/O reference of one buffer (PostgreSQL's `BufferDesc`).
+///
+/// Aligned to a cache line, as PostgreSQL pads its descriptors (`BUFFERDESC_PAD_TO_SIZE`): pins of
+/// neighbouring buffers must not contend for one line.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct BufferDescriptor {
     word: BufferWord,
+    /// The words of the [`BufferTag`]. They are atomics because lookups read them without a lock.
     tag: [AtomicU64; 3],
     /// The I/O in progress ([`WaitRef::to_bits`]), or 0.
     io: AtomicU64,
@@ -47,11 +55,15 @@ impl BufferDescriptor {
     }
 
     /// The tag: stable under a pin, otherwise a hint that may be torn.
+    ///
+    /// Relaxed loads suffice. A caller that relies on the tag has pinned the buffer first, and the
+    /// pin reads the word that was published after the tag was stored.
     pub(crate) fn tag(&self) -> BufferTag {
         BufferTag::from_words([0, 1, 2].map(|at| self.tag[at].load(Ordering::Relaxed)))
     }
 
-    /// Sets the tag. Only for the mapping table, under the partition lock.
+    /// Sets the tag. Only for the mapping table, under the partition lock, while the word has no
+    /// `TAG_VALID`. The change of the word that follows publishes the tag.
     pub(crate) fn set_tag(&self, tag: BufferTag) {
         for (word, value) in self.tag.iter().zip(tag.words()) {
             word.store(value, Ordering::Relaxed);
@@ -63,12 +75,15 @@ impl BufferDescriptor {
         &self.next
     }
 
-    /// Stores the I/O that reads or writes the page. The caller has claimed that right.
+    /// Stores the I/O that reads or writes the page. The caller has claimed the page for this I/O.
+    /// Other sessions then wait for the I/O itself, so a buffer needs no condition variable.
     pub(crate) fn set_io(&self, io: WaitRef) {
         self.io.store(io.to_bits(), Ordering::Release);
     }
 
-    /// Removes the I/O reference. Must precede the change of the word that ends the I/O.
+    /// Removes the I/O reference. This must precede the change of the word that ends the I/O.
+    /// Afterwards another session may claim the page and store its own reference, which must not be
+    /// erased.
     pub(crate) fn clear_io(&self) {
         self.io.store(0, Ordering::Release);
     }
@@ -83,8 +98,10 @@ impl BufferDescriptor {
         WaitRef::from_bits(self.io.load(Ordering::Acquire))
     }
 
-    /// The I/O in progress, or `None` if it has ended. The thread that claims a page stores the reference
-    /// two instructions after the claim; this yields the processor until it is there.
+    /// The I/O in progress, or `None` if it has ended. The thread that claims a page stores the
+    /// reference just after the claim. If this is called between the two, it yields the processor
+    /// until the reference is there. The claiming thread never blocks in between, so this loop is
+    /// short.
     pub(crate) fn io_in_progress(&self) -> Option<WaitRef> {
         while self.state().has(flag::IO_IN_PROGRESS) {
             let io = self.noted_io();

@@ -1,9 +1,17 @@
 //! I/O claim: the right to read or write a page, held by one I/O from issue to completion.
 //!
-//! This is PostgreSQL's `StartBufferIO` and `TerminateBufferIO`. A read claims a page that is not valid, so
-//! no content lock on it can exist until the read ends. A write claims a valid page together with its
-//! content lock: exclusive while the checksum is computed, then share-exclusive while the kernel reads the
-//! frame, so that readers continue and nothing changes the page.
+//! This is PostgreSQL's `StartBufferIO` and `TerminateBufferIO`. A read claims a page that is not
+//! valid, so no content lock on it can exist until the read ends. A write claims a valid page
+//! together with its content lock: exclusive while the checksum is computed, then share-exclusive
+//! while the kernel reads the frame, so that readers continue and nothing changes the page.
+//!
+//! The claim and the I/O's pin are taken in one step and released in one step. At no moment does a
+//! page have an I/O in progress and no pin, so it cannot be evicted while the kernel uses its
+//! frame.
+//!
+//! No page can become dirty during its own write, because that needs the exclusive lock. The end of
+//! the write may therefore clear `DIRTY` unconditionally. PostgreSQL 18 needs `BM_JUST_DIRTIED` for
+//! this case, because it sets hint bits under a shared lock while the page is being written.
 
 use super::state::{BufferState, EXCLUSIVE, PIN, SHARE_EXCLUSIVE, flag};
 use super::word::{BufferWord, Unpinned};
@@ -42,7 +50,9 @@ pub(crate) enum WriteEnd {
 }
 
 impl BufferWord {
-    /// Claims the read of a page that has a buffer but is not valid. The read gets a pin of its own.
+    /// Claims the read of a page that has a buffer but is not valid, because an earlier read
+    /// failed. The read gets its own pin. Of several sessions that try, one gets the claim and the
+    /// others join its read.
     pub(crate) fn start_read(&self) -> ReadClaim {
         let started = self.update(|word| {
             let busy = BufferState(word).is_valid_or_in_progress();
@@ -55,20 +65,26 @@ impl BufferWord {
         }
     }
 
-    /// Ends a read: the page is valid, or the read failed. Releases the read's pin.
+    /// Ends a read: the page is valid, or the read failed. Releases the read's pin. A page that
+    /// failed keeps its buffer and tag, so that the next session that needs it retries the read.
     pub(crate) fn finish_read(&self, valid: bool) -> Unpinned {
         let clear = flag::IO_IN_PROGRESS | flag::IO_ERROR | flag::WAITERS;
         let set = if valid { flag::VALID } else { flag::IO_ERROR };
         self.finish_io("read", flag::IO_IN_PROGRESS, 0, clear, set)
     }
 
-    /// Marks the page dirty. The caller holds the exclusive lock.
+    /// Marks the page dirty. The caller holds the exclusive lock (PostgreSQL's `MarkBufferDirty`).
+    /// The clean-buffer bitmap is not touched: a bit that is set for a dirty page is only a wrong
+    /// hint.
     pub(crate) fn mark_dirty(&self) {
         let marked = self.update(|word| (word & EXCLUSIVE != 0).then_some(word | flag::DIRTY));
         assert!(marked.is_ok(), "a page changed without the exclusive lock");
     }
 
-    /// Marks a dirty page as one that the checkpoint which begins now must write. False: it is clean.
+    /// Marks a dirty page as one that the checkpoint which begins now must write. False: it is
+    /// clean. Test and mark are one step, so a page that was dirty when the checkpoint began is
+    /// either marked, or was written since. Pages that become dirty later are left to the next
+    /// checkpoint.
     pub(crate) fn mark_for_checkpoint(&self) -> bool {
         let marked = self.update(|word| {
             BufferState(word).has(flag::DIRTY).then_some(word | flag::CHECKPOINT_NEEDED)
@@ -76,14 +92,16 @@ impl BufferWord {
         marked.is_ok()
     }
 
-    /// Claims the write of a dirty page that has all flags of `needed`. The write gets a pin of its own.
-    /// The content lock is exclusive until [`BufferWord::begin_write`], so that the checksum can be set.
+    /// Claims the write of a dirty page that has all flags of `needed`. The write gets its own pin.
+    /// The content lock is exclusive until [`BufferWord::begin_write`], so that the checksum can be
+    /// set in the page. It is never waited for: a caller that finds the page locked gets `Busy`.
     pub(crate) fn start_write(&self, needed: u64) -> WriteClaim {
         self.claim_write(needed, EXCLUSIVE, |state| !state.is_locked())
     }
 
-    /// Claims the write of a page that readers have locked. The content lock is share-exclusive at once:
-    /// the page can be copied, and the checksum goes into the copy.
+    /// Claims the write of a page that readers have locked. The content lock is share-exclusive
+    /// from the start: the caller copies the page beside its readers, and sets the checksum in the
+    /// copy.
     pub(crate) fn start_write_of_copy(&self, needed: u64) -> WriteClaim {
         self.claim_write(needed, SHARE_EXCLUSIVE, |state| !state.any(EXCLUSIVE | SHARE_EXCLUSIVE))
     }
@@ -107,7 +125,8 @@ impl BufferWord {
         }
     }
 
-    /// Lets readers in again, from here to the end of the write. True: wake the waiters.
+    /// Downgrades the write's lock from exclusive to share-exclusive, so that readers continue
+    /// until the end of the write. True: wake the waiters.
     pub(crate) fn begin_write(&self) -> bool {
         let begun = self.update(|word| {
             let mine = word & EXCLUSIVE != 0 && BufferState(word).has(flag::IO_IN_PROGRESS);
@@ -117,8 +136,10 @@ impl BufferWord {
         begun.is_ok_and(|(old, _)| old.has(flag::WAITERS))
     }
 
-    /// Ends a write: releases the content lock, in whichever mode it is, and the write's pin. Only a page
-    /// that was written whole becomes clean.
+    /// Ends a write: releases the content lock, in whichever mode it is, and the write's pin. Only
+    /// a page that was written completely becomes clean. The content lock may be released by
+    /// another thread than the one that took it, since the completion runs on whichever thread
+    /// reaps the I/O.
     pub(crate) fn finish_write(&self, end: WriteEnd) -> Unpinned {
         let locks = EXCLUSIVE | SHARE_EXCLUSIVE;
         let (clean, set) = match end {
@@ -130,8 +151,8 @@ impl BufferWord {
         self.finish_io("write", flag::IO_IN_PROGRESS | flag::VALID, locks, clear, set)
     }
 
-    /// Clears and sets flags, and releases the I/O's pin, if the word shows an I/O of this kind: all flags
-    /// of `needed`, and one of `any_of` unless that is 0.
+    /// Clears and sets flags, and releases the I/O's pin, if the word shows an I/O of this kind:
+    /// all flags of `needed`, and one of `any_of` unless that is 0.
     fn finish_io(&self, kind: &str, needed: u64, any_of: u64, clear: u64, set: u64) -> Unpinned {
         let finished = self.update(|word| {
             let mine = BufferState(word).has(needed) && (any_of == 0 || word & any_of != 0);

@@ -1,4 +1,5 @@
-//! Buffer state: the 64 bits that PostgreSQL calls `BufferDesc.state`, and the rules between two values of it.
+//! Buffer state: the 64 bits that PostgreSQL calls `BufferDesc.state`, and the rules between two
+//! values of it.
 //!
 //! ```text
 //!   63    54 53          52               51    34 33    22 21   18 17   0
@@ -7,12 +8,16 @@
 //!  └────────┴───────────┴────────────────┴────────┴────────┴───────┴──────┘
 //! ```
 //!
-//! The layout is that of PostgreSQL 19 (`buf_internals.h`): one word holds the pin count, the usage count
-//! of the clock sweep, the `BM_*` flags and the content lock. A single compare-exchange can therefore test
-//! the flags and take a pin or a lock, and no second lock (the former buffer header spinlock) is needed.
+//! The layout is that of PostgreSQL 19 (`buf_internals.h`): one word holds the pin count, the usage
+//! count of the clock sweep, the `BM_*` flags and the content lock. A single compare-exchange can
+//! therefore test the flags and take a pin or a lock, and no second lock (the former buffer header
+//! spinlock) is needed.
+//!
+//! 18 bits of pins allow 262143 holders, PostgreSQL's `MAX_BACKENDS`. Each holder of a shared
+//! content lock also has a pin, so the field of shares has the same width.
 
-/// Largest usage count (PostgreSQL's `BM_MAX_USAGE_COUNT`): visits of the clock sweep that a popular page
-/// survives.
+/// Largest usage count (PostgreSQL's `BM_MAX_USAGE_COUNT`): visits of the clock sweep that a
+/// popular page survives.
 pub(crate) const USAGE_MAX: u32 = 5;
 
 pub(super) const PIN: u64 = 1;
@@ -30,17 +35,23 @@ pub(super) const EXCLUSIVE: u64 = 1 << 53;
 pub(crate) mod flag {
     /// The buffer has a tag and is in the mapping table.
     pub(crate) const TAG_VALID: u64 = 1 << 22;
-    /// The frame holds the page.
+    /// The frame holds the page. Content locks can be taken on valid pages only.
     pub(crate) const VALID: u64 = 1 << 23;
-    /// The page was changed since it was last written.
+    /// The page was changed since it was last written. Set only under the exclusive content lock,
+    /// and cleared only by a write that reached the kernel or by discarding the page.
     pub(crate) const DIRTY: u64 = 1 << 24;
-    /// A read or a write of the page is in progress.
+    /// A read or a write of the page is in progress. It is a read if `VALID` is clear, a write
+    /// otherwise. The thread that sets the flag has the sole right to issue the I/O.
     pub(crate) const IO_IN_PROGRESS: u64 = 1 << 25;
-    /// The last I/O on the page failed.
+    /// The last I/O on the page failed. It is only a record for later decisions: the next session
+    /// may retry the I/O, and a session that evicts skips such pages if others can be written.
     pub(crate) const IO_ERROR: u64 = 1 << 26;
-    /// A session sleeps until this word changes.
+    /// A session sleeps until this word changes. Sessions that release a pin, a lock or an I/O
+    /// claim test this bit in the same instruction, so the common release without waiters costs
+    /// nothing more.
     pub(crate) const WAITERS: u64 = 1 << 27;
-    /// The checkpoint in progress must write the page.
+    /// The checkpoint in progress must write the page. Whichever session writes it clears the flag,
+    /// and the checkpoint then skips the page.
     pub(crate) const CHECKPOINT_NEEDED: u64 = 1 << 28;
 }
 
@@ -98,7 +109,8 @@ impl BufferState {
         self.any(flag::VALID | flag::IO_IN_PROGRESS)
     }
 
-    /// Whether the page must be written before its buffer can be reused, and a write could start now.
+    /// Whether the page must be written before its buffer can be reused, and a write could start
+    /// now.
     pub(crate) fn needs_write(self) -> bool {
         self.has(flag::DIRTY) && !self.any(flag::IO_IN_PROGRESS)
     }
@@ -108,7 +120,9 @@ impl BufferState {
         !self.any(flag::DIRTY | flag::IO_IN_PROGRESS)
     }
 
-    /// Asserts the rules that hold between any two successive values of a word.
+    /// Asserts the rules that hold between any two successive values of a word. All of them are
+    /// tested on every change except unpin, in release builds too: a few instructions on a value
+    /// that is in a register, against silent corruption of a page.
     ///
     /// # Panics
     /// If the change breaks one of them. To continue would give two owners the same page.
@@ -116,14 +130,19 @@ impl BufferState {
         let (before, after) = (Self(old), Self(new));
         let pins = (before.pins(), after.pins());
         assert!(pins.1.abs_diff(pins.0) <= 1 && new >> 54 == 0, "pins {pins:?}");
-        // A page is valid or being read, never both. A valid page under I/O is being written, and then
-        // its content lock keeps every change away.
+        // A page is valid or being read, never both. A valid page under I/O is being written, and
+        // then its content lock excludes every change. A read can therefore never overwrite a page
+        // in use.
         let writing = after.has(flag::IO_IN_PROGRESS | flag::VALID);
         assert!(!writing || (before.has(flag::VALID) && after.any(EXCLUSIVE | SHARE_EXCLUSIVE)));
+        // A valid page has a tag, and a dirty page is valid: otherwise a write would not know its
+        // block, or would write bytes that are not the page's.
         assert!(!after.has(flag::VALID) || after.has(flag::TAG_VALID));
         assert!(!after.has(flag::DIRTY) || after.has(flag::VALID));
+        // Without a pin the page could be evicted under the lock.
         assert!(!after.is_locked() || after.pins() > 0, "a lock without a pin");
-        // A page becomes dirty only under the exclusive content lock, or while it is being initialised.
+        // A page becomes dirty only under the exclusive content lock, or while it is being
+        // initialised.
         let made_dirty = after.has(flag::DIRTY) && !before.has(flag::DIRTY);
         let allowed = before.is_exclusive() || !before.has(flag::VALID);
         assert!(!made_dirty || allowed, "a page changed without the exclusive lock");

@@ -9,12 +9,24 @@
 //!      └──────── evict: the evictor has the only pin, the page is clean, no I/O in progress
 //! ```
 //!
-//! Every change of more than one bit goes through [`BufferWord::update`], which asserts the rules of
-//! `BufferState::assert_change` in release builds too. The content lock (`content_lock`) and the right to
-//! read or write the page (`io_claim`) are more methods of the same word, in files of their own.
+//! Every change of more than one bit goes through [`BufferWord::update`], which asserts the rules
+//! of `BufferState::assert_change` in release builds too. The content lock (`content_lock`) and the
+//! right to read or write the page (`io_claim`) are more methods of the same word, in separate
+//! files.
 //!
-//! An I/O holds a pin of its own. The page cannot be evicted under the I/O, even if the session that
-//! issued it gives up its pin or ends.
+//! Each I/O holds its own pin on the page. The page cannot be evicted under the I/O, even if the
+//! session that issued it gives up its pin or ends.
+//!
+//! # Memory ordering
+//!
+//! All accesses are sequentially consistent. Acquire and release order would protect the page and
+//! the tag, but not the waiters. A session that waits for a victim stores its registration and then
+//! loads state words. A session that unpins changes a state word and then loads the registrations.
+//! With weaker ordering both could load the old value, and the wake-up would be lost. On x86-64 the
+//! stronger order is free here, because every store to the word is a locked instruction anyway.
+//!
+//! PostgreSQL until version 18 takes the buffer header spinlock (`LockBufHdr`) for every change
+//! except pin and unpin, and a pin spins while that lock is held.
 
 use super::state::{BufferState, PIN, PINS, USAGE, USAGE_MAX, USAGE_ONE, flag};
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
@@ -54,8 +66,12 @@ impl BufferWord {
         BufferState(self.0.load(Ordering::SeqCst))
     }
 
-    /// Replaces the word by `change` of it, and returns it before and after. A `None` from `change`
-    /// refuses: the word stays as it is and is returned as the error.
+    /// Replaces the word by `change` of it, and returns it before and after. If `change` returns
+    /// `None`, the word stays as it is and is returned as the error.
+    ///
+    /// `change` runs again whenever another thread has changed the word in between, so it must
+    /// depend on its argument only. The loop is lock-free: an attempt fails only because another
+    /// one succeeded.
     ///
     /// # Panics
     /// If the change breaks a rule of `BufferState::assert_change`.
@@ -74,8 +90,16 @@ impl BufferWord {
         }
     }
 
-    /// Pins a buffer that has a tag, and raises its usage count up to `usage_max`. The tag is stable
-    /// once this has succeeded. `None`: the buffer has no tag.
+    /// Pins a buffer that has a tag, and raises its usage count up to `usage_max` (PostgreSQL's
+    /// `PinBuffer`). `None`: the buffer has no tag.
+    ///
+    /// Once this has succeeded the tag is stable, because eviction requires the evictor's pin to be
+    /// the only one. The tag need not be the one that the caller looked up: the buffer may have
+    /// been reused since. The caller must compare it after the pin.
+    ///
+    /// Ring buffers pass a low `usage_max`, so that a bulk scan does not age its pages beyond the
+    /// reach of its own ring. 0 pins without counting as a use, for internal visits such as those
+    /// of the checkpoint.
     pub(crate) fn pin(&self, usage_max: u32) -> Option<BufferState> {
         debug_assert!(usage_max <= USAGE_MAX);
         let pinned = self.update(|word| {
@@ -86,8 +110,13 @@ impl BufferWord {
         pinned.ok().map(|(_, new)| new)
     }
 
-    /// Releases a pin. Waiters matter only once at most one pin is left: a cleanup lock waits for the
-    /// last pin but its own, invalidation for the last one.
+    /// Releases a pin. Waiters matter only once at most one pin is left: a cleanup lock waits until
+    /// its own pin is the only one, invalidation until there is none.
+    ///
+    /// This is the hottest change of the word and has no precondition, so it is a plain subtraction
+    /// and not a compare-exchange loop. The rules are therefore asserted here, on the old value.
+    /// Another session may pin the page before `WAITERS` is cleared. The wake-up is then spurious,
+    /// and the waiter tests its condition again.
     pub(crate) fn unpin(&self) -> Unpinned {
         let old = BufferState(self.0.fetch_sub(PIN, Ordering::SeqCst));
         assert!(old.pins() > 0, "a pin released twice");
@@ -97,9 +126,13 @@ impl BufferWord {
         Unpinned { left, wake }
     }
 
-    /// The visit of the clock sweep: takes an unpinned, unused, clean buffer, or lowers the usage count.
-    /// A dirty buffer ages too, although it is not a victim: otherwise it would outlive pages that are
-    /// used more.
+    /// The visit of the clock sweep: takes an unpinned, unused, clean buffer, or lowers the usage
+    /// count. A dirty buffer ages too, although it is not a victim. Otherwise it would outlive
+    /// pages that are used more often.
+    ///
+    /// An empty buffer also counts as clean with usage count 0, so the sweep finds it without a
+    /// free list. The victim keeps its tag for now. The caller removes it in a second step, under
+    /// the partition lock, and until then other sessions can still find and pin the page.
     pub(crate) fn clock_visit(&self) -> ClockVisit {
         let visited = self.update(|word| {
             let state = BufferState(word);
@@ -118,7 +151,9 @@ impl BufferWord {
         }
     }
 
-    /// Takes a buffer of a ring again, if nothing but the ring has used it since.
+    /// Pins a buffer of a ring for reuse, if only the ring has used it since. A usage count above 1
+    /// shows that another session has used the page, which then stays in the pool (PostgreSQL's
+    /// `GetBufferFromRing` has the same test).
     pub(crate) fn reuse(&self) -> bool {
         let taken = self.update(|word| {
             let state = BufferState(word);
@@ -128,8 +163,13 @@ impl BufferWord {
         taken.is_ok()
     }
 
-    /// Removes the tag of a clean page. The caller has the only pin and holds the partition lock of the
-    /// mapping table. False: another session has pinned the page, or it is dirty.
+    /// Removes the tag of a clean page. The caller has the only pin and holds the partition lock of
+    /// the mapping table. False: another session has pinned the page, or it is dirty.
+    ///
+    /// The partition lock makes the removal of the tag and of the chain link one step for
+    /// insertions of the same page. Lookups take no lock. They are excluded by the word alone: a
+    /// pin either comes before this change, and eviction fails, or after it, and the pin fails.
+    /// PostgreSQL's `InvalidateVictimBuffer`.
     pub(crate) fn evict(&self) -> bool {
         let evicted = self.update(|word| {
             let state = BufferState(word);
@@ -140,8 +180,8 @@ impl BufferWord {
         evicted.is_ok()
     }
 
-    /// Removes the tag of a page that may be dirty, because its relation was dropped or truncated. The
-    /// caller has the only pin and holds the partition lock of the mapping table.
+    /// Removes the tag of a page that may be dirty, because its relation was dropped or truncated.
+    /// The caller has the only pin and holds the partition lock of the mapping table.
     pub(crate) fn discard(&self) -> bool {
         let discarded = self.update(|word| {
             let state = BufferState(word);
@@ -151,8 +191,9 @@ impl BufferWord {
         discarded.is_ok()
     }
 
-    /// Like [`BufferWord::discard`], for a caller that holds the exclusive content lock and has looked at
-    /// the page under it. The lock is released together with the tag.
+    /// Like [`BufferWord::discard`], for a caller that holds the exclusive content lock and has
+    /// examined the page under it. The lock is released together with the tag. No waiter for the
+    /// lock can be left behind, because a waiter holds a pin and the caller's is the only one.
     pub(crate) fn discard_locked(&self) -> bool {
         let discarded = self.update(|word| {
             let state = BufferState(word);
@@ -163,9 +204,13 @@ impl BufferWord {
         discarded.is_ok()
     }
 
-    /// Gives an empty buffer a tag, and with it the claim to the read and the read's own pin. The caller
-    /// has pinned the buffer and holds the partition lock. A lookup that follows a stale chain may pin it
-    /// for a moment too, so the pin count is not tested.
+    /// Makes the tag of an empty buffer valid, claims the page for a read, and adds the read's own
+    /// pin. The caller has pinned the buffer, has stored the tag, and holds the partition lock. The
+    /// pin count is not tested, because a lookup that follows a stale chain may have pinned the
+    /// buffer's old page until now.
+    ///
+    /// Tag and claim appear in one step. Otherwise a second session could find the page between the
+    /// two, not valid and not being read, and start another read into the same frame.
     pub(crate) fn publish(&self) {
         self.publish_with(flag::TAG_VALID | flag::IO_IN_PROGRESS, PIN);
     }
@@ -185,12 +230,14 @@ impl BufferWord {
     }
 
     /// Announces that a session is about to sleep until the word changes. The session must test its
-    /// condition again afterwards.
+    /// condition again afterwards: a change before the announcement wakes no session.
     pub(crate) fn announce_waiter(&self) -> BufferState {
         BufferState(self.0.fetch_or(flag::WAITERS, Ordering::SeqCst))
     }
 
-    /// Clears the announcement. Of several callers one gets true, and must wake the waiters.
+    /// Clears the announcement. Exactly one of several concurrent callers gets true, and must wake
+    /// the waiters. A waiter whose condition still does not hold announces itself again before it
+    /// sleeps.
     fn take_waiters(&self) -> bool {
         let old = self.0.fetch_and(!flag::WAITERS, Ordering::SeqCst);
         BufferState(old).has(flag::WAITERS)

@@ -1,9 +1,15 @@
 //! Completion of a read: checks every page, and makes it valid or not.
 //!
-//! The callback runs on whichever thread completes the I/O. It knows the buffers from the payload of the
-//! I/O, and checks their pages by the policy that the issuer had at the time of issue. The results go back
-//! into the payload, where the issuer finds them, with all verdicts. PostgreSQL has only the bits of
-//! `PgAioResult` for that, and reports one damaged page per I/O.
+//! The callback runs on whichever thread completes the I/O. It knows the buffers from the payload
+//! of the I/O, and checks their pages by the policy that the issuer had at the time of issue. The
+//! results go back into the payload, where the issuer finds a verdict for each page. PostgreSQL's
+//! `buffer_readv_complete` has only the bits of `PgAioResult` for that, and reports one damaged
+//! page per I/O.
+//!
+//! The callback must not block, allocate or take a lock that is held across I/O, because other
+//! completions wait behind it. It ends the claims in block order, and waiters of the first page may
+//! run while it still checks the last one. It does not touch a buffer after it has ended its claim:
+//! from that moment the page belongs to the sessions that have it pinned.
 
 use super::super::manager::BufferManager;
 use super::policy::{PageCheck, PageChecks};
@@ -12,11 +18,12 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::{Callback, Completion, Outcome, Payload, Status, Weight};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// Blocks of the largest read that is checked by the thread that reaps it. Handing a read to another thread
-/// costs about as much as 16 checksums (decision 0006).
+/// Blocks of the largest read that is checked by the thread that reaps it. Handing a read to
+/// another thread costs about as much as 16 checksums (decision 0006).
 const LIGHT_BLOCKS_MAX: u32 = 16;
 
-/// What the callback needs to know about a read, and what it finds out.
+/// Input and result of the callback: the buffers of a read and how to check them, and the verdict
+/// for each.
 #[derive(Debug, Default)]
 pub(crate) struct ReadPayload {
     checks: PageChecks,
@@ -109,8 +116,12 @@ impl Callback<ReadPayload> for ReadCallback {
                 let accepted = matches!(check, PageCheck::Zeroed(_) | PageCheck::Ignored(_));
                 warned += u32::from(accepted);
             }
+            // A page behind the end of a short read is not valid. Its buffer keeps the tag, and the
+            // issuer or another session reads it again.
             self.manager.buffers().finish_read(*buffer, check.is_usable());
         }
+        // The outcome counts whole blocks only. For an error the detail is the number of bad pages;
+        // the verdicts are in the payload.
         let whole = (read * BLOCK_SIZE) as u32;
         match prior.status {
             Status::Error => prior,

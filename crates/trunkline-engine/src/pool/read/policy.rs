@@ -1,7 +1,7 @@
 //! Damaged-page policy: what a read does with a page that fails its checks.
 //!
-//! The policy is captured when the read is issued, and travels with the I/O. The session that completes the
-//! read may be another one, with other settings; those do not matter.
+//! The policy is captured when the read is issued, and travels with the I/O. The session that
+//! completes the read may be another one, with other settings; those do not matter.
 
 use trunkline_format::{BlockNo, PageBytes, PageVerdict, verify_page};
 

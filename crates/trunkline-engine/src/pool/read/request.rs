@@ -1,4 +1,5 @@
-//! Read requests: what a session or stream asks for, what was started, and what became of each block.
+//! Read requests: what a session or stream asks for, what was started, and what became of each
+//! block.
 
 use super::super::error::ReadError;
 use super::super::tag::BufferTag;
@@ -20,7 +21,7 @@ pub(crate) struct ReadRequest<'a> {
     /// Blocks from `first` on, at most. The caller has reserved this many pins.
     pub(crate) count: u32,
     pub(crate) class: Class,
-    /// The caller waits for the read at once.
+    /// The caller waits for the read immediately, so the method may execute it in this thread.
     pub(crate) needed_now: bool,
     pub(crate) policy: Policy,
     /// Usage count that a hit raises the page to, at most.

@@ -1,4 +1,5 @@
-//! Starting a read: finds or allocates the buffers of consecutive blocks, and issues one I/O for them.
+//! Starting a read: finds or allocates the buffers of consecutive blocks, and issues one I/O for
+//! them.
 //!
 //! ```text
 //!   start(first, count)
@@ -12,12 +13,18 @@
 //! ```
 //!
 //! Everything that can be unavailable is acquired before the first page is claimed
-//! (`docs/postgres-lessons.md#lesson-21`). A session must never wait while it holds a claim, because the
-//! resource that it waits for may be held by a session that waits for the claimed page.
+//! (`docs/postgres-lessons.md#lesson-21`). A session must never wait while it holds a claim,
+//! because the resource that it waits for may be held by a session that waits for the claimed page.
+//! The order is: pins, file, I/O handle, buffers, claims.
 //!
-//! Nothing here waits: the caller does. The caller also reserves the pins. Buffers of blocks that were not
-//! claimed are released here, so nothing is carried over to the next call
+//! Nothing here waits. If something is unavailable, the function undoes its steps and reports what
+//! is missing, and the caller waits for that. The caller also reserves the pins. Buffers of blocks
+//! that were not claimed are released here, so nothing is carried over to the next call
 //! (`docs/postgres-lessons.md#lesson-13`).
+//!
+//! Between the lookup and the claim another session may claim or read the same block. The claim is
+//! a compare-exchange, so exactly one session reads each block. The losers join that read, or end
+//! their own read before the block.
 
 use super::super::descriptor::{ReadClaim, flag};
 use super::super::error::ReadError;
@@ -83,8 +90,8 @@ impl PageReads {
         self.window.in_flight()
     }
 
-    /// Starts to read the first blocks of the request, or finds the first one in the pool. The caller has
-    /// an idle slot.
+    /// Starts to read the first blocks of the request, or finds the first one in the pool. The
+    /// caller has an idle slot.
     ///
     /// # Errors
     /// The file of the block cannot be used.
@@ -109,7 +116,8 @@ impl PageReads {
                     }
                 }
             }
-            // None: another session claimed the first block in between, and its read has failed since.
+            // `None`: another session claimed the first block in between, and its read has failed
+            // since. Start over.
             let started =
                 self.start_missing(session, request, present, ring.as_deref_mut(), tally)?;
             if let Some(start) = started {
@@ -133,8 +141,8 @@ impl PageReads {
         None
     }
 
-    /// Starts a read from a block that is neither valid nor being read. `present` is its buffer, if an
-    /// earlier read of it has failed.
+    /// Starts a read from a block that is neither valid nor being read. `present` is its buffer, if
+    /// an earlier read of it has failed.
     fn start_missing(
         &mut self,
         session: &mut Session,
@@ -184,6 +192,7 @@ impl PageReads {
             policy: request.policy,
             checksums: request.relation.storage().checksums(),
         };
+        // From here on nothing can be refused except by the definition of the I/O itself.
         let (read, slots) = self.window.item_and_slots(slot);
         if let Some(payload) = slots.payload(slot) {
             payload.set(checks, request.first, &read.buffers);
@@ -206,8 +215,9 @@ impl PageReads {
         Ok(Some(ReadStart::Issued { slot, count }))
     }
 
-    /// How many blocks from the first one on are neither valid nor being read, and how many of them have no
-    /// buffer.
+    /// How many blocks from the first one on are neither valid nor being read, and how many of them
+    /// have no buffer. The lookups take no pins, so the result is an estimate. It only decides how
+    /// many buffers to allocate; the claims decide what is read.
     fn extent(&self, request: &ReadRequest<'_>, present: bool, blocks_left: u32) -> (u32, u32) {
         let most = request.count.min(blocks_left).min(self.combine_max);
         let (mut count, mut missing) = (1, u32::from(!present));
@@ -222,8 +232,12 @@ impl PageReads {
         (count, missing)
     }
 
-    /// Claims block after block for the I/O, until another session has one or the buffers run out. Unused
-    /// buffers are released. If the first block belongs to another session, returns its buffer, pinned.
+    /// Claims block after block for the I/O, until another session has one or the buffers run out.
+    /// Unused buffers are released. If another session is reading the first block, returns its
+    /// buffer, pinned.
+    ///
+    /// The claims are taken in ascending block order and none is waited for. Two sessions that read
+    /// overlapping ranges therefore cannot deadlock.
     fn claim(
         &mut self,
         request: &ReadRequest<'_>,
@@ -274,8 +288,8 @@ impl PageReads {
         first_taken
     }
 
-    /// Reports what became of each block of a read whose outcome was taken, with its buffer. The buffers
-    /// still have the issuer's pins.
+    /// Reports what became of each block of a read whose outcome was taken, with its buffer. The
+    /// buffers still have the issuer's pins.
     pub(crate) fn finish(
         &mut self,
         slot: usize,
@@ -304,7 +318,8 @@ impl PageReads {
                 (PageCheck::Zeroed(verdict), _) => BlockResult::Damaged { zeroed: true, verdict },
                 (PageCheck::Ignored(verdict), _) => BlockResult::Damaged { zeroed: false, verdict },
                 (PageCheck::Bad(verdict), _) => BlockResult::Bad(verdict),
-                // A read that returned not even one block would do the same again.
+                // Not one whole block was read. Another attempt would end the same way, so this is
+                // an error.
                 _ if at == 0 && whole == 0 => BlockResult::Short { bytes: outcome.count },
                 _ => BlockResult::Unread,
             };

@@ -1,8 +1,14 @@
 //! Allocation counter: how many buffers sessions have taken, for the background writer.
 //!
-//! The background writer estimates the demand from this count (PostgreSQL's `numBufferAllocs`). When the
-//! pool is idle it hibernates, and the next allocation wakes it through the latch, as `bgwprocno` does in
-//! PostgreSQL's `StrategyControl`. Sessions pay for the wake-up only while the latch is armed.
+//! The background writer estimates the demand from this count (PostgreSQL's `numBufferAllocs`).
+//! When the pool is idle it hibernates, and the next allocation wakes it through the latch, as
+//! `bgwprocno` does in PostgreSQL's `StrategyControl`. Sessions pay for the wake-up only while the
+//! latch is armed.
+//!
+//! No allocation is missed. The background writer arms the latch and then reads the count. A
+//! session raises the count and then tests whether the latch is armed. With sequentially consistent
+//! accesses at least one of the two sees the other: either the writer sees the new count and does
+//! not hibernate, or the session sees the latch armed and wakes it.
 
 use std::time::Duration;
 use trunkline_aio::sync::Futex;
@@ -12,7 +18,11 @@ use trunkline_aio::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct Allocations {
     count: AtomicU64,
+    /// The background writer hibernates, or is about to. The first session that swaps this to false
+    /// sets the latch.
     armed: AtomicBool,
+    /// The word counts how often the latch was set, so that a set between reading the word and
+    /// sleeping ends the sleep immediately.
     latch: Futex,
 }
 

@@ -1,18 +1,22 @@
 //! Clean-buffer bitmap: one bit per buffer that may be clean.
 //!
-//! The clock sweep skips dirty buffers. In a pool that is almost entirely dirty it would visit every
-//! descriptor for each victim, and so would the test whether a victim exists at all. With the bitmap the
-//! search checks 64 buffers per load.
+//! The clock sweep skips dirty buffers. In a pool that is almost entirely dirty it would visit
+//! every descriptor for each victim, and so would the test whether a victim exists at all. With the
+//! bitmap the search checks 64 buffers per load.
 //!
 //! ```text
 //!   a page was written, or discarded   ──▶ set its bit
 //!   a search finds a set bit, but dirty ──▶ clear the bit, and test the page again
 //! ```
 //!
-//! Code that dirties a page does not touch the bitmap, so a change of a page costs nothing. A clear bit
-//! therefore always means a dirty page; a set bit is only a hint and is rechecked. A page that becomes
-//! clean between the two tests is not lost: either the second test sees it, or its bit is set after it was
-//! cleared.
+//! Code that dirties a page does not touch the bitmap, so a change of a page costs nothing. A clear
+//! bit therefore always means a dirty page; a set bit is only a hint and is rechecked. A page that
+//! becomes clean between the two tests is not lost. The thread that cleans a page first changes the
+//! state word and then sets the bit. The search first clears the bit and then tests the state word
+//! again. So either the second test sees the clean page, or the bit is set after it was cleared.
+//!
+//! Without the second test a clean page could keep a clear bit until its next write. A session that
+//! searches for a victim would not find it, and could wait although a victim exists.
 
 use std::ops::ControlFlow;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
@@ -34,14 +38,16 @@ impl CleanBitmap {
         Self { bits: (0..words).map(|word| AtomicU64::new(bits(word))).collect() }
     }
 
-    /// Sets the bit of a buffer that has become clean. Its state word says so already, and it is pinned.
+    /// Sets the bit of a buffer that has become clean. The caller must have changed the state word
+    /// before.
     pub(crate) fn set(&self, buffer: u32) {
-        // Even if the bit is set: another thread may be about to clear it.
+        // Set it even if it seems to be set: another thread may be about to clear it.
         self.bits[buffer as usize / 64].fetch_or(1 << (buffer % 64), Ordering::SeqCst);
     }
 
-    /// Visits every clean buffer, starting with the word that contains `first`, until a visit returns
-    /// `Break`. True: a visit did. Buffers that change during the call may be visited or not.
+    /// Visits every clean buffer, starting with the word that contains `first`, until a visit
+    /// returns `Break`. True: a visit did. Buffers that change during the call may be visited or
+    /// not.
     pub(crate) fn visit(
         &self,
         first: u32,
@@ -67,7 +73,8 @@ impl CleanBitmap {
         })
     }
 
-    /// Clears the bit of a dirty buffer. True: the buffer has become clean again, and the bit is set.
+    /// Clears the bit of a dirty buffer. True: the buffer has become clean again, and the bit is
+    /// set.
     fn clear_dirty(&self, buffer: u32, is_dirty: impl Fn(u32) -> bool) -> bool {
         self.bits[buffer as usize / 64].fetch_and(!(1 << (buffer % 64)), Ordering::SeqCst);
         let clean = !is_dirty(buffer);

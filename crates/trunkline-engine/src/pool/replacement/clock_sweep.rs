@@ -1,24 +1,33 @@
 //! Clock sweep: chooses the victim when a page needs a buffer.
 //!
-//! One hand goes round all buffers, as in PostgreSQL's `freelist.c`. A visit takes a buffer that is
-//! unpinned, clean and has usage count 0, and lowers the usage count of any other unpinned buffer
-//! (`BufferWord::clock_visit`).
+//! One hand goes round all buffers, as in PostgreSQL's `StrategyGetBuffer`. A visit takes a buffer
+//! that is unpinned, clean and has usage count 0, and lowers the usage count of any other unpinned
+//! buffer (`BufferWord::clock_visit`).
 //!
-//! A caller that wants several victims advances the hand past that many buffers at once and visits only
-//! those. So the victims are neighbours as far as possible, and a combined read into neighbouring frames
-//! is one piece of memory. Direct I/O rewards that with 1.7 times the rate (decision 0001).
+//! A caller that wants several victims advances the hand past that many buffers in one step and
+//! visits only those. Its victims are then neighbours wherever possible, and a combined read into
+//! neighbouring frames needs a single iovec. Direct I/O is 1.7 times as fast with it (decision
+//! 0001).
+//!
+//! Two sessions never visit the same buffer on the same round, because each takes a separate range
+//! of positions from the hand. A session may be descheduled between advancing the hand and visiting
+//! the buffers. That only delays the ageing of these buffers.
 
 use super::super::descriptor::{BufferWord, ClockVisit};
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
 
-/// Buffers without a victim after which the sweep gives up, and the clean-buffer bitmap is searched. A
-/// visit costs a cache line; one cache line of the bitmap covers 512 buffers.
+/// Buffers without a victim after which the sweep gives up, and the clean-buffer bitmap is
+/// searched. A visit costs a cache line; one cache line of the bitmap covers 512 buffers.
 const VISITS_WITHOUT_VICTIM_MAX: u32 = 256;
 
 /// The hand of the clock.
 #[derive(Debug)]
 pub(crate) struct ClockSweep {
-    /// Buffers that the hand has passed since the start.
+    /// Buffers that the hand has passed since the start. The position is never reduced modulo the
+    /// pool size: 64 bits do not overflow, so the number of complete rounds needs no second counter
+    /// and no lock (PostgreSQL takes `buffer_strategy_lock` when the hand wraps). Relaxed order
+    /// suffices, because the hand only hands out positions. Everything that is known about a buffer
+    /// comes from its state word.
     hand: AtomicU64,
     buffers: u32,
 }
@@ -40,9 +49,10 @@ impl ClockSweep {
         self.hand.load(Ordering::Relaxed)
     }
 
-    /// Takes up to `want` victims, each pinned once, and offers them to `take`, which returns whether it
-    /// could use the buffer. Returns how many are still wanted: more than 0 only if the hand has passed
-    /// [`VISITS_WITHOUT_VICTIM_MAX`] buffers, or all of them, without a victim and without an unused page.
+    /// Takes up to `want` victims, each pinned once, and offers them to `take`, which returns
+    /// whether it could use the buffer. Returns how many are still wanted: more than 0 only if the
+    /// hand has passed [`VISITS_WITHOUT_VICTIM_MAX`] buffers, or all of them, without a victim and
+    /// without an unused page.
     pub(crate) fn sweep<'a>(
         &self,
         want: u32,
@@ -50,8 +60,8 @@ impl ClockSweep {
         mut take: impl FnMut(u32) -> bool,
     ) -> u32 {
         let mut left = want;
-        // Every skipped buffer counts, whatever the reason: otherwise a pool with only pinned buffers
-        // would keep the sweep going for ever (docs/postgres-lessons.md#lesson-31).
+        // Every skipped buffer counts, whatever the reason. Otherwise the sweep of a pool in which
+        // all buffers are pinned would never end (docs/postgres-lessons.md#lesson-31).
         let mut in_vain = 0;
         while left > 0 && in_vain < self.buffers.min(VISITS_WITHOUT_VICTIM_MAX) {
             let run = left.min(self.buffers);

@@ -1,9 +1,10 @@
-//! Access strategy and ring buffer: bulk work reuses a few buffers of its own.
+//! Access strategy and ring buffer: bulk work reuses a small set of buffers.
 //!
 //! A scan of a large table would otherwise evict everything else from the pool. As in PostgreSQL
-//! (`BufferAccessStrategy`), bulk work gets a ring: it remembers the buffers that it took, and reuses the
-//! oldest one when it needs another. A buffer that other sessions have used since stays in the pool,
-//! and the ring takes a new victim instead.
+//! (`BufferAccessStrategy`), bulk work gets a ring: it remembers the buffers that it took, and
+//! reuses the oldest one when it needs another. A buffer that other sessions have used since stays
+//! in the pool, and the ring takes a new victim instead. The pages of a ring are ordinary pages of
+//! the pool, and any session can find them. A ring is private to one session, so it needs no lock.
 //!
 //! Buffers come back in the order in which they were taken, so neighbouring frames stay neighbours.
 
@@ -42,8 +43,8 @@ impl Strategy {
         }
     }
 
-    /// Size of the ring for work that keeps `in_flight` blocks in flight, in a pool of `buffers`; `None`
-    /// without a ring. As in PostgreSQL a ring is at most an eighth of the pool.
+    /// Size of the ring for work that keeps `in_flight` blocks in flight, in a pool of `buffers`;
+    /// `None` without a ring. As in PostgreSQL a ring is at most an eighth of the pool.
     pub(crate) fn ring_size(self, in_flight: u32, buffers: u32) -> Option<u32> {
         let blocks = |bytes| bytes / BLOCK_SIZE as u32;
         let wanted = match self {

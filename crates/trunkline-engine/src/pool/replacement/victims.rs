@@ -1,8 +1,14 @@
-//! Victims: taking buffers for new pages, and removing the pages that they held.
+//! Victims: takes buffers for new pages, and removes the pages that they held (PostgreSQL's
+//! `GetVictimBuffer`).
 //!
-//! A caller asks for several buffers at once, because it reads several blocks at once. It gets as many as
-//! are available without waiting and without writing a page. What to do if there are none is up to the
-//! caller: a session starts to write dirty pages (`eviction`) and waits.
+//! A caller asks for several buffers together, because one read fills several. It gets as many as
+//! are available without waiting and without writing a page. If there are none, the caller decides
+//! what to do: a session starts to write dirty pages (`eviction`) and waits.
+//!
+//! Taking a victim has two steps: pin it by its state word, then remove its tag under the partition
+//! lock. Another session may find and pin the page between the two. The second step then fails, the
+//! pin is released and the search continues. PostgreSQL retries in the same way when
+//! `InvalidateVictimBuffer` fails.
 
 use super::super::buffers::Buffers;
 use super::super::descriptor::{ClockVisit, flag};
@@ -36,7 +42,9 @@ impl Replacement {
         &self.allocations
     }
 
-    /// Whether a buffer could be taken now, without writing a page.
+    /// Whether a buffer could be taken now, without writing a page. Usage counts do not matter: the
+    /// sweep lowers them until the buffer is a victim. Sessions that wait for a victim test this
+    /// after every wake-up.
     pub(crate) fn has_victim(&self, buffers: &Buffers) -> bool {
         let (_, hand) = self.clock.position();
         buffers.visit_clean(hand, |buffer| {
@@ -62,7 +70,8 @@ pub(crate) struct Allocation<'a> {
 }
 
 impl Allocation<'_> {
-    /// Takes up to `want` buffers: the ring's own first if there is a ring, else victims of the clock.
+    /// Takes up to `want` buffers: the ring's own first if there is a ring, else victims of the
+    /// clock.
     pub(crate) fn take(&mut self, want: u32, ring: Option<&mut RingBuffer>) {
         match ring {
             None => self.sweep(want),
@@ -71,7 +80,8 @@ impl Allocation<'_> {
     }
 
     fn take_from_ring(&mut self, want: u32, ring: &mut RingBuffer) {
-        // Consecutive slots without a usable buffer are filled by one sweep, so that they get neighbours.
+        // Consecutive slots without a usable buffer are filled by one sweep, so that they get
+        // neighbours.
         let mut missing = 0;
         for _ in 0..want.min(ring.size()) {
             match ring.advance().filter(|&buffer| self.reuse(buffer)) {
@@ -89,7 +99,9 @@ impl Allocation<'_> {
         self.refill(missing, 0, ring);
     }
 
-    /// Fills `missing` slots of the ring with victims. The last of the slots was passed `back` steps ago.
+    /// Fills `missing` slots of the ring with victims. The last of the slots was passed `back`
+    /// steps ago. Slots for which there is no victim keep their old buffer, and the ring tries it
+    /// again on its next round.
     fn refill(&mut self, missing: u32, back: usize, ring: &mut RingBuffer) {
         if missing == 0 {
             return;
@@ -136,8 +148,10 @@ impl Allocation<'_> {
         true
     }
 
-    /// Takes victims that the clock's hand has not reached, by the clean-buffer bitmap: nearly every page
-    /// is dirty. Repeats while visits lower usage counts, since those pages are victims later.
+    /// Takes victims that the clock's hand has not reached, by the clean-buffer bitmap, when nearly
+    /// every page is dirty. Repeats while visits lower usage counts, since those pages become
+    /// victims. The loop ends: usage counts are at most `USAGE_MAX`, and a round that lowers none
+    /// is the last.
     fn search_clean(&mut self, want: u32) {
         let (_, hand) = self.replacement.clock.position();
         let buffers = self.buffers;

@@ -1,8 +1,8 @@
 //! Claiming a page for a write: its content lock, its checksum, and the test of the log.
 //!
-//! A write request names buffers that are not pinned, because it may be minutes old: a checkpoint lists all
-//! dirty pages before it writes the first one. So the claim tests the tag again, under a pin, before it
-//! trusts the buffer.
+//! A write request names buffers that are not pinned, because it may be minutes old: a checkpoint
+//! lists all dirty pages before it writes the first one. So the claim tests the tag again, under a
+//! pin, before it trusts the buffer.
 
 use super::super::descriptor::{BufferWord, WriteClaim, WriteEnd, flag};
 use super::super::manager::BufferManager;
@@ -45,8 +45,8 @@ pub(super) fn claim_with(
     claimed
 }
 
-/// Claims one page, sets its checksum, and lets readers in again. `Issued` if the page is ready to be
-/// written.
+/// Claims one page, sets its checksum, and lets readers in again. `Issued` if the page is ready to
+/// be written.
 pub(super) fn claim(
     manager: &BufferManager,
     request: &WriteRequest<'_>,

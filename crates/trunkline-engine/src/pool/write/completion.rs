@@ -1,11 +1,11 @@
 //! Completion of a write: what the kernel has is clean, everything else stays dirty.
 //!
-//! The callback runs on whichever thread completes the I/O. A failed or short write leaves its pages dirty:
-//! nothing in memory is lost, and the issuer learns which pages are not on disk.
+//! The callback runs on whichever thread completes the I/O. A failed or short write leaves its
+//! pages dirty: nothing in memory is lost, and the issuer learns which pages are not on disk.
 //!
-//! A page must not change while it is being written. Debug builds check that: a checksum is computed when
-//! the write is issued, and again here. The checksum inside the page would not do, since a change could
-//! have brought a matching one.
+//! A page must not change while it is being written. Debug builds check that: a checksum is
+//! computed when the write is issued, and again here. The checksum inside the page would not do,
+//! since a change could have brought a matching one.
 
 use super::super::descriptor::WriteEnd;
 use super::super::manager::BufferManager;
@@ -18,8 +18,8 @@ use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes, page_checksum};
 /// What the callback needs to know about a write, and what it finds out.
 #[derive(Default)]
 pub(crate) struct WritePayload {
-    /// The segment that is written. It stays until the next write of the slot, so that the completion
-    /// frees nothing.
+    /// The segment that is written. It stays until the next write of the slot, so that the
+    /// completion frees nothing.
     segment: Option<Arc<PendingFsync>>,
     first: BlockNo,
     pages: Vec<WritePage>,
@@ -110,8 +110,8 @@ impl Callback<WritePayload> for WriteCallback {
         let written = if failed { 0 } else { prior.count as usize / BLOCK_SIZE };
         let WritePayload { segment, first, pages } = &mut *io.payload;
         if let Some(segment) = segment {
-            // Before any page is clean: a checkpoint that finds the page clean must find the segment
-            // among those to be synced.
+            // Before any page is clean: a checkpoint that finds the page clean must find the
+            // segment among those to be synced.
             segment.write_ended();
         }
         for (at, (page, block)) in pages.iter_mut().zip(*first..).enumerate() {
@@ -151,7 +151,8 @@ mod tests {
     fn an_unchanged_page_passes() {
         let sum = page_checksum(&page(1), 7);
         assert_unchanged(&page(1), 7, sum);
-        // The checksum field is not part of the sum: a copy is written with one, the page has none yet.
+        // The checksum field is not part of the sum: a copy is written with one, the page has none
+        // yet.
         let mut bare = page(1);
         bare[8..10].fill(0);
         assert_unchanged(&bare, 7, sum);

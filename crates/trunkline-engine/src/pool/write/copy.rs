@@ -1,9 +1,10 @@
 //! Writing a copy: for a page that readers keep locked all the time.
 //!
-//! A write needs the exclusive lock for a moment, to set the checksum in the page. New readers can keep it
-//! from ever getting that lock. A checkpoint must write the page nevertheless, so it takes the lock in
-//! share-exclusive mode at once, copies the page, and sets the checksum in the copy. PostgreSQL copied
-//! every page that it wrote with checksums (`PageSetChecksumCopy`); here the copy is the exception.
+//! A write needs the exclusive lock for a moment, to set the checksum in the page. New readers can
+//! keep it from ever getting that lock. A checkpoint must write the page nevertheless, so it takes
+//! the lock in share-exclusive mode at once, copies the page, and sets the checksum in the copy.
+//! PostgreSQL copied every page that it wrote with checksums (`PageSetChecksumCopy`); here the copy
+//! is the exception.
 
 use super::super::descriptor::{BufferWord, WriteClaim, WriteEnd};
 use super::super::error::WriteError;

@@ -12,8 +12,8 @@ pub(crate) struct WriteRequest<'a> {
     pub(crate) relation: &'a Relation,
     /// The tag of the first block.
     pub(crate) first: BufferTag,
-    /// The buffers that probably hold the first block and those that follow it. They are not pinned, so
-    /// each is tested again.
+    /// The buffers that probably hold the first block and those that follow it. They are not
+    /// pinned, so each is tested again.
     pub(crate) buffers: &'a [u32],
     pub(crate) class: Class,
     /// Flags that a page must have besides `DIRTY`.
@@ -63,7 +63,7 @@ pub(crate) struct WriteResult {
     pub(crate) first: BufferTag,
     /// Blocks that the kernel has.
     pub(crate) blocks: u32,
-    /// The buffers of the blocks after them, which a short write has left dirty. A second write of them
-    /// reports the reason.
+    /// The buffers of the blocks after them, which a short write has left dirty. A second write of
+    /// them reports the reason.
     pub(crate) rest: Vec<u32>,
 }

@@ -10,9 +10,9 @@
 //!     pass the locks, now share-exclusive, to the I/O, and issue ──▶ Issued: `count` blocks
 //! ```
 //!
-//! Nothing here waits. A session must not wait for the lock of one page while it holds the lock of another,
-//! because the holder of the second may want the first. The caller therefore submits what it has, and waits
-//! for the one page that it needs afterwards. The completion releases the locks.
+//! Nothing here waits. A session must not wait for the lock of one page while it holds the lock of
+//! another, because the holder of the second may want the first. The caller therefore submits what
+//! it has, and waits for the one page that it needs afterwards. The completion releases the locks.
 
 use super::super::descriptor::WriteEnd;
 use super::super::error::WriteError;
@@ -40,8 +40,8 @@ pub(crate) struct PageWrites {
 /// One write in flight.
 #[derive(Debug, Default)]
 pub(crate) struct PageWrite {
-    /// The first block. Only a tag: the issuer may be idle for long before it takes the result, and must
-    /// not keep a file open that was removed, or a cluster that was closed.
+    /// The first block. Only a tag: the issuer may be idle for long before it takes the result, and
+    /// must not keep a file open that was removed, or a cluster that was closed.
     first: Option<BufferTag>,
     buffers: Vec<u32>,
 }
@@ -113,8 +113,8 @@ impl PageWrites {
         claimed.clear();
         for (&buffer, block) in request.buffers.iter().take(most).zip(first..) {
             match claim(&manager, request, buffer, block, io) {
-                // Now the page cannot be evicted, nor its relation dropped: if the file was replaced
-                // before, the one that was located is the wrong one.
+                // Now the page cannot be evicted, nor its relation dropped: if the file was
+                // replaced before, the one that was located is the wrong one.
                 WriteStart::Issued { .. }
                     if claimed.is_empty()
                         && !request.relation.is_current((&located.file, first)) =>
@@ -212,9 +212,9 @@ impl PageWrites {
         // No path only if the cluster was closed, and nothing can use the file any more.
         let relation = self.manager.clusters().relation(first);
         let path = relation.map(|of| of.path(segment_of(block).0)).unwrap_or_default();
-        // A write that returns 0 means that there is no space, as PostgreSQL assumes too. A write that
-        // ends within its first page is treated alike: a page is always written from its start, so a
-        // retry could go on for ever.
+        // A write that returns 0 means that there is no space, as PostgreSQL assumes too. A write
+        // that ends within its first page is treated alike: a page is always written from its
+        // start, so a retry could go on for ever.
         let errno = outcome.errno().filter(|_| outcome.status == Status::Error);
         let errno = errno.unwrap_or(rustix::io::Errno::NOSPC.raw_os_error());
         Err(WriteError::Io {
@@ -225,8 +225,8 @@ impl PageWrites {
     }
 }
 
-/// The file of the first block. `None`: the page was evicted or dropped together with its file, or was never
-/// there, because its tag was read while it changed.
+/// The file of the first block. `None`: the page was evicted or dropped together with its file, or
+/// was never there, because its tag was read while it changed.
 pub(super) fn locate(
     manager: &BufferManager,
     session: &mut Session,
@@ -240,15 +240,16 @@ pub(super) fn locate(
     }
 }
 
-/// Submits staged writes before a file is opened. Opening may block, on a mount that hangs even for ever,
-/// and staged writes hold the content locks of their pages.
+/// Submits staged writes before a file is opened. Opening may block, on a mount that hangs even for
+/// ever, and staged writes hold the content locks of their pages.
 fn submit_before_open(session: &mut Session, request: &WriteRequest<'_>) {
     if !request.relation.is_open(request.block()) {
         session.submit();
     }
 }
 
-/// Counts the write that is about to be issued among those that the next fsync of its segment must cover.
+/// Counts the write that is about to be issued among those that the next fsync of its segment must
+/// cover.
 fn begin_pending_fsync(request: &WriteRequest<'_>) -> Arc<PendingFsync> {
     let segment = segment_of(request.block()).0;
     let name: SegmentName = (request.relation.locator(), request.relation.fork(), segment);
