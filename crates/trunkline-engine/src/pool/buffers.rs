@@ -5,10 +5,15 @@
 //!                                                       └─▶ last pin gone: waiters for any buffer too
 //! ```
 //!
-//! The methods of `BufferWord` only report that waiters exist. These methods are the only callers
-//! that release pins, locks and claims, so no release can forget the wake-up
-//! (`docs/postgres-lessons.md#lesson-25`). Completion callbacks use them as well: an I/O's pin can
-//! be the last one.
+//! The methods of `BufferWord` only report that waiters exist. The methods here are the only code
+//! that releases pins, locks and claims, so no release can forget the wake-up
+//! (`docs/postgres-lessons.md#lesson-25`). Completion callbacks must use them as well, because an
+//! I/O's pin can be the last one.
+//!
+//! There are two kinds of waiters. A session that wants a content lock, or wants a buffer's last
+//! pin to go away, waits for that one buffer: it's recorded in `waiters`, and the `WAITERS` flag in
+//! the state word makes the release look there. A session that needs any victim waits in
+//! `victim_waiters`, which every release of a last pin checks with one load.
 
 use super::descriptor::{
     BufferDescriptor, BufferState, BufferWord, LockMode, Unpinned, WriteEnd, flag,
@@ -79,6 +84,8 @@ impl Buffers {
         self.wake_after_unpin(buffer, unpinned);
     }
 
+    /// Wakes this buffer's waiters if the word had any, and the waiters for a victim if the last
+    /// pin is gone.
     fn wake_after_unpin(&self, buffer: u32, unpinned: Unpinned) {
         if unpinned.wake {
             self.waiters.notify(buffer, &self.notifier);
@@ -122,7 +129,8 @@ impl Buffers {
         let descriptor = self.descriptor(buffer);
         descriptor.clear_io();
         let unpinned = descriptor.word().finish_write(end);
-        // Before the wake-up: a session that wakes and looks for a victim must find the bit.
+        // Set the bit before the wake-up: a session that wakes up and searches for a victim must
+        // find it.
         self.clean.set(buffer);
         self.wake_after_unpin(buffer, unpinned);
     }
@@ -159,11 +167,15 @@ impl Buffers {
         })
     }
 
-    /// Marks every dirty page as needed by the checkpoint that begins now, and lists them.
+    /// Marks every dirty page as needed by the checkpoint that begins now, and lists the pages (the
+    /// first loop of PostgreSQL's `BufferSync`). Pages that become dirty during the loop may or may
+    /// not be included. With a log that's correct either way, because the redo point must be
+    /// determined before this loop, and such a page's changes are logged after it.
     pub(crate) fn mark_for_checkpoint(&self) -> Vec<(BufferTag, u32)> {
         let dirty = self.iter().filter(|(_, descriptor)| descriptor.word().mark_for_checkpoint());
-        // Read without a pin, so a tag may be torn. Then the page has just been evicted, and so was
-        // written; the write of this entry tests the tag again.
+        // The tag is read without a pin, so it may be torn. But then the page was evicted after it
+        // was marked, and must have been written before that. The write of this entry rechecks the
+        // tag and finds nothing to do.
         dirty.map(|(buffer, descriptor)| (descriptor.tag(), buffer)).collect()
     }
 
@@ -191,7 +203,8 @@ impl Buffers {
         let (id, descriptor) = (session.id(), self.descriptor(buffer));
         self.waiters.begin(id, buffer);
         let waited = session.wait_for(|| {
-            // Announced anew before every test: the thread that woke this session cleared the flag.
+            // Set the flag again before every test, because the thread that woke this session has
+            // cleared it.
             descriptor.word().announce_waiter();
             done(descriptor)
         });

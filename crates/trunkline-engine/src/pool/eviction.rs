@@ -1,12 +1,22 @@
 //! Eviction writes: a session flushes dirty pages when no buffer is clean.
 //!
-//! The clock sweep skips dirty buffers, so a session that needs a buffer takes a clean one as long
-//! as there is one. Only if there is none does it write: a batch of the least used pages,
-//! neighbours combined, all in flight at once. Then it waits until any buffer can be a victim. The
-//! first write that ends provides one, whichever session issued it.
+//! The clock sweep skips dirty buffers, so a session that needs a buffer takes a clean one while
+//! there is one. Only when every unpinned buffer is dirty does it flush a batch of the least used
+//! pages, with neighbours combined and all writes in flight together. Then it waits for any buffer
+//! to become a victim. The first write to complete provides one, no matter which session issued it.
 //!
 //! PostgreSQL flushes one victim at a time, in the backend that needs the buffer
 //! (`GetVictimBuffer`).
+//!
+//! # Progress
+//!
+//! The pin limiter guarantees that an admitted session has a share of the buffers, so some buffer
+//! is unpinned or about to be. If that buffer is dirty, it must be possible to write it. A session
+//! that waits for a victim therefore wakes up for four events: another session unpins a buffer, any
+//! write completes, an I/O handle becomes free, or one of its own writes fails. Only if a write has
+//! failed, no write is in flight and no victim exists does the session report an error. If the
+//! failure was another session's, this session tries its own write first, because only its own
+//! error tells it that the page can't be written.
 
 use super::descriptor::{USAGE_MAX, flag};
 use super::error::WriteError;
@@ -22,8 +32,8 @@ use trunkline_aio::{Class, Session};
 /// Pages of one batch.
 const BATCH: usize = 64;
 
-/// Buffers that are searched for the least used pages. A search of the whole pool would cost more
-/// than the write of a page.
+/// Buffers that are searched for the least used pages, starting at the clock hand. Searching the
+/// whole pool would cost more than writing a page.
 const WINDOW: u32 = 1024;
 
 /// Writes in flight of one session.
@@ -32,8 +42,8 @@ const WRITES: usize = 8;
 /// Blocks of one write at most.
 const COMBINE: u32 = 16;
 
-/// Counts the writes of a session that writes for many relations in turn: each write for its
-/// relation.
+/// Counts the writes of a session that writes many relations in turn, and attributes each write to
+/// its relation.
 #[derive(Debug)]
 pub(crate) struct WriteCounter {
     counter: IoCounter,
@@ -108,8 +118,9 @@ impl EvictionWriter {
         self.writeback.set_flush_after(blocks);
     }
 
-    /// Whether a session that waits for a victim should look again: there is one, a write of its
-    /// own has ended, or it has none in flight and another session's write has failed.
+    /// Whether a session that waits for a victim should look again: there is a victim, one of its
+    /// own writes has ended, or it has no write in flight and some unpinned page is dirty because
+    /// another session's write has failed.
     pub(crate) fn may_have_victim(&self) -> bool {
         self.manager.has_victim()
             || match self.writes.in_flight() {
@@ -118,8 +129,9 @@ impl EvictionWriter {
             }
     }
 
-    /// Starts to write a batch of dirty pages. Waits for the log; and, where the mount executes
-    /// writes in the session, for the first of them. False: no handle was free for any write.
+    /// Starts to write a batch of dirty pages. The session may wait for the log here. Where the
+    /// mount executes writes in the session itself, it also waits for the first write. False: no
+    /// I/O handle was free for any write.
     ///
     /// # Errors
     /// A write of this session has failed, and there is neither a victim nor a write in flight:
@@ -141,13 +153,14 @@ impl EvictionWriter {
             match refused {
                 Ok(None) => break true,
                 Ok(Some(WriteStart::LogFirst(lsn))) => {
-                    // If the log fails, skip the page: others may need no log.
+                    // If the log can't be flushed, skip the page. The log may already be durable
+                    // far enough for others.
                     if let Err(error) = manager.clusters().flush_log(lsn) {
                         failed = Some(error);
                         at += 1;
                     }
                 }
-                // Other sessions have all the handles. Their writes provide victims too.
+                // Other sessions hold all the handles, but their writes provide victims too.
                 Ok(Some(_)) => break false,
                 Err(error) => {
                     failed = Some(error);
@@ -188,9 +201,9 @@ impl EvictionWriter {
         }
     }
 
-    /// Starts writes of the victims from position `at` on, neighbours combined, until one has
-    /// ended: then there is a victim, and other sessions may write the rest. Returns what prevents
-    /// the next write.
+    /// Starts writes of the victims from position `at` on, with neighbours combined, until one has
+    /// ended. From then on there is a victim, and there's no need to write the rest. Returns what
+    /// prevents the next write.
     fn start_writes(
         &mut self,
         session: &mut Session,
@@ -228,8 +241,10 @@ impl EvictionWriter {
     }
 }
 
-/// Lists dirty, unpinned pages, sorted by tag: those with the lowest usage count among the next
-/// buffers of the clock that have any. `skip_failed` leaves out pages whose last write failed.
+/// Lists dirty, unpinned pages, sorted by tag. They're the pages with the lowest usage count in the
+/// first window ahead of the clock hand that has any. `skip_failed` leaves out pages whose last
+/// write failed: without that, a session could try the same bad block forever while other pages
+/// could be written. No buffer is pinned here, so each write rechecks the tag.
 fn find_dirty_victims(
     manager: &BufferManager,
     skip_failed: bool,

@@ -1,7 +1,8 @@
-//! Frames: the bytes of the pages, and the only references to them.
+//! Frames: the memory of the pages, and the only code that creates references to it.
 //!
-//! This is the only file of the engine with `unsafe`. Access to a frame is decided by a word of
-//! atomics and not by a borrow, so the compiler cannot check it:
+//! This is the only file of the engine with `unsafe`. A buffer's state word decides which thread
+//! may access its frame. The compiler can't check that, so every access goes through one of the
+//! functions below, which asserts the required right first:
 //!
 //! ```text
 //!   access by                      right                                              gets
@@ -247,13 +248,14 @@ impl Page<'_> {
     /// have the page locked, it is being written, or its cluster is read-only. A later reader sets
     /// the hint then.
     ///
-    /// The page becomes dirty without a log record, and its LSN stays as it is. Losing a hint in a
-    /// crash does no harm, but a torn write of the page would. With checksums, the log must contain
-    /// a full image of the page since the checkpoint began before the first hint is set
-    /// (PostgreSQL's `wal_log_hints`).
+    /// The page becomes dirty without a log record, and its LSN stays as it is. Losing a hint bit
+    /// in a crash does no harm, but a torn page would. With checksums, the log must contain a full
+    /// image of the page since the checkpoint began before the first hint is set (PostgreSQL's
+    /// `wal_log_hints`).
     ///
-    /// PostgreSQL 19 sets hints under a share-exclusive lock, beside readers. Here other readers
-    /// hold `&PageBytes`, which allows no change at all, so the hint needs the page exclusively.
+    /// PostgreSQL 19 sets hint bits under a share-exclusive lock, alongside readers. Here other
+    /// readers hold a `&PageBytes`, and Rust doesn't allow the bytes behind it to change at all. So
+    /// setting a hint bit requires the exclusive lock.
     pub fn try_set_hints(&mut self, set: impl FnOnce(&mut PageBytes)) -> bool {
         let (frames, buffer, mode) = (self.frames, self.buffer, self.mode);
         let cluster = frames.buffers.tag(buffer).cluster();
@@ -327,9 +329,10 @@ impl<'p> PageMut<'p> {
 impl PageMut<'_> {
     /// Marks the page dirty, so that it is written before it is evicted.
     ///
-    /// A caller that logs its changes calls this first, then appends the record, then sets the
-    /// page's LSN to the position of the record. A checkpoint that begins between the two then
-    /// writes the page.
+    /// A caller that logs its changes must call this first, then append the WAL record, and then
+    /// set the page's LSN to the record's LSN (see PostgreSQL's `access/transam/README`). If the
+    /// page became dirty only after the record, a checkpoint could set its redo point after the
+    /// record and still skip the page. The change would then be neither on disk nor redone.
     ///
     /// # Panics
     /// If the page belongs to a cluster that was opened for reading only.

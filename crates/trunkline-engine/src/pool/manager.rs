@@ -1,11 +1,14 @@
-//! Buffer manager: descriptors, frames, mapping, replacement and pin limits of one pool, joined.
+//! Buffer manager: combines descriptors, frames, mapping table, replacement and pin limits into one
+//! pool.
 //!
-//! The parts do not know each other beyond what they are given. This type owns one of each, and
-//! offers the steps that need two of them: a lookup pins through the mapping table, an allocation
-//! evicts through it, the release of a page returns both the pin and its reservation. Sessions,
-//! streams and completion callbacks share it behind one `Arc`, so the frames outlive every I/O.
+//! The parts don't refer to each other. This type owns one of each, and provides the operations
+//! that involve two of them: a lookup pins through the mapping table, an allocation evicts through
+//! it, and releasing a page returns both the pin and its reservation. Sessions, streams and
+//! completion callbacks share the manager behind one `Arc`, so the frames outlive every I/O, even
+//! one whose issuer is gone.
 //!
-//! Nothing here knows files, and nothing here waits.
+//! Nothing here does I/O or waits. PostgreSQL's counterpart is the bookkeeping half of `bufmgr.c`:
+//! `BufferAlloc`, `PinBuffer`, `InvalidateBuffer`.
 
 use super::buffers::Buffers;
 use super::clusters::WritableClusters;

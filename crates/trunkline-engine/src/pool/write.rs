@@ -1,9 +1,15 @@
-//! Page writes: from dirty pages to I/O, with several neighbouring pages as one write.
+//! Page writes: flush dirty pages, combining neighbouring blocks into one vectored write
+//! (PostgreSQL's `FlushBuffer`).
+//!
+//! Evictions, the background writer, checkpoints and relation extension all flush pages through
+//! this module, so the rules are enforced in one place: WAL before data, the checksum is computed
+//! over bytes that can no longer change, the segment is queued for fsync before its pages count as
+//! clean, and only a complete write makes a page clean.
 //!
 //! ```text
 //!   request      what a caller asks for, and what became of it
 //!   claim        claims one page, with its content lock, and sets its checksum
-//!   start        PageWrites: claims pages, issues the write, takes note of its end
+//!   start        PageWrites: claims pages, issues the write, takes its result
 //!   copy         the same for one page that readers keep locked: from a copy
 //!   completion   the callback: ends each claim, and makes what was written clean
 //! ```

@@ -1,10 +1,10 @@
 //! Writeback control: asks the kernel to start writing dirty page-cache pages (`sync_file_range`),
 //! so that the final fsync does not stall behind all of them.
 //!
-//! Buffered writes go into the kernel's page cache. Left alone, the kernel writes them back late
-//! and all at once. So after every `checkpoint_flush_after`, `bgwriter_flush_after` or
-//! `backend_flush_after` blocks, the ranges written since are handed to the kernel (PostgreSQL's
-//! `ScheduleBufferTagForWriteback` and `IssuePendingWritebacks`).
+//! Buffered writes go into the kernel's page cache. Left alone, the kernel writes them back late,
+//! in one burst that stalls every other I/O on the device. So after every `checkpoint_flush_after`,
+//! `bgwriter_flush_after` or `backend_flush_after` blocks, the ranges written since are handed to
+//! the kernel (PostgreSQL's `ScheduleBufferTagForWriteback` and `IssuePendingWritebacks`).
 //!
 //! ```text
 //!   a write has ended ──▶ range is queued ── enough blocks ──▶ sorted, neighbours merged ──▶ one I/O each
@@ -12,11 +12,13 @@
 //!
 //! `sync_file_range` can block, so it is an I/O like any other. The checkpointer blocks when the
 //! device falls behind ([`WritebackQueue::issue_all`]), which bounds the amount of dirty page
-//! cache. A backend that is only evicting a page does not ([`WritebackQueue::issue`]): ranges
-//! without a free slot are left to the kernel.
+//! cache. A backend that is only evicting a page doesn't block ([`WritebackQueue::issue`]): ranges
+//! for which there's no free slot are left to the kernel.
 //!
-//! An error here counts as a failed fsync. The kernel reports a write error to an open file once
-//! (`errseq_t`), so the checkpoint's own fsync would not see it again.
+//! An error here counts as a failed fsync. The kernel reports a write error to each open file
+//! description only once (`errseq_t`), so if we ignored it here, the checkpoint's own fsync would
+//! return success for data that was lost. PostgreSQL raises `data_sync_elevel` in `pg_flush_data`
+//! for the same reason.
 
 use super::clusters::WritableClusters;
 use super::error::WriteError;
@@ -47,8 +49,8 @@ const BLOCKS_ALONE_MIN: u32 = 256;
 /// Writes of fewer blocks on average count as scattered.
 const BLOCKS_PER_WRITE_MIN: u32 = 4;
 
-/// Largest gap between two ranges that are merged (1 MB). The kernel looks only for dirty pages in
-/// the range, and a second call costs more than the look.
+/// Largest gap between two ranges that are merged (1 MB). The kernel only searches the range for
+/// dirty pages, and a second call costs more than searching the gap.
 const GAP_MAX: u32 = (1 << 20) / BLOCK_SIZE as u32;
 
 // The longest range is a segment.
@@ -63,8 +65,8 @@ pub(crate) struct WritebackQueue {
     class: Class,
     /// The item is the first block of the range in flight.
     window: SlotWindow<WritebackPayload, Option<(BufferTag, WaitRef)>>,
-    /// First blocks and lengths. Only tags: an idle session must not keep a file open that was
-    /// removed, or a cluster that was closed.
+    /// First blocks and lengths. Tags only: an idle session must not keep a removed file or a
+    /// closed cluster open.
     ranges: Vec<(BufferTag, u32)>,
     blocks: u32,
     issued: u64,
@@ -72,8 +74,8 @@ pub(crate) struct WritebackQueue {
     failure: Option<WriteError>,
 }
 
-/// Records a failure of the range, even if the session that issued it never looks. It stays until
-/// the next writeback of the slot, so that the completion frees nothing.
+/// Records a failure even if the issuing session never takes the result. The value stays until the
+/// slot's next writeback, so that the callback frees nothing.
 #[derive(Default)]
 struct WritebackPayload(Option<FsyncCallback>);
 
@@ -104,7 +106,8 @@ impl Callback<WritebackPayload> for WritebackCallback {
     }
 }
 
-/// The errno of a range that could not be written; none if the file has no such call.
+/// The errno of a range that could not be written. `None` also if the file system doesn't support
+/// `sync_file_range`, since then nothing was attempted and nothing can be lost.
 fn error_of(outcome: Outcome) -> Option<i32> {
     let errno = outcome.errno().filter(|_| outcome.status == Status::Error)?;
     let unsupported = [Errno::NOSYS, Errno::OPNOTSUPP, Errno::INVAL, Errno::SPIPE];
@@ -154,8 +157,8 @@ impl WritebackQueue {
     }
 
     /// Whether enough blocks are queued for a writer that has the device to itself. Long ranges,
-    /// issued less often, then matter more than an even amount of dirty page cache. Scattered pages
-    /// make no long ranges, so they do not wait for more.
+    /// issued less often, are then worth more than an even amount of dirty page cache. Scattered
+    /// pages don't form long ranges, so waiting for more of them gains nothing.
     pub(crate) fn is_due_alone(&self) -> bool {
         let scattered = self.blocks < self.ranges.len() as u32 * BLOCKS_PER_WRITE_MIN;
         self.is_due() && (scattered || self.blocks >= BLOCKS_ALONE_MIN)
@@ -229,7 +232,7 @@ impl WritebackQueue {
         until_written: bool,
     ) {
         let Some(slot) = self.window.idle_slot() else { return };
-        // A hint is not worth opening a file for, which may block.
+        // Writeback is only a hint, so it's not worth opening a file, which may block.
         let relation = self.clusters.relation(first).filter(|of| of.is_open(first.block()));
         let Some(located) = relation.and_then(|of| of.locate(first.block()).ok()) else { return };
         if located.file.is_direct() {
@@ -264,7 +267,7 @@ impl WritebackQueue {
                 relation.storage().pending_fsyncs().fsync_ended(io);
             }
             let Some(errno) = error_of(outcome) else { continue };
-            // No path only if the cluster was closed.
+            // There is no path only if the cluster was closed.
             let path = relation.map(|of| of.path(segment_of(first.block()).0));
             self.failure.get_or_insert(WriteError::Sync {
                 location: Location::new(path.unwrap_or_default()),

@@ -7,9 +7,9 @@
 //! page per I/O.
 //!
 //! The callback must not block, allocate or take a lock that is held across I/O, because other
-//! completions wait behind it. It ends the claims in block order, and waiters of the first page may
-//! run while it still checks the last one. It does not touch a buffer after it has ended its claim:
-//! from that moment the page belongs to the sessions that have it pinned.
+//! completions wait behind it. It ends the claims in block order, and other sessions may already
+//! use the first page while it is still checking the last one. It does not touch a buffer after it
+//! has ended its claim: from that moment the page belongs to the sessions that have it pinned.
 
 use super::super::manager::BufferManager;
 use super::policy::{PageCheck, PageChecks};

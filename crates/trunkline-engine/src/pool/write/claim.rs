@@ -1,8 +1,10 @@
-//! Claiming a page for a write: its content lock, its checksum, and the test of the log.
+//! Claiming a page for a write: takes the content lock, sets the checksum, and enforces WAL before
+//! data.
 //!
 //! A write request names buffers that are not pinned, because it may be minutes old: a checkpoint
-//! lists all dirty pages before it writes the first one. So the claim tests the tag again, under a
-//! pin, before it trusts the buffer.
+//! lists all dirty pages before it writes the first one. By the time of the write the buffer may
+//! hold another page. So the claim must recheck the tag under a pin before it trusts the buffer, as
+//! `SyncOneBuffer` rechecks the flags under the buffer header lock.
 
 use super::super::descriptor::{BufferWord, WriteClaim, WriteEnd, flag};
 use super::super::manager::BufferManager;
@@ -20,7 +22,8 @@ pub(super) fn is_still_dirty(manager: &BufferManager, request: &WriteRequest<'_>
     dirty
 }
 
-/// Claims the write of `block`, by `how`, if the buffer still holds it.
+/// Claims the write of `block`, by `how`, if the buffer still holds it. On success the I/O owns its
+/// own pin and the content lock, so the temporary pin can be released.
 pub(super) fn claim_with(
     manager: &BufferManager,
     request: &WriteRequest<'_>,
@@ -45,8 +48,13 @@ pub(super) fn claim_with(
     claimed
 }
 
-/// Claims one page, sets its checksum, and lets readers in again. `Issued` if the page is ready to
-/// be written.
+/// Claims one page, sets its checksum, and lets readers in again. Returns `Issued` if the page is
+/// ready to be written.
+///
+/// The LSN is tested under the exclusive lock. Testing it before the claim would be wrong: a
+/// session could change the page and raise its LSN between the test and the write. If the log isn't
+/// durable up to the LSN, we give the page back instead of flushing the log here, because a flush
+/// can take milliseconds and readers of the page would wait for it.
 pub(super) fn claim(
     manager: &BufferManager,
     request: &WriteRequest<'_>,
@@ -69,7 +77,9 @@ pub(super) fn claim(
     claimed.into()
 }
 
-/// Sets the checksum of a page that is about to be written, and returns its LSN.
+/// Sets the checksum of a page that is about to be written, and returns its LSN (PostgreSQL's
+/// `PageSetChecksumInplace`). A new page has no header yet and stays as it is. Without data
+/// checksums the field is set to 0, so that no stale checksum reaches the disk.
 pub(super) fn prepare_page(bytes: &mut PageBytes, block: BlockNo, checksums: bool) -> Lsn {
     if page::is_new(bytes) {
         return Lsn(0);

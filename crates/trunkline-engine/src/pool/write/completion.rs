@@ -1,11 +1,19 @@
-//! Completion of a write: what the kernel has is clean, everything else stays dirty.
+//! Completion of a write: pages that the kernel has accepted become clean, all others stay dirty.
 //!
 //! The callback runs on whichever thread completes the I/O. A failed or short write leaves its
-//! pages dirty: nothing in memory is lost, and the issuer learns which pages are not on disk.
+//! pages dirty, so no change is lost as long as the process lives, and the issuer learns which
+//! pages aren't on disk.
+//!
+//! "Clean" doesn't mean durable. A buffered write is only in the kernel's page cache, and the next
+//! checkpoint must still fsync the segment. The callback therefore records the segment as written
+//! before it makes any page clean. In the opposite order a checkpoint could find the page clean,
+//! skip it, find no pending fsync, and complete without the page being durable. PostgreSQL has the
+//! same rule: `FlushBuffer` registers the fsync request (through `smgrwrite`) before it clears
+//! `BM_DIRTY`.
 //!
 //! A page must not change while it is being written. Debug builds check that: a checksum is
-//! computed when the write is issued, and again here. The checksum inside the page would not do,
-//! since a change could have brought a matching one.
+//! computed when the write is issued, and again here. We can't use the checksum in the page itself,
+//! since the session that changed the page could also have stored a matching one.
 
 use super::super::descriptor::WriteEnd;
 use super::super::manager::BufferManager;
@@ -15,11 +23,13 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::{Callback, Completion, Outcome, Payload, Status, WaitRef};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes, page_checksum};
 
-/// What the callback needs to know about a write, and what it finds out.
+/// Input and result of the callback: the segment and the buffers of a write, and which pages were
+/// written.
 #[derive(Default)]
 pub(crate) struct WritePayload {
-    /// The segment that is written. It stays until the next write of the slot, so that the
-    /// completion frees nothing.
+    /// The segment that is written. The reference stays until the slot's next write, so that the
+    /// callback never drops the last reference: freeing memory or closing a file is not allowed
+    /// there.
     segment: Option<Arc<PendingFsync>>,
     first: BlockNo,
     pages: Vec<WritePage>,
@@ -76,7 +86,8 @@ impl WritePayload {
         self.pages.extend(pages);
     }
 
-    /// Blocks that the kernel has.
+    /// Leading blocks that the kernel has accepted. A short write ends at a block boundary here: a
+    /// block that was written in part counts as not written.
     pub(super) fn written(&self) -> usize {
         self.pages.iter().take_while(|page| page.written).count()
     }

@@ -1,10 +1,12 @@
-//! Writing a copy: for a page that readers keep locked all the time.
+//! Writing from a copy: for a page that readers keep locked all the time.
 //!
 //! A write needs the exclusive lock for a moment, to set the checksum in the page. New readers can
-//! keep it from ever getting that lock. A checkpoint must write the page nevertheless, so it takes
-//! the lock in share-exclusive mode at once, copies the page, and sets the checksum in the copy.
-//! PostgreSQL copied every page that it wrote with checksums (`PageSetChecksumCopy`); here the copy
-//! is the exception.
+//! keep it from ever getting that lock. But a checkpoint must write the page eventually, so it
+//! takes the lock in share-exclusive mode from the start, copies the page, and sets the checksum in
+//! the copy. The lock is held until the write ends even though the kernel only reads the copy,
+//! because otherwise a change made during the write would be lost: the end of the write clears
+//! `DIRTY`. PostgreSQL copied every page that it wrote with checksums (`PageSetChecksumCopy`); here
+//! the copy is the exception.
 
 use super::super::descriptor::{BufferWord, WriteClaim, WriteEnd};
 use super::super::error::WriteError;

@@ -12,15 +12,17 @@ pub(crate) struct WriteRequest<'a> {
     pub(crate) relation: &'a Relation,
     /// The tag of the first block.
     pub(crate) first: BufferTag,
-    /// The buffers that probably hold the first block and those that follow it. They are not
-    /// pinned, so each is tested again.
+    /// The buffers that probably hold the first block and those that follow it. They aren't pinned,
+    /// so each buffer's tag is rechecked by its claim.
     pub(crate) buffers: &'a [u32],
     pub(crate) class: Class,
     /// Flags that a page must have besides `DIRTY`.
     pub(crate) needed: u64,
-    /// The caller waits for the write at once: executing it in this thread saves a hop.
+    /// The caller waits for the write immediately, so executing it in this thread saves a hop to
+    /// another one.
     pub(crate) needed_now: bool,
-    /// The position up to which the log is durable.
+    /// The position up to which the log is durable. It may lag behind, in which case a page is
+    /// refused needlessly, but it's never ahead.
     pub(crate) durable: Lsn,
 }
 

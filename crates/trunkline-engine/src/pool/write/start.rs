@@ -10,9 +10,18 @@
 //!     pass the locks, now share-exclusive, to the I/O, and issue ──▶ Issued: `count` blocks
 //! ```
 //!
-//! Nothing here waits. A session must not wait for the lock of one page while it holds the lock of
-//! another, because the holder of the second may want the first. The caller therefore submits what
-//! it has, and waits for the one page that it needs afterwards. The completion releases the locks.
+//! Nothing here waits. A session must not wait for one page's lock while it holds another page's
+//! lock, because the other holder may be waiting for the first page. So a locked page only ends the
+//! run, and the caller submits what it has before it waits for that page. The completion releases
+//! the locks.
+//!
+//! # Why the file is checked after the claim
+//!
+//! The file is located before the page is claimed, because opening a file can block. In between,
+//! another session may truncate or drop the relation and create a new file under the same name.
+//! After the claim that's no longer possible: invalidation waits for I/O in progress. So once the
+//! first page is claimed, we check that the located file is still the current one, and start over
+//! if it isn't. Otherwise the page would be written to an unlinked file, and would count as clean.
 
 use super::super::descriptor::WriteEnd;
 use super::super::error::WriteError;
@@ -37,7 +46,8 @@ pub(crate) struct PageWrites {
     combine_max: u32,
 }
 
-/// One write in flight.
+/// One write in flight, as the issuer remembers it. The completion callback has its own data, in
+/// the payload.
 #[derive(Debug, Default)]
 pub(crate) struct PageWrite {
     /// The first block. Only a tag: the issuer may be idle for long before it takes the result, and
@@ -113,8 +123,8 @@ impl PageWrites {
         claimed.clear();
         for (&buffer, block) in request.buffers.iter().take(most).zip(first..) {
             match claim(&manager, request, buffer, block, io) {
-                // Now the page cannot be evicted, nor its relation dropped: if the file was
-                // replaced before, the one that was located is the wrong one.
+                // From here on the page can't be evicted, nor its relation dropped. But if the file
+                // was replaced before the claim, we have located the old one.
                 WriteStart::Issued { .. }
                     if claimed.is_empty()
                         && !request.relation.is_current((&located.file, first)) =>
@@ -135,7 +145,9 @@ impl PageWrites {
         Ok(WriteStart::Issued { count })
     }
 
-    /// Issues the write of the pages that were claimed in a slot, by `define`.
+    /// Issues the write of the pages that were claimed in a slot, by `define`. The segment is
+    /// registered as being written first, so that an fsync which starts during the write is known
+    /// not to cover it.
     pub(super) fn issue<'s>(
         &mut self,
         slot: usize,
@@ -194,7 +206,8 @@ impl PageWrites {
         Ok(self.finish(slot, outcome))
     }
 
-    /// Interprets the outcome of a write.
+    /// Interprets the outcome of a write. A short write with at least one whole block is a success
+    /// for those blocks, and the caller writes the rest again.
     fn finish(&mut self, slot: usize, outcome: Outcome) -> Result<WriteResult, WriteError> {
         let (write, slots) = self.window.item_and_slots(slot);
         let (Some(first), Some(payload)) = (write.first.take(), slots.payload(slot)) else {
@@ -209,12 +222,13 @@ impl PageWrites {
         }
         let block = first.block() + blocks;
         let left = write.buffers.len() as u32 - blocks;
-        // No path only if the cluster was closed, and nothing can use the file any more.
+        // There is no path only if the cluster was closed, in which case nothing can use the file
+        // any more.
         let relation = self.manager.clusters().relation(first);
         let path = relation.map(|of| of.path(segment_of(block).0)).unwrap_or_default();
         // A write that returns 0 means that there is no space, as PostgreSQL assumes too. A write
-        // that ends within its first page is treated alike: a page is always written from its
-        // start, so a retry could go on for ever.
+        // that ends within its first page is treated the same way. Since a page is always written
+        // from its start, a retry might never make progress.
         let errno = outcome.errno().filter(|_| outcome.status == Status::Error);
         let errno = errno.unwrap_or(rustix::io::Errno::NOSPC.raw_os_error());
         Err(WriteError::Io {
@@ -225,8 +239,8 @@ impl PageWrites {
     }
 }
 
-/// The file of the first block. `None`: the page was evicted or dropped together with its file, or
-/// was never there, because its tag was read while it changed.
+/// Locates the first block's file. `None`: the page was evicted or dropped together with its file,
+/// or never existed, because its tag was read while it was changing.
 pub(super) fn locate(
     manager: &BufferManager,
     session: &mut Session,
@@ -240,16 +254,16 @@ pub(super) fn locate(
     }
 }
 
-/// Submits staged writes before a file is opened. Opening may block, on a mount that hangs even for
-/// ever, and staged writes hold the content locks of their pages.
+/// Submits staged writes before a file is opened. Opening a file may block, on a hanging mount even
+/// forever, and staged writes hold the content locks of their pages.
 fn submit_before_open(session: &mut Session, request: &WriteRequest<'_>) {
     if !request.relation.is_open(request.block()) {
         session.submit();
     }
 }
 
-/// Counts the write that is about to be issued among those that the next fsync of its segment must
-/// cover.
+/// Registers the write that is about to be issued with its segment, so that the segment's next
+/// fsync must cover it (PostgreSQL's `register_dirty_segment`).
 fn begin_pending_fsync(request: &WriteRequest<'_>) -> Arc<PendingFsync> {
     let segment = segment_of(request.block()).0;
     let name: SegmentName = (request.relation.locator(), request.relation.fork(), segment);
