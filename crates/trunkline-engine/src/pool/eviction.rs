@@ -16,7 +16,7 @@
 //! write completes, an I/O handle becomes free, or one of its own writes fails. Only if a write has
 //! failed, no write is in flight and no victim exists does the session report an error. If the
 //! failure was another session's, this session tries its own write first, because only its own
-//! error tells it that the page can't be written.
+//! error proves that it can't make progress.
 
 use super::descriptor::{USAGE_MAX, flag};
 use super::error::WriteError;
