@@ -18,10 +18,11 @@
 //!                        FileSystem: the kernel's files, or a simulated disk's
 //! ```
 //!
-//! Nothing here reads a block: [`Relation::locate`] says where it is, and an I/O handle reads it.
-//! All files of a cluster are opened in one mode, direct or buffered. A file system that does not
-//! support direct I/O is an error that names it, never a silent change of mode, because mixing the
-//! two on one file can return stale data.
+//! This module never reads or writes blocks itself: [`Relation::locate`] only returns the block's
+//! location, and the caller then starts the I/O through a handle. We open all of a cluster's files
+//! in the same mode, direct or buffered. If the file system doesn't support direct I/O, we report
+//! an error rather than silently switching modes, because mixing direct and buffered I/O on one
+//! file can return stale data.
 //!
 //! ```no_run
 //! # use std::path::Path;
@@ -94,7 +95,7 @@ impl fmt::Display for RelationLocator {
     }
 }
 
-/// What the file layout of a cluster depends on.
+/// The properties of a cluster that its files' layout depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// Whether pages carry checksums.
@@ -113,15 +114,17 @@ impl Layout {
     }
 }
 
-/// The relation files of one cluster. Clones are the same cluster. Its files leave the table and
-/// are closed when the last clone and the last [`Relation`] are dropped.
+/// One cluster's relation files. Clones refer to the same cluster. Once the last clone and the last
+/// [`Relation`] have been dropped, the cluster's files are closed and removed from the table of
+/// open files.
 #[derive(Clone)]
 pub struct Storage(Arc<Inner>);
 
 struct Inner {
     root: PathBuf,
     layout: Layout,
-    /// Tablespaces that are not where their symbolic links point.
+    /// Tablespaces that have been moved without updating their symbolic links, with their new
+    /// directories.
     moved: Vec<(Oid, PathBuf)>,
     files: OpenFiles,
     /// Relations may be changed only if this is set, even if `files` could change them. It protects
@@ -131,9 +134,9 @@ struct Inner {
     direct: bool,
     number: u16,
     pending_fsyncs: PendingFsyncs,
-    /// Forks that were extended here, with the end up to which blocks were handed out. The file may
-    /// still be shorter. This lock is held only for the update itself, never during a system call;
-    /// it takes the place of PostgreSQL's relation extension lock.
+    /// For each fork that we have extended, the first block that isn't reserved yet. The file
+    /// itself may still be shorter. We hold this lock only while updating the map, never during a
+    /// system call. It replaces PostgreSQL's relation extension lock.
     ends: Mutex<Map<(RelationLocator, Fork), BlockNo>>,
 }
 
@@ -141,7 +144,7 @@ struct Inner {
 static NEXT_NUMBER: AtomicU32 = AtomicU32::new(1);
 
 impl Storage {
-    /// A cluster at `root`, opened for reading only. Touches no file yet.
+    /// A read-only cluster at `root`. Doesn't open any files yet.
     ///
     /// # Panics
     /// At the 65,536th cluster of the process. Numbers are never reused, because pages of a closed
@@ -150,8 +153,8 @@ impl Storage {
         Self::make((root, &[]), layout, files, false, direct)
     }
 
-    /// A cluster of our own, whose relations may be created, changed and removed. Must never be a
-    /// PostgreSQL data directory.
+    /// A cluster of our own, in which relations can be created, changed and removed. It must never
+    /// be a PostgreSQL data directory.
     ///
     /// # Panics
     /// As [`Storage::new`].
@@ -159,7 +162,8 @@ impl Storage {
         Self::make((root, &[]), layout, files, true, direct)
     }
 
-    /// The files of an open data directory, laid out as its control file says. For reading only.
+    /// The files of an open data directory, with the layout that its control file describes.
+    /// Read-only.
     ///
     /// # Panics
     /// As [`Storage::new`].
@@ -230,14 +234,14 @@ impl Storage {
         &self.0.files
     }
 
-    /// One fork of a relation. Touches no file and allocates nothing.
+    /// One fork of a relation. Doesn't open any files, so the fork needn't exist.
     pub fn relation(&self, locator: RelationLocator, fork: Fork) -> Relation {
         Relation::new(self.clone(), locator, fork)
     }
 
-    /// Closes the files of a relation, all forks and segments, so that the next access reopens them
-    /// (`smgrrelease`). For a relation that was dropped, truncated or replaced. I/O in flight keeps
-    /// its file.
+    /// Closes a relation's files, including all forks and segments, so that the next access reopens
+    /// them (`smgrrelease`). Must be called after the relation has been dropped, truncated or
+    /// replaced. I/O in flight is not affected, because it holds its own reference to the file.
     pub fn forget(&self, locator: RelationLocator) {
         self.table().forget(self.number(), Some(locator));
     }
@@ -277,8 +281,8 @@ impl Storage {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The table outlives the cluster, and would otherwise keep these files open until their
-        // room is needed.
+        // The table outlives the cluster, so without this it would keep these files open until it
+        // needs their slots.
         self.files.table().forget(self.number, None);
     }
 }

@@ -1,11 +1,12 @@
 //! State that all databases of a cluster share, and the relation maps (`relmapper.c`).
 //!
-//! A few catalogs, `pg_class` among them, cannot have their file number in `pg_class`: it would be
-//! needed to find the row that contains it. Their rows have 0 there, and a map file has the number.
-//! There is one map for the shared catalogs, in `global`, and one for each database.
+//! A few catalogs, including `pg_class` itself, can't store their file number in `pg_class`,
+//! because we would need that number to find the row. Their `relfilenode` is 0, and the number is
+//! in the map file `pg_filenode.map` instead. There is one map for the shared catalogs, in
+//! `global`, and one for each database.
 //!
-//! A mapped catalog has no file number in `pg_class`: `VACUUM FULL` of `pg_class` itself could not
-//! update it there. `pg_filenode.map` has the number instead.
+//! The same is true of `VACUUM FULL`: it couldn't update the file number of `pg_class` in
+//! `pg_class` itself, but it can replace the map file atomically.
 
 use std::path::PathBuf;
 

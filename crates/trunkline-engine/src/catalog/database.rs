@@ -133,8 +133,7 @@ impl Database {
         format!("{}.{}", quoted(&self.schema_name(relation)), quoted(&relation.name))
     }
 
-    /// The columns of a relation by `attnum`, dropped ones included. Column `n` is at index `n -
-    /// 1`.
+    /// The columns of a relation by `attnum`, dropped ones included. Column n is at index n - 1.
     ///
     /// # Errors
     /// [`CatalogError::Columns`]: some are missing in `pg_attribute`.

@@ -1,7 +1,8 @@
 //! Errors of the storage manager: why a relation's file cannot be used.
 //!
-//! The variants differ in what a caller can do: retry as another user, read through the page cache,
-//! skip a relation that lost a segment. Texts name the file, what was found and what was expected.
+//! There is a variant for each way a caller can react: retry as another user, read through the page
+//! cache, or skip a relation that has lost a segment. Every message contains the file, what we
+//! found and what we expected.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -87,9 +88,10 @@ pub enum StorageError {
         /// Its directory.
         path: PathBuf,
     },
-    /// Truncating or removing a relation failed after its pages had been invalidated. Their changes
-    /// since the last flush are lost, and the file holds older versions of them. The relation must
-    /// not be used until truncating or removing it has succeeded.
+    /// Truncating or removing a relation failed after its pages had been invalidated. All changes
+    /// since those pages were last flushed are lost, and the file still contains older versions of
+    /// the pages. The caller must not use the relation until it has successfully truncated or
+    /// removed it.
     #[error(
         "could not {operation} \"{}\": {source}; changes from block {} on are lost, the relation is \
          damaged",
@@ -115,8 +117,8 @@ pub enum StorageError {
 }
 
 impl StorageError {
-    /// Classifies an error of open(2). `EINVAL` means that the file system does not support
-    /// `O_DIRECT` only if we asked for it; otherwise it is reported as it is.
+    /// Classifies an error of open(2). If we opened the file with `O_DIRECT`, `EINVAL` means that
+    /// the file system doesn't support that; in all other cases `EINVAL` is reported unchanged.
     pub(super) fn opening(location: Location, direct: bool, source: io::Error) -> Self {
         let path = location.path().to_owned();
         match Errno::from_io_error(&source) {
@@ -127,7 +129,7 @@ impl StorageError {
         }
     }
 
-    /// Classifies an error of asking for a file's length.
+    /// Classifies an error from fstat(2) or lstat(2).
     pub(super) fn examining(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match Errno::from_io_error(&source) {

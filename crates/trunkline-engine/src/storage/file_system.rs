@@ -1,13 +1,13 @@
 //! The file system that relation files come from: the kernel's, or a simulated disk in tests.
 //!
-//! There are two traits, so that a type decides whether a cluster can be changed. [`FileSystem`]
-//! can only read; [`WritableFiles`] adds every call that changes a file or a directory. A
-//! PostgreSQL data directory is opened with the former alone. No method is called while a lock is
-//! held, because each may block.
+//! There are two traits, so that the type system decides whether a cluster can be changed.
+//! [`FileSystem`] can only read; [`WritableFiles`] adds every call that changes a file or a
+//! directory. A PostgreSQL data directory is opened with just a [`FileSystem`]. Any method may
+//! block, so we never call one while holding a lock.
 //!
-//! Blocks are not read or written here. [`FileSystem::open`] returns a [`File`], and I/O handles
-//! read and write it. These traits have only the calls that io_uring and the I/O workers do not
-//! execute for us: opening, measuring, allocating, truncating and removing.
+//! These traits don't read or write blocks: [`FileSystem::open`] returns a [`File`], which is then
+//! read and written through I/O handles. They only cover the system calls that we make
+//! synchronously: open, stat, fallocate, ftruncate and unlink.
 
 use std::io;
 use std::path::Path;
@@ -29,9 +29,8 @@ pub trait FileSystem: Send + Sync {
     /// As fstat(2).
     fn length(&self, file: &File) -> io::Result<u64>;
 
-    /// The length of a file in bytes, without opening it; `None` if it does not exist. Counting the
-    /// blocks of a large relation asks this for every segment and should not use a descriptor for
-    /// each.
+    /// The length of a file in bytes, without opening it; `None` if it does not exist. Counting a
+    /// large relation's blocks checks every segment, and shouldn't need to open them all.
     ///
     /// # Errors
     /// As lstat(2). Anything but a regular file is refused, as [`FileSystem::open`] does.
@@ -48,8 +47,8 @@ pub trait WritableFiles: FileSystem {
     fn open_for_writing(&self, path: &Path, direct: bool, create: bool) -> io::Result<File>;
 
     /// Allocates `length` bytes of zeros at `offset` and extends the file to cover them. Unlike a
-    /// hole, allocated space does not fail with `ENOSPC` when the page is written later, except on a
-    /// copy-on-write file system.
+    /// hole, allocated space does not fail with `ENOSPC` when the page is written later, except on
+    /// a copy-on-write file system.
     ///
     /// # Errors
     /// As posix_fallocate(3); `EOPNOTSUPP` where zeros have to be written instead.
@@ -67,8 +66,8 @@ pub trait WritableFiles: FileSystem {
     /// As unlink(2).
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes the entries of the directory that contains `path` durable. Required after creating a
-    /// file: fsync of the file alone does not make its name survive a crash.
+    /// Fsyncs the directory that contains `path`. Required after creating a file, because an fsync
+    /// of just the file doesn't guarantee that its directory entry survives a crash.
     ///
     /// # Errors
     /// As fsync(2) of the directory.

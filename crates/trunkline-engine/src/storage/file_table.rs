@@ -1,28 +1,30 @@
 //! The table of open segment files (PostgreSQL's `fd.c`): bounded, with clock replacement.
 //!
-//! A process may open a limited number of files, and a large cluster has more segments. The table
-//! keeps up to a limit of them open and closes one when it needs room. In PostgreSQL each backend
-//! has a private table of virtual file descriptors (VFDs). Here all sessions share one table, so a
-//! segment is opened once per process and not once per session.
+//! A process can only have a limited number of files open, and a large cluster has more segments
+//! than that. The table keeps up to `limit` segments open, and closes another segment whenever it
+//! needs room. In PostgreSQL each backend has a private table of virtual file descriptors (VFDs).
+//! Here all sessions share one table, so a segment is opened once per process and not once per
+//! session.
 //!
 //! ```text
 //!   key ──▶ shard ──▶ map: key ──▶ slot of the clock      [f][f ✓][ ][f]
 //!                                                            ▲ hand
 //! ```
 //! Each shard has a lock and a clock: the hand skips files that were used since it last passed. A
-//! file that is used once is therefore closed before one that is used again and again, so a walk
-//! over thousands of small relations does not close the large ones. Plain LRU, which `fd.c` uses,
-//! would close them.
+//! file used only once is therefore closed before frequently used files, so scanning thousands of
+//! small relations doesn't close the large relations' segments. Plain LRU, which `fd.c` uses, would
+//! close them.
 //!
-//! Closing a file here only drops the table's reference. Readers have a clone of the [`File`], and
-//! the descriptor is closed with the last clone. An I/O in flight can therefore never find that its
-//! descriptor number was reused for another file. Files are opened and closed outside of the shard
+//! Closing a file here only drops the table's reference. Readers hold a clone of the [`File`], and
+//! the descriptor isn't closed until the last clone is dropped. So the kernel can't reuse a
+//! descriptor number that an I/O in flight still needs. We open and close files outside the shard
 //! locks, because both may block.
 //!
-//! Opening outside the lock creates two races, and [`FileTable::get`] handles both. Two threads may
-//! open the same segment: the second one finds an entry, uses it, and closes its own file. A
-//! relation may be removed while one of its segments is being opened: the epoch of the shard has
-//! then changed, and the file is passed to the caller but not inserted.
+//! Opening files outside the lock creates two races, which [`FileTable::get`] must handle. First,
+//! two threads may open the same segment; the slower thread then finds the entry, uses that, and
+//! closes its own file. Second, a relation may be removed while we're opening one of its segments.
+//! In that case the shard's epoch has changed, so we return the file to the caller without
+//! inserting it.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -36,12 +38,12 @@ use trunkline_format::segment::LAST_SEGMENT;
 
 use super::{RelationLocator, StorageError};
 
-/// Shards of a large table. Every read and write looks up its segment, so one lock for the whole
-/// table would be contended.
+/// Number of shards in a large table. Every read and write looks up its segment, so a single lock
+/// would be contended.
 const SHARDS_MAX: usize = 16;
 
-/// Slots of a shard at least. A clock of few slots closes files that are in use, so a small table
-/// has fewer shards rather than smaller ones.
+/// Minimum number of slots per shard. A clock with only a few slots would close files that are
+/// still in use, so a small table has fewer shards rather than smaller shards.
 const SHARD_SLOTS_MIN: usize = 32;
 
 /// Identifies a segment file: cluster, relation, fork and segment number. `storage` is the
@@ -87,17 +89,17 @@ impl Hash for Key {
 pub(super) struct FileTable {
     shards: Box<[Mutex<Shard>]>,
     limit: usize,
-    /// Open files, including those being opened. The limit holds for the whole table and not for
-    /// each shard, so this counter is outside of the shard locks.
+    /// Open files, including those being opened. The limit applies to the table as a whole, so this
+    /// counter isn't protected by any shard's lock.
     count: AtomicUsize,
-    /// The shard that evicts next. Shards take turns, whichever shard needs the room.
+    /// The shard that evicts next. Shards take turns, regardless of which shard needs the room.
     hand: AtomicUsize,
     opens: AtomicU64,
     evictions: AtomicU64,
 }
 
-/// A part of the table. `index`, `clock` and `free` always agree: each slot of the clock either has
-/// an entry that the index points at, or is in the free list.
+/// A part of the table. `index`, `clock` and `free` must always agree: every clock slot either has
+/// an entry that the index points to, or is in the free list.
 #[derive(Default)]
 struct Shard {
     index: Map<Key, usize>,
@@ -116,8 +118,8 @@ struct Shard {
 struct Entry {
     key: Key,
     file: File,
-    /// Whether a lookup found the file since the hand last passed. A new entry starts without it,
-    /// so that a file that is opened once and never used again is the first to be evicted.
+    /// Whether the file has been looked up since the hand last passed. It's initially false, so
+    /// files that are opened and never used again are evicted first.
     used: bool,
 }
 
@@ -205,15 +207,15 @@ impl FileTable {
         Ok(file)
     }
 
-    /// The file of `key` if it is open. Does not mark it as used: the callers ask for a file's
-    /// length or identity, and that should not keep it open longer.
+    /// The file of `key` if it is open. Doesn't mark it as used, because the callers only need the
+    /// file's length or identity, and that shouldn't keep the file open longer.
     pub(super) fn peek(&self, key: &Key) -> Option<File> {
         self.shard(key).lock().peek(key)
     }
 
-    /// Removes all files of a relation, or of a whole cluster. Visits every entry, because the
-    /// forks and segments of one relation are spread over all shards. It runs once per dropped
-    /// relation.
+    /// Removes all files of a relation, or of a whole cluster. Visits every entry, because a
+    /// relation's forks and segments are spread over all shards. That's acceptable since it only
+    /// happens when a relation is dropped.
     pub(super) fn forget(&self, storage: u16, locator: Option<RelationLocator>) {
         let wanted = |key: &Key| {
             key.storage == storage && locator.is_none_or(|locator| locator == key.locator)
@@ -225,9 +227,10 @@ impl FileTable {
         }
     }
 
-    /// Opens a file, and evicts others while the process is out of descriptors. Another library of
-    /// the process may use descriptors too, so this can happen below our own limit. PostgreSQL's
-    /// `BasicOpenFilePerm` does the same. The doubling bounds the number of failed attempts.
+    /// Opens a file, and evicts others while the process is out of descriptors. That can happen
+    /// even below our limit, because other parts of the process use descriptors too. PostgreSQL's
+    /// `BasicOpenFilePerm` does the same. We evict twice as many files after each failure, which
+    /// bounds the number of attempts.
     fn open_file(
         &self,
         open: impl Fn() -> Result<File, StorageError>,
@@ -257,8 +260,8 @@ impl FileTable {
     }
 
     /// Evicts one file, from a shard that has at least its share of them if there is one. The first
-    /// round skips shards below their share; otherwise a file in a nearly empty shard would be
-    /// evicted earlier than others. The second round takes any file.
+    /// round skips shards that are below their share, because otherwise files in a nearly empty
+    /// shard would be evicted sooner than other files. The second round accepts any shard.
     fn evict(&self) -> bool {
         let share = self.limit / self.shards.len();
         for least in [share, 1] {
@@ -318,8 +321,9 @@ impl Shard {
     }
 
     /// Advances the hand to a file that was not used since it last passed, and removes that file.
-    /// Nothing if the shard has fewer than `least` files. Ends within two rounds, because the hand
-    /// clears the mark of every file that it passes and the caller holds the lock.
+    /// Nothing if the shard has fewer than `least` files. This takes at most two rounds: the hand
+    /// clears each file's `used` flag as it passes, and no lookup can set it again while we hold
+    /// the lock.
     fn evict(&mut self, least: usize) -> Option<File> {
         if self.index.len() < least.max(1) {
             return None;

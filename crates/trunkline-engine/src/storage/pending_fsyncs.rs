@@ -1,14 +1,14 @@
 //! Pending fsyncs: the segments that were written since their last fsync (PostgreSQL's `sync.c`).
 //!
-//! A write is counted as in flight when it is issued and as ended when it completes. A checkpoint
-//! syncs every segment with writes that ended since its last sync. A write that is in flight when
-//! the sync begins is not covered by it, so its segment stays pending.
+//! For each segment we track how many writes are in flight and how many have completed. A
+//! checkpoint fsyncs every segment that has been written since its last fsync. If a write is still
+//! in flight when the fsync starts, the fsync might not cover it, so the segment must stay pending.
 //!
 //! PostgreSQL writes synchronously: a backend registers its request after `pwrite` has returned,
 //! and a cycle counter separates requests that arrive during a checkpoint. With asynchronous writes
-//! that is not enough, because a write may be issued before the fsync and complete during it. So
-//! each segment has two counters instead of a cycle number. Sessions update them directly, and
-//! there is no request queue to the checkpointer that could overflow.
+//! that isn't enough, because a write may be issued before the fsync but complete during it. So we
+//! use counters instead of a cycle number. Sessions update the counters directly; there is no
+//! request queue that could overflow.
 //!
 //! ```text
 //!   issue: in flight + 1        end: ended + 1, in flight - 1
@@ -16,21 +16,23 @@
 //! ```
 //!
 //! A failed fsync is final, as it is in PostgreSQL, where it raises a PANIC. The kernel may have
-//! marked the pages clean although they were not written, so a later fsync that succeeds proves
-//! nothing. [`PendingFsyncs::has_failed`] therefore never becomes false again, and every later
+//! marked the pages clean even though it failed to write them, so we can't trust a later fsync that
+//! succeeds. [`PendingFsyncs::has_failed`] therefore never becomes false again, and every later
 //! checkpoint of the cluster fails.
 //!
-//! Lock order: `segments`, then the file of a segment, then a shard of the table of open files. No
-//! file is closed while one of the first two is held, because closing may block.
+//! Locking: the `segments` lock and a segment's file lock are never held together. A file lock may
+//! be held while taking a shard lock of the file table. Files are only closed after both have been
+//! released, because closing may block.
 //!
-//! Two properties of Linux decide the rest (see `docs/postgres-lessons.md`):
+//! The rest of the design follows from two properties of Linux (see `docs/postgres-lessons.md`):
 //!
-//! - A writeback error is reported to the next fsync of the file, through any descriptor, while the
-//!   inode is in memory. Only an open descriptor keeps it there. A segment's file therefore stays
-//!   open until it is synced, even if the table of open files evicts it, while there are
-//!   descriptors to spare.
-//! - The error is reported once per open file. Of two concurrent fsyncs, only one sees it. A
-//!   checkpoint therefore waits for every fsync in flight before it counts its own as a success.
+//! - A writeback error is reported to the next fsync of the file, through any descriptor, but only
+//!   while the inode is in memory. Only an open descriptor guarantees that. We therefore keep a
+//!   segment's file open until it has been fsynced, even if the file table evicts it, unless we run
+//!   out of descriptors.
+//! - The error is reported only once per open file description, so only one of two concurrent
+//!   fsyncs sees it. A checkpoint must therefore wait for all other fsyncs in flight before it can
+//!   conclude that its own fsyncs succeeded.
 
 use super::RelationLocator;
 use super::file_table::{FileTable, Key};
@@ -67,35 +69,37 @@ enum KeptFile {
     #[default]
     None,
     Open(File),
-    /// The segment is no longer pending. A session that still refers to this entry must not put a
-    /// file here, because nothing would close it.
+    /// The segment is no longer pending. A session that still has a reference to the entry must not
+    /// store a file here, because nothing would ever close it.
     Released,
 }
 
 impl PendingFsync {
-    /// Counts a write that completed. A failed write counts too: it may have changed the file.
+    /// Records that a write has completed. Failed writes count too, because they may have changed
+    /// part of the file.
     ///
-    /// The order matters. [`PendingFsync::is_clean`] reads `in_flight` first; if it reads zero,
-    /// `ended` already includes this write.
+    /// Note that the order matters: [`PendingFsync::is_clean`] reads `in_flight` first, and once it
+    /// reads zero, `ended` must already include this write.
     pub(crate) fn write_ended(&self) {
         self.ended.fetch_add(1, Ordering::SeqCst);
         self.in_flight.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// The writes that a sync issued now will cover. Must be read before the fsync is issued: a
-    /// write that ends during the fsync may or may not be covered, so it does not count.
+    /// The number of writes that an fsync issued now would cover. It must be read before issuing
+    /// the fsync, because a write that completes during the fsync may or may not be covered.
     pub(crate) fn before_sync(&self) -> u64 {
         self.ended.load(Ordering::SeqCst)
     }
 
-    /// Records a successful sync. The maximum, because of two concurrent checkpoints the one that
-    /// began later may record its sync first.
+    /// Records a successful fsync. We take the maximum because, with two concurrent checkpoints,
+    /// the one that started later may finish first.
     pub(crate) fn synced(&self, covered: u64) {
         self.synced.fetch_max(covered, Ordering::SeqCst);
     }
 
-    /// The file that was written, if it was kept open. An fsync through it sees every error since;
-    /// an fsync through a newly opened file sees only errors that were not reported yet.
+    /// The file that was written, if we have kept it open. An fsync through this descriptor reports
+    /// every error since it was opened; an fsync through a new descriptor only reports errors that
+    /// nothing else has seen yet.
     pub(crate) fn kept_file(&self) -> Option<File> {
         match &*self.file.lock() {
             KeptFile::Open(file) => Some(file.clone()),
@@ -103,7 +107,8 @@ impl PendingFsync {
         }
     }
 
-    /// Gives up the file. The caller drops it, which may close it, when no lock is held.
+    /// Releases the file. The caller must not hold a lock when it drops the result, because that
+    /// may close the file.
     fn release(&self) -> KeptFile {
         std::mem::replace(&mut *self.file.lock(), KeptFile::Released)
     }
@@ -115,16 +120,16 @@ impl PendingFsync {
     }
 }
 
-/// Kept files may use this fraction of the limit of open files, in addition to it: one in four. A
-/// segment beyond that may have to be reopened for its fsync.
+/// Kept files may exceed the open-file limit by this fraction of it (one fourth). Any further
+/// segments may have to be reopened for their fsync.
 const KEPT_FRACTION: usize = 4;
 
 /// The pending fsyncs of one cluster.
 pub(crate) struct PendingFsyncs {
     /// Ordered by name, so that a checkpoint syncs segments in a defined order.
     segments: Mutex<BTreeMap<SegmentName, Arc<PendingFsync>>>,
-    /// Set once and never cleared. The callbacks of I/Os in flight share it, because they may run
-    /// after the cluster was closed.
+    /// Set by the first failure and never cleared. It's shared with the callbacks of I/Os in
+    /// flight, which may run after the cluster has been closed.
     failed: Arc<AtomicBool>,
     /// Fsyncs and writeback requests that may be in flight.
     in_flight: Mutex<Vec<WaitRef>>,
@@ -139,9 +144,9 @@ impl fmt::Debug for PendingFsyncs {
     }
 }
 
-/// Completion callback that records a failed fsync. The kernel reports the error once, and the
-/// issuer may no longer wait for the result: its checkpoint may have been cancelled. A callback
-/// always runs, on whichever thread reaps the completion.
+/// Completion callback that records a failed fsync. The kernel reports the error only once, and the
+/// issuer might no longer be waiting for the result, because its checkpoint was cancelled. The
+/// callback always runs, on whichever thread reaps the completion.
 pub(crate) struct FsyncCallback(Arc<AtomicBool>);
 
 impl<P> Callback<P> for FsyncCallback {
@@ -175,7 +180,7 @@ impl PendingFsyncs {
     }
 
     /// An fsync or writeback request is about to be issued with that callback. Until it completes,
-    /// an error may be reported to it and to no other.
+    /// the kernel might report an error to this I/O and nowhere else.
     pub(crate) fn fsync_begins(&self, io: WaitRef) {
         self.in_flight.lock().push(io);
     }
@@ -185,35 +190,37 @@ impl PendingFsyncs {
         self.in_flight.lock().retain(|other| *other != io);
     }
 
-    /// The fsyncs and writeback requests that may be in flight. Their issuer may be gone, so any
+    /// The fsyncs and writeback requests that may be in flight. Their issuers may be gone, so any
     /// session may have to complete them.
     pub(crate) fn fsyncs_in_flight(&self) -> Vec<WaitRef> {
         self.in_flight.lock().clone()
     }
 
-    /// Records a failed sync that was not issued as an I/O: that of a directory.
+    /// Records a failed fsync of a directory, which isn't issued as an I/O.
     pub(super) fn note_failure(&self) {
         self.failed.store(true, Ordering::SeqCst);
     }
 
-    /// Whether any fsync has failed since the start. Then no write can be assumed durable.
+    /// Whether any fsync has failed since startup, in which case we can't assume that any write is
+    /// durable.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Ordering::SeqCst)
     }
 
-    /// A write to a segment is about to be issued. The caller calls [`PendingFsync::write_ended`]
-    /// on the result when it completes.
+    /// Must be called before issuing a write to a segment. The caller must call
+    /// [`PendingFsync::write_ended`] on the result once the write has completed.
     pub(crate) fn write_begins(&self, name: SegmentName) -> Arc<PendingFsync> {
         let mut segments = self.segments.lock();
         let segment = Arc::clone(segments.entry(name).or_default());
         let may_keep = segments.len() <= (self.files.limit() / KEPT_FRACTION).max(1);
-        // Under the lock, so that a checkpoint cannot find the entry clean and remove it in
-        // between.
+        // We must do this under the lock, because otherwise a checkpoint could find the entry clean
+        // and remove it.
         segment.in_flight.fetch_add(1, Ordering::SeqCst);
         drop(segments);
         let mut file = segment.file.lock();
         if matches!(*file, KeptFile::None) && may_keep {
-            // The caller has just opened it for the write, so it is usually in the table.
+            // The caller has just opened the file for its write, so it's usually still in the
+            // table.
             let (locator, fork, number) = name;
             let found = self.files.peek(&Key::new(self.number, locator, fork, number));
             *file = found.map_or(KeptFile::None, KeptFile::Open);
@@ -223,8 +230,9 @@ impl PendingFsyncs {
     }
 
     /// Closes the files that are kept open, because the process is out of descriptors. False if
-    /// there were none. An error of an earlier writeback may then be lost if the kernel also evicts
-    /// the inode. The alternative is to fail the operation that needs a descriptor now.
+    /// there were none. We might then miss an earlier writeback error, if the kernel also evicts
+    /// the inode. But the only alternative would be to fail the operation that needs a descriptor
+    /// now.
     pub(super) fn close_kept_files(&self) -> bool {
         let segments: Vec<_> = self.segments.lock().values().cloned().collect();
         let files = segments.iter().map(|segment| match &mut *segment.file.lock() {
@@ -234,13 +242,13 @@ impl PendingFsyncs {
         files.filter(|kept| matches!(kept, KeptFile::Open(_))).count() > 0
     }
 
-    /// Whether every write is durable; never true again after a failed fsync.
+    /// Whether every write is durable. After a failed fsync this never becomes true again.
     pub(crate) fn is_durable(&self) -> bool {
         !self.has_failed() && self.segments.lock().is_empty()
     }
 
-    /// Records a change of a segment's file other than a write: it was created, truncated or
-    /// extended.
+    /// Records that a segment's file was created, truncated or extended, which also requires an
+    /// fsync.
     pub(crate) fn note(&self, name: SegmentName) {
         self.write_begins(name).write_ended();
     }
@@ -264,7 +272,8 @@ impl PendingFsyncs {
         let clean = segments.get(name).is_some_and(|segment| segment.is_clean());
         let gone = if clean { segments.remove(name) } else { None };
         drop(segments);
-        // An issuer may keep the entry for long after this, so its file is released explicitly.
+        // A write's issuer may keep its reference to the entry much longer, so we release the file
+        // explicitly.
         drop(gone.map(|segment| segment.release()));
     }
 

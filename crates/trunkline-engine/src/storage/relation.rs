@@ -1,20 +1,20 @@
 //! One fork of a relation (PostgreSQL's `md.c`): its length, the location of its blocks, extension
 //! and truncation.
 //!
-//! A fork ends in its first segment that is not full. PostgreSQL counts in the same way: truncation
-//! may leave later segments behind, and their contents are ignored.
+//! A fork ends in its first segment that is not full. PostgreSQL uses the same rule, because
+//! truncation may leave later segments behind. Their contents are ignored.
 //!
 //! Extension has two steps. [`Relation::reserve`] assigns block numbers to one session under a
 //! lock; [`Relation::allocate`] then allocates the space without a lock, because that may block.
-//! PostgreSQL holds the relation extension lock during the whole extension, so that its sessions
-//! wait for each other's `fallocate`. Here reserved blocks of different sessions reach the disk in
-//! any order. Two consequences have to be handled:
+//! PostgreSQL holds the relation extension lock throughout, so its backends wait for each other's
+//! `fallocate`. Here, blocks reserved by different sessions may reach the disk in any order. We
+//! must handle two consequences:
 //!
-//! - A later segment may be created before the previous one is full, and the fork would seem to end
-//!   there. Whichever session creates a segment therefore extends the previous one with a hole
-//!   first.
-//! - A session may fail to allocate its blocks while later ones exist already. Its blocks then
-//!   remain as zeroed pages. Only blocks at the very end are given back.
+//! - A segment may be created before the previous segment is full, in which case the fork would
+//!   appear to end in the previous segment. Whichever session creates a segment must therefore
+//!   first extend the previous segment to its full size, with a hole.
+//! - A session may fail to allocate its blocks when later blocks already exist. Its blocks then
+//!   remain in the fork as zeroed pages; we can only give back blocks at the very end.
 //!
 //! Truncation and removal are split into a part that can fail without harm (`prepare_truncate`,
 //! `prepare_remove`) and a part that runs after the pool has invalidated the pages. An error in the
@@ -41,13 +41,13 @@ pub struct Located {
     pub file: File,
     /// The offset of the block in it, in bytes.
     pub offset: u64,
-    /// Blocks from this one to the end of a full segment, 1 to [`SEGMENT_BLOCKS`]. The file may be
-    /// shorter. An I/O must not be longer.
+    /// Number of blocks from this block to the end of a full segment, 1 to [`SEGMENT_BLOCKS`]. No
+    /// single I/O may be longer than that. The file itself may be shorter.
     pub blocks_left: u32,
 }
 
-/// One fork of a relation. Clones are cheap; none holds a file open. Unlike PostgreSQL's
-/// `SMgrRelation`, it caches neither files nor a length, so it cannot become stale.
+/// One fork of a relation. Cheap to clone. Unlike PostgreSQL's `SMgrRelation`, it caches neither
+/// open files nor the fork's length, so it can't become stale.
 #[derive(Clone)]
 pub struct Relation {
     storage: Storage,
@@ -82,9 +82,9 @@ impl Relation {
         self.storage.directory(&self.locator).join(file.to_string())
     }
 
-    /// The length of the fork in blocks: those of the full segments, and of the first that is not
-    /// full. A partial block at the end of a segment is not counted. Asks the file system for the
-    /// length of every segment, so callers do not repeat it for each block.
+    /// The fork's length in blocks, up to the end of the first segment that isn't full. A partial
+    /// block at the end of a segment doesn't count. This checks every segment's length, so callers
+    /// shouldn't call it for every block.
     ///
     /// # Errors
     /// [`StorageError`]: the first segment is missing, a segment is too long, or a length is
@@ -111,8 +111,8 @@ impl Relation {
         Ok(blocks)
     }
 
-    /// The segments that end in a partial block, with their lengths in bytes: the last page of each
-    /// was torn off. Segments whose length is unknown are skipped.
+    /// The segments that end mid-block, with their lengths in bytes. Segments whose length is
+    /// unknown are skipped.
     pub fn partial_segments(&self) -> Vec<(PathBuf, u64)> {
         let lengths = (0..=LAST_SEGMENT).map_while(|segment| {
             let bytes = self.segment_length(segment).ok()??;
@@ -121,9 +121,9 @@ impl Relation {
         lengths.filter(|(_, bytes)| bytes % BLOCK_SIZE as u64 != 0).collect()
     }
 
-    /// Finds `block`: its segment, opened if necessary, and its offset. The length of the file is
-    /// not checked, which would cost a system call for each I/O. A read past the end returns no
-    /// bytes, and [`Relation::missing`] then explains why.
+    /// Finds `block`: its segment, opened if necessary, and its offset. We don't check the file's
+    /// length, because that would take a system call per I/O. Instead, a read past the end returns
+    /// no bytes, and [`Relation::missing`] then works out why.
     ///
     /// # Errors
     /// [`StorageError`]: the segment is missing or cannot be opened, or the number is out of range.
@@ -140,8 +140,8 @@ impl Relation {
     }
 
     /// Whether the segment that contains `block` is open, so that [`Relation::locate`] makes no
-    /// system call. If it is not, a session submits its staged I/O before it calls `locate`,
-    /// because opening a file may block.
+    /// system call. If it isn't open, a session must submit its staged I/O before calling `locate`,
+    /// because opening the file may block.
     pub fn is_open(&self, block: BlockNo) -> bool {
         self.storage.table().peek(&self.key(segment_of(block).0)).is_some()
     }
@@ -166,7 +166,8 @@ impl Relation {
     pub fn create(&self) -> Result<(), StorageError> {
         let direct = self.storage.is_direct();
         let path = self.path(0);
-        // The check and the open are not atomic. No other session may create this relfilenode.
+        // The check and the open aren't atomic, but no other session may create the same
+        // relfilenode.
         if self.segment_length(0)?.is_some() {
             let source = io::ErrorKind::AlreadyExists.into();
             return Err(StorageError::Io { operation: "create file", path, source });
@@ -175,15 +176,15 @@ impl Relation {
         opened.map_err(|e| StorageError::opening(self.location(0), direct, e))?;
         self.storage.pending_fsyncs().note((self.locator, self.fork, 0));
         self.sync_directory(&path).inspect_err(|_| {
-            // A second attempt should not find the file. If removing it fails too, that attempt
-            // reports that the file exists.
+            // Remove the file, so that the caller can try again. If removing it fails too, the next
+            // attempt reports that the file already exists.
             self.storage.pending_fsyncs().forget(self.locator, Some(self.fork), 0);
             let _ = self.storage.writer().map(|writer| writer.remove(&path));
         })
     }
 
-    /// Makes a file's name durable. A failed sync is final, as for a segment: the kernel reports a
-    /// write error once, so a second sync that succeeds proves nothing.
+    /// Makes a file's name durable. A failure is final, just as for a segment: the kernel reports a
+    /// write error only once, so a second fsync that succeeds proves nothing.
     fn sync_directory(&self, path: &Path) -> Result<(), StorageError> {
         let synced = self.storage.writer()?.sync_directory_of(path);
         synced.map_err(|source| {
@@ -206,9 +207,8 @@ impl Relation {
     pub(crate) fn reserve(&self, count: u32) -> Result<Range<BlockNo>, StorageError> {
         self.storage.writer()?;
         let ends = &self.storage.0.ends;
-        // The length is determined without the lock, because that makes system calls. If two
-        // sessions do it at the same time, the first one to insert its result wins, and the other
-        // uses that.
+        // Don't hold the lock while determining the length, because that takes system calls. If two
+        // sessions do so concurrently, the slower session uses the faster session's result.
         let known = ends.lock().get(&(self.locator, self.fork)).copied();
         let end = match known {
             Some(end) => end,
@@ -226,8 +226,8 @@ impl Relation {
         Ok(first..first + count)
     }
 
-    /// Gives back reserved blocks, unless later ones were reserved since. Those cannot move down,
-    /// so the blocks before them stay part of the fork, as zeroed pages.
+    /// Gives back reserved blocks, unless later blocks have been reserved in the meantime. In that
+    /// case the blocks stay in the fork, as zeroed pages.
     pub(crate) fn unreserve(&self, blocks: &Range<BlockNo>) {
         let mut ends = self.storage.0.ends.lock();
         if let Some(end) = ends.get_mut(&(self.locator, self.fork))
@@ -238,8 +238,8 @@ impl Relation {
     }
 
     /// Allocates space for reserved blocks, as zeros, and creates the segment if necessary. May
-    /// block. The segment is pending afterwards even if the allocation failed, because it may have
-    /// been extended in part.
+    /// block. The segment needs an fsync even if the allocation fails, because it may have been
+    /// partly extended.
     ///
     /// # Errors
     /// [`StorageError`]; `EOPNOTSUPP` where zeros have to be written instead.
@@ -265,8 +265,9 @@ impl Relation {
         self.storage.writer()?;
         let open = || self.open_segment(segment, block, true);
         let file = self.storage.table().get(self.key(segment), open)?;
-        // The segment may be new even if this is not its first block: the session that reserved the
-        // first block may have failed. No session writes to a new segment before this is done.
+        // The segment may be new even if this isn't its first block, because the session that
+        // reserved the first block may have failed. Every session does this before it writes to the
+        // segment.
         let is_new =
             || Ok::<_, StorageError>(segment > 0 && self.segment_length(segment)? == Some(0));
         if block.is_multiple_of(SEGMENT_BLOCKS) || is_new()? {
@@ -277,8 +278,8 @@ impl Relation {
     }
 
     /// Extends the previous segment to its full size with a hole. Blocks are reserved in order, but
-    /// sessions write them, or fail to, in any order. Without this a fork would seem to end in the
-    /// earlier segment, and the blocks of the new one would be lost to every scan.
+    /// sessions may write them in any order, or not at all. Without this, the fork would appear to
+    /// end in the previous segment, and scans wouldn't see the new segment's blocks.
     fn fill_up(&self, segment: u32) -> Result<(), StorageError> {
         let Some(before) = segment.checked_sub(1) else { return Ok(()) };
         let full = u64::from(SEGMENT_BLOCKS) * BLOCK_SIZE as u64;
@@ -297,7 +298,8 @@ impl Relation {
     }
 
     /// Opens the segments that truncation to `blocks` blocks changes; `None` if the fork is no
-    /// longer than that. Changes nothing, so that errors show before the pool invalidates any page.
+    /// longer than that. Doesn't change anything yet, so that most errors are found before the pool
+    /// invalidates any pages.
     ///
     /// # Errors
     /// [`StorageError`]: the cluster is read-only, or a segment cannot be opened.
@@ -354,8 +356,8 @@ impl Relation {
                 break;
             }
         }
-        // Last, and also after a failure: a file that was opened while this ran is the old one, and
-        // must leave the table.
+        // Do this last, even after a failure. Another session may have opened a file while we were
+        // removing it, and the table must not keep that file.
         self.storage.forget(self.locator);
         removed
     }
@@ -441,9 +443,9 @@ pub(crate) struct Truncation {
 impl Truncation {
     /// Truncates the fork. No session may use the removed blocks any more.
     ///
-    /// Segments are truncated from the last to the first, so that a crash in between leaves a
-    /// shorter fork without gaps. Later segments become empty and are not removed, as in
-    /// PostgreSQL: the table of open files may still refer to them.
+    /// We truncate the last segment first, so that a crash can't leave a gap in the fork. As in
+    /// PostgreSQL, later segments become empty but aren't removed, because sessions may still have
+    /// them open.
     ///
     /// # Errors
     /// [`StorageError::Damaged`]; some segments may already be truncated, the last ones first.
@@ -465,8 +467,8 @@ impl Truncation {
     }
 }
 
-/// Checks that a file opened for direct I/O really is, and that a block is aligned. Buffered and
-/// direct I/O on one file can return stale data, so a silent fallback is not an option.
+/// Checks that a file opened for direct I/O really is, and that a block is aligned. We can't
+/// silently fall back to buffered I/O, because mixing the two on one file can return stale data.
 fn check_direct(path: PathBuf, is_direct: bool, alignment: u32) -> Result<(), StorageError> {
     if !is_direct {
         return Err(StorageError::direct(path));
@@ -477,9 +479,9 @@ fn check_direct(path: PathBuf, is_direct: bool, alignment: u32) -> Result<(), St
     Ok(())
 }
 
-/// Whether a failed directory sync may have lost something. The errors listed here are those of
-/// opening the directory: then no fsync was issued, and the caller can try again. An unknown error
-/// counts as a loss.
+/// Whether a failed directory sync may have lost something. The errors listed here come from
+/// opening the directory, in which case no fsync was issued and the caller can try again. We treat
+/// any other error as a loss.
 fn is_loss(error: &io::Error) -> bool {
     let of_open = [
         Errno::ACCESS,
