@@ -98,20 +98,20 @@ impl Aio {
     }
 
     /// Switches to another I/O method, or to the next best one that is available. I/O in flight
-    /// stays with the method that it was submitted to. Unlike `io_method` in PostgreSQL, this does
+    /// stays with the method it was submitted through. Unlike `io_method` in PostgreSQL, this does
     /// not need a restart.
     pub fn set_method(&self, method: MethodKind) -> MethodStatus {
         self.dispatcher().switch(method);
         self.method_status()
     }
 
-    /// The method in force, the method that was requested, and why they differ.
+    /// The active method, the requested method, and why they differ.
     pub fn method_status(&self) -> MethodStatus {
         self.dispatcher().status()
     }
 
-    /// Changes the settings of the worker pool. Surplus workers end after their current I/O;
-    /// missing ones are started as the load requires.
+    /// Changes the worker pool's settings. Surplus workers end after their current I/O; missing
+    /// ones are started as the load requires.
     pub fn set_workers(&self, workers: WorkerSettings) {
         self.in_flight().completions().pool().change_settings(workers);
     }

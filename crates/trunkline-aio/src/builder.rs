@@ -2,9 +2,9 @@
 //!
 //! Where a setting has a counterpart in PostgreSQL, its documentation names the GUC.
 //!
-//! Everything that an I/O needs is allocated here, before the first I/O is issued: handles with
-//! their iovecs, session slots, queues that have room for every handle, and the page region. The
-//! I/O path never allocates, so it cannot fail for lack of memory.
+//! Everything an I/O needs is allocated here, before the first I/O is issued: handles with their
+//! iovecs, session slots, queues that have room for every handle, and the page region. The I/O path
+//! never allocates, so it cannot fail for lack of memory.
 
 use crate::aio::Aio;
 use crate::completion::completions::Completions;
@@ -26,7 +26,7 @@ use std::io;
 use std::sync::Arc;
 
 /// The settings of an instance. They are fixed when the instance starts, except for the method and
-/// the settings of the worker pool.
+/// the worker pool's settings.
 #[derive(Clone)]
 pub struct Builder {
     method: MethodKind,

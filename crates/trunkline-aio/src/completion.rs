@@ -10,8 +10,8 @@
 //! A completion takes few locks, each for a few instructions. It holds none of them while it runs a
 //! callback or the probe, because both are foreign code. The only nesting is the roster's lock,
 //! then the files in `deferred`: a worker that looks for work under the roster's lock also looks
-//! for a file to close. All other locks (the queues of admission, wakers, the shards of the
-//! statistics, runs of free frames) are leaves: no other lock is taken while one of them is held.
+//! for a file to close. All other locks (admission's queues, wakers, the statistics' shards, runs
+//! of free frames) are leaves: no other lock is taken while one of them is held.
 
 pub(crate) mod completions;
 pub(crate) mod in_flight;

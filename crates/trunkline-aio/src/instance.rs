@@ -44,9 +44,9 @@ impl Instance {
         &self.files
     }
 
-    /// Takes a free session number. It prefers a number whose previous session has no I/O left in
-    /// flight. I/O of a dropped session still counts against the quota of its number, so the new
-    /// session would start with a smaller quota.
+    /// Takes a free session number. It prefers a number with no I/O left in flight from its
+    /// previous session. I/O of a dropped session still counts against the quota of its number, so
+    /// the new session would start with a smaller quota.
     pub(crate) fn take_session(&self) -> Option<u32> {
         let sessions = self.dispatcher.in_flight().completions().sessions();
         let mut free = self.free_sessions.lock();

@@ -7,8 +7,7 @@
 //! cache, needs aligned memory that stays valid while the kernel uses it. And an I/O must not be
 //! lost because its issuer was cancelled. PostgreSQL 18 solves these problems with its asynchronous
 //! I/O subsystem. This crate is that design in Rust, in one process with threads. It deals with
-//! descriptors, offsets and memory; pages, relations and checksums are the business of the crates
-//! above it.
+//! descriptors, offsets and memory; pages, relations and checksums belong to the crates above it.
 //!
 //! # An example
 //!
@@ -71,7 +70,7 @@
 //! ```
 //!
 //! Every I/O is completed, even if its issuer never waits for it. The completing thread is the
-//! thread that executed it, a session that waits for it, a helper of the worker pool, or the driver
+//! thread that executed it, a session waiting for it, a helper in the worker pool, or the driver
 //! that reaped it. Dropping slots, a session or its thread does not cancel I/O, and it frees
 //! nothing that the kernel may still use.
 //!
@@ -82,8 +81,8 @@
 //! memory, such as verification. Frames given by number ([`Io::read_frames`]) belong to a buffer
 //! pool, which leases them once and shares them among sessions. Another session may hold a pointer
 //! to such a frame during the I/O. The buffer pool must ensure that no session touches the frame
-//! then. This is the only promise that the crate requires from its caller, and it is why that
-//! function is `unsafe`.
+//! then. This is the only promise the crate requires from its caller, and the reason why
+//! `read_frames` is `unsafe`.
 //!
 //! # The façade
 //!

@@ -62,7 +62,7 @@ pub const STAGED_AGE_MAX_US: u64 = 500;
 
 /// A worker that has executed one I/O for longer than this many milliseconds counts as stuck. It no
 /// longer counts towards `io_max_workers`, so that another worker can replace it. It still counts
-/// towards the share of its mount.
+/// towards its mount's share.
 pub const STUCK_AFTER_MS: u64 = 1000;
 
 const _: () = assert!(IOVECS_MAX <= 1024, "the kernel takes at most UIO_MAXIOV iovecs");

@@ -45,8 +45,8 @@ impl<'a> Batch<'a> {
         Some(self.in_flight.token(*index))
     }
 
-    /// Takes the next I/O as its lane and its handle index, for methods whose queues hold indexes.
-    /// The token can be recreated from the index by the thread that executes the I/O.
+    /// Takes the next I/O as its lane and its handle index, for methods that queue indexes. The
+    /// token can be recreated from the index by the thread that executes the I/O.
     pub(crate) fn take_index(&mut self) -> Option<(usize, u32)> {
         let io = self.take()?;
         Some((self.in_flight.lane(&io), io.index()))
@@ -74,7 +74,6 @@ pub trait Method: Send + Sync {
     /// This function runs in the issuing session and must not block on I/O.
     fn submit(&self, in_flight: &Arc<InFlight>, batch: &mut Batch<'_>);
 
-    /// Stops the threads of the method and waits for their end. Called once, when no I/O is in
-    /// flight.
+    /// Stops the method's threads and waits for them to end. Called once, when no I/O is in flight.
     fn shut_down(&self) {}
 }

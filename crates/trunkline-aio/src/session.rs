@@ -84,7 +84,7 @@ pub struct Session {
     /// The handle of the [`crate::Io`] that exists now. It is also kept here so that it can be
     /// reclaimed if the `Io` is leaked.
     handed_out: Option<WaitRef>,
-    /// The class in whose queue for a free handle the session waits, if any.
+    /// The admission queue in which the session waits for a free handle, if any.
     queued: Option<Class>,
     /// Handles in STAGED, in the order of their definition.
     staged: Vec<u32>,
@@ -190,8 +190,8 @@ impl Session {
         }
     }
 
-    /// Under `sync`, advises the kernel that the range will be read soon; other methods read ahead
-    /// themselves. Returns whether advice was given.
+    /// Under `sync`, issues `posix_fadvise` for a range that will be read soon; other methods read
+    /// ahead with real I/O. Returns whether advice was given.
     pub fn advise(&self, file: &File, offset: u64, length: u64) -> bool {
         let sync = self.method() == MethodKind::Sync;
         let advised = sync && !file.is_direct() && self.in_flight.advise(file, offset, length);

@@ -1,5 +1,5 @@
-//! The accounts table of a pgbench database: one large relation, with balances whose sum is known
-//! without reading it.
+//! The accounts table of a pgbench database: one large relation, with balances that add up to a
+//! known sum.
 //!
 //! ```text
 //!   DIR/base/5/16385        blocks 0 to 131,071 of the relation

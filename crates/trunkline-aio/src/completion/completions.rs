@@ -116,8 +116,9 @@ impl Completions {
         self.admission.handle_freed(&self.sessions);
     }
 
-    /// Offers a reaped I/O to the issuing session, if that session sleeps waiting for it. Otherwise
-    /// it adds the I/O to the ready set and returns false, and the caller must then wake a helper.
+    /// Offers a reaped I/O to the issuing session, if that session is asleep waiting for it.
+    /// Otherwise it adds the I/O to the ready set and returns false, and the caller must then wake
+    /// a helper.
     ///
     /// The waiting session is preferred because it will touch the pages next: the checksum brings
     /// them into its CPU cache, and no third thread has to wake up.
@@ -187,7 +188,7 @@ impl Completions {
     }
 
     /// Runs the callbacks, delivers the result, frees the handle, and wakes every waiter except the
-    /// issuer, whose number it returns. The caller has claimed the handle.
+    /// issuer. Returns the issuer's session number. The caller has claimed the handle.
     ///
     /// The order of the steps is what keeps this correct; see the module documentation and the
     /// comments below.

@@ -1,5 +1,4 @@
-//! I/O in flight: the interface through which a method executes and completes the I/O that was
-//! submitted to it.
+//! I/O in flight: the interface through which a method executes and completes its I/O.
 //!
 //! A method receives a [`Submitted`] token for each I/O. It must bring every token to one of two
 //! functions, exactly once:
@@ -38,8 +37,8 @@ use crate::tables::wake_batch::WakeBatch;
 use std::fmt;
 use std::sync::Arc;
 
-/// A SUBMITTED I/O. There is one token per I/O. The holder of the token owns the body of the handle
-/// and must bring the I/O to completion.
+/// A SUBMITTED I/O. There is one token per I/O. The holder of the token owns the handle's body and
+/// must bring the I/O to completion.
 ///
 /// The token names its instance and its generation, so that a method that serves two instances
 /// cannot use a token of one with the other. Both are checked when the token is used.
@@ -101,8 +100,8 @@ impl InFlight {
         &self.region
     }
 
-    /// Advises the storage that a range will be read soon (`posix_fadvise`). Returns whether it
-    /// accepted the advice.
+    /// Issues `posix_fadvise` for a range that will be read soon. Returns whether
+    /// the call succeeded.
     pub(crate) fn advise(&self, file: &File, offset: u64, length: u64) -> bool {
         self.executor.advise(file, offset, length)
     }

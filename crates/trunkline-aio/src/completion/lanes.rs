@@ -11,13 +11,13 @@
 //! that hangs from the beginning therefore never gets more than one, even while the other mounts
 //! are idle.
 //!
-//! This file has no lock. The worker pool keeps its lanes behind the lock of the roster, and a ring
+//! This file has no lock. The worker pool keeps its lanes behind the roster's lock, and a ring
 //! driver owns its lanes alone.
 
 use crate::limits::LANES_MAX;
 use std::collections::VecDeque;
 
-/// The queue of one mount.
+/// One mount's queue.
 #[derive(Debug)]
 struct Lane {
     queue: VecDeque<u32>,

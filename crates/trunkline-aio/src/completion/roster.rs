@@ -5,17 +5,16 @@
 //! **Waking.** Submitting a batch wakes at most one worker, the idle one with the lowest number. A
 //! worker that takes a job and sees more queued I/O wakes one idle worker with a higher number than
 //! its own. It does so only while its own wake-ups have mostly found work; otherwise it leaves the
-//! decision to the supervisor. Wake-ups thus spread like a chain whose length follows the load.
-//! Workers that are not needed keep sleeping, and a batch costs its session one futex call,
-//! whatever the size of the batch.
+//! decision to the supervisor. Wake-ups thus spread like a chain that grows with the load. Workers
+//! that are not needed keep sleeping, and a batch costs its session one futex call, whatever the
+//! batch size.
 //!
 //! **Size.** When there is work and no idle worker, the supervisor starts one worker per launch
 //! interval, up to `io_max_workers`. A worker that has been in one I/O for a second counts as stuck
-//! and no longer counts towards that limit, so that a hanging mount does not use up the pool. The
-//! share of its mount still bounds the number of workers that hang there. The worker with the
-//! highest number leaves when it has been idle for the idle timeout, unless only `io_min_workers`
-//! are left. Because work always goes to the lowest idle worker, the highest one is the least
-//! useful.
+//! and no longer counts towards that limit, so that a hanging mount does not use up the pool. That
+//! mount's share still bounds the number of workers that hang there. The worker with the highest
+//! number leaves when it has been idle for the idle timeout, unless only `io_min_workers` are left.
+//! Because work always goes to the lowest idle worker, the highest one is the least useful.
 //!
 //! This file has no threads and no locks: `worker_pool` puts the roster behind a lock, and
 //! `method::worker` runs the threads. All decisions are functions of the roster and the time, so
@@ -33,7 +32,7 @@ use std::time::Duration;
 /// supervisor from spinning if the launch interval is set to zero.
 const LOOK_AGAIN_MIN: Duration = Duration::from_millis(1);
 
-/// The settings of the worker pool. All can be changed while it runs.
+/// The worker pool's settings. All can be changed while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerSettings {
     /// `io_min_workers`: workers that stay even if idle; 1 to 256.
@@ -129,7 +128,7 @@ struct Worker {
     idle: bool,
     /// The lane that the worker executes I/O for, and since when.
     busy: Option<(usize, Time)>,
-    /// Recent wake-ups and recent jobs, whose ratio shows whether wake-ups find work. Both are
+    /// Recent wake-ups and recent jobs; their ratio shows whether wake-ups find work. Both are
     /// halved when either reaches four, so that the ratio follows the present load.
     wakeups: u32,
     jobs: u32,
@@ -206,8 +205,8 @@ impl Roster {
         vacant
     }
 
-    /// Records whether the thread of a claimed worker could be started. A refused thread also
-    /// counts for the launch interval.
+    /// Records whether a claimed worker's thread could be started. A refused thread also counts for
+    /// the launch interval.
     pub(crate) fn launched(&mut self, id: usize, thread: Option<thread::JoinHandle>, now: Time) {
         self.last_launch = Some(now);
         self.workers[id].live = thread.is_some();
@@ -220,8 +219,8 @@ impl Roster {
         self.workers.iter_mut().filter_map(|worker| worker.thread.take()).collect()
     }
 
-    /// Chooses the lowest idle worker whose number is at least `from`, and marks it as woken. If
-    /// there is none, it asks the supervisor for growth.
+    /// Chooses the lowest-numbered idle worker from `from` on, and marks it as woken. If there is
+    /// none, it asks the supervisor for growth.
     pub(crate) fn wake_one(&mut self, from: usize) -> Wake {
         if let Some(id) = (from..self.workers.len()).find(|&id| self.workers[id].idle) {
             let worker = &mut self.workers[id];

@@ -119,7 +119,7 @@ impl WorkerPool {
         self.wake(wake);
     }
 
-    // What the threads of the pool call.
+    // Called by the pool's threads.
 
     pub(crate) fn worker_epoch(&self, id: usize) -> Epoch {
         self.events[id].epoch()

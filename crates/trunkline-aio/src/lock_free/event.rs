@@ -1,9 +1,9 @@
-//! Events: one wake-up word per session, for everything that a session may wait for. PostgreSQL's
-//! latch has the same role.
+//! Events: one wake-up word per session, for everything a session may wait for. PostgreSQL's latch
+//! has the same role.
 //!
-//! An event is an event count. The waiter reads the epoch, checks the condition that it waits for,
-//! and sleeps only if the epoch has not changed since. A signal increments the epoch. So a signal
-//! between the check and the sleep makes the sleep return immediately, and no wake-up is lost.
+//! An event is an event count. The waiter reads the epoch, checks its condition, and sleeps only if
+//! the epoch has not changed since. A signal increments the epoch. So a signal between the check
+//! and the sleep makes the sleep return immediately, and no wake-up is lost.
 //!
 //! ```text
 //!   bit 0       a thread sleeps, or is about to, so a signal must call the futex
@@ -52,7 +52,7 @@ impl Event {
         }
     }
 
-    /// Reads the epoch. The caller must do this before it checks the condition that it waits for.
+    /// Reads the epoch. The caller must do this before it checks its condition.
     pub(crate) fn epoch(&self) -> Epoch {
         Epoch(self.futex.word().load(Ordering::SeqCst) & !SLEEPING)
     }

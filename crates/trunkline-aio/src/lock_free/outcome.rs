@@ -25,8 +25,7 @@ pub enum Status {
     Unknown = 0,
     /// All bytes were transferred.
     Ok = 1,
-    /// Fewer bytes than asked for, without an error. A count of 0 on a read means the end of the
-    /// file.
+    /// Fewer bytes than asked for, without an error. A count of 0 on a read means end of file.
     Partial = 2,
     /// Usable, but a callback has repaired or ignored something.
     Warning = 3,
@@ -91,7 +90,7 @@ impl Outcome {
         (self.status == Status::Error && self.reporter == 0).then_some(self.detail as i32)
     }
 
-    /// Whether a read found the end of the file.
+    /// Whether a read found end of file.
     pub fn is_end_of_file(self) -> bool {
         self.status == Status::Partial && self.count == 0
     }

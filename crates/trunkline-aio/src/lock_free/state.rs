@@ -30,7 +30,7 @@ use crate::lock_free::wait_ref::GENERATION_MAX;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// The state of a handle. The values are in the order in which a handle passes through them. Each
-/// state has one owner, and only the owner may touch the body of the handle.
+/// state has one owner, and only the owner may touch the handle's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum State {
@@ -43,7 +43,7 @@ pub enum State {
     /// The stage callbacks have run. Owner: the session.
     Staged = 3,
     /// Passed to the method. Owner: the thread that executes or reaps the I/O. The kernel may read
-    /// or write the memory of the I/O in this state.
+    /// or write the I/O's memory in this state.
     Submitted = 4,
     /// The raw result is known. Owner: the thread that wins the claim.
     CompletedIo = 5,

@@ -1,14 +1,13 @@
 //! The dispatcher: chooses how a staged I/O reaches the storage.
 //!
 //! Normally the I/O goes to the current method. Three shortcuts avoid passing it to another thread:
-//! - An I/O that the session needs immediately, with nothing else in flight, is executed inline.
+//! - An I/O the session needs immediately is executed inline if nothing else is in flight.
 //! - A buffered read is executed inline if its data is in the page cache.
 //! - A buffered write is executed inline if its mount accepts writes quickly (`write_latency`).
 //!
 //! The method can be switched while the instance runs; in PostgreSQL `io_method` needs a restart.
-//! An I/O remembers the method that it was submitted to, so a switch affects only I/O that is
-//! submitted later. The threads of a method that is no longer current stay, idle, until the
-//! instance ends.
+//! Each I/O stays with the method it was submitted through, so a switch affects only later
+//! submissions. Threads of a method that is no longer active sit idle until shutdown.
 //!
 //! If a method is unavailable, the dispatcher uses the next best one and records why. The order is
 //! io_uring, io_uring without registered memory, worker, sync. PostgreSQL refuses to start in this
@@ -32,12 +31,12 @@ use crate::tables::method_kind::MethodKind;
 use std::fmt;
 use std::sync::Arc;
 
-/// Which method was requested, which one is in force, and why they differ.
+/// Which method was requested, which one is active, and why they differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MethodStatus {
     /// The method requested last.
     pub requested: MethodKind,
-    /// The method that I/O is submitted to now.
+    /// The method that new I/O is submitted through.
     pub used: MethodKind,
     /// Recorded fallbacks, oldest first.
     pub fallbacks: Vec<Fallback>,
@@ -92,7 +91,7 @@ impl Dispatcher {
         &self.in_flight
     }
 
-    /// The method in force.
+    /// The active method.
     pub(crate) fn current(&self) -> MethodKind {
         self.method.current()
     }

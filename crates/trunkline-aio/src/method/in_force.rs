@@ -1,8 +1,8 @@
 //! The current I/O method, and the record of fallbacks.
 //!
-//! A ring driver whose ring fails must switch the instance to the workers. It may do so long after
-//! its rings were replaced by new ones, and must not switch away from those. Therefore every start
-//! of io_uring has a number, which is stored beside the method in one atomic word. A driver's
+//! A ring driver that loses its ring must switch the instance to the workers. It may do so long
+//! after its rings were replaced by new ones, and must not switch away from those. Therefore every
+//! start of io_uring has a number, which is stored beside the method in one atomic word. A driver's
 //! compare-exchange succeeds only if its own start is still current.
 
 use crate::method::fallback::Fallback;
@@ -10,7 +10,7 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use crate::tables::method_kind::MethodKind;
 
-/// Which method new I/O is submitted to.
+/// The active method, which new I/O is submitted through.
 #[derive(Debug)]
 pub(crate) struct MethodInForce {
     /// The method in the low byte; above it the number of the start of io_uring, or 0 for another
@@ -22,7 +22,7 @@ pub(crate) struct MethodInForce {
 }
 
 impl MethodInForce {
-    /// `sync` is in force until the first switch.
+    /// `sync` is active until the first switch.
     pub(crate) fn new() -> Self {
         Self {
             current: AtomicU64::new(encode(MethodKind::Sync, 0)),
@@ -43,7 +43,7 @@ impl MethodInForce {
         self.requested.store(wanted as u8, Ordering::SeqCst);
     }
 
-    /// Puts a method in force. `rings` is the number of its rings, if it is io_uring.
+    /// Makes a method active. `rings` is the start number if it is io_uring, otherwise 0.
     pub(crate) fn set(&self, method: MethodKind, rings: u64) {
         self.current.store(encode(method, rings), Ordering::SeqCst);
     }
@@ -51,7 +51,7 @@ impl MethodInForce {
     /// Switches to the workers if the rings of this start are current.
     pub(crate) fn leave_rings(&self, rings: u64) {
         let (from, to) = (encode(MethodKind::IoUring, rings), encode(MethodKind::Worker, 0));
-        // Failure means that another method, or newer rings, are in force.
+        // Failure means that another method, or newer rings, are active.
         let _ = self.current.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst);
     }
 

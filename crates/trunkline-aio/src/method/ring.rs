@@ -5,7 +5,7 @@
 //! handle indexes. The handle owns everything that a running I/O needs in memory (iovecs, frames,
 //! the file), so the ring can be dropped without freeing memory that the kernel uses.
 //!
-//! **Overflow.** The number of I/Os in the ring never exceeds the size of the completion queue, so
+//! **Overflow.** The number of I/Os in the ring never exceeds the completion queue size, so
 //! completions cannot overflow. I/O beyond that waits in the driver's lanes.
 //!
 //! **Failure.** `pushed` records which entries the kernel has not taken yet. When the ring fails,
@@ -25,7 +25,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// pieces.
 const PIECE: usize = 1 << 30;
 
-/// Limits of the number of submission entries; the upper one is the limit of the kernel.
+/// Bounds on the number of submission entries; the upper one is the kernel's.
 const ENTRIES_MIN: u32 = 8;
 const ENTRIES_MAX: u32 = 32768;
 
@@ -67,7 +67,7 @@ pub struct UringFeatures {
     pub entries: u32,
 }
 
-/// A ring and the state of its owner.
+/// A ring and its owner's state.
 pub(crate) struct Ring {
     ring: IoUring,
     features: UringFeatures,
@@ -228,7 +228,7 @@ impl Ring {
             (Operation::Fdatasync, _, _) => {
                 opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build()
             }
-            // The kernel executes this in one of its own threads.
+            // The kernel executes this in one of its worker threads.
             (Operation::BeginWriteback, _, _) => opcode::SyncFileRange::new(fd, request.length)
                 .offset(offset)
                 .flags(request.writeback_flags())

@@ -65,8 +65,8 @@ struct Inbox {
     sleeping: AtomicBool,
     eventfd: OwnedFd,
     stopping: AtomicBool,
-    /// The ring has failed. It is set under the lock of the queue, so that a session either sees it
-    /// or puts its I/O where the failing driver still finds it.
+    /// The ring has failed. It is set under the queue lock, so that a session either sees it or
+    /// puts its I/O where the failing driver still finds it.
     broken: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! The method `worker`: the threads of the worker pool, and the supervisor that starts them. In
+//! The method `worker`: the worker pool's threads, and the supervisor that starts them. In
 //! PostgreSQL I/O workers are processes and the postmaster starts them.
 //!
 //! A worker executes queued I/O. Before that, it completes I/O that ring drivers have reaped (the

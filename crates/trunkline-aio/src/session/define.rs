@@ -84,7 +84,7 @@ impl<'f> Transfer<'f> {
         Self::of_range(operation, file, 0, 0)
     }
 
-    /// An operation on `length` bytes at `offset`, with the memory of the slot if it needs any.
+    /// An operation on `length` bytes at `offset`, with the slot's memory if it needs any.
     pub(crate) fn of_range(operation: Operation, file: &'f File, offset: u64, length: u32) -> Self {
         Self { operation, file, offset, length, by_frames: false, awaits: false }
     }

@@ -109,7 +109,7 @@ impl<'s> Io<'s> {
         drop(self);
     }
 
-    /// Reads `length` bytes at `offset` into the memory of `slot`.
+    /// Reads `length` bytes at `offset` into `slot`'s memory.
     ///
     /// # Errors
     /// See [`DefineError`]; nothing was issued.
@@ -127,7 +127,7 @@ impl<'s> Io<'s> {
         self.transfer(transfer, slots.set_mut(), slot)
     }
 
-    /// Writes `length` bytes of the memory of `slot` at `offset`.
+    /// Writes `length` bytes of `slot`'s memory at `offset`.
     ///
     /// # Errors
     /// See [`DefineError`]; nothing was issued.
@@ -150,7 +150,7 @@ impl<'s> Io<'s> {
     ///
     /// This is meant for a buffer pool, which leases frames and shares them among sessions. Frames
     /// are given by number (as [`Lease::first_frame`] counts) in transfer order, and neighbours
-    /// form one piece. The memory of the slot is not used and may be empty.
+    /// form one piece. The slot's memory is not used and may be empty.
     ///
     /// # Safety
     /// From this call until the last completion callback of the I/O has run, on any thread, and
@@ -276,7 +276,7 @@ impl<'s> Io<'s> {
         self.transfer(Transfer { by_frames: true, ..range }, slots, slot)
     }
 
-    /// Issues a read or a write, with the memory of the slot unless frames were given.
+    /// Issues a read or a write, with the slot's memory unless frames were given.
     fn transfer(
         self,
         transfer: Transfer<'_>,

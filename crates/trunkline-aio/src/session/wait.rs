@@ -21,9 +21,9 @@
 //! complete its I/O.
 //!
 //! **Wakers.** Each function `poll_x` is the variant of the function `x` for tasks. A task that
-//! gets `Pending` is woken by the next signal of any kind and then polls again for everything that
-//! it waits for. The waker stays registered until then, so a task may poll for several things in a
-//! row.
+//! receives `Poll::Pending` is woken by the next signal of any kind and then polls again for
+//! everything it waits for. The waker stays registered until then, so a task may poll for several
+//! things in a row.
 
 use super::Session;
 use super::cancel::Cancelled;
@@ -45,7 +45,7 @@ use std::task::{Context, Poll, Waker};
 enum Pause<'w> {
     /// The thread sleeps.
     Sleep,
-    /// The task returns `Pending` and is woken later.
+    /// The task returns `Poll::Pending` and is woken later.
     Wake(&'w Waker),
 }
 
@@ -90,8 +90,7 @@ impl Session {
         self.wait_until(Pause::Wake(context.waker()), Target::Notification, done)
     }
 
-    /// Acquires a handle. It waits if the limit of the class or the quota of the session is
-    /// reached.
+    /// Acquires a handle. It waits if the class limit or the session's quota is reached.
     ///
     /// # Errors
     /// The session was cancelled.

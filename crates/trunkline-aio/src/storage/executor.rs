@@ -5,8 +5,8 @@
 //! replaces it with a simulated disk; [`Kernel`] is the real one. Ring drivers do not use it,
 //! because they pass their requests to io_uring.
 //!
-//! An executor reports raw results only. Retries, short transfers and completion are the business
-//! of its caller, so that they are the same for every executor.
+//! An executor reports raw results only. Retries, short transfers and completion are left to the
+//! caller, so that they work the same with every executor.
 
 use crate::limits::IOVECS_MAX;
 use crate::storage::file::File;
@@ -29,7 +29,7 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// Advises the storage that the range will be read soon. Returns whether it took the advice.
+    /// Advises the storage that the range will be read soon. Returns whether the call succeeded.
     fn advise(&self, file: &File, offset: u64, length: u64) -> bool;
 }
 

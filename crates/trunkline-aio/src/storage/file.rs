@@ -181,7 +181,7 @@ impl File {
         self.0.id
     }
 
-    /// The path that it was opened with.
+    /// The path it was opened with.
     pub fn path(&self) -> &Path {
         &self.0.path
     }

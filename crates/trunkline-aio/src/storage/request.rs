@@ -55,8 +55,8 @@ impl IoVecs {
     }
 }
 
-/// A submitted I/O as its executor sees it. The holder of the request may use the memory of the
-/// I/O: fill it for a read, read it for a write.
+/// A submitted I/O as its executor sees it. The holder of the request may use the I/O's memory:
+/// fill it for a read, read it for a write.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// The operation.
@@ -89,7 +89,7 @@ impl Request<'_> {
     /// The memory that a read fills, piece by piece.
     ///
     /// # Panics
-    /// If it is not a read: other sessions may be reading the memory of a write.
+    /// If it is not a read: other sessions may be reading a write's memory.
     pub fn targets(&mut self) -> impl Iterator<Item = &mut [u8]> {
         assert_eq!(self.operation, Operation::Readv, "only a read has memory to fill");
         self.iovecs.iter_mut().map(|piece| {

@@ -13,7 +13,7 @@ pub fn seed() -> u64 {
     let mut bytes = [0_u8; 8];
     match rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()) {
         Ok(_) => u64::from_le_bytes(bytes),
-        // Without the generator of the kernel, the clock still makes runs differ.
+        // Without the kernel's generator, the clock still makes runs differ.
         Err(_) => crate::clock::now().nanos(),
     }
 }

@@ -31,7 +31,7 @@ impl std::fmt::Debug for Kind {
 }
 
 impl JoinHandle {
-    /// Waits for the end of the thread.
+    /// Waits for the thread to end.
     ///
     /// # Errors
     /// The thread panicked.

@@ -50,7 +50,7 @@ impl<T: Send + 'static> Payload for Vec<T> {
     }
 }
 
-/// An I/O that is being staged. From now on its handle owns the resources that it needs.
+/// An I/O that is being staged. From now on its handle owns the resources it needs.
 #[derive(Debug)]
 pub struct Staging<'a, P = ()> {
     /// The reference that other sessions can use to wait for this I/O.

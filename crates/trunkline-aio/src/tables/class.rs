@@ -3,7 +3,7 @@
 //! Handles are a shared, bounded resource. Without classes, a large scan that reads ahead could
 //! take all of them, and a commit would have to wait for a handle to flush the log. So the handle
 //! table has two reserves: one for the log, and one for the log and foreground reads. PostgreSQL
-//! has no classes, because each backend has handles of its own.
+//! has no classes, because each backend has its own handles.
 
 /// What an I/O is for. The class decides which part of the handle table it may use, and how it is
 /// counted.

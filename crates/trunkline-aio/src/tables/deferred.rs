@@ -60,7 +60,7 @@ impl DeferredDrops {
     }
 
     /// Takes a file to close from a lane for which `may` returns true. A file on a mount that hangs
-    /// must not occupy more workers than the share of its lane.
+    /// must not occupy more workers than its lane's share.
     pub(crate) fn take_file(&self, may: impl Fn(usize) -> bool) -> Option<AbandonedFile> {
         if self.is_empty() {
             return None;

@@ -80,7 +80,7 @@ pub(crate) struct Body {
     file: Option<File>,
     table: Option<Arc<SlotTable>>,
     slot: u32,
-    /// The memory is frames given by number, so the memory of the slot is not used.
+    /// The memory is frames given by number, so the slot's memory is not used.
     by_frames: bool,
     iovecs: IoVecs,
     /// How often a driver has submitted the I/O again after EINTR or EAGAIN.
@@ -308,7 +308,7 @@ impl Description {
 }
 
 impl Body {
-    /// The iovecs, to be pointed at the memory of the next I/O.
+    /// The iovecs, to be pointed at the next I/O's memory.
     pub(crate) fn iovecs(&mut self) -> &mut IoVecs {
         &mut self.iovecs
     }

@@ -1,6 +1,6 @@
 //! The I/O methods, as values of the setting `io_method`.
 //!
-//! Handles record the method that they were submitted to, so this type is in a layer below the
+//! Handles record the method they were submitted through, so this type is in a layer below the
 //! methods.
 
 use std::fmt;

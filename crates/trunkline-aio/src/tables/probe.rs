@@ -1,9 +1,9 @@
 //! Probes: the one hook for tracing, for pausing threads in tests, and for injected results.
 //!
-//! The handle table calls the probe of its instance at every state transition. Without a probe,
-//! this costs one null check. Tests use probes to stop a thread at a transition until another
-//! thread has passed a different one, and to replace raw results. Injection points serve the same
-//! purpose in PostgreSQL.
+//! The handle table calls the instance's probe at every state transition. Without a probe, this
+//! costs one null check. Tests use probes to stop a thread at a transition until another thread has
+//! passed a different one, and to replace raw results. Injection points serve the same purpose in
+//! PostgreSQL.
 
 use crate::lock_free::state::State;
 use crate::lock_free::wait_ref::WaitRef;
@@ -22,7 +22,7 @@ pub struct Observed {
     pub class: Class,
     /// The operation. This and the fields below are valid from DEFINED on.
     pub operation: Operation,
-    /// The method it was submitted to. Valid from SUBMITTED on.
+    /// The method it was submitted through. Valid from SUBMITTED on.
     pub method: MethodKind,
     /// Executed by the issuing thread.
     pub synchronous: bool,
@@ -46,7 +46,7 @@ pub trait Probe: Send + Sync {
         raw
     }
 
-    /// Called before a ring driver enters the kernel with `submitting` new entries. The driver
+    /// Called before a ring driver enters the kernel to submit `submitting` new entries. The driver
     /// behaves as if the kernel had returned the errno, if there is one.
     fn ring_enter(&self, _submitting: usize) -> Option<i32> {
         None

@@ -67,7 +67,7 @@ struct Slot {
     memory: UnsafeCell<Vec<Lease>>,
 }
 
-// SAFETY: the memory of a slot has one owner at a time. While the slot is not pending that is the
+// SAFETY: a slot's memory has one owner at a time. While the slot is not pending that is the
 // issuer, through &mut Slots; while it is pending, the owner of the handle (see the unsafe
 // methods).
 unsafe impl Sync for SlotTable {}
@@ -94,7 +94,7 @@ impl SlotTable {
     }
 
     /// Runs the completion callbacks on a raw outcome and returns the final one. With `by_frames`
-    /// the I/O did not use the memory of the slot.
+    /// the I/O did not use the slot's memory.
     ///
     /// # Safety
     /// The slot is pending, and the caller owns the handle that has its I/O.
@@ -228,7 +228,7 @@ impl SlotSet {
         self.pending
     }
 
-    /// I/Os that were issued and whose results have not been taken, with their issuing sessions.
+    /// Issued I/Os with results not yet taken, and their issuing sessions.
     pub(crate) fn issued(&self) -> &[Option<(WaitRef, u32)>] {
         &self.issued
     }
@@ -299,8 +299,8 @@ impl SlotSet {
 /// time.
 ///
 /// A slot is free until an I/O is issued with it, pending until that I/O is complete, and done
-/// until its result is taken. Dropping the set discards the results only: the memory of a pending
-/// slot stays with its I/O.
+/// until its result is taken. Dropping the set discards the results only: a pending slot's memory
+/// stays with its I/O.
 ///
 /// `P` is what the callbacks of the set need to know about each I/O; a set without callbacks uses
 /// the default.
@@ -372,7 +372,7 @@ impl<P: Payload> Slots<P> {
         self.len() == 0
     }
 
-    /// Number of slots that were issued and whose results have not been taken.
+    /// Number of issued slots with results not yet taken.
     pub fn pending(&self) -> usize {
         self.set.pending()
     }

@@ -50,7 +50,7 @@ pub struct IoRow {
     pub f_buffered: bool,
     /// The class (not in PostgreSQL).
     pub class: &'static str,
-    /// The method it was submitted to (not in PostgreSQL).
+    /// The method it was submitted through (not in PostgreSQL).
     pub method: Option<&'static str>,
 }
 

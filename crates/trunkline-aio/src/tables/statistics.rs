@@ -107,7 +107,7 @@ pub struct Counters {
     pub by_kind: [[OperationCounters; OPERATIONS.len()]; CLASSES.len()],
     /// I/Os by the kind of thread that completed them, in the order of [`COMPLETERS`].
     pub completers: [u64; COMPLETERS.len()],
-    /// Batches submitted to a method.
+    /// Batches submitted through a method.
     pub batches: u64,
     /// I/Os executed by their issuer because the method had no room.
     pub overflowed: u64,
@@ -122,7 +122,7 @@ pub struct Counters {
     pub retried: u64,
     /// I/Os moved to the workers because a ring failed.
     pub moved: u64,
-    /// Ranges advised to the kernel under `sync`.
+    /// Ranges for which `posix_fadvise` was issued under `sync`.
     pub advised: u64,
     /// Handles reclaimed because their [`crate::Io`] was leaked.
     pub leaked: u64,
