@@ -1,4 +1,4 @@
-//! **Raw file scan.** Reads relation files whole and in any order, bypassing the buffer pool.
+//! **Raw file scan.** Reads whole relation files, in any order, bypassing the buffer pool.
 //!
 //! ```text
 //!   files, by mount ──▶ one worker per mount: a session and a window of buffers
@@ -6,17 +6,17 @@
 //!                              ▲ rest of a short read, blocks of a failed read ◀──┘
 //! ```
 //!
-//! Page verification and prewarming of the page cache use this scan. They look at each page once,
-//! so reading through the pool would only evict pages that other sessions need. `pg_checksums`
-//! reads files around shared buffers for the same reason, but with one synchronous read per block.
+//! Page verification and page cache prewarming use this scan. They look at each page just once, so
+//! reading through the pool would only evict pages that other sessions need. `pg_checksums` reads
+//! relation files directly for the same reason, but with one synchronous read per block.
 //!
-//! A worker leases a small window of buffers. It reuses the buffer that was used last, because the
-//! memory of that buffer is most likely still in the CPU cache.
+//! Each worker leases a small window of buffers. It always reuses the most recently used buffer,
+//! because that buffer's memory is most likely still in the CPU cache.
 //!
-//! Each mount has its own worker, so a file system that hangs does not stop the others.
+//! Every mount gets its own worker, so a file system that hangs doesn't hold up the rest.
 //!
-//! A failed read does not end the scan. The blocks of a failed run are read again one by one, so
-//! that exactly the unreadable blocks are reported; see `window.rs` for the rules.
+//! A failed read doesn't end the scan. Instead we read the run's blocks again one by one, so that
+//! we can report exactly the unreadable blocks; see `window.rs` for the rules.
 
 mod mount_worker;
 mod options;

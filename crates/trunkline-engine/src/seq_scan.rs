@@ -6,16 +6,16 @@
 //!     the table       worker  ── read stream ──▶ ...                ──▶ consumer
 //! ```
 //!
-//! It works like PostgreSQL's parallel sequential scan. The leader scans too, and every participant
-//! takes the next chunk of blocks when it has finished one (`table_block_parallelscan_nextpage`). A
-//! table larger than a quarter of the pool is read through a ring buffer, so that the scan does not
-//! evict the working set of other sessions.
+//! It works like PostgreSQL's parallel sequential scan. The leader scans too, and each participant
+//! takes another chunk of blocks when it has finished its current one
+//! (`table_block_parallelscan_nextpage`). A table larger than a quarter of the pool is read through
+//! a ring buffer, so that the scan doesn't evict other sessions' working set.
 //!
-//! Each participant passes its pages to a [`PageConsumer`] of its own, and the caller combines the
-//! consumers at the end. Participants thus share no data while they scan. Streams are unordered: a
-//! participant processes whichever of its pages is available first.
+//! Each participant passes its pages to its own [`PageConsumer`], and the caller combines the
+//! consumers' results at the end. Participants therefore share no data while they scan. Their
+//! streams are unordered: a participant processes whichever of its pages becomes available first.
 //!
-//! The first page that cannot be read ends the scan, as it ends a query of a server.
+//! As in a query, the first unreadable page ends the scan.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! Errors of searches and walks in an index.
+//! Errors from index searches and walks.
 //!
-//! An error about a damaged index names the page. [`BtreeError::Read`] passes on errors of the
+//! If an index is damaged, the error names the page. [`BtreeError::Read`] passes on errors from the
 //! pool.
 
 use thiserror::Error;

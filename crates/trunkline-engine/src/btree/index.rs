@@ -1,7 +1,7 @@
 //! An index, and access to its pages.
 //!
-//! All searches and walks read pages through [`Index`]. It takes the content lock and checks the
-//! level of each page, so that no caller can follow a damaged downlink into the wrong level.
+//! All searches and walks read pages through [`Index`], which takes the content lock and checks
+//! each page's level. No caller can therefore follow a damaged downlink into the wrong level.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::btree::{BtreePage, Fault, KeyColumn, KeyLayout, Meta, Order};
@@ -94,17 +94,17 @@ impl Index {
     }
 }
 
-/// Counts steps along right links. A level has fewer right links than the index has blocks, so more
-/// steps mean that the links form a loop. PostgreSQL does not check this; there a loop ends only
-/// when the query is cancelled.
+/// Counts steps along right links. A level can't have more right links than the index has blocks,
+/// so if we take more steps, the links must form a loop. PostgreSQL doesn't check for this; there
+/// the search would continue until the query is cancelled.
 #[derive(Debug, Default)]
 pub(super) struct RightSteps {
     taken: BlockNo,
     blocks: Option<BlockNo>,
 }
 
-/// Steps that are always allowed. Most searches take fewer, and then the length of the index is not
-/// needed, which saves a system call per search.
+/// Steps that are always allowed. Most searches take fewer, in which case we needn't ask for the
+/// index size, which would cost a system call per search.
 const STEPS_FREE: BlockNo = 100;
 
 impl RightSteps {

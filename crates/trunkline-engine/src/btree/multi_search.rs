@@ -1,14 +1,15 @@
-//! Searches for many keys together. Each page is read once, and all leaves are known in advance.
+//! Searches for many keys together, so that each page is read only once and all leaves are known in
+//! advance.
 //!
 //! ```text
 //!   ascending keys ──▶ pages above the leaves: the leaf of each key
 //!                  ──▶ read stream over these leaves ──▶ rows, sometimes a leaf to the right
 //! ```
 //!
-//! A separate search for each key would descend from the root once per key and wait for one leaf
-//! after the other. Here the upper levels, which are few pages, are searched first. The leaves,
-//! which are usually not cached, are then read with many I/Os in flight. TOAST values are fetched
-//! this way.
+//! Searching for each key separately would descend from the root every time, and wait for one leaf
+//! after another. Instead we first search the upper levels, which have few pages and are usually
+//! cached. We then read all leaves, which usually aren't cached, with many I/Os in flight. TOAST
+//! values are fetched this way.
 
 use std::cmp::Ordering;
 use std::ops::Range;

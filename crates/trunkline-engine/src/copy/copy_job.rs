@@ -1,6 +1,6 @@
-//! The job of a copy: workers that take one task after the other.
+//! The job that runs a copy: its workers take tasks from a list until none are left.
 //!
-//! Each worker has a backend of its own. [`Results`] adds up the results of all workers.
+//! Each worker has its own backend. [`Results`] adds up all workers' results.
 
 use trunkline_aio::sync::atomic::{AtomicUsize, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};

@@ -14,8 +14,8 @@ use crate::pool::Policy;
 use crate::read_stream::StreamOptions;
 use crate::settings::Settings;
 
-/// Server settings that affect the text of values. They must equal those of the server that the
-/// output is compared with.
+/// Server settings that affect how values are printed. To compare our output with a server's, use
+/// that server's settings.
 #[derive(Clone)]
 pub struct TextSettings {
     /// The server's major version. A few types changed their text between versions.
@@ -59,7 +59,7 @@ pub struct CopyOptions {
     /// Whether to continue after damaged pages, rows and values. Otherwise the first one ends the
     /// copy.
     pub keep_going: bool,
-    /// Worker threads, at least 1. Each processes a task of its own; a single table is not divided.
+    /// Worker threads, at least 1. Each works on its own task; we don't split a single table.
     pub threads: u32,
     /// How each worker reads. The strategy is chosen by the size of the table.
     pub stream: StreamOptions,

@@ -1,8 +1,8 @@
 //! Copies one table, page by page.
 //!
-//! A page stays locked while its rows are printed. If rows of a page have TOAST values, the page is
-//! copied and deferred instead, and the values for several pages are fetched together. Pages after
-//! it are deferred too, until the batch is printed, so that the rows stay in physical order.
+//! Normally a page stays locked while we print its rows. But if some of its rows have TOAST values,
+//! we copy and defer the page, and fetch the values for several pages together. All pages after it
+//! must be deferred too, until the batch is printed, so that the rows stay in physical order.
 
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_format::segment::segment_of;

@@ -1,9 +1,9 @@
-//! The worker that reads the files of one mount.
+//! The worker that reads one mount's files.
 //!
-//! A read that the page cache serves is complete as soon as it has been issued. The worker visits
-//! its pages before it issues the next read, which can then reuse the same memory while it is still
-//! in the CPU cache. The worker waits for all other reads in completion order, since the visitor
-//! does not depend on block order.
+//! If the page cache serves a read, that read is already complete when it has been issued. In that
+//! case the worker visits its pages right away, and the next read can reuse the memory while it is
+//! still in the CPU cache. All other reads are handled in completion order, since the visitor
+//! doesn't depend on block order.
 
 use trunkline_aio::{Cancelled, Class, MethodKind, Session};
 use trunkline_format::BLOCK_SIZE;
@@ -57,9 +57,9 @@ struct MountWorker<'s> {
 }
 
 impl MountWorker<'_> {
-    /// Executes the reads in this thread, one after the other. If the method is `sync` but
-    /// read-ahead was asked for, the kernel is advised of up to `depth` reads
-    /// (`POSIX_FADV_WILLNEED`). Advice is useless for direct I/O, which bypasses the page cache.
+    /// Executes the reads in this thread, one at a time. If the method is `sync` but read-ahead was
+    /// requested, we issue `posix_fadvise` for up to `depth` reads in advance. That would be
+    /// useless for direct I/O, which bypasses the page cache.
     fn one_by_one(&mut self) -> Result<(), Cancelled> {
         let options = self.context.options;
         let ahead = if options.depth > 1 && !options.direct { options.depth } else { 0 };
@@ -95,7 +95,7 @@ impl MountWorker<'_> {
         }
     }
 
-    /// Issues reads until the window is full or the queue has no run ready.
+    /// Issues reads until the window is full or the queue has no more runs ready.
     fn fill(&mut self) -> Result<(), Cancelled> {
         let Self { context, session, window, queue } = self;
         let mut batch = session.batch();

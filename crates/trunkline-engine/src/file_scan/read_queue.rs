@@ -1,9 +1,9 @@
-//! The queue of reads of one mount, in the order in which they are issued.
+//! The queue of reads for one mount, in the order in which they are issued.
 //!
-//! Retries come first: the rest of a short read, and the blocks of a failed run one by one. Then
-//! the files follow, each from front to back. A file is opened when its first block is due, and
-//! closed when its last [`BlockRun`] is dropped. Few files are therefore open at a time, however
-//! many the cluster has.
+//! Retries come first: the rest of a short read, and the blocks of a failed run one by one. After
+//! them come the files, each from front to back. A file is opened only when its first block is due,
+//! and is closed when its last [`BlockRun`] is dropped. We therefore need just a few open files at
+//! a time, no matter how large the cluster is.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -17,8 +17,8 @@ use trunkline_format::BlockNo;
 use super::visitor::{Context, ReadFailure};
 use crate::datadir::FileEntry;
 
-/// Blocks of one file that may fail before the rest of it is skipped. A dying disk can take seconds
-/// for each failing read, so a scan that tries all blocks of a segment would not end within a day.
+/// Blocks that may fail in a file before we skip the rest of it. A dying disk can take seconds for
+/// every failing read, so trying all 131,072 blocks of a segment could take days.
 const FAILED_BLOCKS_MAX: u32 = 1024;
 
 /// Attempts to open a file while the process has no free descriptor and this worker holds none.
@@ -118,7 +118,8 @@ impl<'s> ReadQueue<'s> {
         self.retries.push_front(run);
     }
 
-    /// Returns the next run to read. `in_flight` is the number of runs that keep their files open.
+    /// Returns the next run to read. `in_flight` is the number of runs that currently keep files
+    /// open.
     pub(super) fn next(&mut self, in_flight: usize) -> NextRead {
         let job = self.context.job;
         while let Some(mut run) = self.retries.pop_front() {
@@ -144,9 +145,8 @@ impl<'s> ReadQueue<'s> {
         self.take(in_flight)
     }
 
-    /// Takes runs off the files until `runs` of them are ready, and passes each new one to
-    /// `advise`. Errors of opening a file are reported here, earlier than without look-ahead, which
-    /// is harmless.
+    /// Takes runs off the files until `runs` of them are ready, and passes each new run to
+    /// `advise`.
     pub(super) fn look_ahead(&mut self, runs: usize, advise: impl Fn(&BlockRun)) {
         while self.advised.len() < runs {
             let NextRead::Run(run) = self.take(self.advised.len()) else { return };

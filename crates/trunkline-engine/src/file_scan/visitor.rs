@@ -1,7 +1,7 @@
-//! The consumer interface of a raw file scan: blocks and failures.
+//! The consumer interface of a raw file scan: receives blocks and failures.
 //!
-//! Verification checks the pages. Prewarming ignores the pages, because reading them is its
-//! purpose, and only collects failures.
+//! Verification checks the pages. Prewarming ignores them, because reading them was the whole
+//! purpose, and just collects the failures.
 
 use std::io;
 
@@ -61,7 +61,7 @@ pub(crate) enum ReadFailure {
     Shrank { block: BlockNo, found: u64, expected: u64 },
 }
 
-/// References that all parts of a worker need.
+/// The references that all parts of a worker need.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'s> {
     pub(super) job: &'s Job,

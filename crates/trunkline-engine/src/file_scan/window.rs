@@ -1,6 +1,6 @@
-//! The read window of a worker: leased buffers, each of which carries one read at a time.
+//! A worker's read window: a set of leased buffers, each for one read at a time.
 //!
-//! This module decides what follows from the outcome of a read:
+//! This module decides what to do with a read's outcome:
 //!
 //! ```text
 //!   Ok, Warning            all blocks were read
@@ -10,8 +10,9 @@
 //!   Error                  several blocks: each is read again alone; one block: it is reported
 //! ```
 //!
-//! A short read is not an error. POSIX permits it at any position, and network and FUSE file
-//! systems return short reads in practice. Only a read of zero bytes means the end of the file.
+//! Note that a short read isn't an error. POSIX permits it at any position, and network and FUSE
+//! file systems do return short reads in practice. Only a read of zero bytes means the end of the
+//! file.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -25,8 +26,8 @@ use super::visitor::{Context, ReadFailure, ReadPayload};
 use crate::datadir::FileEntry;
 use crate::job::JobError;
 
-/// Consecutive reads that may return less than one block before the block counts as unreadable.
-/// Without this limit a file system that always returns a fragment would keep the scan in an
+/// Consecutive reads that may return less than one block before we treat the block as unreadable.
+/// Without this limit, a file system that keeps returning fragments would trap the scan in an
 /// endless loop.
 const FRAGMENTS_MAX: u32 = 32;
 

@@ -1,6 +1,6 @@
-//! Errors of pages and rows of a table.
+//! Errors about a table's pages and rows.
 //!
-//! Both name their location. After either of them a scan can continue with the next page or row.
+//! Both kinds name their location. After either one, a scan can continue with the next page or row.
 
 use thiserror::Error;
 use trunkline_aio::Cancelled;
@@ -16,13 +16,12 @@ pub enum HeapError {
     /// The page cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The page is valid but does not belong to a table: it has a special space.
+    /// The page is valid but does not belong to a table: it has a special space, as index pages
+    /// have. Heap pages never have one.
     #[error(
         "{location} is not a page of a table: its special space begins at {special}, expected \
          {BLOCK_SIZE}"
     )]
-    /// The page is valid but does not belong to a table: it has a special space, as index pages
-    /// have. Heap pages never have one.
     NotATable {
         /// The page.
         location: Location,

@@ -1,11 +1,11 @@
-//! One page of a heap scan and the visibility of its rows.
+//! One page of a heap scan, and the visibility of its rows.
 //!
-//! The visibility of all rows is determined when the page is read, as PostgreSQL's
-//! `heap_prepare_pagescan` does. The result therefore does not depend on when the consumer asks for
-//! a row, and no commit log lookup, which may need I/O, happens while rows are returned.
+//! We determine the visibility of all rows when the page is read, as PostgreSQL's
+//! `heap_prepare_pagescan` does. The result therefore doesn't depend on when the consumer asks for
+//! a row, and no commit log lookups, which may need I/O, happen while rows are being returned.
 //!
-//! If the page is marked all-visible, no visibility is checked, and each tuple is first touched
-//! when it is returned. Loading a tuple into the CPU cache is most of the cost of returning it.
+//! If the page is marked all-visible, we don't check visibility at all, and don't touch a tuple
+//! until it is returned. Loading the tuple into the CPU cache is most of the cost of returning it.
 
 use std::fmt;
 
@@ -63,7 +63,7 @@ enum Verdict {
 }
 
 impl PageRows {
-    /// Determines the visibility of the rows of `page`. Replaces the rows of the previous page.
+    /// Determines the visibility of the rows on `page`, replacing the previous page's rows.
     pub(super) fn prepare<S: XidStatusLookup<Error = TransactionError>>(
         &mut self,
         page: &PageBytes,
@@ -75,8 +75,8 @@ impl PageRows {
         self.all_visible = false;
         self.entries.clear();
         self.errors.clear();
-        // A page that was added to the table but never initialized. A crash after the extension
-        // leaves such pages, and they have no rows.
+        // The page was added to the table but never initialized, for example because of a crash
+        // right after the extension. It has no rows.
         if is_new(page) {
             return Ok(());
         }

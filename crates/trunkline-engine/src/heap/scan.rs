@@ -1,6 +1,6 @@
-//! Heap scan: the rows of a table, page by page.
+//! Heap scan: returns a table's rows, page by page.
 //!
-//! A read stream reads the pages ahead. The visibility of a page's rows is determined when the
+//! A read stream reads the pages ahead. We determine the visibility of a page's rows when the
 //! stream returns the page.
 
 use trunkline_aio::sync::Arc;

@@ -31,7 +31,7 @@ pub enum ToastProblem {
     /// The row has a TOAST pointer, but its table has no TOAST table.
     #[error("the table has no TOAST table")]
     NoToastTable,
-    /// The pointer refers to another TOAST table than that of its own table.
+    /// The pointer refers to a TOAST table that belongs to another table.
     #[error("the table's TOAST table is {expected}")]
     OtherTable {
         /// The TOAST table of the row's table.

@@ -50,7 +50,7 @@ pub struct ToastReader {
     transactions: Arc<Transactions>,
     statuses: XidStatusCache,
     stream: ReadStream<BlockList>,
-    /// The rows of the chunks of the batch, each with the number of its value in the batch.
+    /// The TIDs of the batch's chunks, each with its value's number within the batch.
     wanted: Vec<(Tid, usize)>,
     /// How to read the index.
     options: StreamOptions,
@@ -234,8 +234,8 @@ impl ToastReader {
     }
 }
 
-/// Copies the row at `tid` to its place if it is a chunk of the value. A row that is not is skipped
-/// without an error, because index entries may outlive the rows that they point to.
+/// Copies the row at `tid` to its place if it is a chunk of the value. Other rows are silently
+/// skipped, because index entries may outlive the rows that they point to.
 fn put(
     page: &PageBytes,
     tid: Tid,

@@ -1,7 +1,8 @@
-//! Pool backends for the workers of a job.
+//! Pool backends for a job's workers.
 //!
-//! A worker must open its backend here. [`Job::backend`] registers the backend's canceller, so that
-//! cancelling the job also ends a wait for a buffer, a lock or an I/O inside the pool.
+//! A worker must open its backend here, because [`Job::backend`] registers the backend's canceller.
+//! Only then does cancelling the job also end a wait for a buffer, a lock or an I/O inside the
+//! pool.
 
 use std::io;
 

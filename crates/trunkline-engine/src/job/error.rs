@@ -1,5 +1,5 @@
-//! Errors that end a whole job. Damage in single files and pages is not among them: it is a
-//! finding, and the job continues with the next file or page.
+//! Errors that end a whole job. Damage in individual files and pages doesn't: it becomes a finding,
+//! and the job continues with the next file or page.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,13 +14,12 @@ pub enum JobError {
     /// The data directory has changed, or cannot be read.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// The file system does not offer direct I/O.
+    /// The file system does not support direct I/O. The job refuses to start, because falling back
+    /// to the page cache would silently change what the job measures or verifies.
     #[error(
         "\"{}\" cannot be opened for direct I/O: the file system, {file_system}, does not support it",
         path.display()
     )]
-    /// The file system does not support direct I/O. The job refuses to start, because falling back
-    /// to the page cache would silently change what the job measures or verifies.
     Direct {
         /// A file on this file system.
         path: PathBuf,

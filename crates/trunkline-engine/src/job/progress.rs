@@ -1,11 +1,11 @@
-//! Progress of a worker that processes one page at a time.
+//! Progress tracking for a worker that processes one page at a time.
 //!
-//! The same call checks whether the job is stopping, so that a worker cannot forget to do so.
+//! The same call also checks whether the job is stopping, so that a worker can't forget to.
 
 use super::workers::Job;
 
-/// Pages between two updates of the job's shared counters. This is also the longest that a worker
-/// continues after the job was stopped.
+/// Pages between two updates of the job's shared counters. A worker also checks for cancellation
+/// only this often, so it may process up to 64 more pages after the job was stopped.
 const PAGES_BATCHED: u32 = 64;
 
 impl Job {
@@ -15,9 +15,9 @@ impl Job {
     }
 }
 
-/// Counts the pages of one worker. All workers add to the same atomics and the caller polls them,
-/// so an addition per page would bounce their cache line between CPUs. A worker therefore adds once
-/// per batch of pages, and once more when the counter is dropped.
+/// Counts one worker's pages. All workers add to the same atomics and the caller polls them, so
+/// updating them for every page would bounce the cache line between CPUs. Instead a worker adds a
+/// whole batch at a time, and the remainder when this counter is dropped.
 pub(crate) struct PageProgress<'j> {
     job: &'j Job,
     unreported: u32,

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use trunkline_aio::{Counters, Operation};
 
-/// How a job ended. An error is not an end in this sense; the job returns it instead of a report.
+/// How a job ended. A failed job has no end in this sense, because it returns an error instead of a
+/// report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// All work was done. Blocks that cannot be read are findings and do not change that.
@@ -20,8 +21,8 @@ pub enum End {
     Abandoned,
 }
 
-/// The I/O during a job, as the difference of the instance's counters before and after it. It
-/// therefore includes the I/O of other users of the same instance.
+/// I/O statistics for a job: the difference between the instance's counters before and after the
+/// job. They therefore include other users' I/O through the same instance.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct IoSummary {
     /// Reads.
@@ -37,10 +38,10 @@ pub struct IoSummary {
     pub waits: u64,
     /// Total time of these waits.
     pub wait_time: Duration,
-    /// Total time that reads spent in the storage. Reads overlap, so this is usually more than the
+    /// Total time that reads spent in storage. Since reads overlap, this usually exceeds the
     /// elapsed time.
     pub device_time: Duration,
-    /// Reads that were executed again after EINTR or EAGAIN.
+    /// Reads that had to be retried after EINTR or EAGAIN.
     pub retried: u64,
 }
 

@@ -39,7 +39,8 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct Job {
     aio: Aio,
     observer: Arc<dyn Observer>,
-    /// Blocks that were read. This and the other counters are statistics and use relaxed ordering.
+    /// Blocks read so far. Like the other counters this is only a statistic, so relaxed ordering is
+    /// enough.
     blocks_read: AtomicU64,
     /// Bytes processed, including those that could not be read. Progress thus reaches 100 % even if
     /// files are damaged.
@@ -69,8 +70,8 @@ impl Job {
         })
     }
 
-    /// Runs `coordinate` in a thread of its own. Returns when that thread has finished, or when the
-    /// job was cancelled and has not stopped within [`CANCEL_TIMEOUT`].
+    /// Runs `coordinate` in its own thread. Returns when that thread has finished, or when the job
+    /// was cancelled but didn't stop within [`CANCEL_TIMEOUT`].
     ///
     /// The caller's thread only polls and sleeps here. It can therefore always return, even if the
     /// coordinator or a worker is stuck in a system call.
@@ -118,12 +119,12 @@ impl Job {
         })
     }
 
-    /// Runs `work` in `workers` threads, passes each its number, and waits for all of them.
+    /// Runs `work` in `workers` threads, passes each thread its number, and waits for all of them.
     ///
-    /// Calls `recheck` once a second and again at the end, because a result is worthless if a
-    /// server has changed the files during the job. The first error of a worker stops the others.
-    /// If `recheck` fails or a thread cannot be started, this returns without waiting for the
-    /// workers that are running.
+    /// Calls `recheck` once a second and once more at the end, because a result is worthless if a
+    /// server changed the files during the job. A worker's first error stops the other workers.
+    /// Note that if `recheck` fails or a thread can't be started, we return without waiting for the
+    /// workers that are already running.
     pub(crate) fn run_workers<E: From<JobError> + Send + 'static>(
         self: &Arc<Self>,
         workers: usize,
@@ -169,9 +170,10 @@ impl Job {
         recheck()
     }
 
-    /// Runs `body` in a thread of its own, and passes its result to `exit` in that thread. If
-    /// `body` panics, the result is [`JobError::Panicked`]. The thread is detached: exits are
-    /// reported through `exits`, because joining a thread that hangs would hang too.
+    /// Runs `body` in a new thread, and passes its result to `exit` in that thread. If `body`
+    /// panics, the result is [`JobError::Panicked`]. The thread is detached, and we learn of its
+    /// exit only through `exits`, because joining a thread that hangs would hang the joining thread
+    /// too.
     fn spawn<E: From<JobError> + 'static>(
         self: &Arc<Self>,
         name: &str,
@@ -192,8 +194,8 @@ impl Job {
         thread::spawn(name, thread).map(drop).map_err(JobError::Start)
     }
 
-    /// Stops the job. Workers start no more work, and their waits end. I/O that is in flight is not
-    /// waited for.
+    /// Stops the job: workers start no more work, and their waits end with an error. We don't wait
+    /// for I/O that is in flight.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         for canceller in self.cancellers.lock().iter() {
@@ -201,8 +203,8 @@ impl Job {
         }
     }
 
-    /// Whether the worker should finish. A relaxed load is enough: no data depends on the flag, and
-    /// a worker that sees it one unit of work later does no harm.
+    /// Whether the worker should finish. A relaxed load is enough, since no data depends on the
+    /// flag. Seeing it one unit of work late does no harm.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
@@ -273,8 +275,8 @@ impl<E, F: FnOnce(&Job, Result<(), E>)> Drop for ExitGuard<'_, E, F> {
     }
 }
 
-/// Groups work by mount (`st_dev`), so that a file system that hangs blocks only the worker of its
-/// own mount. The order within a mount is kept.
+/// Groups work by mount (`st_dev`), so that a file system that hangs blocks only its own worker.
+/// The order within each mount is preserved.
 pub(crate) fn by_mount<T>(
     items: impl IntoIterator<Item = T>,
     device: impl Fn(&T) -> u64,

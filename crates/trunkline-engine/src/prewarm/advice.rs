@@ -1,8 +1,8 @@
-//! `prefetch` mode: advises the kernel to read blocks into its page cache (`posix_fadvise`).
+//! `prefetch` mode: asks the kernel to read blocks into its page cache (`posix_fadvise`).
 //!
-//! `posix_fadvise` returns as soon as the reads are queued, and it is not an I/O that a handle
-//! could carry, since it has no completion. The report shows what was cached before the advice and
-//! right after it; the kernel may read the rest later, or never.
+//! `posix_fadvise` returns as soon as the reads are queued. It has no completion, so we can't use
+//! an I/O handle for it. The report shows how much was cached before the calls and right after
+//! them; the kernel may read the rest later, or never.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -54,8 +54,8 @@ pub fn prefetch(
     })
 }
 
-/// Advises the kernel to read the wanted blocks of one file. The file is opened directly rather
-/// than through the instance, because no I/O handle is involved.
+/// Issues `posix_fadvise` for one file's wanted blocks. We open the file directly rather than
+/// through the instance, because no I/O handle is involved.
 fn advise(job: &Job, target: &Target, file: &FileEntry) -> io::Result<()> {
     let first = target.first.saturating_sub(file.first_block().unwrap_or_default());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;

@@ -1,12 +1,12 @@
-//! Selection of the blocks to prewarm: resolves names given by the user to ranges of blocks.
+//! Selects the blocks to prewarm: resolves names given by the user to block ranges.
 //!
-//! A name is that of a relation, such as `5/16384` or `1663/5/16384`, or that of a file, such as
-//! `base/5/16384.1`. A relation means one of its forks, `main` by default, and can be narrowed by
-//! block numbers as in `pg_prewarm`. A file means the blocks in it. Without names all forks of all
-//! relations are selected.
+//! The user may name a relation, such as `5/16384` or `1663/5/16384`, or a file, such as
+//! `base/5/16384.1`. A relation name selects one fork, `main` by default, and can be narrowed by
+//! block numbers as in `pg_prewarm`. A file name selects the blocks in that file. Without any
+//! names, all forks of all relations are selected.
 //!
-//! The blocks are those in the listing of the directory. If a segment in the middle is missing, the
-//! segments before and after it are still selected.
+//! Block ranges come from the directory listing. If a middle segment is missing, we still select
+//! the segments before and after it.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -18,7 +18,7 @@ use super::target::Target;
 use crate::datadir::{DataDir, FileEntry, FileList, Problem};
 use crate::storage::RelationLocator;
 
-/// The request of the user.
+/// The user's request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
     /// Relations and files. If there are none, everything is selected.
@@ -38,21 +38,20 @@ pub struct Choice {
 pub struct Selection {
     /// In the order of the listing.
     pub targets: Vec<Target>,
-    /// Problems with the files: those of the targets, or of the whole directory if everything is
-    /// selected.
+    /// Problems with the targets' files, or with all files if everything is selected.
     pub problems: Vec<Problem>,
 }
 
 /// Why nothing could be selected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SelectError {
-    /// A name is neither that of a relation nor of a relation file.
+    /// The name is neither a relation nor a relation file.
     #[error("\"{}\" is not a relation file of the data directory", name.display())]
     NoFile {
         /// The name.
         name: PathBuf,
     },
-    /// The directory has no files of this relation.
+    /// The directory has no files for this relation.
     #[error("the data directory has no relation {name}")]
     NoRelation {
         /// The name.
@@ -77,7 +76,7 @@ pub enum SelectError {
         /// The fork.
         fork: Fork,
     },
-    /// The file belongs to another fork than the one asked for.
+    /// The file belongs to a different fork than the requested one.
     #[error(
         "\"{}\" belongs to fork \"{found}\", but fork \"{wanted}\" was requested",
         name.display()

@@ -45,7 +45,7 @@ impl Target {
         self.ranges().map(|range| range.len() as u64).sum()
     }
 
-    /// The files that contain blocks to load, each cut off after the last of these blocks.
+    /// The files that contain blocks to load, each truncated after its last such block.
     pub fn wanted_files(&self) -> Vec<FileEntry> {
         let wanted = self.files.iter().filter_map(|file| {
             let begin = file.first_block()?;

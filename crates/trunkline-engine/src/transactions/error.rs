@@ -24,14 +24,13 @@ pub enum TransactionError {
         /// The system's error.
         source: Arc<io::Error>,
     },
-    /// The transaction is so old that its part of the commit log was removed. No row may name it.
+    /// The transaction is so old that its part of the commit log was removed. VACUUM removes that
+    /// part only after freezing all rows that name the transaction, so the row is damaged or was
+    /// restored wrongly.
     #[error(
         "transaction {xid} has no record: \"{}\" is missing, the oldest transaction is {oldest}",
         path.display()
     )]
-    /// The transaction is so old that its part of the commit log was removed. VACUUM removes that
-    /// part only after freezing all rows that name the transaction, so the row is damaged or was
-    /// restored wrongly.
     NotRecorded {
         /// The transaction.
         xid: u32,

@@ -1,7 +1,8 @@
-//! A small page cache for SLRU files, with clock replacement, as PostgreSQL's `slru.c` has.
+//! A small page cache for SLRU files with clock replacement, the counterpart of the buffers in
+//! PostgreSQL's `slru.c`.
 //!
-//! It also remembers pages whose file is missing. Otherwise every row of an old table would try to
-//! open the file again.
+//! It also remembers which files are missing. Otherwise every row of an old table would try to open
+//! the missing file again.
 
 use trunkline_aio::sync::hash::Map;
 use trunkline_format::PageBytes;

@@ -1,8 +1,8 @@
-//! The SLRU files of a cluster: commit log, multixact offsets and multixact members.
+//! The cluster's SLRU files: commit log, multixact offsets and multixact members.
 //!
-//! An SLRU consists of segments of 32 pages without page headers. Without a header there is no data
-//! checksum either, so damage in these files shows only as implausible contents. A missing segment
-//! reads as zeros; the caller decides whether it may be missing.
+//! An SLRU consists of segments of 32 pages without page headers. Since there is no header, there
+//! is no data checksum either, so damage in these files shows up only as implausible contents. A
+//! missing segment reads as missing, and the caller decides whether that is an error.
 
 use std::io;
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ impl SlruFiles {
         Err(io(io::ErrorKind::UnexpectedEof.into()))
     }
 
-    /// The path of a segment. The length of its name depends on the version of PostgreSQL.
+    /// A segment's path. Segment names have different lengths in different PostgreSQL versions.
     pub(super) fn path(&self, slru: Slru, segment: u64) -> PathBuf {
         let (directory, name) = match slru {
             Slru::CommitLog => (commit_log::DIRECTORY, commit_log::segment_name(segment)),

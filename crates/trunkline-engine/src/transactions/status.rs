@@ -1,7 +1,7 @@
-//! Transaction status lookup: the statuses of transactions, and the members of multixacts.
+//! Transaction status lookup: looks up transaction statuses and multixact members.
 //!
-//! All scans share the cached pages. Each scan also keeps the statuses that it looked up last, as
-//! PostgreSQL's `transam.c` caches one (`cachedFetchXid`).
+//! All scans share the cached pages. Each scan additionally remembers the statuses it looked up
+//! last, just as PostgreSQL's `transam.c` remembers one (`cachedFetchXid`).
 
 use trunkline_aio::Session;
 use trunkline_aio::sync::Mutex;

@@ -66,8 +66,8 @@ pub(super) struct CheckedIndex {
 }
 
 impl CheckedIndex {
-    /// Whether the key of an entry can be equal to that of another row. A key with a null is never
-    /// equal to another, unless the index is `NULLS NOT DISTINCT`.
+    /// Whether another row could have a key equal to this entry's. A key that contains a null is
+    /// never equal to another key, unless the index is `NULLS NOT DISTINCT`.
     pub(super) fn can_equal(&self, entry: &Entry<'_>) -> bool {
         let layout = self.index.layout();
         let mut keys = layout.attributes(entry).take(layout.keys().len());

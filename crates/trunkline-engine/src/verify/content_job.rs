@@ -1,13 +1,13 @@
-//! The job of a content check: reads the catalogs and checks the tables of all databases.
+//! The job that runs a content check: reads the catalogs, then checks the tables of all databases.
 //!
 //! ```text
 //!   catalogs ──▶ tables of all databases, the largest first
 //!                 └▶ workers, each with a session: table ──▶ table ──▶ …
 //! ```
 //!
-//! A problem of a table or an index is a finding, even if the relation cannot be read at all. The
-//! other tables are still checked. The same holds for damage in the catalogs, as far as they can be
-//! read.
+//! A problem with a table or an index becomes a finding, even if we can't read the relation at all,
+//! and we still check all other tables. Damage in the catalogs becomes a finding too, and we check
+//! every table that the rest of the catalogs describes.
 
 use std::collections::VecDeque;
 use std::io;

@@ -26,14 +26,12 @@ pub enum ContentProblem {
     /// The visibility of a row cannot be determined.
     #[error("{0}")]
     Transaction(String),
-    /// A row's header has an id outside the range of the table: it was frozen long ago, or was not
-    /// assigned yet.
+    /// An id in a tuple header is outside the range of the table. Either it should have been frozen
+    /// long ago, or it was not assigned yet.
     #[error(
         "{which} {found} is out of range: the oldest in the table is {oldest}, the next to be \
          assigned is {next}"
     )]
-    /// An id in a tuple header is outside the range of the table. Either it should have been frozen
-    /// long ago, or it was not assigned yet.
     XidRange {
         /// The field.
         which: HeaderId,
@@ -136,7 +134,8 @@ pub enum ContentProblem {
         /// The index.
         index: String,
     },
-    /// A visible row has no index entry, or only one that is marked as dead.
+    /// A visible row has no index entry, or only one that is marked as dead. An index scan does not
+    /// find the row.
     #[error(
         "row is visible, but {}",
         match dead {
@@ -144,8 +143,6 @@ pub enum ContentProblem {
             true => format!("the entry of index {index} for line pointer {root} is marked as dead"),
         }
     )]
-    /// A visible row has no index entry, or only one that is marked as dead. An index scan does not
-    /// find the row.
     NoEntry {
         /// The index.
         index: String,

@@ -1,16 +1,17 @@
-//! Index entries by TID, for comparing an index with its table.
+//! Index entries sorted by TID, for comparing an index with its table.
 //!
-//! A table is read in block order and an index in key order, so one of them must be sorted. We sort
-//! the index entries, which are smaller.
+//! We read a table in block order and an index in key order, so one of them must be sorted. We sort
+//! the index entries, because they are smaller.
 //!
 //! ```text
 //!   all leaves ──▶ entries of blocks low.. ──▶ memory full? drop the upper half of the blocks
 //!                                               └▶ sort by TID: complete for blocks low..end
 //! ```
 //!
-//! An entry takes 16 bytes: its TID and a hash of its key. If there is not enough memory for all
-//! entries, the table is checked in parts, and the index is walked once per part. `amcheck` uses a
-//! Bloom filter here (`heapallindexed`), which needs less memory but misses some problems.
+//! Each entry takes 16 bytes: its TID and a hash of its key. If the entries don't all fit in
+//! memory, we check the table in parts, and walk the index once per part. PostgreSQL's `amcheck`
+//! uses a Bloom filter for this (`heapallindexed`), which needs less memory but misses some
+//! problems.
 
 use trunkline_format::btree::Entry;
 use trunkline_format::{BlockNo, Tid};

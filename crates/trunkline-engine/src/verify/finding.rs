@@ -1,6 +1,6 @@
-//! Findings: problems with their location.
+//! Findings: problems and their locations.
 //!
-//! A finding names the file, and as far as possible the relation, block and line pointer.
+//! A finding names the file and, if known, the relation, block and line pointer.
 
 use std::fmt;
 use std::io;

@@ -62,7 +62,7 @@ impl HotRoots {
         self.roots.get(usize::from(item)).copied().filter(|root| *root != 0)
     }
 
-    /// Follows the ctid link from a tuple to its successor, if that is on the same page.
+    /// Follows the ctid link from a tuple to its successor, if the successor is on the same page.
     fn follow(&mut self, page: &PageBytes, block: BlockNo, root: u16, tuple: &HeapTuple<'_>) {
         let next = tuple.next_version();
         if !tuple.is_hot_updated() || next.block != block {

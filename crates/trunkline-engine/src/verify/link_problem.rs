@@ -33,12 +33,11 @@ pub enum LinkProblem {
         /// The target of the downlink.
         child: BlockNo,
     },
-    /// The key of the downlink is not the high key of the left sibling.
+    /// The key of the downlink is not the high key of the left sibling. Searches for keys between
+    /// the two descend to the wrong page.
     #[error(
         "key of entry {item} of block {parent} differs from the high key of the page to the left"
     )]
-    /// The key of the downlink is not the high key of the left sibling. Searches for keys between
-    /// the two descend to the wrong page.
     Separator {
         /// The parent page.
         parent: BlockNo,

@@ -49,9 +49,9 @@ impl<'f> LiveRowFinder<'f> {
         Self { heap, transactions, options, blocks, statuses, roots, live }
     }
 
-    /// Takes all `rows`, each with the TID of an entry and a value of the caller. If an entry has a
-    /// live tuple, passes the value, the TID of that tuple, and the tuple to `each`. The order of
-    /// the calls is that of the table.
+    /// Takes all `rows`, each an entry's TID and a caller-defined value. If an entry leads to a
+    /// live tuple, passes the value, that tuple's TID and the tuple itself to `each`. The calls are
+    /// in table order.
     ///
     /// # Errors
     /// The session was cancelled.

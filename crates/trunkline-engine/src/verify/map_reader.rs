@@ -1,7 +1,7 @@
-//! Reads the visibility map of a table, in step with the blocks of the table.
+//! Reads a table's visibility map, in step with the table's blocks.
 //!
-//! A map that is too short makes no statement about the remaining blocks: their bits count as
-//! clear, as on a server. A table that was never vacuumed has no map.
+//! If the map is too short, the remaining blocks' bits count as clear, as they do on a server. A
+//! table that was never vacuumed has no map at all.
 
 use trunkline_format::visibility_map::{self, VisibilityBits};
 use trunkline_format::{BLOCK_SIZE, BlockNo, PageBytes};

@@ -1,6 +1,6 @@
-//! The scope of a page verification: all files, or those of a database or of some relations.
+//! The scope of a page verification: all files, one database's files, or some relations' files.
 //!
-//! Problems of files outside the scope are not reported.
+//! Problems with files outside the scope are not reported.
 
 use trunkline_format::{Fork, Oid};
 

@@ -1,7 +1,6 @@
-//! Collects the results of a content check for one table.
+//! Collects content check results for one table.
 //!
-//! The sink adds names and paths to findings, so that the checks only report blocks and line
-//! pointers.
+//! The checks report only blocks and line pointers; the sink adds names and paths to make findings.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::BlockNo;
@@ -16,8 +15,7 @@ use crate::job::Job;
 use crate::storage::Relation;
 use trunkline_aio::sync::atomic::Ordering;
 
-/// Adds the results of the check of one table. Each worker has its own sink; the results are
-/// shared.
+/// Adds one table's results to the shared results. Each worker has its own sink.
 pub(super) struct Sink<'r> {
     job: &'r Job,
     results: &'r ContentResults,

@@ -7,11 +7,11 @@
 //!     visibility map bits ────┘  └─▶ visible rows ─▶ columns ─▶ TOAST ─▶ types, keys
 //! ```
 //!
-//! Each page is copied first. The check of its rows reads TOAST values and pages of the commit log,
-//! and a content lock should not be held that long.
+//! We copy each page before checking it. Checking its rows may read TOAST values and commit log
+//! pages, and we must not hold a content lock that long.
 //!
-//! If the index entries do not fit in memory, the table is checked in parts. For each part the
-//! indexes are walked again; see `entry_table.rs`.
+//! If the index entries don't fit in memory, we check the table in parts, and walk the indexes
+//! again for every part; see `entry_table.rs`.
 
 use trunkline_format::heap_tuple::{HeapTuple, XMAX_INVALID, XMIN_FROZEN, is_all_visible};
 use trunkline_format::page::{LinePointerFlags, PageHeader, is_new, line_pointers};
@@ -107,7 +107,7 @@ pub(super) fn check(
     }
 }
 
-/// The state of the check of one table.
+/// The state of one table's check.
 struct TableCheck<'t> {
     table: &'t CheckedTable,
     transactions: &'t Arc<Transactions>,

@@ -1,4 +1,4 @@
-//! Orphaned TOAST chunks: live chunks that no row refers to. They waste space that VACUUM does not
+//! Orphaned TOAST chunks: live chunks that no row refers to. They waste space that VACUUM doesn't
 //! free.
 //!
 //! ```text
@@ -6,15 +6,15 @@
 //!   TOAST index, leaf by leaf ──▶ value ids ─┴─▶ not referenced? ──▶ chunks checked ──▶ live?
 //! ```
 //!
-//! A chunk is deleted together with its row, so a live chunk belongs to a row. References count in
-//! every version of a row and in every column, including dropped columns.
+//! Since a row's chunks are deleted together with the row, a live chunk should belong to some row.
+//! We must consider references in every version of a row and in every column, even dropped columns.
 //!
-//! Orphans are not damage, so they are reported separately from findings. `VACUUM FULL` and
-//! `CLUSTER` leave them when they copy rows that were deleted shortly before. A table that has lost
-//! pages also still has the TOAST values of the lost rows.
+//! Orphans aren't damage, so we report them separately from findings. `VACUUM FULL` and `CLUSTER`
+//! leave orphans behind when they copy recently deleted rows. A table that lost pages also leaves
+//! its lost rows' TOAST values behind.
 //!
-//! Nothing is reported if the references of some tuple are unknown, or if the cluster was not shut
-//! down. In the latter case the table and its TOAST table may be from different points in time.
+//! We report nothing if some tuple's references are unknown, or if the cluster wasn't shut down. In
+//! the latter case the table and its TOAST table may be from different points in time.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::Tid;

@@ -189,6 +189,8 @@ enum RunRows {
 }
 
 impl EqualRun {
+    /// Compares adjacent entries on a leaf, and the leaf's first entry with the previous leaf's
+    /// last one.
     fn leaf(
         &mut self,
         index: &CheckedIndex,
@@ -250,7 +252,7 @@ fn key_of(index: &CheckedIndex, entry: &Entry<'_>) -> Option<Vec<Option<Vec<u8>>
     columns.collect()
 }
 
-/// The hashes of the keys in a range of hashes, as far as there is memory for them.
+/// Key hashes within a range, as many as fit in memory.
 struct Hashes {
     list: Vec<(u64, Tid)>,
     /// The start of the range.
@@ -325,8 +327,6 @@ struct HashWalk<'a, 't> {
 }
 
 impl LeafVisitor for HashWalk<'_, '_> {
-    /// Compares adjacent entries of a leaf, and its first entry with the last one of the previous
-    /// leaf.
     fn leaf(&mut self, _: BlockNo, page: &BtreePage<'_>) -> Result<(), Fault> {
         self.hashes.leaf(self.index, page);
         Ok(())

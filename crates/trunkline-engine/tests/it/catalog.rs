@@ -315,7 +315,7 @@ fn look_ups() {
         assert_eq!(named(ObjectClass::Database, "bench"), 1);
         assert_eq!(named(ObjectClass::Type, "int4"), 1);
         assert_eq!(catalog.object(ObjectClass::Procedure, Oid(42)), None);
-        // Nothing requests regproc[] itself, but it's an element type of a type that was requested.
+        // 1008 is regproc[]. Loading it must load its element type regproc too.
         database.load_names(&mut opened.backend, [Oid(1008), Oid(23)]).expect("read");
         let input = catalog.object(ObjectClass::Procedure, Oid(42)).expect("int4in");
         assert_eq!((text(&input.name).as_str(), input.arguments), ("int4in", vec![Oid(2275)]));

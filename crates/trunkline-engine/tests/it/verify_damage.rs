@@ -540,7 +540,7 @@ fn a_damaged_catalog_row_is_reported() {
         for number in normal(page) {
             let tuple = item(page, number);
             let start = usize::from(tuple[22]);
-            // Damage the name, and, much further back in the row, the kind.
+            // Find the row by its name, and damage its kind, which is much further back.
             if tuple[start + 4..].starts_with(b"hot\0") {
                 let kind = (start + 68..tuple.len() - 1).find(|&at| &tuple[at..at + 2] == b"pr");
                 tuple[kind.expect("persistence and kind") + 1] = b'?';
@@ -601,7 +601,7 @@ fn random_damage_ends_in_findings() {
             let block = random.below(pages.len() as u64) as usize;
             let Some(page) = pages.get_mut(block) else { continue };
             for _ in 0..=random.below(6) {
-                // Prefer the page's own structures (header and line pointers) over tuple data.
+                // Prefer the line pointers at the beginning of the page over tuple data.
                 let within = if random.below(2) == 0 { 200 } else { BLOCK_SIZE as u64 };
                 page[24 + random.below(within - 24) as usize] = random.next_u64() as u8;
             }
