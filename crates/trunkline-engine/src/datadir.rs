@@ -7,19 +7,21 @@
 //! 1. *The version is known.* `PG_VERSION` and `global/pg_control` must name a known pair of
 //!    versions and the expected block sizes. Otherwise nothing else is read.
 //! 2. *No server is running.* `postmaster.pid` must not name a live process.
-//! 3. *The cluster was shut down cleanly.* After a crash, in a snapshot or in a base backup, the
-//!    newest changes are only in the WAL. We have no redo, so we cannot apply them.
+//! 3. *The cluster was shut down cleanly.* After a crash, and in a file system snapshot or base
+//!    backup, the newest changes are only in the WAL, and we can't apply them because we don't
+//!    implement redo.
 //!
 //! Each failure is an error that says what to do. [`OpenOptions::force_unclean`] overrides the last
 //! two and turns them into [`Warning`]s. `pg_checksums` relies on the state in the control file
 //! alone.
 //!
-//! There is no lock that would keep a server from starting later: creating `postmaster.pid` would
-//! mean writing to the data directory. Long jobs therefore call [`DataDir::recheck`] from time to
-//! time, and once more at the end.
+//! Nothing prevents a server from starting later. We can't lock the directory, because that would
+//! mean creating `postmaster.pid` in it, and we never write to a data directory. Long jobs must
+//! therefore call [`DataDir::recheck`] from time to time, and once more at the end.
 //!
-//! This module uses `std::fs`: it makes a few calls per job, none of them on the I/O path. Relation
-//! files are only listed here; their blocks are read through I/O handles.
+//! This module just uses `std::fs`, because it only makes a few calls per job and none of them are
+//! performance-critical. It lists relation files but never reads their blocks; that's done through
+//! I/O handles.
 
 mod control;
 mod error;
@@ -53,8 +55,8 @@ pub struct OpenOptions {
 pub struct DataDir {
     path: PathBuf,
     control: ControlFile,
-    /// The control file byte for byte. Every server changes it when it starts and when it stops, so
-    /// [`DataDir::recheck`] also detects a server that has come and gone.
+    /// The control file's contents. A server updates the control file when it starts and when it
+    /// stops, so [`DataDir::recheck`] detects even a server that has already stopped again.
     control_bytes: Vec<u8>,
     /// What `postmaster.pid` said when the directory was opened.
     server: Server,
@@ -70,7 +72,7 @@ impl DataDir {
     /// [`DataDirError`]: the directory is not readable, not a data directory, of an unknown
     /// version, damaged, or not safe to read.
     pub fn open(path: &Path, options: OpenOptions) -> Result<DataDir, DataDirError> {
-        // Without this, a missing directory would be reported as one without PG_VERSION.
+        // Without this check, we'd report a missing directory as a directory without PG_VERSION.
         fs::read_dir(path).map_err(|source| DataDirError::io("open directory", path, source))?;
         let major = control::read_major(path)?;
         let (control, control_bytes) = control::read_control(path)?;
@@ -95,8 +97,8 @@ impl DataDir {
     }
 
     /// Maps tablespaces to other directories, as `pg_basebackup --tablespace-mapping` does. Each
-    /// pair is the target of a symbolic link and the directory to use instead. A copy of a cluster
-    /// needs this, because its links still point to the tablespaces of the original.
+    /// pair is the target of a symbolic link and the directory to use instead. This is needed to
+    /// read a copy of a cluster, because its links still point to the original's tablespaces.
     ///
     /// # Errors
     /// [`DataDirError::NoTablespace`] if no link has such a target; [`DataDirError::Io`].
@@ -159,7 +161,8 @@ impl DataDir {
         if server.is_running() && server != self.server {
             return Err(DataDirError::Changed { path: self.path.clone(), server: Some(server) });
         }
-        // A server that was accepted by force_unclean may change its control file.
+        // If force_unclean allowed a running server, that server may legitimately update the
+        // control file.
         if !self.server.is_running() && control::read_bytes(&self.path)? != self.control_bytes {
             return Err(DataDirError::Changed { path: self.path.clone(), server: None });
         }

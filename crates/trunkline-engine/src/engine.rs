@@ -1,9 +1,9 @@
 //! The public entry point: an engine with its I/O instance, buffer pool and open files, and the
 //! clusters opened in it.
 //!
-//! To read one page a program needs an I/O instance, a buffer pool, a table of open files, a data
-//! directory and a session. [`Engine::open`] creates the shared parts from the [`Settings`]; each
-//! of the others takes one call.
+//! To read a single page, a program needs an I/O instance, a buffer pool, a table of open files, a
+//! data directory and a session. [`Engine::open`] creates everything that sessions share from the
+//! [`Settings`]; opening a data directory or a session then takes just one more call.
 //!
 //! ```text
 //!   Engine                      I/O instance, buffer pool, open files: shared by all sessions
@@ -37,13 +37,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A data directory of PostgreSQL is opened for reading only. Relations of our own are written
-//! through [`Engine::writable_storage`], by number, because there is no catalog for them yet.
-//! [`Engine::builder`] covers everything that is not a setting: a pool of another size, a simulated
-//! disk, a log.
+//! PostgreSQL data directories are always opened read-only. Relations of our own can be written
+//! through [`Engine::writable_storage`], but only by number, because we don't have a catalog for
+//! them yet. [`Engine::builder`] covers everything that isn't a setting, such as a simulated disk
+//! or a log.
 //!
-//! **Lifetime.** Sessions, clusters and relations keep the engine's parts alive, so the order in
-//! which a program drops them does not matter. The engine itself holds no session.
+//! **Lifetime.** Sessions, clusters and relations keep the engine's parts alive, so a program can
+//! drop them in any order.
 
 mod builder;
 mod cluster;
@@ -68,8 +68,9 @@ pub use self::builder::EngineBuilder;
 pub use self::cluster::{Cluster, OpenDatabase, OpenRelation};
 pub use self::error::EngineError;
 
-/// An engine: I/O, a buffer pool and open files. Clones are the same engine. When the last clone
-/// and the last session are dropped, it waits for I/O in flight and stops its threads.
+/// An engine: I/O, a buffer pool and open files. Clones refer to the same engine. Once the last
+/// clone and the last session have been dropped, the engine waits for I/O in flight and stops its
+/// threads.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
@@ -84,11 +85,11 @@ struct Inner {
 
 impl Engine {
     /// Starts an engine with the given settings: `io_method` and its limits, `shared_buffers`,
-    /// `max_files_per_process`, `io_direct`. The memory of the pool is allocated here and does not
-    /// grow.
+    /// `max_files_per_process`, `io_direct`. The pool's memory is allocated here; its size is
+    /// fixed.
     ///
-    /// An I/O method that is not available is replaced by the next best one;
-    /// [`Aio::method_status`] has the reason and the fix.
+    /// If the I/O method isn't available, we fall back to the next best method;
+    /// [`Aio::method_status`] then has the reason and a hint how to fix it.
     ///
     /// # Errors
     /// [`EngineError::Start`] or [`EngineError::Pool`]: there is not enough memory.
@@ -101,8 +102,8 @@ impl Engine {
         EngineBuilder::new(settings)
     }
 
-    /// Opens a PostgreSQL data directory for reading. Refuses one that a server is running on, that
-    /// was not shut down cleanly, or whose version is unknown.
+    /// Opens a PostgreSQL data directory for reading. Fails if a server is running on it, if the
+    /// cluster wasn't shut down cleanly, or if its version is unknown.
     ///
     /// # Errors
     /// [`EngineError::DataDir`].
@@ -116,8 +117,9 @@ impl Engine {
         Cluster::new(self, dir)
     }
 
-    /// The relations of `directory` by number, for reading only. Does not check that it is a data
-    /// directory, that no server is running, or that the cluster was shut down cleanly.
+    /// The relations in `directory` by number, read-only. Note that this skips all safety checks:
+    /// it doesn't verify that this is a data directory, that no server is running, or that the
+    /// cluster was shut down cleanly.
     pub fn storage(&self, directory: impl AsRef<Path>, layout: Layout) -> Storage {
         Storage::new(directory.as_ref(), layout, self.files(), self.is_direct())
     }
@@ -130,8 +132,7 @@ impl Engine {
     }
 
     /// A session (PostgreSQL's backend): issues I/O, holds pins, and waits. For one thread at a
-    /// time. The settings that PostgreSQL reads per session, such as `zero_damaged_pages`, are
-    /// copied into it here.
+    /// time. Per-session settings, such as `zero_damaged_pages`, are copied into the session here.
     ///
     /// # Errors
     /// [`EngineError::TooManySessions`].
@@ -161,8 +162,8 @@ impl Engine {
     }
 
     /// Writes every page that is dirty now and syncs the files, as fast as possible (PostgreSQL's
-    /// `CHECKPOINT` command). It covers all writable clusters of the pool. A page that becomes
-    /// dirty during the checkpoint is left to the next one.
+    /// `CHECKPOINT` command). It covers all writable clusters in the pool. Pages that become dirty
+    /// during the checkpoint are left to the next checkpoint.
     ///
     /// # Errors
     /// See [`CheckpointError`].

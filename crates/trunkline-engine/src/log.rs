@@ -1,13 +1,14 @@
-//! The interface to the write-ahead log that flushing pages needs: how far the log is durable.
+//! The interface to the write-ahead log that we need for flushing pages: how far the log is
+//! durable.
 //!
 //! WAL before data: a page must not reach the disk before the WAL records of its changes. In
 //! PostgreSQL, `FlushBuffer` calls `XLogFlush` with the LSN of each page that it writes. Here a
 //! session that flushes several pages takes the largest LSN among them and calls [`Log::flush`]
-//! once for all of them. The call may block, so during it the session holds no content lock and has
-//! no staged I/O.
+//! once for all of them. The call may block, so the session must not hold any content lock or have
+//! any staged I/O at that point.
 //!
-//! The engine has no WAL of its own yet. This module has the interface, an implementation for
-//! changes that are not logged, and one that only counts LSNs.
+//! The engine doesn't write its own WAL yet. This module provides just the interface, an
+//! implementation for unlogged changes, and an implementation that only counts LSNs.
 
 use std::io;
 use std::sync::Arc;
@@ -34,12 +35,12 @@ impl LogError {
 /// A write-ahead log.
 pub trait Log: Send + Sync {
     /// The LSN up to which the log is durable (`GetFlushRecPtr`). Never decreases. Must be cheap
-    /// and must not block, because it is asked on the path of every eviction.
+    /// and must not block, because every eviction of a dirty page calls it.
     fn durable(&self) -> Lsn;
 
     /// Makes the log durable up to `lsn` (`XLogFlush`), and preferably up to its end, because the
     /// next page probably has a later LSN. May block on storage. The caller holds no content lock
-    /// and no staged I/O, so that other sessions can continue.
+    /// and has no staged I/O, so other sessions don't have to wait.
     ///
     /// # Errors
     /// The log could not be written, or it ends before `lsn`.
@@ -72,9 +73,9 @@ impl Log for Unlogged {
     }
 }
 
-/// A log without records: it assigns LSNs and remembers up to where it was flushed. For embedders
-/// that keep the WAL elsewhere, and for tests that verify that no page is written too early. Clones
-/// are the same log.
+/// A log without records: it only assigns LSNs and remembers how far it has been flushed. It's
+/// meant for embedders that keep their WAL elsewhere, and for tests that verify that no page is
+/// written too early. Clones refer to the same log.
 #[derive(Debug, Clone, Default)]
 pub struct PositionLog(Arc<Positions>);
 
@@ -105,8 +106,8 @@ impl Log for PositionLog {
 
     fn flush(&self, lsn: Lsn) -> Result<(), LogError> {
         if self.durable() < lsn {
-            // Group flush: everything appended so far. The maximum, because a concurrent flush may
-            // have read a later end and be faster.
+            // Group flush: flush everything appended so far, not just up to `lsn`. We take the
+            // maximum because a concurrent flush may already have got further.
             let end = self.0.end.load(Ordering::SeqCst);
             if end < lsn.0 {
                 return Err(LogError::beyond_end(lsn));

@@ -6,10 +6,10 @@
 //!
 //! A PostgreSQL administrator should be able to use values from a `postgresql.conf` unchanged and
 //! get the same error for a wrong one. The parser therefore follows `guc.c`, including its
-//! rounding. What `guc.c` has in addition is missing on purpose: contexts, sources, assign hooks
-//! and reloading. There is no global state. An engine receives its `Settings` at start, so two
-//! engines in one process can differ. A setting that would have no effect is not defined, so that
-//! setting it is an error and not silently ignored.
+//! rounding. We deliberately don't have contexts, sources, assign hooks or reloading. There is no
+//! global state. An engine receives its `Settings` at start, so two engines in one process can
+//! differ. We don't define settings that would have no effect, so trying to set one is an error
+//! rather than being silently ignored.
 
 mod definitions;
 mod error;

@@ -1,9 +1,9 @@
 //! `PG_VERSION` and `global/pg_control`: the version of the server that made the directory.
 //!
-//! Both files must be of the same known version. Anything else is refused, because a guess would
-//! return garbage without an error. A server overwrites its control file in place, so a reader may
-//! see it half written. The checksum detects that, and the file is read again. PostgreSQL's
-//! `get_controlfile` does the same.
+//! Both files must have the same, known version. We refuse anything else, because guessing the
+//! layout would silently return garbage. A server overwrites its control file in place, so we may
+//! read a torn copy of it. If the checksum is wrong, we just read the file again, like PostgreSQL's
+//! `get_controlfile`.
 
 use std::io;
 use std::path::Path;
@@ -57,7 +57,8 @@ pub(super) fn read_bytes(directory: &Path) -> Result<Vec<u8>, DataDirError> {
 }
 
 /// Reads until the file is valid, or is invalid twice with the same bytes; `None` if there is none.
-/// Two identical reads mean that no server is writing the file: it is damaged, not torn.
+/// If we get the same bytes twice, no server is just writing the file, so it must be damaged rather
+/// than torn.
 fn read_parsed(path: &Path) -> Result<Option<(ControlFile, Vec<u8>)>, DataDirError> {
     let mut before: Option<Vec<u8>> = None;
     for read in 1.. {

@@ -1,7 +1,7 @@
 //! The list of all relation files of a cluster, from a walk over its directories.
 //!
-//! The catalog is not consulted: verification must also find the files that no catalog row refers
-//! to.
+//! We don't use the catalog for this, because verification must also find files that aren't
+//! referenced by any catalog row.
 //!
 //! ```text
 //!   global/1262                                 tablespace 1664, shared by all databases
@@ -9,15 +9,15 @@
 //!   pg_tblspc/16766/PG_18_202506291/5/16767     a tablespace: a link, or a directory
 //! ```
 //!
-//! The list has the files that `pg_checksums` scans: the same names are skipped, so both count the
-//! same files and blocks. Files of temporary relations are skipped too, because a server removes
-//! them when it starts. The order is fixed: shared relations, then databases, then tablespaces,
-//! each by number. Directories are read one at a time and closed before the next one is opened, so
-//! a few file descriptors suffice.
+//! We list exactly the files that `pg_checksums` scans and skip the same names, so that both tools
+//! report the same number of files and blocks. Temporary relations are skipped too, because a
+//! server removes them at startup. The order is fixed: shared relations, then databases, then
+//! tablespaces, sorted by number. We only have one directory open at a time, so this needs few file
+//! descriptors.
 //!
-//! No error ends the walk. A directory that cannot be read, a symbolic link in an unexpected place
-//! or a missing segment becomes a [`Problem`], and the walk continues. The caller then has
-//! everything that can be read, together with the reasons why it may be incomplete.
+//! Errors never end the walk. If we can't read a directory, find an unexpected symbolic link, or
+//! notice that a segment is missing, we just record a [`Problem`] and continue. The caller thus
+//! gets all files that can be read, plus the reasons why the list might be incomplete.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -177,7 +177,8 @@ fn walk_tablespaces(
                 list.report(&path, ProblemKind::Unreadable(error));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound && !exists(&path) => {
-                // For a mapped tablespace the missing directory is the mapped one, not the target.
+                // If the tablespace was mapped, the missing directory is the one it was mapped to,
+                // not the link's target.
                 let target = target.filter(|_| path.starts_with(directory)).unwrap_or(path.clone());
                 list.report(&path, ProblemKind::Dangling { target });
             }
@@ -253,9 +254,9 @@ fn walk_database(list: &mut FileList, directory: &Path, tablespace: Oid, databas
     check_sizes(list, start);
 }
 
-/// Checks the files of one database: they have whole blocks, and no segment is missing or short
-/// before one that has blocks. A fork ends in its first segment that is not full, so a server would
-/// ignore the blocks of the later segment without an error.
+/// Checks that each of a database's files is a whole number of blocks long, and that no segment is
+/// missing or short if a later segment has blocks. A fork ends in its first segment that isn't
+/// full, so a server would silently ignore the later segment's blocks.
 fn check_sizes(list: &mut FileList, start: usize) {
     let mut problems = Vec::new();
     let mut report = |path: &Path, kind| problems.push(Problem { path: path.to_owned(), kind });
@@ -270,7 +271,7 @@ fn check_sizes(list: &mut FileList, start: usize) {
         let before = previous.filter(|p| (p.relfilenode, p.fork) == (file.relfilenode, file.fork));
         let next = file.segment;
         if let Some(before) = before.filter(|before| before.segment + 1 == next) {
-            // Truncation leaves later segments behind, empty.
+            // Truncation leaves empty segments behind.
             if file.bytes > 0 && before.bytes < SEGMENT_BYTES {
                 report(&before.path, ProblemKind::ShortSegment { bytes: before.bytes, next });
             }

@@ -1,10 +1,10 @@
 //! `postmaster.pid`: whether a server is running on a data directory.
 //!
-//! A server creates the file first and removes it last, and a crash leaves it behind. The file is
-//! stale if the process that it names does not exist. After a reboot or in a container, the process
-//! id may belong to another program. We cannot distinguish that from a server with certainty. Such
-//! a process counts as a running server, and the message shows the evidence: the name of its
-//! program and whether it runs in the data directory.
+//! The postmaster creates this file first and removes it last, but a crash leaves it behind. It's
+//! stale if its process no longer exists. After a reboot, or in a container, the process id may
+//! have been reused by an unrelated program, and we can't reliably tell that from a server. We
+//! therefore assume that it's a server, and report the evidence: the program's name, and whether
+//! its working directory is the data directory.
 //!
 //! PostgreSQL's `CreateLockFile` makes the same test with `kill(pid, 0)`. Like PostgreSQL we ignore
 //! our own process id and our parent's, because neither can be the server. PostgreSQL also checks
@@ -48,8 +48,8 @@ pub struct Process {
     pub pid: u32,
     /// The name of its program, if it can be read.
     pub program: Option<OsString>,
-    /// Whether its working directory is the data directory, as that of a server always is; `None`
-    /// if that cannot be read.
+    /// Whether its working directory is the data directory, which is always true for a server;
+    /// `None` if we couldn't read it.
     pub at_home: Option<bool>,
 }
 

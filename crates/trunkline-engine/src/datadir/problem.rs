@@ -1,6 +1,6 @@
 //! Problems with the files of a data directory. A problem is reported with the file's name, and the
-//! job continues with the other files. In contrast, a [`super::DataDirError`] means that nothing
-//! can be read.
+//! job continues with the other files. In contrast, a [`super::DataDirError`] means that we can't
+//! read the directory at all.
 
 use std::fmt;
 use std::io;

@@ -1,8 +1,8 @@
 //! Reading small files of a data directory: whole, up to a limit, and only regular files.
 //!
-//! A data directory of unknown origin may contain anything under these names. A link could lead out
-//! of the directory, opening a pipe would wait forever for a writer, and a huge file would use up
-//! the memory.
+//! We can't trust a data directory of unknown origin to contain regular files under these names. A
+//! link could lead out of the directory, opening a pipe would wait forever for a writer, and
+//! reading a huge file would use up all memory.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -10,9 +10,9 @@ use std::path::Path;
 
 use super::error::DataDirError;
 
-/// Reads at most `limit` bytes; `None` if there is no such file. The type is checked before the
-/// file is opened, not after, because opening a pipe blocks. A file that is replaced in between can
-/// defeat the check; it protects against accidents in a copied directory, not against an attacker.
+/// Reads at most `limit` bytes; `None` if there is no such file. We must check the file's type
+/// before opening it, because opening a pipe would block. Note that this can't detect a file that
+/// is replaced between the check and the open; it isn't meant as protection against an attacker.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, DataDirError> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}

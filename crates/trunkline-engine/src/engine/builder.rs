@@ -4,9 +4,9 @@
 //! need more: page memory beside the pool, an I/O instance that is already running, another file
 //! system, a log.
 //!
-//! All page memory is one region that belongs to the I/O instance. The pool takes its frames from
-//! it when the engine starts; jobs and commit log look-ups take theirs later from the rest. The
-//! size of the region is fixed, so the builder has to add up all needs in advance.
+//! All page memory is a single region that belongs to the I/O instance. The pool takes its frames
+//! from the region at startup; jobs and commit log look-ups later take theirs from what's left. The
+//! region can't grow, so the builder must make it large enough for everything up front.
 
 use std::sync::Arc;
 use trunkline_aio::{Aio, Builder};
@@ -80,8 +80,8 @@ impl EngineBuilder {
         Self { open_files: limit, ..self }
     }
 
-    /// Changes how the I/O instance is started: another executor, a probe, other limits. The engine
-    /// sets the size of its page memory itself. Has no effect after [`EngineBuilder::io`].
+    /// Changes how the I/O instance is started, such as its executor, its probe or its limits. The
+    /// engine sets the page memory size itself. Has no effect after [`EngineBuilder::io`].
     pub fn configure_io(mut self, change: impl FnOnce(Builder) -> Builder) -> Self {
         if let Io::Start(builder) = self.io {
             self.io = Io::Start(change(builder));

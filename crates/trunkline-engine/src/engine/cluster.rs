@@ -1,9 +1,9 @@
 //! A PostgreSQL data directory opened in an engine, and its databases and relations by name.
 //!
-//! The catalog is read on first use, in a session that ends afterwards, so that the caller does not
-//! need a session to open a relation. A database is a snapshot of its catalogs: it is read once and
-//! does not change. The handles refer to each other upwards only (relation, database, cluster,
-//! engine), so each of them may outlive the others.
+//! The catalog is read on first use, in a temporary session, so callers don't need their own
+//! session just to open a relation. A database is a snapshot of its catalogs, which is read once
+//! and never changes. Each relation holds a reference to its database, each database to its
+//! cluster, and each cluster to its engine, but not vice versa, so there are no reference cycles.
 
 use std::fmt;
 
@@ -63,13 +63,14 @@ impl Cluster {
         if let Some(catalog) = &*self.0.catalog.lock() {
             return Ok(catalog.clone());
         }
-        // Read without the lock. Two threads may both read it; the first one to finish is kept.
+        // Don't hold the lock while reading. If two threads both read the catalog, we keep
+        // whichever result is ready first.
         let catalog = self.read_catalog(&mut self.engine().session()?, OnDamage::Fail)?;
         Ok(self.0.catalog.lock().get_or_insert(catalog).clone())
     }
 
-    /// Reads the catalog again, with a choice of what to do about damage. The result is not kept:
-    /// [`Cluster::catalog`] must not return an incomplete catalog later.
+    /// Reads the catalog again, with a choice of what to do about damage. We don't cache the
+    /// result, because [`Cluster::catalog`] must never return an incomplete catalog.
     ///
     /// # Errors
     /// [`CatalogError`]; with [`OnDamage::Collect`] not for damaged rows and pages.
@@ -169,7 +170,7 @@ impl OpenRelation {
     }
 
     /// A read stream over all of its pages, in order, with read-ahead according to the settings.
-    /// The length is determined once, here; pages that are added later are not read.
+    /// The relation's length is determined just once, here, so pages added later aren't read.
     ///
     /// # Errors
     /// [`StorageError`]: its length is unknown.

@@ -4,8 +4,8 @@
 //! Names, units and defaults are those of PostgreSQL 18 and 19. A bound differs only to allow more:
 //! up to 256 I/O workers instead of 32, because ours are threads and are woken in batches.
 //!
-//! A macro generates the enum of settings and the table of their definitions from one
-//! list, so that a setting cannot be missing in one of them.
+//! A macro generates both the enum of settings and the table of definitions from a single list, so
+//! they can't get out of sync.
 
 use super::error::SettingError;
 
