@@ -1,7 +1,8 @@
-//! Shared buffer pool: pages of relations in memory, read and written through I/O handles.
+//! Shared buffer pool: caches relation pages in memory, and reads and writes them through
+//! asynchronous I/O.
 //!
-//! This is the counterpart of PostgreSQL's `bufmgr.c`. [`Pool`] is what all sessions share,
-//! [`Backend`] is one session.
+//! This is the counterpart of PostgreSQL's `bufmgr.c`. A [`Pool`] is the part that all sessions
+//! share, and a [`Backend`] is one session's access to it.
 //!
 //! ```text
 //!   Backend: one page at a time     ReadStream: look-ahead          WriteStream, checkpoint, eviction
@@ -15,8 +16,7 @@
 //! # Life of a page
 //!
 //! 1. **Pin reservation.** A session reserves a pin before it looks for a page (`pin_limits`). It
-//!    may have to wait, but it never fails for lack of buffers: PostgreSQL's "no unpinned buffers
-//!    available".
+//!    may have to wait, but it never fails with PostgreSQL's "no unpinned buffers available".
 //! 2. **Lookup.** The mapping table gives the buffer for a tag (`mapping`). If the page is valid, a
 //!    compare-exchange on the buffer word pins it: a hit. PostgreSQL's `BufferAlloc`.
 //! 3. **Join.** If another session is reading the page, this session waits for that I/O by
@@ -37,10 +37,11 @@
 //!
 //! # Rules
 //!
-//! - A page is valid or being read, never both. Only `frame` makes references to its bytes.
-//! - An I/O has its own pin on each of its pages, so its issuer may end at any time.
+//! - A page is valid or being read, never both. Only `frame` creates references to its bytes.
+//! - An I/O holds its own pin on each of its pages, so its issuer may end at any time.
 //! - Everything that can be unavailable (pins, handles, buffers) is acquired before a page is
-//!   claimed. A session never waits while it holds a claim.
+//!   claimed. A session never waits while it holds a claim, because the session that could end its
+//!   wait may itself be waiting for the claimed page.
 //! - Pins, locks and claims are released only by the methods of `buffers`, which wake the waiters.
 //! - A pool for the temporary relations of one session is a second pool ([`Pool::local`]).
 //!
@@ -53,7 +54,7 @@
 //! | `tag`, `error` | buffer tag; errors |
 //! | `descriptor` | buffer word, content lock, I/O claims |
 //! | `waiters` | sessions that sleep for something of the pool |
-//! | `clusters` | clusters whose pages may be changed, and the log |
+//! | `clusters` | writable clusters, and the log |
 //! | `buffers`, `frame` | descriptor array with wake-ups; the bytes of the pages |
 //! | `mapping`, `replacement` | tag to buffer; clock sweep, rings, victims |
 //! | `statistics`, `pin_limits` | `pg_stat_io`; how many pins a session may hold |
@@ -137,13 +138,14 @@ impl Pool {
         Self::with_log(aio, buffers, Unlogged)
     }
 
-    /// The same, with a log that must be durable before a page is written.
+    /// The same, with a write-ahead log: a page is written only after the log is durable up to its
+    /// LSN.
     ///
     /// # Errors
     /// See [`PoolError`].
     pub fn with_log(aio: &Aio, buffers: u32, log: impl Log + 'static) -> Result<Self, PoolError> {
-        // The look-ahead of one session may use most of an idle pool. The pin limiter leaves other
-        // sessions half of what is free at any time.
+        // One session's look-ahead may use most of an idle pool, since the pin limiter never grants
+        // more than half of the free permits at a time.
         Self::make(aio, buffers, buffers / 4 * 3, IoObject::Relation, Box::new(log))
     }
 
@@ -213,13 +215,14 @@ impl Pool {
         total
     }
 
-    /// Permits for pins that sessions hold. A session gets permits before it pins.
+    /// Permits for pins that sessions hold, at least as many as there are pins: a session takes
+    /// permits before it pins.
     pub fn permits(&self) -> u32 {
         self.manager.limits().taken()
     }
 
-    /// Lists every buffer that has a page. Each row was true at some moment; all of them together
-    /// perhaps never.
+    /// Lists every buffer that has a page. As in `pg_buffercache`, each row is consistent, but the
+    /// rows may be from different moments.
     pub fn rows(&self) -> Vec<BufferRow> {
         self.manager.rows()
     }
@@ -248,15 +251,15 @@ impl Pool {
         self.manager.evict_where(|other| other.same_fork(tag) && other.block() >= first)
     }
 
-    /// Evicts every buffer that can be evicted now, and forgets clusters that were closed.
+    /// Evicts every buffer that can be evicted now, and releases closed clusters.
     pub fn evict_all(&self) -> Evicted {
         drop(self.manager.open_storages());
         self.manager.evict_where(|_| true)
     }
 
-    /// Counts where the blocks of a fork are, without reading any. The answer about the page cache
-    /// is true for files that the caller owns or may write (see [`trunkline_aio::residency`]), and
-    /// may be outdated when it is returned.
+    /// Counts which of a fork's blocks are in the pool and in the page cache, without reading any.
+    /// The counts for the page cache are reliable only for files that the caller owns or may write
+    /// (see [`trunkline_aio::residency`]), and may be outdated by the time they're returned.
     ///
     /// # Errors
     /// A file of the fork cannot be used or mapped.

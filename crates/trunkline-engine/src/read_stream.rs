@@ -1,4 +1,5 @@
-//! Read streams: block numbers in, pinned pages out, with reads in flight for the pages to come.
+//! Read streams: read a sequence of blocks ahead of their consumer, and return pinned pages in
+//! order.
 //!
 //! ```text
 //!   source ──▶ queue: pending │ reading, joined, ready ──▶ next(): one page at a time
@@ -13,24 +14,26 @@
 //! # An example
 //!
 //! A table of 1000 blocks, none of them in the pool, and 16 reads of 16 blocks allowed. `next`
-//! reads block 0 in this thread and waits for it. So both distances double: the next read is of
-//! blocks 1 and 2, then 4 blocks, 8, 16, and from then on as many reads of 16 blocks as hide the
-//! latency of the device. If the consumer had stopped after the first page, one block would have
-//! been read.
+//! reads block 0 in this thread and waits for it. Because it had to wait, both distances double:
+//! the next read is of blocks 1 and 2, then 4 blocks, 8, 16, and from then on as many reads of 16
+//! blocks as hide the latency of the device. If the consumer had stopped after the first page, only
+//! one block would have been read.
 //!
 //! # Rules
 //!
 //! - Pages that other sessions are reading are joined by reference, and look-ahead continues past
 //!   them (`docs/postgres-lessons.md#lesson-15`). If such a read fails, the stream reads the page
 //!   itself.
-//! - A short read is continued from where it ended; a failed one is retried block by block. The
-//!   error names the block, and is returned when the block's turn comes. The stream can continue
-//!   after it.
-//! - Pins for look-ahead are limited by the pin limiter, but one page is always possible.
+//! - A short read is continued where it ended, and a failed read is retried block by block to find
+//!   the bad block. The error names that block and is returned only when the block's turn comes, so
+//!   the consumer gets every page before it. The stream can continue after an error.
+//! - The pin limiter limits look-ahead, but one page can always be pinned, so a stream always makes
+//!   progress.
 //! - The backend is passed to each call, so several streams can share one session. Dropping a
-//!   stream, with reads in flight or not, leaves nothing pinned.
+//!   stream never leaves a page pinned, even with reads in flight.
 //! - [`ReadStream::release_ahead`] releases everything that is pinned ahead, for a consumer that
-//!   must wait for something else. The stream reads it again when asked.
+//!   must wait for something else. The stream looks the released blocks up again when their turn
+//!   comes.
 
 mod blocked;
 mod distance;
@@ -81,18 +84,19 @@ pub struct ReadStream<S: BlockSource> {
     /// Sequence numbers of ready entries, for an unordered stream.
     ready: VecDeque<u64>,
     reads: PageReads,
-    /// By slot: the read in flight. `None` for a read whose pages were released.
+    /// By slot: the read in flight. `None` if the slot is idle, or if the read is in flight but its
+    /// pages were released.
     in_flight: Vec<Option<ReadInFlight>>,
     ring: Option<RingBuffer>,
     distances: Distances,
     group: GroupSize,
     /// Entries with a pin.
     pinned: u32,
-    /// Those of them whose page another entry has pinned too.
+    /// Pins among `pinned` on a page that another entry of this stream has pinned as well.
     duplicates: u32,
-    /// Reads in flight whose pages were released.
+    /// Reads in flight after their pages were released. They still occupy slots.
     released_reads: usize,
-    /// Entries that the kernel was advised of, and that are not read yet.
+    /// Entries for which `posix_fadvise` was issued, and which are not read yet.
     advised: u32,
     /// The block after the last one that was started.
     next_sequential: Option<BlockNo>,
@@ -102,9 +106,12 @@ pub struct ReadStream<S: BlockSource> {
     current: Option<Current<S::Data>>,
     /// When a polled consumer began to wait.
     blocked_since: Option<Time>,
-    /// A polled consumer waits for a pin or a victim, and the session is registered for that.
+    /// What a polled consumer is waiting for, if the session is registered for a pin or a victim.
+    /// The registration must be removed before the stream does anything else, or the session would
+    /// keep other sessions from look-ahead.
     registered: Option<Blocked>,
-    /// The I/O of another session that the consumer has waited for last.
+    /// Another session's I/O that the consumer has waited for last, so that one wait isn't counted
+    /// twice.
     joined: Option<WaitRef>,
     /// The consumer has waited for any read.
     waited_for_any: bool,
@@ -152,11 +159,12 @@ impl<S: BlockSource> ReadStream<S> {
     /// Policy and options are captured now.
     pub fn new(backend: &Backend, relation: &Relation, source: S, options: StreamOptions) -> Self {
         let manager = Arc::clone(backend.manager());
-        // Frames that are not neighbours need an iovec each.
+        // Each run of neighbouring frames needs one iovec. In the worst case no two frames are
+        // neighbours.
         let combine = options.combine.clamp(1, backend.iovecs() as u32);
         let reads = options.concurrency.clamp(1, 1000);
-        // Twice as many pages as can be in flight. Where results arrive in bursts, the next reads
-        // should be in flight while the consumer processes the last ones.
+        // Allow twice as many pages as can be in flight. If results arrive in bursts, the next
+        // reads should already be in flight while the consumer processes the last burst.
         let blocks = (2 * options.concurrency.min(1000) + 1).saturating_mul(combine);
         let ring = options.strategy.ring_size(blocks, backend.pool_buffers()).map(RingBuffer::new);
         let ring_max = ring.as_ref().map_or(u32::MAX, RingBuffer::size);
@@ -228,7 +236,8 @@ impl<S: BlockSource> ReadStream<S> {
         if slept(self.advance(&mut Waiting::Sleep, backend))? { Ok(self.page()) } else { Ok(None) }
     }
 
-    /// Returns the next page if it is there; otherwise the task is woken when it may be.
+    /// Returns the next page if it's available. Otherwise returns `Pending`, and the task is woken
+    /// when the page may be available.
     ///
     /// # Errors
     /// As [`ReadStream::next`].
@@ -268,9 +277,10 @@ impl<S: BlockSource> ReadStream<S> {
         }
     }
 
-    /// Releases every pin that was taken ahead, and the current page. Nothing is lost: the stream
-    /// reads the released blocks again when their turn comes. For a consumer that has to wait for
-    /// something else.
+    /// Releases every pin that was taken ahead, and the current page. A consumer that is about to
+    /// wait for something else should call this, because other sessions may need the buffers. No
+    /// block is skipped: the stream reads released blocks again when their turn comes, and usually
+    /// still finds them in the pool.
     pub fn release_ahead(&mut self) {
         self.release_current();
         self.release_queue();
@@ -330,7 +340,8 @@ impl<S: BlockSource> ReadStream<S> {
         }
     }
 
-    /// Does as much as it can without waiting.
+    /// Advances without waiting: looks ahead, then examines the entry that the consumer needs next.
+    /// Loops until there's a page, an error, the end, or something to wait for.
     fn step(&mut self, backend: &mut Backend) -> Result<Step, ReadError> {
         let mine = backend.session_id() == self.session && backend.is_of(&self.manager);
         assert!(mine, "a stream was given a backend that it was not made with");
@@ -341,7 +352,8 @@ impl<S: BlockSource> ReadStream<S> {
                 return Ok(match refused {
                     Some(blocked) => Step::Blocked(blocked),
                     None if self.is_exhausted() => Step::End,
-                    // Every slot has a read whose pages were released: the source was not asked.
+                    // Every slot is occupied by a read whose pages were released, so the source
+                    // wasn't asked for a block.
                     None => Step::Blocked(Blocked::Any),
                 });
             }

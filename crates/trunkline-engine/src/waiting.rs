@@ -1,9 +1,9 @@
-//! Waiting: by sleeping, or by having a task woken.
+//! Waiting: puts a thread to sleep, or registers an async task's waker.
 //!
-//! A stream can be used by a thread, which sleeps until the next page is there, and by an async
-//! task, which is polled again when it may be there. Both go through the same steps. This type is
-//! the only difference: every step takes it, and either blocks or returns [`Poll::Pending`] after
-//! registering the task's waker.
+//! A stream can be used by a thread, which sleeps until the next page is available, or by an async
+//! task, which is polled again once the page may be available. We don't want two copies of each
+//! state machine. So every step that may wait takes a `Waiting`, and either blocks or returns
+//! [`Poll::Pending`] after registering the task's waker.
 
 use std::task::{Context, Poll};
 use trunkline_aio::{Cancelled, Class, Outcome, Payload, Session, Slots, WaitRef};
@@ -13,7 +13,9 @@ use trunkline_aio::{Cancelled, Class, Outcome, Payload, Session, Slots, WaitRef}
 pub(crate) enum Waiting<'a, 'c> {
     /// The thread sleeps. The step never returns `Pending`.
     Sleep,
-    /// The task of this context is woken. The step returns `Pending` instead of waiting.
+    /// This context's task is woken later. The step returns `Pending` instead of waiting, and is
+    /// repeated from the start when the task is polled again, so it must not depend on having
+    /// waited.
     Wake(&'a mut Context<'c>),
 }
 
@@ -23,7 +25,8 @@ impl Waiting<'_, '_> {
         matches!(self, Self::Sleep)
     }
 
-    /// Until `done` holds. The session must be notified when it may.
+    /// Waits until `done` holds. The caller must have registered the session with whatever changes
+    /// the condition.
     pub(crate) fn until(
         &mut self,
         session: &mut Session,
@@ -35,8 +38,9 @@ impl Waiting<'_, '_> {
         }
     }
 
-    /// Until an I/O handle is free. The handle is given up again: the step that needs it acquires
-    /// it.
+    /// Waits until an I/O handle is free. The handle is released again, and the step that needs a
+    /// handle acquires one itself. Another session may be faster, in which case the step waits
+    /// again.
     pub(crate) fn for_handle(
         &mut self,
         session: &mut Session,
@@ -48,7 +52,7 @@ impl Waiting<'_, '_> {
         }
     }
 
-    /// Until an I/O has ended, whichever session issued it.
+    /// Waits until an I/O has ended, no matter which session issued it.
     pub(crate) fn for_io(
         &mut self,
         session: &mut Session,
@@ -60,7 +64,7 @@ impl Waiting<'_, '_> {
         }
     }
 
-    /// Until the I/O of a slot has ended.
+    /// Waits until a slot's I/O has ended.
     pub(crate) fn for_slot<P: Payload>(
         &mut self,
         session: &mut Session,
@@ -73,7 +77,7 @@ impl Waiting<'_, '_> {
         }
     }
 
-    /// Until the I/O of any slot has ended.
+    /// Waits until any slot's I/O has ended.
     pub(crate) fn for_any_slot<P: Payload>(
         &mut self,
         session: &mut Session,

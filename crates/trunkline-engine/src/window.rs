@@ -1,9 +1,13 @@
-//! Slot window: a fixed number of I/Os in flight, with the issuer's data for each.
+//! Slot window: keeps a fixed number of I/Os in flight, with the issuer's data for each I/O.
 //!
-//! Streams, checkpoints and jobs all keep several I/Os in flight and continue with whichever ends
-//! first. [`trunkline_aio::Slots`] has the results; the window adds what the issuer must remember
-//! about each I/O until then, and which slots are idle. PostgreSQL's `read_stream.c` keeps a queue
-//! of `InProgressIO` entries for the same purpose, but waits for the oldest one.
+//! Streams, checkpoints and jobs all keep several I/Os in flight and continue with whichever
+//! completes first. [`trunkline_aio::Slots`] stores the results. The window adds the issuer's data
+//! for each I/O and a list of idle slots. PostgreSQL's `read_stream.c` has a queue of
+//! `InProgressIO` entries for the same purpose, but always waits for the oldest I/O.
+//!
+//! A slot is idle until [`SlotWindow::issued`], and in flight until its result is taken, even if
+//! the I/O has completed before. So an item is never overwritten before its result has been
+//! processed. A wait that fails, because the session was cancelled, leaves the slot in flight.
 //!
 //! ```text
 //!   idle ──idle_slot, item──▶ define the I/O ──issued──▶ in flight ──take or wait──▶ idle
@@ -52,7 +56,7 @@ impl<P: Payload, T> SlotWindow<P, T> {
         !self.idle.is_empty()
     }
 
-    /// Marks a slot, for which an I/O was issued, as in flight.
+    /// Marks a slot as in flight, after an I/O was issued for it.
     pub(crate) fn issued(&mut self, slot: usize) {
         let at = self.idle.iter().rposition(|&idle| idle == slot);
         assert!(at.is_some(), "slot {slot} is in flight already");
@@ -90,7 +94,7 @@ impl<P: Payload, T> SlotWindow<P, T> {
         &mut self.items[slot]
     }
 
-    /// Slots with an item and the result slots at once, to issue an I/O from the item.
+    /// A slot's item together with the result slots, to issue an I/O that uses both.
     pub(crate) fn item_and_slots(&mut self, slot: usize) -> (&mut T, &mut Slots<P>) {
         (&mut self.items[slot], &mut self.slots)
     }

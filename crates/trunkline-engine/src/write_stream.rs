@@ -1,4 +1,4 @@
-//! Write streams: sorted dirty pages in, combined writes in flight.
+//! Write streams: write sorted dirty pages with combined writes, many of them in flight.
 //!
 //! ```text
 //!   write(relation, block, buffer) ──▶ collected: consecutive blocks ──▶ one write, up to the limit
@@ -14,8 +14,9 @@
 //! A page that is locked is deferred: the stream never waits for a lock while it collects pages. At
 //! the end deferred pages are waited for one by one if they *must* be written (a checkpoint), and
 //! are skipped otherwise (the background writer). A page that readers keep locked even then is
-//! written from a copy, since readers may follow each other for ever. Writes in flight hold the
-//! content locks of their pages, but they are submitted, and so will end.
+//! written from a copy, since readers may follow each other without end. Waiting for a lock at the
+//! end is safe: writes in flight hold their pages' content locks, but they've been submitted and
+//! will complete without this session.
 //!
 //! PostgreSQL's checkpointer writes one page at a time, synchronously (`SyncOneBuffer`).
 
@@ -47,7 +48,8 @@ pub struct WriteStream {
     deferred: Deferred,
     writeback: WritebackQueue,
     counter: WriteCounter,
-    /// Writes to issue, with reduced concurrency, since other sessions' I/O was last seen.
+    /// How many more writes to issue with reduced concurrency. Reset whenever other sessions' I/O
+    /// is seen.
     yields: u32,
     /// Memory of runs that were submitted.
     spare: Vec<Vec<u32>>,
@@ -162,7 +164,8 @@ impl WriteStream {
         self.count_writebacks();
         self.counter.publish();
         finished?;
-        // Worse than a failed write, whose pages are still dirty: these are clean.
+        // This is worse than a failed write. After a failed write the pages are still dirty, but
+        // these are clean and their contents may be lost.
         if let Some(lost) = self.writeback.take_failure() {
             return Err(lost);
         }
@@ -259,7 +262,8 @@ impl WriteStream {
                 started
             }
             Err(error) => {
-                // None of these pages can be written; the other work continues.
+                // None of these pages can be written. They stay dirty and the stream continues, so
+                // that a single bad file doesn't keep all other pages from disk.
                 self.fail(error);
                 WriteStart::Issued { count: buffers.len() as u32 }
             }
@@ -284,7 +288,8 @@ impl WriteStream {
         }
     }
 
-    /// Removes what prevents a write, unless that is a lock.
+    /// Resolves what prevents a write, except a lock: flushes the log, or waits for an I/O handle.
+    /// In both cases staged writes are submitted first, because they hold content locks.
     fn resolve(&mut self, backend: &mut Backend, refused: WriteStart) -> Result<(), WriteError> {
         match refused {
             WriteStart::LogFirst(lsn) => {
@@ -300,7 +305,7 @@ impl WriteStream {
 
     /// Waits until enough writes have ended that a submission is worth it.
     fn wait_for_group(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
-        // Beside other sessions there are too few writes for a group.
+        // While other sessions do I/O there are too few writes in flight for a group.
         let count = if self.yields > 0 { 1 } else { self.group() };
         let (slept, started) = (!self.writes.has_ended(), clock::now());
         self.writes.window().sleep_some(backend.session(), count)?;
@@ -339,7 +344,7 @@ impl WriteStream {
             self.count_writebacks();
             issued?;
             if self.writes.in_flight() == 0 {
-                // No later write would take the ranges along.
+                // No later write would submit the staged ranges.
                 session.submit();
             }
         }

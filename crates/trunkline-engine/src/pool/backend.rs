@@ -1,5 +1,5 @@
-//! Backend: a session's side of the pool. It has the I/O session, the pins, the counts and the
-//! policy of one session, like a backend process of PostgreSQL.
+//! Backend: one session's access to the pool. It holds the session's I/O session, pins, counts and
+//! damaged-page policy, as a backend process does in PostgreSQL.
 //!
 //! ```text
 //!   backend         what a session owns, and its settings
@@ -8,8 +8,10 @@
 //!   backend/read    reading one page
 //! ```
 //!
-//! A backend is used by one thread at a time. Streams look ahead with its session. It never sleeps
-//! while it has staged I/O (its session submits first), nor while it holds the claim to a page.
+//! A backend is used by one thread at a time, and its streams look ahead with its session. Two
+//! rules keep sessions from deadlocking each other. A backend never sleeps with staged I/O: its
+//! session submits first, because another session may be waiting for that I/O. And it never sleeps
+//! while it holds a claim on a page.
 
 mod lock;
 mod read;
@@ -41,7 +43,7 @@ pub struct Backend {
     warnings: Vec<ReadWarning>,
     /// Warnings that were not kept.
     warnings_lost: u64,
-    /// Made when the session first finds no clean buffer.
+    /// Created when the session first finds no clean buffer. Most sessions never need it.
     eviction: Option<Box<EvictionWriter>>,
     flush_after: u32,
 }
@@ -78,7 +80,8 @@ impl Backend {
         &mut self.session
     }
 
-    /// Iovecs that one I/O can have: the limit of combining pages whose frames are not neighbours.
+    /// Iovecs that one I/O can have. They limit how many pages can be combined if their frames
+    /// aren't neighbours.
     pub(crate) fn iovecs(&self) -> usize {
         self.session.iovecs()
     }
@@ -95,7 +98,7 @@ impl Backend {
 
     /// Sets `backend_flush_after`, in blocks: how much this session writes, by evictions or bulk
     /// writes, before it asks the kernel to start writing it back. 0, the default, leaves that to
-    /// the kernel. Bulk writes use the value of the time when they begin.
+    /// the kernel. A bulk write uses the value that is current when it begins.
     pub fn set_flush_after(&mut self, blocks: u32) {
         self.flush_after = blocks;
         if let Some(eviction) = &mut self.eviction {

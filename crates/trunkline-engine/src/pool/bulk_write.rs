@@ -1,17 +1,18 @@
-//! Bulk writes: a load reuses the buffers of a ring, and flushes them shortly before their turn.
+//! Bulk writes: a load reuses the buffers of a ring, and flushes them shortly before it reuses them
+//! (PostgreSQL's `BAS_BULKWRITE`).
 //!
 //! ```text
 //!   ring:  … filled long ago │ next ─▶ reused  │ in flight │ to be flushed │ just filled …
 //!                                     want      └──── lead ────┘
 //! ```
 //!
-//! The buffers of a load are dirty when the ring comes round to them. Their writes start some slots
-//! ahead, neighbours combined and many in flight, so the load seldom waits for one. The rest of the
-//! pool keeps its pages, and no other session has to write for the load. A page that other sessions
-//! have come to use leaves the ring.
+//! When the ring comes round to a buffer, the load has left it dirty. So the writes start some
+//! slots ahead, with neighbours combined and many in flight, and the load seldom has to wait for
+//! one. The rest of the pool keeps its pages, and other sessions don't have to flush the load's
+//! pages. If another session starts to use a page, its buffer leaves the ring.
 //!
-//! PostgreSQL's ring of 16 MB for bulk writes (`BAS_BULKWRITE`) flushes each buffer when it is
-//! reused, one at a time.
+//! PostgreSQL flushes each buffer of its 16 MB ring only when the buffer is reused, one at a time,
+//! and waits for each write.
 
 use super::backend::Backend;
 use super::descriptor::flag;
@@ -34,14 +35,15 @@ const WRITES: usize = 16;
 /// Blocks of one write at most.
 const COMBINE: u32 = 16;
 
-/// Slots ahead whose pages are flushed early, at most: as many as can be in flight.
+/// The most slots ahead of the current one in which pages are flushed early: as many as can be in
+/// flight.
 const LEAD: usize = WRITES * COMBINE as usize;
 
 /// The ring of one bulk write (context `bulkwrite` of `pg_stat_io`), for
 /// [`Backend::extend_in_bulk`].
 ///
-/// Pages that are left in the ring at the end are written by a checkpoint, like any dirty page.
-/// Writes in flight when it is dropped end by themselves.
+/// Pages that are still dirty at the end are written by a checkpoint, like any dirty page. Dropping
+/// the ring doesn't cancel writes in flight: each holds its own pins and completes on its own.
 pub struct BulkWrite {
     manager: Arc<BufferManager>,
     session: u32,
@@ -50,7 +52,7 @@ pub struct BulkWrite {
     /// Neighbours that are written together.
     run: Vec<u32>,
     combine: u32,
-    /// Slots ahead that were examined: if their pages were dirty, their writes were started.
+    /// Slots ahead that were examined. The write of each dirty page among them has been started.
     examined: usize,
     writeback: WritebackQueue,
     counter: IoCounter,
@@ -207,7 +209,7 @@ impl BulkWrite {
         let size = self.ring.size() as usize;
         let lead = LEAD.min(size / 2);
         let goal = (want + lead).min(size - 1);
-        // Only when half of the lead is used up, so that runs are long and submissions few.
+        // Refill only when half of the lead is used up, so that runs are long and submissions few.
         if self.examined >= (want + lead / 2).min(goal) {
             return Ok(());
         }

@@ -1,13 +1,14 @@
-//! Writable clusters: the data directories whose pages may be changed, and the log that comes
-//! first.
+//! Writable clusters: the data directories in which pages may be changed, and the write-ahead log
+//! that protects them.
 //!
-//! A buffer tag names a cluster by number. To write the page, to find its file for
-//! `sync_file_range`, or to name it in an error, the pool needs the cluster's [`Storage`] again:
-//! this is the table from number to storage. A cluster that was opened for reading only is never in
-//! it, which is how the pool refuses to change its pages.
+//! A buffer tag contains only a cluster number. To write the page, to find its file for
+//! `sync_file_range`, or to report its path in an error, the pool needs the cluster's [`Storage`].
+//! This table maps the number to the storage. A cluster that was opened for reading only is never
+//! added, so the pool refuses to change its pages.
 //!
-//! The write-ahead log belongs here because of the rule that it enforces: a page of a writable
-//! cluster reaches the disk only after the log is durable up to the page's LSN.
+//! The write-ahead log is kept here because only pages of writable clusters are subject to WAL
+//! before data: such a page may be written only after the log is durable up to its LSN
+//! (PostgreSQL's `XLogFlush` in `FlushBuffer`).
 
 use super::error::WriteError;
 use super::tag::BufferTag;
@@ -72,16 +73,18 @@ impl WritableClusters {
     }
 
     /// All writable clusters. Clusters that the program has closed, and that have nothing left to
-    /// write or to sync, are dropped first: the pool would keep their files open for ever.
-    /// `is_in_use` reports whether a page of a cluster is dirty, pinned or under I/O.
+    /// write or to sync, are dropped first. Otherwise the pool would keep their files open until it
+    /// is dropped itself. `is_in_use` reports whether a page of a cluster is dirty, pinned or under
+    /// I/O.
     ///
     /// A cluster with a failed fsync stays, because no later checkpoint of it may succeed.
     pub(crate) fn open_storages(&self, is_in_use: impl Fn(u16) -> bool) -> Vec<Storage> {
         let (mut open, mut closed) = (Vec::new(), Vec::new());
         let mut storages = self.storages.lock();
         storages.retain(|&number, storage| {
-            // A page of the cluster can be reached only through the storage, or through an older
-            // pin.
+            // A session can reach a page of the cluster only through the storage, which is the last
+            // reference here, or through an existing pin. So the page can't come into use after
+            // this test.
             let over =
                 storage.is_last() && storage.pending_fsyncs().is_durable() && !is_in_use(number);
             if over {
@@ -92,7 +95,8 @@ impl WritableClusters {
             !over
         });
         drop(storages);
-        // The last clone closes the cluster's files, which must not happen under the lock.
+        // Dropping the last clone closes the cluster's files. That may block, so it must not happen
+        // under the lock.
         drop(closed);
         open
     }

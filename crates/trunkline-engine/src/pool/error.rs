@@ -1,7 +1,8 @@
 //! Errors of the buffer pool: why a page could not be read or written.
 //!
-//! Variants are split by what the caller can do. A failed read is reported only to the session that
-//! issued it. Other sessions that waited for the same page read it again, under their own policy.
+//! There's one variant for each way in which a caller can react. A failed read is reported only to
+//! the session that issued it. Other sessions that were waiting for the same page try to read it
+//! again, under their own damaged-page policy.
 
 use crate::Location;
 use crate::log::LogError;

@@ -1,4 +1,5 @@
-//! Relation extension: new pages in the pool, and space for them on disk.
+//! Relation extension: adds blocks at the end of a fork, with zeroed pages in the pool and space on
+//! disk.
 //!
 //! ```text
 //!   reserve pins ▶ allocate buffers ▶ reserve block numbers (two sessions never get the same)
@@ -6,10 +7,14 @@
 //!     ▶ space on disk: posix_fallocate, or zeros that are written now
 //! ```
 //!
-//! This is PostgreSQL's `ExtendBufferedRelBy`, without the relation extension lock: the block
-//! numbers are reserved by one atomic step. A new page is all zeros in memory and on disk, which
-//! PostgreSQL treats as new (`PageIsNew`). If the session ends before it has filled the pages,
-//! empty pages remain, as after a crash of PostgreSQL.
+//! This is PostgreSQL's `ExtendBufferedRelBy`, but without the relation extension lock: one atomic
+//! step reserves the block numbers, so two sessions can extend a relation concurrently. A new page
+//! is all zeros in memory and on disk, which PostgreSQL treats as new (`PageIsNew`). If the session
+//! ends before it has filled the pages, empty pages remain, as they do after a crash of PostgreSQL.
+//!
+//! The pages enter the pool before the file grows. In the opposite order another session could see
+//! the new size and read a block from disk before the extension has inserted its own buffer for the
+//! block.
 
 use super::backend::Backend;
 use super::bulk_write::BulkWrite;
@@ -28,8 +33,9 @@ use trunkline_aio::sync::{Arc, thread};
 use trunkline_format::BlockNo;
 use trunkline_format::page::is_all_zero;
 
-/// Extensions by up to this many blocks write zeros, whatever the method. To reserve space for few
-/// blocks at a time fragments the file (PostgreSQL's number).
+/// Extensions by up to this many blocks write zeros, whatever the method. Allocating space for a
+/// few blocks at a time fragments the file. PostgreSQL has the same threshold: `mdzeroextend` calls
+/// `posix_fallocate` only for more than 8 blocks.
 const FEW_BLOCKS: u32 = 8;
 
 impl Backend {
@@ -50,7 +56,7 @@ impl Backend {
         count: u32,
         method: ExtendMethod,
     ) -> Result<Vec<Pin>, WriteError> {
-        // Pages that are evicted for the new ones count for this relation too.
+        // Evictions that make room for the new pages are counted for this relation too.
         self.count_for(relation);
         self.extend_with(relation, count, method, None)
     }
@@ -157,9 +163,9 @@ impl Backend {
         Ok(blocks)
     }
 
-    /// Removes pages for which there is no space on disk. A page that another session has pinned
-    /// stays, as an empty page that is never handed out again. A page that was filled stays too: a
-    /// session may have found it because a later extension was faster.
+    /// Removes new pages for which there is no space on disk. A page that another session has
+    /// pinned stays, as an empty page that no extension returns again. A page that was filled stays
+    /// too: a session may have found it after a later extension made the fork longer.
     fn remove_new_pages(
         &mut self,
         relation: &Relation,
@@ -193,7 +199,7 @@ impl Backend {
         for (place, block) in buffers.iter_mut().zip(blocks.clone()) {
             manager.frames().zero_empty(*place);
             loop {
-                // Dirty: a checkpoint writes the zeros, at the latest.
+                // The page is dirty, so a checkpoint writes the zeros at the latest.
                 match manager.insert_new(tag.at(block), *place) {
                     Insertion::Inserted => break,
                     Insertion::Present(pinned) if pinned.state.has(flag::VALID) => {
@@ -205,14 +211,15 @@ impl Backend {
                             let location = location_of(relation, block);
                             return Err(WriteError::UnexpectedData { location });
                         }
-                        // Another session has read the block beyond the end. The page is what we
-                        // want.
+                        // Another session has read the block beyond the end of the file. Its page
+                        // is all zeros, as ours would be, so we use its buffer instead.
                         manager.unpin(*place);
                         *place = pinned.buffer;
                         break;
                     }
                     Insertion::Present(pinned) => {
-                        // A read beyond the end, which will fail, or has failed.
+                        // Another session is reading beyond the end of the file, or has tried. That
+                        // read will fail or has failed, so the buffer can be discarded afterwards.
                         let io = manager.buffers().descriptor(pinned.buffer).io_in_progress();
                         let pinned_elsewhere = io.is_some() || !manager.discard(pinned.buffer);
                         manager.unpin(pinned.buffer);
@@ -247,7 +254,8 @@ impl Backend {
                 class,
                 needed: 0,
                 needed_now: true,
-                // Zeros have no LSN, but a page that was filled in between has.
+                // Zeros have no LSN, but another session may have filled the page already, and then
+                // it has one.
                 durable: clusters.durable(),
             };
             let count = match writes.start(self.session(), &request)? {

@@ -1,8 +1,8 @@
-//! Maintenance: listing and evicting buffers (`pg_buffercache`), and what dropping and truncating
-//! need.
+//! Maintenance: lists and evicts buffers (`pg_buffercache`), and invalidates the pages of dropped
+//! and truncated relations (`DropRelationBuffers`).
 //!
-//! These visit every descriptor, as `DropRelationBuffers` does in PostgreSQL for large relations.
-//! None of them is on the path of a read.
+//! All of these functions visit every descriptor, as `DropRelationBuffers` does in PostgreSQL for
+//! large relations. That is slow in a large pool, but none of them is called while reading a page.
 
 use super::backend::Backend;
 use super::descriptor::{BufferState, flag};
@@ -114,8 +114,10 @@ impl BufferManager {
 
 impl Backend {
     /// Discards every page of a relation's fork from block `first` on, dirty or not (PostgreSQL's
-    /// `DropRelationBuffers`). Waits for I/O in progress, and for pins of other sessions. The
-    /// session itself must have none of these pages pinned: it would wait for itself.
+    /// `DropRelationBuffers`). Waits for I/O in progress, and for other sessions to release their
+    /// pins. In PostgreSQL the caller's AccessExclusiveLock ensures that only a concurrent flush
+    /// can have such a page pinned; without lock management here, other pins are waited for too.
+    /// The session itself must not have any of these pages pinned, or it would wait for itself.
     ///
     /// # Errors
     /// The session was cancelled; some pages may be discarded.
@@ -131,8 +133,8 @@ impl Backend {
                     break;
                 }
                 let io = descriptor.io_in_progress();
-                // Released before the wait: another session that discards the same pages waits for
-                // it.
+                // Release our pin before the wait: another session that discards the same pages is
+                // waiting for it to go away.
                 manager.unpin(buffer);
                 match io {
                     Some(io) => self.session().join(io)?,

@@ -1,8 +1,12 @@
-//! Pins: a pinned page cannot be evicted.
+//! Pins: a pinned page can't be evicted, and its buffer keeps its tag.
 //!
-//! A pin gives no access to the bytes of the page. For that the page must be locked, which yields a
-//! [`Page`] or a [`PageMut`]. A caller that only wants a page to be in the pool, such as prewarm,
-//! needs no lock.
+//! A pin doesn't give access to the page's bytes. For that the page must be locked, which yields a
+//! [`Page`] or a [`PageMut`]. Their lifetimes end before the pin's, so the compiler enforces
+//! PostgreSQL's rule that a content lock is released before the pin. A caller that only wants a
+//! page to be in the pool, such as prewarm, needs no lock.
+//!
+//! There's no counterpart of PostgreSQL's `PrivateRefCount`: each [`Pin`] is one pin in the shared
+//! count, and Rust's ownership rules replace the `ResourceOwner` that would release it on error.
 
 use super::descriptor::LockMode;
 use super::frame::{Frames, Page, PageMut};

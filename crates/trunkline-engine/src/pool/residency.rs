@@ -1,8 +1,9 @@
 //! Residency: how many blocks of a relation are in the pool, in the kernel's page cache, or in
 //! both.
 //!
-//! Blocks in both occupy memory twice. Blocks only in the page cache are read at the price of a
-//! copy. With direct I/O the page cache should have none, which this shows.
+//! Blocks that are in both occupy memory twice. Reading a block that is only in the page cache
+//! costs a copy, but no device I/O. With direct I/O the page cache shouldn't contain any blocks,
+//! and this function lets an administrator check that.
 
 use super::descriptor::flag;
 use super::manager::BufferManager;

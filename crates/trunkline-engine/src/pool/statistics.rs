@@ -1,12 +1,12 @@
 //! I/O statistics: what `pg_stat_io` shows, by backend type, object, context and relation.
 //!
-//! A session counts into a [`Tally`] of its own and adds it to a shared cell now and then. Counting
+//! A session counts in its own [`Tally`] and adds it to a shared cell from time to time. Counting
 //! a hit therefore touches no shared cache line. Reads are attributed to the session that issued
 //! them, at the moment of issue.
 //!
-//! The time that sessions waited and the time that the device needed are counted apart. PostgreSQL
-//! 18 has only the first (`track_io_timing`), which says little about a device once reads are
-//! asynchronous.
+//! Wait time and device time are tracked separately. PostgreSQL 18 tracks only the time a session
+//! waited (`track_io_timing`), which says little about the device once reads are asynchronous: a
+//! perfect read stream never waits, however slow the device is.
 
 use super::replacement::ring_buffer::Strategy;
 use crate::storage::{Relation, RelationLocator};
@@ -222,8 +222,9 @@ impl Statistics {
 /// Hits that a session counts before it publishes them.
 const UNPUBLISHED_HITS_MAX: u64 = 256;
 
-/// The counts of one session, stream or writer, and the shared cell that they are published to. A
-/// writer works on many relations in turn, so it keeps the cell of the last one.
+/// The counts of one session, stream or writer, and the shared cell they're published to. A writer
+/// works on many relations in turn, so it keeps a reference to the last relation's cell and looks
+/// up a new one only when the relation changes.
 #[derive(Debug)]
 pub(crate) struct IoCounter {
     statistics: Arc<Statistics>,

@@ -5,17 +5,18 @@
 //!   combine distance       blocks collected before a read starts   doubles with every read
 //! ```
 //!
-//! Both start at one page. A scan that stops at once (`LIMIT 1`) has read nothing in vain, and a
-//! scan of cached pages never looks ahead. The distances shrink by one per hit, but only while no
-//! read is in flight, and only after as many hits as the stream may pin. Otherwise a scan in which
-//! every other page is a hit would never look ahead (`docs/postgres-lessons.md#lesson-16`). The
-//! rules are those of PostgreSQL 19's `read_stream.c`.
+//! Both start at one page. A scan that stops immediately (`LIMIT 1`) therefore hasn't read a block
+//! too many, and a scan of cached pages never looks ahead. The distances shrink by one per hit, but
+//! only while no read is in flight, and only after as many hits as the stream may pin. Otherwise a
+//! scan in which every other page is a hit would never look ahead
+//! (`docs/postgres-lessons.md#lesson-16`). The rules are those of PostgreSQL 19's `read_stream.c`.
 
 /// The two distances of a stream, with their bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Distances {
     ahead: u32,
     combine: u32,
+    /// Hits that are left before the distances may shrink. Set again by every read that ends.
     hold_off: u32,
     ahead_max: u32,
     combine_max: u32,
@@ -75,7 +76,9 @@ impl Distances {
         }
     }
 
-    /// No more than `pinned` pages could be pinned.
+    /// No more than `pinned` pages could be pinned, because pins, buffers or handles ran out. Look
+    /// ahead no further than that, so that the stream doesn't ask in vain with every page. The
+    /// distance grows again as after a slow start.
     pub(super) fn limited_to(&mut self, pinned: u32) {
         self.ahead = self.ahead.min(pinned.max(1));
     }

@@ -10,7 +10,7 @@
 
 use trunkline_aio::clock::{self, Time};
 
-/// Time in which a group should be complete.
+/// The longest time that a page should wait for its group, roughly.
 const DELAY_NANOS: u64 = 250_000;
 
 /// Reads between two readings of the clock.

@@ -1,4 +1,5 @@
-//! Look-ahead: which blocks to collect, when to start reading them, and when to stop.
+//! Look-ahead: decides which blocks to collect, when to start reading them, and when to stop
+//! (`read_stream_look_ahead` in PostgreSQL).
 //!
 //! ```text
 //!   take another block from the source if
@@ -10,9 +11,10 @@
 //!     or nothing is pinned and no more blocks are wanted
 //! ```
 //!
-//! Under `sync` a read is executed in this thread as soon as it starts. There the stream only
-//! advises the kernel of the blocks to come (`posix_fadvise`), and reads each one when its page is
-//! needed. Consecutive blocks are left to the kernel's own read-ahead, as in PostgreSQL.
+//! Under `sync` a read is executed in this thread as soon as it starts, so starting it early would
+//! only make the consumer wait early. Instead the stream issues `posix_fadvise` for the blocks to
+//! come, and reads each block when its page is needed. For consecutive blocks it relies on the
+//! kernel's own read-ahead, as PostgreSQL does.
 
 use super::ReadStream;
 use super::blocked::{Blocked, ReadInFlight};
@@ -27,15 +29,16 @@ use trunkline_format::{BLOCK_SIZE, BlockNo};
 enum Prefetch {
     /// By reads in flight.
     Reads,
-    /// By advice to the kernel (`posix_fadvise`). Each read is executed when its page is needed.
+    /// By `posix_fadvise`. Each read is executed when its page is needed.
     Advice,
     /// Not at all: one read at a time, when its page is needed.
     None,
 }
 
 impl<S: BlockSource> ReadStream<S> {
-    /// Starts the consumer's next block if it must be read again. It comes before all look-ahead,
-    /// which would take its slot, pin or handle. Returns what prevents it.
+    /// Starts the consumer's next block if it must be read again. This must come before look-ahead,
+    /// which could otherwise take the last slot, pin or handle for a later block. Returns what
+    /// prevents it.
     pub(super) fn start_overdue(&mut self, backend: &mut Backend) -> Option<Blocked> {
         self.finish_released();
         let started = self.queue.len() > self.queue.pending() && self.ready.is_empty();
@@ -71,8 +74,9 @@ impl<S: BlockSource> ReadStream<S> {
         }
     }
 
-    /// Whether to start no read yet, so that a whole group can start together. Only if the consumer
-    /// has a page to process, or a read to wait for.
+    /// Whether to delay new reads until a whole group can start together. We may do that only while
+    /// the consumer has a page to process and a read is in flight, because otherwise the device
+    /// would sit idle.
     fn waits_for_group(&self, prefetch: Prefetch) -> bool {
         let busy = self.pinned > 0 && self.reads.in_flight() > 0;
         prefetch == Prefetch::Reads && busy && self.idle_slots() < self.group.size() as usize
@@ -152,8 +156,8 @@ impl<S: BlockSource> ReadStream<S> {
         if self.is_exhausted() || !self.may_start(prefetch) {
             return false;
         }
-        // Duplicates use no additional buffer. A source that repeats blocks must not keep new ones
-        // from being read.
+        // Duplicates don't use additional buffers, so a source that repeats blocks must not stop
+        // look-ahead to new blocks.
         let pending = self.queue.pending() as u32;
         let ahead = self.pinned - self.duplicates + self.advised;
         let first = ahead == 0 && pending < self.distances.combine();
@@ -180,7 +184,8 @@ impl<S: BlockSource> ReadStream<S> {
             0 if at == 0 => Class::Foreground,
             _ => self.options.class,
         };
-        // With nothing else in flight, a hop to another thread would hide no latency.
+        // If nothing else is in flight, handing the read to another thread wouldn't hide any
+        // latency.
         let pending = self.queue.pending() as u32;
         let lonely = self.pinned == 0 && self.distances.ahead() <= pending;
         let needed_now = at == 0 && (prefetch == Prefetch::None || lonely);
@@ -280,15 +285,15 @@ impl<S: BlockSource> ReadStream<S> {
             limits.grant_ahead(self.session, count - reserved);
             reserved += limits.reserve_ahead(self.session, count - reserved);
         }
-        // The page that the consumer waits for may use the guarantee.
+        // The page that the consumer is waiting for may use the guaranteed pins.
         if reserved == 0 && (front || self.pinned == 0) && limits.reserve(self.session) {
             reserved = 1;
             // The guarantee is also for pages that the consumer needs besides the current one, so
             // the pages ahead must make room for those.
             self.release_queue();
         }
-        // Without any pin the session waits for admission. That says nothing about how many pins it
-        // gets then, and must not restart the slow start.
+        // If we got no pin at all, the session waits for admission. How many pins it gets after
+        // that is unknown, so don't reset the distance.
         if reserved < count && self.pinned + reserved > 0 {
             self.distances.limited_to(self.pinned + reserved);
         }
@@ -301,8 +306,8 @@ impl<S: BlockSource> ReadStream<S> {
         (0..results.len()).any(|slot| results.wait_ref(slot) == Some(io))
     }
 
-    /// Notes entries that the kernel reads or was advised of: its own read-ahead continues after
-    /// them. Hits do not count, since the kernel never sees those.
+    /// Records entries that are being read or were advised, because the kernel's read-ahead
+    /// continues after them. Hits don't count, since the kernel never sees them.
     fn note_sequential(&mut self, at: usize, count: u32) {
         self.next_sequential = self.queue.at(at + count as usize - 1).block.checked_add(1);
     }
@@ -333,8 +338,8 @@ impl<S: BlockSource> ReadStream<S> {
         self.queue.started(usize::from(at >= pending_from));
     }
 
-    /// Advises the kernel of the pending blocks instead of reading them. False: the first of them
-    /// is in the pool, or is the consumer's next, so advice would be useless.
+    /// Issues `posix_fadvise` for the pending blocks instead of reading them. False: the first
+    /// pending block is in the pool, or the consumer needs it next, so advice would be useless.
     fn advise(&mut self, session: &mut Session, at: usize) -> bool {
         let first = self.queue.at(at).block;
         let in_pool = |block| {
@@ -350,7 +355,7 @@ impl<S: BlockSource> ReadStream<S> {
         }
         if self.next_sequential != Some(first) {
             let located = self.relation.locate(first);
-            // An error of the file is reported by the read, at the block's turn.
+            // Ignore errors here. The read reports them when the block's turn comes.
             if let Ok(located) = located {
                 let length = u64::from(count.min(located.blocks_left)) * BLOCK_SIZE as u64;
                 let advised = session.advise(&located.file, located.offset, length);

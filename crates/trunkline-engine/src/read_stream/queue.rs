@@ -27,7 +27,8 @@ pub(super) struct Entry<D> {
     pub(super) duplicate: bool,
 }
 
-/// EntryState of an entry.
+/// Where an entry is between collection and consumption. Exactly the entries that are reading,
+/// joined or ready hold a pin.
 #[derive(Debug)]
 pub(super) enum EntryState {
     /// Not pinned: not started yet, released, or to be read again. `advised`: the kernel was
@@ -35,7 +36,8 @@ pub(super) enum EntryState {
     Unread { advised: bool },
     /// A read of this stream is in flight for it.
     Reading { slot: usize },
-    /// Another session is reading it into this buffer, which is pinned.
+    /// Another session, or another entry of this stream, is reading it into this buffer, which is
+    /// pinned.
     Joined { buffer: u32, io: WaitRef },
     /// It is in this buffer, which is pinned.
     Ready { buffer: u32 },

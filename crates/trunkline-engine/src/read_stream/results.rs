@@ -1,8 +1,9 @@
-//! Results of reads: pages that are ready, blocks that must be read again, errors that wait for
-//! their turn.
+//! Results of reads: turns the outcome of a read into ready pages, blocks to read again, and errors
+//! that are returned when their block's turn comes.
 //!
-//! A read of the stream itself ends block by block. A read of another session, which an entry has
-//! joined, either brought the page or says nothing about it.
+//! For the stream's own reads there's a result for each block. If an entry has joined another
+//! session's read, we only learn whether the page is valid now. If it isn't, we read it ourselves,
+//! because that session's error belongs to that session.
 
 use super::queue::EntryState;
 use super::source::BlockSource;
@@ -53,7 +54,7 @@ impl<S: BlockSource> ReadStream<S> {
     pub(super) fn read_ended(&mut self, backend: &mut Backend, slot: usize, outcome: Outcome) {
         let (manager, session) = (Arc::clone(&self.manager), self.session);
         let Some(read) = self.in_flight[slot].take() else {
-            // Its pages were released while it was in flight.
+            // The read's pages were released while it was in flight. Only its slot must be freed.
             self.released_reads -= 1;
             self.reads.finish(slot, outcome, self.counter.tally(), |_, _, _| {});
             return;
@@ -112,7 +113,7 @@ impl<S: BlockSource> ReadStream<S> {
                 self.ready.push_back(self.queue.sequence(at));
             }
         } else {
-            // It failed for that session. That says nothing about a read of our own.
+            // The other session's read failed. Ours may still succeed.
             self.manager.release(buffer, self.session);
             self.unpinned(at);
             self.queue.at_mut(at).state = EntryState::Unread { advised: false };

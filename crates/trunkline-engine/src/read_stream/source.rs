@@ -1,8 +1,9 @@
 //! Block sources: where the block numbers of a stream come from (PostgreSQL's
 //! `ReadStreamBlockNumberCB`).
 //!
-//! A source is asked only while the stream looks ahead, and not again after it has returned `None`.
-//! It must not wait for anything, because the stream may have staged I/O that is not submitted yet.
+//! The stream calls its source only while it looks ahead, and not again after the source has
+//! returned `None`. A source must not wait for anything, because the stream may have staged I/O
+//! that isn't submitted yet, and another session may be waiting for it.
 
 use std::ops::Range;
 use trunkline_aio::sync::Arc;
@@ -99,7 +100,9 @@ impl ParallelRange {
         Self { chunks: Arc::new(chunks), current: 0..0 }
     }
 
-    /// Takes the next chunk. The last 64 chunks of each size are halved, as in PostgreSQL.
+    /// Takes the next chunk. When fewer than 64 chunks of the current size are left the size is
+    /// halved, as in PostgreSQL. `left` may be outdated when the chunk is taken; that only makes
+    /// the chunk a bit too large.
     fn take_chunk(&self) -> Option<Range<BlockNo>> {
         let Chunks { next, end, size } = &*self.chunks;
         let mut size = *size;

@@ -1,7 +1,8 @@
-//! What a stream waits for when the next page is not there.
+//! Waits of a stream: what must happen before the next page can be returned.
 //!
-//! A thread sleeps, a task is woken ([`Waiting`]). A stream whose task waits for a pin or a victim
-//! keeps its session registered for that, until the task asks again or the stream is dropped.
+//! A thread sleeps here; a task is woken later ([`Waiting`]). If a task waits for a pin or a
+//! victim, its session stays registered for that until the task polls again or the stream is
+//! dropped.
 
 use super::ReadStream;
 use super::blocked::Blocked;
@@ -21,14 +22,15 @@ impl<S: BlockSource> ReadStream<S> {
         }
     }
 
-    /// Counts the wait of a polled consumer, if there was one.
+    /// Counts a polled consumer's wait, if there was one.
     pub(super) fn count_polled_wait(&mut self) {
         if let Some(since) = self.blocked_since.take() {
             self.counter.tally().add_wait(clock::now().since(since));
         }
     }
 
-    /// Waits. The backend counts for this stream while it does.
+    /// Waits for the event that blocks the stream. While it waits, the backend counts into the
+    /// stream's tally, so that evictions and waits are attributed to the stream's strategy.
     pub(super) fn wait(
         &mut self,
         waiting: &mut Waiting<'_, '_>,
@@ -77,8 +79,9 @@ impl<S: BlockSource> ReadStream<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Waits for one read. A thread that has to wait anyway waits for a group of reads: it is woken
-    /// once for all of them.
+    /// Waits for one read. A thread that must sleep anyway sleeps until a whole group of reads has
+    /// completed, so that it's woken once for the group. The second time it waits for the read
+    /// itself, which need not have been in the first group.
     fn wait_for_own(
         &mut self,
         waiting: &mut Waiting<'_, '_>,

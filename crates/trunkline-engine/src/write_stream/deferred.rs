@@ -1,4 +1,4 @@
-//! Deferred pages: those that were locked when their turn came.
+//! Deferred pages: pages that were locked when the stream first tried to write them.
 //!
 //! ```text
 //!   locked ──▶ deferred ──▶ at the end, one by one:  free ──▶ written like any other page
@@ -6,8 +6,9 @@
 //!                                                    locked exclusively, or being written ──▶ wait
 //! ```
 //!
-//! The list has only tags, because it can be long. A page that is dirty keeps its cluster open, so
-//! its relation is found again by the tag. A closed cluster has nothing to write.
+//! The list contains only tags and buffer numbers, because it can be long. A dirty page keeps its
+//! cluster open, so its relation can be found again by the tag. If the cluster is closed, the page
+//! is no longer dirty and there's nothing to write.
 
 use crate::pool::{BufferTag, PageWrites};
 use std::collections::VecDeque;

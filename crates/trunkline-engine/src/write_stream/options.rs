@@ -20,7 +20,7 @@ pub struct WriteOptions {
     pub combine: u32,
     /// Class of the writes.
     pub class: Class,
-    /// Write every page, however long it is locked. Otherwise locked pages are skipped.
+    /// Write every page, no matter how long it stays locked. Otherwise locked pages are skipped.
     pub must: bool,
     /// Write only pages that the running checkpoint needs.
     pub checkpoint: bool,

@@ -82,14 +82,14 @@ impl WriteStream {
         tag: BufferTag,
         buffer: u32,
     ) -> Result<bool, WriteError> {
-        // A call that was cancelled may have left one in flight.
+        // An earlier call that was cancelled may have left a copy in flight.
         self.finish_copies(copies, backend)?;
         loop {
             let request = self.request(relation, tag, std::slice::from_ref(&buffer));
             let started = match copies.start_copy(backend.session(), &request) {
                 Ok(started) => started,
                 Err(error) => {
-                    // As for any other write, the other work continues.
+                    // Record the error and continue with the other pages, as for any other write.
                     self.fail(error);
                     return Ok(true);
                 }

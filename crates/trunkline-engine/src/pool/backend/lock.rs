@@ -1,7 +1,12 @@
-//! Content locks of a backend, which waits for them if need be.
+//! Content locks of a backend: tries the lock, and sleeps until it may be free.
 //!
-//! PostgreSQL's `LockBuffer` and `LockBufferForCleanup`. A waiting session can be cancelled here.
-//! Time spent waiting for a lock is not I/O, so it is not counted in the statistics.
+//! This is PostgreSQL's `LockBuffer` and `LockBufferForCleanup`. Unlike in PostgreSQL, where LWLock
+//! waits can't be interrupted, a waiting session can be cancelled. Time spent waiting for a lock
+//! isn't I/O, so it isn't counted in the statistics.
+//!
+//! Every lock function has the same loop: try, and if that fails sleep until the state word shows
+//! that the lock could be granted. Several sessions may be woken by one release, so the loop may go
+//! round more than once.
 
 use super::super::descriptor::LockMode;
 use super::super::frame::{Page, PageMut};
@@ -19,7 +24,7 @@ impl Backend {
         self.lock_page(pin, LockMode::Shared)
     }
 
-    /// Locks a page for reading and keeps changes out (share-exclusive).
+    /// Locks a page for reading and excludes changes (share-exclusive).
     ///
     /// # Errors
     /// The session was cancelled.
@@ -44,8 +49,10 @@ impl Backend {
         self.lock_page_mut(pin, false)
     }
 
-    /// Takes the cleanup lock: exclusive, and no other pin on the page exists, not even an I/O's.
-    /// Only then may tuples move within the page. The caller has one pin on it.
+    /// Takes the cleanup lock: an exclusive lock while the caller's pin is the only one, so that
+    /// not even an I/O has the page pinned. Only then may tuples be moved within the page, since
+    /// any pin may belong to a session that holds pointers to tuples. The caller must have exactly
+    /// one pin on the page, or it would wait for itself.
     ///
     /// # Errors
     /// The session was cancelled.
@@ -85,7 +92,7 @@ impl Backend {
         if let Some(io) = descriptor.io_in_progress() {
             return self.sleep_for_io(io);
         }
-        // Pinned, so that the session does not sleep on the word of a page that is evicted.
+        // Pin the page, so that it can't be evicted while the session sleeps on its word.
         if descriptor.word().pin(0).is_none() {
             return Ok(());
         }

@@ -1,5 +1,5 @@
-//! Reading one page (PostgreSQL's `ReadBuffer`): a hit, another session's read, or a read of its
-//! own.
+//! Reading one page (PostgreSQL's `ReadBuffer`): finds it in the pool, joins another session's
+//! read, or issues a read.
 
 use super::super::descriptor::{USAGE_MAX, flag};
 use super::super::error::{ReadError, ReadWarning};
@@ -56,7 +56,8 @@ impl Backend {
                         self.tally().joins += 1;
                         return Ok(buffer);
                     }
-                    // The read of the other session failed. That says nothing about ours.
+                    // The other session's read failed. Ours may still succeed, for example under a
+                    // different policy, so we read the page ourselves.
                     self.manager.unpin(buffer);
                     joined?;
                 }
@@ -74,8 +75,8 @@ impl Backend {
     /// Waits for the read of one block. `None`: the block must be read again.
     fn finish_read(&mut self, relation: &Relation, slot: usize) -> Result<Option<u32>, ReadError> {
         let Ok(outcome) = self.sleep_for_read(slot) else {
-            // The read continues, and other sessions may find its page, but this one is done with
-            // it.
+            // We've been cancelled, but the read continues and other sessions may use its page. The
+            // read holds its own pin, so we can release ours and abandon the slot.
             self.reads.buffers(slot).iter().for_each(|&buffer| self.manager.unpin(buffer));
             self.reads = PageReads::new(&self.manager, 1, 1);
             return Err(ReadError::Cancelled);

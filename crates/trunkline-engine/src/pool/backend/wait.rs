@@ -1,8 +1,15 @@
-//! Waits of a backend: for a pin, a victim, an I/O handle, an I/O.
+//! Waits of a backend: for a pin, a victim, an I/O handle, or the completion of an I/O.
 //!
-//! Each wait either sleeps or has a task woken ([`Waiting`]). Waits for a pin or a victim register
-//! the session in a set. While a task waits, the session stays registered until the wait is
-//! repeated or given up; the stream keeps track of that.
+//! Each wait either puts the thread to sleep or registers an async task's waker ([`Waiting`]). To
+//! wait for a pin or a victim, the session must also be registered in the set of sessions that are
+//! notified when one becomes available. A sleeping thread is removed from the set when it wakes up.
+//! A task that receives `Pending` stays registered until it polls again or gives up, and the stream
+//! must keep track of that.
+//!
+//! What a session may hold while it waits is the same for all waits: pins and granted permits, but
+//! no staged I/O and no claim. The resources are acquired in a fixed order: pin, I/O handle,
+//! victim, claim. If one is unavailable, the ones after it haven't been taken yet, and a handle is
+//! returned before the wait. So there can't be a cycle.
 
 use super::super::error::ReadError;
 use super::super::eviction::{EvictionWriter, WriteCounter};
@@ -57,8 +64,7 @@ impl Backend {
     ) -> Poll<Result<(), ReadError>> {
         let (manager, id) = (Arc::clone(&self.manager), self.session.id());
         let waiters = manager.buffers().victim_waiters();
-        // Registered before the first test, so that the end of a write in between wakes the
-        // session.
+        // Register before the first test, so that a write which ends in between wakes the session.
         waiters.insert(id);
         let waited = match self.start_eviction_writes() {
             Ok(true) => ready!(self.timed(waiting, |backend, waiting| {
@@ -106,9 +112,9 @@ impl Backend {
         started.map_err(|error| ReadError::Eviction(Box::new(error)))
     }
 
-    /// Waits until a handle for a write is free, or a victim is there without one: if a mount
-    /// hangs, its writes may have all the handles for ever, but another session can still release a
-    /// pin.
+    /// Waits until a handle for a write is free, or until there is a victim and no write is needed.
+    /// If a mount hangs, its writes may never return their handles, but another session can still
+    /// release a pin.
     fn wait_for_handle_or_victim(
         &mut self,
         waiting: &mut Waiting<'_, '_>,
@@ -132,8 +138,8 @@ impl Backend {
                 .session
                 .wait_for(|| woken.woken.load(Ordering::SeqCst) || manager.has_victim());
             if waited.is_err() || self.manager.has_victim() {
-                // Give up the place in the queue for handles. A handle that was assigned goes to
-                // the next.
+                // Leave the queue for handles. If a handle was assigned to us in the meantime, it
+                // goes to the next session in the queue.
                 drop(self.session.try_acquire(Class::Eviction));
                 return Poll::Ready(waited);
             }
@@ -171,8 +177,8 @@ impl Backend {
         slept(self.wait_for_io(&mut Waiting::Sleep, io))
     }
 
-    /// Runs a step that waits, and counts the time if it sleeps. A task measures its waits itself,
-    /// since it returns from here before the wait is over.
+    /// Runs a step that waits, and counts the time if it sleeps. An async task measures its waits
+    /// itself, since it returns from here before the wait is over.
     pub(crate) fn timed<'w, 'a, 'c, T>(
         &mut self,
         waiting: &'w mut Waiting<'a, 'c>,
