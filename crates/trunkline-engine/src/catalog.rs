@@ -12,21 +12,21 @@
 //! ```
 //!
 //! The relation map (`pg_filenode.map`) has the file numbers of `pg_class` and `pg_attribute`, and
-//! `pg_class` has those of all other catalogs. Each catalog is read by one sequential scan through
-//! the pool. An index scan would read fewer pages, but the indexes may be damaged, and catalogs are
-//! small.
+//! `pg_class` has those of all other catalogs. We read each catalog with a sequential scan through
+//! the pool. Index scans could read fewer pages, but catalogs are small, and their indexes may be
+//! damaged.
 //!
-//! Rows are copied into plain values, so nothing here pins a page. A [`Database`] is loaded once,
-//! shared by all threads, and never changes. Large catalogs that few callers need, such as
-//! `pg_proc`, are loaded on demand ([`Database::load_names`]). PostgreSQL's relcache and syscache
-//! load rows one by one through catalog indexes and process invalidation messages. Here the server
-//! is stopped, so a snapshot cannot become stale.
+//! Rows are copied into plain values, so a snapshot doesn't keep any pages pinned. A [`Database`]
+//! is loaded just once, shared by all threads, and never changes. PostgreSQL's relcache and
+//! syscache instead load individual rows through catalog indexes, and have to process invalidation
+//! messages. We don't need that, because the server is stopped and the snapshot can't become stale.
+//! Large catalogs that few callers need, such as `pg_proc`, are loaded on demand
+//! ([`Database::load_names`]).
 //!
-//! **Trust.** Before the snapshot is used, the catalogs' own description in `pg_attribute` is
-//! compared with the layout that servers of this version have
-//! ([`trunkline_format::catalog::CatalogLayout::agrees`]). The data directory of a derivative of
-//! PostgreSQL with other catalog columns is therefore refused with an error instead of being
-//! decoded wrongly.
+//! **Trust.** Before we use the snapshot, we compare the catalogs' columns in `pg_attribute` with
+//! the layout that a server of this version has
+//! ([`trunkline_format::catalog::CatalogLayout::agrees`]). If a PostgreSQL fork has added catalog
+//! columns, we thus report an error rather than decode its catalogs wrongly.
 //!
 //! **Damage.** By default a damaged row is an error, because otherwise the object that it describes
 //! would be missing without notice. With [`OnDamage::Collect`] the rest is loaded, and

@@ -35,8 +35,8 @@ use self::definitions::{ALIASES, Alias, Id, Value};
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// In the order of the definitions. A choice is its index, a list a bit set of its words, on
-    /// and off are 1 and 0.
+    /// Indexed by [`Id`]. A choice is stored as the index of its word, a list as a bit set, a
+    /// Boolean as 0 or 1.
     values: [Value; definitions::COUNT],
 }
 

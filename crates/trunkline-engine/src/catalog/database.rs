@@ -1,8 +1,8 @@
 //! One database: an immutable snapshot of its catalogs, with look-ups by OID.
 //!
-//! Look-ups by name are in [`super::resolve`], those for printing values in [`super::lookups`].
-//! Rows are kept in sorted vectors where a caller needs ranges or an order, such as the columns of
-//! a relation, and in hash maps otherwise. Only `objects` changes after loading.
+//! Look-ups by name are in [`super::resolve`], those for printing values in [`super::lookups`]. We
+//! keep rows in sorted vectors if callers need them in order or as a range, such as a relation's
+//! columns, and in hash maps otherwise. Only `objects` may change after loading.
 
 use trunkline_aio::sync::hash::Map;
 use trunkline_aio::sync::{Arc, Mutex};
@@ -201,8 +201,8 @@ impl Database {
     /// The TOAST table of a relation, and its index.
     pub(super) fn toast_files(&self, relation: &RelationInfo) -> Option<ToastTable> {
         let toast = self.relation(relation.toast)?;
-        // All its indexes are on (chunk_id, chunk_seq). An invalid one is left over from a failed
-        // REINDEX CONCURRENTLY and may be empty.
+        // All indexes of a TOAST table are on (chunk_id, chunk_seq), so any valid index will do. An
+        // invalid index is left over from a failed REINDEX CONCURRENTLY and may be empty.
         let indexes = self.indexes_of(toast.oid);
         let index = indexes.iter().find(|row| row.valid).or(indexes.first())?;
         let files = self.files(self.relation(index.index)?)?;
@@ -250,9 +250,9 @@ impl Database {
         Some(Index::new(self.files(relation)?, layout))
     }
 
-    /// Whether a collation sorts text by its bytes. OID 0, which means no collation, does. Only
-    /// such collations can be compared here: the others depend on the version of ICU or the C
-    /// library that the server used.
+    /// Whether a collation sorts text by its bytes. OID 0, which means no collation, does. These
+    /// are the only collations that we can compare by, because the order of any other collation
+    /// depends on the server's version of ICU or libc.
     pub fn sorts_by_bytes(&self, collation: Oid) -> bool {
         match collation {
             Oid(0) => true,
@@ -284,7 +284,8 @@ impl Database {
             next += 1;
             let children = self.children.get(&parent.oid).map_or(&[][..], Vec::as_slice);
             for child in children.iter().filter_map(|&child| self.relation(child)) {
-                // A child of two parents is listed once. A cycle, which only damage makes, ends.
+                // List a child of two parents only once. This check also terminates the loop if
+                // damaged rows form a cycle.
                 if !found.iter().any(|known| known.oid == child.oid) {
                     found.push(child);
                 }

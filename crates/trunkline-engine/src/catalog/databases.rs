@@ -1,6 +1,7 @@
 //! The catalog of a cluster: its databases and tablespaces, and the databases that were opened.
 //!
-//! A database is loaded on first use, outside the lock on the map of loaded databases.
+//! Databases are loaded on first use. We don't hold the lock on the map of loaded databases in the
+//! meantime.
 
 use trunkline_aio::sync::hash::Map;
 use trunkline_aio::sync::{Arc, Mutex};
@@ -21,8 +22,8 @@ use crate::transactions::Transactions;
 #[derive(Debug, Clone)]
 pub struct Catalog {
     cluster: Arc<Cluster>,
-    /// Outside of `cluster`, because a database refers to its cluster. If the cluster referred to
-    /// its databases too, neither would ever be freed.
+    /// This can't be part of `cluster`: databases hold a reference to their cluster, so a reference
+    /// in the other direction would be a cycle and nothing would ever be freed.
     opened: Arc<Mutex<Map<Oid, Arc<Database>>>>,
 }
 
@@ -138,8 +139,8 @@ impl Catalog {
         if let Some(found) = self.opened.lock().get(&info.oid) {
             return Ok(Arc::clone(found));
         }
-        // The lock is not held during I/O. Two sessions may therefore load the same database; the
-        // later one drops its copy.
+        // We don't hold the lock during I/O, so two sessions may load the same database. In that
+        // case the slower session discards its copy.
         let made = Arc::new(Database::load(&self.cluster, backend, info)?);
         Ok(Arc::clone(self.opened.lock().entry(info.oid).or_insert(made)))
     }

@@ -1,8 +1,8 @@
 //! Errors of the catalog reader: an unknown name, a relation without rows, damaged files.
 //!
-//! Where PostgreSQL has a message for the same mistake, the text is that message.
-//! [`CatalogError::hint`] says what to do. [`CatalogError::is_usage`] separates mistakes of the
-//! caller from damage of the cluster, since a program should report them with different exit codes.
+//! If PostgreSQL has a message for the same error, we use its wording. [`CatalogError::is_usage`]
+//! distinguishes mistakes by the caller from a damaged cluster, because a program should use
+//! different exit codes for them.
 
 use std::path::PathBuf;
 

@@ -1,9 +1,9 @@
 //! Catalog look-ups for printing values: types, columns, enum labels, object names.
 //!
-//! These take the place of PostgreSQL's syscache for the output functions. A look-up does no I/O,
-//! because it happens while a row is being printed and the share lock on its page is held. A caller
-//! that prints types such as `regproc` first calls [`Database::load_names`]; without it, the values
-//! are printed as numbers.
+//! For our output functions, these look-ups replace PostgreSQL's syscache. They must not do any
+//! I/O, because we're holding a share lock on the page while we print its rows. A caller that
+//! prints types such as `regproc` first calls [`Database::load_names`]; without it, the values are
+//! printed as numbers.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::hash::Set;
@@ -20,9 +20,9 @@ use crate::pool::Backend;
 
 impl Database {
     /// Loads the catalogs that are needed to print values of these types, unless they are loaded:
-    /// `pg_proc` for `regproc` and so on. Looks into arrays, composites, ranges and domains. Two
-    /// sessions may load the same catalog at the same time; the later result replaces the earlier
-    /// one, which is equal.
+    /// `pg_proc` for `regproc` and so on. Looks into arrays, composites, ranges and domains. If two
+    /// sessions load the same catalog concurrently, the later result just replaces an identical
+    /// earlier result.
     ///
     /// # Errors
     /// [`CatalogError`]: a catalog is damaged, or cannot be read.
@@ -42,8 +42,8 @@ impl Database {
                 table: table.name,
                 database: self.display_name(),
             })?;
-            // Damage there matters only to the caller that prints these types, so it is an error
-            // even where damage is collected.
+            // Damage in these catalogs only matters to callers that print these types, so it's
+            // always an error, even if damage is otherwise collected.
             let mut faults = Faults::new(OnDamage::Fail);
             let mut reader = Reader { backend, cluster: &self.cluster, faults: &mut faults };
             let mut rows = Vec::new();

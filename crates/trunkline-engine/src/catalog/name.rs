@@ -2,7 +2,7 @@
 //!
 //! ASCII letters outside double quotes are folded to lower case. Inside quotes they stay as they
 //! are, and two quotes in a row mean one. As in PostgreSQL, a longer name is truncated to 63 bytes.
-//! Names are bytes and not text, because a database may have any encoding.
+//! Names are byte strings rather than text, because a database may use any encoding.
 //!
 //! ```text
 //!   Public.Accounts     public . accounts
@@ -131,7 +131,8 @@ fn quoted_identifier(text: &[u8]) -> Result<(Vec<u8>, &[u8]), NameProblem> {
 
 /// A name in double quotes, unless it is lower-case letters, digits and underscores.
 ///
-/// Keywords are not quoted: names are not parsed as SQL here.
+/// Unlike `quote_identifier`, this doesn't quote keywords, because we never parse names as part of
+/// a SQL statement.
 pub fn quoted(name: &[u8]) -> String {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_';
     let text = String::from_utf8_lossy(name);

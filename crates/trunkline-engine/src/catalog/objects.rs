@@ -78,7 +78,8 @@ pub(super) fn classes_of(type_oid: Oid) -> &'static [ObjectClass] {
         3734 => &[ObjectClass::TextSearchConfig],
         // regdictionary
         3769 => &[ObjectClass::TextSearchDictionary],
-        // anyarray, record, record[]: only the values say which types they contain.
+        // anyarray, record, record[]: the types they contain are only known from the values
+        // themselves, so we have to load everything.
         2277 | 2249 | 2287 => &ON_DEMAND,
         _ => &[],
     }

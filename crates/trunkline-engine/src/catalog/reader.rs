@@ -1,10 +1,10 @@
 //! Sequential scans of catalogs, and the handling of damage found in them.
 //!
-//! All damage goes through [`Faults`], so that the choice between failing and collecting is made in
-//! one place. Scans use the pool with the default options; catalog rows are visible according to
-//! the commit log, like the rows of any other table.
+//! All damage goes through [`Faults`], so there's a single place that decides whether to fail or to
+//! collect the error. Catalogs are read like any other table: through the pool, and with the commit
+//! log deciding which rows are visible.
 //!
-//! A scan continues after a damaged block or row if the caller collects damage.
+//! If the caller collects damage, a scan skips damaged blocks and rows and continues.
 
 use trunkline_format::Fork;
 use trunkline_format::catalog::{CatalogRow, CatalogTable, CatalogTuple, RowError};
@@ -36,7 +36,8 @@ impl Faults {
         Self { on_damage, found: Vec::new() }
     }
 
-    /// Records damage, or returns it if it ends the reading. A cancelled read is not damage.
+    /// Records damage, or returns the error if damage isn't to be collected. A cancelled read is
+    /// not damage, so it's always returned.
     pub(super) fn take(&mut self, error: CatalogError) -> Result<(), CatalogError> {
         let cancelled = matches!(&error, CatalogError::Heap(error) if error.is_cancelled());
         if self.on_damage == OnDamage::Fail || cancelled {
@@ -46,8 +47,8 @@ impl Faults {
         Ok(())
     }
 
-    /// Records an error that earlier damage explains. Without earlier damage it has a cause of its
-    /// own, and is returned.
+    /// Records an error that may just be a consequence of earlier damage. If there wasn't any, the
+    /// error must have a different cause, so we return it.
     pub(super) fn take_consequence(&mut self, error: CatalogError) -> Result<(), CatalogError> {
         if self.found.is_empty() { Err(error) } else { self.take(error) }
     }
@@ -71,8 +72,8 @@ impl Reader<'_> {
         Ok(rows)
     }
 
-    /// The visible rows of a catalog. An error in place of the location counts as damage of the
-    /// catalog; if damage is collected, the result is empty.
+    /// The visible rows of a catalog. If the catalog couldn't be located, that counts as damage;
+    /// when collecting damage, we then return no rows.
     pub(super) fn rows_at<R: CatalogRow>(
         &mut self,
         locator: Result<RelationLocator, CatalogError>,
@@ -102,8 +103,9 @@ impl Reader<'_> {
                 Ok(Some(page)) => page,
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    // After a damaged block the scan continues. An error of the file itself, such
-                    // as a failed open, would repeat for every block.
+                    // The scan can continue after a damaged block. But if the file itself can't be
+                    // read, for example because open() failed, the same error would be repeated for
+                    // every block.
                     let of_file =
                         matches!(&error, HeapError::Read(error) if error.block().is_none());
                     self.faults.take(error.into())?;

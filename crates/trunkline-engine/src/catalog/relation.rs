@@ -1,6 +1,6 @@
 //! One relation and one column, as plain values copied out of `pg_class` and `pg_attribute`.
 //!
-//! They hold no pins, so a snapshot outlives the scan that made it.
+//! They don't hold any pins, so they remain valid after the catalog scan.
 
 use std::ops::{Deref, Range};
 

@@ -14,8 +14,8 @@ use trunkline_format::{Oid, RelationFile};
 use crate::datadir::DataDir;
 use crate::storage::{DEFAULT_TABLESPACE, GLOBAL_TABLESPACE, RelationLocator};
 
-/// The tablespace, database and file number in a path below a data directory. Parsing looks only at
-/// the text of the path; the file need not exist.
+/// The tablespace, database and file number in a path below a data directory. We only parse the
+/// path itself; the file needn't exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RelationPath {
     /// The tablespace.

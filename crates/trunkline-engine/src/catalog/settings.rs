@@ -1,8 +1,9 @@
 //! Settings with which sessions of a database start: the rows of `pg_db_role_setting` that
 //! `ALTER DATABASE … SET` and `ALTER ROLE ALL SET` have stored.
 //!
-//! Some of them, such as `DateStyle`, change how `COPY` prints values. Few other callers need them,
-//! so they are read on demand. Settings of a single role are ignored, because no role is logged in.
+//! Some of these settings, such as `DateStyle`, affect how `COPY` prints values. Few other callers
+//! need them, so they're only read on demand. We ignore settings that apply to a single role,
+//! because there's no session user.
 
 use std::collections::BTreeMap;
 
@@ -44,8 +45,8 @@ impl Database {
         }
         let locator = cluster.shared_catalog(table)?;
         let (mut of_all, mut of_it) = (Settings::new(), Settings::new());
-        // Long arrays are in the TOAST table. They are fetched after the scan in one batch; `own`
-        // records for each whether it is a setting of this database.
+        // Long arrays are stored in the TOAST table. We fetch them all together after the scan;
+        // `own` remembers which of them are settings of this database.
         let (mut long, mut own) = (ToastBatch::new(), Vec::new());
         let mut reader = Reader { backend, cluster, faults: &mut faults };
         reader.scan(table, locator, |tuple| {

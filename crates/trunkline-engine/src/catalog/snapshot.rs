@@ -1,9 +1,9 @@
 //! Loads a database's catalogs into a [`Database`], the snapshot.
 //!
-//! `pg_class` and `pg_attribute` come first, because `pg_class` has the file numbers of the other
-//! catalogs. All catalogs are decoded with the layouts that are compiled in for their version. At
-//! the end, those layouts are compared with the columns that `pg_attribute` lists for the catalogs.
-//! The check comes last because `pg_attribute` itself must be decoded for it.
+//! We read `pg_class` and `pg_attribute` first, because `pg_class` has the other catalogs' file
+//! numbers. To decode the catalogs, we use built-in layouts for each server version. Only at the
+//! end can we compare those layouts with `pg_attribute`, because we must first decode
+//! `pg_attribute` itself.
 
 use trunkline_aio::sync::hash::Map;
 use trunkline_aio::sync::{Arc, Mutex};
@@ -68,7 +68,7 @@ impl Database {
             let at = relations.binary_search_by_key(&table.oid, |relation| relation.oid).ok();
             let relation = at.and_then(|at| relations.get(at));
             let found = relation.and_then(|relation| relation.locator);
-            // The map suffices for a mapped catalog, even if its row is missing.
+            // A mapped catalog can be located through the map, even if its pg_class row is missing.
             found.or_else(|| maps.mapped(table)).ok_or_else(|| unknown(table))
         };
         let mut schemas = reader.rows_at::<NamespaceRow>(find(&PG_NAMESPACE))?;
@@ -81,7 +81,7 @@ impl Database {
         let ranges = reader.rows_at(find(&PG_RANGE))?;
         let mut children: Map<Oid, Vec<Oid>> = Map::default();
         for row in reader.rows_at::<InheritsRow>(find(&PG_INHERITS))? {
-            // As in a query: a partition with a pending DETACH no longer counts.
+            // As in a query, a partition with a pending DETACH is no longer included.
             if !row.detaching {
                 children.entry(row.parent).or_default().push(row.child);
             }
@@ -110,8 +110,8 @@ impl Database {
         };
         for table in CATALOGS {
             if let Err(error) = database.check_layout(table) {
-                // If one of its rows in pg_attribute was left out, the layout cannot agree. Then
-                // this error is a consequence of the damage that was recorded already.
+                // If we've skipped a damaged pg_attribute row, the layout can't match. This error
+                // is then just a consequence of damage that has already been recorded.
                 faults.take_consequence(error)?;
             }
         }

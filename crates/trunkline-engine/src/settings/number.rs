@@ -6,8 +6,8 @@
 //! megabytes, and then to the setting's own unit. Printing uses the largest unit that represents
 //! the value exactly.
 //!
-//! All arithmetic is in `f64`, as in PostgreSQL. An `i32` fits exactly, and rounding must give the
-//! same result as `rint`, which rounds halves to even.
+//! As in PostgreSQL, we calculate in double precision, which can represent any `i32` exactly.
+//! Rounding must match C's `rint`, which rounds halves to even.
 
 use super::definitions::Unit;
 
