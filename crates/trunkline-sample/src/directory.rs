@@ -83,6 +83,7 @@ impl<'a> Directory<'a> {
         files(&self.base()).iter().try_for_each(|path| unlink(path))?;
         unlink(&self.marker)?;
         unlink(&self.claim)?;
+        // From the innermost directory outwards. Stop at the first one that has other files in it.
         for directory in [self.base(), self.path.join("base"), self.path.to_owned()] {
             match fs::remove_dir(directory) {
                 Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => break,
@@ -125,6 +126,7 @@ fn entry(new: &NewFile) -> io::Result<FileEntry> {
     let Some(name) = name.and_then(RelationFile::parse) else {
         return Err(io::ErrorKind::InvalidData.into());
     };
+    // A truncated segment means that something has changed the sample since it was completed.
     if !metadata.is_file() || metadata.len() != bytes {
         return Err(io::ErrorKind::InvalidData.into());
     }

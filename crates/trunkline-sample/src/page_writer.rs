@@ -82,17 +82,21 @@ pub(super) fn write_files(
 
 /// Keeps a few writes in flight.
 struct Writer {
+    /// All writes are issued by one session, so the writer needs no locks.
     session: Session,
+    /// One slot per write in flight, each with a lease of [`WRITE_BLOCKS`] frames.
     operations: Slots,
     /// Slots without a write in flight.
     idle: Vec<usize>,
     /// The write in each slot: file, offset and length.
     slots: Vec<Option<(File, u64, u32)>>,
+    /// Bytes of completed writes, for `progress`.
     written: u64,
 }
 
 impl Writer {
     fn new(aio: &Aio, session: Session) -> io::Result<Self> {
+        // If the region is small, we make do with fewer writes in flight.
         let leases: Vec<_> = (0..WRITES).map_while(|_| aio.region().lease(WRITE_BLOCKS)).collect();
         if leases.is_empty() {
             return Err(io::ErrorKind::OutOfMemory.into());
@@ -127,6 +131,8 @@ impl Writer {
             let number = new.first + number;
             let before = u64::from(number) * u64::from(PAGE_ROWS);
             match new.rows.saturating_sub(before) {
+                // Only the relation's last page can have fewer rows; it gets a template of its
+                // size.
                 rows if rows >= u64::from(PAGE_ROWS) => template.stamp(number, page),
                 rows => Template::new(rows as u32).stamp(number, page),
             }
@@ -158,6 +164,7 @@ impl Writer {
         }
     }
 
+    /// Waits for all writes.
     fn finish(&mut self) -> io::Result<()> {
         while self.operations.pending() > 0 {
             let slot = self.complete_one()?;
@@ -232,6 +239,7 @@ impl Template {
             put(page, at + 28, &branch.to_le_bytes());
             put(page, at + 32, &balance(aid).to_le_bytes());
         }
+        // The checksum covers the whole page, so it must be computed last.
         let checksum = page_checksum(page, block);
         put(page, 8, &checksum.to_le_bytes());
     }

@@ -21,15 +21,18 @@ use std::time::Duration;
 /// The queue, the roster and the events of the pool.
 #[derive(Debug)]
 pub(crate) struct WorkerPool {
+    /// All scheduling state. See the module documentation for the locking rule.
     roster: Mutex<Roster>,
     /// By worker number. Outside the lock, so that a sleeping worker holds nothing.
     events: Box<[Event]>,
     /// The supervisor sleeps on this event.
     supervisor: Event,
+    /// For shutdown to join.
     supervisor_thread: Mutex<Option<thread::JoinHandle>>,
     /// The supervisor has been started, so there are workers, or there will be when they are
     /// needed. Until then `submit` takes nothing and sessions execute their own I/O.
     running: AtomicBool,
+    /// Set once, at shutdown. Workers leave when they have nothing left to do.
     stopping: AtomicBool,
 }
 
@@ -121,6 +124,8 @@ impl WorkerPool {
 
     // Called by the pool's threads.
 
+    /// Reads worker `id`'s epoch. The worker must do this before it looks for work, or it could
+    /// miss a signal.
     pub(crate) fn worker_epoch(&self, id: usize) -> Epoch {
         self.events[id].epoch()
     }
@@ -130,6 +135,7 @@ impl WorkerPool {
         self.events[id].wait(seen, timeout)
     }
 
+    /// Chooses the next job of worker `id`. See [`Roster::next_job`].
     pub(crate) fn next_job(&self, id: usize, now: Time, deferred: &DeferredDrops) -> Job {
         let mut roster = self.roster.lock();
         // `shut_down` sets the flag before it signals the workers, so a worker that still reads
@@ -167,6 +173,7 @@ impl WorkerPool {
         self.stopping.load(Ordering::SeqCst)
     }
 
+    /// Decides what the supervisor does next. See [`Roster::decide`].
     pub(crate) fn decide(&self, now: Time, ready: bool) -> Decision {
         self.roster.lock().decide(now, ready)
     }
@@ -190,6 +197,8 @@ impl WorkerPool {
     pub(crate) fn shut_down(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.supervisor.signal();
+        // Take the handle out first: joining while holding the lock would block any thread that
+        // looks at it.
         let supervisor = self.supervisor_thread.lock().take();
         if let Some(supervisor) = supervisor {
             // If it panicked, its own thread has printed that; there is nothing left to save.

@@ -56,7 +56,9 @@ pub(crate) struct DispatcherSettings {
 
 /// Submits staged I/O to the current method, or executes it inline.
 pub(crate) struct Dispatcher {
+    /// The I/O of this instance, shared with the methods' threads.
     in_flight: Arc<InFlight>,
+    /// The active method. Shared with ring drivers, which switch away from a failed ring.
     method: Arc<MethodInForce>,
     /// The rings that were started last, which may be idle if another method is current.
     uring: Mutex<Option<Arc<Uring>>>,
@@ -125,6 +127,8 @@ impl Dispatcher {
             self.set_submitted(completions.handles().wait_ref(index), kind);
         }
         completions.statistics().submitted(staged.len(), completions.handles().in_use());
+        // All handles are SUBMITTED now, before the method sees any of them. A worker may complete
+        // the first one before the last one is queued.
         let mut batch = Batch::new(&self.in_flight, staged);
         self.submit_to(kind, &mut batch);
         // Under `sync` everything is left in the batch; that is not an overflow.
@@ -146,6 +150,7 @@ impl Dispatcher {
                 }
             }
             MethodKind::IoUring => {
+                // Clone the reference, so that no lock is held while the rings' inbox is filled.
                 let uring = self.uring.lock().clone();
                 if let Some(uring) = uring {
                     uring.submit(&self.in_flight, batch);
@@ -268,6 +273,8 @@ impl Dispatcher {
             Ok(()) => wanted,
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
+                // Without workers nothing could run callbacks for a ring driver, so io_uring isn't
+                // used either.
                 self.method.note(Fallback::recognise(Feature::Workers, errno));
                 MethodKind::Sync
             }

@@ -70,7 +70,9 @@ pub struct UringFeatures {
 /// A ring and its owner's state.
 pub(crate) struct Ring {
     ring: IoUring,
+    /// What the kernel supports and what was registered.
     features: UringFeatures,
+    /// See [`UringSettings::force_async_bytes`].
     force_async_bytes: u32,
     /// Address of the registered region.
     base: usize,
@@ -195,6 +197,7 @@ impl Ring {
         let fd = types::Fd(request.fd);
         let offset = request.offset;
         let registered = self.features.registered.then(|| self.piece(request.iovecs)).flatten();
+        // The kernel may read the iovecs after submission, which is why they're part of the handle.
         let list = request.iovecs.as_ptr().cast::<libc::iovec>();
         let count = request.iovecs.len() as u32;
         match (request.operation, &request.iovecs[..], registered) {
@@ -271,6 +274,7 @@ impl Ring {
     /// permanent failure.
     pub(crate) fn enter(&mut self, in_flight: &InFlight, wait: bool) -> Option<i32> {
         assert!(!self.given_up, "a ring that gave up must not submit");
+        // Fault injection: a test can make the ring fail here.
         let probed = in_flight.completions().handles().probe_ring_enter(self.pushed.len());
         if probed.is_some() {
             return probed;

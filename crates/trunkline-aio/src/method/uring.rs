@@ -39,6 +39,7 @@ use std::time::Duration;
 /// The rings of one start of io_uring, and the threads that drive them.
 #[derive(Debug)]
 pub(crate) struct Uring {
+    /// One per driver. A session always uses the same driver.
     inboxes: Vec<Arc<Inbox>>,
     threads: Mutex<Vec<thread::JoinHandle>>,
     features: UringFeatures,
@@ -59,11 +60,14 @@ struct Rings {
 /// How sessions reach a driver.
 #[derive(Debug)]
 struct Inbox {
+    /// Handle indexes, with capacity for every handle, so that pushing never allocates.
     queue: Mutex<VecDeque<u32>>,
     /// Set while the driver may sleep in the kernel. The thread that clears it writes the eventfd,
     /// so there is one write per sleep.
     sleeping: AtomicBool,
+    /// Wakes the driver. Its read is one of the ring's own requests.
     eventfd: OwnedFd,
+    /// Set at shutdown.
     stopping: AtomicBool,
     /// The ring has failed. It is set under the queue lock, so that a session either sees it or
     /// puts its I/O where the failing driver still finds it.
@@ -243,6 +247,7 @@ impl<'a> Driver<'a> {
             } else {
                 self.fill();
             }
+            // Shutdown begins only when no I/O is in flight, so an idle driver can leave.
             let idle = self.ring.in_flight() == 0 && self.waiting.queued() == 0;
             if idle && self.inbox.stopping.load(Ordering::SeqCst) {
                 break;
@@ -308,6 +313,7 @@ impl<'a> Driver<'a> {
                     self.waiting.finished(lane);
                     helpers = true;
                 }
+                // Ahead of the lane's other I/O, since it has already waited once.
                 Reaped::Again(io) => self.waiting.put_back(lane, io.index()),
             }
         }
@@ -333,6 +339,7 @@ impl<'a> Driver<'a> {
                 waiting.push(lane(in_flight, index), index);
             }
         }
+        // These count as busy in their lanes, so `put_back` and not `push`.
         self.ring.take_back(|index| waiting.put_back(lane(in_flight, index), index));
         in_flight.completions().statistics().moved(waiting.queued());
         if self.rings.working.load(Ordering::SeqCst) == 0 {

@@ -23,6 +23,8 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Workers;
 
 impl Method for Workers {
+    /// Queues the batch under one lock and wakes at most one worker. I/O that doesn't fit into the
+    /// queue stays in the batch, and the session executes it.
     fn submit(&self, in_flight: &Arc<InFlight>, batch: &mut Batch<'_>) {
         in_flight.completions().pool().submit(|| batch.take_index());
     }
@@ -37,6 +39,8 @@ pub(crate) fn start(in_flight: &Arc<InFlight>) -> io::Result<()> {
     if pool.is_running() {
         return Ok(());
     }
+    // One worker is started here rather than by the supervisor, so that the caller learns right
+    // away if the system refuses to start threads.
     if pool.claim_place(0) {
         launch(in_flight, 0)?;
     }
@@ -60,6 +64,7 @@ fn supervise(in_flight: &Arc<InFlight>) {
                 if launch(in_flight, id).is_ok() {
                     continue;
                 }
+                // Existing workers go on; we only retry less often.
                 Some(REFUSED_PAUSE)
             }
             Decision::Wake(wake, pause) => {
@@ -100,6 +105,8 @@ fn run(in_flight: &InFlight, id: usize) {
         match pool.next_job(id, clock::now(), deferred) {
             Job::Execute { index, wake } => {
                 pool.wake(wake);
+                // The next worker was woken before this possibly long call, so queued I/O doesn't
+                // wait for it.
                 in_flight.execute(in_flight.token(index), Completer::Worker);
                 pool.job_done(id);
             }

@@ -159,6 +159,7 @@ pub(crate) fn point_at_slot(
         if !region.owns(lease) {
             return Err(DefineError::ForeignMemory);
         }
+        // The last lease may be longer than what is left of the I/O.
         let (start, bytes) = lease.raw();
         let used = bytes.min(left);
         if !iovecs.push(start, used) {

@@ -48,10 +48,13 @@ impl PageKind {
 pub struct Region(Arc<Inner>);
 
 struct Inner {
+    /// Start of the mapping. All frames are contiguous from here.
     base: *mut u8,
+    /// Length of the mapping, which may exceed the frames if it was rounded up to huge pages.
     bytes: usize,
     frames: u32,
     kind: PageKind,
+    /// Locked only to lease and to free frames.
     free: Mutex<FreeRuns>,
 }
 

@@ -19,6 +19,8 @@ struct Shared<T> {
     capacity: usize,
 }
 
+/// The queue, and how many handles each side has. When one side's count drops to 0, the other
+/// side's calls stop waiting.
 #[derive(Debug)]
 struct State<T> {
     queue: VecDeque<T>,
@@ -56,6 +58,8 @@ pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 impl<T> Shared<T> {
     fn notify(&self) {
         self.changed.word().fetch_add(1, Ordering::SeqCst);
+        // Wake everything: senders and receivers sleep on the same word, so waking one could wake
+        // the wrong side.
         self.changed.wake(u32::MAX >> 1);
     }
 }
@@ -67,6 +71,8 @@ impl<T> Sender<T> {
     /// Every receiver is gone.
     pub fn send(&self, message: T) -> Result<(), Disconnected<T>> {
         loop {
+            // Before the check of the queue, so that a change in between makes `wait` return
+            // immediately.
             let seen = self.0.changed.word().load(Ordering::SeqCst);
             {
                 let mut state = self.0.state.lock();

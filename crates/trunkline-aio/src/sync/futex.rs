@@ -51,6 +51,8 @@ impl Futex {
     pub fn wait(&self, expected: u32, timeout: Option<Duration>) -> FutexWait {
         #[cfg(feature = "sched")]
         if super::sched::active() {
+            // No other task can run between this check and `block`, so together they're atomic, as
+            // in the kernel.
             if self.word.load(Ordering::SeqCst) != expected {
                 return FutexWait::Look;
             }
@@ -91,6 +93,8 @@ impl Futex {
     /// Wakes every sleeper.
     #[cfg(loom)]
     pub fn wake(&self, _count: u32) {
+        // Taking the lock orders this after a waiter's check of the word: the waiter is either not
+        // there yet and will see the new word, or it's in `wait` and gets notified.
         drop(self.lock.lock());
         self.woken.notify_all();
     }

@@ -42,6 +42,7 @@ impl<T> Mutex<T> {
         }
         let guard = match self.inner.lock() {
             Ok(guard) => guard,
+            // Poisoned: a thread panicked in its critical section. See the module documentation.
             Err(poisoned) => poisoned.into_inner(),
         };
         self.wrap(guard)
@@ -80,6 +81,7 @@ impl<T> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
         drop(self.guard.take());
         #[cfg(all(feature = "sched", not(loom)))]
+        // Wake every waiter, not just one: the seed decides which of them gets the lock.
         super::sched::wake(self.lock.address(), usize::MAX);
     }
 }

@@ -77,6 +77,7 @@ impl std::fmt::Display for Failure {
     }
 }
 
+/// What a task is doing. The running task is `Ready` too; `World::running` identifies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Status {
     Ready,
@@ -90,6 +91,7 @@ struct Task {
     status: Status,
     /// The deadline made the task ready, not a wake-up.
     timed_out: bool,
+    /// Each task has its own condition variable, so that passing the baton wakes one thread.
     baton: Arc<Condvar>,
 }
 
@@ -120,6 +122,7 @@ struct Me {
 }
 
 thread_local! {
+    /// The calling thread's run and task.
     static ME: RefCell<Option<Me>> = const { RefCell::new(None) };
 }
 
@@ -225,6 +228,8 @@ pub(crate) fn wake(address: usize, count: usize) {
             if waiting.is_empty() {
                 break;
             }
+            // The order of the tasks in `waiting` depends only on earlier choices, so the seed
+            // still determines the run.
             let choice = world.next_random() as usize % waiting.len();
             world.tasks[waiting[choice]].status = Status::Ready;
         }
@@ -343,6 +348,7 @@ fn dispatch(shared: &Shared, world: &mut World) {
             fail(shared, world, message);
             return;
         };
+        // Nothing can happen before the earliest deadline, so we skip the time until it.
         world.now = world.now.max(deadline);
         world.tasks[task].status = Status::Ready;
         world.tasks[task].timed_out = true;
@@ -380,6 +386,7 @@ impl World {
         self.tasks.iter().enumerate().filter(|(_, t)| wanted(t)).map(|(i, _)| i).collect()
     }
 
+    /// Picks one of the ready tasks with the seeded generator.
     fn pick_ready(&mut self) -> usize {
         let ready = self.positions(|t| t.status == Status::Ready);
         let choice = self.next_random() as usize % ready.len().max(1);

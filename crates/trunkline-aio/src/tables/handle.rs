@@ -47,6 +47,7 @@ mod flag {
 /// One handle of the table.
 #[derive(Debug)]
 pub(crate) struct Handle {
+    /// Decides which thread owns the handle.
     word: StateWord,
     description: Description,
     /// Sessions that wait for this I/O and did not issue it, one bit each. The completion wakes
@@ -59,17 +60,26 @@ pub(crate) struct Handle {
 /// the state word before and after (`snapshot`).
 #[derive(Debug)]
 struct Description {
+    /// The session the handle was handed out to, and the class it was acquired for.
     session: AtomicU32,
     class: AtomicU8,
+    /// Valid from DEFINED on, like the fields up to `file_id`.
     operation: AtomicU8,
+    /// The method the I/O was submitted through. Valid from SUBMITTED on.
     method: AtomicU8,
     flags: AtomicU8,
     offset: AtomicU64,
     length: AtomicU32,
+    /// Length of the issuer's payload, for `pg_aios.handle_data_len`.
     data_length: AtomicU32,
+    /// An id and not a path, because a path doesn't fit into an atomic. Views look up the path.
     file_id: AtomicU64,
+    /// Bytes or minus errno, or [`NO_RESULT`]. Valid from COMPLETED_IO on.
     raw: AtomicI64,
+    /// A packed [`Outcome`]. Valid from COMPLETED_SHARED on.
     outcome: AtomicU64,
+    /// When the storage got the I/O and when the raw result arrived, in nanoseconds. Their
+    /// difference is the device time.
     started: AtomicU64,
     ended: AtomicU64,
 }
@@ -77,11 +87,16 @@ struct Description {
 /// The part of a handle that only its present owner may touch.
 #[derive(Debug)]
 pub(crate) struct Body {
+    /// Keeps the descriptor open while the kernel may use it.
     file: Option<File>,
+    /// The issuer's slot table. The reference keeps the slot's memory and callbacks alive even if
+    /// the issuer drops its slots.
     table: Option<Arc<SlotTable>>,
+    /// The slot within the table that receives the outcome.
     slot: u32,
     /// The memory is frames given by number, so the slot's memory is not used.
     by_frames: bool,
+    /// Allocated when the instance starts, and reused for every I/O of this handle.
     iovecs: IoVecs,
     /// How often a driver has submitted the I/O again after EINTR or EAGAIN.
     attempts: u32,
@@ -186,6 +201,8 @@ impl Handle {
         fields.length.store(io.length, Ordering::Release);
         fields.data_length.store(data_length as u32, Ordering::Release);
         fields.file_id.store(io.file.id(), Ordering::Release);
+        // The handle still has the previous I/O's result. Reset it, so that no view shows it for
+        // the new I/O.
         fields.raw.store(NO_RESULT, Ordering::Release);
         fields.outcome.store(0, Ordering::Release);
         let flags = if io.file.is_direct() { 0 } else { flag::BUFFERED };
@@ -348,6 +365,8 @@ impl Body {
     /// finds it empty.
     pub(crate) fn take(&mut self) -> Parts {
         let (Some(table), Some(file)) = (self.table.take(), self.file.take()) else {
+            // A claim happens at most once per generation, and `define` filled both before
+            // SUBMITTED.
             unreachable!("a submitted handle has a table and a file");
         };
         Parts { file, table, slot: self.slot, by_frames: self.by_frames }

@@ -21,8 +21,10 @@ use std::sync::Arc;
 /// The handles of one instance.
 pub(crate) struct HandleTable {
     handles: Box<[Handle]>,
+    /// Indexes of IDLE handles. A handle is IDLE before it enters the list and after it leaves it.
     free: FreeList,
     iovecs: usize,
+    /// Called at every transition. Only tests and the simulator have one.
     probe: Option<Arc<dyn Probe>>,
 }
 
@@ -102,6 +104,8 @@ impl HandleTable {
         let handle = self.handle(io.index());
         handle.word().advance(io.generation(), from, to);
         if let Some(probe) = &self.probe {
+            // Called after the transition, in the thread that made it. After SUBMITTED ->
+            // COMPLETED_IO another thread may already be completing the I/O.
             probe.transition(&handle.observed(io), from, to);
         }
     }

@@ -36,7 +36,9 @@ impl SessionTable {
 /// The shared part of one session.
 #[derive(Debug)]
 pub(crate) struct SessionSlot {
+    /// Signalled for everything the session may wait for.
     event: Event,
+    /// Where a ring driver assigns a reaped I/O to this session.
     mailbox: Mailbox,
     /// Counts the sessions that have used this slot. It identifies the current one, so that a
     /// canceller of an earlier session does not cancel a later one.

@@ -54,16 +54,23 @@ pub(crate) struct SlotTable {
     slots: Box<[Slot]>,
     /// Slots in DONE; a hint, see [`SlotTable::publish`].
     done: Bitmap,
+    /// Whether any of the callbacks is expensive.
     heavy: bool,
+    /// Payloads and callbacks, behind a trait because their type is not known here.
     contents: Arc<dyn Contents>,
 }
 
 /// One slot. Its owner is determined by `state`: the issuer, or while it is PENDING the owner of
 /// the handle.
 struct Slot {
+    /// FREE, PENDING or DONE. The issuer makes a slot PENDING and later FREE; only the completing
+    /// thread makes it DONE.
     state: AtomicU32,
     outcome: AtomicU64,
+    /// How long the storage had the I/O.
     device_nanos: AtomicU64,
+    /// The leases that the I/O reads into or writes from. They stay here while the slot is PENDING,
+    /// so dropping the set can't free memory that the kernel uses.
     memory: UnsafeCell<Vec<Lease>>,
 }
 
@@ -151,9 +158,11 @@ trait Contents: Send + Sync {
         outcome: Outcome,
     ) -> Outcome;
 
+    /// Asks the callback at `level` to describe an outcome it decided.
     fn report(&self, level: usize, outcome: Outcome) -> Option<String>;
 }
 
+/// Payloads and callbacks of a set with payload type `P`.
 struct TypedContents<P> {
     payloads: Box<[UnsafeCell<P>]>,
     callbacks: Vec<Arc<dyn Callback<P>>>,
@@ -174,6 +183,7 @@ impl<P: Payload> Contents for TypedContents<P> {
         // SAFETY: the caller's promise.
         let payload = unsafe { &*self.payloads[slot].get() };
         let staging = Staging { wait_ref, operation, file, offset, length, payload };
+        // Last one first, as in `complete`.
         for callback in self.callbacks.iter().rev() {
             callback.stage(&staging);
         }
@@ -233,6 +243,8 @@ impl SlotSet {
         &self.issued
     }
 
+    /// Whether the slot belongs to an I/O. Only the issuer can make it pending, so if this returns
+    /// false, the answer stays valid for as long as the issuer holds the set.
     fn is_pending(&self, slot: usize) -> bool {
         self.table.slots[slot].state.load(Ordering::SeqCst) == PENDING
     }

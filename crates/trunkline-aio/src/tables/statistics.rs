@@ -26,12 +26,14 @@ const NANOS_MAX: u64 = 1_000_000_000_000;
 /// The statistics of one instance, updated by every thread.
 #[derive(Debug)]
 pub(crate) struct Statistics {
+    /// Counters by class and operation.
     by_kind: [[Cell; OPERATIONS.len()]; CLASSES.len()],
     completers: [AtomicU64; COMPLETERS.len()],
     general: General,
     shards: Box<[Mutex<Shard>]>,
 }
 
+/// Counters for one class and operation.
 #[derive(Debug, Default)]
 struct Cell {
     count: AtomicU64,
@@ -42,6 +44,7 @@ struct Cell {
     device_nanos: AtomicU64,
 }
 
+/// Counters that have no class; see [`Counters`] for what each of them counts.
 #[derive(Debug, Default)]
 struct General {
     batches: AtomicU64,
@@ -62,10 +65,13 @@ struct General {
     workers_refused: AtomicU64,
 }
 
+/// Histograms by class and operation, in the order of `by_kind`. One shard takes a fixed amount of
+/// memory, whether or not its histograms are used.
 #[derive(Debug)]
 struct Shard {
     device: Vec<Histogram<u32>>,
     wait: Vec<Histogram<u32>>,
+    /// Waits for a free handle or a notification.
     wait_other: Histogram<u32>,
 }
 
@@ -236,6 +242,8 @@ impl Statistics {
         self.sample_in_flight(1, in_flight);
     }
 
+    /// Samples the number of handles in use when I/O is submitted. `weight` is the number of I/Os,
+    /// so that the mean is per I/O and not per batch.
     fn sample_in_flight(&self, weight: u64, in_flight: u32) {
         let general = &self.general;
         add(&general.in_flight_samples, weight);
@@ -243,6 +251,7 @@ impl Statistics {
         general.in_flight_max.fetch_max(u64::from(in_flight), Ordering::Relaxed);
     }
 
+    /// Counts I/Os that the method had no room for.
     pub(crate) fn overflowed(&self, count: usize) {
         if count > 0 {
             add(&self.general.overflowed, count as u64);
@@ -273,6 +282,7 @@ impl Statistics {
         add(&self.general.workers_refused, 1);
     }
 
+    /// Records that a session slept. `kind` is `None` if it did not sleep for an I/O.
     pub(crate) fn waited(&self, session: u32, kind: Option<(Class, Operation)>, time: Duration) {
         add(&self.general.waits, 1);
         add(&self.general.wait_nanos, nanos(time));
@@ -286,6 +296,8 @@ impl Statistics {
         histogram.saturating_record(nanos(time));
     }
 
+    /// Records a completed I/O. It runs in the completing thread, so apart from the shard's lock,
+    /// which is held only to record one value, it doesn't block.
     pub(crate) fn completed(&self, io: &CompletedIo) {
         let (class, operation) = (io.class as usize, io.operation as usize);
         let cell = &self.by_kind[class][operation];
@@ -341,6 +353,7 @@ impl Statistics {
         }
     }
 
+    /// Merges all shards. This allocates and copies, but it locks only one shard at a time.
     pub(crate) fn latencies(&self) -> Latencies {
         let kinds = CLASSES.len() * OPERATIONS.len();
         let none = || vec![None; kinds];
