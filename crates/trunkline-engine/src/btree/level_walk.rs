@@ -130,6 +130,8 @@ impl LevelWalk {
             }
             first = Some(block);
         }
+        // Choose the strategy for the whole index, although upper levels are small: a walk over all
+        // levels should not change its strategy halfway.
         let blocks = index.relation().blocks().map_err(ReadError::from)?;
         let strategy = match scan_strategy(blocks, backend.pool_buffers()) {
             Strategy::Normal => options.strategy,
@@ -224,6 +226,7 @@ impl LevelWalk {
         if self.ahead.is_none() {
             self.read_ahead(backend)?;
         }
+        // The expected case: the downlinks predicted this page.
         if self.ahead == Some(block) {
             self.ahead = None;
             std::mem::swap(&mut self.page, &mut self.ahead_page);

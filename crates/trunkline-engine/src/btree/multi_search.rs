@@ -59,6 +59,7 @@ impl Index {
         keys: &[&[u8]],
         found: &mut FoundRow<'_>,
     ) -> Result<(), ReadError> {
+        // Phase 1: find the leaves. No leaf is read yet, unless the root itself is a leaf.
         let leaves = self.leaves_of(backend, keys, found)?;
         if leaves.len() <= LEAVES_UNSTREAMED {
             for (block, range) in leaves {
@@ -75,6 +76,8 @@ impl Index {
             }
             return Ok(());
         }
+        // Phase 2: read the leaves. The stream must return them in order, because that's how we
+        // match a leaf with its keys.
         let options = StreamOptions { unordered: false, sequential: false, ..options };
         let blocks = BlockList::new(leaves.iter().map(|&(block, _)| block).collect());
         let mut stream = ReadStream::new(backend, self.relation(), blocks, options);
@@ -114,6 +117,7 @@ impl Index {
         if root == 0 || keys.is_empty() {
             return Ok(leaves);
         }
+        // The root is the only page, and therefore the leaf of every key.
         if top == 0 {
             leaves.push((root, 0..keys.len()));
             return Ok(leaves);

@@ -94,6 +94,7 @@ impl CopyJob {
             // nothing else.
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(task) = self.tasks.get(number) else { return Ok(()) };
+            // Collect the warnings even if the task failed: they may explain the failure.
             let ended = self.copy_task(job, &mut backend, number, task);
             let mut results = self.results.lock();
             results.warnings.take_from(&mut backend);

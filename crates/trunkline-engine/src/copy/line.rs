@@ -136,6 +136,7 @@ impl<'a> LineWriter<'a> {
         out: &mut Vec<u8>,
     ) -> Result<(), InvalidColumn> {
         let start = out.len();
+        // The fast path may have written a part of the line before it gave up, so truncate below.
         if self.plan.in_order && self.write_plain_row(row, out).is_some() {
             return Ok(());
         }
@@ -152,6 +153,8 @@ impl<'a> LineWriter<'a> {
     /// the same rules as [`Deformer`] and must be kept in agreement with it.
     #[inline]
     fn write_plain_row(&self, row: &HeapRow<'_>, out: &mut Vec<u8>) -> Option<()> {
+        // Values are aligned relative to the start of the tuple's data, which is itself MAXALIGNed,
+        // so `offset` is all the state we need.
         let (data, nulls) = (row.tuple.data(), row.tuple.nulls());
         let natts = usize::from(row.tuple.natts());
         let mut first = self.write_extras(row, out);
@@ -218,6 +221,8 @@ impl<'a> LineWriter<'a> {
                 };
                 between(out, delimiter);
                 self.value_or_gone(row, column, value, batch, fetched, out).map_err(invalid)?;
+                // Check after every value rather than at the end, so that a damaged row can't make
+                // us build a line of many gigabytes.
                 bounded(start, out).map_err(invalid)?;
             }
         } else {
@@ -311,6 +316,7 @@ impl<'a> LineWriter<'a> {
         let payload = match Varlena::parse(datum)? {
             Varlena::Plain(payload) => payload,
             Varlena::External(_) => {
+                // Values were pushed to the batch in the order in which we print them.
                 let number = *fetched;
                 *fetched += 1;
                 match batch.value(number) {

@@ -90,6 +90,8 @@ impl TableCopy<'_> {
         let mut progress = job.page_progress();
         let ended = loop {
             let step = match (scan.next_page(backend), &mut deferred) {
+                // Copy the page and release its content lock before fetching anything: a fetch
+                // reads the TOAST table through the same pool, and may wait for I/O.
                 (Ok(Some(page)), Some(deferred)) if deferred.wants(&page) => {
                     deferred.pages.push(&page);
                     drop(page);
@@ -121,6 +123,7 @@ impl TableCopy<'_> {
                 break Err(Stop::Cancelled);
             }
         };
+        // Publish the statistics also for an incomplete copy.
         let mut results = self.results.lock();
         results.streams.add(&scan.stats());
         if let Some(deferred) = deferred {

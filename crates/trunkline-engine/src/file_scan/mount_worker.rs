@@ -38,6 +38,8 @@ pub(super) fn read(
         window: ReadWindow::new(context, limits.slots)?,
         queue: ReadQueue::new(context, files, limits.open_files),
     };
+    // The `sync` method executes each read within the submitting call, so it can't have several
+    // reads in flight.
     let sync = job.aio().method_status().used == MethodKind::Sync;
     let ended = match sync || options.depth <= 1 {
         true => worker.one_by_one(),
@@ -112,6 +114,8 @@ impl MountWorker<'_> {
                 break;
             };
             window.issue(io, run, queue);
+            // Reads that the page cache served have already completed. Handle them now, so that
+            // their buffers can be reused by this same batch.
             window.complete_finished(queue);
         }
         Ok(())

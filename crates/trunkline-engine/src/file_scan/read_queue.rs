@@ -177,6 +177,7 @@ impl<'s> ReadQueue<'s> {
             let Some(entry) = self.deferred.take().or_else(|| self.files.next()) else {
                 return NextRead::End;
             };
+            // Every run in flight may hold a different file, so their number bounds our open files.
             let opened = match in_flight < self.open_files_max {
                 true => self.open(entry, in_flight),
                 false => Ok(None),

@@ -50,6 +50,7 @@ impl<'s> ReadWindow<'s> {
     pub(super) fn new(context: Context<'s>, slots: usize) -> Result<Self, JobError> {
         let blocks = context.options.combine_blocks;
         let region = context.job.aio().region();
+        // With less memory than requested we just have fewer reads in flight.
         let leases: Vec<_> = (0..slots).map_while(|_| region.lease(blocks)).collect();
         if leases.is_empty() {
             return Err(JobError::Memory { blocks });
@@ -127,6 +128,7 @@ impl<'s> ReadWindow<'s> {
     fn complete(&mut self, slot: usize, outcome: Outcome, queue: &mut ReadQueue<'_>) {
         self.idle.push(slot);
         let Some(run) = self.runs[slot].take() else { return };
+        // An error covers the whole run; the kernel doesn't report how far it got.
         if outcome.status == Status::Error {
             self.read_failed(run, outcome.detail as i32, queue);
             return;
@@ -143,6 +145,7 @@ impl<'s> ReadWindow<'s> {
         // Any whole block is progress and resets the count.
         let attempts = if whole > 0 { 0 } else { run.attempts + 1 };
         let rest = BlockRun { block, blocks, attempts, ..run };
+        // Zero bytes without an error is how the kernel reports end of file.
         if whole == 0 && outcome.count == 0 {
             self.file_shrank(&rest);
         } else if attempts == FRAGMENTS_MAX {

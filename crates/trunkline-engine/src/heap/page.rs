@@ -81,6 +81,8 @@ impl PageRows {
             return Ok(());
         }
         let special = PageHeader::parse(page).special;
+        // The data checksum and the page header are fine at this point, so this is a page of an
+        // index or a sequence. Interpreting its items as tuples would return garbage.
         if usize::from(special) != BLOCK_SIZE {
             let location = Location::new(relation.path(segment_of(block).0)).at_block(block);
             return Err(HeapError::NotATable { location, special });
@@ -97,8 +99,10 @@ impl PageRows {
                 Err(_) => Err(RowProblem::Outside),
             };
             let verdict = match state {
+                // The common case for dead tuples: leave them out of the list altogether.
                 Ok(state) if rows == RowFilter::Visible && state != RowState::Live => continue,
                 Ok(state) => Verdict::State(state),
+                // Cancellation isn't damage, so it must not become a row's error.
                 Err(RowProblem::Transaction(TransactionError::Cancelled)) => {
                     return Err(ReadError::Cancelled.into());
                 }

@@ -141,6 +141,8 @@ impl ToastReader {
                 batch.fail(number, ToastProblem::OtherTable { expected: self.table.oid });
                 continue;
             }
+            // The pointer may be damaged, so treat its size only as a claim until the index
+            // confirms it.
             let chunks = pointer.stored_size.div_ceil(CHUNK_BYTES);
             searched.push(SearchedValue { value_id: pointer.value_id, number, chunks, rows: 0 });
         }
@@ -172,6 +174,7 @@ impl ToastReader {
                 batch.allocate(number, chunks);
             }
         }
+        // Don't read pages for values that have already failed.
         self.wanted.retain(|&(_, number)| batch.is_open(number));
         Ok(())
     }

@@ -10,8 +10,8 @@ use super::toast_error::ToastProblem;
 use crate::btree::Index;
 use crate::storage::Relation;
 
-/// Bytes of every chunk except the last one (`TOAST_MAX_CHUNK_SIZE`): four chunks fill a page of 8
-/// kB. The control file records this number, and servers refuse a cluster with another one.
+/// Bytes of every chunk except the last one (`TOAST_MAX_CHUNK_SIZE`), so that four chunks fill a
+/// page. The control file records this number, and servers refuse a cluster with a different one.
 pub const CHUNK_BYTES: u32 = 1996;
 
 /// `HEAP_HASEXTERNAL` in `t_infomask`: the tuple has a TOAST pointer.

@@ -90,6 +90,7 @@ impl Job {
             let exits = self.exits.word().load(Ordering::SeqCst);
             let outcome = result.lock().take();
             let now = clock::now();
+            // A result that arrives at the last moment still wins over the timeout.
             if outcome.is_some() || deadline.is_some_and(|deadline| now >= deadline) {
                 break outcome;
             }
@@ -133,6 +134,8 @@ impl Job {
     ) -> Result<(), E> {
         let started = clock::now();
         let (work, failure) = (Arc::new(work), Arc::new(Mutex::new(None)));
+        // Counts workers that have not exited. It is decremented before `exits` is incremented, so
+        // a coordinator that sees the new event count also sees the new number.
         let running = Arc::new(AtomicUsize::new(workers));
         for number in 0..workers {
             let (work, failure) = (Arc::clone(&work), Arc::clone(&failure));
@@ -145,6 +148,7 @@ impl Job {
                 }
                 running.fetch_sub(1, Ordering::SeqCst);
             };
+            // If the system refuses a thread, the workers that already run must stop too.
             self.spawn("worker", move |job| work(job, number), exit)
                 .inspect_err(|_| self.stop())?;
         }
@@ -162,6 +166,7 @@ impl Job {
             self.exits.wait(exits, Some(next.since(now)));
         }
         let nanos = u64::try_from(clock::now().since(started).as_nanos()).unwrap_or(u64::MAX);
+        // A job may have several phases of workers, so add up their times.
         self.working.fetch_add(nanos, Ordering::Relaxed);
         if let Some(error) = failure.lock().take() {
             return Err(error);

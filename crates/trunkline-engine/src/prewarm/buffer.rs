@@ -216,15 +216,20 @@ impl Loader {
                     failed =
                         if failed.0 == segment { (segment, failed.1 + 1) } else { (segment, 1) };
                     let skip = match error {
+                        // A damaged page affects only itself.
                         ReadError::Corrupt { .. } => false,
                         // A fragment of a block says nothing about the next block.
                         ReadError::Short { bytes: 1.., .. } => false,
+                        // An I/O error may be limited to a few sectors. Give up on the segment only
+                        // after many.
                         ReadError::Io { .. } => failed.1 == FAILED_BLOCKS_MAX,
                         _ => true,
                     };
                     let mut skipped = 0;
                     if skip {
                         skipped = expected.skip_segment(segment);
+                        // The stream has already asked for blocks of this segment, so restart it
+                        // after the skipped ones.
                         stream.reset(expected.clone());
                     }
                     job.count(1 + skipped, 0);

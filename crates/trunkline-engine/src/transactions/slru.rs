@@ -63,6 +63,8 @@ impl SlruFiles {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(io(error)),
         };
+        // Note that we don't continue a short read where it ended, but repeat the whole read. Short
+        // reads are so rare here that resuming them isn't worth the code.
         for _ in 0..READS_MAX {
             // A short read is complete if the file ends there. Ask for the length each time, in
             // case the file has changed.
@@ -96,6 +98,7 @@ fn read_page(
     file: &File,
     offset: u64,
 ) -> Result<io::Result<(Box<PageBytes>, usize)>, TransactionError> {
+    // Lease the frame from the page region, which is registered with the rings.
     let lease = session.lease(1).ok_or(TransactionError::Memory)?;
     let mut slots = Slots::new(1);
     if let Some(memory) = slots.memory(0) {
@@ -109,6 +112,7 @@ fn read_page(
     if outcome.status == Status::Error {
         return Ok(Err(io::Error::from_raw_os_error(outcome.detail as i32)));
     }
+    // Copy the page out and let the frame go: frames are scarce, and cached pages live long.
     let mut page = Box::new([0; BLOCK_SIZE]);
     let found = (outcome.count as usize).min(BLOCK_SIZE);
     if let Some(frame) = slots.memory(0).and_then(|memory| memory.first())

@@ -78,10 +78,13 @@ impl Transactions {
     /// See [`TransactionError`]. `NotRecorded` means that the commit log was truncated past the
     /// transaction, so the row that names it is damaged.
     pub fn fate(&self, session: &mut Session, xid: u32) -> Result<XidStatus, TransactionError> {
+        // Two bits per transaction; the address follows directly from the transaction id.
         let place = commit_log::place(xid);
         let look = |page: &PageBytes| page.get(place.byte).copied();
         match self.look(session, Slru::CommitLog, place, look)? {
             Some(byte) => Ok(XidStatus::in_byte(byte.unwrap_or_default(), xid)),
+            // The file is missing. That's fine at the end of the commit log, which grows on demand,
+            // but at its beginning it means that VACUUM truncated the log past this transaction.
             None if precedes(xid, self.oldest_xid) => Err(TransactionError::NotRecorded {
                 xid,
                 oldest: self.oldest_xid,
@@ -156,12 +159,14 @@ impl Transactions {
             let problem = MultixactProblem::TooNew { next: self.next_multi };
             return Err(self.multixact(multi, problem));
         }
+        // The multixact's members are those from its own offset up to the next multixact's offset.
         let first = self.first_member(session, multi)?;
         let next = match next_multi(multi) {
             next if next == self.next_multi => self.next_member,
             next => self.first_member(session, next)?,
         };
         let count = self.layout.count(first, next);
+        // Offset 0 means that the entry was never written: member numbers start at 1.
         if first == 0 || next == 0 || count > MEMBERS_MAX {
             return Err(self.multixact(multi, MultixactProblem::Members { first, next }));
         }

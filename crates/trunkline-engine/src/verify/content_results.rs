@@ -13,10 +13,14 @@ use crate::job::JobSummary;
 #[derive(Debug)]
 pub(super) struct ContentResults {
     pub(super) findings: FindingLog,
+    /// Tables whose check has begun.
     pub(super) tables: AtomicU64,
     pub(super) indexes: AtomicU64,
+    /// Visible rows.
     pub(super) rows: AtomicU64,
+    /// Index entries, each counted once even if its index is walked several times.
     pub(super) entries: AtomicU64,
+    /// Objects that were not checked, in the order in which workers came across them.
     pub(super) skipped: Mutex<Vec<Skipped>>,
     pub(super) orphans: Mutex<Vec<Orphans>>,
 }

@@ -101,6 +101,7 @@ impl FindingLog {
         } else {
             &self.others
         };
+        // Count before checking the limit: the totals must be right even when the list is full.
         counter.fetch_add(1, Ordering::Relaxed);
         let mut listed = self.listed.lock();
         if listed.len() < self.limit {

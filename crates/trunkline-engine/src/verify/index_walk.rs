@@ -75,6 +75,7 @@ impl LeafVisitor for EntryCollector<'_, '_, '_> {
                     continue;
                 }
             };
+            // A posting list entry adds one TID per row, all with the same hash.
             match hash_entry(self.index.index.layout(), &entry, &self.known) {
                 Ok(hash) => self.entries.add(&entry, hash),
                 Err(_) => self.entries.set_incomplete(),

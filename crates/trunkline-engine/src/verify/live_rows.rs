@@ -79,6 +79,7 @@ impl<'f> LiveRowFinder<'f> {
             let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
             live_tuples(&page, *block, &mut self.roots, &mut lookup, &mut self.live)?;
             for (row, what) in group {
+                // At most one tuple of a HOT chain is live, so the first match is the only one.
                 let version = self.live.iter().find(|(root, _)| *root == row.item);
                 let Some(&(_, item)) = version else { continue };
                 let bytes = line_pointer(&page, item).and_then(|line| line.item(&page));

@@ -99,6 +99,7 @@ impl<'t> RowCheck<'t> {
     ) {
         let item = tuple.item();
         self.sink.count_row();
+        // Index entries lead to roots, so without a root no index scan can find this row.
         if self.roots.of(item).is_none() {
             self.problem(block, item, ContentProblem::NoChain);
         }
@@ -242,6 +243,8 @@ impl<'t> RowCheck<'t> {
                 EntryMatch::Entry { dead: true, .. } => {
                     at(ContentProblem::NoEntry { index: name(), dead: true, root });
                 }
+                // The entry may be older than this tuple, since a HOT update adds no entry. But a
+                // HOT update changes no indexed column either, so the keys must still agree.
                 EntryMatch::Entry { hash, .. } => {
                     if self.key(row, index).is_some_and(|expected| expected != hash) {
                         at(ContentProblem::OtherKey { index: name(), root });

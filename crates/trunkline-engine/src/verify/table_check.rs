@@ -231,6 +231,8 @@ impl TableCheck<'_> {
             self.references_unknown();
             return Ok(());
         }
+        // Both checks below need the HOT chains: index entries must point to roots, and visible
+        // rows must be reachable from one.
         self.rows.roots.find(page, block);
         self.check_entry_targets(block, page, false);
         let all_visible = is_all_visible(page);
@@ -261,6 +263,8 @@ impl TableCheck<'_> {
             if let (Some(references), Some(toast)) = (&mut self.references, &self.table.toast) {
                 references.add(&tuple, self.table, toast);
             }
+            // Look up the real state even if the page is marked all-visible, since that is what we
+            // check.
             let mut lookup = self.transactions.lookup(backend.session(), &mut self.statuses);
             let state = match row_state(&tuple, &mut lookup) {
                 Ok(state) => state,

@@ -292,6 +292,7 @@ impl Hashes {
         }
         let middle = self.list.len() / 2;
         let (_, &mut (end, _), _) = self.list.select_nth_unstable(middle);
+        // The range must not become empty, or the next walk would start where this one did.
         let end = end.max(self.from.saturating_add(1));
         self.list.retain(|(hash, _)| *hash < end);
         self.below = Some(end);
