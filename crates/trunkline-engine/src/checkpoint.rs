@@ -1,4 +1,6 @@
-//! Checkpoints: everything that was changed before a checkpoint began is on disk when it has ended.
+//! Checkpoints: flush every page that was dirty when the checkpoint began, and fsync their files
+//! (PostgreSQL's `CheckPointBuffers`: `BufferSync`, then `ProcessSyncRequests`). When a checkpoint
+//! has completed, every earlier change is durable in the data files, and redo can start after it.
 //!
 //! ```text
 //!   mark    every dirty page, and sort the pages by tablespace, relation, fork and block
@@ -6,11 +8,16 @@
 //!   sync    every segment that was written since its last fsync, many in parallel
 //! ```
 //!
-//! A page that is changed again after it was marked is written in its later state, which is correct
-//! too. If another session is already writing the page, the checkpoint waits for that write. A
-//! failed write leaves its page dirty and fails the checkpoint. A failed fsync fails every later
-//! checkpoint as well, because the kernel may have dropped the pages that it could not write
-//! (PostgreSQL panics: `data_sync_retry = off`).
+//! The order of the phases matters. Pages are marked before the first write, so that pages which
+//! become dirty later can't keep the checkpoint from ending. Fsyncs start only after the last write
+//! has completed, because an fsync covers only the writes that completed before it.
+//!
+//! If a page is changed again after it was marked, its newer contents are written, which is just as
+//! correct. If another session is already writing a marked page, the checkpoint must wait for that
+//! write. A failed write leaves its page dirty and fails the checkpoint. A failed fsync also fails
+//! every later checkpoint, because the kernel may have marked the pages that it couldn't write as
+//! clean, and a second fsync would then report success for lost data. PostgreSQL panics in this
+//! case (`data_sync_retry = off`).
 //!
 //! ```text
 //!   run                 checkpoint(): one checkpoint, in the caller's thread

@@ -1,5 +1,5 @@
-//! Background writer: keeps clean, unused buffers available ahead of the clock's hand, so that
-//! reads do not have to flush a victim.
+//! Background writer: keeps clean, unused buffers available ahead of the clock hand, so that reads
+//! don't have to flush a victim.
 //!
 //! ```text
 //!   each round (bgwriter_delay):
@@ -10,10 +10,10 @@
 //!                bgwriter_lru_maxpages were written
 //! ```
 //!
-//! The rules are those of PostgreSQL's `BgBufferSync`; `supply` has the estimates. The difference
-//! is that the writes of a round are in flight together, and neighbours are one write. A page that
-//! is locked is skipped. When the whole pool was scanned and no buffer is allocated, the thread
-//! hibernates until the next allocation.
+//! The rules are those of PostgreSQL's `BgBufferSync`, and `supply` computes the estimates. Unlike
+//! PostgreSQL, a round's writes are in flight together, and neighbouring pages are combined into
+//! one write. Locked pages are skipped. Once the whole pool has been scanned and no buffer was
+//! allocated for some rounds, the thread hibernates until the next allocation.
 
 use super::supply::{Plan, Supply};
 use crate::pool::{Backend, BackendType, BufferTag, Pool, WriteError, flag};
@@ -147,8 +147,9 @@ impl Drop for BackgroundWriter {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.pool.manager().replacement().allocations().set_latch();
-        // A write that hangs with its mount owns what it needs, so the thread need not wait for it.
-        // Only a write that the thread executes itself ends no earlier than the mount answers.
+        // A write to a hanging mount holds its own pins and locks, so the thread doesn't have to
+        // wait for it. Only if the thread executes the write itself must we wait until the mount
+        // responds.
         self.canceller.cancel();
         if let Some(thread) = self.thread.take() {
             // A panic was printed by the thread itself.
@@ -193,7 +194,8 @@ impl Rounds {
             }
             let mut delay = self.settings.delay;
             if self.idle >= IDLE_ROUNDS {
-                // Hibernate, until the next allocation sets the latch.
+                // Hibernate until the next allocation sets the latch. Arm the latch before testing
+                // the count, so that an allocation in between isn't missed.
                 allocations.arm();
                 if allocations.count() == self.allocated {
                     delay *= HIBERNATE_FACTOR;
@@ -246,7 +248,9 @@ impl Rounds {
     }
 
     /// Scans until there are as many reusable buffers as wanted, and lists the dirty ones among
-    /// them.
+    /// them. The scan neither pins buffers nor lowers usage counts: ageing pages is the clock
+    /// sweep's job. So a listed page may be gone by the time it's written, and the write rechecks
+    /// its tag.
     fn scan(&self, plan: Plan) -> Scan {
         let buffers = self.pool.manager().buffers();
         let max = self.settings.max_pages as usize;

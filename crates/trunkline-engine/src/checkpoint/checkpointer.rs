@@ -1,9 +1,15 @@
 //! Checkpointer: the thread that runs timed and requested checkpoints.
 //!
-//! A timed checkpoint is spread over a part of the time until the next one, so that it disturbs
-//! other work little. A requested one runs as fast as possible, and a request also makes a running
-//! timed checkpoint hurry. A request that arrives while a checkpoint runs is served by the next
-//! one, because the running one may have passed pages that the requester has changed.
+//! A timed checkpoint is spread over part of the interval until the next timed checkpoint, so that
+//! it disturbs other work as little as possible. A requested checkpoint runs as fast as possible,
+//! and a request also makes a running timed checkpoint hurry. A request that arrives while a
+//! checkpoint is running is served by the next checkpoint, because the running one may have begun
+//! before the requester's changes. PostgreSQL counts `ckpt_started` and `ckpt_done` in
+//! `CheckpointerShmem` for the same purpose.
+//!
+//! The thread and its requesters synchronise through one latch, a futex whose word counts events.
+//! Every wait first reads the word, then tests its condition, then sleeps only if the word is
+//! unchanged. So an event between the test and the sleep isn't lost.
 
 use super::error::CheckpointError;
 use super::report::{Cause, CheckpointEvent, CheckpointReport};
@@ -24,7 +30,8 @@ const ALL: u32 = u32::MAX >> 1;
 /// Longest nap of a checkpoint that is ahead of its schedule (PostgreSQL's `CheckpointWriteDelay`).
 const NAP: Duration = Duration::from_millis(100);
 
-/// Time after which a failed checkpoint is retried.
+/// Time after which a failed checkpoint is retried. The cause, such as a full disk, may be gone by
+/// then, and waiting for a whole `checkpoint_timeout` would let WAL pile up.
 const RETRY_AFTER: Duration = Duration::from_secs(15);
 
 /// Settings of the checkpointer.
@@ -169,7 +176,7 @@ impl Checkpointer {
     /// The error of the shutdown checkpoint. The files are then not complete without the log.
     pub fn shut_down(mut self) -> Result<CheckpointReport, Arc<CheckpointError>> {
         let well = self.stop();
-        // If the thread has panicked, the last result is of an earlier checkpoint.
+        // If the thread has panicked, the last result belongs to an earlier checkpoint.
         let last = self.shared.inner.lock().last.clone().filter(|_| well);
         last.unwrap_or_else(|| Err(Arc::new(CheckpointError::Write(WriteError::Cancelled))))
     }
@@ -205,7 +212,8 @@ impl Requests {
     }
 
     fn run(&self, pool: &Pool, mut backend: Backend) {
-        // Even if this thread panics, a session that waits for a checkpoint must not wait for ever.
+        // Even if this thread panics, a session that is waiting for a checkpoint must wake up and
+        // get an error.
         let _stopped = Stopped(self);
         let mut next = clock::now().after(self.settings.timeout);
         loop {
@@ -229,7 +237,8 @@ impl Requests {
             // As in PostgreSQL, a requested checkpoint postpones the next timed one.
             next = now.after(self.settings.timeout);
             if !self.run_one(pool, &mut backend, cause, requested) {
-                // The cause of the failure may be gone soon.
+                // The cause of the failure may be gone soon, so retry before the next timed
+                // checkpoint is due.
                 next = next.min(clock::now().after(RETRY_AFTER));
             }
             if stopping {
@@ -238,7 +247,9 @@ impl Requests {
         }
     }
 
-    /// Runs one checkpoint that serves all requests up to `requested`.
+    /// Runs one checkpoint that serves all requests up to `requested`. That number was read before
+    /// the checkpoint begins, so each of those requesters made its changes before the checkpoint
+    /// marks its pages.
     fn run_one(&self, pool: &Pool, backend: &mut Backend, cause: Cause, requested: u64) -> bool {
         {
             let counts = &mut self.inner.lock().counts;
@@ -278,8 +289,9 @@ impl Requests {
         good
     }
 
-    /// Sleeps while a timed checkpoint is ahead of its schedule, unless another one was requested
-    /// since.
+    /// Sleeps while a timed checkpoint is ahead of its schedule (PostgreSQL's
+    /// `CheckpointWriteDelay` and `IsCheckpointOnSchedule`). Returns immediately if another
+    /// checkpoint was requested since, or at shutdown.
     fn nap(&self, begun: Time, done: f64, requested: u64) {
         let span = self.settings.timeout.mul_f64(self.settings.completion_target.clamp(0.0, 1.0));
         let due = begun.after(span.mul_f64(done.clamp(0.0, 1.0)));

@@ -1,11 +1,18 @@
-//! Syncing segments: makes durable what the checkpoint has written.
+//! Syncing segments: fsyncs every segment that was written since its last fsync (PostgreSQL's
+//! `ProcessSyncRequests`).
 //!
-//! PostgreSQL's `ProcessSyncRequests` calls fsync for one file after the other. Here the fsyncs of
-//! many segments are in flight together, which lets a file system commit them together.
+//! PostgreSQL calls fsync for one file after the other. Here many fsyncs are in flight together, so
+//! that the file system can commit them in one journal transaction.
 //!
-//! The kernel reports a write error to each open file once. So an error may be reported to an fsync
-//! or a writeback that another session has issued, and that has not ended yet. A checkpoint
-//! therefore waits for those too, before it looks whether any of them has failed.
+//! The kernel reports a write error only once to each open file description. So it may report the
+//! error to an fsync or writeback that another session has issued and that is still in flight,
+//! while our own fsync of the same file returns success. A checkpoint must therefore also wait for
+//! other sessions' fsyncs and writebacks, and only then check whether any of them has failed.
+//!
+//! A write may complete while the fsync of its segment is in flight, and the fsync need not cover
+//! that write. So we remember the number of completed writes before the fsync starts, and
+//! afterwards only those count as durable. PostgreSQL solves the same problem with
+//! `sync_cycle_ctr`.
 
 use super::error::CheckpointError;
 use crate::Location;
@@ -44,8 +51,8 @@ pub(super) fn sync_all<'a>(
     Ok(stats)
 }
 
-/// Waits for the fsyncs and writebacks of other sessions, and for those of a checkpoint that was
-/// cancelled.
+/// Waits for other sessions' fsyncs and writebacks, and for those left in flight by a cancelled
+/// checkpoint.
 pub(super) fn wait_for_others<'a>(
     backend: &mut Backend,
     storages: impl Iterator<Item = &'a Storage>,
@@ -66,20 +73,23 @@ fn sync_group(
     group: &[(SegmentName, Arc<PendingFsync>)],
     stats: &mut FsyncStats,
 ) -> Result<(), CheckpointError> {
-    // The callback records a failure even if this session never takes the result.
+    // The callback records a failure even if this session is cancelled and never takes the result.
     let callback = Arc::new(storage.pending_fsyncs().callback());
-    // By slot: which segment is synced, and the number of its writes that the fsync covers.
+    // By slot: which segment is synced, and how many of its writes the fsync covers.
     let mut window: SlotWindow<(), Option<(usize, u64, WaitRef)>> =
         SlotWindow::new(Slots::with_callbacks(group.len(), vec![callback as _]));
     for (at, (name, fsync)) in group.iter().enumerate() {
         let (locator, fork, segment) = *name;
+        // Read the count before the fsync is issued: a write that completes later may not be
+        // covered.
         let covered = fsync.before_sync();
         let first = segment::first_block(segment).unwrap_or_default();
         let file = match fsync.kept_file() {
             Some(file) => file,
             None => match storage.relation(locator, fork).locate(first) {
                 Ok(located) => located.file,
-                // The segment was removed, so nothing depends on it.
+                // The segment was removed concurrently, so its contents need not be durable.
+                // PostgreSQL handles `ENOENT` here in the same way.
                 Err(_) if !storage.pending_fsyncs().contains(name) => continue,
                 Err(error) => return Err(WriteError::from(error).into()),
             },

@@ -1,9 +1,9 @@
 //! Write order of a checkpoint: sorted by block within a tablespace, tablespaces in turn.
 //!
-//! Each tablespace may be a disk of its own, and all of them should finish at the same time. So the
-//! next turn always goes to the tablespace with the smallest fraction done (PostgreSQL's
-//! `CkptTsStatus` heap). A turn is a run of neighbouring pages, so that taking turns does not break
-//! up combined writes.
+//! Each tablespace may be on its own disk. Writing one tablespace after the other would leave all
+//! disks but one idle, so we want all of them to finish at the same time. The next turn always goes
+//! to the tablespace with the smallest fraction done (PostgreSQL's `CkptTsStatus` heap). A turn is
+//! a run of neighbouring pages, so that taking turns does not break up combined writes.
 
 use crate::pool::BufferTag;
 use std::cmp::Reverse;

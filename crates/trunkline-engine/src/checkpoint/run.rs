@@ -1,4 +1,8 @@
-//! Running a checkpoint: mark, write, sync.
+//! Running a checkpoint: mark, write, sync (PostgreSQL's `BufferSync`).
+//!
+//! Nothing is undone when a checkpoint fails or is cancelled. Pages that it has written are clean
+//! and in the lists of pending fsyncs, pages that it hasn't written are still dirty, and left-over
+//! marks are harmless, because the next checkpoint marks and lists all dirty pages anyway.
 
 use super::error::CheckpointError;
 use super::fsync::{FsyncStats, sync_all, wait_for_others};
@@ -31,8 +35,8 @@ impl Default for CheckpointOptions {
 }
 
 impl CheckpointOptions {
-    /// From the settings. Writes are as large as possible, since no session waits for a single
-    /// page.
+    /// From the settings. Writes are as large as possible, since no session is waiting for a single
+    /// page of them.
     pub fn of(settings: &Settings) -> Self {
         Self {
             combine: settings.io_max_combine_limit(),
@@ -45,9 +49,9 @@ impl CheckpointOptions {
 /// Runs one checkpoint of the pool. `pace` is called after each page, with the fraction of the work
 /// that is done, 0 to 1; it may wait.
 ///
-/// A pool runs one checkpoint at a time. If another one is running, this one waits for its end,
-/// even if that one is spread over time. Only [`super::Checkpointer::request`] makes such a
-/// checkpoint hurry.
+/// A pool runs one checkpoint at a time. If another checkpoint is running, this call waits until
+/// that one has ended, even if that one is spread over time. Only [`super::Checkpointer::request`]
+/// makes a running checkpoint hurry.
 ///
 /// # Errors
 /// See [`CheckpointError`].
@@ -61,7 +65,7 @@ pub fn checkpoint(
     checkpoint_with(pool, backend, options, pace, &mut written)
 }
 
-/// The same. `written` is what was written, even if the checkpoint fails.
+/// The same, but also reports what was written if the checkpoint fails, in `written`.
 pub(super) fn checkpoint_with(
     pool: &Pool,
     backend: &mut Backend,
@@ -70,12 +74,17 @@ pub(super) fn checkpoint_with(
     written: &mut WriteStats,
 ) -> Result<CheckpointReport, CheckpointError> {
     let manager = pool.manager();
-    // One at a time: the flag CHECKPOINT_NEEDED does not say of which checkpoint.
+    // One checkpoint at a time, because the flag CHECKPOINT_NEEDED doesn't record which checkpoint
+    // set it.
     let _lock = pool.checkpoint_lock().acquire(backend.session()).map_err(WriteError::from)?;
     refuse_after_failed_sync(manager)?;
     let begun = clock::now();
+    // From here on the set of pages is fixed. A page that becomes dirty later belongs to the next
+    // checkpoint, so this one does a bounded amount of work.
     let marked = manager.buffers().mark_for_checkpoint();
     let total = marked.len();
+    // Take the list after marking. A cluster with a dirty page stays open, so if a marked page's
+    // cluster is missing here, another session has written the page in the meantime.
     let storages: BTreeMap<u16, Storage> =
         manager.open_storages().into_iter().map(|storage| (storage.number(), storage)).collect();
     let mut stream = WriteStream::new(
@@ -107,6 +116,8 @@ pub(super) fn checkpoint_with(
     *written = stream.stats();
     let writes = finished?;
     let written_at = clock::now();
+    // All of our writes have completed and are counted as pending fsyncs. Writes by other sessions
+    // that cleaned a marked page have been counted too, before the page became clean.
     let FsyncStats { files, longest, sum } = sync_all(backend, storages.values())?;
     wait_for_others(backend, storages.values())?;
     // The kernel may have reported a lost page to an fsync of another session, and not to ours.
@@ -126,6 +137,8 @@ pub(super) fn checkpoint_with(
     })
 }
 
+/// A checkpoint that completed would promise that redo can start after it. Once an fsync has
+/// failed, no checkpoint can make that promise any more.
 fn refuse_after_failed_sync(manager: &BufferManager) -> Result<(), CheckpointError> {
     let mut storages = manager.open_storages().into_iter();
     match storages.any(|storage| storage.pending_fsyncs().has_failed()) {

@@ -1,8 +1,9 @@
-//! Supply of clean buffers: how many the background writer should provide.
+//! Supply of clean buffers: estimates how many buffers the background writer should clean in each
+//! round.
 //!
 //! These are the estimates of PostgreSQL's `BgBufferSync`. Positions count the buffers that the
-//! clock's hand has passed since the pool was created, so that laps need no arithmetic of their
-//! own.
+//! clock hand has passed since the pool was created, so we can compare them directly. PostgreSQL
+//! has to combine `passes` with a buffer number first.
 //!
 //! ```text
 //!   hand ───────────── next ─────────────────────── hand + pool
@@ -10,8 +11,8 @@
 //!        some are reusable    scanned as far as more buffers are wanted
 //! ```
 //!
-//! A buffer is not scanned twice before the hand has passed it. So an idle pool is cleaned once,
-//! little by little, and then left alone.
+//! No buffer is scanned twice before the hand has passed it. An idle pool is therefore cleaned
+//! once, a little in each round, and then left alone.
 
 /// Rounds over which the estimates are smoothed (PostgreSQL's `smoothing_samples`).
 const SMOOTHING: f64 = 16.0;
@@ -73,7 +74,8 @@ impl Supply {
     ) -> Plan {
         let pool = u64::from(pool);
         let moved = self.hand.map_or(0, |before| hand.saturating_sub(before));
-        // If the hand has overtaken the scan, what was scanned is behind it.
+        // If the hand has overtaken the scan, the buffers scanned so far are behind it and no
+        // longer matter: start at the hand.
         let first = if self.hand.is_some() { self.next.max(hand) } else { hand };
         self.hand = Some(hand);
         self.next = first;
@@ -83,11 +85,12 @@ impl Supply {
         let ahead = (first - hand).min(pool);
         let ready = (ahead as f64 / self.density) as u64;
         let allocated = allocated as f64;
-        // Follows an increase at once and a decrease slowly.
+        // Follow an increase immediately and a decrease slowly: running out of clean buffers is
+        // worse than cleaning a few too many.
         self.allocated = allocated.max(self.allocated + (allocated - self.allocated) / SMOOTHING);
         let mut wanted = (self.allocated * multiplier) as u64;
         if wanted == 0 {
-            // Otherwise a fraction would be carried along for ever.
+            // Otherwise the smoothed value would never reach 0.
             self.allocated = 0.0;
         }
         // At least one, so that a small pool is cleaned too.

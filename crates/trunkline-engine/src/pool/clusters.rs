@@ -43,6 +43,8 @@ impl WritableClusters {
     }
 
     /// Allows changes to the cluster's pages from now on, if the cluster was opened for writing.
+    /// The storage is inserted before the bit is set, so a page can't become dirty before its
+    /// writer can find the file.
     pub(crate) fn allow_writes(&self, storage: &Storage) {
         let number = storage.number();
         if storage.is_writable() && !self.is_writable(number) {

@@ -33,7 +33,7 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::{DefineError, File, Io, Lease, Payload, Slots, WaitRef};
 use trunkline_format::{BLOCK_SIZE, PageBytes};
 
-/// The buffers of a pool with their frames: buffer n has the n-th frame of one lease.
+/// A pool's buffers with their frames: buffer n uses the lease's n-th frame.
 #[derive(Debug)]
 pub(crate) struct Frames {
     buffers: Buffers,

@@ -47,7 +47,7 @@ pub const PINS_GUARANTEED: u32 = 4;
 
 const PERMIT: u64 = 1 << 32;
 
-/// A session's pins (low half) and permits (high half), in a cache line of its own.
+/// A session's pins (low half) and permits (high half), in its own cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Account(AtomicU64);

@@ -3,7 +3,7 @@
 //!
 //! Blocks that are in both occupy memory twice. Reading a block that is only in the page cache
 //! costs a copy, but no device I/O. With direct I/O the page cache shouldn't contain any blocks,
-//! and this function lets an administrator check that.
+//! and these counts show whether that's so.
 
 use super::descriptor::flag;
 use super::manager::BufferManager;

@@ -1,4 +1,4 @@
-//! Buffer tag: the identity of the page that a buffer holds.
+//! Buffer tag: identifies the page that a buffer holds, and is the key of the mapping table.
 //!
 //! ```text
 //!   word 0   63..56 kind │ 55..48 fork │ 47..32 cluster │ 31..0 tablespace

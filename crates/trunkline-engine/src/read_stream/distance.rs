@@ -5,10 +5,10 @@
 //!   combine distance       blocks collected before a read starts   doubles with every read
 //! ```
 //!
-//! Both start at one page. A scan that stops immediately (`LIMIT 1`) therefore hasn't read a block
-//! too many, and a scan of cached pages never looks ahead. The distances shrink by one per hit, but
-//! only while no read is in flight, and only after as many hits as the stream may pin. Otherwise a
-//! scan in which every other page is a hit would never look ahead
+//! Both start at one page, so a scan that stops after its first page (`LIMIT 1`) hasn't read any
+//! other block, and a scan of cached pages never looks ahead. The distances shrink by one per hit,
+//! but only while no read is in flight, and only after as many hits as the stream may pin.
+//! Otherwise a scan in which every other page is a hit would never look ahead
 //! (`docs/postgres-lessons.md#lesson-16`). The rules are those of PostgreSQL 19's `read_stream.c`.
 
 /// The two distances of a stream, with their bounds.
@@ -77,8 +77,8 @@ impl Distances {
     }
 
     /// No more than `pinned` pages could be pinned, because pins, buffers or handles ran out. Look
-    /// ahead no further than that, so that the stream doesn't ask in vain with every page. The
-    /// distance grows again as after a slow start.
+    /// ahead no further than that, so that the stream doesn't repeat the same futile attempt for
+    /// every page. The distance can grow again when later reads make the consumer wait.
     pub(super) fn limited_to(&mut self, pinned: u32) {
         self.ahead = self.ahead.min(pinned.max(1));
     }

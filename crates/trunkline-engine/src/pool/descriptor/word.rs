@@ -98,8 +98,8 @@ impl BufferWord {
     /// been reused since. The caller must compare it after the pin.
     ///
     /// Ring buffers pass a low `usage_max`, so that a bulk scan does not age its pages beyond the
-    /// reach of its own ring. 0 pins without counting as a use, for internal visits such as those
-    /// of the checkpoint.
+    /// reach of its own ring. With 0 the pin doesn't count as a use, which internal visits such as
+    /// the checkpoint's need.
     pub(crate) fn pin(&self, usage_max: u32) -> Option<BufferState> {
         debug_assert!(usage_max <= USAGE_MAX);
         let pinned = self.update(|word| {

@@ -1,7 +1,9 @@
 //! Damaged-page policy: what a read does with a page that fails its checks.
 //!
-//! The policy is captured when the read is issued, and travels with the I/O. The session that
-//! completes the read may be another one, with other settings; those do not matter.
+//! The policy is captured when the read is issued, and stored in the I/O's payload. Another session
+//! with other settings may complete the read, but its settings must not matter: only the issuer has
+//! agreed to see zeroed pages. PostgreSQL passes the `READ_BUFFERS_ZERO_ON_ERROR` and
+//! `READ_BUFFERS_IGNORE_CHECKSUM_FAILURES` flags in the same way.
 
 use trunkline_format::{BlockNo, PageBytes, PageVerdict, verify_page};
 
