@@ -1,8 +1,8 @@
-//! Which thread completes an I/O: the issuer, a worker, the thread that reaped it, a helper, or a
-//! session that waits.
+//! Which thread completes an I/O: its issuer, an I/O worker, the thread that reaped it, a helper,
+//! or a waiting session.
 //!
-//! Each kind is possible and is counted. A read that is needed now and is alone needs no other
-//! thread.
+//! Every path must be possible, and the statistics must track them separately. A single read that
+//! is needed immediately must not involve another thread at all.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Callback, Class, Completer, Completion, MethodKind, Outcome, Weight};
@@ -10,7 +10,8 @@ use trunkline_sim::BLOCK;
 use trunkline_sim::matrix::Environment;
 use trunkline_sim::matrix::io::{check_asynchronous, memory, original, read, wait_ok};
 
-/// Adds up the bytes, which is too much work for the reaping thread.
+/// A callback that adds up the bytes read. That is too much work for the thread that reaps, so the
+/// I/O is left to a waiting session or a helper.
 pub(crate) struct Heavy;
 
 impl Callback<Vec<u64>> for Heavy {
@@ -28,7 +29,7 @@ impl Callback<Vec<u64>> for Heavy {
     }
 }
 
-/// Each kind of thread completes I/O, and the counts add up to the number of I/Os.
+/// Each kind of thread must complete some I/O, and the counts must add up to the number of I/Os.
 #[test]
 fn every_kind_of_thread_completes_and_is_counted() {
     let one = |environment: Environment, heavy: bool, wait: bool| {
@@ -89,8 +90,8 @@ fn check_one(
     assert_eq!(counters.completed_by(completer), 1, "{method}: {:?}", counters.completers);
 }
 
-/// A read that is needed now, with nothing else in flight, is executed by its issuer. With other
-/// I/O in flight, or from a task, it goes to the method.
+/// A read that is needed immediately is executed by its issuer if nothing else is in flight. With
+/// other I/O in flight, or from a task, it goes to the method instead.
 #[test]
 fn a_needed_read_is_executed_by_its_issuer_when_it_is_alone() {
     check_asynchronous(|environment| {

@@ -1,8 +1,8 @@
-//! Coverage matrix of the I/O core: every fault, at every operation that it applies to, with every kind
+//! Coverage matrix of the I/O core: every fault, at every operation it applies to, with every kind
 //! of executor, while another session joins the I/O in each state of its handle.
 //!
-//! A cell is reached only if the fault has struck and the handle was seen in the state. A cell that is
-//! not reached fails the test.
+//! A cell is reached only if the fault struck and the handle was seen in the state. A cell that is
+//! never reached fails the test.
 
 use std::time::Duration;
 use trunkline_aio::sync::Arc;
@@ -18,14 +18,15 @@ use trunkline_sim::{BLOCK, Fault, PausePoint, Rule, content};
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
-/// Blocks of the I/O under test.
+/// Blocks of the I/O under test, and the first of them.
 const BLOCKS: u32 = 2;
 const FIRST: u32 = 1;
 const LENGTH: u32 = BLOCKS * BLOCK as u32;
-/// The version that writes store.
+/// The version the writes store.
 const NEW: u32 = 3;
 const DELAY: Duration = Duration::from_millis(7);
 
+/// The fault that the I/O meets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FaultKind {
     Short,
@@ -59,16 +60,16 @@ const FAULT_KINDS: [FaultKind; 13] = [
     FaultKind::Reorder,
 ];
 
-/// What executes the I/O.
+/// The component that executes the I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ExecutedBy {
     Inline,
     Worker,
-    /// The simulated device. It completes light I/O itself.
+    /// The simulated device, which completes light I/O itself.
     DeviceLight,
-    /// The simulated device. It leaves heavy I/O to waiters and helpers.
+    /// The simulated device, which leaves heavy I/O to waiting sessions and helpers.
     DeviceHeavy,
-    /// A ring on real files. The fault replaces the result that is reaped.
+    /// io_uring on real files. The fault replaces the result when it is reaped.
     Ring,
 }
 
@@ -92,7 +93,8 @@ impl FaultKind {
         }
     }
 
-    /// At a ring, the disk is real: only results can be replaced.
+    /// Whether the fault can be injected there. Under io_uring the disk is real, so only results
+    /// can be replaced.
     fn applies_at(self, executor: ExecutedBy) -> bool {
         use FaultKind::{BitRot, Delay, Lost, Misdirected, Reorder, Torn};
         executor != ExecutedBy::Ring
@@ -117,7 +119,7 @@ impl FaultKind {
         }
     }
 
-    /// The outcome that the issuer must receive.
+    /// The outcome the issuer must receive: status, errno, and bytes transferred.
     fn outcome(self, operation: Operation) -> (Status, Option<i32>, u32) {
         let length = match operation {
             Operation::Readv | Operation::Writev => LENGTH,
@@ -133,10 +135,10 @@ impl FaultKind {
     }
 }
 
-/// Cells of the matrix.
+/// The size of the matrix.
 const CELLS: usize = 1528;
 
-/// What must be reached.
+/// One cell of the matrix.
 type Cell = (FaultKind, Operation, ExecutedBy, State);
 
 fn cells() -> Vec<Cell> {
@@ -198,7 +200,7 @@ fn issue(
 }
 
 /// Runs one cell. The thread that brings the handle into the state is stopped there, while another
-/// session looks at the handle and joins the I/O.
+/// session reads the handle's row and joins the I/O.
 fn run(environment: Environment, cell: Cell) {
     let (kind, operation, executor, state) = cell;
     let instance = Arc::new(environment.start());
@@ -216,7 +218,7 @@ fn run(environment: Environment, cell: Cell) {
         let callbacks: Vec<Arc<dyn Callback>> = vec![Arc::new(PassThrough(weight))];
         let mut slots = theirs.slots_with(1, BLOCKS, callbacks);
         issue(&theirs, &mut session, operation, &mut slots);
-        // The row is read first, because a session that waits may complete the I/O.
+        // Read the row first: a waiting session may complete the I/O.
         before_wait.wait();
         let outcome = session.wait(&mut slots, 0).expect("not cancelled");
         check_outcome(&theirs, cell, outcome, &mut slots);
@@ -300,7 +302,7 @@ fn check_outcome(
     }
 }
 
-/// Issues the same I/O again; returns whether it succeeded.
+/// Issues the same I/O again. Returns whether it succeeded.
 fn repeat(
     instance: &Instance,
     session: &mut Session,
@@ -311,7 +313,7 @@ fn repeat(
     session.wait(slots, 0).expect("not cancelled").status == Status::Ok
 }
 
-/// A read that is reordered finds what a later write has stored.
+/// A reordered read must return what a later write stored; otherwise the fault would test nothing.
 #[test]
 fn a_reordered_read_is_executed_after_a_later_write() {
     io::check_seeds(&io::ASYNCHRONOUS, 20, |environment: Environment| {
@@ -319,7 +321,7 @@ fn a_reordered_read_is_executed_after_a_later_write() {
         let file = instance.file("a", 8);
         let mut session = instance.session();
         let mut slots = instance.slots(2, 1);
-        // A mount that has never answered is given one I/O at a time.
+        // A mount that has never answered gets only one I/O at a time.
         read(&mut session, &file, 0, 1, &mut slots, 0);
         wait_ok(&mut session, &mut slots, 0);
         instance.plan.set(vec![Rule::new(Operation::Readv, 1, Fault::Reorder)]);

@@ -1,6 +1,8 @@
-//! An I/O keeps its file open until it is complete, whatever its issuer does (PG 14, 15).
+//! An I/O keeps its file open until it completes, whatever its issuer does (PG 14, 15).
 //!
-//! A thread that completes another session's I/O does not close that session's file.
+//! The kernel may still use the descriptor, and closing it could let a new file reuse its number. A
+//! thread that completes another session's I/O must not close the file itself, because close may
+//! block.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, MethodKind, OpenOptions, Slots, State, Weight, WorkerSettings};
@@ -11,13 +13,13 @@ use trunkline_sim::matrix::io::{
 };
 use trunkline_sim::{BLOCK, content};
 
-/// Descriptors of this process that refer to `name` in the folder of the instance.
+/// This process's descriptors that refer to `name` in the instance's directory.
 fn descriptors(instance: &Instance, name: &str) -> Vec<String> {
     let path = instance.path(name);
     let entries = std::fs::read_dir("/proc/self/fd").expect("lists");
     let mut found = Vec::new();
     for entry in entries.flatten() {
-        // Other descriptors may be closed by other tests.
+        // Another test may close its descriptors while we look.
         if std::fs::read_link(entry.path()).is_ok_and(|target| target == path) {
             found.push(entry.file_name().to_string_lossy().into_owned());
         }
@@ -25,7 +27,7 @@ fn descriptors(instance: &Instance, name: &str) -> Vec<String> {
     found
 }
 
-/// PG 14: start in a batch, close the file, end the batch, wait.
+/// PG 14: start in a batch, close the file, end the batch, and wait.
 #[test]
 fn pg14_a_file_closed_before_its_batch_ends_stays_open_for_it() {
     check(|environment| {
@@ -54,7 +56,7 @@ fn pg14_a_file_closed_before_its_batch_ends_stays_open_for_it() {
     });
 }
 
-/// PG 15: the same without waiting; another session reads the blocks.
+/// PG 15: the same without waiting, while another session reads the blocks.
 #[test]
 fn pg15_a_file_closed_without_waiting_does_not_disturb_others() {
     check(|environment| {
@@ -81,12 +83,12 @@ fn pg15_a_file_closed_without_waiting_does_not_disturb_others() {
     });
 }
 
-/// The descriptor number of an I/O in flight is not given to another file, so the I/O cannot reach
-/// that file.
+/// The descriptor number of an I/O in flight must not be reused, or the I/O would reach the wrong
+/// file.
 #[test]
 fn a_recycled_descriptor_does_not_get_the_io() {
     check_real(|environment| {
-        // The write must be staged when the file is closed.
+        // Without inline writes, the write is still staged when the file is closed.
         let instance = environment.start_with(|builder| builder.inline_write_max(0));
         for round in 0..10 {
             let (victim, target) = (format!("victim {round}"), format!("target {round}"));
@@ -122,7 +124,7 @@ fn a_recycled_descriptor_does_not_get_the_io() {
     });
 }
 
-/// The same from submission to completion. The I/O is stopped before its result takes effect.
+/// The same from submission to completion. The I/O is stopped just before its result takes effect.
 #[test]
 fn the_file_of_an_io_under_way_is_open_until_its_completion() {
     check_stoppable(|environment| {
@@ -144,8 +146,8 @@ fn the_file_of_an_io_under_way_is_open_until_its_completion() {
     });
 }
 
-/// Closing a file may block, so the reaping device leaves it to a worker. The only worker is
-/// stopped in another completion, so the file stays open until that continues.
+/// Closing a file may block, so the device's thread leaves it to a worker. The only worker is
+/// stopped in another completion, so the file must stay open until that worker continues.
 #[test]
 fn a_completing_thread_leaves_closing_to_a_worker() {
     check_seeds(&[MethodKind::Custom], 20, |environment| {
@@ -170,7 +172,7 @@ fn a_completing_thread_leaves_closing_to_a_worker() {
     });
 }
 
-/// A file that was not closed is closed with the instance, after its last I/O.
+/// A file that was never closed is closed at shutdown, after its last I/O.
 #[test]
 fn the_end_of_the_instance_waits_for_its_io_and_closes_everything() {
     check(|environment| {
@@ -201,7 +203,7 @@ fn the_end_of_the_instance_waits_for_its_io_and_closes_everything() {
     });
 }
 
-/// Threads that open, read and close concurrently.
+/// Several threads open, read and close files concurrently.
 #[test]
 fn open_files_are_counted_over_many_threads() {
     check(|environment| {

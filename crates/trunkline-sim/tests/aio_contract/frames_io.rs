@@ -1,7 +1,8 @@
-//! I/O by frame number, into frames that another owner leases, as a buffer pool does.
+//! I/O by frame number, into frames another owner has leased. This is how the buffer pool reads and
+//! writes its buffers.
 //!
-//! Order and adjacency of frames, partial results and invalid numbers are covered. The slot's own
-//! memory must not be used.
+//! The cases cover order and adjacency of frames, partial results, and invalid numbers. The slot's
+//! own memory must not be used.
 
 #[path = "../../../trunkline-aio/tests/it/frames.rs"]
 mod frames;
@@ -22,7 +23,7 @@ use trunkline_sim::matrix::{Environment, Instance, REAL, SIMULATED};
 const ORDERS: [&[usize]; 5] =
     [&[0, 1, 2, 3], &[6, 1, 4, 9], &[3, 2, 1, 0], &[4, 5, 6, 0, 1, 9], &[7]];
 
-/// Records how many leases a completion has, and of which I/O it is.
+/// A callback that records how many leases a completion sees, and for which I/O.
 #[derive(Default)]
 struct Recorder {
     heavy: bool,
@@ -47,7 +48,7 @@ impl Callback<Vec<u64>> for Recorder {
     }
 }
 
-/// A slot with a word of data and no memory.
+/// A slot with one data word but no memory.
 fn bare_slot(recorder: &Arc<Recorder>) -> Slots<Vec<u64>> {
     let mut slots =
         Slots::with_callbacks(1, vec![Arc::clone(recorder) as Arc<dyn Callback<Vec<u64>>>]);
@@ -103,7 +104,7 @@ fn a_write_uses_frames_in_the_given_order_and_leaves_them_readable() {
             let offset = 2 * BLOCK as u64;
             let issued = write_frames(io(&mut session), &file, offset, &numbers, &mut slots, 0);
             issued.expect("defined");
-            // Readable while the write is in flight.
+            // The frames stay readable while the write is in flight.
             let mut wanted = frames.bytes(which);
             wait_ok(&mut session, &mut slots, 0);
             wanted.splice(0..0, original(0, 2));
@@ -114,8 +115,8 @@ fn a_write_uses_frames_in_the_given_order_and_leaves_them_readable() {
     });
 }
 
-/// One set of slots is used with frames, with its own memory, and for a sync. A read into frames
-/// leaves the slot's memory alone.
+/// The same slots are used with frames, with their own memory, and for a sync. A read into frames
+/// must leave the slot's memory alone.
 #[test]
 fn io_by_frames_does_not_use_the_memory_of_the_slot() {
     check(|environment| {
@@ -200,7 +201,8 @@ fn partial_results_errors_and_the_end_of_the_file_are_reported() {
     });
 }
 
-/// Invalid frames are rejected before anything is issued, and session and slot remain usable.
+/// Invalid frames must be rejected before anything is issued, and both session and slot must stay
+/// usable.
 #[test]
 fn invalid_frames_are_rejected_and_the_handle_is_released() {
     check(|environment| {
@@ -233,7 +235,7 @@ fn invalid_frames_are_rejected_and_the_handle_is_released() {
             }
         }
         assert_eq!(wanted_text(count), format!("frame {count} of a region of {count} frames"));
-        // Twelve frames in three pieces are accepted.
+        // Twelve frames in three contiguous pieces are accepted.
         let which = [4, 5, 6, 7, 8, 9, 10, 11, 2, 3, 0, 1];
         let numbers = frames.numbers(&which);
         read_frames(io(&mut session), &file, 0, &numbers, &mut slots, 0).expect("defined");
@@ -249,7 +251,7 @@ fn wanted_text(count: u32) -> String {
     DefineError::NoSuchFrame { frame: count, frames: count }.to_string()
 }
 
-/// The length is limited to that of one system call, however few the pieces.
+/// The total length is limited to that of one system call, however few the pieces.
 #[test]
 fn io_longer_than_one_system_call_is_rejected() {
     let instance = Environment::real(MethodKind::Sync).start_with(|b| b.region_bytes(16 << 20));
@@ -262,7 +264,8 @@ fn io_longer_than_one_system_call_is_rejected() {
     assert_eq!(refused, Err(DefineError::TooLong { limit: 0x7FFF_E000 }));
 }
 
-/// Records the pieces of every request on its way to the kernel, as an executor and as a method.
+/// Records the iovecs of every request on its way to the kernel, both as an executor and as a
+/// method.
 #[derive(Default)]
 struct Pieces(Mutex<Vec<Vec<usize>>>);
 
@@ -341,7 +344,8 @@ fn adjacent_frames_are_one_piece() {
     }
 }
 
-/// The owner of the frames keeps them alive, not the slots. The issuer drops its slots.
+/// The owner of the frames keeps them alive, not the slots. The issuer drops its slots while the
+/// I/O is in flight.
 #[test]
 fn io_by_frames_outlives_its_issuer() {
     let case = |environment: Environment| {

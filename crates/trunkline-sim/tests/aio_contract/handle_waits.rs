@@ -1,7 +1,8 @@
-//! Waiting for a handle: every handle that is freed wakes a session that still waits, even if
-//! others in the queue were cancelled, have ended, or have found a handle themselves.
+//! Waiting for a handle. Every freed handle must wake a session that still needs one, even if other
+//! sessions in the queue were cancelled, have ended, or found a handle themselves. Otherwise the
+//! wake-up is lost and a session sleeps forever beside a free handle.
 //!
-//! A session that waits sleeps.
+//! A waiting session must sleep and not spin.
 
 use crate::completers::Heavy;
 use std::task::{Context, Waker};
@@ -14,8 +15,8 @@ use trunkline_sim::matrix::io::{
 };
 use trunkline_sim::{PausePoint, pause};
 
-/// A session is cancelled while it waits for a handle. The wake-up that was meant for it goes to
-/// the next one.
+/// A session is cancelled while it waits for a handle. If it has already received a wake-up, it
+/// must pass that on to the next session.
 #[test]
 fn a_cancelled_waiter_for_a_handle_passes_its_wake_up_on() {
     check_seeds(&[MethodKind::Sync], 100, |environment| {
@@ -34,7 +35,7 @@ fn a_cancelled_waiter_for_a_handle_passes_its_wake_up_on() {
             gate.release();
         });
         instance.quiesce();
-        // In any order, or together.
+        // The two events happen in either order, or together.
         let cancel = spawn("cancel", move || canceller.cancel());
         handle.release();
         cancel.join().expect("cancels");
@@ -44,8 +45,8 @@ fn a_cancelled_waiter_for_a_handle_passes_its_wake_up_on() {
     });
 }
 
-/// Two handles are freed. One waiter takes a handle itself and keeps it. The wake-up for the other
-/// handle must reach the other waiter.
+/// Two handles are freed. One waiter finds a handle by itself and keeps it. The wake-up for the
+/// other handle must reach the other waiter.
 #[test]
 fn a_waiter_that_found_a_handle_itself_passes_its_wake_up_on() {
     check_seeds(&[MethodKind::Sync], 300, |environment| {
@@ -74,8 +75,8 @@ fn a_waiter_that_found_a_handle_itself_passes_its_wake_up_on() {
     });
 }
 
-/// A task has polled for a handle, and then ends, finds a handle, or tries another class. It must
-/// not stay in the queue, where it would consume another session's wake-up.
+/// A task polls for a handle and then ends, finds a handle, or tries another class. It must leave
+/// the queue, where it would consume another session's wake-up.
 #[test]
 fn a_task_that_stops_polling_for_a_handle_consumes_no_wake_up() {
     #[derive(Clone, Copy)]
@@ -124,7 +125,7 @@ fn a_task_that_stops_polling_for_a_handle_consumes_no_wake_up() {
     }
 }
 
-/// A completion frees a handle for an unrelated session.
+/// One session's completion frees a handle for an unrelated session.
 #[test]
 fn a_completion_wakes_another_session_that_waits_for_a_handle() {
     check_asynchronous(|environment| {
@@ -147,7 +148,7 @@ fn a_completion_wakes_another_session_that_waits_for_a_handle() {
     });
 }
 
-/// Many sessions wait for a handle that is not freed. They sleep, and do not wake one another.
+/// Many sessions wait for a handle that isn't freed. They must sleep, without waking one another.
 #[test]
 fn sessions_that_wait_for_a_handle_sleep() {
     let report = Environment::simulated(MethodKind::Worker, 3).run(|environment| {
@@ -184,7 +185,8 @@ fn sessions_that_wait_for_a_handle_sleep() {
     assert!(report.is_some_and(|report| report.steps < 100_000), "the waiters do not sleep");
 }
 
-/// Sessions at their quota wait for their own I/O, not for a handle, and wake no other session.
+/// A session at its quota waits for its own I/O rather than for a handle, so it must not wake other
+/// sessions.
 #[test]
 fn sessions_that_wait_at_their_quota_sleep() {
     for seed in 0..20 {
@@ -215,7 +217,8 @@ fn sessions_that_wait_at_their_quota_sleep() {
     }
 }
 
-/// A session that waits for a handle first submits its staged I/Os, which may have all handles.
+/// A session's own staged I/Os may occupy all handles, so it must submit them before it waits for
+/// one.
 #[test]
 fn waiting_for_a_handle_submits_what_is_staged() {
     check(|environment| {
@@ -236,7 +239,8 @@ fn waiting_for_a_handle_submits_what_is_staged() {
     });
 }
 
-/// A session that waits for a handle receives its own reaped I/O and completes it.
+/// While a session waits for a handle, its own reaped I/O may be passed to it. It must complete
+/// that I/O, which may free the very handle it needs.
 #[test]
 fn a_session_that_waits_for_a_handle_completes_its_reaped_io() {
     check_seeds(&[MethodKind::Custom], 100, |environment| {

@@ -1,7 +1,6 @@
 //! Handles: acquire, leak, release, define, batches, and quotas (PG 1 to 7).
 //!
-//! A session cannot acquire two handles (PG 4): a doc test of `Io` shows that this does not
-//! compile.
+//! A session can't acquire two handles (PG 4): a doc test of `Io` shows that this doesn't compile.
 
 use trunkline_aio::sync::thread;
 use trunkline_aio::{Class, DefineError, Leaks, MethodKind, STATES, State, WorkerSettings};
@@ -10,7 +9,8 @@ use trunkline_sim::matrix::io::{
     ASYNCHRONOUS, check, check_seeds, memory, original, read, wait_ok, write,
 };
 
-/// PG 1: acquire and leak. The scope reports it, and the session remains usable.
+/// PG 1: acquire a handle and leak it. The end of the scope must report the leak, and the session
+/// must stay usable.
 #[test]
 fn pg01_a_leaked_handle_is_reported_and_released_by_the_scope() {
     check(|environment| {
@@ -21,19 +21,19 @@ fn pg01_a_leaked_handle_is_reported_and_released_by_the_scope() {
         assert_eq!(session.end_scope(), Leaks { handed_out: true, ..Leaks::default() });
         assert_eq!((instance.aio.handles_in_use(), session.in_flight()), (0, 0));
         assert!(!session.end_scope().any());
-        // Without a scope, the next acquire notices.
+        // Without a scope, the next acquire must notice the leak.
         std::mem::forget(session.acquire(Class::Foreground));
         session.acquire(Class::Foreground).expect("usable").release();
         assert_eq!((instance.aio.handles_in_use(), instance.aio.counters().leaked), (0, 2));
-        // Dropping the session releases the handle too.
+        // Dropping the session must release the handle as well.
         std::mem::forget(session.acquire(Class::Foreground));
         drop(session);
         assert_eq!((instance.aio.handles_in_use(), instance.aio.counters().leaked), (0, 3));
     });
 }
 
-/// PG 2: a handle that the scope has released cannot be released again, because `Io` borrows the
-/// session. Its late drop does not affect the next handle.
+/// PG 2: a handle the scope has released can't be released again, because `Io` borrows the session.
+/// Even a late drop must not affect the handle's next use.
 #[test]
 fn pg02_a_handle_released_by_the_scope_stays_released() {
     check(|environment| {
@@ -49,7 +49,7 @@ fn pg02_a_handle_released_by_the_scope_stays_released() {
     });
 }
 
-/// PG 3: acquire and release in one scope is silent.
+/// PG 3: acquire and release in one scope reports nothing.
 #[test]
 fn pg03_a_released_handle_leaves_no_trace() {
     check(|environment| {
@@ -64,7 +64,7 @@ fn pg03_a_released_handle_leaves_no_trace() {
     });
 }
 
-/// PG 5: an error after acquire; the next acquire works.
+/// PG 5: after an error between acquire and define, the next acquire must work.
 #[test]
 fn pg05_an_error_after_acquire_releases_the_handle() {
     check(|environment| {
@@ -94,7 +94,7 @@ fn pg05_an_error_after_acquire_releases_the_handle() {
     });
 }
 
-/// PG 6: a batch is leaked. The scope submits its I/Os, and the session remains usable.
+/// PG 6: a batch is leaked. The scope must submit its I/Os, and the session must stay usable.
 #[test]
 fn pg06_a_leaked_batch_is_reported_and_submitted() {
     check(|environment| {
@@ -120,7 +120,7 @@ fn pg06_a_leaked_batch_is_reported_and_submitted() {
     });
 }
 
-/// PG 7: a batch that ends is silent. A wait inside an open batch does not hang.
+/// PG 7: a batch that ends properly reports nothing. A wait inside an open batch must not hang.
 #[test]
 fn pg07_a_batch_that_ends_leaves_no_trace() {
     check(|environment| {
@@ -174,7 +174,7 @@ fn every_transition_of_the_diagram_happens_and_no_other() {
     });
 }
 
-/// One batch of more I/Os than a session may stage, each into its own memory.
+/// One batch has more I/Os than a session may stage, so it must be submitted in parts.
 #[test]
 fn a_batch_of_seventy_is_submitted_in_parts() {
     check(|environment| {
@@ -202,8 +202,8 @@ fn a_batch_of_seventy_is_submitted_in_parts() {
     });
 }
 
-/// Read-ahead cannot take reserved handles, foreground reads cannot take those of the log, and the
-/// log gets a handle when all others are in use.
+/// Read-ahead can't take reserved handles, and foreground reads can't take those of the log. The
+/// log must get a handle even when all others are in use.
 #[test]
 fn the_reserves_of_log_and_foreground_hold() {
     check(|environment| {
@@ -255,7 +255,7 @@ fn the_quota_of_a_session_holds() {
             instance.session().try_acquire(Class::Foreground).is_some(),
             "other sessions are not affected"
         );
-        // A session at its quota continues when one of its own I/Os completes.
+        // At its quota, a session continues as soon as one of its own I/Os completes.
         let disk = trunkline_aio::sync::Arc::clone(&instance.disk);
         let opener = trunkline_sim::matrix::io::spawn("opener", move || disk.release(1));
         read(&mut session, &file, 4, 1, &mut slots, 4);
@@ -270,7 +270,7 @@ fn the_quota_of_a_session_holds() {
     });
 }
 
-/// Handles are reused, and a wait reference to an earlier use counts as complete.
+/// Handles are reused, so a wait reference to an earlier generation must count as complete.
 #[test]
 fn a_reused_handle_is_another_io() {
     check(|environment| {
@@ -292,7 +292,7 @@ fn a_reused_handle_is_another_io() {
     });
 }
 
-/// PG 28 in part: settings out of range are brought into range, and the pool follows them.
+/// PG 28 in part: settings out of range are clamped, and the worker pool follows them.
 #[test]
 fn worker_settings_are_clamped() {
     check_seeds(&[MethodKind::Worker], 5, |environment| {

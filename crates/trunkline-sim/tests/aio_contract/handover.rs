@@ -1,7 +1,8 @@
-//! A thread is stopped exactly where it has brought a handle into a state, and other sessions act
+//! A thread is stopped exactly where it has brought a handle into a state, while other sessions act
 //! on the I/O.
 //!
-//! Every state is combined with every action of another session and every action of the issuer.
+//! The cases combine every state with every action of another session and every action of the
+//! issuer. Most races of a handle's life are one of these combinations.
 
 use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
 use trunkline_aio::sync::{Arc, Mutex};
@@ -10,7 +11,7 @@ use trunkline_sim::matrix::io::{PassThrough, check_seeds, memory, original, spaw
 use trunkline_sim::matrix::{Environment, Instance, REAL, SIMULATED};
 use trunkline_sim::{BLOCK, poll_until_done};
 
-/// What another session does while the handle is in the state.
+/// What another session does while the handle is in that state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OtherSession {
     Joins,
@@ -18,11 +19,11 @@ enum OtherSession {
     Cancels,
     /// Closes the issuer's file.
     Closes,
-    /// Takes all handles, and waits for the one that is in use.
+    /// Acquires all handles, so it must wait for the one in use.
     Acquires,
 }
 
-/// What the issuer does after it has issued.
+/// What the issuer does after issuing the I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Issuer {
     Waits,
@@ -30,9 +31,9 @@ enum Issuer {
     Polls,
     /// Drops its slots.
     GivesUp,
-    /// Drops its session and keeps its slots.
+    /// Drops its session but keeps its slots.
     Leaves,
-    /// Reads the same block a second time, into another slot.
+    /// Reads the same block again into another slot.
     ReadsAgain,
 }
 
@@ -64,6 +65,7 @@ fn every_state_with_every_action_on_real_files() {
     }
 }
 
+/// Runs all combinations in one environment.
 fn all_actions(environment: Environment) {
     let mut weight = Weight::Light;
     for state in STATES {
@@ -135,7 +137,8 @@ fn one(
     instance.wait_until("all frames", || instance.aio.region().free_frames() == all);
 }
 
-/// In COMPLETED_IO the handle may be further on, because the waiting issuer completes it.
+/// Checks the handle's row. In COMPLETED_IO the handle may have moved on, because the waiting
+/// issuer completes it.
 fn look(instance: &Instance, io: WaitRef, state: State) {
     match instance.row(io) {
         Some(row) => assert!(row.state == state.name() || state == State::CompletedIo, "{row:?}"),

@@ -1,7 +1,7 @@
-//! Inline writes: buffered writes that the session executes itself, because the mount takes them as
-//! fast as a copy.
+//! Inline writes: buffered writes that the session executes itself, because the page cache takes
+//! them about as fast as a copy and a switch to another thread would cost more.
 //!
-//! They must behave like writes of the method. See decision 0008.
+//! They must behave exactly like the method's writes. See decision 0008.
 
 use std::time::Duration;
 use trunkline_aio::{Class, Completer, MethodKind, Operation, Status};
@@ -9,15 +9,15 @@ use trunkline_sim::matrix::Environment;
 use trunkline_sim::matrix::io::{check, check_simulated, original, read, spawn, wait_ok, write};
 use trunkline_sim::{BLOCK, Fault, Rule, content, pause};
 
-/// What makes a write slow on the simulated disk.
+/// A delay that makes a write slow on the simulated disk.
 const SLOW: Fault = Fault::Delay(Duration::from_millis(5));
 
 fn writes_inline(environment: Environment) -> bool {
     environment.method != MethodKind::Sync
 }
 
-/// An inline write is complete when it is issued, also in a batch. It leaves nothing staged before
-/// it.
+/// An inline write is complete when the call returns, even in a batch. I/Os staged before it must
+/// be submitted first.
 #[test]
 fn an_inline_write_is_complete_when_it_is_issued() {
     check(|environment| {
@@ -52,7 +52,7 @@ fn an_inline_write_is_complete_when_it_is_issued() {
     });
 }
 
-/// An error, a short write and an interruption have the same outcome as with any method.
+/// Errors, short writes and interruptions must have the same outcome as with any method.
 #[test]
 fn faults_of_inline_writes_have_the_usual_outcome() {
     check(|environment| {
@@ -77,8 +77,8 @@ fn faults_of_inline_writes_have_the_usual_outcome() {
     });
 }
 
-/// Long writes, reads, fsyncs and direct I/O go to the method, and so does all I/O of a session
-/// that must not block.
+/// Long writes, reads, fsyncs and direct I/O go to the method. So does all I/O of a session that
+/// must not block.
 #[test]
 fn other_io_is_not_executed_inline() {
     check_simulated(|environment| {
@@ -103,8 +103,8 @@ fn other_io_is_not_executed_inline() {
     });
 }
 
-/// A slow mount gets its writes from the method, many in flight, with an inline write as a probe
-/// now and then. When the mount is fast again, sessions write inline again.
+/// A slow mount's writes go to the method with many in flight, except for an occasional inline
+/// write as a probe. Once the mount is fast again, sessions return to inline writes.
 #[test]
 fn writes_to_a_slow_mount_go_to_the_method() {
     check_simulated(|environment| {
@@ -132,7 +132,7 @@ fn writes_to_a_slow_mount_go_to_the_method() {
     });
 }
 
-/// A mount hangs. The session inside an inline write hangs with it, but no other session starts
+/// A mount hangs. The session inside an inline write hangs with it, but no other session may start
 /// one.
 #[test]
 fn a_mount_that_hangs_blocks_only_the_first_inline_write() {

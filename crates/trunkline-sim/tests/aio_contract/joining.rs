@@ -1,8 +1,8 @@
-//! Sessions that wait for I/O of other sessions, and for notifications by session number: asleep
+//! Sessions that wait for other sessions' I/O, and for notifications by session number, both asleep
 //! and as tasks.
 //!
-//! The I/O may be staged only, its handle may be released unused, and its result may never be
-//! taken.
+//! The I/O may be only staged, its handle may be released unused, and its result may never be
+//! received.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, Wake, Waker};
@@ -19,7 +19,7 @@ use trunkline_sim::matrix::io::{
 use trunkline_sim::matrix::{Environment, Instance, REAL};
 use trunkline_sim::{PausePoint, block_on};
 
-/// Counts how often a task was woken.
+/// A waker that counts how often a task was woken.
 #[derive(Default)]
 struct Count(AtomicU32);
 
@@ -29,7 +29,7 @@ impl Wake for Count {
     }
 }
 
-/// Wait asleep, or poll.
+/// Sleep (false) or poll (true).
 const WAYS: [bool; 2] = [false, true];
 
 fn join(session: &mut Session, io: WaitRef, polls: bool) -> Result<(), Cancelled> {
@@ -39,8 +39,8 @@ fn join(session: &mut Session, io: WaitRef, polls: bool) -> Result<(), Cancelled
     }
 }
 
-/// A thread that joins an I/O and sets a flag when it is complete. It gets the wait reference as
-/// one word.
+/// Starts a thread that joins an I/O and sets a flag once it is complete. The wait reference is
+/// passed as a single word, as through shared memory.
 fn joins(
     instance: &Arc<Instance>,
     io: WaitRef,
@@ -77,8 +77,8 @@ fn any_number_of_sessions_join_an_io_asleep_or_as_tasks() {
     });
 }
 
-/// A wait reference can be published before the I/O is submitted. A session that waits from then on
-/// is woken.
+/// A wait reference can be published before its I/O is submitted. A session that starts waiting
+/// then must still be woken.
 #[test]
 fn a_staged_io_wakes_its_joiners_when_it_completes() {
     check(|environment| {
@@ -103,7 +103,7 @@ fn a_staged_io_wakes_its_joiners_when_it_completes() {
 }
 
 /// A handle that is released unused counts as complete for every session with its reference, even
-/// if the next I/O of the handle begins immediately.
+/// if its next I/O starts immediately.
 #[test]
 fn a_released_handle_wakes_its_joiners() {
     check(|environment| {
@@ -132,7 +132,7 @@ fn a_released_handle_wakes_its_joiners() {
     });
 }
 
-/// The same for a handle whose definition failed.
+/// The same for a handle that could not be defined.
 #[test]
 fn a_refused_definition_wakes_the_joiners() {
     check(|environment| {
@@ -150,7 +150,7 @@ fn a_refused_definition_wakes_the_joiners() {
     });
 }
 
-/// Stops in the completion of the first I/O until it is released.
+/// A callback that stops in the first I/O's completion until it is released.
 struct StopsFirst {
     first: AtomicBool,
     gate: PausePoint,
@@ -171,7 +171,7 @@ impl Callback for StopsFirst {
     }
 }
 
-/// A session that joined a heavy I/O completes it, although the issuer does not wait and every
+/// A session that joined a heavy I/O must complete it itself if the issuer doesn't wait and every
 /// helper is busy.
 #[test]
 fn a_joiner_completes_a_heavy_io_itself() {
@@ -207,8 +207,8 @@ fn a_joiner_completes_a_heavy_io_itself() {
     case(Environment::real(MethodKind::IoUring));
 }
 
-/// A session that is woken for a heavy I/O and does not run cannot keep the I/O from being
-/// completed.
+/// A session was woken for a heavy I/O but doesn't get to run. A helper must complete the I/O in
+/// its place.
 #[test]
 fn a_heavy_io_with_a_joiner_that_does_not_run_is_completed_by_a_helper() {
     let case = |environment: Environment| {
@@ -229,8 +229,8 @@ fn a_heavy_io_with_a_joiner_that_does_not_run_is_completed_by_a_helper() {
     check_real(case);
 }
 
-/// A join that was cancelled, or dropped with its session, leaves nothing behind. The I/O does not
-/// wake the session.
+/// A join that was cancelled, or dropped with its session, must leave nothing behind: the I/O must
+/// not wake that session later.
 #[test]
 fn an_abandoned_join_leaves_nothing_behind() {
     check_seeds(&ASYNCHRONOUS, 60, |environment| {
@@ -267,8 +267,8 @@ fn an_abandoned_join_leaves_nothing_behind() {
     });
 }
 
-/// A task may poll for several things. A poll that is ready does not remove the waker of a pending
-/// one.
+/// A task may poll for several things. A poll that is ready must not remove the waker another,
+/// pending poll has registered.
 #[test]
 fn a_ready_poll_leaves_the_waker_of_a_pending_one() {
     check_seeds(&ASYNCHRONOUS, 60, |environment| {
@@ -298,7 +298,8 @@ fn a_ready_poll_leaves_the_waker_of_a_pending_one() {
     });
 }
 
-/// A session can be notified by its number, wherever it waits. Its staged I/O is submitted first.
+/// A session can be notified by its number, wherever it is waiting. Its staged I/O must be
+/// submitted before it sleeps.
 #[test]
 fn a_session_is_notified_by_its_number() {
     check(|environment| {
@@ -338,8 +339,8 @@ fn a_session_is_notified_by_its_number() {
     });
 }
 
-/// A task joins one I/O after another, each about to complete or just completed. It misses no
-/// completion and no notification.
+/// A task joins one I/O after another, each about to complete or just completed. It must not miss
+/// any completion or notification.
 #[test]
 fn a_task_that_joins_while_the_io_completes_is_woken() {
     let case = |environment: Environment| {
@@ -389,7 +390,7 @@ fn a_task_that_joins_while_the_io_completes_is_woken() {
     }
 }
 
-/// A method that records when its instance has ended.
+/// A method that records that its instance has shut down.
 struct Ends(Arc<AtomicBool>);
 
 impl Method for Ends {
@@ -412,7 +413,7 @@ fn notifiers_do_not_keep_an_instance_from_ending() {
     notifiers.notify(id);
 }
 
-/// The method in force, as a session sees it.
+/// A session reports the current I/O method.
 #[test]
 fn a_session_knows_the_method_in_force() {
     for method in REAL {

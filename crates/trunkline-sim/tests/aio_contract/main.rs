@@ -1,7 +1,7 @@
 //! Contract suite of the I/O core: what every I/O method must do, on the simulated disk under seeds
 //! and on real files.
 //!
-//! Cases of PostgreSQL's own `test_aio` module have its numbers, PG 1 to PG 28.
+//! Cases taken from PostgreSQL's `test_aio` module keep its numbers, PG 1 to PG 28.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 

@@ -13,7 +13,7 @@ use trunkline_sim::matrix::io::{
 use trunkline_sim::matrix::{Environment, Instance};
 use trunkline_sim::{BLOCK, Fault, Rule};
 
-/// Lengths at which a read of one block is cut: every 512 bytes, and odd ones.
+/// Lengths at which a read of one block is cut: every 512 bytes, plus some odd ones.
 fn cuts() -> impl Iterator<Item = u32> {
     (0..=BLOCK as u32).step_by(512).chain([1, 17, 511, 513, 4095, 4097, 8191])
 }
@@ -46,7 +46,7 @@ fn a_read_cut_at_every_length_is_partial_with_its_length() {
     });
 }
 
-/// The same if the disk transfers less.
+/// The same when the disk itself transfers less.
 #[test]
 fn a_short_read_of_every_length_is_reported() {
     check_simulated(|environment| {
@@ -63,7 +63,7 @@ fn a_short_read_of_every_length_is_reported() {
     });
 }
 
-/// Every method finds the end of a real file.
+/// Every method must detect the end of a real file.
 #[test]
 fn a_read_past_the_end_of_the_file_is_short() {
     check_real(|environment| {
@@ -86,7 +86,7 @@ fn a_read_past_the_end_of_the_file_is_short() {
     });
 }
 
-/// Slots whose memory is in pieces of one block.
+/// Slots with memory in pieces of one block each.
 fn pieces(instance: &Instance, count: u32) -> Slots {
     let mut slots = instance.slots(1, 1);
     let memory = slots.memory(0).expect("idle");
@@ -98,7 +98,7 @@ fn pieces(instance: &Instance, count: u32) -> Slots {
     slots
 }
 
-/// PG 23: a read of several blocks is short by one, two or three. The issuer reads the rest.
+/// PG 23: a multi-block read is short by one, two or three blocks, and the issuer reads the rest.
 #[test]
 fn pg23_a_combined_read_cut_at_every_block_is_continued_by_the_issuer() {
     check(|environment| {
@@ -132,7 +132,7 @@ fn pg23_a_combined_read_cut_at_every_block_is_continued_by_the_issuer() {
     });
 }
 
-/// PG 21: a result of exactly the full length is not a short read.
+/// PG 21: a result of exactly the full length must not count as a short read.
 #[test]
 fn pg21_a_result_equal_to_the_full_length_is_ok() {
     check(|environment| {
@@ -146,7 +146,7 @@ fn pg21_a_result_equal_to_the_full_length_is_ok() {
     });
 }
 
-/// PG 22: 17 bytes of one block.
+/// PG 22: only 17 bytes of one block are transferred.
 #[test]
 fn pg22_a_result_of_seventeen_bytes_is_reported() {
     check(|environment| {
@@ -162,7 +162,7 @@ fn pg22_a_result_of_seventeen_bytes_is_reported() {
     });
 }
 
-/// Reports an error with the number of the first block that is not version 0 of file 0.
+/// A callback that reports the first block that isn't version 0 of file 0.
 struct Verify(Weight);
 
 impl Callback for Verify {
@@ -191,8 +191,8 @@ impl Callback for Verify {
     }
 }
 
-/// PG 24: a bad block behind the end of a short read is found when the rest is read; with light and
-/// heavy callbacks.
+/// PG 24: a bad block beyond a short read's end must be found when the rest is read, both with
+/// light and with heavy callbacks.
 #[test]
 fn pg24_a_bad_block_behind_a_cut_is_found_in_the_second_read() {
     check(|environment| {
@@ -218,7 +218,7 @@ fn pg24_a_bad_block_behind_a_cut_is_found_in_the_second_read() {
     });
 }
 
-/// PG 25: EIO twice, then success; for every operation.
+/// PG 25: EIO twice, then success, for every operation.
 #[test]
 fn pg25_eio_is_reported_each_time_until_it_ends() {
     check(|environment| {
@@ -267,7 +267,8 @@ fn pg26_an_errno_is_reported_with_its_text() {
     });
 }
 
-/// PG 27: a worker cannot use the file. The issuer receives the error, and the pool survives.
+/// PG 27: a worker can't use the file. The issuer must receive the error, and the worker pool must
+/// survive.
 #[test]
 fn pg27_a_failure_in_a_worker_leaves_the_pool_alive() {
     check(|environment| {
@@ -292,7 +293,7 @@ fn pg27_a_failure_in_a_worker_leaves_the_pool_alive() {
     });
 }
 
-/// The method retries EINTR and EAGAIN; the issuer does not see them.
+/// The method retries EINTR and EAGAIN, so the issuer never sees them.
 #[test]
 fn interrupted_io_is_retried_by_the_method() {
     check(|environment| {
@@ -323,7 +324,7 @@ fn interrupted_io_is_retried_by_the_method() {
     });
 }
 
-/// EAGAIN that does not end becomes an error and does not hang the issuer.
+/// If EAGAIN never ends, it must become an error instead of hanging the issuer.
 #[test]
 fn permanent_eagain_becomes_an_error() {
     let case = |environment: Environment| {
@@ -343,7 +344,7 @@ fn permanent_eagain_becomes_an_error() {
     }
 }
 
-/// Many results of different lengths arrive together. Each reaches its own I/O.
+/// Many results of different lengths arrive together. Each must reach its own I/O.
 #[test]
 fn results_that_arrive_together_reach_their_own_io() {
     check(|environment| {

@@ -1,7 +1,8 @@
-//! Bad files under a read stream: truncated during read-ahead, a missing segment, storage errors at
-//! every block of a read.
+//! Bad files under a read stream: truncation during read-ahead, a missing segment, and storage
+//! errors at every block of a read.
 //!
-//! The error reaches the consumer at the affected block, and no page stays pinned.
+//! The error must reach the consumer at the affected block, the blocks around it must be returned,
+//! and no page may stay pinned.
 
 use trunkline_engine::pool::ReadError;
 use trunkline_engine::read_stream::StreamOptions;
@@ -13,6 +14,8 @@ use trunkline_sim::matrix::page;
 
 const ALL: [BlockNo; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
+/// Stream options that exercise every combination of order, full read-ahead, concurrency and
+/// combine limit.
 fn every_kind() -> impl Iterator<Item = StreamOptions> {
     [(0, 16), (1, 4), (2, 4), (16, 16), (16, 1)].into_iter().flat_map(|(concurrency, combine)| {
         [(false, false), (true, false), (false, true), (true, true)].map(|(full, unordered)| {
@@ -21,8 +24,8 @@ fn every_kind() -> impl Iterator<Item = StreamOptions> {
     })
 }
 
-/// The relation is truncated after the stream has begun. Blocks that were read before are returned.
-/// The others are errors that name their block, in order.
+/// The relation is truncated after the stream has started. Blocks read before the truncation are
+/// returned. Each of the others must give an error with its own block number, and in order.
 #[test]
 fn a_stream_reports_blocks_truncated_during_read_ahead() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -62,8 +65,8 @@ fn a_stream_reports_blocks_truncated_during_read_ahead() {
     });
 }
 
-/// The file ends within a block. The blocks before it are returned, that block is a short read, and
-/// the next one is a read of 0 bytes.
+/// The file ends mid-block. The blocks before are returned, reading the partial block returns
+/// short, and reading past it returns 0 bytes.
 #[test]
 fn pg_22_a_file_that_ends_within_a_block() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -100,8 +103,8 @@ fn pg_22_a_file_that_ends_within_a_block() {
     });
 }
 
-/// The middle one of three segments is missing. (The segments are as short as the case allows:
-/// blocks that are not read need not exist.)
+/// The middle one of three segments is missing. Blocks in the third one must still be readable. (We
+/// keep the segments short: blocks that aren't read need not exist.)
 #[test]
 fn a_segment_is_missing_in_the_middle() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -140,11 +143,11 @@ fn a_segment_is_missing_in_the_middle() {
     });
 }
 
-/// A read never crosses a segment boundary.
+/// Adjacent blocks are combined only within a segment, because a vectored read is on one file.
 #[test]
 fn a_read_ends_at_the_end_of_its_segment() {
     check_simulated(Needs { seeds: 2, ..Needs::one_session() }, |cluster| {
-        // A simulated file of 1 GiB would be too large, so the file ends early.
+        // A simulated file of 1 GiB would be too large, so the first segment ends early.
         cluster.probe.record();
         let mut backend = cluster.backend();
         let list = [SEGMENT_BLOCKS - 2, SEGMENT_BLOCKS - 1, SEGMENT_BLOCKS, SEGMENT_BLOCKS + 1];
@@ -161,15 +164,15 @@ fn a_read_ends_at_the_end_of_its_segment() {
             }
         }
         drop(stream);
-        // Short reads were retried, block by block.
+        // The engine retries short reads block by block.
         let reads = cluster.reads();
         assert_eq!(reads[0], (SEGMENT_BLOCKS - 2, 2));
         assert!(reads.contains(&(0, 2)), "offsets restart in the second segment: {reads:?}");
     });
 }
 
-/// The storage fails on one block. The blocks around it are returned. That block is an error with
-/// its number and the text of the errno, whatever other blocks the same read had.
+/// One block can't be read. Whatever other blocks its I/O included, only that block may fail, with
+/// its own number and the errno's text.
 #[test]
 fn pg_25_and_26_a_storage_error_affects_only_its_block() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -189,7 +192,8 @@ fn pg_25_and_26_a_storage_error_affects_only_its_block() {
                         assert!(seen[5].is_err());
                     }
                 }
-                // The block is readable when the storage recovers.
+                // Once the storage recovers, the block must be readable: a failed read leaves no
+                // invalid buffer behind.
                 cluster.probe.keep_results();
                 cluster.read_ok(&mut backend, 5);
                 assert_eq!(backend.pins(), 0);
@@ -198,8 +202,8 @@ fn pg_25_and_26_a_storage_error_affects_only_its_block() {
     });
 }
 
-/// Short reads are continued where they ended, to the last block. A damaged block behind the end of
-/// the short read is found.
+/// A short read is continued where it ended. Blocks it did not reach are still verified, so a
+/// damaged one among them must be found.
 #[test]
 fn pg_23_and_24_short_reads_are_continued() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -221,7 +225,7 @@ fn pg_23_and_24_short_reads_are_continued() {
     });
 }
 
-/// Blocks beyond the end, and a relation that does not exist.
+/// Blocks past the end and missing relations must be errors, not panics.
 #[test]
 fn missing_blocks_and_relations_are_errors() {
     check(Needs::one_session(), |cluster| {
@@ -243,7 +247,7 @@ fn missing_blocks_and_relations_are_errors() {
     });
 }
 
-/// The source returns the largest block numbers there are.
+/// A block source may return any number, including `InvalidBlockNumber` (the largest one).
 #[test]
 fn a_stream_accepts_any_block_number() {
     check(Needs::one_session(), |cluster| {

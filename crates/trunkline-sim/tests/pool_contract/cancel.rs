@@ -1,8 +1,9 @@
-//! A session is cancelled while it waits: for its own read, for another session's, for admission, a
+//! A session is cancelled while it waits: for its own read, another session's read, admission, a
 //! buffer, a handle, or a content lock in each mode.
 //!
-//! The wait ends immediately, the session holds nothing afterwards, and it works again when the
-//! cancel is cleared.
+//! The wait must end immediately, the session must not hold anything afterwards, and it must work
+//! again once the cancel is cleared. PostgreSQL can't interrupt LWLock waits; here every wait can
+//! be cancelled.
 
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Cancelled, Canceller};
@@ -13,13 +14,13 @@ use trunkline_sim::matrix::TestThread;
 use trunkline_sim::matrix::cluster::check;
 use trunkline_sim::matrix::{Cluster, Needs};
 
-/// A session in its own thread that is going to be cancelled.
+/// A session on its own thread that the test will cancel.
 struct Victim {
     canceller: Canceller,
     task: TestThread<Backend>,
 }
 
-/// Starts `body`, which must end with a cancel.
+/// Starts `body`, which must return true if it was cancelled.
 fn start(
     cluster: &Arc<Cluster>,
     body: impl FnOnce(&Arc<Cluster>, &mut Backend) -> bool + Send + 'static,
@@ -34,7 +35,8 @@ fn start(
 }
 
 impl Victim {
-    /// Cancels the session. It has no pins afterwards, and can read again.
+    /// Cancels the session. Afterwards it must have no pins, and be able to read block `works` once
+    /// `free` has released what it waited for.
     fn end(self, cluster: &Arc<Cluster>, free: impl FnOnce(), works: BlockNo) {
         cluster.let_others_run();
         assert!(!self.task.is_done(), "the session does not wait");
@@ -47,7 +49,7 @@ impl Victim {
     }
 }
 
-/// Reads a block, alone or through a stream; returns whether the read was cancelled.
+/// Reads a block directly or through a stream. Returns whether the read was cancelled.
 fn read_cancelled(
     cluster: &Arc<Cluster>,
     backend: &mut Backend,
@@ -89,7 +91,8 @@ fn a_session_is_cancelled_while_its_stream_waits() {
                 let options = StreamOptions { full: true, unordered, ..StreamOptions::default() };
                 let mut stream = cluster.stream(backend, &[3, 4, 5], options);
                 let cancelled = matches!(stream.next(backend), Err(ReadError::Cancelled));
-                // The cancel stays in force. Afterwards the stream continues where it was.
+                // The cancel stays active until it is cleared. The stream then continues where it
+                // stopped.
                 assert!(matches!(stream.next(backend), Err(ReadError::Cancelled)));
                 *theirs.lock() = vec![stream.pinned()];
                 cancelled
@@ -101,7 +104,7 @@ fn a_session_is_cancelled_while_its_stream_waits() {
     });
 }
 
-/// After a cancel the stream returns the same page.
+/// A cancel must not lose the page that the stream was waiting for.
 #[test]
 fn a_stream_continues_after_a_cancel() {
     check(Needs::one_session(), |cluster| {
@@ -139,6 +142,7 @@ fn a_session_is_cancelled_while_it_waits_for_another_sessions_read() {
     });
 }
 
+/// Four other sessions have taken all pin permits.
 #[test]
 fn a_session_is_cancelled_while_it_waits_for_admission() {
     check(Needs { buffers: 16, ..Needs::default() }, |cluster| {
@@ -157,7 +161,7 @@ fn a_session_is_cancelled_while_it_waits_for_admission() {
     });
 }
 
-/// Every buffer has a read that no session waits for.
+/// Every buffer is pinned by an abandoned read.
 #[test]
 fn a_session_is_cancelled_while_it_waits_for_a_buffer() {
     check(Needs { buffers: 16, blocks: 32, ..Needs::default() }, |cluster| {
@@ -178,7 +182,7 @@ fn a_session_is_cancelled_while_it_waits_for_a_buffer() {
 
 #[test]
 fn a_session_is_cancelled_while_it_waits_for_a_handle() {
-    // Six handles, of which two are reserved for the log.
+    // Two of the six handles are reserved for the log.
     check(Needs { handles: 6, ..Needs::default() }, |cluster| {
         for by_stream in [false, true] {
             cluster.pool.evict_all();
@@ -210,6 +214,7 @@ fn a_session_is_cancelled_while_it_waits_for_a_content_lock() {
             let mut other = cluster.backend();
             let pin = other.read(&cluster.relation(0), 3).expect("reads");
             let mut locked = pin.page().try_write();
+            // A cleanup lock waits only for the other pin, so we hold no lock.
             if mode == 3 {
                 // A cleanup lock waits for the pin, without a lock.
                 locked = None;
@@ -224,7 +229,7 @@ fn a_session_is_cancelled_while_it_waits_for_a_content_lock() {
                 }
             });
             cluster.wait_pins(3, 2);
-            // The lock and its pin are released by the other session later.
+            // The other session still has its pin, so after mode 3 we must read another block.
             victim.end(cluster, || locked = None, if mode == 3 { 4 } else { 3 });
         }
     });

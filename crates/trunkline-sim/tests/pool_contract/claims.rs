@@ -1,8 +1,8 @@
-//! Several sessions need the same page, and one of them reads it: PG 9, 10, 13, 16, and the foreign
-//! completion of 17.
+//! Several sessions need the same page while one of them reads it: test_aio's cases 9, 10, 13, 16,
+//! and the foreign completion of case 17.
 //!
-//! PostgreSQL's tests start and end buffer I/O by hand. Here the result of a read is held back
-//! instead.
+//! PostgreSQL's tests call `StartBufferIO` and `TerminateBufferIO` by hand. We hold back the result
+//! of a real read instead.
 
 use std::task::{Context, Poll, Waker};
 use trunkline_engine::pool::ReadError;
@@ -10,10 +10,11 @@ use trunkline_engine::read_stream::StreamOptions;
 use trunkline_sim::matrix::Needs;
 use trunkline_sim::matrix::cluster::check;
 
+/// `EIO`, as a raw result reports it.
 const EIO: i32 = 5;
 
-/// The first session claims the page, and the second must wait. When the first read fails, a
-/// waiting session claims the page and reads it itself.
+/// The first session claims the page, so the second must wait. If the read fails, its issuer gets
+/// the error, and a waiting session claims the page and reads it again.
 #[test]
 fn pg_9_a_failed_read_passes_the_claim_on() {
     check(Needs::default(), |cluster| {
@@ -26,7 +27,7 @@ fn pg_9_a_failed_read_passes_the_claim_on() {
             found.expect_err("its own I/O failed").to_string()
         });
         held.wait();
-        // A session that polls does not get the page either.
+        // A session that polls must not get the page either.
         let mut third = cluster.backend();
         let mut stream = cluster.stream(&third, &[3], StreamOptions::default());
         let mut context = Context::from_waker(Waker::noop());
@@ -36,7 +37,7 @@ fn pg_9_a_failed_read_passes_the_claim_on() {
             cluster.read_ok(&mut backend, 3);
             backend.session_id()
         });
-        // Pins of the first session, its I/O, the stream, and the second session.
+        // One pin each of the first session, its I/O, the stream, and the second session.
         cluster.wait_pins(3, 4);
         assert_eq!(cluster.reads(), [(3, 1)]);
         let mut times = 0;
@@ -58,7 +59,7 @@ fn pg_9_a_failed_read_passes_the_claim_on() {
     });
 }
 
-/// When the first read succeeds, no other session reads.
+/// If the read succeeds, no other session may read the page again.
 #[test]
 fn pg_9_a_read_that_succeeds_serves_every_waiter() {
     check(Needs::default(), |cluster| {
@@ -80,8 +81,8 @@ fn pg_9_a_read_that_succeeds_serves_every_waiter() {
     });
 }
 
-/// The second stream of a session joins a read of its first stream. If that read fails, the second
-/// stream reads again.
+/// A session's second stream joins the read of its first one. It must not wait for itself, and must
+/// read again if that read fails.
 #[test]
 fn pg_10_one_session_claims_twice() {
     check(Needs::one_session(), |cluster| {
@@ -111,8 +112,8 @@ fn pg_10_one_session_claims_twice() {
     });
 }
 
-/// One session starts to read a damaged page and does not wait. The other session receives its own
-/// error.
+/// One session starts to read a damaged page without waiting. The other session must read the page
+/// itself and receive its own error; a session never reports an error from another session's I/O.
 #[test]
 fn pg_13_each_session_receives_its_own_error_for_a_bad_page() {
     check(Needs::default(), |cluster| {
@@ -136,8 +137,8 @@ fn pg_13_each_session_receives_its_own_error_for_a_bad_page() {
     });
 }
 
-/// The issuer starts a read and ends, with its session and thread. Another session reads the block
-/// (PG 11 and 12, through the pool).
+/// The issuer starts a read and exits, together with its session and thread. Another session must
+/// still get the block. (test_aio's cases 11 and 12, through the pool.)
 #[test]
 fn pg_12_the_issuer_of_a_read_may_end() {
     check(Needs::default(), |cluster| {
@@ -150,7 +151,7 @@ fn pg_12_the_issuer_of_a_read_may_end() {
         let reader = cluster.spawn("reader", |cluster| cluster.read_ok(&mut cluster.backend(), 6));
         if cluster.is_asynchronous() {
             starter.join();
-            // Pins of the reader and of the abandoned I/O.
+            // One pin of the reader, one of the abandoned I/O.
             cluster.wait_pins(6, 2);
             held.release();
         } else {
@@ -161,16 +162,16 @@ fn pg_12_the_issuer_of_a_read_may_end() {
     });
 }
 
-/// Reads are in flight when the relation is invalidated. There is no error, no hang, and no page of
-/// it is left.
+/// The relation is invalidated with reads in flight. There must be no error and no hang, and no
+/// page may be left in the pool.
 #[test]
 fn pg_16_a_relation_is_invalidated_while_it_is_read() {
     check(Needs::one_session(), |cluster| {
         for vanish in [false, true] {
             let mut backend = cluster.backend();
             let mut started = cluster.start_read(&mut backend, &[1, 2, 3, 9]);
-            // The session also has pins on reads in flight. It drops them here, as at the end of a
-            // statement.
+            // The session itself has pins on its reads in flight. It drops them first, as at the
+            // end of a statement, or invalidation would wait for its own session.
             started.release_ahead();
             let kept = (!vanish).then_some(started);
             backend.invalidate(&cluster.relation(0), 0).expect("not cancelled");
@@ -183,7 +184,7 @@ fn pg_16_a_relation_is_invalidated_while_it_is_read() {
     });
 }
 
-/// The read in flight belongs to another session and is held back: invalidation waits for it.
+/// Another session's read is in flight, so invalidation must wait for it.
 #[test]
 fn pg_16_invalidation_waits_for_a_read_of_another_session() {
     check(Needs::default(), |cluster| {
@@ -205,7 +206,8 @@ fn pg_16_invalidation_waits_for_a_read_of_another_session() {
     });
 }
 
-/// Two sessions invalidate the same relation, while a third session has a page pinned.
+/// Two sessions invalidate the same relation while a third has one of its pages pinned. Neither may
+/// wait for the other.
 #[test]
 fn two_invalidations_of_a_relation_do_not_wait_for_each_other() {
     check(Needs::default(), |cluster| {
@@ -225,7 +227,8 @@ fn two_invalidations_of_a_relation_do_not_wait_for_each_other() {
     });
 }
 
-/// A poll that finds another session's read joins it. It returns the page once.
+/// Polling a block that another session is reading joins that read, and returns the page exactly
+/// once.
 #[test]
 fn a_poll_joins_a_read_and_is_ready_once() {
     check(Needs::default(), |cluster| {

@@ -1,6 +1,6 @@
-//! Damaged pages: PG 8, 17, 18 and 20.
+//! Damaged pages: test_aio's cases 8, 17, 18 and 20.
 //!
-//! PG 19 reads a template database through a copy of its files, which nothing here does.
+//! Case 19 creates a database from a damaged template. We have no counterpart for that.
 
 use trunkline_aio::State;
 use trunkline_aio::sync::Arc;
@@ -11,12 +11,15 @@ use trunkline_sim::matrix::Damage;
 use trunkline_sim::matrix::cluster::check;
 use trunkline_sim::matrix::{Cluster, Needs};
 
+/// PostgreSQL's defaults: a damaged page is an error.
 const STRICT: Policy = Policy { zero_damaged_pages: false, ignore_checksum_failure: false };
+/// `zero_damaged_pages = on`.
 const ZERO: Policy = Policy { zero_damaged_pages: true, ..STRICT };
+/// `ignore_checksum_failure = on`.
 const IGNORE: Policy = Policy { ignore_checksum_failure: true, ..STRICT };
 const LAX: Policy = Policy { zero_damaged_pages: true, ignore_checksum_failure: true };
 
-/// What a read of a block has returned.
+/// The result of reading a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Got {
     Page,
@@ -27,6 +30,8 @@ enum Got {
     Error,
 }
 
+/// Reads blocks through a stream. Checks that each zeroed or ignored page, and only such a page,
+/// came with a warning. Returns the result for each block.
 fn read_all(
     cluster: &Arc<Cluster>,
     backend: &mut Backend,
@@ -74,7 +79,7 @@ fn read_all(
     got
 }
 
-/// Checks that an error names block and file.
+/// Checks that a corruption error references the block and the file. Returns the block.
 fn check_error(error: &ReadError) -> BlockNo {
     let ReadError::Corrupt { location, verdict } = error else { panic!("{error}") };
     let block = location.block().expect("a block");
@@ -85,6 +90,7 @@ fn check_error(error: &ReadError) -> BlockNo {
     block
 }
 
+/// A page with an invalid header fails only its own block, in every kind of stream.
 #[test]
 fn pg_8_a_bad_header_is_an_error_with_block_and_file() {
     check(Needs::one_session(), |cluster| {
@@ -110,6 +116,8 @@ fn pg_8_a_bad_header_is_an_error_with_block_and_file() {
     });
 }
 
+/// Zeroed pages are valid for all sessions. They stay zeros until they are evicted, even if the
+/// page on disk was repaired.
 #[test]
 fn pg_17_damaged_pages_are_zeroed() {
     check(Needs::one_session(), |cluster| {
@@ -144,8 +152,8 @@ fn pg_17_damaged_pages_are_zeroed() {
     });
 }
 
-/// A session completes or joins the read of another one that zeroes damaged pages. Both see zeros,
-/// and only the issuer is warned.
+/// Sessions that complete or join another session's read see the zeroed page, but only the issuer
+/// gets the warning.
 #[test]
 fn pg_17_only_the_issuer_is_warned() {
     check(Needs::default(), |cluster| {
@@ -177,8 +185,7 @@ fn pg_17_only_the_issuer_is_warned() {
     });
 }
 
-/// The issuer has started to read and does something else. The thread that completes the I/O
-/// applies the policy of the issuer, not its own.
+/// Another session may complete the I/O. It must apply the issuer's policy, not its own.
 #[test]
 fn pg_17_the_completer_judges_by_the_issuers_policy() {
     check(Needs::default(), |cluster| {
@@ -190,7 +197,8 @@ fn pg_17_the_completer_judges_by_the_issuers_policy() {
             let mut started = cluster.start_read(&mut first, &[2]);
             let mut second = cluster.backend();
             second.set_policy(completer);
-            // A joiner with another policy gets the page as it is, or reads it itself.
+            // The second session gets the page as the issuer's policy left it. If that was an
+            // error, it reads the page again with its own policy.
             let pin = second.read(&cluster.relation(0), 2).expect("one of the two policies zeroes");
             let page = second.read_lock(pin.page()).expect("locks");
             assert!(page.iter().all(|&byte| byte == 0));
@@ -208,7 +216,8 @@ fn pg_17_the_completer_judges_by_the_issuers_policy() {
     });
 }
 
-/// A checksum failure is an error, and counts for its relation.
+/// A checksum failure is counted for its relation. An invalid header with a valid checksum isn't a
+/// checksum failure.
 #[test]
 fn pg_18_checksum_failures_are_counted_per_relation() {
     check(Needs::one_session(), |cluster| {
@@ -239,6 +248,8 @@ fn pg_18_checksum_failures_are_counted_per_relation() {
     });
 }
 
+/// All four policies, with each kind of damage. Ignoring checksum failures does not make an invalid
+/// header acceptable.
 #[test]
 fn pg_20_checksum_failures_are_ignored() {
     use Got::{AsIs, Error, Page, Zeroed};
@@ -268,7 +279,8 @@ fn pg_20_checksum_failures_are_ignored() {
     });
 }
 
-/// A read has more damaged pages than fit into its outcome. Every block is reported nevertheless.
+/// A read may have more damaged pages than its outcome has room for. Each block must be reported
+/// nevertheless.
 #[test]
 fn pg_20_every_page_of_a_large_read_is_reported() {
     check(Needs { buffers: 256, blocks: 128, seeds: 1, ..Needs::one_session() }, |cluster| {
@@ -287,7 +299,8 @@ fn pg_20_every_page_of_a_large_read_is_reported() {
     });
 }
 
-/// The read of a page fails while three other sessions wait for it. Each receives its own error.
+/// A page is damaged while three other sessions wait for its read. Each of them must read it again
+/// and receive its own error.
 #[test]
 fn a_bad_page_is_an_error_for_each_of_four_waiters() {
     check(Needs::default(), |cluster| {

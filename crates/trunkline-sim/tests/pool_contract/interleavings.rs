@@ -1,6 +1,6 @@
-//! Two sessions need one page, and each is stopped at the worst moment: between lookup and file
-//! open, between buffer allocation and claim, between claim and submission, between result and
-//! verification.
+//! Two sessions need the same page, and one is stopped at a critical point: between lookup and
+//! opening the file, between buffer allocation and claim, between claim and submission, or between
+//! result and verification.
 
 use trunkline_aio::State;
 use trunkline_aio::sync::Arc;
@@ -12,11 +12,13 @@ use trunkline_sim::matrix::TestThread;
 use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs};
 
+/// A thread that reads one block.
 fn reader(cluster: &Arc<Cluster>, block: BlockNo) -> TestThread<()> {
     cluster.spawn("reader", move |cluster| cluster.read_ok(&mut cluster.backend(), block))
 }
 
-/// Reads blocks with one I/O, unless another session reads one of them first. Returns the session.
+/// A thread that reads adjacent blocks with one I/O, unless another session reads one of them
+/// first. Returns its session id.
 fn run_reader(cluster: &Arc<Cluster>, blocks: &'static [BlockNo]) -> TestThread<u32> {
     cluster.spawn("run reader", move |cluster| {
         let mut backend = cluster.backend();
@@ -28,7 +30,8 @@ fn run_reader(cluster: &Arc<Cluster>, blocks: &'static [BlockNo]) -> TestThread<
     })
 }
 
-/// Both sessions have missed the page and have a buffer for it. The faster one reads it.
+/// Both sessions missed the page and have a buffer for it. The faster session reads the page; the
+/// slower one must give its buffer back and use that page.
 #[test]
 fn two_sessions_insert_the_same_page() {
     check(Needs::default(), |cluster| {
@@ -46,7 +49,7 @@ fn two_sessions_insert_the_same_page() {
     });
 }
 
-/// The same with the faster session's read still in flight: the slower one joins it.
+/// As before, but the faster session's read is still in flight, so the slower one must join it.
 #[test]
 fn two_sessions_insert_the_same_page_and_one_joins() {
     check(Needs::default(), |cluster| {
@@ -67,8 +70,8 @@ fn two_sessions_insert_the_same_page_and_one_joins() {
     });
 }
 
-/// A session is about to read three blocks, and another one reads the first, the second or the last
-/// of them. The claim stops there, and the other buffers are given back.
+/// A session is about to read three blocks when another session reads one of them. The claim must
+/// stop at that block, and the remaining blocks need a second read.
 #[test]
 fn a_claim_stops_at_a_page_that_another_session_has_read() {
     type Case = (BlockNo, &'static [(BlockNo, u32)]);
@@ -87,7 +90,8 @@ fn a_claim_stops_at_a_page_that_another_session_has_read() {
     });
 }
 
-/// A page in the middle of a run was a hit, and is evicted before the claim. It is read after all.
+/// The middle page of a run was a hit, but is evicted before the claim. The session must notice and
+/// read it.
 #[test]
 fn a_page_is_evicted_between_the_lookup_and_the_claim() {
     check(Needs::default(), |cluster| {
@@ -101,8 +105,8 @@ fn a_page_is_evicted_between_the_lookup_and_the_claim() {
     });
 }
 
-/// A page whose read has failed is in the mapping table and not valid. A second session evicts it,
-/// or reads it, after the first one has pinned it.
+/// After a failed read, the page is in the mapping table but not valid. A pin must protect it from
+/// eviction, and another session may read it first.
 #[test]
 fn a_page_that_failed_is_claimed_by_two_sessions() {
     check(Needs::default(), |cluster| {
@@ -125,8 +129,8 @@ fn a_page_that_failed_is_claimed_by_two_sessions() {
     });
 }
 
-/// A session has missed the page and stops before it opens the file. In between, the page is read,
-/// perhaps evicted, and read again.
+/// A session misses the page and stops before it opens the file. In between, the page is read, and
+/// in one variant evicted again.
 #[test]
 fn the_page_is_read_and_evicted_after_a_lookup() {
     check(Needs::default(), |cluster| {
@@ -148,8 +152,8 @@ fn the_page_is_read_and_evicted_after_a_lookup() {
     });
 }
 
-/// A read is stopped in every state of its I/O. Its page cannot be evicted, a second session waits
-/// for it or finds it, and an invalidation waits.
+/// A read is stopped in each state of its I/O. Its page must not be evicted, a second session must
+/// wait for the read or get a hit, and invalidation must wait.
 #[test]
 fn a_page_that_is_being_read_is_not_evicted() {
     check(Needs { seeds: 4, ..Needs::default() }, |cluster| {
@@ -182,7 +186,8 @@ fn a_page_that_is_being_read_is_not_evicted() {
     });
 }
 
-/// The I/O is in COMPLETED_IO and the reaping thread is stopped. A waiting session completes it.
+/// The I/O is in COMPLETED_IO but the thread that reaped it is stopped. A waiting session must run
+/// the callbacks instead of waiting for that thread.
 #[test]
 fn a_joiner_completes_what_its_issuer_does_not() {
     check(Needs::default(), |cluster| {
@@ -200,8 +205,8 @@ fn a_joiner_completes_what_its_issuer_does_not() {
     });
 }
 
-/// A small pool, many sessions, a relation that does not fit, and a session that evicts
-/// continuously. Lookup races with eviction at every switch point and never returns a wrong page.
+/// Many sessions read a relation that doesn't fit into the pool, while another evicts continuously.
+/// Lookup races with eviction at every switch point, and must never return a wrong page.
 #[test]
 fn lookups_and_evictions_under_many_seeds() {
     check(Needs { buffers: 24, blocks: 32, seeds: 24, ..Needs::default() }, |cluster| {
@@ -212,7 +217,7 @@ fn lookups_and_evictions_under_many_seeds() {
                     let mut random = Rng::new(seed * 16 + number);
                     let mut backend = cluster.backend();
                     for _ in 0..25 {
-                        // Most reads are of a few blocks.
+                        // Most reads are of the same few blocks, so they race with each other.
                         let range = if random.below(3) == 0 { 32 } else { 4 };
                         cluster.read_ok(&mut backend, random.below(range) as BlockNo);
                     }
@@ -227,7 +232,8 @@ fn lookups_and_evictions_under_many_seeds() {
     });
 }
 
-/// The same with invalidation, which waits for pins, and with ordered and unordered streams.
+/// The same with ordered and unordered streams, and with invalidation, which waits for other
+/// sessions to release their pins.
 #[test]
 fn streams_and_invalidations_under_many_seeds() {
     check_simulated(Needs { buffers: 16, blocks: 32, seeds: 20, ..Needs::default() }, |cluster| {

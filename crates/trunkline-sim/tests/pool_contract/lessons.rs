@@ -15,15 +15,16 @@ use trunkline_sim::matrix::cluster::{check, check_real, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs, Pools};
 use trunkline_sim::{Fault, PausedIo, Rule};
 
-/// A device on which every read takes time.
+/// Makes every read take a while, so that reads can overlap.
 const SLOW: Fault = Fault::Delay(Duration::from_micros(500));
 
+/// Options for a stream that reads ahead at full distance from the start.
 fn full(combine: u32) -> StreamOptions {
     StreamOptions { full: true, combine, ..StreamOptions::default() }
 }
 
-/// A stream in a local pool pins at most a quarter of it, whatever its options. The rest can be
-/// pinned beside it. See `docs/postgres-lessons.md#lesson-11`.
+/// A stream in a local pool may pin at most a quarter of the pool, whatever its options, so the
+/// session can still pin the rest. See `docs/postgres-lessons.md#lesson-11`.
 #[test]
 fn lesson_11_a_stream_does_not_pin_all_of_a_local_pool() {
     let needs = Needs { pools: Pools::Local, blocks: 128, seeds: 3, ..Needs::default() };
@@ -49,7 +50,7 @@ fn lesson_11_a_stream_does_not_pin_all_of_a_local_pool() {
     });
 }
 
-/// A stream at its largest look-ahead distance leaves enough pins for other sessions. See
+/// A stream at its maximum look-ahead distance must leave enough pins for other sessions. See
 /// `docs/postgres-lessons.md#lesson-12`.
 #[test]
 fn lesson_12_read_ahead_leaves_pins_for_other_sessions() {
@@ -57,7 +58,7 @@ fn lesson_12_read_ahead_leaves_pins_for_other_sessions() {
         let list: Vec<BlockNo> = (0..64).collect();
         let mut backend = cluster.backend();
         let mut stream = cluster.stream(&backend, &list, full(16));
-        // Until the stream is at its largest distance.
+        // By then the stream has reached its maximum distance.
         for _ in 0..24 {
             assert!(stream.next(&mut backend).expect("reads").is_some());
         }
@@ -70,7 +71,8 @@ fn lesson_12_read_ahead_leaves_pins_for_other_sessions() {
                 pins.push(other.read(&cluster.relation(0), 100 + step).expect("guaranteed"));
             }
         }
-        // One more session waits, and is admitted when there is room.
+        // One session more than there are permits for must wait, and is admitted as soon as pins
+        // are released.
         let last = cluster.spawn("last", |cluster| cluster.read_ok(&mut cluster.backend(), 110));
         cluster.let_others_run();
         drop(pins);
@@ -80,8 +82,8 @@ fn lesson_12_read_ahead_leaves_pins_for_other_sessions() {
     });
 }
 
-/// Reads are split at hits, in a pool that is too small, with a queue that wraps. A buffer that was
-/// pinned for a block and not read must not be used for another block. See
+/// Reads are split at hits, in a pool that is too small, with a queue that wraps. If a buffer was
+/// pinned for a block but not read, it must not be used for another block. See
 /// `docs/postgres-lessons.md#lesson-13`.
 #[test]
 fn lesson_13_no_page_is_carried_over_to_the_wrong_block() {
@@ -90,7 +92,7 @@ fn lesson_13_no_page_is_carried_over_to_the_wrong_block() {
         for round in 0..6 {
             let mut list = Vec::new();
             while list.len() < 150 {
-                // Runs of adjacent blocks, some of which were read recently.
+                // Runs of adjacent blocks, some of them read recently.
                 let first = random.below(60) as BlockNo;
                 list.extend(first..(first + 1 + random.below(6) as BlockNo).min(64));
             }
@@ -114,8 +116,8 @@ fn lesson_13_no_page_is_carried_over_to_the_wrong_block() {
     });
 }
 
-/// i, i+1, i+2, i+3 for each i: every block is requested four times, within the look-ahead of its
-/// read.
+/// Reads blocks i, i+1, i+2, i+3 for each i. Each block is requested four times, within the
+/// look-ahead distance of its first read, and must be read only once.
 fn overlapping(cluster: &Arc<Cluster>, count: BlockNo) -> StreamStats {
     let list: Vec<BlockNo> = (1..=count).flat_map(|i| i..i + 4).collect();
     let mut backend = cluster.backend();
@@ -136,6 +138,8 @@ fn overlapping(cluster: &Arc<Cluster>, count: BlockNo) -> StreamStats {
     stats
 }
 
+/// A request for a block that is already being read must not stall the stream. See
+/// `docs/postgres-lessons.md#lesson-15`.
 #[test]
 fn lesson_15_a_repeated_block_joins_its_read_in_flight() {
     let needs = Needs { buffers: 1024, blocks: 10_004, ..Needs::default() };
@@ -153,7 +157,8 @@ fn lesson_15_a_repeated_block_joins_its_read_in_flight() {
     });
 }
 
-/// Every other page is a hit. The stream still reads ahead.
+/// Every other page is a hit, which must not shrink the look-ahead distance to one. See
+/// `docs/postgres-lessons.md#lesson-16`.
 #[test]
 fn lesson_16_hits_do_not_end_read_ahead() {
     let needs = Needs { buffers: 512, blocks: 256, seeds: 3, ..Needs::one_session() };
@@ -175,8 +180,8 @@ fn lesson_16_hits_do_not_end_read_ahead() {
     });
 }
 
-/// A consumer that stops after one page has read one block. A stream that finds only hits does not
-/// read ahead.
+/// A consumer that stops after one page, as under `LIMIT 1`, must cause only one read. And a stream
+/// that finds only hits must not look ahead.
 #[test]
 fn lesson_16_limit_1_reads_one_block() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -204,8 +209,8 @@ fn lesson_16_limit_1_reads_one_block() {
     });
 }
 
-/// Every buffer is pinned by a read that no session waits for. The search for a victim ends with an
-/// error.
+/// Every buffer is pinned by an abandoned read. The clock sweep must give up after a few rounds
+/// instead of spinning. See `docs/postgres-lessons.md#lesson-31`.
 #[test]
 fn lesson_31_the_clock_sweep_ends_when_every_buffer_is_pinned() {
     check(Needs { buffers: 16, blocks: 32, ..Needs::one_session() }, |cluster| {
@@ -232,13 +237,14 @@ fn lesson_31_the_clock_sweep_ends_when_every_buffer_is_pinned() {
     });
 }
 
-/// Gives the mount a history: a new mount gets one worker only.
+/// Issues some reads first: a mount without history gets only one worker.
 fn warm_up(cluster: &Arc<Cluster>) {
     let mut backend = cluster.async_backend();
     (40..56).for_each(|block| cluster.read_ok(&mut backend, block));
 }
 
-/// One read is slow. An unordered stream returns all other blocks first.
+/// One read is slow. An unordered stream must return all other blocks first. See
+/// `docs/postgres-lessons.md#lesson-32`.
 #[test]
 fn lesson_32_an_unordered_stream_does_not_wait_for_the_slowest() {
     let needs = Needs { blocks: 64, ..Needs::one_session() };
@@ -250,7 +256,7 @@ fn lesson_32_an_unordered_stream_does_not_wait_for_the_slowest() {
         let slow = Fault::Delay(Duration::from_secs(10));
         cluster.plan.set(vec![Rule::new(Operation::Readv, 1, slow)]);
         let mut backend = cluster.async_backend();
-        // No adjacent blocks: each is its own read.
+        // No two blocks are adjacent, so each gets its own read.
         let list: Vec<BlockNo> = (0..12).map(|at| at * 2).collect();
         let options = StreamOptions { unordered: true, ..full(4) };
         let mut stream = cluster.stream(&backend, &list, options);
@@ -262,7 +268,7 @@ fn lesson_32_an_unordered_stream_does_not_wait_for_the_slowest() {
         assert!(waited < Duration::from_secs(5), "{waited:?} for the fast ones");
         assert_eq!(cluster.drain(&mut backend, &mut stream).len(), 1);
     });
-    // One worker can be stopped alone; a ring driver cannot.
+    // A single worker can be stopped; stopping a ring driver would stop all I/O.
     check_real(needs, |cluster| {
         if cluster.environment.method != MethodKind::Worker {
             return;
@@ -282,7 +288,8 @@ fn lesson_32_an_unordered_stream_does_not_wait_for_the_slowest() {
     });
 }
 
-/// An ordered stream returns nothing before the slow read, but starts the reads behind it.
+/// An ordered stream can't return anything before the slow read, but must still start later reads
+/// behind it.
 #[test]
 fn lesson_32_an_ordered_stream_starts_later_reads_behind_a_slow_one() {
     check(Needs::one_session(), |cluster| {

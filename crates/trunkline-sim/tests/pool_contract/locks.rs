@@ -1,5 +1,5 @@
-//! Content locks: which modes conflict, and that releasing the last pin wakes a session that waits
-//! for a cleanup lock.
+//! Content locks: which modes conflict, and that releasing the last other pin wakes a session
+//! waiting for a cleanup lock.
 
 use trunkline_aio::State;
 use trunkline_aio::sync::Arc;
@@ -11,6 +11,7 @@ use trunkline_sim::matrix::TestThread;
 use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs};
 
+/// The three content lock modes: share, share-exclusive and exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Read,
@@ -21,7 +22,7 @@ enum Mode {
 const MODES: [Mode; 3] = [Mode::Read, Mode::Stable, Mode::Write];
 
 impl Mode {
-    /// Whether both modes can be held at the same time.
+    /// Whether two sessions can hold these modes at the same time.
     fn is_compatible_with(self, other: Mode) -> bool {
         use Mode::{Read, Stable, Write};
         match (self, other) {
@@ -31,12 +32,14 @@ impl Mode {
     }
 }
 
-/// Holds block 3 in a mode until the pause point is released.
+/// Locks block 3 in a mode until the pause point is released.
 fn hold(cluster: &Arc<Cluster>, mode: Mode, gate: &PausePoint) -> TestThread<()> {
     let gate = gate.clone();
     cluster.spawn("holder", move |cluster| with_lock(cluster, mode, || gate.wait()))
 }
 
+/// Runs `body` with block 3 locked. Under the exclusive lock the page is changed and restored, so
+/// any reader that got in would see a wrong page.
 fn with_lock(cluster: &Arc<Cluster>, mode: Mode, body: impl FnOnce()) {
     let mut backend = cluster.backend();
     let pin = backend.read(&cluster.relation(0), 3).expect("reads");
@@ -53,7 +56,7 @@ fn with_lock(cluster: &Arc<Cluster>, mode: Mode, body: impl FnOnce()) {
         }
         Mode::Write => {
             let mut page = backend.write_lock(pin.page()).expect("locks");
-            // No other session sees this.
+            // No other session may see this change.
             page[6000] ^= 0xFF;
             body();
             page[6000] ^= 0xFF;
@@ -61,8 +64,8 @@ fn with_lock(cluster: &Arc<Cluster>, mode: Mode, body: impl FnOnce()) {
     }
 }
 
-/// Every pair of modes: compatible locks are granted immediately; a conflicting one waits and is
-/// woken.
+/// Every pair of modes: compatible locks must be granted immediately, and a conflicting lock must
+/// wait and be woken.
 #[test]
 fn conflicting_lock_modes_exclude_each_other() {
     check(Needs { seeds: 4, ..Needs::default() }, |cluster| {
@@ -93,7 +96,7 @@ fn conflicting_lock_modes_exclude_each_other() {
     });
 }
 
-/// Many threads and all modes: no reader sees a partial change.
+/// Many threads in all modes. While one holds the exclusive lock, no other thread may hold any.
 #[test]
 fn no_reader_sees_a_partial_change() {
     check(Needs { seeds: 12, ..Needs::default() }, |cluster| {
@@ -118,8 +121,8 @@ fn no_reader_sees_a_partial_change() {
     });
 }
 
-/// A cleanup lock waits for every other pin and is woken by the last one: a single read's, a
-/// stream's page, a stream that is dropped, and pages that a stream unpins.
+/// A cleanup lock waits for all other pins, and releasing the last one must wake it. The last pin
+/// may be a single read's, a stream's current page, or pages that a stream drops or unpins.
 #[test]
 fn a_cleanup_lock_waits_for_pins_of_every_kind() {
     check(Needs::default(), |cluster| {
@@ -156,9 +159,9 @@ fn a_cleanup_lock_waits_for_pins_of_every_kind() {
     });
 }
 
-/// The last pin may belong to an I/O, and be released by a thread that never had a pin. A page
-/// whose first read failed is read again by a session that then ends, while another session waits
-/// for the pin count. See `docs/postgres-lessons.md#lesson-25`.
+/// The last pin may belong to an I/O, and be released by a thread that never had a pin itself. Here
+/// a session starts to read a page again after its first read failed, and then ends, while another
+/// session waits for the pin count. See `docs/postgres-lessons.md#lesson-25`.
 #[test]
 fn lesson_25_an_io_that_drops_the_last_pin_wakes_the_waiter() {
     check(Needs { seeds: 20, ..Needs::default() }, |cluster| {
@@ -193,8 +196,8 @@ fn lesson_25_an_io_that_drops_the_last_pin_wakes_the_waiter() {
     });
 }
 
-/// The same in every state: a session waits for a cleanup lock, and the other pin is released while
-/// that session completes an I/O on the next block.
+/// The same for a cleanup lock: the other pin is released while an I/O on the next block is stopped
+/// in each of its states.
 #[test]
 fn lesson_25_a_pin_dropped_in_any_state_of_an_io_wakes_the_waiter() {
     check(Needs { seeds: 3, ..Needs::default() }, |cluster| {
@@ -224,7 +227,7 @@ fn lesson_25_a_pin_dropped_in_any_state_of_an_io_wakes_the_waiter() {
     });
 }
 
-/// Conditional locks return immediately.
+/// Conditional locks never wait, like `ConditionalLockBuffer`.
 #[test]
 fn conditional_locks_return_immediately() {
     check_simulated(Needs { seeds: 2, ..Needs::one_session() }, |cluster| {

@@ -1,8 +1,8 @@
 //! Contract suite of the buffer pool and read streams: shared and local pools, under `sync`,
 //! `worker` and `io_uring`, and on a simulated disk under seeds.
 //!
-//! Cases of PostgreSQL's own `test_aio` module have its numbers, PG 8 to PG 37. PG 19 (a database
-//! made from a template) has no counterpart.
+//! Cases taken from PostgreSQL's `test_aio` module keep its numbers, PG 8 to PG 37. PG 19 (a
+//! database created from a template) has no counterpart here.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "tests")]
 

@@ -1,5 +1,5 @@
-//! Polled streams: for every resource that they wait for, the poll is pending, the task is woken
-//! when the resource is available, and the page is returned.
+//! Polled streams. For every resource a stream can wait for, the poll must return `Poll::Pending`,
+//! the task must be woken once the resource is available, and the page must then be returned.
 
 use std::task::{Context, Poll};
 use trunkline_aio::sync::Arc;
@@ -12,9 +12,10 @@ use trunkline_sim::matrix::TestThread;
 use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs};
 
+/// The stream under test.
 type Stream = ReadStream<BlockList>;
 
-/// Polls once; returns the block if it is ready.
+/// Polls once. Returns the block if it is ready, after checking its page.
 fn poll(
     cluster: &Cluster,
     stream: &mut Stream,
@@ -32,7 +33,8 @@ fn poll(
     }
 }
 
-/// Checks a stream over `blocks` that is pending. After `free` it is woken and returns the blocks.
+/// Checks that a stream over `blocks` is pending. After `free` it must be woken, and return the
+/// blocks.
 fn check_blocked(cluster: &Arc<Cluster>, blocks: &[BlockNo], unordered: bool, free: impl FnOnce()) {
     let (wakes, waker) = CountingWaker::new();
     let mut context = Context::from_waker(&waker);
@@ -50,7 +52,7 @@ fn check_blocked(cluster: &Arc<Cluster>, blocks: &[BlockNo], unordered: bool, fr
         let before = wakes.count();
         match poll(cluster, &mut stream, &mut backend, &mut context) {
             Some(block) => seen.push(block),
-            // The wake-up may belong to the event that made the last poll pending.
+            // The wake-up may belong to an earlier event, so we poll until the block is there.
             None => cluster.wait_until("a wake-up", || wakes.count() > before),
         }
     }
@@ -135,7 +137,8 @@ fn a_poll_waits_for_a_handle() {
     });
 }
 
-/// Two streams of one session wait for admission. One is dropped, and the other one is still woken.
+/// Two streams of one session wait for admission. When one is dropped, the other must still be
+/// woken.
 #[test]
 fn a_dropped_stream_does_not_consume_another_streams_wake_up() {
     check(Needs { buffers: 16, ..Needs::default() }, |cluster| {
@@ -163,8 +166,8 @@ fn a_dropped_stream_does_not_consume_another_streams_wake_up() {
     });
 }
 
-/// A stream that waits in a queue outlives its backend, and another session gets its number. When
-/// the stream is dropped, that session keeps its place in the queue.
+/// A stream waits for admission and outlives its backend. Another session then gets the same
+/// session id. Dropping the stream must not remove that session from the queue.
 #[test]
 fn a_stream_that_outlives_its_backend_keeps_no_place_in_the_admission_queue() {
     check_simulated(Needs { buffers: 16, ..Needs::default() }, |cluster| {
@@ -191,7 +194,7 @@ fn a_stream_that_outlives_its_backend_keeps_no_place_in_the_admission_queue() {
     });
 }
 
-/// The same for a session that waits for a buffer.
+/// The same for a session waiting for a buffer.
 #[test]
 fn a_stream_that_outlives_its_backend_keeps_no_place_in_the_buffer_queue() {
     check_simulated(Needs { buffers: 16, blocks: 32, ..Needs::default() }, |cluster| {

@@ -1,5 +1,6 @@
-//! Progress in a tiny pool: sixteen buffers and thirty-two sessions. Streams of every kind end,
-//! single reads succeed beside them, and no session is refused a pin within its guarantee.
+//! Progress in a tiny pool: sixteen buffers and thirty-two sessions. Streams of every kind must
+//! end, single reads must succeed beside them, and no session may be refused a pin it is
+//! guaranteed.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};
@@ -14,7 +15,7 @@ const BLOCKS: u32 = 24;
 const SESSIONS: u32 = 32;
 const STRATEGIES: [Strategy; 3] = [Strategy::Normal, Strategy::BulkRead, Strategy::Vacuum];
 
-/// How a stream is read.
+/// How a stream is consumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Ordered,
@@ -24,7 +25,8 @@ enum Kind {
 
 const KINDS: [Kind; 3] = [Kind::Ordered, Kind::Unordered, Kind::Polled];
 
-/// Polls one future until it is ready, with a limit on the wait.
+/// Polls one future until it is ready. Unlike an ordinary executor, it fails if no wake-up arrives
+/// in time.
 fn block_on<T>(cluster: &Cluster, future: impl Future<Output = T>) -> T {
     let (wakes, waker) = trunkline_sim::CountingWaker::new();
     let mut future = std::pin::pin!(future);
@@ -37,7 +39,7 @@ fn block_on<T>(cluster: &Cluster, future: impl Future<Output = T>) -> T {
     }
 }
 
-/// The next block. Its page is pinned until the next call.
+/// Returns the next block. Its page stays pinned until the next call.
 fn next(
     cluster: &Cluster,
     kind: Kind,
@@ -59,8 +61,8 @@ fn next(
     found.unwrap_or_else(|error| panic!("{kind:?}: {error}")).map(|(block, _)| block)
 }
 
-/// Reads a table through a stream. Beside every fifth page it pins all other pages of its
-/// guarantee.
+/// Reads a table through a stream. At every fifth page it also pins the rest of its guarantee,
+/// which must always succeed.
 fn scan(cluster: &Arc<Cluster>, kind: Kind, options: StreamOptions, number: u32) {
     let mut backend =
         if kind == Kind::Polled { cluster.async_backend() } else { cluster.backend() };
@@ -100,6 +102,7 @@ fn scan(cluster: &Arc<Cluster>, kind: Kind, options: StreamOptions, number: u32)
     assert_eq!(backend.pins(), 0);
 }
 
+/// Stream options that vary with the session's number.
 fn options(kind: Kind, strategy: Strategy, number: u32) -> StreamOptions {
     let (concurrency, combine) = [(16, 16), (0, 16), (4, 3), (1, 1)][number as usize % 4];
     StreamOptions {
@@ -112,6 +115,7 @@ fn options(kind: Kind, strategy: Strategy, number: u32) -> StreamOptions {
     }
 }
 
+/// Runs a number of scans concurrently. Afterwards no pin permit may be leaked.
 fn run_all(cluster: &Arc<Cluster>, sessions: u32, kind_of: impl Fn(u32) -> (Kind, Strategy)) {
     let scans: Vec<_> = (0..sessions)
         .map(|number| {
@@ -159,7 +163,7 @@ fn all_kinds_of_streams_together_under_seeds() {
     });
 }
 
-/// Fewer sessions and more seeds; still more sessions than the pool admits.
+/// Fewer sessions and more seeds, but still more sessions than the pool can admit.
 #[test]
 fn every_kind_of_stream_alone_under_seeds() {
     let needs = Needs { buffers: 16, blocks: BLOCKS, seeds: 2, ..Needs::default() };
@@ -172,8 +176,8 @@ fn every_kind_of_stream_alone_under_seeds() {
     });
 }
 
-/// A session uses its whole guarantee beside a stream that reads ahead, while all other permits are
-/// taken.
+/// A session uses its whole guarantee beside a stream that is reading ahead, while all other
+/// permits are taken. The stream must give up read-ahead pins rather than fail the session.
 #[test]
 fn guaranteed_pins_take_precedence_over_read_ahead() {
     let needs = Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::default() };
@@ -215,7 +219,8 @@ fn guaranteed_pins_take_precedence_over_read_ahead() {
     check_real(needs, case);
 }
 
-/// Beyond its guarantee a session receives an error and does not wait.
+/// Beyond its guarantee, a session receives an error. If it waited while holding pins, two such
+/// sessions could wait for each other.
 #[test]
 fn a_pin_beyond_the_guarantee_is_an_error_and_not_a_wait() {
     let needs = Needs { buffers: 16, ..Needs::default() };

@@ -1,7 +1,7 @@
-//! How adjacent blocks are combined into reads: PG 30 to 33.
+//! How adjacent blocks are combined into reads: test_aio's cases 30 to 33.
 //!
-//! A stream without the slow start collects blocks and issues them as PostgreSQL's
-//! `StartReadBuffers` does. The probe records the reads.
+//! With `full` set, a stream collects blocks and issues them as PostgreSQL's `StartReadBuffers`
+//! does. The probe records the reads.
 
 use trunkline_aio::sync::Arc;
 use trunkline_engine::read_stream::StreamOptions;
@@ -9,8 +9,8 @@ use trunkline_format::BlockNo;
 use trunkline_sim::matrix::cluster::check;
 use trunkline_sim::matrix::{Cluster, Needs};
 
-/// One row of the table: blocks in the pool, blocks requested, combine limit, and the expected
-/// reads.
+/// One row of the table: blocks already in the pool, blocks requested, combine limit, and the reads
+/// we expect.
 struct Line {
     present: &'static [BlockNo],
     wanted: &'static [BlockNo],
@@ -19,7 +19,7 @@ struct Line {
 }
 
 const LINES: &[Line] = &[
-    // Two misses are one read, and two hits are none.
+    // Two misses become one read, two hits none.
     Line { present: &[], wanted: &[0, 1], combine: 16, reads: &[(0, 2)] },
     Line { present: &[0, 1], wanted: &[0, 1], combine: 16, reads: &[] },
     // A hit ends a read.
@@ -27,14 +27,15 @@ const LINES: &[Line] = &[
     Line { present: &[0, 1], wanted: &[0, 1, 2], combine: 16, reads: &[(2, 1)] },
     Line { present: &[1, 2], wanted: &[0, 1, 2], combine: 16, reads: &[(0, 1)] },
     Line { present: &[0, 2], wanted: &[0, 1, 2, 3, 4], combine: 16, reads: &[(1, 1), (3, 2)] },
-    // The combine limit ends it too.
+    // So does the combine limit.
     Line { present: &[], wanted: &[0, 1, 2, 3, 4], combine: 3, reads: &[(0, 3), (3, 2)] },
     Line { present: &[], wanted: &[5, 6, 7], combine: 1, reads: &[(5, 1), (6, 1), (7, 1)] },
-    // A block that is not adjacent begins a new read; descending blocks are not combined.
+    // A block that isn't adjacent starts a new read; descending blocks are never combined.
     Line { present: &[], wanted: &[4, 5, 8, 9], combine: 16, reads: &[(4, 2), (8, 2)] },
     Line { present: &[], wanted: &[3, 2, 1], combine: 16, reads: &[(3, 1), (2, 1), (1, 1)] },
 ];
 
+/// Runs one row and compares the reads.
 fn read_line(cluster: &Arc<Cluster>, line: &Line) {
     cluster.pool.evict_all();
     let mut backend = cluster.backend();
@@ -64,7 +65,7 @@ fn pg_30_hits_and_limits_split_reads() {
     check(Needs::one_session(), |cluster| LINES.iter().for_each(|line| read_line(cluster, line)));
 }
 
-/// The ring buffers of bulk reads and vacuum do not change this.
+/// Ring buffers must not change how reads are split.
 #[test]
 fn pg_30_a_ring_buffer_does_not_change_the_splits() {
     use trunkline_engine::pool::Strategy;
@@ -82,8 +83,8 @@ fn pg_30_a_ring_buffer_does_not_change_the_splits() {
     });
 }
 
-/// A block with a read of the same session in flight splits a read in two. It may be the first, the
-/// middle or the last block.
+/// A block the same session is already reading splits a read in two. We try it as the first, middle
+/// and last block.
 #[test]
 fn pg_31_a_read_in_flight_of_the_same_session_splits_a_read() {
     type Case = (BlockNo, &'static [(BlockNo, u32)]);
@@ -105,8 +106,9 @@ fn pg_31_a_read_in_flight_of_the_same_session_splits_a_read() {
     });
 }
 
-/// A read in flight of another session splits a read. If it fails, the block is read again, alone.
-/// If it succeeds, the block is a hit. The blocks behind it are a separate read either way.
+/// Another session's read in flight splits ours. If that read fails, we read its block again by
+/// itself; if it succeeds, the block is a hit. Either way the blocks behind it need a separate
+/// read.
 #[test]
 fn pg_32_another_sessions_read_splits_a_read() {
     check(Needs::default(), |cluster| {
@@ -126,7 +128,7 @@ fn pg_32_another_sessions_read_splits_a_read() {
                 assert_eq!(seen, [Ok(4), Ok(5), Ok(6), Ok(7)]);
                 backend.session_id()
             });
-            // Pins of the other session, its I/O, and the reader.
+            // One pin each of the other session, its I/O, and the reader.
             cluster.wait_pins(5, 3);
             if fails {
                 let mut times = 0;
@@ -150,7 +152,8 @@ fn pg_32_another_sessions_read_splits_a_read() {
     });
 }
 
-/// A read of another session is waited for by its reference. It counts as a hit, a join and a wait.
+/// Another session's read is joined through its wait reference. It counts as a hit, a join and a
+/// wait.
 #[test]
 fn pg_33_another_sessions_read_is_joined() {
     check(Needs::default(), |cluster| {

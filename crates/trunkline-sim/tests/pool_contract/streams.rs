@@ -1,4 +1,5 @@
-//! Read streams with repeated blocks, and with reads of other sessions: PG 34 to 37.
+//! Read streams with repeated blocks, and with blocks other sessions are reading: test_aio's cases
+//! 34 to 37.
 
 use std::task::{Context, Waker};
 use trunkline_engine::read_stream::StreamOptions;
@@ -8,7 +9,7 @@ use trunkline_sim::matrix::cluster::check;
 
 const UP_AND_DOWN: [BlockNo; 13] = [0, 1, 2, 3, 4, 5, 6, 5, 4, 3, 2, 1, 0];
 
-/// Repeated blocks: misses, hits, and half of each, with every combination of options.
+/// Repeated blocks as misses, as hits, and half of each, with every combination of options.
 #[test]
 fn pg_34_a_repeated_block_is_read_once() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -38,7 +39,7 @@ fn pg_34_a_repeated_block_is_read_once() {
                         }
                         assert_eq!(seen, wanted);
                     }
-                    // Each block is read once, however often it is requested.
+                    // However often a block is requested, it must be read only once.
                     let mut blocks = list.to_vec();
                     blocks.sort_unstable();
                     blocks.dedup();
@@ -50,8 +51,8 @@ fn pg_34_a_repeated_block_is_read_once() {
     });
 }
 
-/// Another session's read of block 5 is held back. The stream starts block 7 before it waits for
-/// block 5, and then returns all blocks in order.
+/// Another session's read of block 5 is held back. The stream must start block 7 before it waits
+/// for block 5, and still return all blocks in order.
 #[test]
 fn pg_35_a_stream_reads_ahead_past_another_sessions_read() {
     check(Needs::default(), |cluster| {
@@ -84,8 +85,8 @@ fn pg_35_a_stream_reads_ahead_past_another_sessions_read() {
     });
 }
 
-/// The other session's read fails. The stream reads block 5 itself, and only the other session
-/// receives the error.
+/// The other session's read fails. The stream must read block 5 itself, and only the other session
+/// may receive the error.
 #[test]
 fn pg_36_a_stream_reads_a_block_again_that_another_session_failed_to_read() {
     check(Needs::default(), |cluster| {
@@ -124,7 +125,8 @@ fn pg_36_a_stream_reads_a_block_again_that_another_session_failed_to_read() {
     });
 }
 
-/// Two blocks of the stream are in one read of three by another session.
+/// Two of the stream's blocks are part of a single read by another session, so both join the same
+/// I/O.
 #[test]
 fn pg_37_two_blocks_join_one_read_of_another_session() {
     check(Needs::default(), |cluster| {
@@ -154,7 +156,7 @@ fn pg_37_two_blocks_join_one_read_of_another_session() {
     });
 }
 
-/// Two streams of one session are polled in turn, and both return their blocks in order.
+/// Two streams of one session are polled alternately. Both must return their blocks in order.
 #[test]
 fn two_polled_streams_share_one_session() {
     check(Needs::one_session(), |cluster| {

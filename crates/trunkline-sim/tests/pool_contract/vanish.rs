@@ -1,5 +1,5 @@
-//! Consumers that unpin their read-ahead, reset, or end while reads are in flight, and a method
-//! that changes in between.
+//! Consumers that unpin their read-ahead, reset their stream, or end while reads are in flight, and
+//! an I/O method that changes in between.
 
 use trunkline_aio::MethodKind;
 use trunkline_engine::pool::{Evicted, Strategy};
@@ -10,6 +10,7 @@ use trunkline_sim::matrix::cluster::check;
 
 const ALL: [BlockNo; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
+/// Stream options that exercise every combination of order and full read-ahead.
 fn every_kind() -> impl Iterator<Item = StreamOptions> {
     let strategies = [Strategy::Normal, Strategy::BulkRead, Strategy::Vacuum];
     strategies.into_iter().flat_map(|strategy| {
@@ -19,8 +20,8 @@ fn every_kind() -> impl Iterator<Item = StreamOptions> {
     })
 }
 
-/// The consumer unpins everything after each page, including reads in flight. It then has no pins,
-/// and every page is returned once.
+/// The consumer unpins everything after each page, including reads in flight. It must then have no
+/// pins, and every page must still be returned exactly once.
 #[test]
 fn a_consumer_may_unpin_read_ahead_after_every_page() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -48,7 +49,8 @@ fn a_consumer_may_unpin_read_ahead_after_every_page() {
     });
 }
 
-/// Blocks that were unpinned while they were read are found in the pool, and not read again.
+/// Blocks that were unpinned while being read stay in the pool, so the stream must find them there
+/// instead of reading them again.
 #[test]
 fn unpinned_read_ahead_is_not_read_twice() {
     check(Needs::one_session(), |cluster| {
@@ -58,18 +60,20 @@ fn unpinned_read_ahead_is_not_read_twice() {
         stream.release_ahead();
         let mut seen = cluster.drain(&mut backend, &mut stream);
         if !cluster.is_asynchronous() {
-            // Under `sync` the first page was ready, and was dropped as the current page.
+            // Under `sync` the first page was ready immediately, and was dropped as the current
+            // page.
             seen.insert(0, Ok(0));
         }
         let wanted: Vec<Result<BlockNo, String>> = ALL.map(Ok).to_vec();
-        // A read may have been fast enough for the same.
+        // With another method, a fast read may have had the same effect.
         assert!(seen == wanted || seen == wanted[1..], "{seen:?}");
         let blocks: u32 = cluster.reads().iter().map(|read| read.1).sum();
         assert_eq!(blocks, 16);
     });
 }
 
-/// Streams and backends are dropped in every order, with reads in every state.
+/// Streams and backends are dropped in every order, with reads in every state. Nothing may hang or
+/// leak.
 #[test]
 fn streams_and_backends_are_dropped_in_every_order() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -98,7 +102,7 @@ fn streams_and_backends_are_dropped_in_every_order() {
     });
 }
 
-/// A stream is reset while its reads are in flight. None of the old blocks is returned.
+/// A stream is reset while its reads are in flight. It must not return any of the old blocks.
 #[test]
 fn a_reset_discards_read_ahead() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -116,7 +120,7 @@ fn a_reset_discards_read_ahead() {
             let mut seen = cluster.drain(&mut backend, &mut stream);
             seen.sort();
             assert_eq!(seen, [Ok(14), Ok(5)].into_iter().rev().collect::<Vec<_>>());
-            // A stream at its end can be reset too.
+            // A stream that has ended can be reset as well.
             stream.reset(BlockList::new(vec![1]));
             assert_eq!(cluster.drain(&mut backend, &mut stream), [Ok(1)]);
             stream.reset(BlockList::new(Vec::new()));
@@ -125,7 +129,7 @@ fn a_reset_discards_read_ahead() {
     });
 }
 
-/// The method changes after every page.
+/// The I/O method changes after every page, with the stream's reads still in flight.
 #[test]
 fn the_method_changes_under_a_stream() {
     check(Needs { seeds: 3, ..Needs::one_session() }, |cluster| {
@@ -136,7 +140,8 @@ fn the_method_changes_under_a_stream() {
                 cluster.pool.evict_all();
                 let mut backend = cluster.async_backend();
                 let options = StreamOptions { full, ..options };
-                // Scattered blocks: `sync` only advises, and the next method must read.
+                // Scattered blocks: under `sync` we only issue `posix_fadvise` for them, so the
+                // next method must still read them.
                 let list: Vec<BlockNo> = (0..32).map(|at| at * 7 % 16).collect();
                 let mut stream = cluster.stream(&backend, &list, options);
                 let mut seen = Vec::new();
@@ -158,7 +163,7 @@ fn the_method_changes_under_a_stream() {
     });
 }
 
-/// Eviction skips the current page of a stream, pages read ahead, and reads in flight.
+/// Eviction must skip a stream's current page, its read-ahead, and its reads in flight.
 #[test]
 fn eviction_skips_the_pages_of_a_stream() {
     check(Needs::one_session(), |cluster| {
@@ -169,7 +174,7 @@ fn eviction_skips_the_pages_of_a_stream() {
             let block = stream.next(&mut backend).expect("reads").expect("a page").block;
             cluster.pool.evict_all();
             let Evicted { skipped, .. } = cluster.pool.evict_relation(&cluster.relation(0), 0);
-            // The current page, and those pinned ahead.
+            // The current page, and the pages pinned ahead.
             assert!(skipped > stream.pinned(), "{skipped} skipped");
             assert!(cluster.pool.contains(&cluster.relation(0), block));
             assert_eq!(cluster.pool.evict_relation(&cluster.relation(0), 16), Evicted::default());

@@ -1,7 +1,7 @@
-//! Seeded workloads of pools and read streams on the simulated disk, with faults. Every page must have the
-//! right contents, and every failure must reach exactly its issuer. Nothing may be left behind, and every
-//! cell of the coverage meter must be reached.
+//! Seeded workloads of pools and read streams on the simulated disk, with faults.
 //!
+//! Every page must have the right contents, and every failure must reach its issuer and no other
+//! session. Nothing may be leaked, and every cell of the coverage meter must be reached.
 //! ```text
 //!   cargo test -p trunkline-sim --test pool_workload                     a minute of seeds
 //!   … -- --ignored                                                       until a million faults
@@ -16,19 +16,19 @@ use trunkline_aio::clock;
 use trunkline_aio::sync::{Arc, Mutex, env, thread};
 use trunkline_sim::pool_workload::{Cell, Counts, Meter, PoolWorkload, Runner};
 
-/// Seeds of the run in CI: about a minute of them on two processors.
+/// Seeds to run in CI, which takes about a minute on two processors.
 const SEEDS: u64 = 5000;
 
-/// The most seeds that are run to reach every cell.
+/// The most seeds we run before we give up on the cells that are still missing.
 const SEEDS_MAX: u64 = 4 * SEEDS;
 
-/// Threads that run seeds. Each has a runner, and takes every `THREADS`-th seed.
+/// Threads that run seeds. Each has its own runner and takes every `THREADS`-th seed.
 const THREADS: u64 = 2;
 
-/// Faults of the long run.
+/// Number of faults that the long run waits for.
 const FAULTS: u64 = 1_000_000;
 
-/// Totals of many runs.
+/// Sums over many runs.
 #[derive(Default)]
 struct Totals {
     seeds: u64,
@@ -39,12 +39,13 @@ struct Totals {
     failures: BTreeMap<u64, String>,
 }
 
-/// Runs seeds from `first` on until `enough`, or until a failure.
+/// Runs seeds from `first` until `enough` returns true or a run fails.
 fn drive(first: u64, enough: impl Fn(&Totals, u64) -> bool + Send + Sync + 'static) -> Totals {
     let (totals, enough) = (Arc::new(Mutex::new(Totals::default())), Arc::new(enough));
     let threads = (0..THREADS).map(|number| {
         let (totals, enough) = (Arc::clone(&totals), Arc::clone(&enough));
-        // Made here, so that each thread has the same cluster number in every run.
+        // Created here and not in the thread, so that thread N gets the same cluster number every
+        // time.
         let runner = Runner::new();
         let work = move || {
             for seed in (first + number..).step_by(THREADS as usize) {
@@ -78,7 +79,7 @@ fn drive(first: u64, enough: impl Fn(&Totals, u64) -> bool + Send + Sync + 'stat
     std::mem::take(&mut *totals.lock())
 }
 
-/// Prints the totals and fails if a run failed or a cell was not reached.
+/// Prints the totals. Fails if a run failed or a cell was missed.
 fn check(totals: &Totals, time: Duration) {
     let Totals { seeds, faults, steps, counts, meter, failures } = totals;
     let (cells, missing) = meter.missing();
@@ -125,7 +126,8 @@ fn seed() {
     run_again(seed, number("TRUNKLINE_POOL_CLUSTER").unwrap_or(1));
 }
 
-/// Repeats a seed with the given cluster number, which influences the run.
+/// Repeats a seed under the given cluster number, which is part of the buffer tags' hash and so
+/// influences the run.
 fn run_again(seed: u64, cluster: u64) {
     let mut runner = Runner::new();
     while u64::from(runner.cluster()) < cluster {

@@ -1,5 +1,5 @@
-//! Relations that are dropped or truncated while their pages are read or written: nothing hangs, no
-//! page comes back, and no session fails because of the removed file.
+//! Relations that are dropped or truncated while their pages are read or written. Nothing may hang,
+//! no page may come back, and no session may fail because of the removed file.
 
 use std::path::Path;
 use trunkline_aio::Operation;
@@ -9,11 +9,14 @@ use trunkline_format::BLOCK_SIZE;
 use trunkline_sim::matrix::cluster::{check, check_simulated};
 use trunkline_sim::matrix::{Cluster, Needs, Pools, is_version};
 
+/// Number of a relation's pages in the pool.
 fn pages_of(cluster: &Arc<Cluster>, number: u32) -> usize {
     let locator = cluster.relation(number).locator();
     cluster.pool.rows().iter().filter(|row| row.relation == locator).count()
 }
 
+/// The drop must wait for the write in flight, because a completing write needs its buffer. The
+/// checkpoint itself must succeed.
 #[test]
 fn a_relation_is_dropped_while_a_checkpoint_writes_it() {
     check(Needs::writable(), |cluster| {
@@ -37,7 +40,8 @@ fn a_relation_is_dropped_while_a_checkpoint_writes_it() {
     });
 }
 
-/// The checkpoint has marked the pages, and the relation is dropped before it writes them.
+/// The checkpoint has already marked the pages when the relation is dropped. It must skip them
+/// rather than recreate the file.
 #[test]
 fn a_relation_is_dropped_before_the_checkpoint_writes_it() {
     check(Needs::writable(), |cluster| {
@@ -61,6 +65,8 @@ fn a_relation_is_dropped_before_the_checkpoint_writes_it() {
     });
 }
 
+/// A write beyond the new end would extend the file again. The truncation must therefore wait for
+/// the write in flight.
 #[test]
 fn a_relation_is_truncated_while_it_is_written() {
     check(Needs { pools: Pools::Shared, ..Needs::writable() }, |cluster| {
@@ -86,8 +92,8 @@ fn a_relation_is_truncated_while_it_is_written() {
     });
 }
 
-/// No page of the cluster was read through this pool. The checkpoint still syncs the truncation, or
-/// old pages come back after a crash.
+/// This pool has never read a page of the relation, but the checkpoint must still sync the
+/// truncation. Otherwise old pages would come back after a crash.
 #[test]
 fn a_truncation_survives_a_crash_after_a_checkpoint() {
     check(Needs { seeds: 2, ..Needs::writable() }, |cluster| {
@@ -104,6 +110,8 @@ fn a_truncation_survives_a_crash_after_a_checkpoint() {
     });
 }
 
+/// The truncation must wait for the read in flight. The reader still gets the page, because the
+/// block existed when the read started.
 #[test]
 fn a_relation_is_truncated_while_it_is_read() {
     check(Needs::writable(), |cluster| {
@@ -127,7 +135,8 @@ fn a_relation_is_truncated_while_it_is_read() {
     });
 }
 
-/// The write in flight fails. The page is not needed any more.
+/// The checkpoint must report the failed write, but the drop must not keep the page dirty: no
+/// session needs it any more.
 #[test]
 fn a_relation_is_dropped_while_its_write_fails() {
     check(Needs::writable(), |cluster| {
@@ -153,7 +162,8 @@ fn a_relation_is_dropped_while_its_write_fails() {
     });
 }
 
-/// Its pages were evicted and not synced. No checkpoint syncs them any more.
+/// The relation's pages were evicted but never synced. After the drop, no checkpoint may try to
+/// sync the missing file.
 #[test]
 fn a_dropped_relation_is_not_synced() {
     check(Needs { buffers: 16, blocks: 32, ..Needs::writable() }, |cluster| {
@@ -166,16 +176,17 @@ fn a_dropped_relation_is_not_synced() {
         backend.drop_relation(&cluster.relation(1)).expect("dropped");
         let report = cluster.checkpoint(&mut backend).expect("a checkpoint");
         assert_eq!((report.buffers, report.files), (0, 0));
-        // A new relation with the same name.
+        // A new relation under the same relfilenode must be synced again.
         cluster.create(1, 4);
         cluster.change_in(&mut backend, 1, 3, 7);
+        // Only the next checkpoint drops a cluster that has no pages left.
         let report = cluster.checkpoint(&mut backend).expect("a checkpoint");
         assert_eq!((report.buffers, report.files), (1, 1));
         assert!(is_version(&cluster.on_disk(1)[3 * BLOCK_SIZE..], 1, 3, 7));
     });
 }
 
-/// Sessions change relations and drop or truncate them, while checkpoints run.
+/// Sessions change relations and then drop or truncate them, with checkpoints running throughout.
 #[test]
 fn relations_are_dropped_while_others_are_used() {
     check(Needs { buffers: 32, blocks: 32, seeds: 3, ..Needs::writable() }, |cluster| {
@@ -210,8 +221,8 @@ fn relations_are_dropped_while_others_are_used() {
     });
 }
 
-/// An idle session has evicted pages of a relation. The file of the relation is closed when it is
-/// dropped.
+/// An idle session may have pending writeback for a relation it has evicted pages of. Dropping the
+/// relation must close the file nevertheless, because the kernel frees the space only then.
 #[test]
 fn an_idle_session_keeps_no_dropped_file_open() {
     check_simulated(Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -226,7 +237,7 @@ fn an_idle_session_keeps_no_dropped_file_open() {
     });
 }
 
-/// The same for a cluster that is closed.
+/// Likewise, an idle session must not keep a closed cluster's files open.
 #[test]
 fn an_idle_session_keeps_no_closed_cluster_open() {
     check_simulated(Needs { buffers: 16, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {

@@ -1,7 +1,8 @@
-//! A second engine opens what a crash has left.
+//! A second engine opens the files that a crash has left behind.
 //!
-//! It reads every page as one of the allowed versions, or its checksum shows that the page is torn.
-//! Then it writes all pages and crashes too.
+//! It must read every page as one of the allowed versions, or report it as corrupt because it is
+//! torn. It then rewrites all pages, runs a checkpoint and crashes as well, so we also know that
+//! the engine can continue from such files.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -15,10 +16,10 @@ use trunkline_format::{BLOCK_SIZE, page as format_page};
 use trunkline_sim::matrix::{Cluster, is_sound, is_version, page};
 use trunkline_sim::{Disk, FaultPlan, SimExecutor, SimFiles, SimMethod};
 
-/// The version that the second engine writes.
+/// The version the second engine writes, larger than any version of the first.
 const REWRITTEN: u32 = 1_000_000;
 
-/// Opens relation 0 on the crashed disk; `known` has the versions that each block may have.
+/// Opens relation 0 on the crashed disk. `known` lists the versions each block may have.
 pub(crate) fn check(
     cluster: &Cluster,
     left: &Arc<Disk>,
@@ -52,7 +53,8 @@ pub(crate) fn check(
             }
             Err(ReadError::Corrupt { .. }) => {
                 let found = &bytes[at..at + BLOCK_SIZE];
-                // Of a new page, the rest may be on disk without the header.
+                // If a new page is torn, its header may still be zeros although other sectors
+                // arrived.
                 let headless = found[..24] == [0; 24] && found.iter().any(|&byte| byte != 0);
                 assert!(headless || !is_sound(found, block), "block {block}");
                 torn += 1;
@@ -63,7 +65,7 @@ pub(crate) fn check(
             Err(error) => panic!("{error}"),
         }
     }
-    // Recovery would restore torn pages from full-page images.
+    // Redo would restore torn pages from full-page images. Without redo, we zero them.
     backend.set_policy(Policy { zero_damaged_pages: true, ..Policy::default() });
     for block in 0..blocks {
         let pin = backend.read(&relation, block).expect("zeroed if it is torn");

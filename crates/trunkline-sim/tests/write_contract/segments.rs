@@ -1,5 +1,4 @@
-//! Boundaries: the end of a segment and the beginning of the next, and two tablespaces in one
-//! checkpoint.
+//! Boundaries: extension across the end of a segment, and a checkpoint over two tablespaces.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Observed, Operation};
@@ -10,8 +9,9 @@ use trunkline_format::{BLOCK_SIZE, Fork, Oid, SEGMENT_BLOCKS};
 use trunkline_sim::matrix::cluster::{check_real, check_simulated};
 use trunkline_sim::matrix::{Cluster, FileCall, Needs, page};
 
-/// Two extensions fail, one at the end of a segment and one at the beginning of the next. The pages
-/// that a third session has added behind them are found.
+/// Two extensions fail: one at the end of a segment, the other at the beginning of the next. In
+/// between, a third session has added pages behind both. These pages must still be part of the
+/// relation.
 #[test]
 fn pages_behind_two_failures_are_found() {
     check_real(Needs::writable(), |cluster| {
@@ -21,7 +21,7 @@ fn pages_behind_two_failures_are_found() {
         let length = u64::from(SEGMENT_BLOCKS - 12) * BLOCK_SIZE as u64;
         file.and_then(|file| file.set_len(length)).expect("made longer");
         let theirs = Arc::clone(cluster);
-        // Runs before the first session allocates at the end of the segment.
+        // This runs just before the first session allocates at the end of the segment.
         cluster.files.before_allocation(move || {
             let third = Arc::clone(&theirs);
             theirs.files.before_open(move || put_behind(&third));
@@ -38,12 +38,14 @@ fn pages_behind_two_failures_are_found() {
     });
 }
 
+/// Extends the relation by 12 blocks.
 fn extend(cluster: &Arc<Cluster>) -> Result<(), String> {
     let extended = cluster.backend().extend(&cluster.relation(3), 12, ExtendMethod::PosixFallocate);
     extended.map(drop).map_err(|error| error.to_string())
 }
 
-/// The third session extends before the second one opens the next segment, which then fails.
+/// The third session. It extends before the second session opens the next segment, and then makes
+/// that open fail.
 fn put_behind(cluster: &Arc<Cluster>) {
     let mut backend = cluster.backend();
     let method = ExtendMethod::PosixFallocate;
@@ -53,7 +55,7 @@ fn put_behind(cluster: &Arc<Cluster>) {
     cluster.files.fail(FileCall::Open, libc::ENOSPC);
 }
 
-/// A relation in another tablespace.
+/// Creates a relation in another tablespace, on another mount.
 fn elsewhere(cluster: &Cluster, blocks: u32) -> Relation {
     let relfilenode = cluster.relation(0).locator().relfilenode;
     let locator = RelationLocator { tablespace: Oid(40_000), database: Oid(5), relfilenode };
@@ -63,7 +65,8 @@ fn elsewhere(cluster: &Cluster, blocks: u32) -> Relation {
     relation
 }
 
-/// Each tablespace may be on another disk. At any time, about the same part of each is written.
+/// Each tablespace may be on a disk of its own, so a checkpoint balances its writes between them,
+/// as PostgreSQL's does: at any time, about the same fraction of each tablespace has been written.
 #[test]
 fn tablespaces_are_written_in_turn() {
     const LARGE: u32 = 1024;
@@ -90,7 +93,7 @@ fn tablespaces_are_written_in_turn() {
         let mut done = [0_u32; 2];
         for io in written {
             done[usize::from(io.file_id != file)] += io.length / BLOCK_SIZE as u32;
-            // Multiplied crosswise, to compare whole numbers.
+            // Cross-multiplied, so that we can compare integers.
             let parts = [done[0] * SMALL, done[1] * LARGE];
             let turn = (TURN + 16) * LARGE;
             assert!(parts[0].abs_diff(parts[1]) <= turn, "{done:?} of {LARGE} and {SMALL}");

@@ -1,5 +1,9 @@
-//! A page does not change while it is written, and readers continue. A writer never waits for a
-//! page while it keeps other pages locked.
+//! A page must not change while it is being written, but readers must be able to continue. A writer
+//! must never wait for one page while it keeps others locked.
+//!
+//! PostgreSQL up to 18 holds only a share lock during a write. Hint bits can change under that
+//! lock, so with checksums every flush has to copy the page first. Here a write holds the
+//! share-exclusive lock.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::PageBytes;
@@ -7,12 +11,15 @@ use trunkline_sim::PausePoint;
 use trunkline_sim::matrix::cluster::check;
 use trunkline_sim::matrix::{Cluster, Needs, TestThread, is_version};
 
+/// Starts a checkpoint on another thread.
 fn start_checkpoint(cluster: &Arc<Cluster>) -> TestThread<()> {
     cluster.spawn("checkpoint", |cluster| {
         cluster.checkpoint(&mut cluster.backend()).expect("a checkpoint");
     })
 }
 
+/// While a write is held back, share locks are granted, and exclusive and share-exclusive locks are
+/// not.
 #[test]
 fn readers_continue_and_writers_wait_during_a_write() {
     check(Needs::writable(), |cluster| {
@@ -42,6 +49,7 @@ fn readers_continue_and_writers_wait_during_a_write() {
     });
 }
 
+/// A write pins its page, so a cleanup lock must wait until the write completes and drops that pin.
 #[test]
 fn a_cleanup_lock_waits_for_the_pin_of_the_write() {
     check(Needs::writable(), |cluster| {
@@ -63,7 +71,8 @@ fn a_cleanup_lock_waits_for_the_pin_of_the_write() {
     });
 }
 
-/// The write checker verifies the checksum of every page on disk.
+/// Every session changes every page while checkpoints run. The write checker verifies the checksum
+/// of every page that reaches the disk.
 #[test]
 fn pages_that_change_continuously_are_written_whole() {
     check(Needs { blocks: 24, seeds: 8, ..Needs::writable() }, |cluster| {
@@ -72,7 +81,7 @@ fn pages_that_change_continuously_are_written_whole() {
                 cluster.spawn("session", move |cluster| {
                     let mut backend = cluster.backend();
                     for step in 0..60 {
-                        // Every session changes every page, and reads the next one.
+                        // Every session changes every page and reads the next one.
                         cluster.change_in(&mut backend, 0, (step * 5 + session) % 24, step);
                         let pin =
                             backend.read(&cluster.relation(0), (step + 1) % 24).expect("reads");
@@ -96,12 +105,15 @@ fn pages_that_change_continuously_are_written_whole() {
     });
 }
 
-/// Flips a hint bit of the page's row.
+/// Flips a hint bit of the first tuple's infomask. Bytes 14 and 15 of the page are `pd_upper`,
+/// where that tuple starts.
 fn change_hint(bytes: &mut PageBytes) {
     let row = usize::from(u16::from_le_bytes([bytes[14], bytes[15]]));
     bytes[row + 21] ^= 1;
 }
 
+/// Setting a hint bit needs the share-exclusive lock, which is only granted to a sole reader. It
+/// must be refused while another session reads the page or a write is in flight.
 #[test]
 fn hint_bits_are_set_only_without_other_readers_and_writes() {
     check(Needs::writable(), |cluster| {
@@ -141,7 +153,8 @@ fn hint_bits_are_set_only_without_other_readers_and_writes() {
 }
 
 /// Readers set hint bits, writers change pages, and checkpoints write them. The write checker
-/// verifies checksums on disk, and the engine after each write.
+/// verifies the checksums on disk; with direct I/O, a bit that changes during the write would break
+/// them.
 #[test]
 fn pages_with_changing_hint_bits_are_written_whole() {
     for direct in [false, true] {
@@ -177,8 +190,9 @@ fn pages_with_changing_hint_bits_are_written_whole() {
     }
 }
 
-/// The writer has page A in flight and needs D. The holder of D needs A. The write of A completes
-/// alone, so it must be submitted before the writer waits for D.
+/// A deadlock that must not happen: the writer has claimed page A and needs D, while D's holder
+/// needs A. The write of A can complete by itself, so the writer must submit A before it waits for
+/// D.
 #[test]
 fn a_writer_submits_its_pages_before_it_waits_for_a_lock() {
     check(Needs { seeds: 20, ..Needs::writable() }, |cluster| {
@@ -209,7 +223,8 @@ fn a_writer_submits_its_pages_before_it_waits_for_a_lock() {
     });
 }
 
-/// A page that a reader keeps locked is written nevertheless.
+/// A reader may keep its share lock for a long time. The checkpoint must not wait for it, so it
+/// writes a copy of the page.
 #[test]
 fn a_page_that_stays_locked_by_a_reader_is_written() {
     check(Needs::writable(), |cluster| {

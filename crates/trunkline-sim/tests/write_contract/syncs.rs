@@ -1,7 +1,9 @@
-//! The fsync of a checkpoint uses the same open file as the writes.
+//! A checkpoint's fsync must use the same open file description as the writes.
 //!
-//! The kernel may report a writeback error only to that file. The name may refer to another file by
-//! then, and the table of open files may have closed it.
+//! The kernel may report a writeback error only to files that were open when it happened. By the
+//! time of the fsync, the table of open files may have closed that file, and the name may refer to
+//! another one. PostgreSQL's checkpointer opens the segment by name and so depends on the kernel to
+//! keep the error.
 
 use std::fs;
 use trunkline_aio::sync::Arc;
@@ -12,14 +14,14 @@ use trunkline_engine::write_stream::{WriteOptions, WriteStream};
 use trunkline_sim::matrix::cluster::check;
 use trunkline_sim::matrix::{Cluster, Needs, Pools};
 
-/// What happens to a file between its writes and its fsync.
+/// The fate of a file between its writes and its fsync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Since {
-    /// The table of open files has closed it, to open others.
+    /// The table of open files has closed it to make room for others.
     Closed,
-    /// The same, and the name now refers to another file.
+    /// It was closed, and its name now refers to a different file.
     Replaced,
-    /// The same, and the table has opened the new file.
+    /// It was replaced, and the table has opened the new file.
     Reopened,
 }
 
@@ -34,7 +36,7 @@ const NEEDS: Needs = Needs {
     ..Needs::writable()
 };
 
-/// Changes the pages of relation 0 and writes them as the background writer does, without an fsync.
+/// Changes relation 0's pages and writes them without an fsync, as the background writer does.
 fn write_unsynced(cluster: &Cluster, backend: &mut Backend, version: u32) {
     (0..16).for_each(|block| cluster.change(backend, block, version));
     let mut stream = WriteStream::new(backend, WriteOptions::default());
@@ -48,7 +50,7 @@ fn write_unsynced(cluster: &Cluster, backend: &mut Backend, version: u32) {
     assert_eq!(stream.finish(backend).expect("written").blocks, 16);
 }
 
-/// Opens other files until the table closes that of relation 0.
+/// Opens other files until the table has closed relation 0's file.
 fn push_out(cluster: &Cluster, backend: &mut Backend) {
     let relation = cluster.relation(0);
     for number in (10..30).cycle() {
@@ -61,7 +63,7 @@ fn push_out(cluster: &Cluster, backend: &mut Backend) {
     }
 }
 
-/// Replaces the file of relation 0, bypassing the engine.
+/// Replaces relation 0's file, bypassing the engine.
 fn replace(cluster: &Cluster) {
     let path = cluster.relation(0).path(0);
     if cluster.is_simulated() {
@@ -72,7 +74,8 @@ fn replace(cluster: &Cluster) {
     cluster.create(0, 16);
 }
 
-/// Writes, closes and replaces the file. Returns its id; later fsyncs are recorded.
+/// Writes, closes and perhaps replaces the file. Returns the id of the file that was written, and
+/// records I/Os from then on.
 fn prepare(cluster: &Cluster, backend: &mut Backend, since: Since, version: u32) -> u64 {
     cluster.probe.record();
     write_unsynced(cluster, backend, version);
@@ -90,7 +93,7 @@ fn prepare(cluster: &Cluster, backend: &mut Backend, since: Since, version: u32)
     written[0]
 }
 
-/// Files with an operation since recording began, each once.
+/// The distinct files that an operation was issued on since recording began.
 fn files(cluster: &Cluster, operation: Operation) -> Vec<u64> {
     let recorded = cluster.probe.recorded().into_iter().filter(|io| io.operation == operation);
     let mut files: Vec<u64> = recorded.map(|io: Observed| io.file_id).collect();
@@ -99,6 +102,7 @@ fn files(cluster: &Cluster, operation: Operation) -> Vec<u64> {
     files
 }
 
+/// The checkpoint must sync the file that was written, whatever happened to the name since.
 #[test]
 fn the_file_that_was_written_is_synced() {
     check(NEEDS, |cluster: &Arc<Cluster>| {
@@ -113,11 +117,13 @@ fn the_file_that_was_written_is_synced() {
     });
 }
 
+/// The kernel reports a writeback error only to the file that was open at the time. The checkpoint
+/// must receive it.
 fn an_error_is_not_missed(cluster: &Arc<Cluster>, since: Since) {
     (10..30).for_each(|number| cluster.create(number, 1));
     let mut backend = cluster.backend();
     let written = prepare(cluster, &mut backend, since, 1);
-    // Writeback fails in the kernel, which reports it to the file that was open then.
+    // Only this file's fsync fails, as if writeback had failed while it was open.
     cluster.probe.change_results(move |io, raw| {
         let failed = io.operation == Operation::Fsync && io.file_id == written;
         if failed { -libc::EIO } else { raw }

@@ -1,8 +1,9 @@
-//! Writeback: after a number of written pages, the kernel is asked to start writing its dirty page
+//! Writeback: after a number of written pages, we ask the kernel to start writing its dirty page
 //! cache.
 //!
-//! It is an I/O like others: it is counted, it may be unsupported or hang without harm, and it
-//! keeps no removed file open. Writeback that fails is in `lost_writebacks`.
+//! Writeback is an I/O like any other. It is counted, it may be unsupported or hang without doing
+//! harm, and it must not keep removed files open. Writeback that fails is covered by
+//! `lost_writebacks`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,30 +18,34 @@ use trunkline_sim::Fault;
 use trunkline_sim::matrix::cluster::{self, check, check_simulated, storage};
 use trunkline_sim::matrix::{Cluster, Needs, Pools, page};
 
+/// Selects writebacks.
 fn is_writeback(io: &Observed) -> bool {
     io.operation == Operation::BeginWriteback
 }
 
-/// Writebacks since recording began.
+/// Number of writebacks since recording began.
 fn issued(cluster: &Cluster) -> u64 {
     cluster.probe.recorded().iter().filter(|io| is_writeback(io)).count() as u64
 }
 
-/// Writebacks in the statistics.
+/// Number of writebacks in the pool's statistics.
 fn counted(cluster: &Cluster) -> u64 {
     cluster.pool.counts().iter().map(|(_, tally)| tally.writebacks).sum()
 }
 
+/// Runs a checkpoint with small writes and the given `checkpoint_flush_after`.
 fn checkpoint(cluster: &Cluster, backend: &mut Backend, flush_after: u32) -> CheckpointReport {
     let options = CheckpointOptions { flush_after, combine: 2, ..CheckpointOptions::default() };
     cluster.checkpoint_with(backend, options).expect("a checkpoint")
 }
 
-/// Changes more pages than there are buffers, so that the session evicts.
+/// Changes more pages than there are buffers, so that the session must evict.
 fn change_and_evict(cluster: &Cluster, backend: &mut Backend, version: u32) {
     (0..64).for_each(|block| cluster.change(backend, block, version));
 }
 
+/// Evictions, checkpoints and bulk writes each start writeback, and the statistics must agree with
+/// the I/Os.
 #[test]
 fn every_kind_of_writer_starts_writeback() {
     let needs =
@@ -105,7 +110,8 @@ fn the_background_writer_starts_writeback() {
     });
 }
 
-/// Ranges that are close together are one writeback, which ends with the last block of the segment.
+/// Nearby ranges are merged, because a call for each would cost more than the clean pages in
+/// between. The merged range ends at the last written block.
 #[test]
 fn ranges_close_together_are_one_writeback() {
     check(Needs { buffers: 64, blocks: 64, seeds: 2, ..Needs::writable() }, |cluster| {
@@ -120,8 +126,8 @@ fn ranges_close_together_are_one_writeback() {
     });
 }
 
-/// A checkpoint alone combines adjacent ranges into longer ones. For scattered pages it keeps to
-/// the setting.
+/// With no other I/O to disturb, a checkpoint merges adjacent ranges into longer ones. For
+/// scattered pages it keeps to `checkpoint_flush_after`.
 #[test]
 fn a_checkpoint_alone_uses_longer_ranges() {
     check(Needs { buffers: 512, blocks: 512, seeds: 2, ..Needs::writable() }, |cluster| {
@@ -130,7 +136,8 @@ fn a_checkpoint_alone_uses_longer_ranges() {
             CheckpointOptions { flush_after: 4, combine: 16, ..CheckpointOptions::default() };
         (0..512).for_each(|block| cluster.change(&mut backend, block, 1));
         let report = cluster.checkpoint_with(&mut backend, options).expect("a checkpoint");
-        // Few, because the writes complete in order; 128 by the setting.
+        // The writes complete in order, so a few long ranges are enough. The setting alone would
+        // give 128.
         assert_eq!(report.buffers, 512);
         assert!((1..10).contains(&report.writes.writebacks), "{report:?}");
 
@@ -140,11 +147,11 @@ fn a_checkpoint_alone_uses_longer_ranges() {
     });
 }
 
-/// Writeback to a mount that hangs does not block a session that needs buffers.
+/// Writeback is only advice. A session that needs buffers must not block when writeback hangs.
 #[test]
 fn a_session_does_not_wait_for_writeback() {
     check_simulated(Needs { buffers: 16, blocks: 64, seeds: 6, ..Needs::writable() }, |cluster| {
-        // Inline writeback would block the session, and a worker would hang too.
+        // Inline writeback would block the session itself, and an I/O worker would hang with it.
         if cluster.environment.method != MethodKind::Custom || cluster.environment.writes_inline() {
             return;
         }
@@ -172,10 +179,11 @@ fn a_session_does_not_wait_for_writeback() {
     });
 }
 
-/// Another mount than that of the other relations.
+/// A mount that no other relation uses.
 const HUNG: u64 = 2;
 
-/// Errors of file systems that do not support the call.
+/// File systems that don't support `sync_file_range` return one of these errors. Pages must still
+/// be written.
 #[test]
 fn unsupported_writeback_is_not_an_error() {
     check(Needs { buffers: 16, blocks: 64, seeds: 2, ..Needs::writable() }, |cluster| {
@@ -194,8 +202,8 @@ fn unsupported_writeback_is_not_an_error() {
     });
 }
 
-/// Idle sessions and bulk writes have ranges that are not written back yet. When the cluster is
-/// closed, its files are closed too.
+/// Idle sessions and bulk writes may have ranges that aren't written back yet. These must not keep
+/// files open after their cluster was closed.
 #[test]
 fn pending_writeback_keeps_no_closed_cluster_open() {
     check_simulated(Needs { buffers: 32, blocks: 64, seeds: 4, ..Needs::writable() }, |cluster| {
@@ -218,13 +226,14 @@ fn pending_writeback_keeps_no_closed_cluster_open() {
         }
         drop((relation, other));
         let mut backend = cluster.backend();
+        // Only the next checkpoint drops a cluster that has no pages left.
         checkpoint(cluster, &mut backend, 0);
         cluster.pool.evict_all();
         // The next checkpoint drops clusters without pages.
         checkpoint(cluster, &mut backend, 0);
         assert_eq!(issued(cluster), 0, "ranges of the closed cluster were written back");
         assert_eq!(table.open(), 0, "the cluster is still open");
-        // The session and the bulk write continue without the cluster.
+        // The session and the bulk write can continue without that cluster.
         idle.set_flush_after(1);
         change_and_evict(cluster, &mut idle, 1);
         bulk.finish(&mut idle).expect("no write in flight");
