@@ -1,4 +1,5 @@
-//! Keeps up to 32 random reads of a temporary file in flight, submitted and taken in batches.
+//! Keeps up to 32 random reads of a temporary file in flight. Reads are submitted, and their results
+//! taken, in batches.
 
 use std::error::Error;
 use trunkline_aio::sync::random::{self, Rng};
@@ -40,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         drop(batch);
 
-        // One wake-up for half a window: its results are taken together, and refilled together.
+        // Sleep until half the window is done, then take those results and refill their slots.
         session.wait_some(&slots, WINDOW / 2)?;
         while let Some(slot) = slots.first_done() {
             let outcome = slots.take(slot).ok_or("the slot is done")?;

@@ -1,6 +1,6 @@
-//! Reads a file with one I/O and checks what arrived.
+//! Reads a file with one I/O and checks the bytes that arrived.
 //!
-//! Usage: `read [FILE]`. Without an argument it reads a temporary file that it has written itself.
+//! Usage: `read [FILE]`. Without an argument it creates a temporary file and reads that.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let file = aio.open(&path, OpenOptions::default())?;
     let mut session = aio.session()?;
 
-    // One slot, with sixteen frames of memory: the I/O reads into them.
+    // One slot with sixteen frames of memory, which the I/O reads into.
     let mut slots = Slots::new(1);
     let lease = aio.region().lease(LENGTH / 8192).ok_or("the region is full")?;
     slots.memory(0).ok_or("the slot is busy")?.push(lease);
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err(slots.describe(outcome).into());
     }
 
-    // A short file gives a partial outcome; only `count` bytes are valid.
+    // If the file is shorter, the outcome is partial and only `count` bytes are valid.
     let count = outcome.count as usize;
     let memory = slots.memory(0).ok_or("the slot is busy")?;
     let expected = std::fs::read(&path)?;

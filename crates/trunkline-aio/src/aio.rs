@@ -32,7 +32,7 @@ pub struct Aio {
 }
 
 /// All session slots of the instance are taken. The instance itself occupies one slot, so a caller
-/// gets [`SESSIONS_MAX`](crate::limits::SESSIONS_MAX) minus one.
+/// gets [`SESSIONS_MAX`] minus one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("more than {} sessions", SESSIONS_MAX - 1)]
 pub struct TooManySessions;

@@ -27,7 +27,7 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// A batch of handles that the calling session has just submitted.
+    /// A batch of handles the calling session has just submitted.
     pub(crate) fn new(in_flight: &'a InFlight, indexes: &'a [u32]) -> Self {
         Self { in_flight, indexes, taken: 0 }
     }

@@ -161,7 +161,7 @@ impl Session {
         (self.waits, self.wait_time)
     }
 
-    /// Number of handles that the session holds.
+    /// Number of handles the session holds.
     pub fn in_flight(&self) -> u32 {
         self.slot().in_use()
     }
@@ -256,8 +256,8 @@ impl Session {
             || self.cache_misses.is_multiple_of(TRY_CACHED_ONE_IN)
     }
 
-    /// Leaves the queue for a free handle. If the session was woken for a handle that it does not
-    /// take, admission passes the wake-up on.
+    /// Leaves the queue for a free handle. If the session was woken for a handle it does not take,
+    /// admission passes the wake-up on.
     fn leave_queue(&mut self) {
         if let Some(class) = self.queued.take() {
             let completions = self.completions();

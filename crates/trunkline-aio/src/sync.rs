@@ -11,8 +11,8 @@
 //!   cfg(loom)                 loom's types, for the small lock-free pieces
 //! ```
 //!
-//! In a `sched` build, a thread that the scheduler did not start pays for one thread-local look-up
-//! per operation. An ordinary build pays nothing.
+//! In a `sched` build, a thread the scheduler did not start pays for one thread-local look-up per
+//! operation. An ordinary build pays nothing.
 //!
 //! Every `cfg(loom)` of this crate is in this module, and the rest compiles under loom unchanged.
 

@@ -1,8 +1,8 @@
 //! Writes rows of `pgbench_accounts` as pages: `write_accounts <file> <rows>`.
 //!
 //! The file can replace that of a real table while the server is stopped (remove its `_fsm` and
-//! `_vm` files and rebuild its index). This is a manual test that a server accepts the pages that
-//! we build.
+//! `_vm` files and rebuild its index). This is a manual test that a server accepts the pages we
+//! build.
 
 use std::error::Error;
 use std::fs;

@@ -153,8 +153,7 @@ pub(super) fn evict(files: &[FileEntry]) -> io::Result<()> {
     Ok(())
 }
 
-/// The number of bytes that a sample in `directory` may use: half of the free space of its file
-/// system.
+/// The number of bytes a sample in `directory` may use: half of the free space of its file system.
 ///
 /// # Errors
 /// As statvfs(3), for the nearest parent that exists.

@@ -105,9 +105,9 @@ impl Completions {
         !self.ready.is_empty()
     }
 
-    /// Frees a handle that was handed out and never defined. A session may have joined the I/O that
-    /// the handle was acquired for, because the issuer can publish the wait reference before it
-    /// defines the I/O. Such joiners are woken, and for them the I/O is complete.
+    /// Frees a handle that was handed out and never defined. A session may have joined the I/O the
+    /// handle was acquired for, because the issuer can publish the wait reference before it defines
+    /// the I/O. Such joiners are woken, and for them the I/O is complete.
     pub(crate) fn release(&self, io: WaitRef, session: u32) {
         self.handles.advance(io, State::HandedOut, State::Idle);
         self.sessions.slot(session).uncount_handle();
@@ -164,9 +164,9 @@ impl Completions {
         completes
     }
 
-    /// Completes an I/O that the calling thread has just moved to COMPLETED_IO. Issuers that
-    /// executed their I/O inline and workers call this. A waiter may have won the claim in between,
-    /// and then there is nothing left to do.
+    /// Completes an I/O the calling thread has just moved to COMPLETED_IO. Issuers that executed
+    /// their I/O inline and workers call this. A waiter may have won the claim in between, and then
+    /// there is nothing left to do.
     pub(crate) fn claim_and_complete(&self, io: WaitRef, completer: Completer) {
         if self.handles.claim(io) {
             self.complete(io, completer);
@@ -241,7 +241,7 @@ impl Completions {
             self.pool.kick();
         } else if deferred {
             // There are no workers under `sync`. A table can still be deferred then, because a
-            // session may complete an I/O that another session executed, so it is dropped here.
+            // session may complete an I/O another session executed, so it is dropped here.
             self.deferred.drop_all();
         }
         issuer

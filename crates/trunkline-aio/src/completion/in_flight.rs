@@ -4,7 +4,7 @@
 //! functions, exactly once:
 //! - [`InFlight::execute`] executes the I/O in the calling thread, which may block, and completes
 //!   it.
-//! - [`InFlight::reap`] takes a raw result that the method got elsewhere, for example from a ring.
+//! - [`InFlight::reap`] takes a raw result the method got elsewhere, for example from a ring.
 //!
 //! ```text
 //!  worker: execute ----------------------------------+
@@ -132,8 +132,8 @@ impl InFlight {
         assert!(submitted, "a token of an I/O that is not submitted");
     }
 
-    /// The description of the I/O that an executor or a ring needs: operation, descriptor, offset
-    /// and memory.
+    /// The description of the I/O an executor or a ring needs: operation, descriptor, offset and
+    /// memory.
     ///
     /// # Panics
     /// If the token belongs to another instance.

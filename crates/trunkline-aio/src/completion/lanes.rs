@@ -7,9 +7,9 @@
 //! instance.
 //!
 //! **The rule.** Each lane may occupy at most its share of the workers or ring entries. A lane
-//! starts with one, and may use one more for each I/O that it completes, up to the share. A mount
-//! that hangs from the beginning therefore never gets more than one, even while the other mounts
-//! are idle.
+//! starts with one, and may use one more for each I/O it completes, up to the share. A mount that
+//! hangs from the beginning therefore never gets more than one, even while the other mounts are
+//! idle.
 //!
 //! This file has no lock. The worker pool keeps its lanes behind the roster's lock, and a ring
 //! driver owns its lanes alone.

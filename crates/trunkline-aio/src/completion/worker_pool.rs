@@ -88,8 +88,8 @@ impl WorkerPool {
         self.wake(wake);
     }
 
-    /// Queues I/O that a failed ring has not begun. The bound of the queue does not apply, because
-    /// there is no session here that could execute the I/O. The queue has room for every handle.
+    /// Queues I/O a failed ring has not begun. The bound of the queue does not apply, because there
+    /// is no session here that could execute the I/O. The queue has room for every handle.
     pub(crate) fn take_over(&self, moved: impl Iterator<Item = (usize, u32)>) {
         let wake = {
             let mut roster = self.roster.lock();
@@ -107,7 +107,7 @@ impl WorkerPool {
         self.wake(wake);
     }
 
-    /// Signals the thread that the roster has chosen. The caller does not hold the roster's lock.
+    /// Signals the thread the roster has chosen. The caller does not hold the roster's lock.
     pub(crate) fn wake(&self, wake: Wake) {
         match wake {
             Wake::None => {}

@@ -2,7 +2,7 @@
 //!
 //! Reaping and completing are separate steps. The driver that reaps a raw result does not run
 //! expensive callbacks itself. It hands the I/O to the issuing session if that session sleeps
-//! waiting for this I/O, or for any I/O that it issued. Otherwise the I/O goes to the helpers. The
+//! waiting for this I/O, or for any I/O it issued. Otherwise the I/O goes to the helpers. The
 //! mailbox makes this decision with one compare-exchange:
 //!
 //! ```text
@@ -23,7 +23,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// The tags in the two low bits of the word. The session does not wait.
 const EMPTY: u64 = 0;
-/// The session waits for any I/O that it issued.
+/// The session waits for any I/O it issued.
 const ANY: u64 = 1;
 /// The session waits for the I/O in the rest of the word.
 const FOR: u64 = 2;
@@ -35,7 +35,7 @@ const ASSIGNED: u64 = 3;
 pub(crate) enum Wish {
     /// This I/O.
     For(WaitRef),
-    /// Any I/O that the session issued.
+    /// Any I/O the session issued.
     Any,
 }
 
@@ -48,9 +48,9 @@ impl Mailbox {
         Self(AtomicU64::new(EMPTY))
     }
 
-    /// Session: announces the I/O that it is about to wait for. The session must check for
-    /// completion again afterwards, because a driver that reaped the I/O before this store did not
-    /// see the announcement.
+    /// Session: announces the I/O it is about to wait for. The session must check for completion
+    /// again afterwards, because a driver that reaped the I/O before this store did not see the
+    /// announcement.
     pub(crate) fn post(&self, wish: Wish) {
         let word = match wish {
             Wish::For(io) => encode(FOR, io),

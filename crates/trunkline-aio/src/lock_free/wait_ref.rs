@@ -1,4 +1,4 @@
-//! Wait references: how a session names an I/O that it wants to wait for. They are PostgreSQL's
+//! Wait references: how a session names an I/O it wants to wait for. They are PostgreSQL's
 //! `PgAioWaitRef`.
 //!
 //! A buffer descriptor stores the reference of the read that fills the buffer, so that other

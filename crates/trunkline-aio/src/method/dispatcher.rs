@@ -62,8 +62,8 @@ pub(crate) struct Dispatcher {
     method: Arc<MethodInForce>,
     /// The rings that were started last, which may be idle if another method is current.
     uring: Mutex<Option<Arc<Uring>>>,
-    /// Rings that have failed. Their drivers may still wait for I/O that the kernel has accepted,
-    /// so they must be joined at shutdown.
+    /// Rings that have failed. Their drivers may still wait for I/O the kernel has accepted, so
+    /// they must be joined at shutdown.
     retired: Mutex<Vec<Arc<Uring>>>,
     /// The number of starts of io_uring. The lock is held during a switch, so that switches do not
     /// overlap. It is taken before the locks of `uring` and `retired`.

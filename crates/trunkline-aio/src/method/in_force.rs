@@ -16,7 +16,7 @@ pub(crate) struct MethodInForce {
     /// The method in the low byte; above it the number of the start of io_uring, or 0 for another
     /// method.
     current: AtomicU64,
-    /// The method that the embedder asked for last, for [`MethodInForce::requested`].
+    /// The method the embedder asked for last, for [`MethodInForce::requested`].
     requested: AtomicU8,
     fallbacks: Mutex<Vec<Fallback>>,
 }

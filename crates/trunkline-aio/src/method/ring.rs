@@ -3,14 +3,14 @@
 //! The kernel's features are probed one by one when a ring is opened: the set-up flags, the
 //! vectored opcodes for registered memory, the registration of the page region. A ring stores only
 //! handle indexes. The handle owns everything that a running I/O needs in memory (iovecs, frames,
-//! the file), so the ring can be dropped without freeing memory that the kernel uses.
+//! the file), so the ring can be dropped without freeing memory the kernel uses.
 //!
 //! **Overflow.** The number of I/Os in the ring never exceeds the completion queue size, so
 //! completions cannot overflow. I/O beyond that waits in the driver's lanes.
 //!
 //! **Failure.** `pushed` records which entries the kernel has not taken yet. When the ring fails,
-//! these I/Os can be taken back and executed elsewhere. I/O that the kernel has taken may still
-//! write to memory, so the driver must wait for it.
+//! these I/Os can be taken back and executed elsewhere. I/O the kernel has taken may still write to
+//! memory, so the driver must wait for it.
 
 use crate::completion::in_flight::{InFlight, Submitted};
 use crate::method::fallback::{Fallback, Feature};
@@ -328,7 +328,7 @@ impl Ring {
         }
     }
 
-    /// Takes back the I/Os that the kernel has not accepted, and calls `f` for each handle index.
+    /// Takes back the I/Os the kernel has not accepted, and calls `f` for each handle index.
     pub(crate) fn take_back(&mut self, mut f: impl FnMut(u32)) {
         self.given_up = true;
         for index in self.pushed.drain(..).flatten() {

@@ -17,9 +17,9 @@
 //! and then clears `sleeping`; if it was set, the session writes the eventfd. One of the two sees
 //! the other, so no I/O is left in the inbox of a sleeping driver.
 //!
-//! **Failure.** When a ring fails, its driver moves all I/O that the kernel has not accepted to the
-//! workers. I/O that the kernel has accepted can still write to memory, so the driver keeps waiting
-//! for its completions.
+//! **Failure.** When a ring fails, its driver moves all I/O the kernel has not accepted to the
+//! workers. I/O the kernel has accepted can still write to memory, so the driver keeps waiting for
+//! its completions.
 
 use super::ring::{Ring, Setup, UringFeatures, UringSettings};
 use super::{Batch, Method};
@@ -278,7 +278,7 @@ impl<'a> Driver<'a> {
         let (inbox, ring) = (self.inbox, &mut self.ring);
         if inbox.broken.load(Ordering::SeqCst) {
             if ring.wait_only().is_some() {
-                // Only I/O that the kernel has accepted is left, and waiting for it fails. Poll the
+                // Only I/O the kernel has accepted is left, and waiting for it fails. Poll the
                 // completion queue instead.
                 Futex::new(0).wait(0, Some(Duration::from_millis(1)));
             }
@@ -297,7 +297,7 @@ impl<'a> Driver<'a> {
         errno
     }
 
-    /// Completes the I/O that the ring has finished, or leaves it to waiters and helpers.
+    /// Completes the I/O the ring has finished, or leaves it to waiters and helpers.
     fn reap(&mut self) {
         // Copied out first: the kernel may overwrite an entry of the completion queue as soon as it
         // has been consumed.
@@ -324,7 +324,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Handles a permanent failure of the ring. I/O that the kernel has not accepted goes to the
+    /// Handles a permanent failure of the ring. I/O the kernel has not accepted goes to the
     /// workers, and the ring never submits again.
     fn give_up(&mut self, errno: i32) {
         let (in_flight, waiting) = (self.in_flight, &mut self.waiting);

@@ -60,9 +60,9 @@ impl Pause<'_> {
 enum Target<'a> {
     /// A condition that notifications, or completions of the session's own I/O, make true.
     Notification,
-    /// An I/O that this session issued.
+    /// An I/O this session issued.
     Own(WaitRef),
-    /// An I/O that another session issued.
+    /// An I/O another session issued.
     Join(WaitRef),
     /// The first of these I/Os, all issued by this session.
     AnyOf(&'a [Option<(WaitRef, u32)>]),
@@ -403,7 +403,7 @@ impl Session {
         Poll::Ready(result)
     }
 
-    /// Completes the I/O that a driver has assigned to this session, if any.
+    /// Completes the I/O a driver has assigned to this session, if any.
     fn complete_assigned(&self) {
         if let Some(index) = self.slot().mailbox().take() {
             let io = self.handles().wait_ref(index);
@@ -444,7 +444,7 @@ impl Session {
         Some(io)
     }
 
-    /// Class and operation of the I/O that the session waits for, for the statistics. If there are
+    /// Class and operation of the I/O the session waits for, for the statistics. If there are
     /// several, the first one represents them.
     fn kind_of(&self, target: Target<'_>) -> Option<(Class, Operation)> {
         let io = match target {

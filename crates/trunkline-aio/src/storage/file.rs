@@ -1,9 +1,9 @@
 //! Reference-counted files: an I/O keeps its file open until it is complete.
 //!
-//! A request that the kernel has accepted may use the descriptor late. If the descriptor were
-//! closed and its number reused, the I/O would go to a different file. So a handle owns a clone of
-//! the [`File`], and the descriptor is closed when the last clone is dropped. PostgreSQL instead
-//! waits for the I/O on a descriptor before it closes it (`pgaio_closing_fd`).
+//! A request the kernel has accepted may use the descriptor late. If the descriptor were closed and
+//! its number reused, the I/O would go to a different file. So a handle owns a clone of the
+//! [`File`], and the descriptor is closed when the last clone is dropped. PostgreSQL instead waits
+//! for the I/O on a descriptor before it closes it (`pgaio_closing_fd`).
 //!
 //! Closing may block, on a network or a FUSE daemon. A thread that completes I/O of other sessions
 //! therefore never closes a file: it calls [`File::give_up`] and leaves the file to a worker.
@@ -57,7 +57,7 @@ struct Inner {
     registry: Arc<FileRegistry>,
 }
 
-/// The open files of an instance by id, and the data that it keeps about their mounts.
+/// The open files of an instance by id, and the data it keeps about their mounts.
 #[derive(Debug, Default)]
 pub(crate) struct FileRegistry {
     names: Mutex<Map<u64, PathBuf>>,

@@ -35,8 +35,8 @@ impl Residency {
 
 /// Reports how much of a file is cached, without reading the file.
 ///
-/// Since Linux 5.2 the answer is correct only for files that the caller owns or may write. For
-/// other files the kernel claims that everything is cached.
+/// Since Linux 5.2 the answer is correct only for files the caller owns or may write. For other
+/// files the kernel claims that everything is cached.
 ///
 /// # Errors
 /// The file cannot be mapped.

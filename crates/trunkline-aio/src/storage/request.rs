@@ -86,7 +86,7 @@ impl Request<'_> {
         libc::SYNC_FILE_RANGE_WRITE | if self.awaits { waiting } else { 0 }
     }
 
-    /// The memory that a read fills, piece by piece.
+    /// The memory a read fills, piece by piece.
     ///
     /// # Panics
     /// If it is not a read: other sessions may be reading a write's memory.
@@ -95,13 +95,12 @@ impl Request<'_> {
         self.iovecs.iter_mut().map(|piece| {
             // SAFETY: the pieces are frames of the page region, and this read has them to itself
             // until it completes. They are either leases in the issuer's slot, which never overlap,
-            // or frames that the issuer promised (Io::read_frames). &mut self excludes a second
-            // call.
+            // or frames the issuer promised (Io::read_frames). &mut self excludes a second call.
             unsafe { std::slice::from_raw_parts_mut(piece.start, piece.length) }
         })
     }
 
-    /// The memory that a write takes from, piece by piece.
+    /// The memory a write takes from, piece by piece.
     ///
     /// # Panics
     /// If it is not a write.

@@ -137,7 +137,7 @@ pub fn active() -> bool {
     ME.try_with(|me| me.borrow().is_some()).unwrap_or(false)
 }
 
-/// Runs `body`, and every thread that it starts through the façade, until all have ended.
+/// Runs `body`, and every thread it starts through the façade, until all have ended.
 ///
 /// # Errors
 /// A panic in any task, a deadlock, or a livelock, with the seed.

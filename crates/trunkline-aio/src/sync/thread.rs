@@ -53,7 +53,7 @@ impl JoinHandle {
 pub struct ThreadPanicked;
 
 thread_local! {
-    /// Set in threads that an instance starts and joins. Such a thread must not join itself.
+    /// Set in threads an instance starts and joins. Such a thread must not join itself.
     static INTERNAL: Cell<bool> = const { Cell::new(false) };
 }
 

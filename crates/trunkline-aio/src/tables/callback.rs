@@ -10,9 +10,9 @@
 //! another. The issuer turns the final outcome into text with [`Callback::report`] later, when it
 //! can afford to allocate.
 //!
-//! The data that a callback needs about one particular I/O (which buffers, which block, which
-//! policy) is the [`Payload`] of its slot. In PostgreSQL it is the handle's `handle_data`, an array
-//! of integers.
+//! The data a callback needs about one particular I/O (which buffers, which block, which policy) is
+//! the [`Payload`] of its slot. In PostgreSQL it is the handle's `handle_data`, an array of
+//! integers.
 
 use crate::lock_free::outcome::Outcome;
 use crate::lock_free::wait_ref::WaitRef;
@@ -30,7 +30,7 @@ pub enum Weight {
     Heavy,
 }
 
-/// The data that an issuer stores in a slot for the callbacks of its next I/O.
+/// The data an issuer stores in a slot for the callbacks of its next I/O.
 ///
 /// A slot keeps its payload for as long as the set exists. A payload that owns memory (such as a
 /// `Vec`) therefore allocates once and is reused for every I/O.
@@ -99,9 +99,9 @@ pub trait Callback<P = ()>: Send + Sync {
         Weight::Light
     }
 
-    /// Transfers resources that the I/O needs (pins, locks) from the issuer to the I/O, before it
-    /// is submitted. [`Callback::complete`] releases them. It runs in the issuing thread; the
-    /// callback added last runs first.
+    /// Transfers resources the I/O needs (pins, locks) from the issuer to the I/O, before it is
+    /// submitted. [`Callback::complete`] releases them. It runs in the issuing thread; the callback
+    /// added last runs first.
     fn stage(&self, _io: &Staging<'_, P>) {}
 
     /// Interprets `prior`, the result so far, and returns the new result.
@@ -111,8 +111,8 @@ pub trait Callback<P = ()>: Send + Sync {
     /// handle would be lost.
     fn complete(&self, io: &mut Completion<'_, P>, prior: Outcome) -> Outcome;
 
-    /// Describes an outcome that this callback decided. `None` falls back to the text of the errno.
-    /// Runs in the issuing thread.
+    /// Describes an outcome this callback decided. `None` falls back to the text of the errno. Runs
+    /// in the issuing thread.
     fn report(&self, _outcome: Outcome) -> Option<String> {
         None
     }

@@ -114,7 +114,7 @@ pub(crate) struct Definition {
     pub(crate) awaits: bool,
 }
 
-/// The resources that a completing thread takes out of the body.
+/// The resources a completing thread takes out of the body.
 pub(crate) struct Parts {
     pub(crate) file: File,
     pub(crate) table: Arc<SlotTable>,
@@ -167,7 +167,7 @@ impl Handle {
         unsafe { &mut *self.body.get() }
     }
 
-    /// The description of the I/O that an executor needs.
+    /// The description of the I/O an executor needs.
     ///
     /// # Safety
     /// As [`Handle::body`], for as long as the request lives.
@@ -187,7 +187,7 @@ impl Handle {
         }
     }
 
-    /// Records the session that the handle was handed out to.
+    /// Records the session the handle was handed out to.
     pub(crate) fn hand_out(&self, session: u32, class: Class) {
         self.description.session.store(session, Ordering::Release);
         self.description.class.store(class as u8, Ordering::Release);

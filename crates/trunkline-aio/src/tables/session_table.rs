@@ -77,7 +77,7 @@ impl SessionSlot {
         let _ = self.mailbox.take();
     }
 
-    /// Number of handles that the session holds.
+    /// Number of handles the session holds.
     pub(crate) fn in_use(&self) -> u32 {
         self.in_use.load(Ordering::SeqCst)
     }

@@ -2,8 +2,8 @@
 //!
 //! Handles are scarce and must be reusable as soon as their I/O completes, even if the issuer never
 //! looks at the result. So a result does not stay in the handle: the completing thread copies it
-//! into a slot that the issuer owns. A scan, a stream or a job has one set of [`Slots`]; each slot
-//! has the memory, the payload and the result of one I/O at a time.
+//! into a slot the issuer owns. A scan, a stream or a job has one set of [`Slots`]; each slot has
+//! the memory, the payload and the result of one I/O at a time.
 //!
 //! ```text
 //!   FREE --issue--> PENDING --completion--> DONE --take--> FREE
@@ -69,8 +69,8 @@ struct Slot {
     outcome: AtomicU64,
     /// How long the storage had the I/O.
     device_nanos: AtomicU64,
-    /// The leases that the I/O reads into or writes from. They stay here while the slot is PENDING,
-    /// so dropping the set can't free memory that the kernel uses.
+    /// The leases the I/O reads into or writes from. They stay here while the slot is PENDING, so
+    /// dropping the set can't free memory the kernel uses.
     memory: UnsafeCell<Vec<Lease>>,
 }
 

@@ -144,7 +144,7 @@ pub struct Counters {
     pub in_flight_max: u64,
     /// Worker threads started.
     pub workers_launched: u64,
-    /// Worker threads that the system refused to start.
+    /// Worker threads the system refused to start.
     pub workers_refused: u64,
 }
 
@@ -251,7 +251,7 @@ impl Statistics {
         general.in_flight_max.fetch_max(u64::from(in_flight), Ordering::Relaxed);
     }
 
-    /// Counts I/Os that the method had no room for.
+    /// Counts I/Os the method had no room for.
     pub(crate) fn overflowed(&self, count: usize) {
         if count > 0 {
             add(&self.general.overflowed, count as u64);
