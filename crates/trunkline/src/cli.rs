@@ -1,7 +1,8 @@
-//! The command line: its commands, and the settings that its options add up to.
+//! The command line: commands, and the settings that result from their options.
 //!
-//! Each command is a variant of [`Command`] with the options of its module. Options that several
-//! commands share are in [`crate::options`].
+//! Each command is a variant of [`Command`], with the options defined in the command's module.
+//! Options shared by several commands are in [`crate::options`]. Note that clap turns the doc
+//! comments on these types into help texts.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -60,8 +61,8 @@ pub(crate) enum Command {
     /// Decode and print the contents of a file.
     #[command(subcommand)]
     Inspect(InspectCommand),
-    /// Check every page of a data directory, as pg_checksums --check does and beyond, and optionally
-    /// rows and indexes.
+    /// Check every page of a data directory, as pg_checksums --check does and beyond, and
+    /// optionally rows and indexes.
     Verify {
         #[command(flatten)]
         args: VerifyArgs,
@@ -125,8 +126,8 @@ pub(crate) enum Command {
 }
 
 impl Cli {
-    /// The settings that the options add up to. Options after the command override those before it.
-    /// Within each group, options with a name of their own override `-c`.
+    /// The settings that result from the options. Options after the command override options before
+    /// it. Within each of these groups, a named option such as `--io-method` overrides `-c`.
     ///
     /// # Errors
     /// [`Exit::Usage`] with PostgreSQL's message.
@@ -140,10 +141,10 @@ impl Cli {
         Ok(settings)
     }
 
-    /// The settings for printing values that `-c` assigns: names in lower case, and values.
+    /// The settings given by `-c` that affect how values are printed, keyed by lower-case name.
     ///
     /// # Errors
-    /// [`Exit::Usage`] if there are any and the command does not print values.
+    /// [`Exit::Usage`] if there are any such settings but the command doesn't print values.
     pub(crate) fn text_settings(&self) -> Result<BTreeMap<String, String>, Failure> {
         let io = [&self.io, self.command.io()];
         let assigned: BTreeMap<_, _> = io.into_iter().flat_map(IoArgs::text_settings).collect();

@@ -84,7 +84,7 @@ impl Failure {
         Failure::new(Exit::Findings, text)
     }
 
-    /// Adds a hint, or replaces the one there was.
+    /// Sets the hint, replacing any previous hint.
     pub(crate) fn with_hint(self, hint: impl Display) -> Failure {
         Failure { hint: Some(hint.to_string()), ..self }
     }
@@ -129,12 +129,13 @@ pub(crate) fn message(kind: &str, text: impl Display) {
     use std::io::Write;
     let text = text.to_string();
     let text = without_error_numbers(&text);
-    // Names may contain control characters. Line feeds are kept for clap's messages.
+    // Relation names may contain control characters. We keep line feeds, because clap's messages
+    // are multi-line.
     let text = escape_control_characters(&text, &['\n', '\t']);
     let _ = writeln!(io::stderr(), "trunkline: {kind}: {text}");
 }
 
-/// Removes ` (os error 2)`, which Rust adds to the message of the C library.
+/// Removes the ` (os error 2)` that Rust appends to libc's error messages.
 fn without_error_numbers(text: &str) -> String {
     let mut parts = text.split(" (os error ");
     let mut shown = parts.next().unwrap_or_default().to_owned();
@@ -216,7 +217,7 @@ impl From<CatalogError> for Failure {
             CatalogError::Heap(HeapError::Read(error)) => return error.into(),
             CatalogError::Storage(error) => return ReadError::Storage(error).into(),
             _ if error.is_usage() => Exit::Usage,
-            // The files were read, and their contents are wrong.
+            // We could read the files, but their contents are invalid.
             _ => Exit::Findings,
         };
         Failure::new(exit, &error).with_hint_if_any(error.hint())

@@ -25,8 +25,8 @@ use crate::exit::{Exit, Failure};
 /// A shell adds this to the number of the signal that ended a program.
 const SIGNALLED: i32 = 128;
 
-/// Later signals within this time of the first belong to the same request. A user pressing
-/// Ctrl-C twice takes longer.
+/// Signals that arrive within this time of the first signal are part of the same request. A user
+/// can't press Ctrl-C twice that quickly.
 const SAME_REQUEST: Duration = Duration::from_millis(200);
 
 /// Whether a signal asked the command to stop. Clones share the state.

@@ -18,15 +18,15 @@ use trunkline_format::BLOCK_SIZE;
 use crate::exit::{Failure, message};
 use crate::output::human_bytes;
 
-/// Number of mounts whose read windows fit into the page region at full depth. With more mounts,
-/// each window gets smaller.
+/// The page region has room for the full read windows of this many mounts. If there are more
+/// mounts, each gets a smaller window.
 const MOUNTS_PLANNED: usize = 2;
 
 /// Minimum size of the page region: one huge page.
 const REGION_BYTES_MIN: usize = 2 << 20;
 
-/// Memory for pages that are read outside the pool, such as those of the commit log. Each session
-/// needs one frame; this is enough for 64 sessions at a time.
+/// Memory for pages read outside the pool, such as commit log pages. Each session needs just one
+/// frame at a time, so this is enough for 64 concurrent sessions.
 const BYTES_BESIDE_POOL: usize = 64 * BLOCK_SIZE;
 
 /// A running I/O instance.
@@ -48,8 +48,8 @@ impl IoInstance {
         IoInstance::start(settings, read_window_bytes(settings))
     }
 
-    /// Starts I/O with memory for a pool of `buffers`, or for a job that runs before the pool is
-    /// created and takes `bytes_before_pool`.
+    /// Starts I/O with enough memory for a pool of `buffers`, or for a job that needs
+    /// `bytes_before_pool` and runs before the pool is created, whichever is larger.
     ///
     /// # Errors
     /// There is not enough memory.

@@ -60,7 +60,8 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<Exit, Failure> {
-    // Checked for every command, so that a misspelt setting is an error even without any I/O.
+    // We parse the settings for every command, so that a misspelt setting is always an error, even
+    // if the command does no I/O.
     let settings = cli.settings()?;
     let text_settings = cli.text_settings()?;
     let pool = cli.sets_shared_buffers().then(|| settings.shared_buffers());

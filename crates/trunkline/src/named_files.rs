@@ -33,7 +33,8 @@ pub(crate) enum FileSelection {
     Everything,
     /// All files of this database.
     Database(Oid),
-    /// These relations, as numbers, and files. Empty if the named relations have no files.
+    /// These relations, as file numbers, and these files. Empty if none of the named relations has
+    /// files.
     Listed(Vec<PathBuf>),
 }
 
@@ -48,7 +49,7 @@ impl FileSelection {
     ) -> Result<FileSelection, Failure> {
         let database_of = |name: &Path| {
             let name = name.as_os_str().as_bytes();
-            // A quoted name may contain a slash, too.
+            // Note that a quoted name may contain a slash, too.
             let is_path = name.contains(&b'/') && !name.contains(&b'"');
             QualifiedName::parse(name).ok()?.database.filter(|_| !is_path)
         };
@@ -98,8 +99,8 @@ impl FileSelection {
 
 /// The relations with files that `names` stand for, each once.
 ///
-/// A partitioned table or index stands for its partitions. Foreign partitions are left out with a
-/// note, and so is a table without partitions.
+/// A partitioned table or index is replaced by its partitions. Foreign partitions, and partitioned
+/// tables without any partitions, are skipped with a note.
 pub(crate) fn relations_with_files<'d>(
     database: &'d Database,
     names: &[OsString],
@@ -179,7 +180,7 @@ impl RelationNames {
     }
 
     fn look_up(&mut self, locator: RelationLocator) -> Option<Arc<str>> {
-        // Shared relations are listed in the catalog of every database.
+        // Shared relations have a pg_class row in every database, so any readable database will do.
         let shared = locator.database == Oid(0);
         let databases = self.session.catalog.databases().iter();
         let candidates: Vec<Oid> = databases

@@ -1,8 +1,8 @@
 //! Command-line options shared by several commands.
 //!
 //! [`Global`] options may be given before or after the command. The I/O options are PostgreSQL
-//! settings. They are kept as text and checked by the engine's table of settings, so that errors,
-//! units and ranges are those of PostgreSQL.
+//! settings. We keep them as text and let the engine's settings table parse them, so that units,
+//! ranges and error messages are the same as PostgreSQL's.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -89,7 +89,7 @@ pub(crate) struct IoArgs {
 }
 
 impl IoArgs {
-    /// Applies the options: first every `-c` in order, then the options that have a name of their own.
+    /// Applies the options: first all `-c` options in order, then the named options.
     ///
     /// # Errors
     /// [`Exit::Usage`](crate::exit::Exit::Usage) with PostgreSQL's message.
@@ -109,8 +109,8 @@ impl IoArgs {
                 settings.set(name, value)?;
             }
         }
-        // PostgreSQL silently caps io_combine_limit at io_max_combine_limit. An explicit option on
-        // the command line should take effect, so it raises the maximum as well.
+        // PostgreSQL silently caps io_combine_limit at io_max_combine_limit. But an explicit
+        // command-line option should always take effect, so we raise the maximum as well.
         if self.io_combine_limit.is_some() && !self.mentions("io_max_combine_limit") {
             let mut raised = settings.clone();
             raised.set("io_max_combine_limit", &settings.show("io_combine_limit")?)?;
@@ -121,7 +121,8 @@ impl IoArgs {
         Ok(())
     }
 
-    /// The settings for printing values that `-c` assigns, in order: names in lower case, and values.
+    /// The settings for printing values that `-c` assigns, in order: names in lower case, and
+    /// values.
     pub(crate) fn text_settings(&self) -> impl Iterator<Item = (String, String)> {
         let assigned = self.settings.iter().filter_map(|assignment| parse_text_setting(assignment));
         assigned.map(|(name, value)| (name, value.to_owned()))

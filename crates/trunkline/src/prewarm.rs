@@ -8,8 +8,8 @@
 //!   prewarm -D DIR base/5/16384.1 --mode read     a file into the operating system's cache
 //!   prewarm -D DIR --mode prefetch                everything, read by the kernel in the background
 //! ```
-//! A damaged or unreadable file or block is a warning that names it. The other blocks are still
-//! loaded, and the exit code is [`Exit::Findings`].
+//! For each damaged or unreadable file or block we print a warning. The remaining blocks are still
+//! loaded, but the exit code is [`Exit::Findings`].
 
 mod buffer;
 mod cache;
@@ -96,7 +96,7 @@ pub(crate) fn run(
     let mut choice =
         Choice { fork: args.fork, first: args.first, last: args.last, ..Choice::default() };
     let selection = match FileSelection::resolve(&dir, settings, &args.database, &args.names)? {
-        // For `select`, an empty list of names would mean everything.
+        // We can't pass an empty list to `select`, because that means everything.
         FileSelection::Listed(names) if names.is_empty() => Selection::default(),
         files => {
             match files {

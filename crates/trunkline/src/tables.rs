@@ -66,7 +66,7 @@ pub(crate) fn run(
     Ok(exit(session.catalog.faults().iter().chain(database.faults())))
 }
 
-/// A damaged catalog row, which is missing in the list, is a finding.
+/// If a damaged catalog row had to be skipped, the list is incomplete, which counts as a finding.
 fn exit<'f>(mut faults: impl Iterator<Item = &'f CatalogError>) -> Exit {
     if faults.next().is_none() { Exit::Good } else { Exit::Findings }
 }
@@ -81,7 +81,8 @@ struct Sizes {
 #[derive(Default)]
 struct Size {
     bytes: u64,
-    /// Whether the first file of the main fork exists. Without it, other forks mean nothing.
+    /// Whether the main fork's first segment exists. If it doesn't, the relation has been dropped,
+    /// and any other forks are just left over.
     exists: bool,
 }
 
@@ -265,9 +266,9 @@ fn relations_table(relations: &[RelationLine]) -> Table {
 
 /// Converts a name in the encoding of a database to UTF-8.
 ///
-/// LATIN1 is converted. In other encodings, and in names that are invalid in their encoding, bytes
-/// beyond ASCII are shown as escapes such as `\xE4`. Backslashes are then doubled, so that
-/// different names stay different.
+/// We only convert LATIN1. In all other encodings, and in names that aren't valid in their
+/// encoding, non-ASCII bytes are shown as escapes such as `\xE4`. Backslashes are then doubled, so
+/// that two different names are never shown the same way.
 fn shown_name(name: &[u8], encoding: i32) -> String {
     let encoding = encoding_name(encoding);
     if encoding == "LATIN1" {

@@ -38,7 +38,8 @@ pub(super) fn copy_failure(error: CopyError, args: &CopyArgs, dir: &DataDir) -> 
             Some(storage) if let Some(target) = dir.dangling_link(storage.path()) => {
                 Failure::cannot_run(&error).with_hint(moved_tablespace_hint(&target))
             }
-            // An error with a hint of its own, such as a missing permission, is not damage.
+            // If the error has its own hint, such as for a missing permission, it isn't caused by
+            // damage.
             Some(storage) if let Some(hint) = storage.hint() => {
                 Failure::cannot_run(&error).with_hint(hint)
             }

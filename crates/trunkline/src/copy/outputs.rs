@@ -30,12 +30,14 @@ const NAME_MAX: usize = 255;
 /// Standard output, for one task.
 pub(super) struct Stdout;
 
-/// A pipe or a device. It is written to directly, because it cannot be replaced by renaming.
+/// A pipe or a device. We must write to it directly, because we can't replace it by renaming a
+/// file.
 struct Stream(File);
 
 impl Outputs for Stdout {
     fn open(&self, _task: usize) -> io::Result<Box<dyn Output>> {
-        // Rust's own `Stdout` would search everything written to it for line feeds.
+        // We bypass Rust's `Stdout`, because it's line-buffered and would search all output for
+        // line feeds.
         Ok(Box::new(Stream(File::from(io::stdout().as_fd().try_clone_to_owned()?))))
     }
 }
@@ -109,7 +111,7 @@ impl PartialFile {
             remove(&incomplete)?;
         } else {
             fs::rename(&self.partial, incomplete)?;
-            // An older complete copy would be mistaken for this one.
+            // Otherwise an older, complete copy could be mistaken for the result of this run.
             remove(&self.path)?;
         }
         Ok(())
@@ -119,7 +121,7 @@ impl PartialFile {
 impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.finished {
-            // If this fails, the suffix still shows that the file is not complete.
+            // If this fails, the file's suffix still shows that it's incomplete.
             let _ = fs::remove_file(&self.partial);
         }
     }
@@ -201,15 +203,15 @@ impl CopyDirectory {
         match manifest.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(CopyDirectoryError::Busy),
-            // Do without the lock on a file system that does not support locks.
+            // If the file system doesn't support locks, continue without one.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
         let mut found = Vec::new();
         manifest.read_to_end(&mut found)?;
         if found != contents.as_bytes() {
-            // A prefix means that an earlier run was killed while it wrote the manifest, before it
-            // copied anything.
+            // A prefix of the expected contents means that an earlier run was killed while writing
+            // the manifest. It can't have copied anything yet.
             if !contents.as_bytes().starts_with(&found) {
                 return Err(CopyDirectoryError::Other);
             }

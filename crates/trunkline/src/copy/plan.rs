@@ -165,7 +165,7 @@ fn plan_all(
                 tasks.push(CopyTask { plans: vec![plan] });
                 paths.push(path);
             }
-            // A materialized view that was never refreshed has no rows to miss.
+            // A materialized view that was never populated has no rows, so nothing is lost.
             Err(error @ PlanError::NotPopulated { .. }) => message("note", error),
             // Report this table and copy the others.
             Err(error) => {
@@ -193,8 +193,9 @@ fn other_columns_hint(
         .then(|| format!("to copy the other columns: copy '{name}' --columns '{names}'"))
 }
 
-/// Describes what a directory contains copies of. It includes the position of the last checkpoint,
-/// because the cluster may have been started and changed since an earlier copy.
+/// Describes what a directory's files were copied from. It includes the last checkpoint's redo
+/// location: if the cluster has been started since an earlier copy, its data may have changed, so
+/// we must not resume that copy.
 fn manifest(
     args: &CopyArgs,
     dir: &DataDir,

@@ -1,7 +1,8 @@
 //! The settings that affect how values are printed, and where they come from.
 //!
-//! A setting is taken from the first of these that has it: an option of its own, `-c`, the database
-//! (`ALTER DATABASE ... SET`), the cluster's configuration files, the server's default.
+//! For each setting we use the first of these sources that has it: the setting's own command-line
+//! option, `-c`, the database (`ALTER DATABASE ... SET`), the cluster's configuration files, and
+//! finally the server's built-in default.
 //!
 //! Settings of roles are not considered: the output should not depend on the user that runs the
 //! tool.
@@ -154,7 +155,7 @@ impl<'a> TextSettingSources<'a> {
     ) -> Result<TextSettings, Failure> {
         let chosen = |name| self.choose(name);
         let printed = |test: &dyn Fn(Base) -> bool| plans.iter().any(|plan| plan.has_type(test));
-        // The elements of an anyarray, as in pg_statistic, may have the type of any column.
+        // The elements of an anyarray, such as in pg_statistic, may be of any column's type.
         let has = |test: &dyn Fn(Base) -> bool| {
             printed(test) || printed(&|base| base == Base::AnyArray) && database.has_type(test)
         };

@@ -80,11 +80,11 @@ impl CheckpointRun {
     }
 }
 
-/// What became of a checkpoint.
+/// The outcome of a checkpoint.
 #[derive(Debug)]
 pub(super) enum CheckpointOutcome {
     Ran(Box<CheckpointRun>),
-    /// The file system, which this names, does not support direct I/O.
+    /// The file system doesn't support direct I/O. The value is the file system's type.
     NoDirect(String),
 }
 

@@ -49,7 +49,7 @@ struct Runs<'r> {
     reports: CheckpointReports,
 }
 
-/// Does all runs and removes the copy. If interrupted, it returns the results so far.
+/// Performs all runs, then removes the copy. If interrupted, it returns the results so far.
 pub(super) fn run(
     engine: &Engine,
     table: &Accounts,

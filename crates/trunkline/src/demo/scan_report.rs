@@ -61,7 +61,7 @@ impl ScanRun {
     }
 }
 
-/// What became of a run.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(super) enum ScanOutcome {
     Ran(Box<ScanRun>),
@@ -69,7 +69,7 @@ pub(super) enum ScanOutcome {
     Skipped {
         workers: u32,
     },
-    /// The file system, which this names, does not support direct I/O.
+    /// The file system doesn't support direct I/O. The value is the file system's type.
     NoDirect(String),
 }
 

@@ -82,8 +82,8 @@ impl<'r> Runs<'r> {
         &self.engine
     }
 
-    /// Does all runs, with `full` without a limit of time. If interrupted, it returns the results
-    /// so far.
+    /// Performs all runs; `full` disables the time limit. If interrupted, it returns the results so
+    /// far.
     pub(super) fn all(&self, full: bool) -> Result<ScanReports, Failure> {
         let pages = self.engine.aio().region().page_kind();
         let (buffers, expected) = (self.engine.pool().buffers(), self.expected);
@@ -102,7 +102,7 @@ impl<'r> Runs<'r> {
         Ok(reports)
     }
 
-    /// Does all runs of a configuration. Returns the time that the cold ones took.
+    /// Performs all runs of a configuration. Returns the time spent on cold runs.
     fn run_config(
         &self,
         reports: &mut ScanReports,
@@ -122,7 +122,8 @@ impl<'r> Runs<'r> {
         }
         let fits = self.engine.pool().buffers() >= self.table.blocks();
         for workers in WORKERS {
-            // With direct I/O and a pool that is too small, nothing is cached.
+            // With direct I/O, and a pool too small for the table, there's nothing to measure: no
+            // pages would be cached.
             if self.interrupt.requested() || (config.direct && !fits) {
                 break;
             }
@@ -169,7 +170,7 @@ impl<'r> Runs<'r> {
         }
         self.make_cold();
         let options = SeqScanOptions::of(self.settings, 0);
-        // Errors are ignored here; the reported runs will show them.
+        // We can ignore errors here, because the reported runs will hit them too.
         let (pool, column) = (self.engine.pool(), FixedColumn::ABALANCE);
         let report = sum(pool, relation, column, options, self.observer());
         report.map_or(Duration::ZERO, |report| report.scan.elapsed)

@@ -23,7 +23,8 @@ pub(super) fn run(global: &Global, file: Option<&Path>) -> Result<Exit, Failure>
     Ok(Exit::Good)
 }
 
-/// A symbolic link on the command line means the file that it points to.
+/// The engine refuses symbolic links inside a data directory. But if the user gives us a link on
+/// the command line, we should follow it.
 fn resolve_link(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -64,7 +64,7 @@ impl OpenDatabase {
         Ok(Box::new(*page))
     }
 
-    /// Reads the catalogs whose names appear in values of these types, such as `regclass`.
+    /// Loads the catalogs needed to print values of these types, such as `regproc`.
     pub(super) fn load_names(&mut self, types: &[Oid]) -> Result<(), Failure> {
         let database = Arc::clone(&self.database);
         Ok(database.load_names(&mut self.session.backend, types.iter().copied())?)
@@ -94,8 +94,8 @@ impl OpenDatabase {
 
 /// The beginning of a text, on one line, escaped as `COPY` does.
 pub(super) fn shortened(text: &[u8]) -> String {
-    // Converting a long value as a whole would be wasteful. These bytes hold at least one character
-    // more than is shown.
+    // It would be wasteful to convert all of a long value. This prefix contains at least one more
+    // character than we show.
     let start = text.get(..VALUE_CHARS_MAX * 4 + 4).unwrap_or(text);
     let start = String::from_utf8_lossy(start);
     let mut shown: String = start.chars().take(VALUE_CHARS_MAX).collect();

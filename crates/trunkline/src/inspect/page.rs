@@ -46,8 +46,8 @@ struct PageAddress {
 }
 
 impl PageAddress {
-    /// Works out file and block. If `file` is the first segment and the block is in a later one,
-    /// that segment's file is used.
+    /// Works out the segment file and the block. If `file` is the first segment but the block is in
+    /// a later segment, we use that segment's file instead.
     fn find(file: &Path, block: Option<BlockNo>) -> Result<PageAddress, Failure> {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let parsed = RelationFile::parse(name)

@@ -1,7 +1,7 @@
 //! Which part of a cluster to check: everything, a database, or named relations of a database.
 //!
-//! A table includes its TOAST table and the indexes of both. A partitioned table stands for its
-//! partitions.
+//! A table includes its TOAST table and both tables' indexes. A partitioned table is replaced by
+//! its partitions.
 
 use std::ffi::OsString;
 
