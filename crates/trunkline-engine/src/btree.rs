@@ -7,17 +7,17 @@
 //!                                                               has the downlinks
 //! ```
 //!
-//! `trunkline_format::btree` decodes pages and decides where a search continues. This module only
-//! reads pages and follows the decision, as `nbtsearch.c` does with `_bt_moveright` and
+//! `trunkline_format::btree` decodes pages and decides where a search continues. This module just
+//! reads pages and follows that decision, as `nbtsearch.c` does with `_bt_moveright` and
 //! `_bt_binsrch`.
 //!
-//! Apart from the pages that a read stream holds, at most one page is pinned at a time. Results are
-//! copied out before the next page is read, so even the smallest pool is sufficient. As in nbtree
-//! no lock coupling is needed on the way down: if a page was split in between, its high key shows
+//! Apart from the pages that a read stream holds, we pin at most one page at a time. Results are
+//! copied out before the next page is read, so even the smallest pool is sufficient. As in nbtree,
+//! we don't need lock coupling on the way down: if a page was split in between, its high key shows
 //! that the search must move right.
 //!
-//! A damaged index causes an error and never an endless loop. Each step down must go exactly one
-//! level down, and the number of steps to the right is limited by the number of blocks.
+//! A damaged index must cause an error, but never an endless loop. Each step down must therefore go
+//! exactly one level down, and the number of blocks limits the number of steps to the right.
 //!
 //! ```no_run
 //! # use trunkline_engine::btree::{BtreeError, Index};

@@ -1,5 +1,5 @@
-//! **COPY TO.** Writes the rows of tables in physical order, in the text or CSV format of
-//! PostgreSQL's `COPY … TO`, without a server.
+//! **COPY TO.** Writes table rows in physical order, in the text or CSV format of PostgreSQL's
+//! `COPY … TO`, without a server.
 //!
 //! ```text
 //!   CopyTask: plans of one output ──▶ worker: heap scan ──▶ page ──▶ TOAST pointers ──▶ fetch
@@ -8,14 +8,14 @@
 //!                                     Output: pieces of 128 KiB ◀── line ◀───────── values
 //! ```
 //!
-//! The output is identical to that of a server with the same settings ([`TextSettings`]), so a copy
-//! and a dump can be compared with `cmp`.
+//! The output is identical to a server's with the same settings ([`TextSettings`]), so a copy and a
+//! dump can be compared with `cmp`.
 //!
-//! A task has one output, such as a file, and the tables whose rows are written to it, for example
-//! the partitions of a table. A worker finishes its task before it takes the next one. The rows of
-//! an output are therefore in order, however many workers there are.
+//! A task consists of one output, such as a file, and the tables to write to it, such as all
+//! partitions of a table. A worker finishes its task before it takes another one. An output's rows
+//! are therefore in order, no matter how many workers there are.
 //!
-//! Damage ends the copy, or is reported with its location and skipped
+//! Damage either ends the copy, or is reported with its location and skipped
 //! ([`CopyOptions::keep_going`]).
 
 mod copy_job;

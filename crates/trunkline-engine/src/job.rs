@@ -6,16 +6,17 @@
 //!          └▶ worker threads: one per mount, table or parallel participant
 //! ```
 //!
-//! Verification, prewarming, `COPY` and parallel sequential scans are all jobs. A job corresponds
-//! to a PostgreSQL parallel query with its leader and parallel workers, except that the threads
-//! share one address space and no DSM segment is needed.
+//! Verification, prewarming, `COPY` and parallel sequential scans are all jobs. A job resembles a
+//! parallel query in PostgreSQL with its leader and workers, except that the threads share one
+//! address space, so they need no DSM segment.
 //!
-//! Any system call on a file system can hang: an NFS server goes away, or a device stops answering.
-//! Therefore neither the caller nor the coordinator does I/O that a worker could do. A worker that
-//! hangs blocks only itself, and the caller can abandon it.
+//! Any file system call can hang: an NFS server goes away, or a device stops answering. That's why
+//! neither the caller nor the coordinator does I/O that a worker could do. A worker that hangs
+//! blocks only itself, and the caller can abandon it.
 //!
-//! The first worker that fails stops the others, and its error becomes the error of the job. A
-//! worker that panics counts as failed. Otherwise the coordinator would wait for it forever.
+//! The first worker that fails stops the other workers, and its error becomes the job's error. We
+//! must also count a worker that panics as failed, because otherwise the coordinator would wait for
+//! it forever.
 
 mod backend;
 mod error;

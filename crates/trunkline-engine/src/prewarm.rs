@@ -11,9 +11,9 @@
 //! The modes `read` and `prefetch` always use the page cache, even if `io_direct` is set, because
 //! direct reads would leave nothing behind.
 //!
-//! All three modes use one worker per mount, so that a file system that hangs does not stop the
-//! others. In contrast to `pg_prewarm`, damaged blocks are reported and skipped instead of ending
-//! the command.
+//! All three modes use one worker per mount, so that a file system that hangs doesn't hold up the
+//! rest. Unlike `pg_prewarm`, which stops at the first damaged block, we report damaged blocks and
+//! skip them.
 
 mod advice;
 mod buffer;

@@ -14,8 +14,8 @@
 //! of them.
 //!
 //! We read the data directory while no server is running, so statuses don't change and neither
-//! cache needs invalidation. A transaction that is still in progress
-//! according to the commit log is either prepared or was interrupted by a crash.
+//! cache needs invalidation. A transaction that is still in progress according to the commit log is
+//! either prepared or was interrupted by a crash.
 //!
 //! # Why not through the buffer pool
 //!

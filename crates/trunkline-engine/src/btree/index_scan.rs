@@ -1,8 +1,7 @@
 //! Index scan: descends from the root, then follows the leaves while their entries are in range.
 //!
-//! The rows of a leaf are copied out before they are returned, as in nbtree's `_bt_readpage`. No
-//! page of the index is pinned while the caller fetches these rows from the table through the same
-//! pool.
+//! We copy a leaf's TIDs out before returning them, as nbtree's `_bt_readpage` does. Therefore no
+//! index page is pinned while the caller fetches the rows from the table through the same pool.
 
 use std::cmp::Ordering;
 

@@ -1,7 +1,7 @@
 //! Errors of a copy, and damage that it finds.
 //!
-//! A [`PlanError`] is about the request; nothing was read from the table yet. A [`Finding`] is
-//! damage in the data, with its location, and a copy can continue after it.
+//! A [`PlanError`] means that the request is wrong, before anything was read from the table. A
+//! [`Finding`] is damage in the data, with its location, and the copy can continue after it.
 
 use std::io;
 

@@ -1,7 +1,7 @@
-//! Tasks of a copy, and the destinations of their rows.
+//! Copy tasks, and the destinations of their rows.
 //!
-//! A task has one output. [`LineBuffer`] collects its lines, so that the output receives few large
-//! writes.
+//! Each task has one output. [`LineBuffer`] collects the task's lines, so that the output receives
+//! a few large writes rather than many small ones.
 
 use std::io;
 

@@ -1,8 +1,9 @@
-//! Copy plans: which columns of a table to copy, and how to print them.
+//! Copy plans: which of a table's columns to copy, and how to print them.
 //!
-//! The columns are those of the table that the user named, in its order. A partition or child table
-//! may have them in another order, and with dropped columns in between. Each table therefore has a
-//! plan of its own, which matches columns by name, as PostgreSQL's attribute maps do (`attmap.c`).
+//! The user names one table, and its columns determine the output. Its partitions or child tables
+//! may have these columns in a different order, and with dropped columns in between. Each table
+//! therefore has its own plan, which matches columns by name, as PostgreSQL's attribute maps do
+//! (`attmap.c`).
 
 use std::path::PathBuf;
 
@@ -21,9 +22,9 @@ pub struct Plan {
     /// The name of the table with its schema.
     pub name: String,
     pub(super) files: TableFiles,
-    /// The columns as stored in a row, up to the last one that is printed. A row must be deformed
-    /// from the left, so columns that are not printed are included; those after the last printed
-    /// one are not needed.
+    /// The columns as stored in a row, up to the last printed one. A row can only be deformed from
+    /// the left, so we must include columns that aren't printed, but not those after the last
+    /// printed column.
     pub(super) stored: Vec<Stored>,
     /// The columns to print, in the order of the output.
     pub(super) shown: Vec<Shown>,

@@ -1,6 +1,6 @@
-//! Results of a copy.
+//! The results of a copy.
 //!
-//! If the copy was cancelled, everything in the report covers only a part of the data.
+//! If the copy was cancelled, all numbers in the report cover only a part of the data.
 
 use std::time::Duration;
 

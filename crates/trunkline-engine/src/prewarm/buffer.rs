@@ -1,9 +1,9 @@
 //! `buffer` mode: loads blocks into the buffer pool through a maintenance stream and verifies each
 //! page.
 //!
-//! Damaged pages, truncated files and missing segments are reported with file and block, and the
-//! rest is loaded. If a segment ends early or cannot be read at all, its remaining blocks are
-//! skipped: trying them one by one would fail each time, and would take hours on a dying disk.
+//! We report damaged pages, truncated files and missing segments with file and block, and load the
+//! rest. If a segment ends early or can't be read at all, we skip its remaining blocks. Trying them
+//! one by one would fail every time, and could take hours on a dying disk.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,7 +24,7 @@ use crate::pool::{Backend, BackendType, IoKey, Pool, ReadError, RelationResidenc
 use crate::read_stream::{BlockSource, ReadStream, StreamOptions, StreamStats};
 use crate::storage::{Relation, Storage, StorageError};
 
-/// Blocks of one segment that may fail with an I/O error before the rest of it is skipped.
+/// Blocks that may fail with an I/O error in a segment before we skip the rest of it.
 const FAILED_BLOCKS_MAX: u32 = 1024;
 
 /// Loads the targets, which are relations of `storage`, into the pool. If `dir` is given, the job

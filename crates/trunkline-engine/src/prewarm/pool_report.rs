@@ -1,6 +1,6 @@
 //! Options and results of `buffer` mode.
 //!
-//! The other two modes fill the page cache and have a report of their own, see
+//! The other two modes fill the page cache and have their own report, see
 //! [`PrewarmReport`](super::PrewarmReport).
 
 use std::time::Duration;

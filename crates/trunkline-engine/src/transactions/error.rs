@@ -1,7 +1,7 @@
 //! Errors of transaction status lookups.
 //!
-//! Messages name the file, and the transaction or the offset, so that the damage can be located
-//! without another tool.
+//! Messages name the file, and the transaction or offset, so that the damage can be located without
+//! another tool.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use thiserror::Error;
 use trunkline_aio::Cancelled;
 use trunkline_aio::sync::Arc;
 
-/// Why the status of a transaction is unknown. One damaged page can affect many rows, so each of
-/// them gets a clone; clones are cheap.
+/// Why a transaction's status is unknown. A single damaged page can affect many rows, each of which
+/// gets a clone of the error, so clones must be cheap.
 #[derive(Debug, Clone, Error)]
 pub enum TransactionError {
     /// A file cannot be opened or read.

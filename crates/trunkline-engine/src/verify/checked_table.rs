@@ -1,8 +1,7 @@
 //! A table and its indexes, as the catalog describes them.
 //!
-//! Everything that the checks need is resolved before a check begins: names for findings, column
-//! layouts and types, the TOAST table and the indexes. The checks themselves do not use the
-//! catalog.
+//! We resolve everything that the checks need before they begin: names for findings, column layouts
+//! and types, the TOAST table and the indexes. The checks themselves don't use the catalog.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::btree::{Entry, Order};

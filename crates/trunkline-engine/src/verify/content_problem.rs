@@ -1,8 +1,8 @@
-//! Problems in the contents of tables and indexes whose pages are valid.
+//! Problems in the contents of tables and indexes, even though their pages are valid.
 //!
-//! A problem contains what was found and what was expected. The finding that contains the problem
-//! adds the relation, file, block and line pointer. The checks correspond to those of
-//! `verify_heapam` and `bt_index_check` in PostgreSQL's `amcheck`.
+//! A problem says what was found and what was expected. The finding that contains it adds the
+//! relation, file, block and line pointer. The checks correspond to those of `verify_heapam` and
+//! `bt_index_check` in PostgreSQL's `amcheck`.
 
 use thiserror::Error;
 use trunkline_format::btree::Fault;

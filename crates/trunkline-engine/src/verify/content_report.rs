@@ -1,6 +1,7 @@
 //! The result of a content check.
 //!
-//! The counters include invalid objects. Orphans and skipped objects are not findings.
+//! The counters include invalid objects. Orphaned TOAST values and skipped objects don't count as
+//! findings.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! The results of a content check, shared by its workers.
+//! Content check results, shared by all workers.
 //!
-//! Workers add to it through [`Sink`](super::sink::Sink), one table at a time.
+//! Workers add to them through [`Sink`](super::sink::Sink), one table at a time.
 
 use trunkline_aio::sync::Mutex;
 use trunkline_aio::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,7 @@
-//! Collects findings: all are counted, and a limited number is listed.
+//! Collects findings: counts all of them, but lists only a limited number.
 //!
-//! The limit keeps a directory full of garbage from filling the memory. Findings are rare, so one
-//! lock for the list is sufficient.
+//! The limit keeps a directory full of garbage from filling up memory. Findings are rare, so a
+//! single lock on the list is enough.
 
 use std::io;
 use std::path::Path;

@@ -92,11 +92,9 @@ impl HotRoots {
         }
         let bytes = pointer.item(page).unwrap_or_default();
         let Ok(tuple) = HeapTuple::parse(item, bytes) else { return };
-        // A link back into the chain ends here, since the tuple already has a root. The recursion
-        // is therefore not deeper than the number of line pointers on the page.
         let made = by.is_none_or(|by| by == tuple.xmin());
-        // A link back into the chain ends here, since the tuple already has a root. So the
-        // recursion is not deeper than the page has line pointers.
+        // A link back into the chain ends here, since the tuple already has a root. The recursion
+        // is therefore never deeper than the page's number of line pointers.
         if tuple.is_heap_only() && made && self.set_root(item, root) {
             self.follow(page, block, root, &tuple);
         }

@@ -1,7 +1,7 @@
-//! Walks one index: checks its structure and collects its entries for the check of the table.
+//! Walks one index: checks its structure, and collects its entries for the table check.
 //!
-//! The structure is checked on the first walk only. If the table is checked in parts, the index is
-//! walked again for the entries of each part, and problems are not reported a second time.
+//! We check the structure only on the first walk. If the table is checked in parts, we walk the
+//! index again to collect each part's entries, but don't report its problems a second time.
 
 use trunkline_format::BlockNo;
 use trunkline_format::btree::{BtreePage, Fault};

@@ -1,7 +1,7 @@
-//! Hashes of index keys, for comparing the keys of rows and index entries in little memory.
+//! Hashes of index keys, for comparing row keys with index entries in little memory.
 //!
-//! Eight bytes per key are enough to find keys that differ or are equal. The hash need not resist
-//! attacks, and it is never stored, so it can change at any time.
+//! Eight bytes per key are enough to tell whether two keys differ. The hash needn't resist attacks,
+//! and since it's never stored, it can change at any time.
 
 use trunkline_format::btree::{Entry, Fault, KeyLayout};
 

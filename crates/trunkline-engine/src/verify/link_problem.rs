@@ -1,6 +1,6 @@
-//! Contradictions between the pages of an index.
+//! Contradictions between an index's pages.
 //!
-//! Each page is valid by itself. The contradiction shows only in a comparison with the page's
+//! Each page is valid by itself, so the contradiction only shows when we compare the page with its
 //! siblings and its parent.
 
 use thiserror::Error;

@@ -1,14 +1,14 @@
 //! Finds live rows behind index entries, many at a time.
 //!
-//! Some index entries are suspicious, such as two entries with the same key in a unique index.
-//! Whether they are a problem depends on the visibility of their rows.
+//! Some index entries are only suspicious, such as two entries with the same key in a unique index.
+//! Whether they are really a problem depends on their rows' visibility.
 //!
 //! ```text
 //!   (7,3) (2,9) (7,1) … ──▶ by block: 2: 9   7: 1 3 ──▶ stream ──▶ HOT chains ──▶ live?
 //! ```
 //!
-//! An entry points to the root of a HOT chain, and at most one tuple of a chain is live. Pages that
-//! cannot be read are skipped here, since the check of the table reports them.
+//! An entry points to the root of a HOT chain, and at most one tuple of the chain is live. We just
+//! skip pages that can't be read, since the table check reports them.
 
 use trunkline_aio::sync::Arc;
 use trunkline_format::heap_tuple::{HeapTuple, is_all_visible};
