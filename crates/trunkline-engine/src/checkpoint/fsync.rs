@@ -94,6 +94,8 @@ fn sync_group(
                 Err(error) => return Err(WriteError::from(error).into()),
             },
         };
+        // Register the fsync before it's issued, so that a concurrent checkpoint waits for it as
+        // well.
         let Some(slot) = window.idle_slot() else { unreachable!("one slot for each segment") };
         let session = backend.session();
         let handle = session.acquire(Class::Checkpoint).map_err(WriteError::from)?;
@@ -110,11 +112,16 @@ fn sync_group(
         };
         let (name, fsync) = &group[at];
         storage.pending_fsyncs().fsync_ended(io);
+        // Don't retry: the kernel may already have dropped the dirty pages, and a second fsync
+        // would succeed. The callback has recorded the failure, so every later checkpoint fails
+        // too.
         if outcome.status == Status::Error {
             let source = io::Error::from_raw_os_error(outcome.errno().unwrap_or_default());
             let path = storage.relation(name.0, name.1).path(name.2);
             return Err(CheckpointError::Sync { location: Location::new(path), source });
         }
+        // Only the writes that had completed before the fsync was issued are known to be durable.
+        // If the segment was written since, it stays in the list.
         fsync.synced(covered);
         storage.pending_fsyncs().forget_clean(name);
         let took = window.results().device_time(slot);

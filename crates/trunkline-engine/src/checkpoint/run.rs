@@ -108,6 +108,8 @@ pub(super) fn checkpoint_with(
             },
         };
         let added = stream.write(backend, &relation, tag.block(), buffer);
+        // Only a cancelled session or a failed log flush ends the loop here. Failed writes are
+        // collected, and `finish` returns the first one.
         added.inspect_err(|_| *written = stream.stats())?;
         last = Some((tag, relation));
         pace((done + 1) as f64 / total as f64);

@@ -137,6 +137,7 @@ impl EvictionWriter {
     /// A write of this session has failed, and there is neither a victim nor a write in flight:
     /// there may never be a victim.
     pub(crate) fn start(&mut self, session: &mut Session) -> Result<bool, WriteError> {
+        // Free the slots of completed writes first, and learn about failures.
         self.take_ended();
         self.issue_writeback(session);
         let manager = Arc::clone(&self.manager);
@@ -262,6 +263,8 @@ fn find_dirty_victims(
                 let wanted = state.needs_write() && !(skip_failed && state.has(flag::IO_ERROR));
                 wanted && state.pins() == 0 && state.usage() == usage
             });
+            // One batch consists of pages with the same usage count, so that a popular page isn't
+            // written just because it is close to an unpopular one.
             victims.extend(candidates.map(|buffer| (buffers.tag(buffer), buffer)).take(BATCH));
             if !victims.is_empty() {
                 victims.sort_unstable_by_key(|(tag, _)| tag.words());

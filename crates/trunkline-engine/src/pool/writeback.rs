@@ -235,10 +235,14 @@ impl WritebackQueue {
         // Writeback is only a hint, so it's not worth opening a file, which may block.
         let relation = self.clusters.relation(first).filter(|of| of.is_open(first.block()));
         let Some(located) = relation.and_then(|of| of.locate(first.block()).ok()) else { return };
+        // Direct I/O doesn't leave dirty pages in the page cache.
         if located.file.is_direct() {
             return;
         }
         let Some(io) = session.try_acquire(self.class) else { return };
+        // Register the writeback before it can complete: a concurrent checkpoint must wait for it,
+        // since the kernel may report a lost page to this call instead of to the checkpoint's
+        // fsync.
         let wait_ref = io.wait_ref();
         let storage = self.clusters.storage(first.cluster());
         if let Some(storage) = &storage {

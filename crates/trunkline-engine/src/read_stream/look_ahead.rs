@@ -58,6 +58,7 @@ impl<S: BlockSource> ReadStream<S> {
         if self.waits_for_group(prefetch) {
             return None;
         }
+        // One submission for all reads started here.
         let mut batch = backend.session().batch();
         let refused = self.collect(&mut batch, prefetch);
         drop(batch);
@@ -101,6 +102,8 @@ impl<S: BlockSource> ReadStream<S> {
     /// Takes blocks from the source, and starts reads of them.
     fn collect(&mut self, session: &mut Session, prefetch: Prefetch) -> Option<Blocked> {
         loop {
+            // The pending blocks fill the largest possible read, so there's nothing to gain by
+            // waiting for more.
             if self.queue.pending() >= self.distances.combine_max() as usize {
                 if let Some(blocked) = self.start_pending(session, prefetch) {
                     return Some(blocked);
@@ -111,6 +114,8 @@ impl<S: BlockSource> ReadStream<S> {
                 break;
             }
             let Some((block, data)) = self.next_block() else { break };
+            // The block doesn't continue the pending ones. They must be started first, and until
+            // that succeeds we keep the block aside: the source can't take it back.
             if self.queue.pending() > 0 && self.queue.continuation() != Some(block) {
                 self.unget = Some((block, data));
                 while self.queue.pending() > 0 {
@@ -125,6 +130,9 @@ impl<S: BlockSource> ReadStream<S> {
             }
             self.queue.push(block, data);
         }
+        // What is left is a read that could still grow. Start it now only if it's as large as we
+        // want, if it can't grow any more, or if the consumer would otherwise have nothing to wait
+        // for.
         let pending = self.queue.pending();
         let whole = pending >= self.distances.combine() as usize;
         let alone = self.pinned + self.advised == 0;
@@ -213,6 +221,8 @@ impl<S: BlockSource> ReadStream<S> {
         if !self.reads.has_idle() {
             return Some(Blocked::Any);
         }
+        // Pins come first. `PageReads::start` acquires the handle, the buffers and the claims, in
+        // this order, and never waits.
         let reserved = match self.reserve_pins(count, at == 0) {
             0 => return Some(Blocked::Pin),
             reserved => reserved,
@@ -267,6 +277,8 @@ impl<S: BlockSource> ReadStream<S> {
             }
         };
         self.pinned += used;
+        // The read may have ended before its last block, because another session was faster. Return
+        // the pins that weren't used.
         if reserved > used {
             self.manager.limits().give_back(self.session, reserved - used);
         }

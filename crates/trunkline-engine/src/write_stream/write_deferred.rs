@@ -1,11 +1,13 @@
-//! Writing the deferred pages at the end of a stream: waiting for each, or writing a copy of it.
+//! Writing the deferred pages at the end of a stream: waits for each page's lock, or writes a copy
+//! of the page.
 
 use super::WriteStream;
 use crate::pool::{Backend, BufferTag, PageWrites, WriteError, WriteStart};
 use crate::storage::Relation;
 
 impl WriteStream {
-    /// Writes the deferred pages one by one. If the session is cancelled, the rest stays deferred.
+    /// Writes the deferred pages one by one. If the session is cancelled, the current page and all
+    /// later ones stay deferred, and stay dirty.
     pub(super) fn write_deferred(&mut self, backend: &mut Backend) -> Result<(), WriteError> {
         while let Some((tag, buffer)) = self.deferred.pop() {
             let written = match self.manager.clusters().relation(tag) {
@@ -30,6 +32,8 @@ impl WriteStream {
         buffer: u32,
     ) -> Result<(), WriteError> {
         loop {
+            // A slot is needed before anything else. Waiting for one is safe, since our writes are
+            // submitted.
             while !self.writes.has_idle() {
                 self.wait_for_one(backend)?;
             }
@@ -40,10 +44,14 @@ impl WriteStream {
                     return Ok(());
                 }
                 WriteStart::Busy => {
+                    // Locked, or already being written. We're about to wait, so nothing may stay
+                    // staged: the lock's holder may be waiting for one of our pages.
                     backend.session().submit();
                     if self.write_copy(backend, relation, tag, buffer)? {
                         return Ok(());
                     }
+                    // Locked exclusively, or under I/O. Neither lasts long, so sleep until the word
+                    // changes and try again.
                     self.stats.waits += 1;
                     backend.wait_until_writable(buffer)?;
                 }

@@ -66,6 +66,8 @@ impl Backend {
                         return Ok(buffer);
                     }
                 }
+                // Nothing is held in these two cases except the pin reservation, so it's safe to
+                // wait.
                 ReadStart::NoBuffer => self.sleep_for_victim()?,
                 ReadStart::NoHandle => self.sleep_for_handle(Class::Foreground)?,
             }

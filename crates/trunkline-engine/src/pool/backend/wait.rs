@@ -34,6 +34,8 @@ impl Backend {
         loop {
             match limits.reserve_or_grant(id) {
                 Ok(true) => return Poll::Ready(Ok(())),
+                // Not admitted yet. If permits are available, `admit` takes them and we try again;
+                // otherwise we wait without holding any pin.
                 Ok(false) if limits.admit(id) => {}
                 Ok(false) => {
                     limits.waiters().insert(id);

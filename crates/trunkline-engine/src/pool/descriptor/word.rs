@@ -1,4 +1,5 @@
-//! Buffer word: the atomic that holds a [`BufferState`], with pins, eviction and publication.
+//! Buffer word: the atomic that holds a [`BufferState`], with the operations to pin, evict and
+//! publish a buffer.
 //!
 //! The life of a page in flags:
 //!
@@ -14,8 +15,8 @@
 //! right to read or write the page (`io_claim`) are more methods of the same word, in separate
 //! files.
 //!
-//! Each I/O holds its own pin on the page. The page cannot be evicted under the I/O, even if the
-//! session that issued it gives up its pin or ends.
+//! Each I/O holds its own pin on the page, so the page can't be evicted during the I/O even if the
+//! issuing session releases its pin or ends.
 //!
 //! # Memory ordering
 //!

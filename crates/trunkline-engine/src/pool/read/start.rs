@@ -164,6 +164,8 @@ impl PageReads {
                 return Err(error.into());
             }
         };
+        // Decide how many blocks to read before any resource is taken, so that we don't evict pages
+        // for buffers that turn out to be unneeded.
         let (count, missing) = self.extent(request, present.is_some(), located.blocks_left);
         let Some(slot) = self.window.idle_slot() else {
             unreachable!("a read started without an idle slot");
@@ -178,12 +180,16 @@ impl PageReads {
         if missing > 0 {
             manager.allocate(missing, ring, tally, &mut self.allocated);
         }
+        // Without a buffer for the first block nothing can be read. If there are some buffers but
+        // not enough, the read is just shorter.
         if self.allocated.is_empty() && present.is_none() {
             return Ok(Some(ReadStart::NoBuffer));
         }
         if request.needed_now {
             handle = handle.needed_now();
         }
+        // After the claims, other sessions wait for this handle's I/O. So from here on the function
+        // must either issue it or end every claim.
         if let Some(pinned) = self.claim(request, present, count, slot, handle.wait_ref()) {
             drop(handle);
             return Ok(self.join(pinned, tally));
@@ -198,6 +204,8 @@ impl PageReads {
             payload.set(checks, request.first, &read.buffers);
         }
         let Located { file, offset, .. } = located;
+        // If the I/O can't be defined, for example because direct I/O rejects the offset, end the
+        // claims as a failed read does. Sessions that have joined will retry for themselves.
         let issued = manager.frames().issue_read(handle, &file, offset, &read.buffers, slots, slot);
         if let Err(source) = issued {
             for &buffer in &read.buffers {
@@ -254,6 +262,8 @@ impl PageReads {
         let mut first_taken = None;
         for at in 0..count {
             let tag = request.tag.at(request.first + at);
+            // The page may have been inserted since `extent` looked: use its buffer in that case,
+            // because a page must never have two.
             let known = match present {
                 Some(pinned) if at == 0 => Some(pinned),
                 _ => manager.pin(tag, request.usage_max),
@@ -272,6 +282,8 @@ impl PageReads {
                     }
                 }
             };
+            // The page has a buffer but isn't valid. Try to claim it; the I/O's own pin is added to
+            // ours.
             let descriptor = manager.buffers().descriptor(known.buffer);
             if descriptor.word().start_read() != ReadClaim::Claimed {
                 if at == 0 {

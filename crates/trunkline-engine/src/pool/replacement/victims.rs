@@ -131,6 +131,8 @@ impl Allocation<'_> {
         let before = self.taken.len();
         let Replacement { clock, allocations } = self.replacement;
         let buffers = self.buffers;
+        // The clock sweep gives up early if it finds no victim. Only then do we pay for a search of
+        // the bitmap.
         let left = clock.sweep(want, |buffer| buffers.word(buffer), |buffer| self.evict(buffer));
         self.search_clean(left);
         if self.taken.len() > before {

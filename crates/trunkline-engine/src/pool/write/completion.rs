@@ -119,6 +119,8 @@ impl Callback<WritePayload> for WriteCallback {
     fn complete(&self, io: &mut Completion<'_, WritePayload>, prior: Outcome) -> Outcome {
         let failed = prior.status == Status::Error;
         let written = if failed { 0 } else { prior.count as usize / BLOCK_SIZE };
+        // The kernel may have written part of a block. That block counts as not written and stays
+        // dirty.
         let WritePayload { segment, first, pages } = &mut *io.payload;
         if let Some(segment) = segment {
             // Before any page is clean: a checkpoint that finds the page clean must find the

@@ -53,6 +53,8 @@ impl PageWrites {
             return Ok(claimed.into());
         }
         let give_up = || manager.buffers().finish_write(buffer, WriteEnd::NotIssued);
+        // As in `PageWrites::start`: if the file was replaced before the claim, we have located the
+        // old one.
         if !request.relation.is_current((&located.file, block)) {
             give_up();
             return Ok(WriteStart::Busy);
@@ -61,6 +63,8 @@ impl PageWrites {
         let Some(copy) = memory.and_then(|lease| lease.first_chunk_mut::<BLOCK_SIZE>()) else {
             unreachable!("a copy written without memory for it");
         };
+        // Readers may have the page locked, but no session can change it: we hold the
+        // share-exclusive lock. So the copy is consistent.
         manager.frames().with_written_page(buffer, io, |bytes| copy.copy_from_slice(bytes));
         let lsn = prepare_page(copy, block, request.relation.storage().checksums());
         if lsn > request.durable {

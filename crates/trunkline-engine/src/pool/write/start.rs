@@ -112,6 +112,8 @@ impl PageWrites {
         let Some(slot) = self.window.idle_slot() else {
             unreachable!("a write started without an idle slot");
         };
+        // The handle comes before the claims. A session that waited for a handle while it held
+        // content locks could wait for a session that wants one of these locks.
         let Some(handle) = session.try_acquire(request.class) else {
             return Ok(WriteStart::NoHandle);
         };
@@ -119,6 +121,8 @@ impl PageWrites {
         manager.frames().assert_same_instance(&handle);
         let io = handle.wait_ref();
         let most = self.combine_max.min(located.blocks_left) as usize;
+        // Claim pages in ascending block order and stop at the first one that is refused. No claim
+        // waits, so the order can't cause a deadlock; it only decides where the write ends.
         let claimed = &mut self.window.item_mut(slot).buffers;
         claimed.clear();
         for (&buffer, block) in request.buffers.iter().take(most).zip(first..) {
@@ -213,6 +217,8 @@ impl PageWrites {
         let (Some(first), Some(payload)) = (write.first.take(), slots.payload(slot)) else {
             unreachable!("a write ended in slot {slot} that was not issued");
         };
+        // The callback has recorded which pages are clean now. The outcome alone isn't enough: its
+        // byte count says nothing about a block that was written in part.
         let written = payload.written();
         let blocks = written as u32;
         let whole = written == write.buffers.len();
