@@ -359,7 +359,10 @@ fn may_not_be_read(stopped: &Stopped) {
     // Root may read everything, so run as the server's user.
     let owner = fs::metadata(stopped.data()).expect("there").uid();
     let program = stopped.data().with_file_name("trunkline");
-    fs::copy(env!("CARGO_BIN_EXE_trunkline"), &program).expect("copied");
+    // A child process copies the program. If this process had it open for writing, a test that
+    // forks in that moment would keep it open, and executing it would fail with ETXTBSY.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_trunkline")).arg(&program).status();
+    assert!(copied.expect("cp runs").success(), "the program is copied");
     let mut command = Command::new(&program);
     if rustix::process::geteuid().is_root() {
         command.uid(owner);
