@@ -9,21 +9,21 @@
 //!  wake       the issuer, the joiners, a session that waits for a handle
 //! ```
 //!
-//! In PostgreSQL a backend that waits, or the I/O worker, runs the shared callbacks; the handle
-//! stays occupied until the issuing backend has reclaimed it. Here the completing thread performs
-//! all steps, including the local ones, and the handle is free when it is done. An issuer that
-//! disappears therefore never leaks a handle.
+//! In PostgreSQL the shared callbacks run in an I/O worker or in whichever backend waits for the
+//! I/O, but the handle stays occupied until the issuing backend reclaims it. Here the completing
+//! thread performs all the steps, including the local ones, and then frees the handle. An issuer
+//! that has gone away therefore can't leak a handle.
 //!
-//! **Rules for the completing thread.** It may be the only driver of a ring, and every I/O of that
-//! ring waits for it. So nothing here blocks, allocates or panics. If the thread holds the last
-//! reference to a file or a slot table, it does not drop it but leaves it in `deferred`. The
-//! exception is an issuer that executed its own I/O. It has just blocked for that I/O, so it may
-//! block to close the file as well.
+//! **Rules for the completing thread.** It may be a ring's only driver, in which case all of that
+//! ring's I/O is waiting for it. Nothing here may block, allocate or panic. If the thread turns out
+//! to hold the last reference to a file or a slot table, it doesn't drop it but leaves it in
+//! `deferred`. The only exception is an issuer that executed its own I/O: it has just blocked for
+//! that I/O, so it may as well block to close the file.
 //!
-//! **The ready set.** Callbacks that checksum pages are expensive. A driver does not run them. It
-//! sets the handle's bit in the ready set and wakes a helper, which completes the I/O. The ready
-//! set is a bitmap over all handles, so it cannot overflow. A bit may be stale, because another
-//! thread may have completed the I/O in between; the claim detects this.
+//! **The ready set.** Callbacks that checksum pages are too expensive for a driver. Instead of
+//! running them, the driver sets the handle's bit in the ready set and wakes a helper, which
+//! completes the I/O. Since the ready set is a bitmap over all handles, it can't overflow. A bit
+//! may be stale because another thread completed the I/O first, but in that case the claim fails.
 
 use crate::completion::worker_pool::WorkerPool;
 use crate::lock_free::bitmap::Bitmap;

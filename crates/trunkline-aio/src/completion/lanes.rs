@@ -1,15 +1,14 @@
 //! Lanes: the queue of the worker pool and of a ring driver, with one lane per mount, served
 //! round-robin.
 //!
-//! **The problem.** A mount that hangs (an NFS server that does not answer, a FUSE daemon that has
-//! stopped) blocks the workers or the ring entries that its I/O occupies. If all mounts shared one
-//! FIFO queue, as in PostgreSQL's worker method, one hanging mount would soon block all I/O of the
+//! **The problem.** If a mount hangs (an NFS server that doesn't answer, a FUSE daemon that has
+//! stopped), so do the workers or ring entries its I/O occupies. With one FIFO queue for all
+//! mounts, as in PostgreSQL's worker method, a single hanging mount would soon block all I/O of the
 //! instance.
 //!
-//! **The rule.** Each lane may occupy at most its share of the workers or ring entries. A lane
-//! starts with one, and may use one more for each I/O it completes, up to the share. A mount that
-//! hangs from the beginning therefore never gets more than one, even while the other mounts are
-//! idle.
+//! **The rule.** A lane may occupy at most its share of the workers or ring entries. It starts out
+//! with one, and earns one more with each I/O it completes, up to the share. A mount that hangs
+//! from the start therefore never gets more than one worker, even while the other mounts are idle.
 //!
 //! This file has no lock. The worker pool keeps its lanes behind the roster's lock, and a ring
 //! driver owns its lanes alone.

@@ -1,25 +1,25 @@
 //! The method `io_uring`: sessions queue I/O, and ring drivers submit and reap it.
 //!
 //! A driver is a thread that owns one ring and lives as long as the instance. In PostgreSQL every
-//! backend has its own ring, submits to it itself, and any backend may reap it. Here sessions do
-//! not submit, because the kernel cancels the requests of a thread that exits, and sessions move
-//! between threads that may exit at any time.
+//! backend submits to its own ring, and any backend may reap from it. Our sessions can't submit,
+//! because the kernel cancels a thread's requests when it exits, and a session's thread may exit at
+//! any time.
 //!
-//! A session puts handle indexes into the inbox of a driver, which has room for every handle. If
-//! the driver sleeps in the kernel, the session wakes it through an eventfd that is read by the
-//! ring itself, so the driver waits for completions and for wake-ups in one system call.
+//! A session puts handle indexes into a driver's inbox, which has room for every handle. If the
+//! driver is asleep in the kernel, the session wakes it through an eventfd. The ring itself reads
+//! that eventfd, so a single system call waits for completions as well as wake-ups.
 //!
 //! ```text
 //!   inbox -> lanes -> ring -> kernel -> reap -> completion (light) | waiter or helper (heavy)
 //! ```
 //!
 //! **Sleeping.** The driver sets `sleeping` and then checks the inbox. A session fills the inbox
-//! and then clears `sleeping`; if it was set, the session writes the eventfd. One of the two sees
-//! the other, so no I/O is left in the inbox of a sleeping driver.
+//! and then clears `sleeping`; if the flag was set, the session writes the eventfd. At least one of
+//! them must see the other's store, so no I/O is left behind in a sleeping driver's inbox.
 //!
-//! **Failure.** When a ring fails, its driver moves all I/O the kernel has not accepted to the
-//! workers. I/O the kernel has accepted can still write to memory, so the driver keeps waiting for
-//! its completions.
+//! **Failure.** When a ring fails, its driver moves all I/O the kernel hasn't accepted to the
+//! workers. I/O the kernel has accepted can still write to memory, so the driver must keep waiting
+//! for those completions.
 
 use super::ring::{Ring, Setup, UringFeatures, UringSettings};
 use super::{Batch, Method};

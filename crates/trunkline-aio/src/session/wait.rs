@@ -1,7 +1,7 @@
-//! Waiting: for a handle, for the session's own I/O, for I/O of other sessions, for notifications.
+//! Waiting for a handle, for the session's own I/O, for other sessions' I/O, or for a notification.
 //!
-//! There is one waiting loop, [`Session::pause_until`]. A thread sleeps in it; a task of an async
-//! runtime registers a waker and returns. Every wait has the same steps:
+//! All waits share one loop, [`Session::pause_until`]. A thread sleeps in it, whereas a task of an
+//! async runtime registers a waker and returns. Every wait goes through the same steps:
 //!
 //! ```text
 //!   submit what is staged           so that no other session waits for I/O that is not submitted
@@ -11,19 +11,18 @@
 //!   sleep until the epoch moves     thread: and complete what was put into the mailbox
 //! ```
 //!
-//! The announcement comes before the attempt. An event after the attempt therefore finds the
-//! announcement and signals the session, and no wake-up is lost. It is the same protocol as
-//! preparing to sleep on a condition variable before checking the condition.
+//! Because we announce the wait before making the attempt, any event that occurs after the attempt
+//! finds the announcement and signals the session, so no wake-up is lost.
+//! `ConditionVariablePrepareToSleep` follows the same protocol.
 //!
-//! **The mailbox.** A thread that sleeps for an I/O announces that in its mailbox, and a driver
-//! that reaps the I/O hands it over for completion. A task does not announce it, because it may not
-//! be polled again for a long time and the I/O would stay incomplete until then. The helpers
-//! complete its I/O.
+//! **The mailbox.** A thread that is about to sleep for an I/O says so in its mailbox, so that the
+//! driver that reaps the I/O can hand it over for completion. A task must not do this: it might not
+//! be polled again for a long time, and the I/O would stay incomplete until then. Helpers complete
+//! a task's I/O instead.
 //!
-//! **Wakers.** Each function `poll_x` is the variant of the function `x` for tasks. A task that
-//! receives `Poll::Pending` is woken by the next signal of any kind and then polls again for
-//! everything it waits for. The waker stays registered until then, so a task may poll for several
-//! things in a row.
+//! **Wakers.** `poll_x` is the variant of `x` for tasks. A task that receives `Poll::Pending` is
+//! woken by the next signal of any kind, and must then poll again for everything it waits for. The
+//! waker stays registered until that signal, so a task may poll for several things in a row.
 
 use super::Session;
 use super::cancel::Cancelled;

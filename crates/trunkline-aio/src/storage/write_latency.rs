@@ -1,9 +1,10 @@
 //! Write latency of a mount: decides whether a session should execute its buffered writes itself.
 //!
-//! A buffered write is usually a copy into the page cache, which is much cheaper than passing the
-//! write to another thread. So a session executes such writes itself (decision 0008). But the
-//! kernel throttles the writer when there is too much dirty page cache (`balance_dirty_pages`), and
-//! this cannot be detected in advance. The recent writes to the same mount are the best prediction.
+//! A buffered write is usually just a copy into the page cache, which is much cheaper than passing
+//! the write to another thread, so sessions execute such writes themselves (decision 0008).
+//! However, the kernel throttles writers when there is too much dirty page cache
+//! (`balance_dirty_pages`), and we can't detect that in advance. Recent writes to the same mount
+//! are the best prediction we have.
 //!
 //! ```text
 //!   fewer than 4 of the last 16 were slow     the session writes

@@ -1,18 +1,19 @@
 //! Admission control: which session may take a handle, and which sessions wait for one.
 //!
-//! Each class may bring the number of handles in use up to its limit. The handles between two
-//! limits are a reserve for the more important class, so that a flush of the log never waits behind
-//! read-ahead. Each session may hold no more handles than its quota, so that one session cannot
-//! take all handles of its class. The log is exempt from the quota. PostgreSQL divides the handles
-//! statically instead: each backend has `io_max_concurrency` of them.
+//! Every I/O class has a limit on the number of handles in use. The difference between two classes'
+//! limits is a reserve for the more important one, so that a log flush never has to wait behind
+//! read-ahead. In addition every session has a quota, so that no single session can take all the
+//! handles open to its class; only the log is exempt. PostgreSQL instead divides handles
+//! statically: each backend has `io_max_concurrency` of them.
 //!
-//! A session that is not admitted queues here by class. Each freed handle wakes one waiter, the
-//! most important class first. A woken waiter is removed from the queue; if it leaves without
-//! taking the handle, it passes the wake-up on, so none is lost.
+//! A session that isn't admitted joins its class's queue. Each freed handle wakes one waiter, from
+//! the most important class that has any. The waker removes that waiter from the queue. If the
+//! waiter then leaves without taking a handle, it must pass the wake-up on, or another waiter could
+//! sleep although a handle is free.
 //!
-//! **Race.** A session queues itself and then tries once more to take a handle. A completing thread
-//! frees the handle and then reads the number of waiters. Either the session gets the handle, or
-//! the completing thread sees the waiter.
+//! **Race.** A session first joins the queue and then tries once more to take a handle, while a
+//! completing thread first frees the handle and then reads the number of waiters. So either the
+//! session gets the handle, or the completing thread sees the waiter and wakes it.
 
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, Ordering};

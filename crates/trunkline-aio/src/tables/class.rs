@@ -1,9 +1,9 @@
 //! I/O classes: what an I/O is for, which decides how many handles it may take.
 //!
 //! Handles are a shared, bounded resource. Without classes, a large scan that reads ahead could
-//! take all of them, and a commit would have to wait for a handle to flush the log. So the handle
-//! table has two reserves: one for the log, and one for the log and foreground reads. PostgreSQL
-//! has no classes, because each backend has its own handles.
+//! take all of them, and a commit would then have to wait for a handle just to flush the log. We
+//! therefore keep two reserves: one for the log alone, and one for the log and foreground reads.
+//! PostgreSQL doesn't need classes, because each backend has its own handles.
 
 /// What an I/O is for. The class decides which part of the handle table it may use, and how it is
 /// counted.

@@ -1,9 +1,9 @@
 //! Deferred drops: files and slot tables that a completing thread must not drop itself.
 //!
-//! A completion must not block. But if the issuer has gone, the completion may hold the last clone
-//! of a file or the last reference to a slot table. Closing a file may wait for a network or a FUSE
-//! daemon. Dropping callbacks runs code of the embedder, which may even end an instance. So the
-//! completing thread leaves both here, and an idle worker drops them.
+//! A completion must not block. But if the issuer has gone away, the completing thread may hold the
+//! last clone of a file or the last reference to a slot table. Closing the file could wait for a
+//! network or a FUSE daemon, and dropping callbacks runs the embedder's code, which might even shut
+//! down an instance. So the completing thread leaves both here, and an idle worker drops them.
 
 use crate::storage::file::{AbandonedFile, File};
 use crate::sync::Mutex;

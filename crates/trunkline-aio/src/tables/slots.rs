@@ -1,9 +1,9 @@
 //! Result slots: where an issuer gets the results of its I/O.
 //!
-//! Handles are scarce and must be reusable as soon as their I/O completes, even if the issuer never
-//! looks at the result. So a result does not stay in the handle: the completing thread copies it
-//! into a slot the issuer owns. A scan, a stream or a job has one set of [`Slots`]; each slot has
-//! the memory, the payload and the result of one I/O at a time.
+//! Handles are scarce, so they must be reusable as soon as their I/O completes, even if the issuer
+//! never looks at the result. The completing thread therefore copies the result into a slot that
+//! belongs to the issuer. A scan, a stream or a job owns one set of [`Slots`], and each slot holds
+//! one I/O's memory, payload and result at a time.
 //!
 //! ```text
 //!   FREE --issue--> PENDING --completion--> DONE --take--> FREE

@@ -1,9 +1,9 @@
 //! Wake-ups of one batch of results, delivered together.
 //!
 //! A ring driver reaps many results at a time. If it woke a session for the first one, the session
-//! would take that result and go back to sleep before the next one is complete, and a wake-up costs
-//! more than a completion. So the driver counts here how many I/Os of each session it has
-//! completed, and wakes each session once at the end of the batch.
+//! would take that result and go back to sleep before its next I/O is complete, and a wake-up costs
+//! more than a completion. So the driver just counts each session's completed I/Os, and wakes each
+//! session once at the end of the batch.
 
 use crate::limits::SESSIONS_MAX;
 use crate::tables::session_table::SessionTable;
