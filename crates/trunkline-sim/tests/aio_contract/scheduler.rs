@@ -1,7 +1,7 @@
-//! The scheduler below the suites: it repeats a run exactly, and it finds the bugs that it must
-//! find.
+//! The deterministic scheduler under the suites. It must repeat a run exactly, and it must find the
+//! kinds of bug the suites rely on it to find.
 //!
-//! A test tool that cannot fail proves nothing.
+//! A test tool that can't fail proves nothing, so each case here runs code with a known bug.
 
 use std::time::Duration;
 use trunkline_aio::clock;
@@ -11,6 +11,8 @@ use trunkline_sim::matrix::io::{memory, original, read, spawn, wait_ok};
 use trunkline_sim::matrix::{Environment, SIMULATED};
 use trunkline_sim::pause;
 
+/// A seed's two runs must agree in every thread switch and in virtual time; otherwise a failure
+/// couldn't be repeated.
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let once = |method, seed| {
@@ -39,17 +41,20 @@ fn the_same_seed_gives_the_same_run() {
         }
         prints.sort_unstable();
         prints.dedup();
-        // With `sync` no workers are started, so runs differ little.
+        // `sync` starts no workers, so its runs hardly differ.
         let least = if method == trunkline_aio::MethodKind::Sync { 1 } else { 10 };
         assert!(prints.len() >= least, "{method}: different seeds are different runs");
     }
 }
 
+/// Runs `body` under the scheduler. Returns the failure, if there is one.
 fn failure(seed: u64, body: impl FnOnce() + Send + 'static) -> Option<sched::Failure> {
     let config = sched::Config { steps_max: 100_000, ..sched::Config::new(seed) };
     sched::run(config, body).err()
 }
 
+/// When no thread can run and no timeout is pending, the run must fail immediately and list the blocked
+/// threads.
 #[test]
 fn a_deadlock_is_found_and_its_tasks_are_named() {
     let found = failure(7, || {
@@ -65,6 +70,8 @@ fn a_deadlock_is_found_and_its_tasks_are_named() {
     assert!(text.contains("left alone") && text.contains("main"), "{text}");
 }
 
+/// Two threads take two locks in opposite orders. Some seed must hit the interleaving that
+/// deadlocks.
 #[test]
 fn a_lock_taken_in_two_orders_is_found() {
     let found = (0..200).find_map(|seed| {
@@ -85,6 +92,7 @@ fn a_lock_taken_in_two_orders_is_found() {
     assert!(found.expect("some seed finds it").message.starts_with("deadlock"));
 }
 
+/// A thread that only yields never blocks, so the number of steps is limited.
 #[test]
 fn a_livelock_is_found() {
     let found = failure(1, || {
@@ -106,8 +114,8 @@ fn a_panic_in_any_task_fails_the_run() {
     assert_eq!(found.expect("a panic").message, "task unlucky panicked: on purpose");
 }
 
-/// The classic bug: the waiter checks the condition and then reads the futex word. A wake-up in
-/// between is lost.
+/// The classic lost wake-up: the waiter checks the condition first and only then reads the futex
+/// word. A wake-up in between is lost.
 fn wait_wrongly(word: &Futex, ready: &AtomicU32) {
     while ready.load(Ordering::SeqCst) == 0 {
         let seen = word.word().load(Ordering::SeqCst);
@@ -115,7 +123,8 @@ fn wait_wrongly(word: &Futex, ready: &AtomicU32) {
     }
 }
 
-/// Correct: the word is read before the condition is checked.
+/// The correct order: the word is read before the condition is checked, so a change in between
+/// makes the wait return immediately.
 fn wait_rightly(word: &Futex, ready: &AtomicU32) {
     loop {
         let seen = word.word().load(Ordering::SeqCst);
@@ -126,6 +135,7 @@ fn wait_rightly(word: &Futex, ready: &AtomicU32) {
     }
 }
 
+/// Runs one waiter and one thread that wakes it.
 fn toy(seed: u64, waiter: fn(&Futex, &AtomicU32)) -> Option<sched::Failure> {
     failure(seed, move || {
         let shared = Arc::new((Futex::new(0), AtomicU32::new(0)));
@@ -147,6 +157,8 @@ fn a_lost_wake_up_is_found_and_the_correct_version_passes() {
     }
 }
 
+/// Three threads sleep for different times. They must wake in order, and a run of 30 virtual
+/// seconds must not be longer than that.
 #[test]
 fn virtual_time_passes_only_when_no_thread_can_run() {
     let report = sched::run(sched::Config::new(5), || {

@@ -1,5 +1,6 @@
-//! The snapshot of all handles, taken without a lock during I/O: no row is impossible, and columns
-//! are null exactly where those of `pg_aios` are.
+//! The snapshot of all handles, the counterpart of `pg_aios`. It is taken without a lock while I/O
+//! runs, so each row must be consistent, and columns must be null exactly where those of `pg_aios`
+//! are.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Class, IoRow, MethodKind, STATES, State};
@@ -7,13 +8,14 @@ use trunkline_sim::BLOCK;
 use trunkline_sim::matrix::io::{check, check_seeds, read, spawn};
 use trunkline_sim::matrix::{Environment, Instance};
 
+/// The state that a row shows.
 fn state_of(row: &IoRow) -> State {
     let state = STATES.into_iter().find(|state| state.name() == row.state);
     state.expect("a state of the diagram")
 }
 
-/// The I/O of this test at block b reads b % 3 + 1 blocks and has as many data words. A row with
-/// halves of two I/Os is therefore noticed.
+/// Checks that a row is possible. The I/O at block b reads b % 3 + 1 blocks and has as many data
+/// words, so a row made of halves of two I/Os is noticed.
 fn check_row(row: &IoRow) {
     let state = state_of(row);
     assert_ne!(state, State::Idle, "{row:?}");
@@ -55,6 +57,7 @@ fn check_row(row: &IoRow) {
     assert_eq!(row.result, Some(wanted), "{row:?}");
 }
 
+/// Issues reads, fsyncs and unused handles that follow the rule in `check_row`.
 fn load(instance: &Instance, number: u32, rounds: u32) {
     let file = instance.file("a", 64);
     let mut session = instance.session();
@@ -76,7 +79,7 @@ fn load(instance: &Instance, number: u32, rounds: u32) {
         }
         drop(batch);
         if round % 5 == 4 {
-            // Some handles are only handed out.
+            // Some handles are acquired but never used.
             session.acquire(Class::Log).expect("a handle").release();
         }
         while slots.pending() > 0 {
@@ -85,6 +88,7 @@ fn load(instance: &Instance, number: u32, rounds: u32) {
     }
 }
 
+/// Takes a snapshot at every transition while several sessions issue I/O.
 fn under_load(environment: Environment) {
     let (tasks, rounds) = if environment.is_simulated() { (2, 3) } else { (3, 300) };
     let instance = Arc::new(environment.start());
@@ -116,7 +120,7 @@ fn a_snapshot_under_load_never_shows_an_impossible_row() {
     check(under_load);
 }
 
-/// Every state but IDLE is shown, with its columns.
+/// Every state but IDLE must appear, with its columns.
 #[test]
 fn a_snapshot_shows_a_handle_in_each_of_its_states() {
     for method in [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom] {
@@ -127,6 +131,7 @@ fn a_snapshot_shows_a_handle_in_each_of_its_states() {
     }
 }
 
+/// Stops a read in each state and checks its row.
 fn each_state(environment: Environment, states: &[State]) {
     let instance = Arc::new(environment.start());
     for &state in states {
@@ -141,7 +146,7 @@ fn each_state(environment: Environment, states: &[State]) {
             trunkline_sim::matrix::io::wait_ok(&mut session, &mut slots, 0);
         });
         let io = held.wait();
-        // In COMPLETED_IO the waiting issuer may have completed it.
+        // In COMPLETED_IO, the waiting issuer may already have completed the I/O.
         match instance.row(io) {
             Some(row) => {
                 check_row(&row);

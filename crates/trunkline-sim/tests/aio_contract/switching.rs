@@ -1,7 +1,7 @@
-//! The I/O method changes while I/O is in flight, and a ring breaks at run time.
+//! The I/O method is switched while I/O is in flight, and a ring breaks at run time.
 //!
-//! An I/O stays with the method that it was given to. I/O that no kernel has accepted moves to the
-//! workers.
+//! An I/O stays with the method it was submitted with. If a ring breaks, I/O the kernel has not
+//! accepted moves to the workers.
 
 use trunkline_aio::sync::Arc;
 use trunkline_aio::{Cause, Completer, Feature, MethodKind, Session, Slots, State};
@@ -9,6 +9,7 @@ use trunkline_sim::BLOCK;
 use trunkline_sim::matrix::io::{check_seeds, memory, original, read, wait_ok};
 use trunkline_sim::matrix::{Environment, Instance, REAL, SIMULATED};
 
+/// Reads one block into each of `count` slots, in one batch.
 fn batch_of(
     instance: &Instance,
     session: &mut Session,
@@ -23,6 +24,7 @@ fn batch_of(
     }
 }
 
+/// Waits for all slots and checks their contents.
 fn drain(session: &mut Session, slots: &mut Slots) {
     while slots.pending() > 0 {
         let (slot, outcome) = session.wait_any(slots).expect("not cancelled");
@@ -31,7 +33,7 @@ fn drain(session: &mut Session, slots: &mut Slots) {
     }
 }
 
-/// Every ordered pair of methods, with I/O of the first in flight when the second takes over.
+/// Every ordered pair of methods, with the first method's I/O in flight when the second takes over.
 #[test]
 fn io_in_flight_stays_with_its_method_when_another_takes_over() {
     for from in [MethodKind::Worker, MethodKind::Custom] {
@@ -41,7 +43,8 @@ fn io_in_flight_stays_with_its_method_when_another_takes_over() {
                 let mut session = instance.session();
                 let mut slots = instance.slots(8, 1);
                 drop(instance.file("a", 64));
-                // A mount without history is given one I/O at a time.
+                // A mount without history gets only one I/O at a time, so we issue some reads
+                // first.
                 batch_of(&instance, &mut session, &mut slots, 0, 4);
                 drain(&mut session, &mut slots);
                 instance.disk.hold(1);
@@ -89,7 +92,7 @@ fn real_methods_alternate_under_load() {
     }
 }
 
-/// Only `sync` advises the kernel instead of reading ahead.
+/// Only `sync` issues `posix_fadvise` instead of reading ahead.
 #[test]
 fn only_sync_advises() {
     check_seeds(&SIMULATED, 3, |environment| {
@@ -105,14 +108,14 @@ fn only_sync_advises() {
     });
 }
 
-/// The ring fails before it has accepted anything. All I/O goes to the workers, and the fallback is
-/// reported.
+/// The ring fails before it has accepted any I/O. All I/O must go to the workers, and the fallback
+/// must be reported.
 #[test]
 fn a_ring_that_fails_moves_its_io_to_the_workers() {
     let instance = Environment::real(MethodKind::IoUring).start();
     let mut session = instance.session();
     let mut slots = instance.slots(32, 1);
-    // The driver sleeps in the kernel. A driver that has not got there would notice the failure
+    // Wait until the driver sleeps in the kernel. Otherwise it would notice the failure on entry,
     // without any I/O.
     instance.wait_until("the ring is entered", || instance.probe.ring_entries() > 0);
     instance.probe.break_rings(1);
@@ -136,8 +139,8 @@ fn a_ring_that_fails_moves_its_io_to_the_workers() {
     assert_eq!(instance.aio.counters().completed_by(Completer::Reaper) - before, 32);
 }
 
-/// The ring fails with accepted I/O in flight. That I/O is reaped, because it can still write
-/// memory; later I/O goes to the workers.
+/// The ring fails with accepted I/O in flight. The kernel can still write to that I/O's memory, so
+/// it must be reaped; later submissions go to the workers.
 #[test]
 fn a_ring_that_fails_under_load_still_reaps_accepted_io() {
     for round in 0..20 {
@@ -169,7 +172,7 @@ fn a_ring_that_fails_under_load_still_reaps_accepted_io() {
     }
 }
 
-/// A new ring is requested while the broken one still waits for accepted I/O.
+/// A new ring is requested while the broken one is still waiting for accepted I/O.
 #[test]
 fn a_broken_ring_can_be_replaced_while_it_still_reaps() {
     let instance = Arc::new(
@@ -178,7 +181,7 @@ fn a_broken_ring_can_be_replaced_while_it_still_reaps() {
     let file = instance.file("a", 64);
     let mut session = instance.session();
     let mut slots = instance.slots(2, 1);
-    // The driver is stopped with the first completion while its ring fails.
+    // Stop the driver in its first completion while its ring fails.
     let held = instance.probe.pause_at(State::CompletedIo, |_| true);
     read(&mut session, &file, 0, 1, &mut slots, 0);
     held.wait();

@@ -1,6 +1,7 @@
-//! Sessions that are polled by tasks, for any I/O and for a handle, and woken by a notification.
+//! Sessions used by async tasks: they poll for any I/O and for a handle, and are woken by
+//! notifications.
 //!
-//! Also what callbacks may own.
+//! The last cases cover what callbacks may own, and how a batch wakes workers.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -14,7 +15,8 @@ use trunkline_sim::matrix::io::{
 };
 use trunkline_sim::{BLOCK, block_on};
 
-/// A task with more blocks to read than handles polls for handles and for any result.
+/// A task has more blocks to read than there are handles, so it polls both for handles and for
+/// results. It must never sleep inside the session.
 #[test]
 fn a_task_polls_for_handles_and_for_any_result() {
     check(|environment| {
@@ -62,7 +64,8 @@ fn a_task_polls_for_handles_and_for_any_result() {
     });
 }
 
-/// A notification wakes a session as its I/O does, and its staged I/O is submitted first.
+/// A notification must wake a session just as its own I/O does. Its staged I/O must be submitted
+/// before it sleeps.
 #[test]
 fn a_notification_wakes_a_session() {
     check(|environment| {
@@ -75,7 +78,8 @@ fn a_notification_wakes_a_session() {
         let io = read(&mut batch, &file, 2, 1, &mut slots, 0);
         let (theirs, grants, waiter) = (Arc::clone(&instance), Arc::clone(&granted), batch.id());
         let other = spawn("grants", move || {
-            // Grants what the first session waits for, after its staged read is complete.
+            // This grants what the first session waits for, but only once that session's staged
+            // read is complete.
             theirs.session().join(io).expect("not cancelled");
             grants.store(true, Ordering::SeqCst);
             theirs.aio.notifier().notify(waiter);
@@ -89,8 +93,8 @@ fn a_notification_wakes_a_session() {
     });
 }
 
-/// A wait for a number of results returns when that number is there, or more. I/O of another set of
-/// slots does not disturb it.
+/// A wait for n results returns once at least n are available. I/O on another set of slots must not
+/// disturb it.
 #[test]
 fn a_wait_for_some_results_returns_when_they_are_there() {
     check(|environment| {
@@ -135,7 +139,7 @@ fn a_wait_for_some_results_returns_when_they_are_there() {
     });
 }
 
-/// A wait for a number of results can be cancelled, and leaves no count that would delay the next
+/// A wait for n results is cancelled. It must not leave a count behind that would delay the next
 /// wait.
 #[test]
 fn a_cancelled_wait_for_some_does_not_delay_the_next_wait() {
@@ -167,7 +171,7 @@ fn a_cancelled_wait_for_some_does_not_delay_the_next_wait() {
     });
 }
 
-/// Records the thread that drops it, and owns what a callback may own.
+/// A callback that records which thread drops it, and owns whatever a callback may own.
 struct Owner {
     dropped_by: Arc<Mutex<Option<String>>>,
     aio: Option<Aio>,
@@ -194,8 +198,8 @@ impl Callback for Owner {
     }
 }
 
-/// A completion may be the last user of its slots. It must not run destructors of their callbacks,
-/// which are the embedder's code.
+/// A completion may hold the last reference to its slots. It must not run the callbacks'
+/// destructors itself, because they are the embedder's code and may block.
 #[test]
 fn callbacks_of_dropped_slots_are_dropped_by_a_worker() {
     check_seeds(&[MethodKind::Custom], 30, |environment| {
@@ -217,8 +221,8 @@ fn callbacks_of_dropped_slots_are_dropped_by_a_worker() {
     });
 }
 
-/// The last clone of an instance may be owned by a callback of an I/O in flight. Then a thread of
-/// the instance itself ends it, and must not wait for itself.
+/// A callback of an I/O in flight may own the last clone of the instance. One of the instance's own
+/// threads then shuts it down, and must not wait for itself.
 #[test]
 fn an_instance_may_be_ended_by_its_own_worker() {
     check_seeds(&ASYNCHRONOUS, 30, |environment| {
@@ -235,16 +239,16 @@ fn an_instance_may_be_ended_by_its_own_worker() {
         let probe = Arc::clone(&instance.probe);
         // Dropping the instance releases the mount.
         drop((slots, session, file, instance));
-        // If the instance did not end, the scheduler would report a deadlock.
+        // If shutdown hung, the scheduler would report a deadlock.
         trunkline_sim::pause(std::time::Duration::from_secs(1));
         assert_eq!(probe.transitions(State::CompletedLocal, State::Idle), 1);
         assert!(dropped_by.lock().is_some());
     });
 }
 
-/// A batch wakes one worker, the idle one with the lowest number. That worker wakes the next one if
-/// there is more work. Threads run here until they sleep, so the first one to execute is the one
-/// that was woken.
+/// A batch wakes a single worker: the idle one with the lowest number. If there is more work, that
+/// worker wakes the next. Under the scheduler a thread runs until it sleeps here, so the first
+/// worker to execute is the one that was woken.
 #[test]
 fn a_batch_wakes_one_worker() {
     static OTHER_WORKERS: AtomicU32 = AtomicU32::new(0);

@@ -1,6 +1,7 @@
-//! Issuers that end: slots, sessions and threads are dropped with I/O in flight (PG 11, 12).
+//! Issuers that disappear: slots, sessions and threads are dropped with I/O in flight (PG 11, 12).
 //!
-//! Every I/O is completed, and nothing that storage may still use is freed before.
+//! Every I/O must still complete, and nothing that storage may still access can be freed before it
+//! does.
 
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{Class, MethodKind, State};
@@ -10,7 +11,7 @@ use trunkline_sim::matrix::io::{
 };
 use trunkline_sim::{BLOCK, content};
 
-/// PG 11: session A starts a read and does not wait. Session B joins it, and reads the block
+/// PG 11: session A starts a read and doesn't wait. Session B joins it, and then reads the block
 /// itself.
 #[test]
 fn pg11_a_read_whose_issuer_does_not_wait_is_complete_for_others() {
@@ -37,7 +38,7 @@ fn pg11_a_read_whose_issuer_does_not_wait_is_complete_for_others() {
     });
 }
 
-/// PG 12: session A starts a read and disconnects. Session B is not affected.
+/// PG 12: session A starts a read and disconnects. Session B must not be affected.
 #[test]
 fn pg12_a_read_whose_issuer_disconnects_is_complete_for_others() {
     check(|environment| {
@@ -66,7 +67,7 @@ fn pg12_a_read_whose_issuer_disconnects_is_complete_for_others() {
     });
 }
 
-/// The session and its thread end and the slots do not. Another session gets the result.
+/// Session and thread end, but the slots don't. Another session must receive the results.
 #[test]
 fn a_thread_that_ends_right_after_submit_loses_nothing() {
     check(|environment| {
@@ -109,8 +110,9 @@ fn a_thread_that_ends_right_after_submit_loses_nothing() {
     });
 }
 
-/// Large buffered reads run in kernel threads that belong to the submitting thread and end with it.
-/// Therefore only threads that never end submit.
+/// Under io_uring, large buffered reads may run in kernel threads that belong to the submitting
+/// thread and are cancelled when it exits. Only the ring driver may therefore submit, because it
+/// never exits before shutdown.
 #[test]
 fn exiting_threads_leave_their_large_reads_running_under_io_uring() {
     let environment = Environment::real(MethodKind::IoUring);
@@ -141,8 +143,8 @@ fn exiting_threads_leave_their_large_reads_running_under_io_uring() {
     }
 }
 
-/// Dropping the slots abandons the results, not the memory: the frames are free only after the
-/// completion.
+/// Dropping the slots abandons the results but not the memory: the frames must stay leased until
+/// the I/O completes.
 #[test]
 fn frames_of_dropped_slots_are_freed_after_completion_and_not_before() {
     check_stoppable(|environment| {
@@ -162,7 +164,8 @@ fn frames_of_dropped_slots_are_freed_after_completion_and_not_before() {
     });
 }
 
-/// A write continues without its issuer, from the memory that it was given.
+/// A write continues without its issuer, from the memory it was given. New slots must not get that
+/// memory.
 #[test]
 fn a_write_continues_without_its_session_and_slots() {
     check_stoppable(|environment| {
@@ -188,7 +191,7 @@ fn a_write_continues_without_its_session_and_slots() {
     });
 }
 
-/// A thread that panics with I/O staged and in flight.
+/// A thread panics with I/O staged and in flight, and with an acquired handle.
 #[test]
 fn a_panic_with_io_in_flight_leaves_nothing_behind() {
     check(|environment| {
@@ -203,7 +206,7 @@ fn a_panic_with_io_in_flight_leaves_nothing_behind() {
                 let mut batch = session.batch();
                 read(&mut batch, &file, 1, 1, &mut slots, 1);
                 let _io = batch.acquire(Class::Log);
-                // Not a panic that the default hook would print.
+                // Unlike `panic!`, this doesn't run the hook that prints a backtrace.
                 std::panic::resume_unwind(Box::new("on purpose"));
             });
             assert!(std::panic::catch_unwind(body).is_err());
@@ -217,7 +220,7 @@ fn a_panic_with_io_in_flight_leaves_nothing_behind() {
     });
 }
 
-/// No session waits for the I/O; completion does not need one.
+/// Completion must not depend on any session waiting for the I/O.
 #[test]
 fn io_completes_without_a_waiting_session() {
     check(|environment| {

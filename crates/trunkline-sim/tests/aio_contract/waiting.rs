@@ -1,7 +1,7 @@
-//! Waiting for I/O: for one, for any, by polling, and for another session's, with and without a
-//! cancel.
+//! Waiting for I/O: for one I/O, for any, by polling, and for another session's I/O, with and
+//! without a cancel.
 //!
-//! A session submits its staged I/O before it waits, and each result is found once.
+//! A session must submit its staged I/O before it waits, and must receive each result exactly once.
 
 use crate::completers::Heavy;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use trunkline_sim::matrix::io::{
 use trunkline_sim::matrix::{Environment, SIMULATED};
 use trunkline_sim::{PausePoint, pause, poll_until_done};
 
+/// One I/O is on a mount that hangs. `wait_any` must return the others as they complete.
 #[test]
 fn wait_any_returns_a_fast_io_although_an_older_one_hangs() {
     check_asynchronous(|environment| {
@@ -40,7 +41,7 @@ fn wait_any_returns_a_fast_io_although_an_older_one_hangs() {
     });
 }
 
-/// The same on real files. The older I/O is stopped in its worker.
+/// The same on real files, with the older I/O stopped in its worker.
 #[test]
 fn wait_any_returns_a_fast_io_on_real_files() {
     let environment = Environment::real(MethodKind::Worker);
@@ -53,8 +54,8 @@ fn wait_any_returns_a_fast_io_on_real_files() {
     read(&mut session, &file, 0, 1, &mut slots, 0);
     held.wait();
     read(&mut session, &file, 1, 1, &mut slots, 1);
-    // The stopped I/O is in COMPLETED_IO, so the waiter may complete it; then both results are
-    // correct.
+    // The stopped I/O is in COMPLETED_IO, so the waiting session may complete it. In that case,
+    // either result is correct.
     let (slot, _) = session.wait_any(&mut slots).expect("not cancelled");
     assert_eq!(memory(&mut slots, slot), original(slot as u32, 1));
     held.release();
@@ -83,7 +84,7 @@ fn polling_with_a_tiny_executor_gets_every_result() {
     });
 }
 
-/// The polling task has another session than the issuer.
+/// A task may poll with a session that didn't issue the I/O.
 #[test]
 fn polling_for_another_sessions_io_is_woken() {
     check_asynchronous(|environment| {
@@ -105,6 +106,7 @@ fn polling_for_another_sessions_io_is_woken() {
     });
 }
 
+/// A cancel ends every kind of wait but not the I/O, and stays active until it is cleared.
 #[test]
 fn a_cancelled_wait_ends_and_the_io_continues() {
     check_asynchronous(|environment| {
@@ -136,8 +138,8 @@ fn a_cancelled_wait_ends_and_the_io_continues() {
     });
 }
 
-/// The canceller of a session that ended does not affect the next session with that number, and
-/// does not hide a cancel of that session.
+/// Session ids are reused. An ended session's canceller must not cancel the next session with the
+/// same id, nor hide a cancel of that session.
 #[test]
 fn a_stale_canceller_has_no_effect() {
     check_asynchronous(|environment| {
@@ -160,7 +162,7 @@ fn a_stale_canceller_has_no_effect() {
     });
 }
 
-/// A result that is taken by slot as it arrives is not found again by wait_any.
+/// A result that was received by slot must not be returned by `wait_any` again.
 #[test]
 fn a_result_taken_by_its_slot_is_not_found_again() {
     check_asynchronous(|environment| {
@@ -180,8 +182,8 @@ fn a_result_taken_by_its_slot_is_not_found_again() {
     });
 }
 
-/// A session with staged I/O submits before it waits for something else. Two sessions that wait for
-/// each other's staged I/O both make progress.
+/// A session submits its staged I/O before it waits for anything else. Two sessions waiting for
+/// each other's staged I/O would otherwise deadlock.
 #[test]
 fn waiting_submits_what_is_staged() {
     check_seeds(&SIMULATED, 30, |environment| {

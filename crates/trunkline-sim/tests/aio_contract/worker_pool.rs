@@ -1,5 +1,7 @@
-//! The worker pool in virtual time: it grows, shrinks and follows its settings, and a mount that
-//! hangs leaves workers for other mounts.
+//! The worker pool in virtual time: it grows, shrinks and follows its settings. If a mount hangs,
+//! enough workers must remain for other mounts.
+//!
+//! Waiting a minute for an idle worker to exit costs nothing in virtual time.
 
 use std::time::Duration;
 use trunkline_aio::clock;
@@ -12,15 +14,17 @@ use trunkline_sim::pause;
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// Default settings with these limits.
 fn settings(min: usize, max: usize) -> WorkerSettings {
     WorkerSettings { min, max, ..WorkerSettings::default() }
 }
 
+/// Runs a case under `worker`, on the simulated disk.
 fn check(case: impl FnOnce(Environment) + Clone + Send + 'static) {
     check_seeds(&[MethodKind::Worker], 20, case);
 }
 
-/// Issues reads of one block each into all slots, in one batch.
+/// Issues one single-block read into each slot, in one batch.
 fn fill(
     instance: &Instance,
     session: &mut trunkline_aio::Session,
@@ -38,6 +42,7 @@ fn fill(
     slots
 }
 
+/// Waits for all slots and checks their contents.
 fn drain(session: &mut trunkline_aio::Session, slots: &mut trunkline_aio::Slots) {
     while slots.pending() > 0 {
         let (slot, _) = session.wait_any(slots).expect("not cancelled");
@@ -45,7 +50,8 @@ fn drain(session: &mut trunkline_aio::Session, slots: &mut trunkline_aio::Slots)
     }
 }
 
-/// Reads one block after another. A mount may have one more I/O in flight than it has completed.
+/// Reads one block after another. A mount may have one more I/O in flight than it has completed, so
+/// this raises its limit.
 fn warm_up(instance: &Instance, session: &mut trunkline_aio::Session, device: u64, reads: u32) {
     for _ in 0..reads {
         let mut slots = fill(instance, session, "warm-up", device, 1);
@@ -53,6 +59,8 @@ fn warm_up(instance: &Instance, session: &mut trunkline_aio::Session, device: u6
     }
 }
 
+/// While the queue is too long, workers are launched one per interval, up to the maximum. Idle
+/// workers exit after a minute, down to the minimum.
 #[test]
 fn the_pool_grows_to_its_maximum_one_per_interval_and_shrinks_again() {
     check(|environment| {
@@ -94,7 +102,7 @@ fn the_pool_grows_to_its_maximum_one_per_interval_and_shrinks_again() {
     });
 }
 
-/// Waits, in virtual minutes, until there is a number of workers.
+/// Waits, in virtual time, until there are exactly this many workers.
 fn wait_for_workers(instance: &Instance, workers: usize) {
     for _ in 0..1000 {
         if instance.aio.worker_count() == workers {
@@ -105,6 +113,7 @@ fn wait_for_workers(instance: &Instance, workers: usize) {
     panic!("{} workers, {workers} wanted", instance.aio.worker_count());
 }
 
+/// Single reads with pauses in between must never launch a second worker.
 #[test]
 fn an_idle_pool_does_not_grow() {
     check(|environment| {
@@ -122,7 +131,7 @@ fn an_idle_pool_does_not_grow() {
     });
 }
 
-/// PG 28: sizes that are changed while the pool runs are reached, up and down.
+/// PG 28: the pool must reach new sizes that are set while it runs, both larger and smaller.
 #[test]
 fn pg28_sizes_changed_live_are_reached() {
     check(|environment| {
@@ -139,6 +148,7 @@ fn pg28_sizes_changed_live_are_reached() {
     });
 }
 
+/// If the queue is full, the issuer executes the I/O itself.
 #[test]
 fn a_full_queue_overflows_to_the_issuer_and_is_counted() {
     check(|environment| {
@@ -153,15 +163,15 @@ fn a_full_queue_overflows_to_the_issuer_and_is_counted() {
     });
 }
 
-/// A mount that hangs occupies no more workers than its share. All I/O of the other mount
-/// completes.
+/// A mount that hangs must not occupy more workers than its share, so that the other mount's I/O
+/// can complete.
 #[test]
 fn a_mount_that_hangs_leaves_workers_for_the_others() {
     check(|environment| {
         let instance = environment.start_with(|builder| builder.workers(settings(2, 4)));
         drop((instance.file_on("hung", 1, 1), instance.file_on("good", 1, 2)));
         let mut session = instance.session();
-        // With every other seed it hangs after it has worked.
+        // With odd seeds, the mount hangs only after it has worked for a while.
         if environment.seed.unwrap_or_default() % 2 == 1 {
             warm_up(&instance, &mut session, 1, 5);
         }
@@ -182,7 +192,7 @@ fn a_mount_that_hangs_leaves_workers_for_the_others() {
     });
 }
 
-/// A mount that has never answered occupies one worker, even if no other I/O is queued.
+/// A mount that has never answered may occupy only one worker, even if no other I/O is queued.
 #[test]
 fn a_mount_that_never_answered_holds_one_worker() {
     check(|environment| {
@@ -203,8 +213,8 @@ fn a_mount_that_never_answered_holds_one_worker() {
     });
 }
 
-/// Waking one worker is enough for a batch over two mounts, even if that worker hangs immediately:
-/// it passes the wake-up on before it executes.
+/// A batch over two mounts wakes only one worker, which may hang immediately. It must wake the next
+/// worker before it executes its own I/O.
 #[test]
 fn a_batch_over_a_hung_and_a_good_mount_gets_the_good_half_done() {
     check_seeds(&[MethodKind::Worker], 60, |environment| {
@@ -212,7 +222,7 @@ fn a_batch_over_a_hung_and_a_good_mount_gets_the_good_half_done() {
         let (bad, good) = (instance.file_on("bad", 4, 1), instance.file_on("good", 4, 2));
         let mut session = instance.session();
         let mut slots = instance.slots(2, 1);
-        // A history of wake-ups that found little work.
+        // First build up a history of wake-ups that found little work.
         for _ in 0..10 {
             read(&mut session, &good, 0, 1, &mut slots, 0);
             read(&mut session, &good, 1, 1, &mut slots, 1);
@@ -240,7 +250,7 @@ fn a_batch_over_a_hung_and_a_good_mount_gets_the_good_half_done() {
     });
 }
 
-/// With at most one worker, a worker that hangs is replaced after a second.
+/// With a maximum of one worker, a worker that hangs must be replaced after a second.
 #[test]
 fn a_stuck_worker_is_replaced() {
     check(|environment| {
@@ -267,7 +277,7 @@ fn a_stuck_worker_is_replaced() {
     });
 }
 
-/// The workers end with the instance, after all I/O that they were given.
+/// At shutdown, the workers exit after completing all I/O they were given.
 #[test]
 fn the_pool_ends_with_its_instance() {
     check(|environment| {

@@ -1,7 +1,8 @@
-//! Random workloads over every method: all bytes are right, every outcome arrives once, and nothing
-//! is left behind.
+//! Random workloads over every I/O method: all bytes must be right, every outcome must arrive
+//! exactly once, and nothing may be leaked.
 //!
-//! On the simulated disk with faults under seeds, and on real files with real threads.
+//! They run on the simulated disk with faults, under many seeds, and on real files with real
+//! threads.
 
 use trunkline_aio::sync::{Arc, random};
 use trunkline_aio::{Builder, File, MethodKind, OpenOptions};
@@ -12,19 +13,19 @@ use trunkline_sim::{
 
 const BLOCKS: u32 = 24;
 const NAMES: [&str; 2] = ["first", "second"];
-/// Seeds of the random workloads, per method.
+/// Seeds for each method.
 const SEEDS: u64 = 200;
 
-/// Faults that the issuer sees.
+/// Faults the issuer is notified of.
 const LOUD: Rates = Rates { short: 60, again: 60, error: 40, delay: 40, reorder: 60, silent: 0 };
-/// Faults that only the bytes reveal.
+/// Faults that report success, so only the contents show them.
 const SILENT: Rates = Rates { short: 0, again: 0, error: 0, delay: 0, reorder: 0, silent: 100 };
 
 fn original(file: u32) -> Vec<u8> {
     (0..BLOCKS).flat_map(|block| content(file, block, 0)).collect()
 }
 
-/// The failure of one run, if there is one.
+/// Runs one workload on the simulated disk. Returns its failure, if there is one.
 fn simulated(
     environment: Environment,
     rates: Rates,
@@ -33,7 +34,7 @@ fn simulated(
     let seed = random::seed();
     let plan = FaultPlan::random(seed, rates);
     let disk = Arc::new(trunkline_sim::Disk::new());
-    // Few of everything, so that every resource runs out.
+    // Keep everything small, so that every resource runs out.
     let aio = Builder::new()
         .handles(10, 1, 2)
         .session_quota(6)
@@ -79,7 +80,7 @@ fn random_workloads_survive_switches_between_all_methods() {
     }
 }
 
-/// The model must find silent faults, or it proves nothing.
+/// The model must detect silent faults, or the other cases prove nothing.
 #[test]
 fn the_model_finds_silent_faults() {
     use trunkline_aio::sync::atomic::{AtomicU64, Ordering};
@@ -122,8 +123,8 @@ fn real(method: MethodKind, cached: bool, methods: &'static [MethodKind], seed: 
         clients: 4,
         steps: 150,
         blocks: BLOCKS,
-        // Not every file system makes concurrent reads and writes of a page atomic, and neither
-        // does the I/O core.
+        // Concurrent reads and writes of a page aren't atomic on every file system, and the I/O
+        // core doesn't make them so.
         share: false,
         methods,
     };
