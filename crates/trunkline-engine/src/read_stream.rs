@@ -346,6 +346,8 @@ impl<S: BlockSource> ReadStream<S> {
         let mine = backend.session_id() == self.session && backend.is_of(&self.manager);
         assert!(mine, "a stream was given a backend that it was not made with");
         loop {
+            // Look ahead first, even if the next page is ready: the device should be working while
+            // the consumer processes that page.
             let refused = self.start_overdue(backend).or_else(|| self.look_ahead(backend));
             let at = if self.options.unordered { self.first_usable() } else { 0 };
             if self.queue.is_empty() {

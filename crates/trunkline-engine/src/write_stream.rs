@@ -43,7 +43,8 @@ pub struct WriteStream {
     manager: Arc<BufferManager>,
     options: WriteOptions,
     writes: PageWrites,
-    /// Collected, to be submitted together.
+    /// Runs of consecutive blocks that were collected but not issued. A group of them is submitted
+    /// together.
     runs: VecDeque<Run>,
     deferred: Deferred,
     writeback: WritebackQueue,
@@ -74,7 +75,7 @@ const WRITES_BESIDE_OTHERS: usize = 8;
 const YIELDS: u32 = 64;
 
 /// Part of the concurrency that is submitted, and waited for, together. Each submission wakes a
-/// thread, and a device behind a hypervisor needs a notification for it.
+/// thread, and may cost a virtual machine an exit to its hypervisor.
 const GROUP_PART: usize = 8;
 
 impl fmt::Debug for WriteStream {
@@ -177,7 +178,10 @@ impl WriteStream {
         (self.options.concurrency as usize / GROUP_PART).max(1)
     }
 
-    /// Whether another write may start. A checkpoint makes room for the I/O of other sessions.
+    /// Whether another write may start. A checkpoint throttles itself while other sessions do I/O:
+    /// a device works on its whole queue at the same time, so a read that is queued behind 128
+    /// writes waits for all of them. PostgreSQL's checkpointer can't flood the device like this,
+    /// since it issues one write at a time.
     fn has_room(&mut self, session: &Session) -> bool {
         if self.options.class == Class::Checkpoint {
             let others = session.others_in_flight() > 0;
@@ -202,8 +206,9 @@ impl WriteStream {
         Ok(())
     }
 
-    /// Starts writes of what is collected, as long as there is room. Returns what prevents the next
-    /// one.
+    /// Starts writes of the collected runs while there is room. Returns what prevents the next
+    /// write. A write may cover only the first part of a run, in which case the rest goes back to
+    /// the front of the queue.
     ///
     /// # Errors
     /// The session was cancelled.

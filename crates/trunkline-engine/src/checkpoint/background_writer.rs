@@ -217,7 +217,8 @@ impl Rounds {
         let idle = match self.settings.max_pages {
             0 => {
                 self.supply.forget();
-                // Otherwise every allocation would wake the thread for nothing.
+                // Return false while buffers are being allocated. If we hibernated then, every
+                // allocation would wake the thread for nothing.
                 allocated == 0
             }
             _ => self.clean(counts, backend, allocated),

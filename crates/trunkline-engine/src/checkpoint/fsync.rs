@@ -94,8 +94,8 @@ fn sync_group(
                 Err(error) => return Err(WriteError::from(error).into()),
             },
         };
-        // Register the fsync before it's issued, so that a concurrent checkpoint waits for it as
-        // well.
+        // Register the fsync before it's issued, so that another pool's checkpoint of the same
+        // cluster waits for it as well.
         let Some(slot) = window.idle_slot() else { unreachable!("one slot for each segment") };
         let session = backend.session();
         let handle = session.acquire(Class::Checkpoint).map_err(WriteError::from)?;

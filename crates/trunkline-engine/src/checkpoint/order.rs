@@ -2,8 +2,9 @@
 //!
 //! Each tablespace may be on its own disk. Writing one tablespace after the other would leave all
 //! disks but one idle, so we want all of them to finish at the same time. The next turn always goes
-//! to the tablespace with the smallest fraction done (PostgreSQL's `CkptTsStatus` heap). A turn is
-//! a run of neighbouring pages, so that taking turns does not break up combined writes.
+//! to the tablespace with the smallest fraction done (PostgreSQL's `CkptTsStatus` heap). A turn
+//! consists of many neighbouring pages, so that switching tablespaces doesn't break up combined
+//! writes. PostgreSQL switches after every page.
 
 use crate::pool::BufferTag;
 use std::cmp::Reverse;

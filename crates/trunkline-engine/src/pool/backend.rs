@@ -161,7 +161,8 @@ impl Backend {
     }
 
     /// Counts for this relation from now on, and allows changes to its pages if its cluster is
-    /// writable.
+    /// writable. This is on the hit path, so it does nothing if the relation is the same as last
+    /// time.
     pub(crate) fn count_for(&mut self, relation: &Relation) {
         let key = self.key(relation, Strategy::Normal);
         if self.counter.count_as(key) {

@@ -109,8 +109,9 @@ impl BufferManager {
         self.limits.give_back(session, 1);
     }
 
-    /// Takes up to `want` empty buffers, each pinned once, for pins that the session has reserved.
-    /// Fewer, or none, if no more are available now.
+    /// Takes up to `want` empty buffers, each pinned once, for pins that the session has already
+    /// reserved. Returns fewer, or none, if no more are available now. It never waits and never
+    /// flushes.
     pub(crate) fn allocate(
         &self,
         want: u32,
@@ -156,8 +157,9 @@ impl BufferManager {
         self.mapping.discard(self.buffers(), buffer)
     }
 
-    /// Removes a page that an extension has added, if it is still all zeros and pinned by the
-    /// caller only. True also if the buffer has no page.
+    /// Removes a page that a failed extension has added, if it's still all zeros and only the
+    /// caller has it pinned. Also true if the buffer has no page. The test and the removal must
+    /// happen under one exclusive lock, or another session could fill the page between the two.
     pub(crate) fn discard_new(&self, buffer: u32) -> bool {
         if !self.buffers().state(buffer).has(flag::TAG_VALID) {
             return true;

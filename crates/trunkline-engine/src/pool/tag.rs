@@ -6,13 +6,14 @@
 //!   word 2   63..32 owner              │ 31..0 block
 //! ```
 //!
-//! A tag is PostgreSQL's `BufferTag` with three more fields. The cluster number lets one pool serve
-//! several data directories. The kind leaves room for pages that belong to no relation (commit log,
-//! multixacts) and for pages that exist in memory only. The owner is 0, or the session that alone
-//! may see the page.
+//! A tag is PostgreSQL's `BufferTag` with three additional fields. The cluster number lets one pool
+//! serve several data directories. The kind leaves room for pages that belong to no relation
+//! (commit log, multixacts) and for pages that exist in memory only. The owner is 0, or the session
+//! that alone may see the page.
 //!
-//! The words are stored as three atomics in the buffer descriptor, so a lookup compares them
-//! without a lock.
+//! The descriptor stores the words as three atomics, so that a lookup can compare them without a
+//! lock. A lookup may therefore see a mixture of an old and a new tag, and must compare again after
+//! it has pinned the buffer.
 
 use crate::storage::{Relation, RelationLocator};
 use trunkline_format::{BlockNo, Fork, Oid};

@@ -1,12 +1,13 @@
 //! Group size: how many reads are submitted together, and waited for together.
 //!
-//! A read that is submitted alone costs a wake-up of the submitting thread and a system call, and a
-//! read that is waited for alone costs a wake-up of the session. On a fast device that is more than
-//! the read itself. A group shares these costs.
+//! Submitting a single read costs a system call and perhaps a wake-up of the ring driver. Waiting
+//! for a single read costs a wake-up of the session. On a fast device that's more than the read
+//! itself, so we spread these costs over a group of reads.
 //!
-//! The price is latency: slots stay empty until a group is complete, and a page waits for its
-//! group. So a group is as many reads as the device completes in a quarter of a millisecond, and at
-//! most a quarter of the concurrency. If the device or the consumer is slow, a group is one read.
+//! The price is latency, because slots stay empty until a group is complete, and a page may have to
+//! wait for the rest of its group. So we limit a group to as many reads as the device completes in
+//! a quarter of a millisecond, and to a quarter of the concurrency. If the device or the consumer
+//! is slow, a group is just one read.
 
 use trunkline_aio::clock::{self, Time};
 
@@ -16,7 +17,7 @@ const DELAY_NANOS: u64 = 250_000;
 /// Reads between two readings of the clock.
 const READS_PER_CLOCK: u32 = 8;
 
-/// The group size, measured while the stream runs.
+/// The group size, adapted to the rate at which reads complete.
 #[derive(Debug)]
 pub(super) struct GroupSize {
     /// When the clock was read last.

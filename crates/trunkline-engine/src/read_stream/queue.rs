@@ -4,9 +4,9 @@
 //!   front ▶ taken  ready  reading  joined │ unread  unread ◀ back
 //!                       started           │ pending: collected, not started yet
 //! ```
-//! Each entry has a sequence number that never changes, so a read finds its entries however far the
-//! front has moved. An unordered stream returns any entry that is ready. The entry stays in the
-//! queue, as taken, until the front reaches it.
+//! Each entry has a sequence number that never changes, so a completed read finds its entries no
+//! matter how far the front has moved. An unordered stream may return any entry that is ready. Such
+//! an entry stays in the queue, marked as taken, until the front reaches it.
 
 use crate::pool::ReadError;
 use std::collections::VecDeque;
@@ -19,11 +19,11 @@ pub(super) struct Entry<D> {
     pub(super) block: BlockNo,
     pub(super) data: Option<D>,
     pub(super) state: EntryState,
-    /// A combined read that contained the block has failed. It is read alone, to find the bad
-    /// block.
+    /// A combined read that contained the block has failed. The block is now read alone, because
+    /// the error doesn't say which block is bad.
     pub(super) alone: bool,
-    /// Another entry of this stream has pinned the same page, so this pin uses no additional
-    /// buffer.
+    /// Another entry of this stream has pinned the same page, so this pin doesn't use an additional
+    /// buffer. Sources that return a block twice, such as an index scan, cause this.
     pub(super) duplicate: bool,
 }
 

@@ -13,7 +13,8 @@ use trunkline_aio::Outcome;
 use trunkline_aio::sync::Arc;
 
 impl<S: BlockSource> ReadStream<S> {
-    /// Position of the entry that an unordered stream should return next.
+    /// Position of the entry that an unordered stream should return next: a ready one, else the
+    /// first entry of a read that has completed, else the front.
     pub(super) fn first_usable(&mut self) -> usize {
         let ready = self.ready.pop_front().or_else(|| {
             let done = self.reads.window().results().first_done()?;
@@ -22,7 +23,7 @@ impl<S: BlockSource> ReadStream<S> {
         ready.map_or(0, |sequence| (sequence - self.queue.sequence(0)) as usize)
     }
 
-    /// No entry shares its page with another one any more.
+    /// Forgets which entries share a page, after all pins were released.
     pub(super) fn forget_duplicates(&mut self) {
         if std::mem::take(&mut self.duplicates) > 0 {
             self.queue.iter_mut().for_each(|entry| entry.duplicate = false);
@@ -94,9 +95,12 @@ impl<S: BlockSource> ReadStream<S> {
                 manager.release(buffer, session);
                 *pinned -= 1;
             }
+            // An unordered stream may have returned later entries already; this one is found by its
+            // sequence number, which doesn't change when the front of the queue moves.
             entry.state = state;
             sequence += 1;
         });
+        // Adapt the group size and the distances to how this read went.
         self.group.read_ended();
         self.distances.read_ended(waited);
         self.stats.waits += u64::from(waited);

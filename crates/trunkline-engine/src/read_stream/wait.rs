@@ -40,6 +40,7 @@ impl<S: BlockSource> ReadStream<S> {
         match blocked {
             Blocked::Own(slot) => return self.wait_for_own(waiting, backend, slot),
             Blocked::Any => {
+                // Whichever read completes first counts as one that the consumer had to wait for.
                 self.waited_for_any = true;
                 backend.swap_tally(self.counter.tally());
                 let window = self.reads.window();
@@ -75,6 +76,7 @@ impl<S: BlockSource> ReadStream<S> {
             self.registered = Some(blocked);
         }
         ready!(waited)?;
+        // Keep the pin that was reserved. The next read uses it, or `release_ahead` returns it.
         self.reserved |= blocked == Blocked::Pin;
         Poll::Ready(Ok(()))
     }

@@ -6,7 +6,8 @@
 //! in the pool, and the ring takes a new victim instead. The pages of a ring are ordinary pages of
 //! the pool, and any session can find them. A ring is private to one session, so it needs no lock.
 //!
-//! Buffers come back in the order in which they were taken, so neighbouring frames stay neighbours.
+//! Buffers are reused in the order in which they were taken, so neighbouring frames stay neighbours
+//! and combined reads keep needing few iovecs.
 
 use trunkline_format::BLOCK_SIZE;
 
@@ -23,10 +24,12 @@ pub enum Strategy {
     Vacuum,
 }
 
-/// Bytes of a bulk read's ring, besides the blocks in flight (PostgreSQL's).
+/// Bytes of a bulk read's ring, in addition to the blocks in flight (PostgreSQL's value: small
+/// enough for the L2 cache).
 const BULK_READ_BYTES: u32 = 256 << 10;
 
-/// Bytes of a bulk write's ring (PostgreSQL's).
+/// Bytes of a bulk write's ring (PostgreSQL's value: large enough that WAL need not be flushed for
+/// every few pages).
 const BULK_WRITE_BYTES: u32 = 16 << 20;
 
 /// Bytes of vacuum's ring (PostgreSQL's default of `vacuum_buffer_usage_limit`).

@@ -217,8 +217,7 @@ impl PageWrites {
         let (Some(first), Some(payload)) = (write.first.take(), slots.payload(slot)) else {
             unreachable!("a write ended in slot {slot} that was not issued");
         };
-        // The callback has recorded which pages are clean now. The outcome alone isn't enough: its
-        // byte count says nothing about a block that was written in part.
+        // The callback has recorded which pages are clean now.
         let written = payload.written();
         let blocks = written as u32;
         let whole = written == write.buffers.len();
