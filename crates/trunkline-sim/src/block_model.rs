@@ -1,4 +1,4 @@
-//! The model of a random I/O workload: the contents that each block may have, and whether a read
+//! The model of a random I/O workload: the contents each block may have, and whether a read
 //! returned one of them.
 //!
 //! A client always writes whole blocks and is the only writer of its blocks. Each write has a
@@ -43,7 +43,7 @@ fn piece(file: u32, block: u32, version: u32, word: u32) -> [u8; PIECE] {
 /// at any moment between its issue and its completion, so the check needs both states.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Baseline {
-    /// The oldest version that the block could contain.
+    /// The oldest version the block could contain.
     least: u32,
     /// The block could contain a mixture.
     mixed: bool,
@@ -54,9 +54,9 @@ pub struct Baseline {
 
 #[derive(Debug, Clone, Default)]
 struct Entry {
-    /// The version of the last write that was issued.
+    /// The version of the last write issued.
     issued: u32,
-    /// The oldest version that a read may still return. Set to `issued` when a write succeeds.
+    /// The oldest version a read may still return. Set to `issued` when a write succeeds.
     least: u32,
     /// A write is in flight or was short, so the block may have parts of several versions.
     mixed: bool,
@@ -75,7 +75,7 @@ impl Entry {
     }
 }
 
-/// The contents that each block may have, by file and block number.
+/// The contents each block may have, by file and block number.
 #[derive(Debug, Default)]
 pub struct BlockModel(Mutex<Map<(u32, u32), Entry>>);
 
@@ -107,8 +107,8 @@ impl BlockModel {
         entry.mixed = false;
     }
 
-    /// Records that the last write failed or was short: the block may contain any mixture of it and
-    /// the versions since the last success.
+    /// Records that the last write failed or was short: the block may contain any mixture of that
+    /// version and earlier ones, back to the last success.
     pub fn failed(&self, file: u32, block: u32) {
         self.0.lock().entry((file, block)).or_default().mix();
     }
@@ -132,12 +132,12 @@ impl BlockModel {
         Baseline { least: entry.least, mixed: entry.mixed, mixes: entry.mixes }
     }
 
-    /// Whether a read that is issued now may find `bytes`: a block, or the beginning of one.
+    /// Whether a read issued now may return `bytes`: a block, or the beginning of one.
     pub fn allows(&self, file: u32, block: u32, bytes: &[u8]) -> bool {
         self.allows_since(self.baseline(file, block), file, block, bytes)
     }
 
-    /// Whether a read that was issued at `baseline` may find `bytes`.
+    /// Whether a read issued at `baseline` may find `bytes`.
     pub fn allows_since(&self, baseline: Baseline, file: u32, block: u32, bytes: &[u8]) -> bool {
         let entry = self.0.lock().get(&(file, block)).cloned().unwrap_or_default();
         let mixed = entry.mixed || baseline.mixed || entry.mixes != baseline.mixes;

@@ -11,8 +11,8 @@
 //! The disk can be full ([`Disk::limit_space`]). A sync can fail as on Linux ("fsyncgate"): it
 //! reports the error once, marks the data clean, and never writes it ([`Disk::lose_syncs`]). Kernel
 //! writeback can fail before the sync ([`Disk::lose_writebacks`]). Each open file then reports that
-//! error once, at its next sync or at a writeback that is waited for (`errseq_t` in Linux). A new
-//! file survives every crash only if its directory was synced.
+//! error once, at its next sync or at an awaited writeback (`errseq_t` in Linux). A new file
+//! survives every crash only if its directory was synced.
 //! ```
 //! # use trunkline_sim::Disk;
 //! let disk = Disk::new();
@@ -48,15 +48,15 @@ struct DiskState {
     /// Names of open files, by file id. An id stays valid only until the file is removed or the
     /// disk crashes.
     open: Map<u64, String>,
-    /// Ids of open files that were removed. Their writes and syncs succeed without effect, so that
-    /// a late checkpoint write is harmless; their reads fail.
+    /// Ids of removed files that are still open. Their writes and syncs succeed without effect, so
+    /// that a late checkpoint write is harmless; their reads fail.
     removed: Set<u64>,
     /// Devices with a mount that hangs.
     held: Set<u64>,
-    /// Threads that are blocked in the executor by a mount that hangs.
+    /// Threads blocked in the executor by a mount that hangs.
     stuck: usize,
-    /// I/Os in the simulated device that are blocked by such mounts. The device owns them, so no
-    /// thread is blocked.
+    /// I/Os in the simulated device blocked by such mounts. The device owns them, so no thread is
+    /// blocked.
     held_in_device: usize,
     /// Operations executed so far. A reordered I/O waits until this changes.
     performed: u64,
@@ -66,10 +66,10 @@ struct DiskState {
     lost_syncs: u32,
     /// How many of the next writebacks fail and lose their data.
     lost_writebacks: u32,
-    /// By file id: how many losses this open file has reported. It starts with those that were
-    /// reported before it was opened.
+    /// By file id: how many losses this open file has reported, including those reported before it
+    /// was opened.
     reported: Map<u64, u64>,
-    /// New files in directories that were not synced since. A crash may remove them.
+    /// New files in directories not synced since. A crash may remove them.
     new_names: Set<String>,
 }
 
@@ -124,8 +124,8 @@ impl Disk {
         let state = &mut *self.state.lock();
         state.files.remove(name);
         state.new_names.remove(name);
-        // A file that is created later under the same name is a different file, so the ids must not
-        // find it by name.
+        // A file created later under the same name is a different file, so the ids must not find it
+        // by name.
         let ids = state.open.iter().filter(|(_, open)| *open == name).map(|(id, _)| *id);
         let ids: Vec<u64> = ids.collect();
         for id in ids {
@@ -157,7 +157,7 @@ impl Disk {
 
     /// Makes the next `count` writebacks of files with unsynced data drop that data, as
     /// [`Disk::lose_syncs`] does. Each open file reports the loss once, with `EIO`, from a sync or
-    /// from a writeback that is waited for.
+    /// from an awaited writeback.
     pub fn lose_writebacks(&self, count: u32) {
         self.state.lock().lost_writebacks = count;
     }
@@ -193,7 +193,7 @@ impl Disk {
         self.state.lock().files.get(name).map(|image| image.volatile.len() as u64)
     }
 
-    /// Length in bytes of a file that an instance has open; `None` if it was removed.
+    /// Length in bytes of an open file; `None` if it was removed.
     pub fn length_of_open(&self, file: &File) -> Option<u64> {
         let state = self.state.lock();
         let name = state.open.get(&file.id())?;

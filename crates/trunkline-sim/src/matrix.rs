@@ -95,7 +95,7 @@ impl Matrix {
         self
     }
 
-    /// Replaces each environment by its variants.
+    /// Replaces each environment with its variants.
     #[must_use]
     pub fn vary<I>(self, variants: impl Fn(Environment) -> I) -> Self
     where

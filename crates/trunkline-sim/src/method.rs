@@ -91,7 +91,7 @@ impl Method for SimMethod {
             return;
         }
         {
-            // The session executes the I/Os that we leave in the batch.
+            // The session executes whatever we leave in the batch.
             let mut queue = self.device.queue.lock();
             while queue.taken < self.device.places
                 && let Some(io) = batch.take()
@@ -116,7 +116,7 @@ impl Method for SimMethod {
 
 impl Device {
     /// The device thread. It admits new I/Os, completes those that are due, and sleeps until the
-    /// next is due or the disk changes. On shutdown it first completes everything that it has.
+    /// next is due or the disk changes. On shutdown it first completes everything it has.
     fn run(&self, core: &Arc<InFlight>) {
         let mut rng = Rng::new(random::seed());
         let mut pending: Vec<Pending> = Vec::new();
@@ -157,16 +157,16 @@ impl Device {
         let usual = Duration::from_micros(rng.below(LATENCY_MAX_US));
         let time = match fault {
             Some(Fault::Delay(time)) => time,
-            // After every I/O that is in the device now.
+            // After every I/O now in the device.
             Some(Fault::Reorder) => usual + Duration::from_micros(2 * LATENCY_MAX_US),
             _ => usual,
         };
         Pending { io, file_id, fault, due: clock::now().after(time) }
     }
 
-    /// Executes the I/Os that are due and reaps them, in the order of their completion times.
-    /// Returns false if none was due. The callbacks of a large I/O may be left to helpers, which
-    /// are woken once for the whole set.
+    /// Executes the I/Os that are due and reaps them, in completion-time order. Returns false if
+    /// none was due. The callbacks of a large I/O may be left to helpers, which are woken once for
+    /// the whole set.
     fn finish(
         &self,
         core: &Arc<InFlight>,

@@ -88,7 +88,7 @@ pub struct PoolWorkload {
     /// Streams issue large reads. Their callbacks are heavy, so the thread that reaps them leaves
     /// them to helpers or to the sessions that wait.
     pub wide: bool,
-    /// Consumers often abandon the reads that they have requested.
+    /// Consumers often abandon the reads they've requested.
     pub fickle: bool,
 }
 
@@ -167,7 +167,7 @@ struct Run {
     /// Threads of the run. A client that moves to another thread adds it here.
     threads: Mutex<Vec<thread::JoinHandle>>,
     counts: Mutex<Counts>,
-    /// The first failure. Later ones are usually its consequences.
+    /// The first failure; later failures are usually its consequences.
     failure: Mutex<Option<String>>,
 }
 
@@ -181,7 +181,7 @@ impl Run {
         self.owners.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Compares the warnings of a session with the ones that its owner must receive.
+    /// Compares the warnings of a session with the ones its owner must receive.
     fn check_warnings(&self, backend: &mut Backend, owner: u64) {
         let (warnings, lost) = backend.take_warnings();
         for warning in warnings {

@@ -1,5 +1,5 @@
-//! The probe of the contract suites: counts state transitions of handles, stops threads at a
-//! transition, and replaces raw results.
+//! The contract suites' probe: counts handle state transitions, stops threads at a transition, and
+//! replaces raw results.
 //!
 //! Most races of the I/O core need one thread to be between two particular steps.
 //! [`TestProbe::pause_at`] stops the first thread that brings a matching I/O into a state. The test
@@ -111,7 +111,7 @@ impl TestProbe {
         PausedIo(place)
     }
 
-    /// Records every I/O that is submitted from now on. An earlier record is discarded.
+    /// Records every I/O submitted from now on. An earlier record is discarded.
     pub fn record(&self) {
         *self.submitted.lock() = Some(Vec::new());
     }
@@ -205,7 +205,7 @@ impl Probe for TestProbe {
     fn raw_result(&self, io: &Observed, raw: i32) -> i32 {
         let held = {
             let mut results = self.results.lock();
-            // A pause that was released before a thread arrived has no effect.
+            // A pause released before any thread arrived has no effect.
             results.retain(|(_, place)| !place.point.is_released());
             let at = results.iter().position(|(filter, _)| filter(io));
             at.map(|at| results.remove(at).1)

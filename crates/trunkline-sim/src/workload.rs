@@ -50,14 +50,14 @@ impl Default for Workload {
     }
 }
 
-/// Counts of I/Os. At the end, `issued` must be the sum of the other two.
+/// I/O counts. At the end, `issued` must be the sum of the other two.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
-    /// I/Os that were defined.
+    /// Defined I/Os.
     issued: u64,
     /// Outcomes that a client received.
     taken: u64,
-    /// I/Os that were in flight when their slots were dropped.
+    /// I/Os in flight when their slots were dropped.
     abandoned: u64,
 }
 
@@ -70,7 +70,7 @@ struct Shared {
     /// Wait references of recent I/Os, so that clients can join the I/O of another.
     published: Published,
     counts: Mutex<Counts>,
-    /// The first failure. Later ones are usually its consequences.
+    /// The first failure; later failures are usually its consequences.
     failure: Mutex<Option<String>>,
 }
 

@@ -51,7 +51,7 @@ pub enum Pools {
     Both,
 }
 
-/// The cluster that a case of the pool needs.
+/// The cluster a pool case needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Needs {
     /// Which kinds of pool the case runs in.
@@ -128,7 +128,7 @@ impl Needs {
     }
 }
 
-/// A case, together with the cluster that it needs.
+/// A case and the cluster it needs.
 #[derive(Clone, Copy)]
 struct ClusterCase {
     needs: Needs,

@@ -4,8 +4,8 @@
 //! Fault plans cover I/O only. The calls here are metadata operations (open, length, allocate,
 //! truncate, unlink, fsync of a directory), which the engine makes synchronously.
 //!
-//! The file system remembers the path of each file that it opened. The write checker knows files by
-//! id only, and uses the path to read back what was written.
+//! The file system remembers the path of each file it opened. The write checker knows files by id
+//! only, and uses the path to read back what was written.
 
 use super::Instance;
 use crate::disk::Disk;
@@ -99,7 +99,7 @@ impl FaultyFiles {
         *self.fault.lock() = None;
     }
 
-    /// Whether a call has ever failed with this errno, which the coverage checks ask for.
+    /// Whether a call has ever failed with this errno; used by coverage checks.
     pub fn has_failed(&self, call: FileCall, errno: i32) -> bool {
         self.failed.lock().contains(&(call, errno))
     }

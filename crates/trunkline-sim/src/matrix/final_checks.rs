@@ -17,8 +17,8 @@ const SESSIONS_MAX: u32 = 32;
 
 impl Cluster {
     /// Runs all checks. After a failed fsync no checkpoint succeeds, so the pool cannot become
-    /// clean. Its dirty pages keep their buffers. In that case the checks that need a clean pool
-    /// are skipped.
+    /// clean. Its dirty pages keep their buffers, so we must skip the checks that need a clean
+    /// pool.
     pub(super) fn finish(self) {
         self.clear_faults();
         self.settle_pool();
@@ -85,8 +85,8 @@ impl Cluster {
         }
     }
 
-    /// Drops the cluster and waits until no file is open. The thread that completed the last write
-    /// of a cancelled session may still be closing its file.
+    /// Drops the cluster and waits until no file is open. The thread that completed a cancelled
+    /// session's last write may still be closing its file.
     fn end(self) {
         let Self { instance, pool, storage, files, aio, .. } = self;
         let open_files = storage.files().clone();

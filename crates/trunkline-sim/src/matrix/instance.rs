@@ -154,8 +154,7 @@ impl Instance {
         self.probe.keep_results();
     }
 
-    /// Waits for a state that no event announces, by polling it. Between two polls every other
-    /// thread can run.
+    /// Polls for a state that no event announces. Between two polls every other thread can run.
     ///
     /// # Panics
     /// If the state is not reached within a minute.

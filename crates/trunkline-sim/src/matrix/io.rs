@@ -1,8 +1,8 @@
 //! Cases of the I/O core: an instance, files with blocks that identify themselves, and single I/Os.
 //!
-//! A case is a function of an [`Environment`] and starts the instance that it needs. The contents
-//! of blocks come from [`content`]. A file starts with version 0 of file 0 in every block, so a
-//! case can compare any block with [`original`].
+//! A case is a function of an [`Environment`] and starts the instance it needs. The contents of
+//! blocks come from [`content`]. A file starts with version 0 of file 0 in every block, so a case
+//! can compare any block with [`original`].
 //! ```
 //! use trunkline_aio::MethodKind;
 //! use trunkline_sim::matrix::io;

@@ -58,7 +58,7 @@ impl Cluster {
         match damage {
             // A byte in the free space or a row: the header stays valid.
             Damage::Checksum => page[5000] ^= 1,
-            // Flags that do not exist.
+            // Undefined flag bits.
             Damage::Header | Damage::Both => page[11] = 0xFF,
         }
         if damage == Damage::Header {

@@ -71,7 +71,7 @@ impl WriteChecker {
 
     /// Checks the pages of a write of which `written` bytes were transferred.
     fn check(&self, io: &Observed, written: usize) {
-        // We leave the entry in the map, because the method may retry the write.
+        // Leave the entry in the map, because the method may retry the write.
         let durable = self.durable.lock().get(&io.io).copied();
         let files = self.files.lock().clone();
         let Some((first, bytes)) = files.and_then(|files| files.written(io, written)) else {

@@ -5,9 +5,9 @@
 //!         | evict | invalidate, truncate, extend | cleanup lock | switch the method | cancel a session
 //!         | another policy | another session | move to another thread | vanish
 //! ```
-//! Deadlocks between clients would be bugs of the workload and not of the engine. A client
-//! therefore holds nothing while it waits for something that another client might wait to release.
-//! It holds content locks across reads only, and waits for a cleanup lock only without pins.
+//! Deadlocks between clients would be the workload's bugs, not the engine's. A client therefore
+//! holds nothing while it waits for something that another client might wait to release. It holds
+//! content locks across reads only, and waits for a cleanup lock only without pins.
 
 use super::meter::Kind;
 use super::model::{MOVING, SHAPES};
@@ -236,7 +236,7 @@ impl Client {
         }
     }
 
-    /// Evicts random buffers, a part of a relation, or everything that is not pinned.
+    /// Evicts random buffers, a part of a relation, or everything unpinned.
     fn evict(&mut self, at: usize) {
         let session = &self.sessions[at];
         let pool = &self.run.pools[session.pool];
@@ -298,7 +298,7 @@ impl Client {
         }
     }
 
-    /// Switches the I/O method of the instance, with I/O of the old method in flight.
+    /// Switches the instance's I/O method with the old method's I/O in flight.
     fn switch(&mut self) {
         if self.run.workload.switches {
             let to = SIMULATED[self.rng.below(SIMULATED.len() as u64) as usize];

@@ -82,7 +82,7 @@ impl Expectations {
         true
     }
 
-    /// Forgets an owner. Returns the failures that it has not received.
+    /// Forgets an owner. Returns the failures it hasn't received.
     pub(super) fn close(&self, owner: u64) -> Vec<(BlockNo, Failure)> {
         let mut tables = self.0.lock();
         let from = (owner, 0, Failure::Errno(i32::MIN));

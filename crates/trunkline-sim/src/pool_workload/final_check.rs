@@ -16,7 +16,7 @@ use trunkline_engine::pool::{Backend, BackendType, PINS_GUARANTEED, Policy, Pool
 use trunkline_engine::storage::Storage;
 use trunkline_format::BlockNo;
 
-/// The most sessions that are admitted together; in a larger pool the check is skipped.
+/// The most sessions admitted together; in a larger pool the check is skipped.
 const SESSIONS_MAX: u32 = 8;
 
 /// Waits for all clients, and checks what is left.
@@ -57,7 +57,7 @@ pub(super) fn check(
     Ok(PoolReport { faults, counts, meter, steps: 0 })
 }
 
-/// Joins all threads of the clients, including those that were added by a client that moved.
+/// Joins all threads of the clients, including those added by a client that moved.
 fn join_all(run: &Run) -> Result<(), String> {
     loop {
         // Not in the loop condition, where the mutex would be held during the join.

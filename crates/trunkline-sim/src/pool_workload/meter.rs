@@ -1,9 +1,9 @@
 //! Coverage meter of a pool workload: which faults struck which reads, which thread completed
 //! these, and which sessions waited.
 //!
-//! A random test is worth only as much as the combinations that it reaches. A cell is one fault ×
-//! the threads that executed and completed the read × the sessions that had the page pinned when
-//! the result arrived × the kind of request × the pool. Every cell must be reached unless
+//! A random test is worth only as much as the combinations it reaches. A cell is one fault × the
+//! threads that executed and completed the read × the sessions that had the page pinned when the
+//! result arrived × the kind of request × the pool. Every cell must be reached unless
 //! [`Cell::excuse`] explains why it cannot be. A cell that depends on exact timing
 //! ([`Cell::is_rare`]) only needs to be reached by some fault.
 
@@ -99,9 +99,9 @@ pub enum Kind {
     Ordered,
     /// A stream in any order.
     Unordered,
-    /// An ordered stream that is polled, as by an async executor.
+    /// A polled ordered stream, as an async executor uses it.
     Polled,
-    /// An unordered stream that is polled.
+    /// A polled unordered stream.
     PolledUnordered,
 }
 
@@ -224,7 +224,7 @@ impl Meter {
         self.cells.get(cell).copied().unwrap_or_default()
     }
 
-    /// The number of cells that must be reached, and those that were not.
+    /// The number of cells that must be reached, and the ones that weren't.
     pub fn missing(&self) -> (usize, Vec<Cell>) {
         let wanted: Vec<Cell> =
             Cell::all().into_iter().filter(|cell| cell.excuse().is_none()).collect();
@@ -246,7 +246,7 @@ impl Meter {
         wanted.map(|cell| (cell, self.count(&cell))).min_by_key(|(_, count)| *count)
     }
 
-    /// Combinations of fault, strategy and pool that were not reached.
+    /// Combinations of fault, strategy and pool not reached yet.
     pub fn missing_strategies(&self) -> Vec<(FaultKind, Strategy, bool)> {
         let strategies = [Strategy::Normal, Strategy::BulkRead, Strategy::Vacuum];
         let all = FAULT_KINDS.iter().flat_map(|&fault| {

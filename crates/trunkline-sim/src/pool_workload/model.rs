@@ -101,8 +101,8 @@ impl Model {
         }
     }
 
-    /// Decides what happens to a page that is read with a flipped bit in byte `at`. It repeats the
-    /// rules of the engine from the result of [`verify_page`] and the policy.
+    /// Decides what happens to a page read with a flipped bit in byte `at`. It repeats the engine's
+    /// rules, based on [`verify_page`] and the policy.
     pub(super) fn damaged(
         &self,
         relation: usize,
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(end(5000, policy(false, true)), Damage::Ignored);
         assert_eq!(end(5000, policy(true, false)), Damage::Zeroed);
         assert_eq!(end(5000, policy(true, true)), Damage::Ignored);
-        // Flags that do not exist: an invalid header, which no policy ignores.
+        // Undefined flag bits: an invalid header, which no policy ignores.
         assert_eq!(end(11, policy(false, true)), Damage::Refused);
         assert_eq!(end(11, policy(true, true)), Damage::Zeroed);
     }

@@ -100,7 +100,7 @@ impl PageCheck<'_> {
         page[from..to].iter_mut().for_each(|byte| *byte ^= 0xFF);
     }
 
-    /// Performs an operation that is allowed while a page is locked.
+    /// Performs an operation that's allowed while a page is locked.
     fn do_something(&self, rng: &mut Rng, backend: &mut Backend) {
         match rng.below(12) {
             0 => pause(Duration::from_micros(1)),

@@ -1,4 +1,4 @@
-//! A client's session with one pool: a backend, its streams, and pages that it keeps pinned.
+//! A client's session with one pool: a backend, its streams, and pages it keeps pinned.
 //!
 //! All calls into the pool are made here. Before a call, the session names the stream or single
 //! read that makes it; the probe attributes reads to that owner. After the call, the outcome is
@@ -31,21 +31,21 @@ pub(super) const HOT_BLOCKS: BlockNo = 3;
 /// show here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Pages that were returned, locked and checked.
+    /// Pages returned, locked and checked.
     pub pages: u64,
     /// Blocks for which the issuer received an error.
     pub errors: u64,
     /// Waits for a content lock: shared, share-exclusive, exclusive.
     pub lock_waits: [u64; 3],
-    /// Waits that were cancelled.
+    /// Cancelled waits.
     pub cancelled: u64,
     /// Requests of a session at its pin limit.
     pub too_many_pins: u64,
-    /// Polls that were pending.
+    /// Polls that returned `Poll::Pending`.
     pub pending: u64,
-    /// Streams that were read to their end.
+    /// Streams read to their end.
     pub ended: u64,
-    /// Streams that were dropped before their end.
+    /// Streams dropped before their end.
     pub dropped: u64,
     /// Threads that ended with streams and pins.
     pub vanished: u64,
@@ -194,8 +194,8 @@ impl PoolSession {
         }
     }
 
-    /// Checks an error that is not about a block. It must be the pin limit, and the session must
-    /// have its guaranteed pins.
+    /// Checks an error that doesn't refer to a block. It must be the pin limit, and the session
+    /// must have its guaranteed pins.
     fn too_many_pins(&mut self, run: &Run, counts: &mut Counts, error: &ReadError) {
         match error {
             ReadError::TooManyPins { held } if *held >= PINS_GUARANTEED => {

@@ -1,4 +1,4 @@
-//! The probe of a pool workload: sees the result of every read and updates the expectations.
+//! A pool workload's probe: sees every read's result and updates the expectations.
 //! ```text
 //!   defined            on the issuer's thread: the issuer, the kind of request, the policy
 //!   raw result         the fault of the plan, the contents of the pages, the expected failure, the pins
@@ -20,7 +20,7 @@ use trunkline_engine::pool::{Policy, Pool, Strategy};
 use trunkline_engine::storage::Relation;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// The owner of the reads that a thread issues at the moment.
+/// The owner of the reads a thread is currently issuing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Issuer {
     /// The client. Its thread may change, so this identifies it.
@@ -55,7 +55,7 @@ struct ReadRecord {
     issuer: Issuer,
     /// All faults that struck the read, one for each retry.
     faults: Vec<FaultKind>,
-    /// The failure that the issuer must receive after the last result.
+    /// The failure the issuer must receive after the last result.
     expected: Option<(BlockNo, Failure)>,
     /// The sessions that had the page pinned; `None` if no fault struck.
     waiters: Option<Waiters>,
@@ -123,7 +123,7 @@ impl ReadProbe {
         records[at] = Some(record);
     }
 
-    /// Handles a raw result, on the thread that has executed the read.
+    /// Handles a raw result, on the thread that executed the read.
     fn result(&self, io: &Observed, raw: i32, fault: Option<Fault>) {
         let added = self.with_record(io.io, |record| {
             record.faults.extend(fault.and_then(fault_kind));
@@ -147,7 +147,7 @@ impl ReadProbe {
         self.with_record(io.io, |record| (record.waiters, record.expected) = (waiters, expected));
     }
 
-    /// The most pins of any of the first 16 pages of a read.
+    /// The highest pin count among a read's first 16 pages.
     fn pins(&self, record: &ReadRecord, first: BlockNo, blocks: u32) -> Option<u32> {
         let pools = self.pools.lock();
         let (pools, relations) = pools.as_ref()?;
@@ -157,7 +157,7 @@ impl ReadProbe {
         pins.max().flatten()
     }
 
-    /// Updates the expectations with a result. Returns the failure that the issuer must receive.
+    /// Updates the expectations with a result. Returns the failure the issuer must receive.
     fn update(
         &self,
         issuer: Issuer,

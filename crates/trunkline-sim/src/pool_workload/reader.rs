@@ -1,6 +1,6 @@
-//! One read stream of a pool workload, with a check of everything that it returns.
+//! One read stream of a pool workload, with a check of everything it returns.
 //!
-//! The block source records each block that it gives to the stream. Each of them must be returned
+//! The block source records each block it gives to the stream. Each of them must be returned
 //! exactly once, as a page or as an error, and with its own per-buffer data. An ordered stream must
 //! return them in order.
 
@@ -56,7 +56,7 @@ impl ParallelScan {
 pub(super) struct Reader {
     pub(super) stream: ReadStream<Source>,
     pub(super) issuer: Issuer,
-    /// Blocks that the source has given to the stream, by position.
+    /// Blocks the source has given to the stream, by position.
     given: Arc<Mutex<Vec<BlockNo>>>,
     /// By position, whether the block was returned.
     returned: Vec<bool>,
@@ -248,8 +248,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Checks an error of the stream. Returns false if the error is not about a block. An ordered
-    /// stream must report it in the place of the next block.
+    /// Checks an error of the stream. Returns false if the error doesn't refer to a block. An
+    /// ordered stream must report it in the place of the next block.
     pub(super) fn error(&mut self, run: &Run, error: &ReadError) -> Result<bool, String> {
         let Some((block, failure)) = failure(error) else { return Ok(false) };
         if !run.expectations.receive(self.issuer.owner, block, failure) {
@@ -286,13 +286,13 @@ impl Reader {
             ));
         }
         self.ended = true;
-        // Every block was returned. Failures that are left belong to reads that the consumer or the
-        // stream abandoned, and their blocks were read again.
+        // Every block was returned. Any failures left belong to reads the consumer or the stream
+        // abandoned, and their blocks were read again.
         run.expectations.close(self.issuer.owner);
         Ok(())
     }
 
-    /// Closes the accounts of a stream that is dropped.
+    /// Drops the expectations of a stream that is being dropped.
     pub(super) fn close(&self, run: &Run) {
         self.abandon_part();
         // Failures may still arrive for this owner. No consumer will receive them.
@@ -305,7 +305,7 @@ impl Reader {
     }
 }
 
-/// The block that an error is about, and the failure. Returns `None` for an error that is not about
+/// The block an error refers to, and the failure. Returns `None` for an error that doesn't refer to
 /// a block.
 pub(super) fn failure(error: &ReadError) -> Option<(BlockNo, Failure)> {
     let failure = match error {

@@ -21,8 +21,8 @@ const SLOTS: usize = 8;
 /// The most blocks of one I/O. A vectored I/O has one buffer for all of them, or one for each.
 const COMBINED_MAX: u32 = 4;
 
-/// Wait references that clients publish for each other. A reference may be stale when another
-/// client joins it; joining a handle that was reused must return immediately.
+/// Wait references clients publish for each other. A reference may be stale when another client
+/// joins it; joining a handle that was reused must return immediately.
 #[derive(Debug, Default)]
 pub(super) struct Published(Mutex<Vec<WaitRef>>);
 
@@ -279,7 +279,7 @@ impl Client {
         let Some(session) = self.session() else { return };
         session.clear_cancel();
         let Some(mut session) = self.session.take() else { return };
-        // I/Os that an earlier session issued can only be waited for one by one.
+        // I/Os issued by an earlier session can only be waited for one by one.
         let mine = self.issued.iter().flatten().all(|issued| issued.session == session.id());
         let result = if mine {
             let some = self.rng.below(4) as usize;
@@ -404,8 +404,8 @@ impl Client {
         }
     }
 
-    /// Compares each block that a read returned with the model. Takes the memory out of the slot,
-    /// which returns its frames to the region.
+    /// Compares each block a read returned with the model. Takes the memory out of the slot, which
+    /// returns its frames to the region.
     fn check_read(&mut self, issued: &Issued, slot: usize, outcome: Outcome) {
         let memory = self.slots.memory(slot).map(std::mem::take).unwrap_or_default();
         let mut bytes: Vec<u8> = memory.iter().flat_map(|lease| lease.iter().copied()).collect();
