@@ -103,7 +103,8 @@ pub(crate) fn run(
     Ok(monitor.exit(report.scan.end, exit))
 }
 
-/// Warns about rows that are not part of the sum.
+/// Warns about rows that aren't included in the sum. Such rows make the sum useless for a
+/// comparison with the server, so the exit code is then [`Exit::Findings`].
 fn report_skipped_rows(report: &SumReport) {
     let total = &report.total;
     if total.in_doubt > 0 {

@@ -28,7 +28,9 @@ pub(crate) fn report_warnings(warnings: &[ReadWarning], lost: u64) {
     }
 }
 
-/// The two lines that `EXPLAIN (ANALYZE, IO)` prints.
+/// The two lines that `EXPLAIN (ANALYZE, IO)` prints for a read stream. Distances are in blocks,
+/// `in-progress` is the average number of I/Os in flight, and `waits` counts how often the consumer
+/// had to wait for a read.
 pub(crate) fn stream_lines(streams: &StreamStats) -> String {
     format!(
         "Prefetch: avg={:.2} max={} capacity={}\nI/O: count={} waits={} size={:.2} \
@@ -43,7 +45,7 @@ pub(crate) fn stream_lines(streams: &StreamStats) -> String {
     )
 }
 
-/// Rows as in `pg_stat_io`, summed over relations.
+/// Rows as in `pg_stat_io`. The engine keeps its counters per relation, so we have to add them up.
 pub(crate) fn stat_io(counts: &[(IoKey, Tally)]) -> Vec<StatIo> {
     let mut rows: BTreeMap<(BackendType, IoObject, Strategy), Tally> = BTreeMap::new();
     for (key, tally) in counts {

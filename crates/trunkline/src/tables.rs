@@ -71,7 +71,8 @@ fn exit<'f>(mut faults: impl Iterator<Item = &'f CatalogError>) -> Exit {
     if faults.next().is_none() { Exit::Good } else { Exit::Findings }
 }
 
-/// File sizes of each relation and each database.
+/// File sizes of each relation and each database. We walk over all files just once and add up their
+/// sizes, rather than stat the files of each relation.
 struct Sizes {
     relations: BTreeMap<RelationLocator, Size>,
     databases: BTreeMap<Oid, u64>,
@@ -227,7 +228,7 @@ fn counts_rows(kind: RelationKind) -> bool {
     kind.is_table_like() || matches!(kind, RelationKind::Index | RelationKind::PartitionedTable)
 }
 
-/// Whether relations of this kind belong to another relation.
+/// Whether relations of this kind belong to another relation. They're only listed with `--all`.
 fn is_internal(kind: RelationKind) -> bool {
     matches!(
         kind,
@@ -289,7 +290,8 @@ fn shown_name(name: &[u8], encoding: i32) -> String {
     }
 }
 
-/// PostgreSQL's name of an encoding.
+/// PostgreSQL's name for an encoding (`pg_enc`). The numbers are stored in `pg_database.encoding`,
+/// so they never change.
 pub(crate) fn encoding_name(encoding: i32) -> &'static str {
     const NAMES: [&str; 35] = [
         "SQL_ASCII",

@@ -65,6 +65,8 @@ impl Database {
 
     /// The classes of objects that values of these types can name and that are loaded on demand.
     fn classes_needed(&self, types: impl IntoIterator<Item = Oid>) -> Vec<ObjectClass> {
+        // Types can be nested to any depth, and damaged rows may even form a cycle, so we remember
+        // which types we've seen.
         let mut seen = Set::default();
         let mut to_see: Vec<Oid> = types.into_iter().collect();
         let mut classes = Vec::new();
@@ -94,6 +96,8 @@ impl Database {
         if let Some(found) = all.get(&class) {
             return Some(Arc::clone(found));
         }
+        // Sorting a catalog by name takes a while, so do it only once, on first use. Other sessions
+        // wait for the lock; this does no I/O.
         let made = Arc::new(Objects::new(self.loaded_objects(class)?));
         all.insert(class, Arc::clone(&made));
         Some(made)

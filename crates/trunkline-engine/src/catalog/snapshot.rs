@@ -64,6 +64,7 @@ impl Database {
             .collect();
         relations.sort_by_key(|relation| relation.oid);
         let columns = load_columns(&mut reader, mapped(&PG_ATTRIBUTE)?, &mut relations)?;
+        // Locates a catalog that isn't mapped, by its row in pg_class.
         let find = |table: &'static CatalogTable| {
             let at = relations.binary_search_by_key(&table.oid, |relation| relation.oid).ok();
             let relation = at.and_then(|at| relations.get(at));
@@ -108,6 +109,8 @@ impl Database {
             objects: Mutex::default(),
             faults: Vec::new(),
         };
+        // Check all layouts before anything can use the snapshot. The rows were decoded with bounds
+        // checks, so a wrong layout can't have done more harm than to produce wrong values.
         for table in CATALOGS {
             if let Err(error) = database.check_layout(table) {
                 // If we've skipped a damaged pg_attribute row, the layout can't match. This error

@@ -74,7 +74,8 @@ impl WritableFiles for KernelFiles {
     fn sync_directory_of(&self, path: &Path) -> io::Result<()> {
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         match fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all() {
-            // The file system cannot sync a directory. PostgreSQL ignores that too.
+            // Some file systems can't fsync a directory. Like PostgreSQL's fsync_fname, we ignore
+            // EBADF and EINVAL.
             Err(error) if is_unsupported(&error) => Ok(()),
             synced => synced,
         }

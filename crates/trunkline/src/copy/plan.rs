@@ -55,7 +55,8 @@ impl CopyPlan {
     }
 }
 
-/// Plans the copy of one table, with its partitions or children.
+/// Plans the copy of one table, with its partitions or children. The columns are those of the named
+/// table; each child stores them in its own order, so every child gets its own [`Plan`].
 fn plan_one(
     args: &CopyArgs,
     database: &Database,
@@ -121,6 +122,8 @@ fn plan_all(
     let failed = |path: &Path, error: io::Error| {
         Failure::cannot_run(format_args!("\"{}\": {error}", path.display()))
     };
+    // Lock the directory before we look for existing files. Otherwise a concurrent copy could
+    // create more of them.
     let contents = manifest(args, dir, database, sources);
     let lock = CopyDirectory::open(directory, &contents).map_err(|error| {
         let shown = directory.display();

@@ -43,6 +43,8 @@ pub(super) struct CopyOutput<'r> {
 impl CopyOutput<'_> {
     pub(super) fn text(&self) -> String {
         let report = self.report;
+        // The rate is that of reading: rows in text format may be larger or smaller than their
+        // pages.
         let lines = [
             ("Files written", report.tasks.to_string()),
             ("Files kept", self.present.to_string()),

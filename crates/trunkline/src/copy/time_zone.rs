@@ -1,8 +1,12 @@
 //! Time zones by name, from the system's time zone database or else from a built-in copy of it.
 //!
-//! After the last year in the database, its last rules continue to apply, as in the server. The
-//! calendar, including the days of the week, repeats every 400 years, so later dates are mapped to
-//! an equivalent earlier one.
+//! The server includes its own copy of the database, or uses the system's, depending on how it was
+//! built, so offsets may differ from the server's if the two are of different releases.
+//!
+//! After the last year in the database, its last rules continue to apply, as in the server. Our
+//! library only supports years up to 9999, but timestamptz goes up to 294276 AD. The calendar,
+//! including the days of the week, repeats every 400 years, so we map later dates to an equivalent
+//! earlier date.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone as Rules;
@@ -14,8 +18,8 @@ const CYCLE_S: i64 = 146_097 * 86_400;
 /// 9000-01-01 in seconds since 1970. Later times are looked up whole cycles earlier.
 const LATEST_S: i64 = 221_845_392_000;
 
-/// The zone of this name, as in the setting `TimeZone`: a name in the database, or a POSIX rule such
-/// as `<+0530>-05:30`.
+/// The zone of this name, as in the setting `TimeZone`: a name in the database, or a POSIX rule
+/// such as `<+0530>-05:30`.
 pub(super) fn zone(name: &str) -> Option<Arc<dyn TimeZone>> {
     if ["UTC", "GMT", "Etc/UTC", "Etc/GMT"].iter().any(|utc| utc.eq_ignore_ascii_case(name)) {
         return Some(Arc::new(Utc));

@@ -76,6 +76,9 @@ impl Runs<'_> {
         // A demo that was killed may have left a copy.
         self.backend.drop_relation(&copy).map_err(cannot_write)?;
         self.copy(&copy)?;
+        // Each configuration opens the copy as a separate cluster, so the copy's pages get
+        // different buffer tags. After each configuration we evict them, to make room for the next
+        // one.
         for (requested, direct) in IoConfig::all() {
             if interrupt.requested() {
                 break;

@@ -9,8 +9,9 @@ use crate::output::Table;
 /// Maximum number of handles that are shown.
 const HANDLES_SHOWN_MAX: usize = 6;
 
-/// A table of the handles that have an operation; empty if there are none. `directory` is removed
-/// from the names of files.
+/// A table of all handles that have an operation, or an empty text if there are none. Idle handles,
+/// and handles that have been acquired but not yet defined, aren't listed. We strip `directory`
+/// from file names to keep the lines short.
 pub(super) fn handles(snapshot: &[IoRow], directory: &str) -> String {
     let directory = format!("{directory}/");
     let shown: Vec<&IoRow> = snapshot.iter().filter(|row| row.operation.is_some()).collect();

@@ -141,7 +141,8 @@ impl ScanReports {
         &self.errors
     }
 
-    /// Keeps the snapshot with the most handles in use.
+    /// Keeps the snapshot with the most handles in use, which best shows how many I/Os are in
+    /// flight.
     pub(super) fn offer_snapshot(&mut self, snapshot: Vec<IoRow>) {
         let in_use = |rows: &[IoRow]| rows.iter().filter(|row| row.operation.is_some()).count();
         if in_use(&snapshot) >= in_use(&self.snapshot) {

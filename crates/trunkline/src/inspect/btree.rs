@@ -58,6 +58,7 @@ pub(super) fn run(global: &Global, settings: &Settings, args: &BtreeArgs) -> Res
             _ => failure,
         });
     };
+    // Block 0 is the metapage, which has a different layout from all other pages.
     match args.block {
         None => {
             let report = describe_levels(&mut open, &index, name)?;
@@ -102,7 +103,9 @@ struct Level {
     pages: u64,
     deleted: u64,
     entries: u64,
+    /// TIDs. More than `entries` if the index has posting lists.
     rows: u64,
+    /// Entries marked `LP_DEAD`, which the next insertion into the page may remove.
     dead: u64,
     /// Fraction of the space for entries that is used.
     fill: f64,
@@ -154,7 +157,9 @@ impl IndexReport {
     }
 }
 
-/// Reads all levels, from the root down.
+/// Reads all levels, from the root down to the leaves (level 0). Unlike a search, this follows the
+/// right links of every level, so it also reads pages without a downlink, such as the right half of
+/// an incomplete split. An empty index has no root, and hence no levels.
 fn describe_levels(
     open: &mut OpenDatabase,
     index: &Index,
@@ -175,6 +180,8 @@ fn describe_levels(
             if level.pages + level.deleted == 0 {
                 level.first = found.block;
             }
+            // We may reach deleted or half-dead pages (`P_IGNORE`) through a sibling link, but
+            // their entries mean nothing.
             if page.is_ignored() {
                 level.deleted += 1;
                 continue;
@@ -310,6 +317,8 @@ fn key_text(key: &[Option<String>]) -> String {
     if key.is_empty() {
         return "(minus infinity)".into();
     }
+    // Only pivot tuples can have no key columns at all: the first entry of an internal page is
+    // "minus infinity", because nbtree truncates its key entirely.
     let columns: Vec<&str> = key.iter().map(|it| it.as_deref().unwrap_or("null")).collect();
     columns.join(", ")
 }

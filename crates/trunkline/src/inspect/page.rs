@@ -76,6 +76,8 @@ impl PageAddress {
         Ok(PageAddress { path, fork, segment: if parsed.is_none() { 0 } else { segment }, block })
     }
 
+    /// Reads the page with a plain pread(2). There's no locking, so if a server is running, we may
+    /// read a torn page.
     fn read(&self) -> Result<Box<PageBytes>, Failure> {
         let path = self.path.display();
         let failed = |operation: &str, error: io::Error| {
@@ -179,7 +181,8 @@ impl Report {
     fn of(address: &PageAddress, page: &PageBytes, cluster: Option<bool>) -> Report {
         let header = PageHeader::parse(page);
         let computed = page_checksum(page, address.block);
-        // Without a control file, a stored checksum suggests that the cluster has checksums.
+        // Without a control file we have to guess: a non-zero checksum field suggests that the
+        // cluster has checksums enabled.
         let checksums = cluster.unwrap_or(header.checksum != 0);
         let options = CheckOptions { checksums, fork: address.fork };
         let verdict = check_page(page, address.block, &options);
@@ -190,6 +193,7 @@ impl Report {
             Verdict::New => ("new", None),
             Verdict::Bad(finding) => ("bad", Some(finding.to_string())),
         };
+        // New pages are all zeros, and some kinds of pages, such as maps, have no line pointers.
         let items = line_pointers(page).filter(|_| has_items);
         Report {
             file: address.path.to_string_lossy().into(),
@@ -314,6 +318,7 @@ impl Checksum {
 
 impl Item {
     fn of(item: u16, pointer: LinePointer, kind: PageKind, page: &PageBytes) -> Item {
+        // Only heap pages and sequences contain heap tuples. Index tuples have a different header.
         let tuples = matches!(kind, PageKind::Heap | PageKind::Sequence);
         let bytes =
             pointer.item(page).filter(|_| tuples && pointer.flags == LinePointerFlags::Normal);

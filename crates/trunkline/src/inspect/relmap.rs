@@ -1,8 +1,8 @@
 //! `trunkline inspect relmap`: prints a relation map, the file numbers of mapped catalogs.
 //!
 //! PostgreSQL must read some catalogs, such as `pg_class`, before it can look up file numbers in
-//! `pg_class`. Their file numbers are in `pg_filenode.map`: in `global/` for the shared catalogs, and
-//! in each database's directory for its own.
+//! `pg_class`. Their file numbers are in `pg_filenode.map`: in `global/` for the shared catalogs,
+//! and in each database's directory for its own.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -73,6 +73,7 @@ pub(super) fn run(
     let bytes = std::fs::read(&path).map_err(|error| Failure::cannot_run(text(&error)))?;
     let map = RelationMap::parse(&bytes, dir.control().version);
     let map = map.map_err(|error| Failure::findings(text(&error)))?;
+    // The names are optional: if the catalog can't be read, we can still print the numbers.
     let name = |oid| {
         let database = database.as_ref()?;
         Some(database.qualified_name(database.relation(oid)?))

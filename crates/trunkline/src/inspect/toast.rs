@@ -59,6 +59,8 @@ pub(super) fn run(global: &Global, settings: &Settings, args: &ToastArgs) -> Res
     let name = open.database.qualified_name(&relation);
     let toast = open.database.table_files(&relation)?.toast;
     let toast = toast.ok_or_else(|| Failure::usage(format_args!("{name} has no TOAST table")))?;
+    // A TOAST index is on (chunk_id, chunk_seq). A search by just the first column returns all of
+    // the value's chunks in order.
     let value = args.value.to_le_bytes();
     let key: &[Option<&[u8]>] = &[Some(&value)];
     let backend = &mut open.session.backend;
@@ -100,6 +102,7 @@ fn chunk(open: &mut OpenDatabase, page: &PageBytes, row: Tid) -> Chunk {
     let mut deformer = Deformer::of(&tuple);
     let int4 = Attribute { len: 4, align: Align::Int };
     let mut next = |attribute| deformer.next(attribute).ok()?.value();
+    // Skip chunk_id, which we already know.
     next(int4);
     let number = next(int4).and_then(|bytes| bytes.first_chunk().copied());
     chunk.number = number.map(i32::from_le_bytes);

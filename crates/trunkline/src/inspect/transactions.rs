@@ -80,6 +80,8 @@ pub(super) fn clog(global: &Global, settings: &Settings, args: &ClogArgs) -> Res
         let checkpoint = &dir.control().checkpoint;
         let (oldest, next) = (checkpoint.oldest_xid, checkpoint.next_xid);
         let mut report = ClogSummary { oldest, next, ..ClogSummary::default() };
+        // Count backwards from the newest transaction, so that the summary of a huge cluster covers
+        // recent transactions. The comparison with `oldest` must be circular.
         let mut xid = next as u32;
         while report.counted < u64::from(COUNTED_MAX) {
             xid = xid.wrapping_sub(1);
@@ -125,6 +127,8 @@ pub(super) fn clog(global: &Global, settings: &Settings, args: &ClogArgs) -> Res
             0 => "invalid transaction id".to_owned(),
             1 => "committed: the bootstrap transaction".to_owned(),
             2 => "committed: FrozenTransactionId".to_owned(),
+            // The commit log can't distinguish prepared transactions from transactions that a crash
+            // ended; both are "in progress".
             _ => match transactions.fate(session, xid) {
                 Ok(XidStatus::InProgress) if prepared.contains(&xid) => "prepared".to_owned(),
                 Ok(fate) => fate.to_string(),

@@ -172,6 +172,8 @@ fn report_columns(
                 line.damaged = true;
             }
         }
+        // A column's offset depends on the lengths of all columns before it, so we can't decode
+        // anything after a damaged column.
         let damaged = line.damaged;
         reported.push(line);
         if damaged {
@@ -181,7 +183,8 @@ fn report_columns(
     reported
 }
 
-/// Describes how a value is stored, and formats it.
+/// Describes how a value is stored, and formats it. Returns no text for a dropped column, because
+/// its type is no longer known, and for a TOAST pointer.
 fn describe(open: &OpenDatabase, column: &ColumnInfo, stored: &[u8]) -> (String, Option<String>) {
     let text = |payload: &[u8]| (!column.dropped).then(|| open.text(column.type_oid, payload));
     if column.attribute.len != -1 {

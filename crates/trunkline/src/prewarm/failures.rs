@@ -1,4 +1,5 @@
-//! Warnings about blocks that could not be loaded.
+//! Warnings about blocks that couldn't be loaded. Only a limited number are listed; the rest are
+//! counted.
 
 use std::path::Path;
 

@@ -46,6 +46,7 @@ impl PagesOutput<'_> {
         text
     }
 
+    /// The lines after the summary of `pg_checksums`: throughput and I/O statistics.
     fn io_lines(&self) -> String {
         let report = self.report;
         let IoSummary { reads, bytes, cached, in_flight, waits, wait_time, .. } = report.io;
