@@ -31,6 +31,8 @@ pub struct TextSettings {
 }
 
 impl TextSettings {
+    /// Combines the settings with a database's catalog, which has the names for `regclass` values
+    /// and enums.
     pub(super) fn options<'a>(&'a self, database: &'a Database) -> TextOptions<'a> {
         TextOptions {
             major: self.major,

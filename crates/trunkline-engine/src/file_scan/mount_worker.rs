@@ -51,6 +51,7 @@ pub(super) fn read(
     Ok(())
 }
 
+/// One mount's worker: the queue supplies runs of blocks, and the window reads them.
 struct MountWorker<'s> {
     context: Context<'s>,
     session: Session,

@@ -66,14 +66,17 @@ impl<'s> ReadWindow<'s> {
         Ok(Self { context, slots, runs, shrunk: BTreeMap::new(), idle })
     }
 
+    /// The number of slots, idle or not.
     pub(super) fn capacity(&self) -> usize {
         self.runs.len()
     }
 
+    /// The number of slots without a read.
     pub(super) fn idle(&self) -> usize {
         self.idle.len()
     }
 
+    /// The number of reads that were issued and whose outcome was not taken yet.
     pub(super) fn in_flight(&self) -> usize {
         self.slots.pending()
     }

@@ -54,6 +54,7 @@ struct Entry {
     verdict: Verdict,
 }
 
+/// What we found out about a tuple.
 #[derive(Debug, Clone, Copy)]
 enum Verdict {
     State(RowState),
@@ -114,6 +115,8 @@ impl PageRows {
         Ok(())
     }
 
+    /// Stores an error and returns the verdict that refers to it. Marked cold, to keep error
+    /// handling out of the loop over the line pointers.
     #[cold]
     fn error(&mut self, error: RowError) -> Verdict {
         // The cast is safe: a page has at most 2042 line pointers.
@@ -123,6 +126,7 @@ impl PageRows {
     }
 }
 
+/// Adds the row's location to a problem. Building the path allocates, so we only do it for errors.
 #[cold]
 fn row_error(relation: &Relation, tid: Tid, problem: RowProblem) -> RowError {
     let path = relation.path(segment_of(tid.block).0);
@@ -237,12 +241,15 @@ impl<'p> Rows<'p> {
         Self { page, block, relation, page_rows, next: 0, end }
     }
 
+    /// Returns the row of an entry. The tuple is parsed again here rather than stored in the entry:
+    /// parsing is cheap, and entries stay small.
     #[inline]
     fn row(&self, entry: &Entry) -> Result<HeapRow<'p>, RowError> {
         let Entry { item, offset, length, verdict } = *entry;
         match verdict {
             Verdict::State(state) => {
                 let start = usize::from(offset);
+                // live() sets the state to `Live`, which we replace by the real one.
                 let row = self.live(item, self.page.get(start..start + usize::from(length)))?;
                 Ok(HeapRow { state, ..row })
             }
@@ -265,6 +272,7 @@ impl<'p> Rows<'p> {
         }
     }
 
+    /// The error for a tuple that doesn't fit into its item or page.
     #[cold]
     fn outside(&self, item: u16) -> RowError {
         row_error(self.relation, Tid { block: self.block, item }, RowProblem::Outside)
@@ -278,6 +286,7 @@ impl<'p> Iterator for Rows<'p> {
     fn next(&mut self) -> Option<Self::Item> {
         while self.next < self.end {
             self.next += 1;
+            // Entries exist only if visibility was checked.
             if !self.page_rows.all_visible {
                 let entry = self.page_rows.entries.get(usize::from(self.next - 1))?;
                 return Some(self.row(entry));

@@ -19,6 +19,7 @@ pub struct PageBatch {
     len: usize,
 }
 
+/// One page copy. When the batch is cleared, its memory stays allocated for the next page.
 #[derive(Debug)]
 struct Copied {
     page: Box<PageBytes>,

@@ -50,6 +50,7 @@ struct Value {
     state: FetchState,
 }
 
+/// The state of a value.
 #[derive(Debug)]
 enum FetchState {
     /// Not fetched yet.
@@ -167,9 +168,11 @@ impl ToastBatch {
         let Some(best) = self.chunks.get_mut(value.first_chunk + chunk as usize) else {
             return Ok(());
         };
+        // Two versions of the same rank can't both be right, and we can't know which one is.
         if *best == rank {
             return Err(ToastProblem::Twice { chunk, tid });
         }
+        // A better version replaces a worse one, whatever the order in which they arrive.
         if *best < rank {
             *best = rank;
             place.copy_from_slice(bytes);

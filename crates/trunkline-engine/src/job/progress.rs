@@ -34,6 +34,7 @@ impl PageProgress<'_> {
         !self.job.is_stopping()
     }
 
+    /// Adds the pages counted since the last call to the job's counters.
     fn report(&mut self) {
         let pages = std::mem::take(&mut self.unreported);
         self.job.count(pages, pages);

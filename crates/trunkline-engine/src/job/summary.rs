@@ -46,6 +46,8 @@ pub struct IoSummary {
 }
 
 impl IoSummary {
+    /// The reads between two snapshots of the instance's counters. The counters only grow, so no
+    /// difference can be negative.
     pub(super) fn between(before: &Counters, after: &Counters) -> Self {
         let (old, new) = (before.operation(Operation::Readv), after.operation(Operation::Readv));
         let samples = after.in_flight_samples - before.in_flight_samples;

@@ -38,6 +38,7 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 /// outlives the call that started it.
 pub(crate) struct Job {
     aio: Aio,
+    /// The caller's observer. Shared, because an abandoned worker may still call it.
     observer: Arc<dyn Observer>,
     /// Blocks read so far. Like the other counters this is only a statistic, so relaxed ordering is
     /// enough.
@@ -214,10 +215,12 @@ impl Job {
         self.stopping.load(Ordering::Relaxed)
     }
 
+    /// The instance that the job runs on.
     pub(crate) fn aio(&self) -> &Aio {
         &self.aio
     }
 
+    /// The caller's observer.
     pub(crate) fn observer(&self) -> &dyn Observer {
         &*self.observer
     }

@@ -136,6 +136,7 @@ impl Loader {
         Ok(())
     }
 
+    /// The target's relation in the storage layer.
     fn relation(&self, target: &Target) -> Relation {
         self.storage.relation(target.locator, target.fork)
     }

@@ -47,6 +47,7 @@ struct FailureCollector {
 }
 
 impl BlockVisitor for FailureCollector {
+    /// Only the file that contains `first` has a part to skip.
     fn skipped(&self, file: &FileEntry) -> u32 {
         self.first.saturating_sub(file.first_block().unwrap_or_default())
     }

@@ -103,6 +103,7 @@ pub struct Failures {
 }
 
 impl Failures {
+    /// Counts a failure, and lists it while there is room.
     pub(super) fn add(&mut self, path: &Path, text: String) {
         self.total += 1;
         if self.listed.len() < FAILURES_LISTED {

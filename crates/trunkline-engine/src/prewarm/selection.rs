@@ -240,6 +240,7 @@ fn inside(root: &Path, name: &Path) -> PathBuf {
     }
 }
 
+/// The relation that a file belongs to.
 fn locator_of(file: &FileEntry) -> RelationLocator {
     let FileEntry { tablespace, database, relfilenode, .. } = *file;
     RelationLocator { tablespace, database, relfilenode }

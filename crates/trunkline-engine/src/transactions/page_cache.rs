@@ -25,6 +25,7 @@ pub(super) struct PageCache {
     hand: usize,
 }
 
+/// A cached page, or the fact that its file is missing.
 #[derive(Debug)]
 struct Entry {
     key: Key,

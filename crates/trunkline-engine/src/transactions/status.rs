@@ -189,6 +189,8 @@ impl Transactions {
         Ok(self.look(session, Slru::Offsets, place, look)?.flatten().unwrap_or_default())
     }
 
+    /// Makes an error about a multixact. It always names the offsets file, through which a
+    /// multixact's members are found.
     fn multixact(&self, multi: u32, problem: MultixactProblem) -> TransactionError {
         let place = self.layout.offset_place(multi);
         let path = self.files.path(Slru::Offsets, place.segment());

@@ -97,6 +97,8 @@ impl ContentJob {
         job.run_workers(workers, recheck, move |job, _| Ok(self.worker(job, &queue, &catalog)?))
     }
 
+    /// Opens a backend with the default policy: damaged pages must be errors here, and never be
+    /// zeroed.
     fn backend(&self, job: &Job) -> Result<Backend, JobError> {
         job.backend(&self.pool, BackendType::Standalone, Policy::default())
     }

@@ -30,14 +30,17 @@ struct PackedEntry {
 }
 
 impl PackedEntry {
+    /// The block that the entry points to.
     fn block(self) -> BlockNo {
         (self.place >> ITEM_BITS) as BlockNo
     }
 
+    /// The TID that the entry points to.
     fn row(self) -> Tid {
         Tid { block: self.block(), item: (self.place >> 1) as u16 }
     }
 
+    /// Whether the server has marked the entry as dead.
     fn is_dead(self) -> bool {
         self.place & 1 != 0
     }

@@ -87,6 +87,7 @@ impl FindingLog {
         }
     }
 
+    /// Adds a finding without a relation name: page verification doesn't read the catalog.
     fn add(&self, path: &Path, block: Option<BlockNo>, kind: FindingKind) {
         self.push(Finding { path: path.to_owned(), relation: None, block, item: None, kind });
     }

@@ -61,6 +61,8 @@ struct EntryCollector<'l, 's, 'u> {
 }
 
 impl LeafVisitor for EntryCollector<'_, '_, '_> {
+    /// Adds a leaf's entries. Invalid entries are skipped, but make the set incomplete, so that we
+    /// don't report their rows as missing from the index.
     fn leaf(&mut self, block: BlockNo, page: &BtreePage<'_>) -> Result<(), Fault> {
         if let Some(unique) = &mut self.unique {
             unique.leaf(page);
@@ -92,12 +94,14 @@ impl LeafVisitor for EntryCollector<'_, '_, '_> {
         Ok(())
     }
 
+    /// Reports a problem, but only on the first walk: later walks find the same ones again.
     fn problem(&mut self, block: BlockNo, item: Option<u16>, problem: ContentProblem) {
         if self.first {
             self.sink.index(self.index, block, item, problem);
         }
     }
 
+    /// Counts a page on the first walk, so that progress counts each page once.
     fn page_done(&mut self, backend: &mut Backend) -> Result<bool, ReadError> {
         if self.first {
             self.sink.count_page();

@@ -29,6 +29,7 @@ impl Callback<ReadPayload> for MarkBadPages {
         Weight::Heavy
     }
 
+    /// Checks every whole page of a read and marks the bad ones.
     fn complete(&self, io: &mut Completion<'_, ReadPayload>, prior: Outcome) -> Outcome {
         let whole = prior.count as usize / BLOCK_SIZE;
         // A short read that ends within a page delivers the whole pages before it.
@@ -73,6 +74,7 @@ impl BlockVisitor for PageVerifier {
         vec![Arc::new(MarkBadPages { checksums: self.checksums })]
     }
 
+    /// Checks the marked pages again and reports what is wrong with them.
     fn blocks_read(&self, file: &FileEntry, first: BlockNo, pages: &[u8], bad: u128) {
         if bad == 0 {
             return;

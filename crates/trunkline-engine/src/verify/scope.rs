@@ -72,6 +72,7 @@ impl Scope {
     }
 }
 
+/// The relation that a file belongs to.
 fn locator_of(file: &FileEntry) -> RelationLocator {
     let FileEntry { tablespace, database, relfilenode, .. } = *file;
     RelationLocator { tablespace, database, relfilenode }

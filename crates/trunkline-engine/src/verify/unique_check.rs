@@ -140,6 +140,7 @@ struct Live {
 }
 
 impl Duplicates<'_> {
+    /// Adds a row with the current key.
     fn push(&mut self, row: Tid) {
         self.rows.push((row, self.group));
     }
@@ -271,6 +272,8 @@ impl Hashes {
         Self { list: Vec::new(), from, below: None, most: most.max(1024), keys }
     }
 
+    /// Adds the hashes of a leaf's keys that are in range. Keys that can't be equal to any other
+    /// are left out.
     fn leaf(&mut self, index: &CheckedIndex, page: &BtreePage<'_>) {
         for entry in page.entries().flatten().filter(|entry| !entry.is_dead()) {
             let Ok(hash) = hash_entry(index.index.layout(), &entry, &self.keys) else { continue };

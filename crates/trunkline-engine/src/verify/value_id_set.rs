@@ -60,6 +60,7 @@ impl ValueIdSet {
     }
 }
 
+/// The upper and the lower 16 bits of an id.
 fn halves(id: u32) -> (u16, u16) {
     ((id >> 16) as u16, id as u16)
 }
