@@ -174,6 +174,8 @@ impl LevelWalk {
         if let Some(right) = self.next {
             self.steps.count(&self.index, right)?;
         }
+        // A page without a downlink doesn't consume the next one: that belongs to a page further
+        // right.
         let leads_here = self.downlinks.front().is_some_and(|downlink| downlink.child == block);
         let downlink = if leads_here { self.downlinks.pop_front() } else { None };
         Ok(Some(LevelPage { block, page: &self.page, downlink }))
@@ -191,6 +193,7 @@ impl LevelWalk {
             && self.queue.0.lock().len() < DOWNLINKS_AHEAD
         {
             let (level, downlinks) = (self.level + 1, &mut self.downlinks);
+            // Remember how many downlinks there were, to pass only the new children to the stream.
             let (before, parent_bound) = (downlinks.len(), &mut self.parent_bound);
             self.parent = self.index.read_level_page(backend, parent, level, |page| {
                 if !page.is_ignored() {

@@ -55,6 +55,7 @@ impl<'a> LineWriter<'a> {
         extras: Extras,
         options: TextOptions<'a>,
     ) -> Self {
+        // `state` adds three columns: xmin, xmax and state.
         let values = plan.shown.len() + usize::from(extras.ctid) + usize::from(extras.state) * 3;
         Self { plan, format, extras, options, alone: values == 1, room: Vec::new(), gone: 0 }
     }
@@ -81,6 +82,7 @@ impl<'a> LineWriter<'a> {
     /// Collects the TOAST pointers of the printed columns, in the order in which
     /// [`LineWriter::write`] uses the values. Stops at an invalid column, where `write` stops too.
     pub(super) fn pointers(&self, tuple: &HeapTuple<'_>, batch: &mut ToastBatch) {
+        // One bit in the tuple header saves deforming most rows twice.
         if !has_external(tuple) {
             return;
         }
@@ -92,6 +94,7 @@ impl<'a> LineWriter<'a> {
                 batch.push(pointer);
             }
         };
+        // Push values while deforming if that is also the order of the output.
         if self.plan.in_order {
             let mut walk = Deformer::of(tuple);
             for stored in &self.plan.stored {
@@ -140,6 +143,7 @@ impl<'a> LineWriter<'a> {
         if self.plan.in_order && self.write_plain_row(row, out).is_some() {
             return Ok(());
         }
+        // Discard what the fast path has written.
         out.truncate(start);
         let written = self.columns(row, batch, &mut fetched, out);
         if written.is_err() {
@@ -280,6 +284,7 @@ impl<'a> LineWriter<'a> {
     ) -> Result<(), ValueProblem> {
         let start = out.len();
         match self.value(column, value, batch, fetched, out) {
+            // Damage to the tuple itself is still reported, even in a dead row.
             Err(ValueProblem::Toast(_) | ValueProblem::Value(_)) if row.state != RowState::Live => {
                 out.truncate(start);
                 out.extend_from_slice(self.format.null());

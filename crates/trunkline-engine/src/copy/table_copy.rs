@@ -160,6 +160,7 @@ impl TableCopy<'_> {
                 if let Ok(row) = row {
                     self.writer.pointers(&row.tuple, batch);
                 }
+                // Fetch now. The remaining rows form another batch.
                 if batch.bytes() >= FETCH_MAX {
                     break;
                 }

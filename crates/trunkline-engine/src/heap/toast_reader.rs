@@ -203,6 +203,7 @@ impl ToastReader {
                     continue;
                 }
             };
+            // A damaged index may lead to blocks that aren't heap pages at all.
             let special = PageHeader::parse(&page).special;
             if !is_new(&page) && usize::from(special) != BLOCK_SIZE {
                 drop(page);
@@ -253,6 +254,7 @@ fn put(
     let Some(line) = line.filter(|_| within && !is_new(page)) else { return Ok(()) };
     let tuple = HeapTuple::parse(tid.item, line.item(page).unwrap_or_default());
     let tuple = tuple.map_err(|_| ToastProblem::Row { tid })?;
+    // As in a heap scan, trust the page's all-visible flag.
     let state = match is_all_visible(page) {
         true => RowState::Live,
         false => {

@@ -166,6 +166,7 @@ impl Loader {
     /// Loads the targets on one mount.
     fn read_mount(&self, job: &Job, targets: &[Target]) -> Result<(), JobError> {
         let mut backend = job.backend(&self.pool, BackendType::Standalone, self.options.policy)?;
+        // Query the residency in this worker, because the query opens files on this mount.
         let before = self.residency(job, targets);
         self.results.lock().before.add(before);
         let started = clock::now();

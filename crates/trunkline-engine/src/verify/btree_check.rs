@@ -78,6 +78,7 @@ fn check_levels(
     visitor: &mut impl LeafVisitor,
 ) -> Result<bool, BtreeError> {
     let meta = index.meta(backend)?;
+    // Walk from the top, so that problems of upper levels are reported before their consequences.
     let top = if leaves_only { 0 } else { meta.level };
     for level in (0..=top).rev() {
         let mut walk = LevelWalk::of_level(index, backend, level, options)?;
@@ -173,15 +174,18 @@ impl LevelCheck<'_> {
         let mut link = |problem| {
             visitor.problem(block, None, ContentProblem::IndexLink(problem));
         };
+        // Deleted and half-dead pages keep their links, so check the left link of every page.
         let (found, expected) =
             (page.left().unwrap_or_default(), left.map_or(0, |left| left.block));
         if found != expected {
             link(LinkProblem::Left { found, expected });
         }
+        // All other checks concern live pages only.
         if page.is_ignored() {
             return Ok(());
         }
         let root = self.meta.root;
+        // The root flag must be set on exactly the page that the metapage names.
         if page.is_root() != (block == root) {
             link(LinkProblem::Root { expected: root });
         }
@@ -207,6 +211,7 @@ impl LevelCheck<'_> {
         if let Err(fault) = checked {
             visitor.problem(block, fault.item(), ContentProblem::IndexPage(fault));
         }
+        // Remember this page's high key for its right sibling. The rightmost page has none.
         self.high.clear();
         if page.right().is_some() {
             self.high.extend_from_slice(page.item(1)?);

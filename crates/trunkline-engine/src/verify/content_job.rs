@@ -78,6 +78,7 @@ impl ContentJob {
     /// Reads the catalogs, queues the tables and runs the workers.
     fn coordinate(self: Arc<Self>, job: &Arc<Job>) -> Result<(), ContentError> {
         let mut backend = self.backend(job)?;
+        // Continue despite damaged catalog rows. They become findings, and we check what is left.
         let catalog =
             Catalog::open_with(&self.dir, &self.storage, &mut backend, OnDamage::Collect)?;
         for fault in catalog.faults() {

@@ -63,6 +63,7 @@ impl<'f> LiveRowFinder<'f> {
     ) -> Result<(), ReadError> {
         // Entries that point beyond the end of the table are reported by the index walk.
         rows.retain(|(row, _)| row.block < self.blocks);
+        // Sort by TID, so that each page is read once and in sequential order.
         rows.sort_unstable_by_key(|(row, _)| *row);
         let groups = || rows.chunk_by(|(one, _), (other, _)| one.block == other.block);
         let blocks = groups().filter_map(|group| group.first()).map(|(row, _)| row.block);

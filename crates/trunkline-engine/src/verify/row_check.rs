@@ -103,6 +103,7 @@ impl<'t> RowCheck<'t> {
         if self.roots.of(item).is_none() {
             self.problem(block, item, ContentProblem::NoChain);
         }
+        // A row may have fewer columns than the table, if columns were added later, but never more.
         let expected = self.table.columns.len() as u16;
         if tuple.natts() > expected {
             let found = tuple.natts();
@@ -114,6 +115,8 @@ impl<'t> RowCheck<'t> {
             let error = match walk.next(column.attribute) {
                 Ok(Stored::Value(stored)) => match self.cell(column.attribute.len, stored) {
                     Ok(cell) => {
+                        // Deform dropped columns too, since they still take space in old rows, but
+                        // don't check them.
                         cells.push(if column.dropped { Cell::Null } else { cell });
                         continue;
                     }
@@ -159,6 +162,7 @@ impl<'t> RowCheck<'t> {
         if !self.batch.is_empty()
             && let Some(toast) = &mut self.toast
         {
+            // Errors of single values stay in the batch. Only cancellation ends the check.
             toast.fetch(backend, &mut self.batch)?;
         }
         for row in pending.drain(..) {
@@ -189,6 +193,8 @@ impl<'t> RowCheck<'t> {
                     continue;
                 }
             };
+            // The payload itself was still worth getting: that already checked the varlena header,
+            // decompression and the TOAST chunks.
             let Some(ty) = column.ty.as_ref().filter(|_| self.checks.rows) else { continue };
             text.clear();
             match write_text(ty, payload, &options, &mut text) {
@@ -236,10 +242,13 @@ impl<'t> RowCheck<'t> {
         for (index, entries) in self.table.indexes.iter().zip(&self.entries) {
             let name = || index.name.clone();
             match entries.find(Tid { block, item: root }) {
+                // We can't evaluate a partial index's predicate, and an incomplete set proves
+                // nothing.
                 EntryMatch::Nothing if index.partial || entries.is_incomplete() => {}
                 EntryMatch::Nothing => {
                     at(ContentProblem::NoEntry { index: name(), dead: false, root });
                 }
+                // Servers ignore an entry that is marked as dead, so for queries it doesn't exist.
                 EntryMatch::Entry { dead: true, .. } => {
                     at(ContentProblem::NoEntry { index: name(), dead: true, root });
                 }

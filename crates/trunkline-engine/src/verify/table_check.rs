@@ -53,6 +53,8 @@ pub(super) fn check(
     checks: Checks,
     sink: &Sink<'_>,
 ) -> Result<(), ReadError> {
+    // Take the length once. The cluster isn't running, so it can't change, and all parts of the
+    // check must agree on it.
     let blocks = match table.heap.blocks() {
         Ok(blocks) => blocks,
         Err(error) => {
@@ -60,6 +62,7 @@ pub(super) fn check(
             return Ok(());
         }
     };
+    // As in a query, don't let a large table evict everything else from the pool.
     let strategy = scan_strategy(blocks, backend.pool_buffers());
     let stream = StreamOptions { strategy, sequential: true, ..checks.stream };
     let toast = table
@@ -77,12 +80,14 @@ pub(super) fn check(
             min_multi: table.oldest.1,
         },
         blocks,
+        // The visibility map is checked together with the rows, since it makes claims about them.
         map: checks.rows.then(|| MapReader::new(table, sink)),
         statuses: XidStatusCache::default(),
         references: (checks.rows && checks.next.is_some() && table.toast.is_some())
             .then(ReferencedValues::default),
         rows: RowCheck::new(table, checks, toast, sink),
     };
+    // Each iteration checks as many blocks as the index entries in memory are complete for.
     let (mut low, mut first) = (0, true);
     loop {
         let end = match checks.indexes {
@@ -96,6 +101,7 @@ pub(super) fn check(
             _ => break,
         }
     }
+    // Bits beyond the table's end belong to no block, so the scan can't see them.
     if let Some(map) = &mut check.map {
         map.check_end(backend, blocks)?;
     }
@@ -222,6 +228,7 @@ impl TableCheck<'_> {
             Some(map) => map.bits(backend, block)?,
             None => VisibilityBits::default(),
         };
+        // A new page has no rows, so every index entry for it is wrong.
         if is_new(page) {
             self.check_entry_targets(block, page, true);
             return Ok(());
@@ -247,6 +254,7 @@ impl TableCheck<'_> {
             let at = |problem| self.problem(Some(block), Some(item), problem);
             match pointer.flags {
                 LinePointerFlags::Normal => {}
+                // VACUUM marks a page all-visible only after removing its dead line pointers.
                 LinePointerFlags::Dead if all_visible || bits.all_visible => {
                     at(ContentProblem::DeadLinePointer);
                     continue;
@@ -306,6 +314,7 @@ impl TableCheck<'_> {
             for row in entries.of_block(block) {
                 let at = |problem| sink.table(table, Some(block), Some(row.item), problem);
                 let name = || index.name.clone();
+                // Report a duplicate entry only once, and don't check its target again.
                 if before.replace(row) == Some(row) {
                     at(ContentProblem::EntryTwice { index: name() });
                     continue;

@@ -62,6 +62,7 @@ impl ReferencedValues {
             };
             match Varlena::parse(stored) {
                 Ok(Varlena::External(pointer)) if pointer.toast_relation == toast.oid => {
+                    // Several versions of a row usually share a value, hence a set.
                     self.ids.insert(pointer.value_id);
                 }
                 Ok(Varlena::Plain(_) | Varlena::Compressed(_)) => {}
@@ -136,6 +137,8 @@ impl ReferencedValues {
                     }
                 }
             }
+            // Check visibility in batches, sorted by block, so that each TOAST page is read only
+            // once per batch.
             if rows.len() >= JUDGED_MAX {
                 orphans.count(&mut finder, backend, &mut rows, &mut last)?;
             }

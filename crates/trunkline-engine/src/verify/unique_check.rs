@@ -61,6 +61,7 @@ impl<'t> UniqueCheck<'t> {
         most: usize,
         sink: &'t Sink<'t>,
     ) -> Self {
+        // Comparing neighbours is cheaper and exact, but only works if we know the order.
         let search = match index.has_unknown_order() {
             true => DuplicateSearch::Hashed(Hashes::new(index, 0, most)),
             false => DuplicateSearch::Adjacent(EqualRun::default()),
@@ -161,6 +162,8 @@ impl Duplicates<'_> {
                 let problem = ContentProblem::NotUnique { index, other: first.version };
                 self.sink.table(self.table, Some(*block), Some(*item), problem);
             }
+            // The current run of equal keys may continue on the next leaf, so keep its live row for
+            // comparison with later rows.
             if first.group == self.group {
                 self.earlier = Some(*first);
             }
@@ -211,6 +214,7 @@ impl EqualRun {
             };
             // The TIDs of a posting list with a null in its key are not equal to each other either.
             let can_equal = index.can_equal(&entry);
+            // A new key begins.
             if ordering != Some(Ordering::Equal) || !can_equal {
                 duplicates.group += 1;
                 self.rows = RunRows::None;
@@ -293,6 +297,7 @@ impl Hashes {
         if self.list.len() <= self.most {
             return;
         }
+        // Selection takes linear time, and the list is sorted only once, when it is complete.
         let middle = self.list.len() / 2;
         let (_, &mut (end, _), _) = self.list.select_nth_unstable(middle);
         // The range must not become empty, or the next walk would start where this one did.
