@@ -38,26 +38,27 @@
 //!
 //! # Concepts
 //!
-//! - An [`Engine`] owns what sessions share: the I/O instance, the buffer pool and the table of
-//!   open files. There is no global state; two engines in one process are independent.
-//! - A **session** ([`pool::Backend`]) issues I/O, holds pins and waits. It belongs to one thread
-//!   at a time.
+//! - An [`Engine`] owns everything that sessions share: the I/O instance, the buffer pool and the
+//!   table of open files. There's no global state, so several engines in one process are
+//!   independent of each other.
+//! - A **session** ([`pool::Backend`]) issues I/O, holds pins and waits, like a PostgreSQL backend.
+//!   Only one thread at a time can use it.
 //! - A **pin** ([`pool::Pin`]) keeps a page in its buffer. The **content lock** gives access to its
 //!   bytes: [`pool::Page`] shared, [`pool::PageMut`] exclusive. As in PostgreSQL, a page must be
 //!   pinned before it is locked, and a pin may be held much longer than a lock.
 //! - A [`Cluster`] is a data directory. Its catalog maps names to relations
 //!   ([`OpenDatabase::relation`]); [`storage::Relation`] is one fork of a relation by number.
-//! - An error that concerns a file has a [`Location`]: path, block and line pointer.
+//! - Errors that concern a file include a [`Location`]: path, block and line pointer.
 //!
 //! # Where it differs from PostgreSQL
 //!
-//! - Sessions are threads of one process, not processes. What PostgreSQL keeps in shared memory is
-//!   ordinary memory here. File descriptors belong to the process, so any thread can complete, and
-//!   wait for, the I/O of any session.
-//! - Only [`Engine::writable_storage`] creates relations that can be changed. There is no
-//!   write-ahead log behind them yet ([`log`]).
-//! - Catalogs are read as a snapshot when a database is opened. There is no invalidation, because
-//!   the data directory of a stopped server does not change.
+//! - Sessions are threads of one process, not processes. Everything that PostgreSQL keeps in shared
+//!   memory is just ordinary memory. File descriptors belong to the process, so any thread can
+//!   complete any session's I/O.
+//! - Only relations in an [`Engine::writable_storage`] can be changed, and changes to them aren't
+//!   WAL-logged yet (see [`log`]).
+//! - Catalogs are read once, when a database is opened. There's no need for invalidation, because a
+//!   stopped server's data directory doesn't change.
 //!
 //! # Reference
 //!

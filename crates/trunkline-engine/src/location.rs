@@ -1,10 +1,10 @@
 //! Error location: the file, block and line pointer that an error is about.
 //!
-//! A message about a damaged page is useful only if it says which page. Every error of the engine
-//! that concerns a file carries a [`Location`], so that all messages name places in the same way
-//! and a caller can act on the parts (skip the block, open the file in a page inspector) without
-//! parsing text. `trunkline-format` judges bytes without knowing their file, so its errors have no
-//! location; the engine adds one where it knows the file.
+//! A message about a damaged page is only useful if it says which page. Every engine error that
+//! concerns a file therefore includes a [`Location`]. All messages then use the same format, and a
+//! caller can use the parts, for example to skip the block, without parsing the text.
+//! `trunkline-format` decodes bytes without knowing which file they came from, so its errors don't
+//! have a location; the engine adds it.
 //!
 //! ```
 //! use trunkline_engine::Location;

@@ -219,12 +219,13 @@ impl Storage {
         self.0.writable && self.0.files.writer().is_some()
     }
 
-    /// The segments that were written and not yet synced.
+    /// The segments that have been written since their last fsync.
     pub(crate) fn pending_fsyncs(&self) -> &PendingFsyncs {
         &self.0.pending_fsyncs
     }
 
-    /// Whether this is the last reference to the cluster: there is no clone and no relation.
+    /// Whether this is the last reference to the cluster, so that no other clone or [`Relation`]
+    /// can access its files.
     pub(crate) fn is_last(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }

@@ -124,7 +124,8 @@ pub(super) fn read_map(
     tablespace: Oid,
     version: PgVersion,
 ) -> Result<RelationMap, CatalogError> {
-    // Any relation has the directory; only the file name is replaced.
+    // All of a database's relations are in the same directory as its map, so we build any
+    // relation's path and just replace the file name.
     let any = RelationLocator { tablespace, database, relfilenode: 1 };
     let mut path: PathBuf = storage.relation(any, Fork::Main).path(0);
     path.set_file_name(RELATION_MAP_NAME);

@@ -14,7 +14,7 @@ use crate::storage::StorageError;
 /// Why an engine could not be started, or something could not be opened in it.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The memory for pages could not be mapped.
+    /// The I/O instance could not be started, usually because its page memory could not be mapped.
     #[error("could not start I/O: {0}")]
     Start(#[source] io::Error),
     /// There is no pool of that size.

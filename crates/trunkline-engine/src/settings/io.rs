@@ -16,9 +16,9 @@ impl Settings {
     /// A builder of an I/O instance with these settings. The caller sets the size of its page
     /// memory.
     ///
-    /// A session may hold as many handles as its deepest stream needs, and one more for a page that
-    /// it needs immediately. The table has room for two such sessions; further ones wait for a free
-    /// handle.
+    /// A session may hold as many handles as its deepest read stream needs, plus one for a page it
+    /// needs immediately. The table has room for at least two such sessions; any others have to
+    /// wait for a free handle.
     pub fn io_builder(&self) -> Builder {
         let depth = self.effective_io_concurrency().max(self.maintenance_io_concurrency());
         let quota = self.io_max_concurrency().unwrap_or(SESSION_QUOTA.max(depth + 1));
