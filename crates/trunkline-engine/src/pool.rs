@@ -62,7 +62,7 @@
 //! | `read`, `write`, `writeback` | page reads, page writes, `sync_file_range` |
 //! | `eviction`, `backend` | flushing victims; one session |
 //! | `bulk_write`, `extension` | loads, extending relations |
-//! | `maintenance`, `residency` | `pg_buffercache`, truncation, what is cached where |
+//! | `maintenance`, `residency` | `pg_buffercache`, truncation, blocks in the pool and the page cache |
 
 mod backend;
 mod buffers;
@@ -232,8 +232,9 @@ impl Pool {
         self.manager.peek_block(relation, block).is_some_and(|state| state.has(flag::VALID))
     }
 
-    /// Pins on a block's buffer, those of I/O included; `None` if it has no buffer. True at some
-    /// moment during the call. Cheap enough for a completion callback.
+    /// Pins on a block's buffer, including the pins of I/O; `None` if the block has no buffer. The
+    /// count was correct at some moment during the call. This is cheap enough for a completion
+    /// callback.
     pub fn pins_on(&self, relation: &Relation, block: BlockNo) -> Option<u32> {
         self.manager.peek_block(relation, block).map(|state| state.pins())
     }
@@ -244,8 +245,7 @@ impl Pool {
         self.manager.evict_buffer(bufferid)
     }
 
-    /// Evicts every buffer of a relation's fork from block `first` on, as far as that is possible
-    /// now.
+    /// Evicts every buffer of a relation's fork from block `first` on that can be evicted now.
     pub fn evict_relation(&self, relation: &Relation, first: BlockNo) -> Evicted {
         let tag = BufferTag::of(relation, first);
         self.manager.evict_where(|other| other.same_fork(tag) && other.block() >= first)

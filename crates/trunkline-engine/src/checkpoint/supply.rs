@@ -93,7 +93,7 @@ impl Supply {
             // Otherwise the smoothed value would never reach 0.
             self.allocated = 0.0;
         }
-        // At least one, so that a small pool is cleaned too.
+        // Scan at least one buffer per round, so that a small pool is cleaned as well.
         let least = ((pool as f64 / (WHOLE_POOL_MILLIS / delay_millis)) as u64).max(1);
         wanted = wanted.max(least + ready);
         Plan { first, lap: pool - ahead, wanted, ready }

@@ -1,4 +1,4 @@
-//! Buffers: the array of descriptors, and waking the sessions that wait for one of them.
+//! Buffers: the array of buffer descriptors, and the wake-ups for sessions that wait for a buffer.
 //!
 //! ```text
 //!   unpin, unlock, end of an I/O ──▶ state word changes ──▶ waiters of this buffer are notified

@@ -1,9 +1,9 @@
 //! Eviction writes: a session flushes dirty pages when no buffer is clean.
 //!
-//! The clock sweep skips dirty buffers, so a session that needs a buffer takes a clean one while
-//! there is one. Only when every unpinned buffer is dirty does it flush a batch of the least used
-//! pages, with neighbours combined and all writes in flight together. Then it waits for any buffer
-//! to become a victim. The first write to complete provides one, no matter which session issued it.
+//! The clock sweep skips dirty buffers, so a session that needs a buffer takes a clean one if there
+//! is any. Only if every unpinned buffer is dirty does it flush a batch of the least used pages,
+//! with neighbours combined and all writes in flight together. Then it waits for any buffer to
+//! become a victim. The first write to complete provides one, no matter which session issued it.
 //!
 //! PostgreSQL flushes one victim at a time, in the backend that needs the buffer
 //! (`GetVictimBuffer`).
@@ -172,7 +172,8 @@ impl EvictionWriter {
         self.victims = victims;
         match failed {
             _ if !had_handles => Ok(self.writes.in_flight() > 0),
-            // Otherwise other pages were written, or are being written: one of them is the victim.
+            // If a write is in flight or there's a victim already, this error doesn't keep the
+            // session from making progress.
             Some(error) if self.writes.in_flight() == 0 && !manager.has_victim() => Err(error),
             _ => Ok(true),
         }

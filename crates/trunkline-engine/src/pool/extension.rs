@@ -132,7 +132,8 @@ impl Backend {
         }
     }
 
-    /// Gives the buffers to new blocks, and returns those.
+    /// Reserves block numbers for the buffers, adds the pages to the pool, and allocates their
+    /// space on disk. Returns the blocks.
     fn add_pages(
         &mut self,
         relation: &Relation,
@@ -184,8 +185,8 @@ impl Backend {
         }
     }
 
-    /// Gives the buffers to the new blocks. If a block has a buffer already, that replaces the
-    /// allocated one.
+    /// Inserts the buffers under the new blocks' tags. If a block already has a buffer, that buffer
+    /// replaces the allocated one.
     fn insert_new_pages(
         &mut self,
         relation: &Relation,

@@ -87,7 +87,8 @@ impl Frames {
         unsafe { self.start.add(buffer as usize) }
     }
 
-    /// Issues the read of `buffers`. Each was claimed for exactly this I/O, which has a pin on it.
+    /// Issues the read of `buffers`. The caller has claimed each buffer for exactly this I/O, and
+    /// the I/O has pinned it.
     ///
     /// # Panics
     /// If one of them was not, or the handle belongs to another instance.
@@ -126,8 +127,8 @@ impl Frames {
         body(unsafe { &mut *self.page(buffer) })
     }
 
-    /// Issues the write of `buffers`. Each was claimed for exactly this I/O, which has a pin and
-    /// the share-exclusive lock on it.
+    /// Issues the write of `buffers`. The caller has claimed each buffer for exactly this I/O, and
+    /// the I/O holds a pin and the share-exclusive lock on it.
     ///
     /// # Panics
     /// If one of them was not, or the handle belongs to another instance.
@@ -320,7 +321,7 @@ impl<'p> PageMut<'p> {
         }
     }
 
-    /// Forgets the lock, which was released together with the tag of the page.
+    /// Forgets the lock without releasing it, because it was released together with the page's tag.
     pub(crate) fn forget(self) {
         std::mem::forget(self);
     }

@@ -14,7 +14,7 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::{Cancelled, WaitRef};
 use trunkline_format::{BlockNo, Fork};
 
-/// One buffer that has a page: a row of `pg_buffercache`.
+/// A row of `pg_buffercache`: a buffer that holds a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferRow {
     /// Number of the buffer, from 1.

@@ -8,8 +8,8 @@
 //! released its pages. It waits without holding any pin, so sessions that wait for admission cannot
 //! deadlock each other.
 //!
-//! Permits beyond the guarantee are for look-ahead. They come from what is free, at most half of it
-//! at a time, and only while no session waits for admission.
+//! Permits beyond the guarantee are for look-ahead. They're granted from the free permits, at most
+//! half of them at a time, and only while no session is waiting for admission.
 //!
 //! ```text
 //!   invariant: buffers ≥ sum of all permits;  pins of a session ≤ permits of the session
@@ -193,7 +193,7 @@ impl PinLimiter {
             if !self.take(self.guaranteed) {
                 return false;
             }
-            // More than this session needs may have become free.
+            // We may have reclaimed more than this session needs, so let other waiters try as well.
             self.waiters.notify(&self.notifier);
         }
         self.account(session).fetch_add(PERMIT * u64::from(self.guaranteed), Ordering::SeqCst);
@@ -233,7 +233,7 @@ impl PinLimiter {
             }
         }
         self.taken.fetch_sub(count, Ordering::SeqCst);
-        // A waiter may have found them taken.
+        // A waiter may have failed because we held these permits for a moment.
         self.waiters.notify(&self.notifier);
     }
 

@@ -16,8 +16,8 @@
 //! woken for one free buffer.
 //!
 //! Registration is a store into an array indexed by session number. Nothing here blocks or
-//! allocates, so completion callbacks may notify waiters. A notification scans the whole array.
-//! That is rare, because releases notify only if a flag or the count says that a waiter exists.
+//! allocates, so completion callbacks may notify waiters. A notification must scan the whole array,
+//! but that's rare: a release notifies only if a flag or the count shows that there are waiters.
 
 use trunkline_aio::limits::SESSIONS_MAX;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -89,8 +89,8 @@ impl SessionSet {
     }
 }
 
-/// For each session the buffer whose state word it waits for, if any. A session waits for one
-/// buffer at a time, so this needs no queue per buffer.
+/// For each session, the buffer that it's waiting for, if any. A session waits for at most one
+/// buffer at a time, so one number per session replaces a wait queue per buffer.
 #[derive(Debug)]
 pub(crate) struct BufferWaiters {
     /// By session: the buffer number plus one, or 0.
@@ -141,7 +141,7 @@ impl SessionLock {
         Self { held: AtomicBool::new(false), waiters: SessionSet::new(), notifier }
     }
 
-    /// Takes the lock, waiting for it if need be.
+    /// Takes the lock, waiting if it's held.
     ///
     /// # Errors
     /// The session was cancelled.

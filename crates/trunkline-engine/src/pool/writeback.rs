@@ -175,7 +175,8 @@ impl WritebackQueue {
         self.failure.take()
     }
 
-    /// Issues the queued ranges, as far as slots and handles are free. Never waits.
+    /// Issues queued ranges while slots and handles are free. Never waits. Ranges that can't be
+    /// issued are dropped, and the kernel writes them back later.
     pub(crate) fn issue(&mut self, session: &mut Session) {
         let ranges = self.take_ranges();
         let mut batch = session.batch();

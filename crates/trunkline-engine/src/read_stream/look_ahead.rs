@@ -48,8 +48,8 @@ impl<S: BlockSource> ReadStream<S> {
         self.start_front(backend, 0)
     }
 
-    /// Looks ahead as far as wanted and possible. If nothing is in flight or ready after that,
-    /// returns what prevents it.
+    /// Looks ahead up to the look-ahead distance, if pins, buffers and handles allow that. If
+    /// nothing is in flight or ready afterwards, returns what prevents a read.
     pub(super) fn look_ahead(&mut self, backend: &mut Backend) -> Option<Blocked> {
         let prefetch = self.prefetch(backend.session());
         if self.idle_slots() < self.group.size() as usize {

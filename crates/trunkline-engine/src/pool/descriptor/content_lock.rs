@@ -17,9 +17,9 @@
 //!
 //! There is no wait queue. A release wakes all waiters of the buffer, and each tries again, in
 //! competition with newcomers. A steady stream of readers can therefore delay an exclusive lock
-//! without bound. The one caller that cannot accept that is the checkpoint, which then writes a
-//! copy of the page (`write/copy`). PostgreSQL queues waiters (`LWLock`), at the price of a list in
-//! shared memory.
+//! without bound. Only a checkpoint can't accept that, so it writes a copy of the page instead
+//! (`write/copy`). PostgreSQL's LWLocks do queue their waiters, at the price of a wait list in
+//! shared memory that needs its own lock.
 
 use super::state::{BufferState, EXCLUSIVE, SHARE, SHARE_EXCLUSIVE, SHARES, flag};
 use super::word::BufferWord;
@@ -32,7 +32,7 @@ pub(crate) enum LockMode {
     /// Read the page beside other readers, and exclude every change. Writes to disk use this mode:
     /// a page that changed while the kernel copies it would reach the disk with a wrong checksum.
     ShareExclusive,
-    /// Change the page; nothing else looks at it.
+    /// Change the page while no other session reads or writes it.
     Exclusive,
 }
 
@@ -109,7 +109,8 @@ impl BufferWord {
     }
 
     /// Turns a reader's lock into the exclusive one if nothing else holds the lock and no I/O is in
-    /// progress. It never waits: two readers that both waited for an upgrade would deadlock.
+    /// progress. It never waits, because two readers that waited for each other to release their
+    /// locks would deadlock.
     pub(crate) fn try_upgrade(&self, mode: LockMode) -> bool {
         let upgraded = self.update(|word| {
             let alone = word & (SHARES | SHARE_EXCLUSIVE | EXCLUSIVE) == mode.unit();

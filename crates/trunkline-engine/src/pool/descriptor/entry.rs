@@ -100,8 +100,8 @@ impl BufferDescriptor {
 
     /// The I/O in progress, or `None` if it has ended. The thread that claims a page stores the
     /// reference just after the claim. If this is called between the two, it yields the processor
-    /// until the reference is there. The claiming thread never blocks in between, so this loop is
-    /// short.
+    /// until the reference is there. The claiming thread never blocks in between, so we can afford
+    /// to spin here.
     pub(crate) fn io_in_progress(&self) -> Option<WaitRef> {
         while self.state().has(flag::IO_IN_PROGRESS) {
             let io = self.noted_io();

@@ -5,9 +5,9 @@
 //! together with its content lock: exclusive while the checksum is computed, then share-exclusive
 //! while the kernel reads the frame, so that readers continue and nothing changes the page.
 //!
-//! The claim and the I/O's pin are taken in one step and released in one step. At no moment does a
-//! page have an I/O in progress and no pin, so it cannot be evicted while the kernel uses its
-//! frame.
+//! The claim and the I/O's pin are taken in one step and released in one step. So there's never a
+//! moment at which a page has I/O in progress but no pin, and it can't be evicted while the kernel
+//! uses its frame.
 //!
 //! No page can become dirty during its own write, because that needs the exclusive lock. The end of
 //! the write may therefore clear `DIRTY` unconditionally. PostgreSQL 18 needs `BM_JUST_DIRTIED` for
@@ -41,9 +41,9 @@ pub(crate) enum WriteClaim {
 /// How a write ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteEnd {
-    /// The kernel has the whole page.
+    /// The kernel has accepted the whole page. It may still be only in the page cache.
     Written,
-    /// The kernel has none of the page, or a part of it. The page stays dirty.
+    /// The kernel has accepted none or only part of the page. The page stays dirty.
     Failed,
     /// The write was never issued.
     NotIssued,
@@ -51,8 +51,8 @@ pub(crate) enum WriteEnd {
 
 impl BufferWord {
     /// Claims the read of a page that has a buffer but is not valid, because an earlier read
-    /// failed. The read gets its own pin. Of several sessions that try, one gets the claim and the
-    /// others join its read.
+    /// failed. The read gets its own pin. If several sessions try, only one session gets the claim,
+    /// and the others join its read.
     pub(crate) fn start_read(&self) -> ReadClaim {
         let started = self.update(|word| {
             let busy = BufferState(word).is_valid_or_in_progress();

@@ -13,11 +13,12 @@
 //! therefore test the flags and take a pin or a lock, and no second lock (the former buffer header
 //! spinlock) is needed.
 //!
-//! 18 bits of pins allow 262143 holders, PostgreSQL's `MAX_BACKENDS`. Each holder of a shared
-//! content lock also has a pin, so the field of shares has the same width.
+//! 18 bits of pins allow 262143 holders, PostgreSQL's `MAX_BACKENDS`. A session that holds a shared
+//! content lock also holds a pin, so the share count needs no more bits than the pin count.
 
-/// Largest usage count (PostgreSQL's `BM_MAX_USAGE_COUNT`): visits of the clock sweep that a
-/// popular page survives.
+/// Largest usage count (PostgreSQL's `BM_MAX_USAGE_COUNT`): how many passes of the clock hand a
+/// popular page survives. A larger limit would approximate LRU better, but the sweep would need
+/// more rounds to find a victim.
 pub(crate) const USAGE_MAX: u32 = 5;
 
 pub(super) const PIN: u64 = 1;
@@ -84,7 +85,7 @@ impl BufferState {
         self.0 & flags != 0
     }
 
-    /// Whether a write to disk holds the content lock, or is about to.
+    /// Whether the page is being written: a write has claimed it and holds its content lock.
     pub(crate) fn is_being_written(self) -> bool {
         self.has(flag::IO_IN_PROGRESS | flag::VALID) && self.any(EXCLUSIVE | SHARE_EXCLUSIVE)
     }
@@ -104,7 +105,7 @@ impl BufferState {
         !self.any(flag::TAG_VALID | flag::VALID | flag::IO_IN_PROGRESS)
     }
 
-    /// Whether the page can be used, or will be as soon as a read in progress ends.
+    /// Whether the page can be used, or can probably be used once a read in progress ends.
     pub(crate) fn is_valid_or_in_progress(self) -> bool {
         self.any(flag::VALID | flag::IO_IN_PROGRESS)
     }
@@ -125,7 +126,8 @@ impl BufferState {
     /// that is in a register, against silent corruption of a page.
     ///
     /// # Panics
-    /// If the change breaks one of them. To continue would give two owners the same page.
+    /// If the change breaks a rule. We can't continue, because two sessions might then both believe
+    /// that they own the page.
     pub(super) fn assert_change(old: u64, new: u64) {
         let (before, after) = (Self(old), Self(new));
         let pins = (before.pins(), after.pins());

@@ -154,7 +154,7 @@ impl PageReads {
         let manager = Arc::clone(&self.manager);
         let unpin_present = || present.iter().for_each(|pinned| manager.unpin(pinned.buffer));
         if !request.relation.is_open(request.first) {
-            // Opening a file may block, and staged I/O must not wait for it.
+            // Opening a file may block. Submit first, so that staged I/O isn't delayed by that.
             session.submit();
         }
         let located = match request.relation.locate(request.first) {
