@@ -1,4 +1,5 @@
 //! Random workload over buffer pools and read streams on the simulated disk, with an exact model.
+//!
 //! ```text
 //!   Runner ── run(workload) ──▶ clients: sessions that read, stream, lock, evict, cancel, vanish
 //!               │                  │ every page, error and warning        every result of every read

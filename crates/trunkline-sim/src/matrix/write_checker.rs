@@ -87,6 +87,8 @@ impl WriteChecker {
             if u16::from_le_bytes([found[8], found[9]]) != page_checksum(found, block) {
                 self.violations.lock().push(format!("block {block}: wrong checksum, {io:?}"));
             }
+            // `None` compares less than any LSN, so a write we never saw being submitted is a
+            // violation, too.
             if Some(header.lsn) > durable {
                 let lsn = header.lsn;
                 let violation = format!("block {block}: LSN {lsn}, log durable up to {durable:?}");

@@ -1,5 +1,6 @@
 //! One client of a pool workload: it has one or two sessions and performs at random every operation
 //! that a session may perform.
+//!
 //! ```text
 //!   step: read a page | continue a stream | open one | unpin read-ahead | reset | drop one | keep pages
 //!         | evict | invalidate, truncate, extend | cleanup lock | switch the method | cancel a session
@@ -149,7 +150,7 @@ impl Client {
             sessions[at].poll_streams(run, rng, counts);
         }
         if run.workload.crowd && rng.below(2) == 0 {
-            // The crowded pages must be read again.
+            // Evict the crowd's pages, so that they must be read again.
             run.pools[sessions[at].pool].evict_all();
         }
         let read = sessions[at].single(run, rng, *number, counts);
@@ -213,23 +214,27 @@ impl Client {
         }
     }
 
+    /// A random stream of the session.
     fn some_reader(&mut self, at: usize) -> Option<usize> {
         let readers = self.sessions[at].readers.len() as u64;
         (readers > 0).then(|| self.rng.below(readers) as usize)
     }
 
+    /// Unpins a stream's read-ahead.
     fn let_go(&mut self, at: usize) {
         if let Some(which) = self.some_reader(at) {
             self.sessions[at].readers[which].let_go();
         }
     }
 
+    /// Restarts a stream with another list, discarding its read-ahead.
     fn reset(&mut self, at: usize) {
         if let Some(which) = self.some_reader(at) {
             self.sessions[at].readers[which].reset(&mut self.rng, &self.run.workload);
         }
     }
 
+    /// Drops a stream, perhaps with reads in flight.
     fn drop_one(&mut self, at: usize) {
         if let Some(which) = self.some_reader(at) {
             self.sessions[at].drop_reader(&self.run, which, &mut self.counts);
@@ -335,6 +340,7 @@ impl Client {
         self.open_sessions();
     }
 
+    /// Counts the streams that are dropped together with their session.
     fn count_dropped(&mut self, session: &PoolSession) {
         let dropped = session.readers.iter().filter(|reader| !reader.ended).count();
         self.counts.dropped += dropped as u64;

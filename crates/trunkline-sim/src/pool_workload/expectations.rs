@@ -1,5 +1,6 @@
 //! Expectations of a pool workload: what each buffer must contain, and which errors each owner must
 //! receive.
+//!
 //! ```text
 //!   probe, before a read is completed          consumer, when it has a page or an error
 //!     contents(block) := original, zeros, …      compares the page with the contents

@@ -50,6 +50,7 @@ impl PageCheck<'_> {
             4 | 5 => 1,
             _ => 2,
         };
+        // Try first, so that `lock_waits` counts only real waits.
         let immediate = match mode {
             0 => pin.try_read().map(Locked::Shared),
             1 => pin.try_read_stable().map(Locked::Shared),

@@ -353,11 +353,14 @@ fn ask(
     }
     // An executor may poll without a wake-up; then the session completes large reads itself.
     let one_in = if SHAPES[relation].pool == 1 { 2 } else { 5 };
+    // An executor may poll without waiting for a wake-up. A busy poller then completes its large
+    // reads itself, before a helper gets to them.
     let busy = run.workload.wide && rng.below(one_in) == 0;
     let mut busy_polls = if busy { BUSY_POLLS_MAX } else { 0 };
     let (wakes, waker) = CountingWaker::new();
     let mut context = Context::from_waker(&waker);
     loop {
+        // Read before the poll, so that a wake-up between the poll and the sleep is not lost.
         let before = wakes.count();
         if let Poll::Ready(next) = reader.stream.poll_next(&mut context, backend) {
             return Some(next.map(|found| check(backend, rng, counts, found)));

@@ -1,4 +1,5 @@
 //! A pool workload's probe: sees every read's result and updates the expectations.
+//!
 //! ```text
 //!   defined            on the issuer's thread: the issuer, the kind of request, the policy
 //!   raw result         the fault of the plan, the contents of the pages, the expected failure, the pins
@@ -132,10 +133,13 @@ impl ReadProbe {
         let Some(mut record) = added else { return };
         let (first, blocks) =
             ((io.offset / BLOCK_SIZE as u64) as BlockNo, io.length / BLOCK_SIZE as u32);
+        // The method retries this read, so the failure of its last result will not reach the
+        // issuer.
         if let Some((block, failure)) = record.expected.take() {
             self.expectations.receive(record.issuer.owner, block, failure);
         }
         let expected = self.update(record.issuer, (first, blocks), raw, fault);
+        // Only reads that met a fault are cells of the meter.
         let pins = if record.faults.is_empty() { None } else { self.pins(&record, first, blocks) };
         // The I/O has one pin, the issuer another, and each session that joins one more.
         let waiters = pins.map(|pins| match pins {

@@ -180,6 +180,7 @@ impl Reader {
         matches!(self.issuer.kind, Kind::Polled | Kind::PolledUnordered)
     }
 
+    /// Whether the stream may return blocks in any order.
     fn is_unordered(&self) -> bool {
         matches!(self.issuer.kind, Kind::Unordered | Kind::PolledUnordered)
     }

@@ -1,4 +1,5 @@
 //! One client of a random I/O workload: chooses its next step, and checks every outcome.
+//!
 //! ```text
 //!   step: issue a batch | issue one | wait one | wait any | poll | join another's I/O
 //!         | give up slots | cancel itself | leak a handle | new session | switch the method
@@ -35,6 +36,7 @@ impl Published {
         published.drain(..excess);
     }
 
+    /// One of the published references, at random.
     fn some(&self, rng: &mut Rng) -> Option<WaitRef> {
         let published = self.0.lock();
         published.get(rng.below(published.len() as u64) as usize).copied()
@@ -95,6 +97,7 @@ impl Client {
         total.abandoned += self.counts.abandoned;
     }
 
+    /// Performs one random step. It needs a free slot, so it may first have to wait for one.
     fn step(&mut self) {
         if self.slots.free_slot().is_none() {
             self.wait_any();
@@ -139,6 +142,8 @@ impl Client {
         self.session = Some(session);
     }
 
+    /// Issues a single I/O. Half of these are marked as needed immediately, so the session may
+    /// execute them itself.
     fn issue_one(&mut self) {
         if self.session().is_none() {
             return;
@@ -252,6 +257,7 @@ impl Client {
         (!busy && !(abandoned && (write || !workload.share))).then_some((first, count))
     }
 
+    /// Waits for a random slot with an I/O.
     fn wait_one(&mut self) {
         let issued: Vec<usize> = (0..SLOTS).filter(|&s| self.issued[s].is_some()).collect();
         if issued.is_empty() {
@@ -261,6 +267,7 @@ impl Client {
         self.wait_for(slot);
     }
 
+    /// Waits for one slot, which also works for an I/O issued by the client's earlier session.
     fn wait_for(&mut self, slot: usize) {
         let Some(session) = self.session() else { return };
         session.clear_cancel();
@@ -301,6 +308,7 @@ impl Client {
         }
     }
 
+    /// Polls one slot until it is done, as a task would.
     fn poll_one(&mut self) {
         let Some(slot) = self.issued.iter().position(Option::is_some) else { return };
         let Some(session) = self.session() else { return };
