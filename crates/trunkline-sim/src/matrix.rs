@@ -107,7 +107,7 @@ impl Matrix {
     /// Runs a case in every environment, one after the other.
     ///
     /// # Panics
-    /// If the case fails in one of them.
+    /// If the case fails in any environment.
     pub fn run(&self, case: impl Case) {
         for &environment in &self.environments {
             let case = case.clone();

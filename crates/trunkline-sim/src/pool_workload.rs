@@ -270,7 +270,7 @@ impl Runner {
     /// One run, on the first thread of the scheduler.
     ///
     /// # Errors
-    /// The first failure of the run. A panic, a deadlock and a livelock are failures too.
+    /// Returns the run's first failure. A panic, a deadlock or a livelock also counts.
     pub fn run(&self, workload: PoolWorkload) -> Result<PoolReport, String> {
         let outcome = Arc::new(Mutex::new(None));
         let (result_of, model) = (Arc::clone(&outcome), Arc::clone(&self.model));

@@ -86,7 +86,7 @@ impl Shared {
 /// the I/Os that the clients issued.
 ///
 /// # Errors
-/// The first failure.
+/// Returns the run's first failure.
 pub fn run(
     aio: &Aio,
     files: Vec<File>,

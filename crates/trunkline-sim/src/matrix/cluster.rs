@@ -294,7 +294,7 @@ impl Cluster {
     /// A new session of the pool.
     ///
     /// # Panics
-    /// If there is no room for one.
+    /// If the pool has no free session.
     pub fn backend(&self) -> Backend {
         self.pool.backend(BackendType::Client).expect("a session")
     }
@@ -321,7 +321,7 @@ impl Cluster {
     /// Creates a relation of which every block has version 0.
     ///
     /// # Panics
-    /// If a file cannot be written; so do the other functions that bypass the engine.
+    /// If the file cannot be written. This holds for every function that bypasses the engine.
     pub fn create(&self, number: u32, blocks: u32) {
         self.write_segment(number, 0, &pages(number, blocks));
     }

@@ -40,7 +40,7 @@ impl<C: Copy + PartialEq + Debug> Coverage<C> {
     /// Records that a cell was reached.
     ///
     /// # Panics
-    /// If the matrix does not have it.
+    /// If the matrix has no such cell.
     pub fn hit(&self, cell: C) {
         let at = self.wanted.iter().position(|wanted| *wanted == cell);
         self.reached.lock().insert(at.expect("a cell of the matrix"));
@@ -49,7 +49,7 @@ impl<C: Copy + PartialEq + Debug> Coverage<C> {
     /// Asserts that every cell was reached, and that there are `count` of them.
     ///
     /// # Panics
-    /// If a cell was missed, or the matrix has another size.
+    /// If a cell was missed, or the size of the matrix is not `count`.
     pub fn assert_complete(&self, count: usize) {
         let reached = self.reached.lock();
         let missed: Vec<&C> = (0..self.wanted.len())

@@ -199,7 +199,7 @@ impl Instance {
 /// without direct I/O.
 ///
 /// # Panics
-/// If it cannot be made.
+/// If the directory cannot be created.
 pub(super) fn temporary_folder() -> TempDir {
     let binary = std::env::current_exe().expect("the path of the test binary");
     // target/debug/deps/binary

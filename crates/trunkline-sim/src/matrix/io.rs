@@ -104,7 +104,7 @@ impl Instance {
     /// Like [`Instance::file`], on another mount if the disk is simulated.
     ///
     /// # Panics
-    /// If the file cannot be made or opened; the others panic likewise if something is missing.
+    /// If the file cannot be created or opened.
     pub fn file_on(&self, name: &str, blocks: u32, device: u64) -> File {
         let bytes = original(0, blocks);
         let Some(folder) = self.folder() else {
@@ -121,7 +121,7 @@ impl Instance {
     /// The contents of a file.
     ///
     /// # Panics
-    /// See [`Instance::file_on`].
+    /// If the file cannot be read.
     pub fn bytes(&self, name: &str) -> Vec<u8> {
         match self.folder() {
             Some(folder) => std::fs::read(folder.join(name)).expect("reads"),
@@ -140,7 +140,7 @@ impl Instance {
     /// A session.
     ///
     /// # Panics
-    /// If there is no room for one.
+    /// If the instance has no free session.
     pub fn session(&self) -> Session {
         self.aio.session().expect("a session")
     }
@@ -154,7 +154,7 @@ impl Instance {
     /// Like [`Instance::slots`], with completion callbacks.
     ///
     /// # Panics
-    /// If there are not enough frames.
+    /// If the region has too few free frames.
     pub fn slots_with<P: Payload>(
         &self,
         count: usize,
@@ -173,7 +173,7 @@ impl Instance {
     /// Lets the other threads run until all of them block. Only virtual time can guarantee that.
     ///
     /// # Panics
-    /// On real files, where no length of time is enough for that.
+    /// On real files, where no amount of waiting can guarantee it.
     pub fn quiesce(&self) {
         assert!(self.is_simulated(), "only virtual time is certain");
         pause(Duration::from_micros(1));
@@ -190,7 +190,7 @@ impl Instance {
 /// Acquires a handle and starts to read `blocks` blocks at block `first` into a slot.
 ///
 /// # Panics
-/// If the session is cancelled or the slot is too small; so does [`write()`].
+/// If the session is cancelled or the slot is too small.
 pub fn read<P: Payload>(
     session: &mut Session,
     file: &File,
@@ -233,7 +233,7 @@ pub fn write<P: Payload>(
 /// Waits for the I/O of a slot, which must succeed.
 ///
 /// # Panics
-/// If the wait is cancelled, or the outcome is not OK.
+/// If the wait is cancelled, or the I/O has failed or is short.
 pub fn wait_ok<P: Payload>(session: &mut Session, slots: &mut Slots<P>, slot: usize) -> Outcome {
     let outcome = session.wait(slots, slot).expect("not cancelled");
     assert_eq!(outcome.status, Status::Ok, "{outcome:?}");

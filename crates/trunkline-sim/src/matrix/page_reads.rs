@@ -35,7 +35,7 @@ impl Cluster {
     /// Reads a block of relation 0, which must have version 0.
     ///
     /// # Panics
-    /// If the read fails, or returns another page; so do the others.
+    /// If the read fails, or returns a wrong page.
     pub fn read_ok(&self, backend: &mut Backend, block: BlockNo) {
         let pin = backend.read(&self.relation(0), block).expect("reads");
         self.check_page(&backend.read_lock(pin.page()).expect("locks"), block);
@@ -95,7 +95,7 @@ impl Cluster {
     /// every buffer has only the pin of its I/O.
     ///
     /// # Panics
-    /// In another pool, or under `sync`.
+    /// If the pool does not have 16 buffers, or under `sync`.
     pub fn fill_with_reads(&self) -> Vec<PausedIo> {
         assert!(self.is_asynchronous() && self.pool.buffers() == 16);
         let held = (0..16).map(|_| self.probe.hold_result(|_| true)).collect();

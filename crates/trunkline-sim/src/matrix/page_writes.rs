@@ -20,7 +20,7 @@ impl Cluster {
     /// Whether a relation's first segment exists.
     ///
     /// # Panics
-    /// If the file system does not say; the others panic if the engine reports an error.
+    /// If the file system or the engine returns an error.
     pub fn exists(&self, number: u32) -> bool {
         let path = self.relation(number).path(0);
         self.files.file_length(&path).expect("a length").is_some()
@@ -71,7 +71,7 @@ impl Cluster {
     /// Asserts that the first 16 blocks of relation 0 have this version on disk.
     ///
     /// # Panics
-    /// If one of them has not.
+    /// If a block has another version.
     pub fn assert_sixteen_on_disk(&self, version: u32) {
         for block in 0..16 {
             assert!(self.is_on_disk(block, version), "block {block} is not {version} on disk");
@@ -82,7 +82,7 @@ impl Cluster {
     /// fsyncgate, a second fsync that succeeds must not count.
     ///
     /// # Panics
-    /// If one succeeds.
+    /// If a checkpoint succeeds.
     pub fn assert_checkpoints_fail(&self, backend: &mut Backend) {
         for _ in 0..2 {
             let error = self.checkpoint(backend).expect_err("permanent");
@@ -93,7 +93,7 @@ impl Cluster {
     /// Asserts that a block of relation 0 can be read and has this version.
     ///
     /// # Panics
-    /// If it is not, or has not.
+    /// If the read fails, or the block has another version.
     pub fn assert_reads(&self, backend: &mut Backend, block: BlockNo, version: u32) {
         let pin = backend.read(&self.relation(0), block).expect("reads");
         let found = backend.read_lock(pin.page()).expect("locks");
@@ -103,7 +103,7 @@ impl Cluster {
     /// Runs a checkpoint with default options.
     ///
     /// # Errors
-    /// The checkpoint has failed.
+    /// If the checkpoint fails.
     pub fn checkpoint(&self, backend: &mut Backend) -> Result<CheckpointReport, CheckpointError> {
         self.checkpoint_with(backend, CheckpointOptions::default())
     }
@@ -111,7 +111,7 @@ impl Cluster {
     /// Runs a checkpoint, and remembers for the final checks if an fsync has failed.
     ///
     /// # Errors
-    /// The checkpoint has failed.
+    /// If the checkpoint fails.
     pub fn checkpoint_with(
         &self,
         backend: &mut Backend,

@@ -22,7 +22,7 @@ const SESSIONS_MAX: u32 = 8;
 /// Waits for all clients, and checks what is left.
 ///
 /// # Errors
-/// The first failure.
+/// Returns the first failure.
 pub(super) fn check(
     run: Arc<Run>,
     probe: &ReadProbe,

@@ -34,7 +34,7 @@ impl PageCheck<'_> {
     /// show how often a session has waited.
     ///
     /// # Errors
-    /// The session was cancelled.
+    /// If the session was cancelled.
     pub(super) fn run(
         &self,
         rng: &mut Rng,

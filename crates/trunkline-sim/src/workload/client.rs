@@ -443,7 +443,7 @@ fn some_slots(rng: &mut Rng) -> Slots {
 /// Polls a slot until it is done, and sleeps in between.
 ///
 /// # Errors
-/// The session was cancelled.
+/// If the session was cancelled.
 pub fn poll_until_done<P: Payload>(
     session: &mut Session,
     slots: &mut Slots<P>,
