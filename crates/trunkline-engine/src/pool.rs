@@ -17,21 +17,22 @@
 //!
 //! 1. **Pin reservation.** A session reserves a pin before it looks for a page (`pin_limits`). It
 //!    may have to wait, but it never fails with PostgreSQL's "no unpinned buffers available".
-//! 2. **Lookup.** The mapping table gives the buffer for a tag (`mapping`). If the page is valid, a
-//!    compare-exchange on the buffer word pins it: a hit. PostgreSQL's `BufferAlloc`.
-//! 3. **Join.** If another session is reading the page, this session waits for that I/O by
-//!    reference, as `WaitReadBuffers` does.
+//! 2. **Lookup.** The session looks the tag up in the mapping table (`mapping`), and a
+//!    compare-exchange on the buffer word pins the buffer. If the page is valid, it's a hit.
+//!    PostgreSQL's `BufferAlloc`.
+//! 3. **Join.** If another session is reading the page, this session waits for that session's I/O,
+//!    as `WaitReadBuffers` does.
 //! 4. **Read.** Otherwise the session takes an I/O handle and victims (`replacement`), claims the
 //!    page and the blocks that follow it, and issues one read for all of them (`read`).
 //!    PostgreSQL's `StartReadBuffers`.
-//! 5. **Completion.** The thread that completes the read checks every page, by the policy of the
-//!    issuer, and makes it valid. PostgreSQL's `buffer_readv_complete`.
+//! 5. **Completion.** The thread that completes the read checks every page, under the issuer's
+//!    damaged-page policy, and makes it valid. PostgreSQL's `buffer_readv_complete`.
 //! 6. **Access.** The session locks the page (`Backend::read_lock`, `write_lock`) and uses its
 //!    bytes in place. The pin is released when the [`Pin`] is dropped; no `ResourceOwner` is
 //!    needed.
 //! 7. **Change.** A page becomes dirty under the exclusive content lock. A checkpoint, the
-//!    background writer or an eviction writes it (`write`): the log first, then the page, under a
-//!    share-exclusive lock that the I/O owns. PostgreSQL's `FlushBuffer`.
+//!    background writer or a session that needs a victim flushes it (`write`): the WAL first, then
+//!    the page, under a share-exclusive lock that the I/O owns. PostgreSQL's `FlushBuffer`.
 //! 8. **Eviction.** The clock sweep takes a clean page without pins, and its buffer gets another
 //!    tag.
 //!
@@ -53,12 +54,12 @@
 //! |---|---|
 //! | `tag`, `error` | buffer tag; errors |
 //! | `descriptor` | buffer word, content lock, I/O claims |
-//! | `waiters` | sessions that sleep for something of the pool |
+//! | `waiters` | sessions that sleep until something in the pool changes |
 //! | `clusters` | writable clusters, and the log |
-//! | `buffers`, `frame` | descriptor array with wake-ups; the bytes of the pages |
+//! | `buffers`, `frame` | descriptor array with wake-ups; the pages' memory |
 //! | `mapping`, `replacement` | tag to buffer; clock sweep, rings, victims |
 //! | `statistics`, `pin_limits` | `pg_stat_io`; how many pins a session may hold |
-//! | `manager`, `pin` | the parts joined; a pinned page |
+//! | `manager`, `pin` | the parts combined; a pinned page |
 //! | `read`, `write`, `writeback` | page reads, page writes, `sync_file_range` |
 //! | `eviction`, `backend` | flushing victims; one session |
 //! | `bulk_write`, `extension` | loads, extending relations |

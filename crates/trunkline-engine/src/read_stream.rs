@@ -16,8 +16,8 @@
 //! A table of 1000 blocks, none of them in the pool, and 16 reads of 16 blocks allowed. `next`
 //! reads block 0 in this thread and waits for it. Because it had to wait, both distances double:
 //! the next read is of blocks 1 and 2, then 4 blocks, 8, 16, and from then on as many reads of 16
-//! blocks as hide the latency of the device. If the consumer had stopped after the first page, only
-//! one block would have been read.
+//! blocks as it takes to hide the device's latency. If the consumer had stopped after the first
+//! page, only one block would have been read.
 //!
 //! # Rules
 //!
@@ -30,7 +30,7 @@
 //! - The pin limiter limits look-ahead, but one page can always be pinned, so a stream always makes
 //!   progress.
 //! - The backend is passed to each call, so several streams can share one session. Dropping a
-//!   stream never leaves a page pinned, even with reads in flight.
+//!   stream releases all of its pins, even with reads in flight.
 //! - [`ReadStream::release_ahead`] releases everything that is pinned ahead, for a consumer that
 //!   must wait for something else. The stream looks the released blocks up again when their turn
 //!   comes.

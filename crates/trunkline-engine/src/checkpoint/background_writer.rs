@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   each round (bgwriter_delay):
-//!     allocated  buffers that sessions took since the last round, smoothed: up at once, down slowly
+//!     allocated  buffers that sessions took since the last round, smoothed: up quickly, down slowly
 //!     wanted     allocated × bgwriter_lru_multiplier, at least a 600th of the pool more than there are
 //!     scan       from the end of the last scan, or from the hand if that has overtaken it: unused clean
 //!                buffers count, unused dirty ones are written, until there are as many as wanted or

@@ -42,7 +42,7 @@ pub(crate) struct Frames {
     start: *mut PageBytes,
 }
 
-// SAFETY: the lease is the sole right to the frames and may be used on any thread. References to
+// SAFETY: the lease owns the frames exclusively and may be used on any thread. References to
 // frames are made only by the functions of this module, each of which says why it may.
 unsafe impl Send for Frames {}
 // SAFETY: as above.

@@ -66,8 +66,7 @@ impl Backend {
                         return Ok(buffer);
                     }
                 }
-                // Nothing is held in these two cases except the pin reservation, so it's safe to
-                // wait.
+                // In these two cases we hold nothing but the pin reservation, so it's safe to wait.
                 ReadStart::NoBuffer => self.sleep_for_victim()?,
                 ReadStart::NoHandle => self.sleep_for_handle(Class::Foreground)?,
             }

@@ -1,9 +1,9 @@
 //! Victims: takes buffers for new pages, and removes the pages that they held (PostgreSQL's
 //! `GetVictimBuffer`).
 //!
-//! A caller asks for several buffers together, because one read fills several. It gets as many as
-//! are available without waiting and without writing a page. If there are none, the caller decides
-//! what to do: a session starts to write dirty pages (`eviction`) and waits.
+//! A caller asks for several buffers together, because one read fills several. It gets as many
+//! buffers as are available without waiting and without writing a page. If there are none, the
+//! caller decides what to do: a session starts to write dirty pages (`eviction`) and waits.
 //!
 //! Taking a victim has two steps: pin it by its state word, then remove its tag under the partition
 //! lock. Another session may find and pin the page between the two. The second step then fails, the

@@ -11,8 +11,8 @@
 //! same rule: `FlushBuffer` registers the fsync request (through `smgrwrite`) before it clears
 //! `BM_DIRTY`.
 //!
-//! A page must not change while it is being written. Debug builds check that: a checksum is
-//! computed when the write is issued, and again here. We can't use the checksum in the page itself,
+//! A page must not change while it's being written. Debug builds check this by computing a checksum
+//! when the write is issued and comparing it here. We can't use the checksum in the page itself,
 //! since the session that changed the page could also have stored a matching one.
 
 use super::super::descriptor::WriteEnd;
