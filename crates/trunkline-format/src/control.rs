@@ -25,10 +25,11 @@ pub use error::ControlError;
 use layout::Layout;
 use std::fmt;
 
-/// Bytes of a control file; the last 7880 and more are zero.
+/// `PG_CONTROL_FILE_SIZE`. Only the first 312 bytes or fewer are used. The rest is zero, so that an
+/// older server reads a newer file without a short read and can report its version.
 pub const CONTROL_FILE_SIZE: usize = 8192;
 
-/// `floatFormat` on every machine whose doubles are IEEE 754.
+/// `FLOATFORMAT_VALUE`. Its bytes differ if doubles are not IEEE 754, or have another byte order.
 const FLOAT_FORMAT: f64 = 1_234_567.0;
 /// What data is aligned to, at most, on 64-bit machines.
 const MAX_ALIGN: u32 = 8;
@@ -105,15 +106,17 @@ pub enum ClusterState {
     StartingUp,
     /// Stopped cleanly (1).
     ShutDown,
-    /// A standby, stopped (2): its files may still need the log.
+    /// A standby that was stopped (2). Its files are flushed only up to the last restartpoint and
+    /// still need WAL replay.
     ShutDownInRecovery,
     /// Writing its last checkpoint (3).
     ShuttingDown,
-    /// Replaying the log after a crash (4).
+    /// Replaying WAL after a crash (4).
     InCrashRecovery,
-    /// Replaying the log of another server (5).
+    /// Replaying WAL from an archive or a primary (5).
     InArchiveRecovery,
-    /// Running, or crashed, or a copy of a running one (6).
+    /// Running, crashed, or copied while running (6). The file cannot distinguish these, because
+    /// only a clean shutdown changes the state again.
     InProduction,
     /// A number without a meaning.
     Unrecognized(u32),
@@ -161,7 +164,8 @@ pub struct Checkpoint {
     pub timeline: u32,
     /// The timeline before, if the checkpoint began a new one; else the same.
     pub previous_timeline: u32,
-    /// Whether the log has whole pages after a checkpoint.
+    /// `full_page_writes`: whether WAL has a full-page image of each page that is first changed
+    /// after a checkpoint.
     pub full_page_writes: bool,
     /// From 19: whether logical decoding was on.
     pub logical_decoding: Option<bool>,
@@ -206,7 +210,8 @@ pub struct ControlFile {
     pub time: i64,
     /// The latest checkpoint.
     pub checkpoint: Checkpoint,
-    /// A counter that stands in for log positions in unlogged relations.
+    /// The fake LSN counter of unlogged relations. GiST detects concurrent page splits by LSN, and
+    /// an unlogged index has no real ones.
     pub unlogged_lsn: Lsn,
     /// How far a standby must replay to be consistent; 0 if none need.
     pub min_recovery_point: Lsn,
@@ -240,7 +245,7 @@ pub struct ControlFile {
     pub block_size: u32,
     /// Blocks of a segment: 131072.
     pub segment_blocks: u32,
-    /// From 19: pages of a segment of the commit log and its like.
+    /// From 19: pages in a segment file of an SLRU.
     pub slru_pages_per_segment: Option<u32>,
     /// Bytes of a log page.
     pub wal_block_size: u32,
@@ -262,7 +267,8 @@ pub struct ControlFile {
     pub data_checksum_version: u32,
     /// From 18: whether C's `char` was signed where the cluster was made.
     pub char_signed: Option<bool>,
-    /// Random bytes for logins under unknown names.
+    /// Random bytes from which SCRAM derives a fake salt for unknown roles, so that a client cannot
+    /// find out which roles exist.
     pub mock_nonce: [u8; 32],
 }
 

@@ -1,10 +1,10 @@
-//! What can be checked of a page without knowing the index's columns.
+//! B-tree page checks that do not need the index's columns.
 //!
-//! Each entry is of the kind that its level has, as long as its line pointer says, and its rows are
-//! in order. The first entry above the leaves has no key; every other separator, and every high
-//! key, has one.
+//! Each entry must be of the kind that its level requires and as long as its line pointer says. The
+//! TIDs of a posting list must ascend. On an inner page the first entry has no key; every other
+//! pivot tuple and every high key has one.
 //!
-//! Follows `contrib/amcheck/verify_nbtree.c` as far as a page by itself can tell.
+//! Follows `contrib/amcheck/verify_nbtree.c`, restricted to the checks that need only one page.
 
 use super::entry::{Entry, Target};
 use super::fault::Fault;
@@ -16,7 +16,7 @@ pub(super) fn check(page: &BtreePage<'_>, orders_rows: bool) -> Result<(), Fault
         return Ok(());
     }
     if let Some(high) = page.high_key()? {
-        // A page that is about to be deleted keeps a link in its place.
+        // The high key of a half-dead page is a dummy that links to its top parent.
         let no_key = high.columns(1) == 0 && !page.is_half_dead();
         if no_key {
             return Err(Fault::Columns { item: high.item(), found: 0, expected: 1 });
@@ -36,7 +36,7 @@ fn check_entry(page: &BtreePage<'_>, entry: &Entry<'_>, orders_rows: bool) -> Re
     match entry.target() {
         Target::Row(tid) if tid.item == 0 => Err(Fault::NoRow { item }),
         Target::Row(_) => Ok(()),
-        // Lists came with the version that orders rows.
+        // Posting lists (PostgreSQL 13) exist only in indexes of version 4.
         Target::Rows(_) if !orders_rows => Err(Fault::Kind { item }),
         Target::Rows(tids) => {
             let mut before = None;

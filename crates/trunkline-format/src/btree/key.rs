@@ -1,7 +1,8 @@
-//! One column of an index: how it is stored, and how its values compare.
+//! One index column: how it is stored, and how its values compare.
 //!
-//! A value is compared by its payload: without header, decompressed, a name without its padding.
-//! NULLs come last, or first where the index says so; descending turns everything else round.
+//! Values are compared by their payload: without varlena header, decompressed, and without the
+//! padding of a `name`. `pg_index.indoption` decides about `DESC` and `NULLS FIRST`. The two are
+//! independent: `DESC` does not reverse the position of NULLs.
 
 use super::fault::Fault;
 use super::order::Order;

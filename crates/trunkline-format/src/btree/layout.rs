@@ -1,13 +1,17 @@
-//! All columns of an index: comparing its entries with a key and with each other, finding the way
-//! down, and checking that a page is in order.
+//! Key comparison for whole index tuples (`_bt_compare`), the descent of a search, and the check
+//! that a page is in key order.
 //!
 //! ```text
 //!   from > high key ──────▶ Right   the page was split, or deleted, since its parent was read
 //!   a level above leaves ─▶ Down    the last separator below `from`; the first is below everything
 //!   a leaf ───────────────▶ Here    the first entry that is not below `from`
 //! ```
-//! Separators equal to the key do not send a search to their child: equal keys may begin to its
-//! left.
+//! Readers hold no lock while they move from a parent to its child, so the child can be split in
+//! between. As in Lehman and Yao's algorithm, a search recovers by moving right while its key is
+//! above the high key (`_bt_moveright`).
+//!
+//! A pivot tuple that is equal to the key does not send the search to its child, because equal
+//! keys may begin on the page to the left. Mirrors PostgreSQL's `access/nbtree/nbtsearch.c`.
 
 use super::entry::{Attributes, Entry, Target};
 use super::fault::Fault;
@@ -16,14 +20,15 @@ use super::page::BtreePage;
 use crate::ids::BlockNo;
 use std::cmp::Ordering;
 
-/// Where a search goes from a page.
+/// The next step of a search after a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// To the right neighbour.
+    /// Move to the right sibling.
     Right(BlockNo),
-    /// To a page of the level below.
+    /// Descend to this page of the level below.
     Down(BlockNo),
-    /// It has arrived: from this line pointer on, perhaps behind the last.
+    /// The search ends on this leaf. Matches begin at this line pointer, which may be one past the
+    /// last.
     Here(u16),
 }
 
@@ -35,8 +40,8 @@ pub struct KeyLayout {
 }
 
 impl KeyLayout {
-    /// Of an index with these columns, of which the first `keys` are its key and the rest is only
-    /// carried along on the leaves.
+    /// The layout of an index with these columns. The first `keys` are key columns. The others are
+    /// `INCLUDE` columns, which only leaf tuples store.
     pub fn new(columns: Vec<KeyColumn>, keys: usize) -> Self {
         let keys = keys.min(columns.len());
         Self { columns, keys }
@@ -57,11 +62,11 @@ impl KeyLayout {
         entry.attributes(&self.columns)
     }
 
-    /// How the first columns of `entry` stand to `key`. A column that was cut from a separator is
-    /// below every value.
+    /// Compares the first columns of `entry` with `key`. A column that suffix truncation removed
+    /// from a pivot tuple counts as minus infinity.
     ///
     /// # Errors
-    /// The entry's columns cannot be taken apart, or their order is not known.
+    /// The entry's columns are damaged, or their order is not known.
     pub fn compare(&self, entry: &Entry<'_>, key: &[Key<'_>]) -> Result<Ordering, Fault> {
         let mut attributes = entry.attributes(self.keys());
         let mut room = Vec::new();
@@ -78,8 +83,8 @@ impl KeyLayout {
         Ok(Ordering::Equal)
     }
 
-    /// How two entries stand to each other: by key and then, if `rows`, by the last row of the left
-    /// and the first of the right.
+    /// Compares two entries by key and then, if `rows`, by heap TID. A posting list covers a range
+    /// of TIDs, so the last TID of `left` is compared with the first of `right`.
     ///
     /// # Errors
     /// As [`Self::compare`].
@@ -108,15 +113,16 @@ impl KeyLayout {
                 None => return Err(Fault::UnknownOrder { column: number }),
             }
         }
-        // No row is below every row.
+        // A truncated heap TID counts as minus infinity, and `None` sorts before every TID.
         Ok(if rows { left.last_row().cmp(&right.first_row()) } else { Ordering::Equal })
     }
 
-    /// Whether two separators have the same columns and, if `rows`, the same row. This needs no
-    /// order: a separator is a copy of the high key to its left.
+    /// Whether two pivot tuples have the same columns and, if `rows`, the same heap TID. The
+    /// downlink of a page is a copy of the high key of its left sibling, so the bytes are equal and
+    /// no comparison function is needed.
     ///
     /// # Errors
-    /// The columns cannot be taken apart.
+    /// The columns are damaged.
     pub fn same_separator(
         &self,
         left: &Entry<'_>,
@@ -134,11 +140,11 @@ impl KeyLayout {
         }
     }
 
-    /// Where a search goes from `page` that wants the first entry that is not below `from`, the
-    /// first columns of a key.
+    /// The next step after `page` of a search for the first entry that is not below `from`. `from`
+    /// holds the first columns of a key.
     ///
     /// # Errors
-    /// The page's entries cannot be taken apart, or their order is not known.
+    /// The page's entries are damaged, or their order is not known.
     pub fn step(&self, page: &BtreePage<'_>, from: &[Key<'_>]) -> Result<Step, Fault> {
         if let Some(right) = page.right() {
             if page.is_ignored() {
@@ -154,7 +160,8 @@ impl KeyLayout {
             return Ok(Step::Here(page.count().saturating_add(1)));
         }
         let first = page.first();
-        // Entries below `low` are known to be below the key, those from `end` on not to be.
+        // Invariant: entries before `low` are below the key, entries from `end` on are not. On an
+        // inner page the first entry is minus infinity and is below every key.
         let (mut low, mut end) = (first, page.count().saturating_add(1));
         if !page.is_leaf() {
             low = first.saturating_add(1);
@@ -177,14 +184,15 @@ impl KeyLayout {
         page.entry(item)?.child().map(Step::Down).ok_or(Fault::Kind { item })
     }
 
-    /// Checks the columns of every entry of `page` and that entries are in order, up to the high
-    /// key. Where the order is not known, that there is one cannot be checked. `orders_rows` is
+    /// Checks the columns of every entry of `page`, and that the entries and the high key are in
+    /// order. Columns with an unknown order are not compared. `orders_rows` is
     /// [`super::Meta::orders_rows`].
     ///
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self, page: &BtreePage<'_>, orders_rows: bool) -> Result<(), Fault> {
-        // Of a page that is about to be deleted it is kept for its link to another page.
+        // On a half-dead page VACUUM replaced the high key by a dummy that links to the top parent
+        // of the subtree that it deletes. It has no key.
         let high = page.high_key()?.filter(|_| !page.is_half_dead());
         if let Some(high) = &high {
             self.check_columns(high, orders_rows)?;
@@ -201,7 +209,8 @@ impl KeyLayout {
             before = Some(entry);
         }
         if let (Some(last), Some(high)) = (before, high) {
-            // A leaf's high key may be the key of its last entry; a separator's may not.
+            // A leaf's high key may equal its last entry. On an inner page the high key is a copy
+            // of the next downlink and therefore above the last one.
             let strict = orders_rows && !page.is_leaf();
             if !self.is_below(&last, &high, orders_rows, strict)? {
                 return Err(Fault::AboveHighKey { item: last.item() });
@@ -210,8 +219,8 @@ impl KeyLayout {
         Ok(())
     }
 
-    /// Whether `left` stands before `right`, as far as that is known; if not `strict`, it may be
-    /// equal.
+    /// Whether `left` sorts before `right`, or if not `strict`, may be equal. An unknown order
+    /// counts as yes, so that such columns never cause a false alarm.
     fn is_below(
         &self,
         left: &Entry<'_>,

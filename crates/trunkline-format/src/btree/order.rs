@@ -1,8 +1,10 @@
-//! How the values of a type compare, where that is the same on every machine.
+//! B-tree comparison functions (support function 1) of the built-in operator classes.
 //!
-//! Text is known in the C collation only: others ask the libraries of the machine that made the
-//! index. Values are payloads, as [`super::Key`] has them; one that is too short for its type has
-//! no order.
+//! Only orders that are the same on every machine are known. Text in the C collation compares
+//! bytewise. Other collations depend on the libc or ICU version of the machine that built the
+//! index, and comparing with another version would report sound indexes as corrupt.
+//!
+//! Values are payloads, as in [`super::Key`]. A value that is too short for its type has no order.
 //!
 //! Mirrors the comparison functions of B-tree operator classes: PostgreSQL's
 //! `access/nbtree/nbtcompare.c`, and those beside each type in `utils/adt`.
@@ -15,7 +17,7 @@ use std::cmp::Ordering;
 /// How two values compare.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Order {
-    /// A byte: `bool`, `"char"`.
+    /// One unsigned byte: `bool`, `"char"`.
     Byte,
     /// `int2`.
     Int2,
@@ -27,19 +29,20 @@ pub enum Order {
     Oid,
     /// `xid8`, `pg_lsn`, `oid8`.
     Unsigned8,
-    /// `float4`: NaN is the greatest.
+    /// `float4`. NaN equals itself and is above all other values, as a total order needs.
     Float4,
-    /// `float8`: NaN is the greatest.
+    /// `float8`, with the same rule for NaN.
     Float8,
     /// `numeric`.
     Numeric,
-    /// Byte by byte, the shorter first: `bytea`, `uuid`, `macaddr`, and text in the C collation.
+    /// `memcmp`, with the shorter first: `bytea`, `uuid`, `macaddr`, and text in the C collation.
     Bytes,
-    /// `name`: byte by byte up to the first that is 0.
+    /// `name`: bytewise up to the first NUL. Indexes store a `name` as a C string, because the
+    /// 64 bytes of a padded one would be wasted.
     Name,
-    /// `bpchar` in the C collation: blanks at the end do not count.
+    /// `bpchar` in the C collation. SQL ignores trailing blanks in comparisons.
     Padded,
-    /// `timetz`: by the instant, then by the zone.
+    /// `timetz`: by the instant in UTC, then by the zone, so that only identical values are equal.
     TimeTz,
     /// `interval`: a month is 30 days of 24 hours.
     Interval,
@@ -51,17 +54,19 @@ pub enum Order {
     Bits,
     /// `oidvector`.
     OidVector,
-    /// An enum: labels that came with the type are in order of their OIDs, later ones unknown.
+    /// An enum. `CREATE TYPE` gives its labels even OIDs in sort order. `ALTER TYPE … ADD VALUE`
+    /// assigns an odd OID if the label does not sort by its OID; then only `pg_enum.enumsortorder`
+    /// has the order (`enum_cmp_internal`).
     Enum,
-    /// Only the server knows. Equal bytes are equal.
+    /// The order is not known here. Equal bytes are equal.
     Unknown,
 }
 
 impl Order {
-    /// The order of a B-tree operator class: by its family, the type that it is for, and whether
-    /// the column's collation is C, POSIX or another that compares bytes.
+    /// The order of a B-tree operator class, by its operator family and input type. `bytewise`
+    /// means that the column's collation is C, POSIX or another that compares bytes.
     ///
-    /// Families and types that come with the server have the same OIDs in all versions.
+    /// Built-in families and types have the same OIDs in all versions (`pg_opfamily.dat`).
     pub fn of(family: Oid, input: Oid, bytewise: bool) -> Self {
         match (family.0, input.0) {
             (424, _) | (429, _) => Self::Byte,
@@ -143,7 +148,7 @@ impl Order {
     }
 }
 
-/// Without the blanks at the end.
+/// `bytes` without trailing blanks, as `bpchartruelen`.
 fn unpadded(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
     bytes.get(..end).unwrap_or_default()
@@ -161,7 +166,8 @@ fn name(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// An interval in microseconds.
+/// An interval in microseconds, with months of 30 days, as `interval_cmp_value`. The sum does not
+/// fit into 64 bits, so PostgreSQL uses an `INT128` here too.
 fn span(bytes: &[u8]) -> Option<i128> {
     let (time, days) = (i64_at(bytes, 0)?, i32_of(bytes.get(8..)?)?);
     let months = i32_of(bytes.get(12..)?)?;
@@ -169,8 +175,8 @@ fn span(bytes: &[u8]) -> Option<i128> {
     Some(days * 86_400_000_000 + i128::from(time))
 }
 
-/// By family, then by the bits that both networks have, then the wider network first, then by all
-/// bits of the address.
+/// As `network_cmp_internal`: by address family, by the prefix bits that both networks have, by
+/// prefix length (the wider network first), and finally by the whole address.
 fn networks(left: &[u8], right: &[u8]) -> Option<Ordering> {
     let [left_family, left_bits, left_address @ ..] = left else { return None };
     let [right_family, right_bits, right_address @ ..] = right else { return None };
@@ -188,9 +194,9 @@ fn networks(left: &[u8], right: &[u8]) -> Option<Ordering> {
     Some(by_network.then(left_bits.cmp(right_bits)).then(left_address.cmp(right_address)))
 }
 
-/// The longer is the greater; of equal length, element by element.
+/// As `btoidvectorcmp`: by length first, then element by element.
 fn oid_vectors(left: &[u8], right: &[u8]) -> Option<Ordering> {
-    // Dimensions, flags, element type, length, lower bound; then the elements.
+    // The payload: ndim, dataoffset, elemtype, dim1, lbound1, then the elements.
     let length = |bytes| u32_at(bytes, 12);
     let by_length = length(left)?.cmp(&length(right)?);
     let (left, right) = (left.get(20..)?, right.get(20..)?);

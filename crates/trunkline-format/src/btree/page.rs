@@ -1,9 +1,15 @@
-//! The metapage, and what every other page of a B-tree says of itself.
+//! The B-tree metapage (`BTMetaPageData`) and the special space of all other pages
+//! (`BTPageOpaqueData`).
 //!
 //! ```text
 //!   last 16 bytes:  left u32 │ right u32 │ level u32 │ flags u16 │ cycle id u16
 //! ```
-//! A page that is being deleted keeps its links, so a walk along right links steps over it.
+//! A deleted page keeps its sibling links. A concurrent scan may hold a stale link to it, and must
+//! be able to move right from there. For the same reason VACUUM does not recycle the page until no
+//! snapshot is old enough to hold such a link.
+//!
+//! The cycle ID lets VACUUM recognise a page that was split during its scan, with part of its
+//! tuples moved to a block that the scan had already passed. Mirrors `access/nbtree.h`.
 
 use super::entry::{Entry, Role};
 use super::fault::Fault;
@@ -12,7 +18,7 @@ use crate::ids::{BLOCK_SIZE, BlockNo, PageBytes};
 use crate::little_endian::{u8_at, u16_at, u32_at};
 use crate::page::{HEADER_SIZE, LINE_POINTER_SIZE, LinePointerFlags, PageHeader, line_pointer};
 
-/// Where the special space starts.
+/// The start of the special space.
 const SPECIAL: u16 = BLOCK_SIZE as u16 - 16;
 
 const LEAF: u16 = 0x0001;
@@ -23,20 +29,24 @@ const HALF_DEAD: u16 = 0x0010;
 const INCOMPLETE_SPLIT: u16 = 0x0080;
 const FLAGS_KNOWN: u16 = 0x01FF;
 
-/// What block 0 says of the tree.
+/// The metapage, block 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Meta {
-    /// 4 since PostgreSQL 12; 2 and 3 in indexes that were only upgraded since.
+    /// `btm_version`: 4 since PostgreSQL 12. Indexes that `pg_upgrade` carried over from older
+    /// versions keep 2 or 3 until they are reindexed.
     pub version: u32,
     /// The root; 0 if there is none yet.
     pub root: BlockNo,
     /// Its level.
     pub level: u32,
-    /// The lowest page that is alone on its level: searches start here. 0 if there is no root.
+    /// The fast root: the lowest page that is the only one of its level. Searches start here. After
+    /// mass deletion the levels above it have one page each, because a tree never loses levels. 0
+    /// if there is no root.
     pub fast_root: BlockNo,
     /// Its level.
     pub fast_level: u32,
-    /// Whether equal keys are always the same bytes.
+    /// `btm_allequalimage`: equal keys always have the same bytes, so deduplication is safe. It is
+    /// false for types such as `numeric`, in which 1.0 and 1.00 are equal but print differently.
     pub all_equal_image: bool,
 }
 
@@ -44,7 +54,7 @@ impl Meta {
     /// Reads block 0 of an index.
     ///
     /// # Errors
-    /// It is no metapage of a version that is known, or its levels cannot be.
+    /// It is not a metapage of a known version, or its levels are impossible.
     pub fn parse(page: &PageBytes) -> Result<Self, Fault> {
         let word = |at| u32_at(page, at).unwrap_or_default();
         if word(24) != 0x0005_3162 {
@@ -56,7 +66,7 @@ impl Meta {
             level: word(36),
             fast_root: word(40),
             fast_level: word(44),
-            // Version 2 ends before it, and has no index that it would be true of.
+            // Version 2 ends before this field, and predates deduplication.
             all_equal_image: word(28) > 2 && u8_at(page, 64) == Some(1),
         };
         if !(2..=4).contains(&meta.version) {
@@ -69,7 +79,8 @@ impl Meta {
         Ok(meta)
     }
 
-    /// Whether equal keys are in the order of their rows, and separators are cut and marked.
+    /// Whether the heap TID is the last key column (`heapkeyspace`, version 4). Equal keys are then
+    /// in TID order, and pivot tuples are truncated and marked as such.
     pub fn orders_rows(self) -> bool {
         self.version >= 4
     }
@@ -87,10 +98,10 @@ pub struct BtreePage<'a> {
 }
 
 impl<'a> BtreePage<'a> {
-    /// Reads what `page` says of itself. Nothing in it is followed yet.
+    /// Parses the special space of `page`. Its items are not looked at yet.
     ///
     /// # Errors
-    /// It is no page of a B-tree, or contradicts itself.
+    /// It is not a B-tree page, or its fields contradict each other.
     pub fn parse(page: &'a PageBytes) -> Result<Self, Fault> {
         let header = PageHeader::parse(page);
         if header.special != SPECIAL {
@@ -104,7 +115,8 @@ impl<'a> BtreePage<'a> {
         if flags & !FLAGS_KNOWN != 0 || flags & META != 0 {
             return Err(Fault::Flags { found: flags });
         }
-        // A deleted page has no items, and in its level's place older servers kept something else.
+        // A deleted page has no items. Before PostgreSQL 14 the level field of a deleted page held
+        // the xid that decides when the page can be recycled, so it cannot be checked.
         if parsed.is_deleted() {
             return Ok(parsed);
         }
@@ -118,12 +130,12 @@ impl<'a> BtreePage<'a> {
         Ok(parsed)
     }
 
-    /// The left neighbour.
+    /// The left sibling. 0 on disk (`P_NONE`) means none, because block 0 is the metapage.
     pub fn left(&self) -> Option<BlockNo> {
         Some(self.left).filter(|&block| block != 0)
     }
 
-    /// The right neighbour.
+    /// The right sibling; `None` on the rightmost page of a level.
     pub fn right(&self) -> Option<BlockNo> {
         Some(self.right).filter(|&block| block != 0)
     }
@@ -138,7 +150,7 @@ impl<'a> BtreePage<'a> {
         self.flags
     }
 
-    /// Whether its entries point at rows.
+    /// Whether it is a leaf, with entries that point at heap tuples.
     pub fn is_leaf(&self) -> bool {
         self.flags & LEAF != 0
     }
@@ -148,40 +160,43 @@ impl<'a> BtreePage<'a> {
         self.flags & ROOT != 0
     }
 
-    /// Whether it is deleted; only its links mean something.
+    /// Whether it is deleted. Only its sibling links are then meaningful.
     pub fn is_deleted(&self) -> bool {
         self.flags & DELETED != 0
     }
 
-    /// Whether it is empty and about to be deleted.
+    /// Whether deletion has begun (`BTP_HALF_DEAD`): the page is empty and its downlink is removed,
+    /// but its siblings still link to it. A later VACUUM finishes an interrupted deletion.
     pub fn is_half_dead(&self) -> bool {
         self.flags & HALF_DEAD != 0
     }
 
-    /// Whether a walk steps over it: it is deleted, or about to be.
+    /// `P_IGNORE`: whether a scan steps over it, because it is deleted or half-dead.
     pub fn is_ignored(&self) -> bool {
         self.flags & (DELETED | HALF_DEAD) != 0
     }
 
-    /// Whether its right neighbour is not in the level above yet.
+    /// `BTP_INCOMPLETE_SPLIT`: the right sibling has no downlink yet. A crash can leave this state.
+    /// Searches still reach the sibling by moving right, and the next insertion completes the split.
     pub fn is_split_incomplete(&self) -> bool {
         self.flags & INCOMPLETE_SPLIT != 0
     }
 
-    /// Line pointers, the high key's included.
+    /// The number of line pointers, including the high key.
     pub fn count(&self) -> u16 {
         self.count
     }
 
-    /// The line pointer of the first entry: 1, or 2 where the first is the high key.
+    /// `P_FIRSTDATAKEY`: the line pointer of the first entry. It is 2 if item 1 is the high key,
+    /// and 1 on a rightmost page, which has none because it has no upper bound.
     pub fn first(&self) -> u16 {
         if self.right == 0 { 1 } else { 2 }
     }
 
-    /// The page's upper bound; `None` on the rightmost of its level.
+    /// The high key, the upper bound of the page; `None` on the rightmost page of a level.
     ///
     /// # Errors
-    /// It is not there, or cannot be taken apart.
+    /// It is missing or damaged.
     pub fn high_key(&self) -> Result<Option<Entry<'a>>, Fault> {
         if self.right == 0 || self.is_deleted() {
             return Ok(None);
@@ -195,7 +210,7 @@ impl<'a> BtreePage<'a> {
     /// The entry of a line pointer from [`Self::first`] to [`Self::count`].
     ///
     /// # Errors
-    /// It cannot be taken apart.
+    /// It is damaged.
     pub fn entry(&self, item: u16) -> Result<Entry<'a>, Fault> {
         let role = match self.is_leaf() {
             true => Role::Leaf,
@@ -237,8 +252,8 @@ impl<'a> BtreePage<'a> {
         (page.first()..=page.count).map(move |item| page.entry(item))
     }
 
-    /// Checks everything that does not depend on the index's columns: each entry's kind, length,
-    /// list of rows. `orders_rows` is [`Meta::orders_rows`].
+    /// Checks everything that does not depend on the index's columns: the kind, length and posting
+    /// list of each entry. `orders_rows` is [`Meta::orders_rows`].
     ///
     /// # Errors
     /// The first thing that is wrong.

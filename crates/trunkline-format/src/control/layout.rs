@@ -1,21 +1,26 @@
-//! Where the control file's fields are, by control version.
+//! Field offsets of `ControlFileData`, by control version.
 //!
-//! Fields keep their order and gain members, so each layout is the one before, pushed back from
-//! some field on: 19 widened the checkpoint by 8 bytes, and put in `slru_pages_per_segment` and the
-//! initial checksum version; 17 and 18 used padding and the gap before the nonce.
+//! The server writes the C struct as it is in memory, so a new member moves everything after it
+//! unless it fits into padding. PostgreSQL 17 put the checkpoint's `wal_level` into padding.
+//! PostgreSQL 18 added `default_char_signedness` before the nonce and moved only the nonce and the
+//! CRC. PostgreSQL 19 widened the checkpoint by 8 bytes and added `slru_pages_per_segment` and the
+//! initial checksum version.
+//!
+//! The offsets up to the control version never move. It can therefore be read first.
 
 use super::{Checkpoint, ClusterState, ControlError, ControlFile, PgVersion};
 use crate::ids::{Lsn, Oid};
 use crate::little_endian::{array, i64_at, u8_at, u32_at, u64_at};
 
-/// Byte offsets of the fields that moved; the others are counted from one of these, or fixed.
+/// Byte offsets of the fields that moved. Other fields are at fixed offsets, or at fixed distances
+/// from one of these.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     logical_decoding: Option<usize>,
     next_xid: usize,
     wide_multi_offset: bool,
     oldest_xid: usize,
-    /// The checkpoint's, and the start of a long run that moved as one.
+    /// `checkPointCopy.time`. All fields from here to `relseg_size` moved together.
     checkpoint_time: usize,
     slru_pages: Option<usize>,
     wal_block_size: usize,
@@ -59,7 +64,9 @@ const V1905: Layout = Layout {
 };
 
 impl Layout {
-    /// The layout of the control version in `bytes`.
+    /// The layout of the control version in `bytes`. The CRC is not verified yet, because its
+    /// position depends on the layout. A version that is known only with its bytes swapped comes
+    /// from a big-endian machine; `pg_controldata` warns about the same case.
     pub(super) fn of(bytes: &[u8]) -> Result<Self, ControlError> {
         let too_short = ControlError::TooShort { found: bytes.len(), expected: 16 };
         let control = u32_at(bytes, 8).ok_or(too_short)?;
@@ -72,7 +79,7 @@ impl Layout {
 
     fn of_version(control: u32) -> Option<Self> {
         match control {
-            // 17 has the checkpoint's wal_level in what was padding; nothing moved.
+            // 17 put the checkpoint's wal_level into padding, so nothing moved.
             1300 | 1700 => Some(V1300),
             1800 => Some(V1800),
             1905 => Some(V1905),
@@ -85,7 +92,8 @@ impl Layout {
         self.crc + 4
     }
 
-    /// The CRC in the file and the CRC of the file.
+    /// The stored CRC and the computed one: CRC-32C over all bytes before the CRC field. The zero
+    /// padding up to 8192 bytes is not covered.
     pub(super) fn crc(&self, bytes: &[u8]) -> Option<(u32, u32)> {
         Some((u32_at(bytes, self.crc)?, crc32c::crc32c(bytes.get(..self.crc)?)))
     }
@@ -180,7 +188,7 @@ impl Layout {
     }
 }
 
-/// Reads a field that only some layouts have: `None` if it should be there and is not.
+/// Reads a field that only some layouts have. The outer `None` means that the file is too short.
 fn optional<T>(at: Option<usize>, read: impl Fn(usize) -> Option<T>) -> Option<Option<T>> {
     match at {
         None => Some(None),
