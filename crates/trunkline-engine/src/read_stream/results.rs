@@ -1,8 +1,8 @@
 //! Results of reads: turns the outcome of a read into ready pages, blocks to read again, and errors
 //! that are returned when their block's turn comes.
 //!
-//! For the stream's own reads there's a result for each block. If an entry has joined another
-//! session's read, we only learn whether the page is valid now. If it isn't, we read it ourselves,
+//! The stream's own reads report a result for each block. But if an entry has joined another
+//! session's read, we learn only whether the page is valid now. If it isn't, we read it ourselves,
 //! because that session's error belongs to that session.
 
 use super::queue::EntryState;

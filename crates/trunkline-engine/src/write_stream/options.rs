@@ -49,7 +49,8 @@ pub struct WriteStats {
     pub blocks: u64,
     /// Writes issued.
     pub writes: u64,
-    /// Pages that were clean already, or evicted.
+    /// Pages that were already clean or evicted when their turn came, usually because another
+    /// session had written them.
     pub clean: u64,
     /// Pages skipped because they were locked.
     pub skipped: u64,

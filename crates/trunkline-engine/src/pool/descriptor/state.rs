@@ -121,9 +121,10 @@ impl BufferState {
         !self.any(flag::DIRTY | flag::IO_IN_PROGRESS)
     }
 
-    /// Asserts the rules that hold between any two successive values of a word. All of them are
-    /// tested on every change except unpin, in release builds too: a few instructions on a value
-    /// that is in a register, against silent corruption of a page.
+    /// Asserts the rules that hold between any two successive values of a word. We test them on
+    /// every change that goes through `BufferWord::update`, in release builds too. That costs a few
+    /// instructions on values that are in registers anyway, and a violation would otherwise corrupt
+    /// a page silently.
     ///
     /// # Panics
     /// If the change breaks a rule. We can't continue, because two sessions might then both believe

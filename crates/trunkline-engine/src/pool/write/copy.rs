@@ -1,4 +1,4 @@
-//! Writing from a copy: for a page that readers keep locked all the time.
+//! Writing from a copy: flushes a page that readers keep locked all the time.
 //!
 //! A write needs the exclusive lock for a moment, to set the checksum in the page. New readers can
 //! keep it from ever getting that lock. But a checkpoint must write the page eventually, so it
