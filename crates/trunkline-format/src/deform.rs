@@ -7,7 +7,8 @@
 //!             0                2          5   8                      16
 //! ```
 //!
-//! - A dropped column keeps its place: rows from before `DROP COLUMN` still hold its value.
+//! - A dropped column keeps its attribute number: `DROP COLUMN` rewrites no tuples, and old ones
+//!   still hold its value.
 //! - The tuple header holds the number of columns. Columns that were added to the table later are
 //!   [`Column::Missing`]. They are null, unless `ADD COLUMN … DEFAULT` left a value in the catalog
 //!   for such rows ([`missing_value`], since PostgreSQL 11).
@@ -134,7 +135,8 @@ impl<'a> Deformer<'a> {
     /// A value with a varlena header, and the offset of its end.
     #[inline]
     fn variable(&self, align: Align) -> Result<(&'a [u8], usize), ColumnProblem> {
-        // A byte that is not zero is a header: a short one, or one that happens to be aligned.
+        // As `att_align_pointer`: a byte that is not zero is a header, either a short one or one
+        // that happens to be aligned. A zero byte is padding before an aligned four-byte header.
         let start = match self.data.get(self.offset) {
             Some(0) => align.up(self.offset),
             Some(_) => self.offset,

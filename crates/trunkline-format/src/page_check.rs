@@ -11,14 +11,15 @@
 //!      Good
 //! ```
 //!
-//! A server that reads a page does the first two steps and a part of the third
-//! ([`verify_page`] is exactly that). The rest is what `amcheck` looks at, as far as a single page
-//! can show it. The two tools differ on a page with `pd_upper` 0 and other bytes that are not 0: the
-//! server refuses it, `pg_checksums` skips it as new. We follow the server.
+//! When a server reads a page it does the first two steps and a part of the third; that is
+//! [`verify_page`]. The rest is what `amcheck` checks, restricted to what a single page shows.
 //!
-//! A page that no program has damaged is always `Good` or `New`, whatever its access method. Where an
-//! access method keeps something other than line pointers (see [`crate::page_kind`]), only the
-//! header is checked.
+//! The server and `pg_checksums` disagree about a page with `pd_upper` 0 and other bytes that are
+//! not 0. The server refuses it, while `pg_checksums` skips it as new. We follow the server.
+//!
+//! An undamaged page is always `Good` or `New`, whatever its access method. If the access method
+//! stores something other than line pointers (see [`crate::page_kind`]), only the header is
+//! checked.
 
 mod finding;
 mod line_pointers;

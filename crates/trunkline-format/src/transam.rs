@@ -8,11 +8,13 @@
 //! ```
 //!
 //! These are SLRU files: no page headers, no checksums, 32 pages of 8 kB in a file. A file may be
-//! short or missing; what was never written counts as zeros. Nothing here does I/O: callers ask for
-//! an [`SlruPosition`] and pass in the bytes that they read there.
+//! short or missing, because VACUUM removes segments that no xid refers to any more. Bytes that
+//! were never written count as zeros. Nothing here does I/O: callers ask for an [`SlruPosition`]
+//! and pass in the bytes that they read there.
 //!
-//! Transaction ids have 32 bits and wrap around. 0 is invalid, 1 and 2 are reserved. Of two others,
-//! the older one is that from which the other is less than 2^31 ahead ([`precedes`]).
+//! Transaction ids have 32 bits and wrap around. 0 is invalid, 1 is the bootstrap xid and 2 the
+//! frozen xid. Other ids are compared modulo 2^32: `a` is older than `b` if `b` is less than 2^31
+//! ahead of it ([`precedes`]). Freezing keeps all ids in use within that distance.
 //!
 //! Mirrors PostgreSQL's `access/transam.h` and `access/transam/slru.c`.
 
@@ -64,9 +66,9 @@ pub fn precedes(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-/// The `FullTransactionId` of `xid`, with the epoch in the upper half, where `next` is the cluster's
-/// next one: the last that was assigned with these lower 32 bits. Ids below [`FIRST_NORMAL_XID`]
-/// have no epoch.
+/// The `FullTransactionId` of `xid`, with the epoch in the upper half. `next` is the cluster's next
+/// full xid. An `xid` above its lower half was assigned before the last wraparound and has the
+/// previous epoch. Ids below [`FIRST_NORMAL_XID`] have no epoch.
 pub fn full_xid(xid: u32, next: u64) -> u64 {
     let epoch = next >> 32;
     if xid < FIRST_NORMAL_XID {

@@ -1,4 +1,4 @@
-//! Values of variable length as a row stores them: headers, compressed values, pointers to TOAST.
+//! **Varlena**: headers of variable-length values, inline compression, and TOAST pointers.
 //!
 //! ```text
 //!   first byte
@@ -7,11 +7,16 @@
 //!   xxxxxx00           four bytes: length ≪ 2, its own four included   payload from 4
 //!   xxxxxx10           the same, then raw size and method              compressed bytes from 8
 //! ```
-//! `07 61 62` is "ab", and so is `18 00 00 00 61 62`: which header a value has depends on where it
-//! was stored and says nothing about it. The first byte is never 0, so that padding before an
-//! aligned header cannot be mistaken for a header.
+//! `07 61 62` and `18 00 00 00 61 62` are both "ab". The server shortens headers when it forms a
+//! tuple (`heap_fill_tuple`), except in columns with storage `PLAIN`. Readers must accept both.
 //!
-//! Mirrors `varatt.h` of PostgreSQL, as compiled for little-endian machines.
+//! One-byte headers (PostgreSQL 8.3) are not aligned, which saves most of the overhead of short
+//! values. The first byte of a varlena is never 0, so a reader can distinguish padding from a
+//! header. The length bits of little-endian machines are shifted up for this reason: the flag bits
+//! must be in the first byte in memory.
+//!
+//! Mirrors `varattrib_4b`, `varattrib_1b_e` and `varatt_external` of PostgreSQL's `varatt.h`
+//! (`postgres.h` in 15).
 
 use crate::ids::Oid;
 use crate::little_endian::{u8_at, u32_at};
@@ -25,7 +30,8 @@ pub const VARLENA_MAX: u32 = 0x3FFF_FFFF;
 pub const HEADER: usize = 4;
 /// Bytes of a pointer to TOAST, its two-byte header included.
 const POINTER: usize = 18;
-/// The second byte of a pointer to a value on disk; others are for values in memory.
+/// `VARTAG_ONDISK`, the second byte of a TOAST pointer. Other tags are for values in memory and
+/// are never stored.
 const TAG_ON_DISK: u8 = 18;
 /// Bytes of the header of a value that is compressed in its row.
 const COMPRESSED_HEADER: usize = 8;
@@ -45,18 +51,19 @@ pub enum Varlena<'a> {
     External(ToastPointer),
 }
 
-/// A value that is compressed: its method, and how long it is in truth.
+/// A compressed value: the method, the uncompressed size and the compressed bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Compressed<'a> {
     /// How.
     pub method: Method,
-    /// Bytes of the value, no header included: up to 1 GiB, not to be trusted.
+    /// Bytes of the value without header, up to 1 GiB. Damaged bytes can claim any size, so check
+    /// it before allocating.
     pub raw_size: u32,
     /// The compressed bytes.
     pub bytes: &'a [u8],
 }
 
-/// Where a value that was too long for its row is kept.
+/// A TOAST pointer (`varatt_external`): where a value that was too long for its tuple is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ToastPointer {
     /// Bytes of the value, no header included.
@@ -67,7 +74,8 @@ pub struct ToastPointer {
     pub method: Option<Method>,
     /// The value's number in its TOAST table (`chunk_id`).
     pub value_id: u32,
-    /// The OID of the TOAST table, which is not the name of its file.
+    /// The OID of the TOAST table. Its relfilenode can differ, for example after `VACUUM FULL`, so
+    /// the file is found through `pg_class`.
     pub toast_relation: Oid,
 }
 
@@ -124,8 +132,8 @@ pub enum VarlenaError {
     External,
 }
 
-/// The length in bytes, header included, of the value that `bytes` begin with: at least 1, never
-/// more than there are. Says nothing of what is in it.
+/// `VARSIZE_ANY`: the length in bytes, including the header, of the value at the start of `bytes`.
+/// It is at least 1 and at most `bytes.len()`. The contents are not checked.
 ///
 /// # Errors
 ///
@@ -180,8 +188,8 @@ impl<'a> Varlena<'a> {
         }
     }
 
-    /// The value's bytes: borrowed if they are stored as they are, otherwise decompressed into
-    /// `room`, whose content is replaced.
+    /// The value's bytes. They are borrowed if stored uncompressed. Otherwise they are decompressed
+    /// into `room`, which is cleared first.
     ///
     /// # Errors
     ///
@@ -203,8 +211,9 @@ impl<'a> Varlena<'a> {
 }
 
 impl<'a> Compressed<'a> {
-    /// From a word of raw size and method, and the compressed bytes behind it: as a row has it
-    /// behind the length, and as the chunks of a TOASTed value begin.
+    /// Parses a word of raw size and method, and the compressed bytes after it. An inline
+    /// compressed value has them after its length word. The joined chunks of a compressed TOAST
+    /// value begin with them.
     ///
     /// # Errors
     ///
@@ -239,7 +248,9 @@ impl ToastPointer {
         if raw_size > VARLENA_MAX {
             return Err(sizes);
         }
-        // It counts the header that the value would have had.
+        // va_rawsize counts the four-byte header of the uncompressed value; va_extsize does not.
+        // A stored size below the payload size is the only mark of a compressed value
+        // (`VARATT_EXTERNAL_IS_COMPRESSED`).
         let payload = raw_size.checked_sub(HEADER as u32).ok_or(sizes)?;
         let method = match payload.cmp(&stored_size) {
             std::cmp::Ordering::Less => return Err(sizes),

@@ -177,7 +177,7 @@ impl<'a> BtreePage<'a> {
     }
 
     /// `BTP_INCOMPLETE_SPLIT`: the right sibling has no downlink yet. A crash can leave this state.
-    /// Searches still reach the sibling by moving right, and the next insertion completes the split.
+    /// Searches still reach the sibling by moving right. The next insertion completes the split.
     pub fn is_split_incomplete(&self) -> bool {
         self.flags & INCOMPLETE_SPLIT != 0
     }

@@ -70,7 +70,8 @@ fn least_length(kind: PageKind) -> u16 {
     }
 }
 
-/// A redirect leads to a tuple in one step: pruning keeps no chains of them.
+/// A redirect points at the first live tuple of a HOT chain. Pruning always redirects the root line
+/// pointer directly, so a redirect to another redirect is damage.
 fn check_redirect(page: &PageBytes, item: u16, target: u16, count: u16) -> Result<(), Finding> {
     let normal =
         line_pointer(page, target).is_some_and(|pointer| pointer.flags == LinePointerFlags::Normal);
@@ -124,8 +125,9 @@ fn check_tuple(page: &PageBytes, item: u16, pointer: LinePointer) -> Result<(), 
     Ok(())
 }
 
-/// Which bytes have items. Servers put each new item below the ones before, and as long as a page
-/// keeps to that, the start of the lowest item is all there is to know.
+/// Detects overlapping items. Servers allocate items downwards from the special space, so on most
+/// pages each item ends at or below the start of the one before. For those, one offset is enough.
+/// After pruning and defragmentation the order can differ; then a bitmap takes over.
 struct Room {
     lowest: u16,
     taken: Option<Granules>,
@@ -164,8 +166,8 @@ fn has_bytes(pointer: LinePointer) -> bool {
     }
 }
 
-/// The page in 1024 strides of 8 bytes, a bit for each that an item has: items are aligned to 8,
-/// so two share bytes when, and only when, they share a stride.
+/// A bitmap of the page, one bit for each 8 bytes that an item uses. Items are aligned to 8 bytes
+/// (`MAXALIGN`), so two items overlap exactly if they share a bit.
 #[derive(Default)]
 struct Granules([u64; BLOCK_SIZE / 8 / 64]);
 

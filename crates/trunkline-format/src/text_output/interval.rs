@@ -1,8 +1,9 @@
 //! `interval` in the four styles of the setting `IntervalStyle`.
 //!
-//! An interval is months, days and microseconds, each with a sign of its own, and never carried
-//! from one to the next: 36 hours are not a day and a half. Since PostgreSQL 17 all three at their
-//! largest mean infinity.
+//! An interval has months, days and microseconds, each with its own sign. The server does not carry
+//! between them, because a month has no fixed number of days and a day with a change to daylight
+//! saving time does not have 24 hours. Since PostgreSQL 17, all three at their maximum mean
+//! infinity, and all three at their minimum mean minus infinity.
 //!
 //! Mirrors `EncodeInterval` of PostgreSQL's `utils/adt/datetime.c`.
 

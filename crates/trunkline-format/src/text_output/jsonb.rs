@@ -1,9 +1,12 @@
-//! `jsonb`: a tree of containers, printed without blanks of its own choosing.
+//! `jsonb`: a tree of containers, printed as `jsonb_out` prints it.
 //!
-//! A container is a count, one word for each entry (its kind, and its length or where it ends) and
-//! the entries' bytes. The tree is walked with a stack of its own, one frame for each container
-//! that is open, so that depth costs memory and not the thread's stack; a container lies within the
-//! one around it and is at least 4 bytes, so the frames are never more than a part of the value.
+//! A container is a count, one word for each entry (`JEntry`) and the entries' bytes. A `JEntry`
+//! holds the entry's kind and its length. Every 32nd one (`JB_OFFSET_STRIDE`) holds the end offset
+//! instead: lengths compress better, while offsets bound the cost of finding an entry.
+//!
+//! The tree is walked with an explicit stack, one frame for each open container, so that damaged or
+//! deeply nested values cannot overflow the thread's stack. A container is inside its parent and
+//! has at least 4 bytes, so the stack is bounded by the size of the value.
 //!
 //! Mirrors `JsonbContainer` of PostgreSQL's `utils/jsonb.h`, and the text `jsonb_out` of
 //! `utils/adt/jsonb.c`.

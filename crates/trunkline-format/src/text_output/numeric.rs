@@ -1,9 +1,13 @@
 //! `numeric` and `money`: decimal numbers.
 //!
-//! A numeric is digits of base 10 000, the exponent of the first of them and how many decimals are
-//! shown. 123456.789 with scale 3 is the digits 12, 3456, 7890 and the weight 1.
+//! A numeric is a sequence of digits of base 10,000 (`NBASE`), the weight of the first digit and a
+//! display scale. 123456.789 with scale 3 has the digits 12, 3456, 7890 and the weight 1. Leading
+//! and trailing zero digits are not stored, so the scale is the only record of `1.00` versus `1`.
 //!
-//! Mirrors `NumericData` of PostgreSQL's `utils/adt/numeric.c` and `cash_out` of `utils/adt/cash.c`.
+//! The short header (PostgreSQL 9.1) has scale and weight in two bytes. Most values fit into it.
+//!
+//! Mirrors `NumericData` of PostgreSQL's `utils/adt/numeric.c`, and `cash_out` of
+//! `utils/adt/cash.c`.
 
 use super::digits;
 use super::error::ValueError;

@@ -1,8 +1,9 @@
 //! `tsvector` and `tsquery`: words with their positions, and trees of operators over words.
 //!
-//! A query is stored with each operator before its operands, the right one first, and is shown with
-//! as few parentheses as keep its meaning. It is walked with a list of what remains to be written,
-//! and no item twice, so a damaged tree can neither loop nor grow.
+//! A query is stored in prefix (Polish) notation: each operator is followed by its right operand
+//! and holds the distance to its left one. It is printed with the fewest parentheses that keep its
+//! meaning. The printer keeps a list of pending output and visits at most as many items as the
+//! query has, so a damaged tree cannot loop.
 //!
 //! Mirrors PostgreSQL's `tsearch/ts_type.h`, `utils/adt/tsvector.c` and `utils/adt/tsquery.c`.
 

@@ -6,6 +6,10 @@
 //! ```
 //! Transaction 1,050,000 is in page 32, which is the first of file `0001`; byte 356, bits 0 and 1.
 //!
+//! `SUB_COMMITTED` exists only while a commit sets the bits of a transaction and its
+//! subtransactions on several pages, which cannot be done atomically. Hint bits in tuples save
+//! readers most look-ups here.
+//!
 //! Mirrors PostgreSQL's `access/transam/clog.c`.
 
 use super::{SEGMENT_BYTES, SlruPosition};

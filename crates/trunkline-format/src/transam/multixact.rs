@@ -4,9 +4,12 @@
 //!   offsets   number of a multixact ──▶ its first member; the next one's first member ends it
 //!   members   │ status × 4 │ xid │ xid │ xid │ xid │   409 such groups in a page, 12 bytes unused
 //! ```
-//! All members lock the tuple, except at most one, which updated or deleted it. Member offsets have
-//! 32 bits and wrap around up to PostgreSQL 18. Since 19 they have 64 bits, and file names of
-//! members have 15 digits instead of 4.
+//! A tuple has only one xmax. When a second transaction locks it, the server creates a multixact
+//! and stores its number in xmax with `HEAP_XMAX_IS_MULTI`. At most one member updated or deleted
+//! the tuple; all others lock it. Statuses are grouped by four so that the xids stay aligned.
+//!
+//! Member offsets have 32 bits and wrap around up to PostgreSQL 18. Since 19 they have 64 bits, and
+//! file names of members have 15 digits instead of 4.
 //!
 //! Mirrors PostgreSQL's `access/transam/multixact.c`.
 
@@ -28,8 +31,8 @@ const GROUP_BYTES: usize = 20;
 /// Members of one page.
 pub const MEMBERS_PER_PAGE: u64 = (BLOCK_SIZE / GROUP_BYTES) as u64 * GROUP;
 
-/// More members than any multixact has. A damaged offset could claim billions. Servers remove members
-/// that have ended whenever they add one, so real multixacts stay small.
+/// More members than any multixact has. A damaged offset could claim billions. Servers remove
+/// members that have ended whenever they add one, so real multixacts stay small.
 pub const MEMBERS_MAX: u64 = 1 << 20;
 
 /// `MultiXactStatus`: what a member does to the tuple.
@@ -63,7 +66,7 @@ impl MemberStatus {
         })
     }
 
-    /// Whether the row is gone if the member committed.
+    /// `ISUPDATE_from_mxstatus`: whether the tuple is dead if the member committed.
     pub fn is_update(self) -> bool {
         matches!(self, Self::NoKeyUpdate | Self::Update)
     }
@@ -86,9 +89,10 @@ impl std::fmt::Display for MemberStatus {
 /// One member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Member {
-    /// The transaction; 0 for a place that was never used.
+    /// The transaction. 0 marks a slot that was never used: when offsets wrap around, the server
+    /// skips member offset 0, because offset 0 in the offsets file means "not set yet".
     pub xid: u32,
-    /// What it does, or the byte that has no meaning.
+    /// The member's status, or the unknown byte.
     pub status: Result<MemberStatus, u8>,
 }
 
@@ -117,14 +121,14 @@ impl MultixactLayout {
         SlruPosition { page: u64::from(multi / per_page), byte }
     }
 
-    /// The number of a first member, in a page of the offsets at [`SlruPosition::byte`]; `None` if the page
-    /// ends early.
+    /// The offset of a first member, read from a page of the offsets at [`SlruPosition::byte`].
+    /// `None` if the page ends early.
     pub fn offset_at(self, page: &[u8], byte: usize) -> Option<u64> {
         if self.wide { u64_at(page, byte) } else { u32_at(page, byte).map(u64::from) }
     }
 
-    /// How many members there are from `first` to the next multixact's first one: up to 18 the
-    /// numbers go round.
+    /// The number of members from `first` to the next multixact's first member. Up to version 18
+    /// the offsets wrap around, so the difference is taken modulo 2^32.
     pub fn count(self, first: u64, next: u64) -> u64 {
         if self.wide {
             return next.wrapping_sub(first);
@@ -163,7 +167,7 @@ pub fn member_at(page: &[u8], byte: usize, member: u64) -> Option<Member> {
     Some(Member { xid, status: MemberStatus::from_byte(status).ok_or(status) })
 }
 
-/// The multixact after `multi`: 0 is none.
+/// The multixact after `multi`. 0 is invalid, so the number after 2^32 - 1 is 1.
 pub fn next_multi(multi: u32) -> u32 {
     multi.wrapping_add(1).max(1)
 }

@@ -46,7 +46,8 @@ pub enum RowState {
     Dead,
     /// Its insertion was rolled back.
     Aborted,
-    /// Unknown: the inserting transaction is prepared, or was interrupted by a crash.
+    /// The inserting transaction neither committed nor aborted: it is prepared, or was interrupted
+    /// by a crash. A running server would decide by `TransactionIdIsInProgress`.
     InDoubt,
 }
 
@@ -84,7 +85,9 @@ pub fn row_state<S: XidStatusLookup>(
     }
 }
 
-/// The hint bits of xmin or xmax are missing.
+/// Decides by the commit log, because the hint bits of xmin or xmax are missing. The order of the
+/// tests is that of `HeapTupleSatisfiesMVCC`: first xmin, then the hint bits of xmax, then xmax. A
+/// multixact that only locks is never looked up, because its members may be truncated already.
 #[cold]
 fn judge_by_log<S: XidStatusLookup>(
     tuple: &HeapTuple<'_>,
