@@ -102,7 +102,7 @@ impl<'a> Entry<'a> {
         let info = u16_at(bytes, 6).ok_or(fault)?;
         let size = info & SIZE;
         let length = bytes.len() as u16;
-        // In version 2 the first separator keeps the length that it had with its key.
+        // In version 2 the first pivot tuple of a page keeps the length that it had with its key.
         if size != length && role != Role::First {
             return Err(Fault::Size { item, found: size, expected: length });
         }
@@ -220,7 +220,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The rows behind the key, as the entry's own tid places them.
+/// The posting list after the key. The entry's own TID field holds its offset and its length.
 fn posting(item: u16, bytes: &[u8], tid: Tid) -> Result<Tids<'_>, Fault> {
     let rows = tid.item & COUNT;
     let fault = Fault::Posting {
@@ -230,7 +230,7 @@ fn posting(item: u16, bytes: &[u8], tid: Tid) -> Result<Tids<'_>, Fault> {
         size: bytes.len().min(usize::from(SIZE)) as u16,
     };
     let start = tid.block as usize;
-    // Keys end aligned, since an entry with a single row would.
+    // The key part is MAXALIGNed, because it is a copy of a complete tuple with a single TID.
     if rows < 2 || !start.is_multiple_of(8) || start < HEADER {
         return Err(fault);
     }

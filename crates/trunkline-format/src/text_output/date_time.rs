@@ -1,8 +1,8 @@
 //! `date`, `time`, `timetz`, `timestamp` and `timestamptz`, in the ISO style.
 //!
-//! Days and microseconds count from 2000-01-01, the calendar is the Gregorian one for all times,
-//! and the year before 1 is 1 BC. A timestamptz is stored in UTC and shown in a zone that the
-//! options name.
+//! Days and microseconds count from 2000-01-01 (`POSTGRES_EPOCH_JDATE`). The calendar is the
+//! proleptic Gregorian one, and the year before 1 is 1 BC. A timestamptz is stored in UTC, without
+//! its original zone, and is printed in the zone of the options.
 //!
 //! Mirrors `j2date`, `EncodeDateTime` and `EncodeTimeOnly` of PostgreSQL's `utils/adt/datetime.c`.
 

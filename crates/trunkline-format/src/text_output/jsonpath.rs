@@ -1,8 +1,8 @@
 //! `jsonpath`: a query as a tree of items that point at each other.
 //!
-//! Each item is its kind, how far away the next one of its chain begins, and what its kind needs:
-//! text, numbers, or how far away its operands begin. Distances may point anywhere in damaged
-//! bytes, so all that is read counts against what the bytes could hold, and nesting is bounded.
+//! Each item has its kind, the distance to the next item of its chain, and its arguments: text,
+//! numbers, or the distances to its operands. Distances in damaged bytes may point anywhere. The
+//! printer therefore bounds both the nesting and the total number of bytes that it reads.
 //!
 //! Mirrors `printJsonPathItem` of PostgreSQL's `utils/adt/jsonpath.c`.
 

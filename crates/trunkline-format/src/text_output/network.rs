@@ -1,8 +1,8 @@
 //! `inet`, `cidr`, `macaddr` and `macaddr8`.
 //!
-//! An address is stored as its family, the bits of its network and 4 or 16 bytes. The IPv6 text is
-//! that of the BIND library: the longest run of zeros, the first of equals, becomes `::`, and what
-//! looks like an IPv4 address inside is shown as one.
+//! An address is stored as its family, its prefix length and 4 or 16 bytes in network byte order.
+//! The IPv6 text follows BIND's `inet_net_ntop`, which PostgreSQL copied: the first of the longest
+//! runs of zero words becomes `::`, and an embedded IPv4 address is printed in dotted form.
 //!
 //! Mirrors PostgreSQL's `utils/adt/network.c`, `utils/adt/mac.c` and `utils/adt/mac8.c`.
 

@@ -1,8 +1,8 @@
-//! Reading on through the bytes of a value that is made of parts.
+//! A cursor over the bytes of a value that has several parts.
 //!
-//! Offsets count from the header that every value of variable length has once it is in memory, so
-//! that parts are aligned as the server aligned them. Whatever is asked for beyond the end is an
-//! error that names the type.
+//! The server aligns the parts of a value relative to its four-byte varlena header. A stored value
+//! may have a one-byte header instead, so the cursor counts offsets as if the long header were
+//! there. A read beyond the end is an error that names the type.
 
 use super::error::ValueError;
 use crate::align::Align;

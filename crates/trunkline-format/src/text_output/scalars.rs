@@ -1,5 +1,5 @@
-//! Output of types that are shown much as they are stored: bytea, bit strings, uuid, "char", pg_lsn,
-//! snapshots, int2vector and oidvector.
+//! Output of simple types: bytea, bit strings, uuid, "char", pg_lsn, snapshots, int2vector and
+//! oidvector.
 
 use super::digits;
 use super::error::ValueError;

@@ -1,4 +1,4 @@
-//! `pg_ndistinct` and `pg_dependencies`: what extended statistics know of columns together.
+//! `pg_ndistinct` and `pg_dependencies`: extended statistics (`CREATE STATISTICS`).
 //!
 //! Both are a magic number, a version and a list of items, each a float8 and column numbers. Since
 //! PostgreSQL 19 they are shown as JSON that names each number, before that in a shorter form.
