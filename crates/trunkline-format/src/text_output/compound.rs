@@ -129,7 +129,7 @@ pub(super) fn array(
         out.extend_from_slice(b"{}");
         return Ok(());
     }
-    // An element that takes no bytes is a null, and has a bit.
+    // Only a null takes no bytes, and each null has a bit in the bitmap. This bounds the count.
     if shape.elements > value.len().saturating_mul(8) {
         return Err(reader.error("more elements than bytes"));
     }
@@ -165,7 +165,8 @@ pub(super) fn array(
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Columns(pub(super) Vec<(Layout, Option<Type>)>);
 
-/// A composite, as `record_out`. The header of the row that it is overlaps the value's own.
+/// A composite, as `record_out`. A composite datum is a tuple header (`HeapTupleHeaderData`) whose
+/// first word, `t_datum.datum_len_`, is the varlena length. It therefore has no separate header.
 pub(super) fn composite(
     value: &[u8],
     columns: &Columns,

@@ -68,7 +68,7 @@ pub enum UnsupportedReason {
     Unknown,
     /// An extension or a user brought it, and only their code can print it.
     NotBuiltIn,
-    /// It never lies in a table, or the server does not print it either.
+    /// It is a pseudo-type that tables cannot store, or one that the server does not print either.
     NotStored,
     /// The row of the catalog contradicts itself, or what it refers to is missing.
     BrokenCatalog,

@@ -6,7 +6,7 @@ use super::catalog::TypeCatalog;
 
 /// A time zone: how far its clocks are from UTC, and when.
 ///
-/// `Sync`, so that many threads can print with one of it.
+/// The trait requires `Sync`, so that many threads can print with the same zone.
 pub trait TimeZone: Send + Sync {
     /// Seconds east of UTC at `unix_s` seconds since 1970-01-01 00:00 UTC; less than a day, for
     /// every instant from 4714 BC to the year 294276.

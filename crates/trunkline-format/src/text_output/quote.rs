@@ -208,7 +208,7 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | 9..=13)
 }
 
-/// What a part of a value stands in.
+/// The kind of value that a part belongs to. Each kind has its own quoting rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Within {
     /// An array, and what separates its elements.
