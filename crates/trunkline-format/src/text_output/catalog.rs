@@ -50,8 +50,8 @@ pub enum ObjectClass {
 
 /// Look-ups in the catalogs of one database.
 ///
-/// The trait requires `Sync`, so that many threads can share a catalog. If an object does not exist,
-/// its OID is printed as a number or the type is refused, as in the server.
+/// The trait requires `Sync`, so that many threads can share a catalog. If an object does not
+/// exist, its OID is printed as a number or the type is refused, as in the server.
 pub trait TypeCatalog: Send + Sync {
     /// The row of `pg_type`.
     fn type_row(&self, oid: Oid) -> Option<TypeRow>;
