@@ -98,9 +98,9 @@ impl Completions {
         &self.pool
     }
 
-    /// Whether the ready set is not empty. The answer may be out of date when the caller sees it;
-    /// the worker and the supervisor therefore look again after they have announced that they
-    /// sleep.
+    /// Whether the ready set is not empty. The answer may be out of date when the caller sees it. A
+    /// worker therefore looks again after it has announced that it sleeps, and the supervisor looks
+    /// under the roster's lock.
     pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }

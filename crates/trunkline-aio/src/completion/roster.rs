@@ -207,10 +207,16 @@ impl Roster {
 
     /// Records whether a claimed worker's thread could be started. A refused thread also counts for
     /// the launch interval.
+    ///
+    /// A started thread doesn't make the worker live; `claim_place` did that. The thread may already
+    /// have found the pool too large and left, and nothing would ever clear the mark again. The pool
+    /// would count that phantom as its highest worker, and neither shrink nor replace a stuck one.
     pub(crate) fn launched(&mut self, id: usize, thread: Option<thread::JoinHandle>, now: Time) {
         self.last_launch = Some(now);
-        self.workers[id].live = thread.is_some();
-        self.workers[id].thread = thread;
+        match thread {
+            Some(thread) => self.workers[id].thread = Some(thread),
+            None => self.workers[id].live = false,
+        }
     }
 
     /// The threads of all workers, for shutdown to join. A worker that has left is among them until
@@ -332,7 +338,12 @@ impl Roster {
     ///
     /// As long as there is work that no worker has taken, the result is never to wait for a signal
     /// without a timeout: the thread that would send the signal may be the one that hangs.
-    pub(crate) fn decide(&mut self, now: Time, ready: bool) -> Decision {
+    ///
+    /// `has_ready` looks at the ready set. It must run under the roster's lock, which the caller
+    /// holds: a completing thread adds to the ready set first and then asks for growth under that
+    /// lock. If we looked before taking the lock, we could miss its I/O and yet clear the
+    /// `growth_wanted` that made it skip the signal.
+    pub(crate) fn decide(&mut self, now: Time, has_ready: impl FnOnce() -> bool) -> Decision {
         let vacant = self.workers.iter().position(|worker| !worker.live);
         if let Some(vacant) = vacant
             && self.live() < self.settings.min
@@ -340,7 +351,7 @@ impl Roster {
             self.claim_place(vacant);
             return Decision::Launch(vacant);
         }
-        let work = self.lanes.runnable(self.share()) || ready;
+        let work = self.lanes.runnable(self.share()) || has_ready();
         if !work {
             self.growth_wanted = false;
             return Decision::Wait(None);
@@ -360,5 +371,24 @@ impl Roster {
                 Decision::Launch(vacant)
             }
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    #[test]
+    fn a_worker_that_left_before_its_launch_was_recorded_stays_gone() {
+        let mut roster = Roster::new(WorkerSettings::default(), 8, 8);
+        assert!(roster.claim_place(0));
+        let thread = thread::spawn_internal("worker", || ()).expect("a thread");
+        // The new worker finds the pool too large and leaves before the supervisor gets back here.
+        roster.leave(0);
+        roster.launched(0, Some(thread), clock::now());
+        assert_eq!(roster.live(), 0, "no thread stands behind a live worker");
+        assert!(roster.claim_place(0), "the place can be used again");
+        assert_eq!(roster.take_threads().len(), 0, "the next worker has not started yet");
     }
 }

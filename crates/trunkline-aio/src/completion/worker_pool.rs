@@ -174,8 +174,8 @@ impl WorkerPool {
     }
 
     /// Decides what the supervisor does next. See [`Roster::decide`].
-    pub(crate) fn decide(&self, now: Time, ready: bool) -> Decision {
-        self.roster.lock().decide(now, ready)
+    pub(crate) fn decide(&self, now: Time, has_ready: impl FnOnce() -> bool) -> Decision {
+        self.roster.lock().decide(now, has_ready)
     }
 
     pub(crate) fn claim_place(&self, id: usize) -> bool {

@@ -99,12 +99,15 @@ impl Dispatcher {
     }
 
     pub(crate) fn status(&self) -> MethodStatus {
+        // Read the method before the rings: if a switch replaces broken rings in between, we must not
+        // report the state of the old ones for the new method.
+        let current = self.current();
         let uring = self.uring.lock().clone();
         let broken = uring.as_ref().is_some_and(|uring| uring.is_broken());
         MethodStatus {
             requested: self.method.requested(),
             // As soon as a ring has failed its I/O goes to the workers, even before the switch.
-            used: match self.current() {
+            used: match current {
                 MethodKind::IoUring if broken => MethodKind::Worker,
                 current => current,
             },

@@ -59,7 +59,7 @@ fn supervise(in_flight: &Arc<InFlight>) {
         if pool.is_stopping() {
             return;
         }
-        let pause = match pool.decide(clock::now(), in_flight.completions().has_ready()) {
+        let pause = match pool.decide(clock::now(), || in_flight.completions().has_ready()) {
             Decision::Launch(id) => {
                 if launch(in_flight, id).is_ok() {
                     continue;
