@@ -1,11 +1,11 @@
 //! The model of a random I/O workload: the contents each block may have, and whether a read
 //! returned one of them.
 //!
-//! A client always writes whole blocks and is the only writer of its blocks. Each write has a
-//! version number, one higher than the last. If every write succeeded, a block contains exactly one
-//! version. While a write is in flight, and after a short or abandoned write, a block may contain a
-//! mixture of several versions. The model is therefore a range of versions and a flag for mixtures,
-//! and not a byte image.
+//! Clients always write whole blocks, and each block has only one writer. Every write of a block
+//! gets the next version number. If all writes succeeded, the block contains exactly the last
+//! version. But while a write is in flight, and after a short or abandoned write, a block may
+//! contain a mix of several versions. The model therefore tracks a range of versions and a "mixed"
+//! flag for each block, not a byte image.
 //! ```
 //! use trunkline_sim::{BlockModel, content};
 //! let model = BlockModel::new();
@@ -19,15 +19,15 @@ use trunkline_aio::sync::hash::Map;
 /// Bytes of a block.
 pub const BLOCK: usize = 8192;
 
-/// The contents of a version of a block. Every 16 bytes name file, block, version and position, so
-/// no two blocks and no two versions have 16 aligned bytes in common. A single misplaced or stale
-/// piece is noticed.
+/// The contents of a block at a given version. Every 16-byte piece contains the file, block,
+/// version and position, so no two blocks or versions share an aligned piece. A single misplaced or
+/// stale piece is therefore detected.
 pub fn content(file: u32, block: u32, version: u32) -> Vec<u8> {
     (0..BLOCK / PIECE).flat_map(|word| piece(file, block, version, word as u32)).collect()
 }
 
-/// Bytes that identify themselves. A sector is a multiple of this, so a torn write never splits a
-/// piece.
+/// Size of a self-identifying piece. Sector sizes are multiples of it, so a torn write never splits
+/// a piece.
 const PIECE: usize = 16;
 
 /// One piece: file, block, version and position in the block, each as a little-endian `u32`.
@@ -39,16 +39,16 @@ fn piece(file: u32, block: u32, version: u32, word: u32) -> [u8; PIECE] {
     bytes
 }
 
-/// The state of a block when a read of it was issued. The read may return what the block contained
-/// at any moment between its issue and its completion, so the check needs both states.
+/// A block's state when a read of it was issued. The read may return anything the block contained
+/// between issue and completion, so the check needs the state at both ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Baseline {
     /// The oldest version the block could contain.
     least: u32,
-    /// The block could contain a mixture.
+    /// The block could contain a mix of versions.
     mixed: bool,
-    /// The count of mixtures at that time. A later read of the count shows whether a write began
-    /// and completed while the read was in flight.
+    /// The block's mix count at issue. If it differs at completion, the block was mixed at some
+    /// moment of the read, even if it is not mixed now.
     mixes: u32,
 }
 
@@ -58,13 +58,13 @@ struct Entry {
     issued: u32,
     /// The oldest version a read may still return. Set to `issued` when a write succeeds.
     least: u32,
-    /// A write is in flight or was short, so the block may have parts of several versions.
+    /// A write is in flight or was short, so the block may contain parts of several versions.
     mixed: bool,
-    /// How often `mixed` was set. Compared with [`Baseline`], because `mixed` may be set and
+    /// How often `mixed` was set. [`Baseline`] remembers this count, because `mixed` may be set and
     /// cleared again while a read is in flight.
     mixes: u32,
-    /// The issuer abandoned a write in flight. It may execute at any later time, so the block can
-    /// never again be expected to have one version.
+    /// The issuer abandoned a write in flight. The write may still execute at any time, so from now
+    /// on we can never expect a single version.
     abandoned: bool,
 }
 
@@ -85,9 +85,8 @@ impl BlockModel {
         Self::default()
     }
 
-    /// Records the start of a write and returns its version. Returns `None` if the issuer of an
-    /// earlier write abandoned it. That write may still execute after a new one, so its block must
-    /// not be written again.
+    /// Records the start of a write and returns its version. Returns `None` if an earlier write was
+    /// abandoned: it could still execute after a new write, so the block must not be written again.
     pub fn begin(&self, file: u32, block: u32) -> Option<u32> {
         let mut entries = self.0.lock();
         let entry = entries.entry((file, block)).or_default();
@@ -99,7 +98,7 @@ impl BlockModel {
         Some(entry.issued)
     }
 
-    /// Records that the last write succeeded: from now on the block contains exactly that version.
+    /// Records that the last write succeeded: the block now contains exactly that version.
     pub fn done(&self, file: u32, block: u32) {
         let mut entries = self.0.lock();
         let entry = entries.entry((file, block)).or_default();
@@ -107,13 +106,13 @@ impl BlockModel {
         entry.mixed = false;
     }
 
-    /// Records that the last write failed or was short: the block may contain any mixture of that
-    /// version and earlier ones, back to the last success.
+    /// Records that the last write failed or was short: the block may contain any mix of that
+    /// version and earlier ones, back to the last successful write.
     pub fn failed(&self, file: u32, block: u32) {
         self.0.lock().entry((file, block)).or_default().mix();
     }
 
-    /// Records that the issuer of the last write gave up its result.
+    /// Records that the issuer abandoned the last write without waiting for its result.
     pub fn abandoned(&self, file: u32, block: u32) {
         let mut entries = self.0.lock();
         let entry = entries.entry((file, block)).or_default();
@@ -121,30 +120,31 @@ impl BlockModel {
         entry.mix();
     }
 
-    /// Whether an abandoned write of the block may still be executed.
+    /// Whether an abandoned write of the block may still execute.
     pub fn is_abandoned(&self, file: u32, block: u32) -> bool {
         self.0.lock().get(&(file, block)).is_some_and(|entry| entry.abandoned)
     }
 
-    /// Returns the state of a block. A client calls this before it issues a read of the block.
+    /// Returns a block's state. Clients call this before they issue a read of the block.
     pub fn baseline(&self, file: u32, block: u32) -> Baseline {
         let entry = self.0.lock().get(&(file, block)).cloned().unwrap_or_default();
         Baseline { least: entry.least, mixed: entry.mixed, mixes: entry.mixes }
     }
 
-    /// Whether a read issued now may return `bytes`: a block, or the beginning of one.
+    /// Whether a read issued now may return `bytes`, which may be a whole block or only its first
+    /// part.
     pub fn allows(&self, file: u32, block: u32, bytes: &[u8]) -> bool {
         self.allows_since(self.baseline(file, block), file, block, bytes)
     }
 
-    /// Whether a read issued at `baseline` may find `bytes`.
+    /// Whether a read issued at `baseline` may return `bytes`.
     pub fn allows_since(&self, baseline: Baseline, file: u32, block: u32, bytes: &[u8]) -> bool {
         let entry = self.0.lock().get(&(file, block)).cloned().unwrap_or_default();
         let mixed = entry.mixed || baseline.mixed || entry.mixes != baseline.mixes;
         let mut first = None;
         bytes.chunks(PIECE).enumerate().all(|(word, found)| {
-            // The version is part of the piece. A short read may end before it; then we compare the
-            // first bytes only, which are the same in every version.
+            // A short read may end before a piece's version field. In that case we compare only the
+            // leading bytes, which are the same in all versions.
             let Some(version) = found.get(8..12) else {
                 return piece(file, block, 0, word as u32)
                     .starts_with(&found[..found.len().min(8)]);
@@ -156,8 +156,8 @@ impl BlockModel {
         })
     }
 
-    /// Checks whole files after a run and returns the first bad block. `bytes_of` returns the
-    /// contents of a file. A file that does not end on a block boundary is bad, too.
+    /// Checks whole files after a run and returns the first bad block. `bytes_of` returns a file's
+    /// contents. A file that does not end on a block boundary is also bad.
     pub fn find_bad_block(
         &self,
         files: u32,

@@ -5,14 +5,16 @@
 //!                 ▲                  │
 //!                 └───── crash ◀─────┴── and parts of unsynced writes
 //! ```
-//! A file is found by name, and by id while an instance has it open. A single mutex protects all
-//! state. An operation takes no time under it; only a fault plan adds delays, outside the mutex.
+//! A file is found by name, or by id while an instance has it open. A single mutex protects all
+//! state. Operations take no virtual time while they hold the mutex. Only the fault plan adds
+//! delays, outside the mutex.
 //!
 //! The disk can be full ([`Disk::limit_space`]). A sync can fail as on Linux ("fsyncgate"): it
-//! reports the error once, marks the data clean, and never writes it ([`Disk::lose_syncs`]). Kernel
-//! writeback can fail before the sync ([`Disk::lose_writebacks`]). Each open file then reports that
-//! error once, at its next sync or at an awaited writeback (`errseq_t` in Linux). A new file
-//! survives every crash only if its directory was synced.
+//! reports the error once and marks the data clean, although the data was never written
+//! ([`Disk::lose_syncs`]). Kernel writeback can fail before the sync ([`Disk::lose_writebacks`]).
+//! In that case each open file reports the error once, at its next sync or awaited writeback, as
+//! `errseq_t` does in Linux. A new file is guaranteed to survive a crash only after its directory
+//! was synced.
 //! ```
 //! # use trunkline_sim::Disk;
 //! let disk = Disk::new();
@@ -37,7 +39,7 @@ use trunkline_aio::{Aio, File, Operation, Request};
 #[derive(Debug, Default)]
 pub struct Disk {
     state: Mutex<DiskState>,
-    /// Event count: incremented by every change that a thread may wait for. A waiter reads it,
+    /// Event count, incremented by every change a thread may wait for. A waiter reads the count,
     /// checks its condition, and sleeps only if the count is unchanged, so no wake-up is lost.
     changed: Futex,
 }
@@ -45,31 +47,31 @@ pub struct Disk {
 #[derive(Debug, Default)]
 struct DiskState {
     files: Map<String, Image>,
-    /// Names of open files, by file id. An id stays valid only until the file is removed or the
-    /// disk crashes.
+    /// Names of open files, by file id. An id is valid until the file is removed or the disk
+    /// crashes.
     open: Map<u64, String>,
     /// Ids of removed files that are still open. Their writes and syncs succeed without effect, so
-    /// that a late checkpoint write is harmless; their reads fail.
+    /// that a late checkpoint write is harmless. Their reads fail.
     removed: Set<u64>,
-    /// Devices with a mount that hangs.
+    /// Devices whose mount currently hangs.
     held: Set<u64>,
-    /// Threads blocked in the executor by a mount that hangs.
+    /// Number of threads blocked in the executor because a mount hangs.
     stuck: usize,
-    /// I/Os in the simulated device blocked by such mounts. The device owns them, so no thread is
-    /// blocked.
+    /// Number of I/Os that a hanging mount blocks in the simulated device. The device keeps these
+    /// I/Os, so no thread blocks.
     held_in_device: usize,
-    /// Operations executed so far. A reordered I/O waits until this changes.
+    /// Number of operations executed. A reordered I/O waits for this to change.
     performed: u64,
-    /// The most bytes of all files together; `None` is no limit.
+    /// Limit on the total size of all files, in bytes; `None` means no limit.
     space: Option<u64>,
     /// How many of the next syncs fail and lose their data.
     lost_syncs: u32,
     /// How many of the next writebacks fail and lose their data.
     lost_writebacks: u32,
-    /// By file id: how many losses this open file has reported, including those reported before it
-    /// was opened.
+    /// By file id: the number of losses this open file has reported. Losses reported before it was
+    /// opened are included.
     reported: Map<u64, u64>,
-    /// New files in directories not synced since. A crash may remove them.
+    /// New files in directories that haven't been synced since. A crash may remove them.
     new_names: Set<String>,
 }
 
@@ -86,14 +88,14 @@ impl Disk {
         state.files.insert(name.to_owned(), Image::new(device, content));
     }
 
-    /// Creates an empty file. Its name is durable after the next sync of its directory.
+    /// Creates an empty file. Its name becomes durable when its directory is synced.
     pub(crate) fn make(&self, name: &str, device: u64) {
         let state = &mut *self.state.lock();
         state.new_names.insert(name.to_owned());
         state.files.insert(name.to_owned(), Image::new(device, &[]));
     }
 
-    /// Syncs the directory of a file: all names in it become durable.
+    /// Syncs a file's directory, which makes all names in it durable.
     pub(crate) fn sync_names_beside(&self, name: &str) {
         let directory = Path::new(name).parent();
         self.state.lock().new_names.retain(|new| Path::new(new).parent() != directory);
@@ -124,8 +126,8 @@ impl Disk {
         let state = &mut *self.state.lock();
         state.files.remove(name);
         state.new_names.remove(name);
-        // A file created later under the same name is a different file, so the ids must not find it
-        // by name.
+        // A file created later under the same name is a different file, so the old ids must not
+        // find it by name.
         let ids = state.open.iter().filter(|(_, open)| *open == name).map(|(id, _)| *id);
         let ids: Vec<u64> = ids.collect();
         for id in ids {
@@ -134,7 +136,8 @@ impl Disk {
         }
     }
 
-    /// Truncates a file or extends it with zeros, durably and bypassing the instance.
+    /// Truncates a file or extends it with zeros. The change bypasses the instance and is durable
+    /// immediately.
     pub fn set_length(&self, name: &str, length: usize) {
         if let Some(image) = self.state.lock().files.get_mut(name) {
             image.volatile.resize(length, 0);
@@ -142,8 +145,8 @@ impl Disk {
         }
     }
 
-    /// Limits the total size of all files in bytes; `None` removes the limit. A write that needs
-    /// more is short, or fails with `ENOSPC` if no byte fits.
+    /// Limits the total size of all files, in bytes; `None` removes the limit. A write that needs
+    /// more space is short, or fails with `ENOSPC` if not even one byte fits.
     pub fn limit_space(&self, bytes: Option<u64>) {
         self.state.lock().space = bytes;
     }
@@ -162,7 +165,7 @@ impl Disk {
         self.state.lock().lost_writebacks = count;
     }
 
-    /// Bytes of all files together.
+    /// Total size of all files in bytes.
     pub fn used(&self) -> u64 {
         self.state.lock().used()
     }
@@ -180,8 +183,8 @@ impl Disk {
         Some(true)
     }
 
-    /// Changes bytes of a file durably, bypassing the instance. Tests use this to damage a page or
-    /// to repair it.
+    /// Overwrites bytes of a file. The change bypasses the instance and is durable immediately.
+    /// Tests use this to damage or repair a page.
     pub fn overwrite(&self, name: &str, offset: usize, bytes: &[u8]) {
         if let Some(image) = self.state.lock().files.get_mut(name) {
             image.overwrite(offset, bytes);
@@ -210,14 +213,15 @@ impl Disk {
         self.state.lock().files.get(name).map(|file| file.durable.clone()).unwrap_or_default()
     }
 
-    /// Crashes the disk: of every unsynced write, all, nothing, or some sectors survive. All open
-    /// files are closed. The seed decides, so a crash can be repeated.
+    /// Crashes the disk. Of each unsynced write, either everything, nothing, or some of its sectors
+    /// survive. All open files are closed. The seed determines the result, so a crash can be
+    /// repeated.
     pub fn crash(&self, seed: u64) {
         self.state.lock().crash(seed);
     }
 
-    /// Returns a copy of the disk as it would be after a crash. This disk is unchanged, so one run
-    /// can be checked against many crashes.
+    /// Returns a copy of the disk as a crash would leave it. This disk is unchanged, so one run can
+    /// be checked against many crashes.
     #[must_use]
     pub fn after_crash(&self, seed: u64) -> Self {
         let (files, new_names) = {
@@ -229,14 +233,14 @@ impl Disk {
         Self { state: Mutex::new(state), changed: Futex::default() }
     }
 
-    /// Operations executed so far.
+    /// Number of operations executed.
     pub fn performed(&self) -> u64 {
         self.state.lock().performed
     }
 
-    /// Executes one operation and returns the bytes transferred, or a negative errno. A fault that
-    /// prevents the transfer returns before the disk is touched. The others change what the
-    /// transfer does.
+    /// Executes one operation and returns the bytes transferred, or a negative errno. Faults that
+    /// prevent the transfer return before we touch the disk. Other faults change what the transfer
+    /// does.
     pub(crate) fn perform(&self, request: &mut Request<'_>, fault: Option<Fault>) -> i32 {
         match fault {
             Some(Fault::Interrupted) => return -libc::EINTR,
@@ -268,13 +272,15 @@ impl Disk {
                 Operation::Fsync | Operation::Fdatasync => {
                     let lost = state.lost_syncs > 0 && !image.is_synced();
                     state.lost_syncs -= u32::from(lost);
-                    // The sync has its own error, and may also report an earlier failure of
-                    // writeback. -EIO is less than 0, so the minimum of the two is the error.
+                    // The sync may fail itself, and it may also report an earlier writeback
+                    // failure. -EIO is negative and success is 0, so the minimum of the two results
+                    // is the error.
                     let synced = image.sync(lost);
                     synced
                         .min(image.report_loss(state.reported.entry(request.file_id).or_default()))
                 }
-                // Writeback does not change what survives a crash: unsynced data may or may not.
+                // Writeback does not change what survives a crash: unsynced data may survive or
+                // not, as before.
                 Operation::BeginWriteback => {
                     if state.lost_writebacks > 0 && !image.is_synced() {
                         state.lost_writebacks -= 1;
@@ -295,7 +301,8 @@ impl Disk {
 }
 
 impl DiskState {
-    /// Registers an open file. It does not report losses that another open file reported before.
+    /// Registers an open file. It does not report losses that another open file has already
+    /// reported.
     fn note_open(&mut self, file: &File, name: &str) {
         self.open.insert(file.id(), name.to_owned());
         let reported = self.files.get(name).map_or(0, Image::reported_losses);
@@ -307,8 +314,8 @@ impl DiskState {
         self.open.clear();
         self.removed.clear();
         self.reported.clear();
-        // Sorted, because the iteration order of a hash table must not decide which file a random
-        // number is used for.
+        // Sorted, because a hash table's iteration order must not determine which file gets which
+        // random number.
         let mut new: Vec<String> = self.new_names.drain().collect();
         new.sort_unstable();
         for name in new.into_iter().filter(|_| rng.below(2) == 0) {
@@ -328,7 +335,7 @@ impl DiskState {
         self.files.values().map(|image| image.volatile.len() as u64).sum()
     }
 
-    /// The number of bytes by which files may still grow.
+    /// Number of bytes by which files may still grow.
     fn free(&self) -> u64 {
         self.space.map_or(u64::MAX, |space| space.saturating_sub(self.used()))
     }

@@ -1,9 +1,9 @@
-//! Executor on the simulated disk: replaces the kernel below the methods `sync` and `worker` and
-//! below inline execution.
+//! Executor for the simulated disk. It replaces the kernel underneath the `sync` and `worker`
+//! methods and inline execution.
 //!
 //! An executor runs one request on the calling thread, as `preadv` or `fsync` would. Here the
-//! thread blocks in virtual time only: for the delays of the fault plan, while a mount hangs, or
-//! until another operation was executed first. The crate documentation has an example.
+//! thread blocks only in virtual time: for a delay of the fault plan, while a mount hangs, or until
+//! another operation has executed first. See the crate documentation for an example.
 
 use crate::disk::Disk;
 use crate::fault::{Fault, FaultPlan};
@@ -19,7 +19,7 @@ pub struct SimExecutor {
     /// One in this many cached reads is a page-cache hit; 0 means that there is no page cache.
     cached_one_in: u64,
     cached_reads: AtomicU64,
-    /// Counts [`Executor::advise`], which has no other effect.
+    /// Number of [`Executor::advise`] calls, which have no other effect here.
     advised: AtomicU64,
 }
 
@@ -41,7 +41,7 @@ impl SimExecutor {
         }
     }
 
-    /// Adds a page cache that serves one cached read in `one_in`.
+    /// Adds a page cache that serves one in `one_in` cached reads.
     #[must_use]
     pub fn with_cache(mut self, one_in: u64) -> Self {
         self.cached_one_in = one_in;
@@ -55,7 +55,7 @@ impl SimExecutor {
 }
 
 impl Executor for SimExecutor {
-    // Drawn before the thread may block, so that executions are numbered in the order of the calls.
+    // Draw the fault before the thread may block, so that executions are numbered in call order.
     fn execute(&self, request: &mut Request<'_>) -> i32 {
         let fault = self.plan.next_for(request);
         self.disk.pass(request.file_id);
@@ -71,7 +71,7 @@ impl Executor for SimExecutor {
         let read = self.cached_reads.fetch_add(1, Ordering::SeqCst) + 1;
         let hit = self.cached_one_in != 0 && read.is_multiple_of(self.cached_one_in);
         let length = i32::try_from(request.length).ok()?;
-        // A hit does not reach storage, so no fault strikes it.
+        // A page-cache hit does not reach storage, so no fault can strike it.
         (hit && self.disk.perform(request, None) == length).then_some(length)
     }
 

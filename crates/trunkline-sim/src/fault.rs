@@ -1,8 +1,8 @@
 //! Fault plan: decides which fault strikes which execution of an operation.
 //!
-//! A test of one failure lists its faults exactly ([`Rule`]). A random workload draws them from a
-//! seed ([`Rates`]). A retry is a new execution, so a rule can make a fault permanent or let the
-//! retry succeed.
+//! A test of a specific failure lists its faults exactly ([`Rule`]). A random workload draws them
+//! from a seed ([`Rates`]). Each retry counts as a new execution, so a rule can either make a fault
+//! permanent or let the retry succeed.
 //! ```
 //! use trunkline_aio::Operation;
 //! use trunkline_sim::{Fault, FaultPlan, Rule};
@@ -19,10 +19,10 @@ use trunkline_aio::sync::random::Rng;
 use trunkline_aio::sync::{Arc, Mutex};
 use trunkline_aio::{OPERATIONS, Operation, Request};
 
-/// One fault. The table in the crate documentation says what happens and what the issuer sees.
+/// A fault. The table in the crate documentation shows what it does and what the issuer sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// At most this many bytes are transferred.
+    /// Transfers at most this many bytes.
     Short(u32),
     /// `EINTR`: the call was interrupted before it transferred anything.
     Interrupted,
@@ -30,7 +30,7 @@ pub enum Fault {
     Again,
     /// Fails with this errno.
     Error(i32),
-    /// Returns 0 bytes, as a read beyond the end of the file does.
+    /// Returns 0 bytes, like a read past end of file.
     EndOfFile,
     /// Reports success and stores nothing.
     LostWrite,
@@ -38,11 +38,11 @@ pub enum Fault {
     Misdirected(u32),
     /// Reports success and stores only every other sector; the value is the sector size in bytes.
     TornWrite(u32),
-    /// Reads with one bit flipped, in this byte of the transfer (modulo its length).
+    /// Flips one bit of the data read, in this byte of the transfer (modulo its length).
     BitRot(u32),
     /// Takes this much virtual time.
     Delay(Duration),
-    /// Executes only after a later I/O.
+    /// Executes only after a later I/O has executed.
     Reorder,
 }
 
@@ -57,12 +57,12 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The fault strikes execution number `nth` of `operation`, counted from 1.
+    /// The fault strikes execution number `nth` of `operation`, starting at 1.
     pub fn new(operation: Operation, nth: u64, fault: Fault) -> Self {
         Self { operation, first: nth, times: 1, fault }
     }
 
-    /// The fault strikes this many consecutive executions; [`u64::MAX`] makes it permanent.
+    /// The fault strikes this many consecutive executions. [`u64::MAX`] makes it permanent.
     #[must_use]
     pub fn times(mut self, times: u64) -> Self {
         self.times = times;
@@ -83,8 +83,8 @@ pub struct Rates {
     pub delay: u32,
     /// Reordering.
     pub reorder: u32,
-    /// Lost, misdirected and torn writes, and bit rot. They report success; only a checksum finds
-    /// them.
+    /// Lost, misdirected and torn writes, and bit rot. The I/O reports success, so only a checksum
+    /// detects them.
     pub silent: u32,
 }
 
@@ -95,16 +95,16 @@ enum Source {
     Random(Rng, Rates),
 }
 
-/// The state of a plan. Under a mutex, because workers and sessions draw concurrently.
+/// A plan's state. It needs a mutex because workers and sessions draw concurrently.
 #[derive(Debug)]
 struct PlanState {
-    /// Executions so far, by operation; [`Rule`] counts with this.
+    /// Number of executions of each operation, which [`Rule`] matches against.
     calls: [u64; OPERATIONS.len()],
-    /// Executions that a fault has struck.
+    /// Number of executions struck by a fault.
     struck: u64,
     source: Source,
-    /// Faults that struck, by file id and offset, until [`FaultPlan::take_strike`]. `None` if the
-    /// plan does not keep them.
+    /// Faults that struck, by file id and offset, until [`FaultPlan::take_strike`] takes them.
+    /// `None` if the plan does not record strikes.
     strikes: Option<Map<(u64, u64), Fault>>,
 }
 
@@ -113,17 +113,17 @@ struct PlanState {
 pub struct FaultPlan(Arc<Mutex<PlanState>>);
 
 impl FaultPlan {
-    /// No fault strikes.
+    /// A plan without faults.
     pub fn none() -> Self {
         Self::exact(Vec::new())
     }
 
-    /// Faults by rules; the first matching rule wins.
+    /// A plan with exact rules. The first matching rule wins.
     pub fn exact(rules: Vec<Rule>) -> Self {
         Self::of(Source::Exact(rules))
     }
 
-    /// Random faults. The same seed and the same sequence of executions give the same faults.
+    /// A plan with random faults. The same seed and sequence of executions yield the same faults.
     pub fn random(seed: u64, rates: Rates) -> Self {
         Self::of(Source::Random(Rng::new(seed), rates))
     }
@@ -133,21 +133,21 @@ impl FaultPlan {
         Self(Arc::new(Mutex::new(PlanState { calls, struck: 0, source, strikes: None })))
     }
 
-    /// Keeps each fault that strikes for [`FaultPlan::take_strike`]. A probe sees the result of an
-    /// I/O but not its fault; a read with a flipped bit looks successful to it.
+    /// Records each strike for [`FaultPlan::take_strike`]. A probe sees only an I/O's result, so
+    /// without this record a read with a flipped bit looks successful.
     #[must_use]
     pub fn keeping_strikes(self) -> Self {
         self.0.lock().strikes = Some(Map::default());
         self
     }
 
-    /// Takes the fault that struck the last execution at an offset of a file. This is the only key
-    /// that plan and probe have in common, so no two I/Os in flight may begin at the same offset.
+    /// Takes the fault that struck the last execution at a file offset. File and offset are the
+    /// only key that plan and probe share, so no two I/Os in flight may start at the same offset.
     pub fn take_strike(&self, file_id: u64, offset: u64) -> Option<Fault> {
         self.0.lock().strikes.as_mut()?.remove(&(file_id, offset))
     }
 
-    /// Like [`FaultPlan::next`], and keeps the fault if the plan keeps faults.
+    /// Like [`FaultPlan::next`], but also records the strike if the plan records strikes.
     pub(crate) fn next_for(&self, request: &Request<'_>) -> Option<Fault> {
         let fault = self.next(request.operation)?;
         if let Some(strikes) = &mut self.0.lock().strikes {
@@ -156,7 +156,7 @@ impl FaultPlan {
         Some(fault)
     }
 
-    /// Counts an execution of `operation` and returns the fault that strikes it.
+    /// Counts an execution of `operation` and returns the fault that strikes it, if any.
     pub fn next(&self, operation: Operation) -> Option<Fault> {
         let state = &mut *self.0.lock();
         state.calls[operation as usize] += 1;
@@ -176,7 +176,7 @@ impl FaultPlan {
         fault
     }
 
-    /// Replaces the rules and resets all counts, so that `nth` counts from here.
+    /// Replaces the rules and resets all counts, so that `nth` starts at 1 again.
     pub fn set(&self, rules: Vec<Rule>) {
         let mut state = self.0.lock();
         state.calls = [0; OPERATIONS.len()];
@@ -184,23 +184,23 @@ impl FaultPlan {
         state.source = Source::Exact(rules);
     }
 
-    /// Executions that a fault has struck.
+    /// Number of executions struck by a fault.
     pub fn struck(&self) -> u64 {
         self.0.lock().struck
     }
 
-    /// Executions of `operation` so far.
+    /// Number of executions of `operation`.
     pub fn calls(&self, operation: Operation) -> u64 {
         self.0.lock().calls[operation as usize]
     }
 }
 
-/// Draws a fault. We draw one number and compare it with consecutive intervals, one for each rate,
-/// so that at most one fault strikes and the rates add up.
+/// Draws a fault. We draw one number and compare it with consecutive intervals, one per rate. That
+/// way at most one fault strikes, and the rates add up.
 fn draw(rng: &mut Rng, rates: Rates, operation: Operation) -> Option<Fault> {
     let moves = matches!(operation, Operation::Readv | Operation::Writev);
     let mut ticket = rng.below(1000);
-    // After a hit no later interval may match.
+    // Once an interval has matched, no later interval may match.
     let mut hit = |rate: u32| {
         let hit = ticket < u64::from(rate);
         ticket = if hit { u64::MAX } else { ticket - u64::from(rate) };

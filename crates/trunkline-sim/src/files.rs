@@ -1,9 +1,9 @@
-//! File system on the simulated disk, through which the engine opens, extends, truncates and
-//! removes segments.
+//! The simulated disk's file system, which the engine uses to open, extend, truncate and remove
+//! segments.
 //!
 //! A path is used unchanged as the file name on the disk: a cluster at `/sim` has a file
-//! `/sim/base/5/16384`. A new file is durable after a sync of its directory, and a new length after
-//! a sync of the file. Removal is durable immediately.
+//! `/sim/base/5/16384`. A new file becomes durable when its directory is synced, and a new length
+//! when the file is synced. Removal is durable immediately.
 //! ```
 //! use trunkline_aio::{Builder, sync::Arc};
 //! use trunkline_engine::storage::FileSystem;
@@ -25,23 +25,23 @@ use trunkline_aio::sync::Arc;
 use trunkline_aio::{Aio, File};
 use trunkline_engine::storage::{FileSystem, WritableFiles};
 
-/// The files of a simulated disk. Open files belong to one instance, which this keeps alive.
+/// A simulated disk's files. Open files belong to an instance, so this keeps the instance alive.
 pub struct SimFiles {
     aio: Aio,
     disk: Arc<Disk>,
 }
 
 impl SimFiles {
-    /// The files of `disk`, for I/O through `aio`.
+    /// A file system for `disk` that does its I/O through `aio`.
     pub fn new(aio: &Aio, disk: &Arc<Disk>) -> Self {
         Self { aio: aio.clone(), disk: Arc::clone(disk) }
     }
 }
 
-/// The mount of files that are created here.
+/// The mount for files created here.
 const DEVICE: u64 = 1;
 
-/// The file name on the disk for a path.
+/// Converts a path to a file name on the disk.
 fn name(path: &Path) -> io::Result<&str> {
     path.to_str().ok_or_else(|| io::ErrorKind::InvalidFilename.into())
 }
@@ -99,8 +99,8 @@ impl WritableFiles for SimFiles {
 }
 
 impl SimFiles {
-    /// Truncates or extends an open file, with the errors of the kernel: `ENOSPC` if the disk is
-    /// full, `EBADF` if the file was removed.
+    /// Truncates or extends an open file, with the kernel's errors: `ENOSPC` if the disk is full,
+    /// `EBADF` if the file was removed.
     fn change_length(&self, file: &File, length: u64) -> io::Result<()> {
         let length = usize::try_from(length).map_err(io::Error::other)?;
         match self.disk.change_length(file, length) {

@@ -2,16 +2,16 @@
 //!
 //! # The fault model
 //!
-//! A [`Disk`] keeps two images of each file. The volatile image is what a read returns, as if from
-//! the page cache. The durable image is what survives a crash, as if on the medium. A write changes
-//! the volatile image. An fsync or fdatasync makes all earlier writes of the file durable.
+//! A [`Disk`] keeps two images of each file. Reads return the volatile image, which models the page
+//! cache. The durable image models the medium, and is all that survives a crash. A write changes
+//! only the volatile image. An fsync or fdatasync makes all earlier writes to the file durable.
 //! [`Disk::crash`] decides for each unsynced write whether all, none, or some of its sectors
-//! survive. An operation takes effect atomically, when it completes. The seed decides in which
-//! order operations complete.
+//! survive. Operations take effect atomically when they complete, and the seed determines their
+//! completion order.
 //!
-//! A [`FaultPlan`] is consulted for each execution of an operation and decides whether a fault
-//! strikes it. Faults are drawn at random with given rates, or are listed exactly, by operation and
-//! execution number.
+//! Each execution of an operation consults a [`FaultPlan`], which decides whether a fault strikes
+//! it. A plan either draws faults at random with given rates, or lists them exactly by operation
+//! and execution number.
 //!
 //! | Fault | What happens | What the issuer sees |
 //! |---|---|---|
@@ -26,16 +26,16 @@
 //! | delay | the I/O takes long, in virtual time | success |
 //! | reorder | a later I/O is executed first | success |
 //!
-//! The model excludes what a correct kernel never does. No I/O changes bytes outside its memory. No
-//! I/O reports more bytes than were requested. A crash never loses a write that was synced. A mount
-//! can *hang* ([`Disk::hold`]), as NFS does: I/O to it neither completes nor fails until the mount
-//! is released.
+//! The model excludes anything a correct kernel never does. An I/O never changes bytes outside its
+//! memory and never reports more bytes than requested. A crash never loses a synced write. A mount
+//! can *hang* ([`Disk::hold`]), as NFS does: in that case its I/O neither completes nor fails until
+//! the mount is released.
 //!
-//! Two components execute I/O on the disk. [`SimExecutor`] replaces the kernel below `sync`,
+//! Two components execute I/O on the disk. [`SimExecutor`] replaces the kernel underneath `sync`,
 //! `worker` and inline execution. [`SimMethod`] is a fourth I/O method: a device with a short queue
 //! and a thread that completes I/O out of order, as io_uring may. Both run under the deterministic
-//! scheduler of [`trunkline_aio::sync::sched`]. There the seed decides every thread switch and time
-//! is virtual, so a failure can be repeated from its seed alone:
+//! scheduler [`trunkline_aio::sync::sched`]. There time is virtual and the seed determines every
+//! thread switch, so a failure can be repeated from its seed alone:
 //!
 //! ```
 //! use trunkline_aio::sync::{Arc, sched};

@@ -1,8 +1,8 @@
-//! The test matrix of the contract suites: each case runs under every I/O method, on the simulated
-//! disk and on real files, with every setting that applies to it.
+//! Test matrix of the contract suites. Each case runs under every I/O method, on the simulated disk
+//! and on real files, with every applicable setting.
 //!
-//! A case is written once, and the matrix runs it under all methods. A method cannot differ from
-//! the others unnoticed.
+//! Each case is written only once, and the matrix runs it under all methods. A method that behaves
+//! differently therefore fails a test.
 //! ```text
 //!   Matrix         a list of environments
 //!   Environment    one I/O method, simulated disk with a seed or real files, pool, settings
@@ -10,9 +10,9 @@
 //!     io::check        a case of the I/O core: a function of the environment
 //!     cluster::check   a case of the buffer pool: what it needs, and a function of a Cluster
 //! ```
-//! Simulated environments come first, because the scheduler reports a deadlock immediately, whereas
+//! Simulated environments run first, because the scheduler reports a deadlock immediately, whereas
 //! a case on real files would hang. A failure prints the environment including its seed, which is
-//! enough to repeat a simulated run.
+//! all we need to repeat a simulated run.
 //! ```
 //! use trunkline_sim::matrix::{self, Needs, cluster};
 //!
@@ -51,12 +51,12 @@ pub use write_checker::WriteChecker;
 
 use trunkline_aio::MethodKind;
 
-/// The I/O methods that run under the scheduler, on the simulated disk.
+/// The I/O methods that run on the simulated disk, under the scheduler.
 pub const SIMULATED: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::Custom];
-/// The I/O methods that run with real threads, on real files.
+/// The I/O methods that run on real files, with real threads.
 pub const REAL: [MethodKind; 3] = [MethodKind::Sync, MethodKind::Worker, MethodKind::IoUring];
 
-/// What runs in an environment.
+/// A test body that the matrix runs in each environment.
 pub trait Case: Clone + Send + 'static {
     /// Runs the case once. A panic is a failure.
     fn run(self, environment: Environment);
@@ -68,14 +68,14 @@ impl<F: FnOnce(Environment) + Clone + Send + 'static> Case for F {
     }
 }
 
-/// The environments that a case runs in.
+/// The environments a case runs in.
 #[derive(Debug, Clone, Default)]
 pub struct Matrix {
     environments: Vec<Environment>,
 }
 
 impl Matrix {
-    /// Environments on the simulated disk: each of the methods with each seed below `seeds`.
+    /// Environments on the simulated disk: every method with every seed below `seeds`.
     pub fn simulated(methods: &[MethodKind], seeds: u64) -> Self {
         let each = methods
             .iter()
@@ -83,7 +83,7 @@ impl Matrix {
         Self { environments: each.collect() }
     }
 
-    /// Environments on real files: one for each of the methods.
+    /// Environments on real files, one per method.
     pub fn real(methods: &[MethodKind]) -> Self {
         Self { environments: methods.iter().map(|&method| Environment::real(method)).collect() }
     }
@@ -104,7 +104,7 @@ impl Matrix {
         Self { environments: self.environments.into_iter().flat_map(variants).collect() }
     }
 
-    /// Runs a case in every environment, one after the other.
+    /// Runs a case in all environments, one after the other.
     ///
     /// # Panics
     /// If the case fails in any environment.

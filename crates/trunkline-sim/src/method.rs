@@ -1,13 +1,13 @@
 //! I/O method on the simulated disk: a device with a bounded queue that completes I/O out of order.
 //!
-//! A session submits I/Os until the device's queue is full, and executes the rest itself. One
-//! device thread executes the queue in an order that the seed decides:
+//! A session submits I/Os until the device's queue is full, and executes the remaining ones itself.
+//! A single device thread executes the queued I/Os in an order determined by the seed:
 //! ```text
 //!   submit ──▶ arrived ──▶ each gets a time, from the seed and the plan ──▶ earliest first: reap
 //! ```
 //! The I/O core treats this method like a ring driver: the device thread reaps completions and may
-//! pass their callbacks to other threads. Simulated runs therefore test the same paths as io_uring,
-//! on a machine that may not have it.
+//! pass their callbacks to other threads. Simulated runs therefore cover the same code paths as
+//! io_uring, even on a machine without io_uring.
 
 use crate::disk::Disk;
 use crate::fault::{Fault, FaultPlan};
@@ -19,19 +19,18 @@ use trunkline_aio::sync::random::{self, Rng};
 use trunkline_aio::sync::{Arc, Mutex, thread};
 use trunkline_aio::{Batch, InFlight, Method, Reaped, Submitted};
 
-/// The longest latency of an I/O without a delay fault, in microseconds. Each I/O draws its
-/// latency, which is what reorders completions.
+/// Maximum latency in microseconds of an I/O without a delay fault. Latencies are drawn at random
+/// for each I/O, which is what reorders completions.
 const LATENCY_MAX_US: u64 = 200;
 
 /// A simulated device as an I/O method.
 pub struct SimMethod {
     device: Arc<Device>,
-    /// The device thread. It is started by the first submission, because only then the core is
-    /// known.
+    /// The device thread. The first submission starts it, because the core isn't known earlier.
     thread: Mutex<Option<thread::JoinHandle>>,
 }
 
-/// What sessions and the device thread share.
+/// State shared between sessions and the device thread.
 struct Device {
     disk: Arc<Disk>,
     plan: FaultPlan,
@@ -43,17 +42,17 @@ struct Device {
 /// The submission queue, protected by a mutex.
 #[derive(Default)]
 struct Queue {
-    /// Submitted, and not yet seen by the device thread.
+    /// Submitted, but not yet admitted by the device thread.
     arrived: VecDeque<Submitted>,
-    /// I/Os that use a place of the queue: those in `arrived` and those in the device.
+    /// Number of queue places in use: I/Os in `arrived` and I/Os in the device.
     taken: usize,
     stopping: bool,
 }
 
-/// An I/O in the device, with the time at which it completes.
+/// An I/O in the device, with its completion time.
 struct Pending {
     io: Submitted,
-    /// To check whether its mount hangs.
+    /// Needed to check whether the I/O's mount hangs.
     file_id: u64,
     fault: Option<Fault>,
     due: Time,
@@ -66,15 +65,15 @@ impl fmt::Debug for SimMethod {
 }
 
 impl SimMethod {
-    /// A device in front of `disk` with room for `places` I/Os and the faults of `plan`.
+    /// A device for `disk` with a queue depth of `places` and the faults of `plan`.
     pub fn new(disk: &Arc<Disk>, plan: FaultPlan, places: usize) -> Self {
         let device =
             Device { disk: Arc::clone(disk), plan, places, queue: Mutex::new(Queue::default()) };
         Self { device: Arc::new(device), thread: Mutex::new(None) }
     }
 
-    /// Starts the device thread unless it runs already. Returns false if the thread cannot be
-    /// started; the batch then keeps its I/O, and the session executes it.
+    /// Starts the device thread if it isn't running yet. Returns false if the thread can't be
+    /// started. In that case the I/Os stay in the batch, and the session executes them.
     fn start(&self, core: &Arc<InFlight>) -> bool {
         let mut thread = self.thread.lock();
         if thread.is_none() {
@@ -108,21 +107,22 @@ impl Method for SimMethod {
         self.device.disk.notify();
         let thread = self.thread.lock().take();
         if let Some(thread) = thread {
-            // A panic there has failed the run already.
+            // A panic in the device thread has already failed the run.
             let _ = thread.join();
         }
     }
 }
 
 impl Device {
-    /// The device thread. It admits new I/Os, completes those that are due, and sleeps until the
-    /// next is due or the disk changes. On shutdown it first completes everything it has.
+    /// Main loop of the device thread. It admits new I/Os, completes the due ones, and sleeps until
+    /// the next I/O is due or the disk changes. On shutdown it completes all remaining I/Os before
+    /// it exits.
     fn run(&self, core: &Arc<InFlight>) {
         let mut rng = Rng::new(random::seed());
         let mut pending: Vec<Pending> = Vec::new();
         loop {
-            // Before we look at the queue: a submission after this line changes the count, so the
-            // wait below returns immediately.
+            // We must read the count before we look at the queue. A later submission changes the
+            // count, so the wait below returns immediately.
             let seen = self.disk.change_count();
             let stopping = {
                 let mut queue = self.queue.lock();
@@ -148,7 +148,7 @@ impl Device {
         }
     }
 
-    /// Takes an I/O into the device: draws its fault and its latency.
+    /// Admits an I/O into the device: draws its fault and its latency.
     fn admit(&self, core: &InFlight, mut io: Submitted, rng: &mut Rng) -> Pending {
         core.mark_started(&io);
         let request = core.request(&mut io);
@@ -157,16 +157,15 @@ impl Device {
         let usual = Duration::from_micros(rng.below(LATENCY_MAX_US));
         let time = match fault {
             Some(Fault::Delay(time)) => time,
-            // After every I/O now in the device.
+            // Completes after every I/O that's in the device now.
             Some(Fault::Reorder) => usual + Duration::from_micros(2 * LATENCY_MAX_US),
             _ => usual,
         };
         Pending { io, file_id, fault, due: clock::now().after(time) }
     }
 
-    /// Executes the I/Os that are due and reaps them, in completion-time order. Returns false if
-    /// none was due. The callbacks of a large I/O may be left to helpers, which are woken once for
-    /// the whole set.
+    /// Executes due I/Os and reaps them in completion-time order. Returns false if none was due.
+    /// Large I/Os may leave their callbacks to helpers, which we wake once for the whole set.
     fn finish(
         &self,
         core: &Arc<InFlight>,
@@ -181,7 +180,7 @@ impl Device {
         let mut helpers = false;
         for Pending { mut io, fault, .. } in due {
             let raw = self.disk.perform(&mut core.request(&mut io), fault);
-            // A retry keeps its place in the queue and gets a new latency.
+            // A retried I/O keeps its place in the queue and gets a new latency.
             match core.reap(io, raw) {
                 Reaped::Again(io) => {
                     pending.push(self.admit(core, io, rng));

@@ -1,37 +1,37 @@
-//! Pause points: a thread stops at a pause point until the test has seen it there and releases it.
+//! Pause points: a thread stops at a pause point until the test releases it.
 //!
-//! Tests must not sleep, because no length of time proves that another thread has reached a state.
-//! A pause point lets a test wait for the state itself:
+//! Tests must not sleep, because no delay is long enough to prove that another thread has reached
+//! some state. With a pause point, a test can wait for the state itself:
 //! ```text
 //!   thread under test            test
 //!   point.wait()   stops         point.wait_for_arrivals(1)   returns when the thread has stopped
 //!                  continues     point.release()
 //! ```
-//! A pause point is also a one-time event: `release` signals it and `wait` waits for it. It works
-//! under the scheduler and with real threads.
+//! A pause point also serves as a one-time event: `release` signals it and `wait` waits for it. It
+//! works both under the scheduler and with real threads.
 
 use std::time::Duration;
 use trunkline_aio::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use trunkline_aio::sync::{Arc, Futex};
 
-/// The largest count that `FUTEX_WAKE` takes, an `int`.
+/// The largest wake count that `FUTEX_WAKE` accepts, because the kernel takes an `int`.
 const ALL_WAITERS: u32 = u32::MAX >> 1;
 
-/// A point at which threads stop until it is released. Clones are the same point.
+/// A point where threads stop until it is released. Clones refer to the same point.
 #[derive(Debug, Clone, Default)]
 pub struct PausePoint(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Event count: incremented by every change. All waits are on it.
+    /// Event count, incremented by every change. All waits sleep on it.
     changed: Futex,
     released: AtomicBool,
-    /// Threads that have called [`PausePoint::wait`], including those that were released.
+    /// Number of threads that have called [`PausePoint::wait`], including those already released.
     arrivals: AtomicU32,
 }
 
 impl PausePoint {
-    /// A point that is not released.
+    /// Creates an unreleased point.
     pub fn new() -> Self {
         Self::default()
     }
@@ -48,7 +48,7 @@ impl PausePoint {
         self.0.released.load(Ordering::SeqCst)
     }
 
-    /// Releases the point. Threads that have stopped here continue, and later ones do not stop.
+    /// Releases the point. Threads stopped here continue, and later arrivals don't stop.
     pub fn release(&self) {
         self.0.released.store(true, Ordering::SeqCst);
         self.change();
@@ -59,13 +59,13 @@ impl PausePoint {
         self.wait_until(|| self.arrivals() >= count);
     }
 
-    /// Threads that have arrived, including those that have continued.
+    /// Number of threads that have arrived, including those that have since continued.
     pub fn arrivals(&self) -> u32 {
         self.0.arrivals.load(Ordering::SeqCst)
     }
 
-    /// Waits until `done`. The count is read before the condition, so a change in between is not
-    /// missed.
+    /// Sleeps until `done` returns true. We read the count before the condition, so that we can't
+    /// miss a change in between.
     fn wait_until(&self, done: impl Fn() -> bool) {
         loop {
             let seen = self.0.changed.word().load(Ordering::SeqCst);
@@ -82,11 +82,11 @@ impl PausePoint {
     }
 }
 
-/// Sleeps for `time` of the façade's clock. Under the scheduler that is virtual time, which
-/// advances only while every other thread is blocked. After a pause of any length, all other
-/// threads have therefore run until they blocked.
+/// Sleeps for `time` on the façade's clock. Under the scheduler that is virtual time, which
+/// advances only while every other thread is blocked. So after a pause of any length, all other
+/// threads have run until they blocked.
 pub fn pause(time: Duration) {
-    // No thread wakes this futex. The loop is for spurious wake-ups.
+    // No thread wakes this futex. We loop only because of spurious wake-ups.
     let never = Futex::new(0);
     let until = trunkline_aio::clock::now().after(time);
     loop {

@@ -8,11 +8,11 @@
 //!               │               which owner must receive which error
 //!               └──▶ final check: no pin, lock, permit, handle, frame or file is left
 //! ```
-//! Everything follows from the seed: sizes, methods, fault rates, the steps of the clients, and the
-//! order in which their threads run. For each read, the probe knows which fault struck it and which
-//! stream issued it. The expectations are therefore exact, and not "any of these outcomes". A run
-//! fails if a page has the wrong contents, if an error reaches an owner that did not issue the
-//! read, or if an owner does not receive its error.
+//! The seed determines everything: sizes, methods, fault rates, the clients' steps, and how their
+//! threads interleave. For each read, the probe knows which fault struck it and which stream issued
+//! it, so we can expect one exact outcome instead of a set of permitted ones. A run fails if a page
+//! has the wrong contents, if an error reaches an owner that did not issue the read, or if an owner
+//! misses its own error.
 //! ```no_run
 //! use trunkline_sim::pool_workload::{Runner, PoolWorkload};
 //! let report = Runner::new().run(PoolWorkload::of_seed(7))?;
@@ -58,14 +58,14 @@ use trunkline_engine::pool::{Backend, Pool};
 use trunkline_engine::storage::{FileSystem, OpenFiles, Relation, RelationLocator, Storage};
 use trunkline_format::{BLOCK_SIZE, Fork};
 
-/// Files that a run keeps open. There are more relations than that, so files are closed and opened
-/// again.
+/// Maximum number of open files in a run. There are more relations than that, so files get closed
+/// and reopened.
 const FILES_OPEN: usize = 3;
 
 /// The parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolWorkload {
-    /// Decides what the clients do and how their threads are interleaved.
+    /// Determines the clients' steps and how their threads interleave.
     pub seed: u64,
     /// Clients that run concurrently.
     pub clients: u32,
@@ -79,22 +79,22 @@ pub struct PoolWorkload {
     pub rates: Rates,
     /// The I/O method at the start.
     pub method: MethodKind,
-    /// Clients switch the method during the run.
+    /// Clients switch the I/O method during the run.
     pub switches: bool,
     /// The scheduler switches threads at one in this many switch points.
     pub switch_one_in: u32,
     /// All clients read the same few pages, so they join each other's reads and wait for content
     /// locks.
     pub crowd: bool,
-    /// Streams issue large reads. Their callbacks are heavy, so the thread that reaps them leaves
-    /// them to helpers or to the sessions that wait.
+    /// Streams issue large reads. These have heavy callbacks, so the reaping thread leaves them to
+    /// helpers or to waiting sessions.
     pub wide: bool,
     /// Consumers often abandon the reads they've requested.
     pub fickle: bool,
 }
 
 impl PoolWorkload {
-    /// The workload of a seed. The settings are drawn here and not by the clients, so that a
+    /// The workload for a seed. We draw the settings here rather than in the clients, so that a
     /// failure can print them.
     pub fn of_seed(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x0077_6F72_6B6C);
@@ -139,13 +139,13 @@ pub struct PoolReport {
     pub faults: u64,
     /// What the clients did.
     pub counts: Counts,
-    /// Which faults struck which reads.
+    /// Which fault struck which read.
     pub meter: Meter,
-    /// Switch points passed.
+    /// Number of switch points passed.
     pub steps: u64,
 }
 
-/// State that all clients of a run share.
+/// State shared by all clients of a run.
 struct Run {
     workload: PoolWorkload,
     aio: Aio,
@@ -156,16 +156,16 @@ struct Run {
     relations: Vec<Relation>,
     model: Arc<Model>,
     expectations: Arc<Expectations>,
-    /// The number of the last owner. Each stream and each single read is an owner of its own.
+    /// Number of the last owner. Each stream and each single read is a separate owner.
     owners: AtomicU64,
-    /// Cancels any session of the run, the oldest first. Most of the sessions have ended.
+    /// Cancel handles for all sessions of the run, oldest first. Most of these sessions have ended.
     cancellers: Mutex<Vec<Canceller>>,
-    /// A client waits for a cleanup lock, or truncates. Two such clients could wait for the pins of
-    /// each other.
+    /// A client is waiting for a cleanup lock or truncating. Only one client may do that at a time,
+    /// because two of them could wait for each other's pins.
     exclusive: AtomicBool,
-    /// Parallel scans that were started, the last one still joinable.
+    /// Parallel scans started so far. Clients can still join the last one.
     parallels: Mutex<Vec<Arc<ParallelScan>>>,
-    /// Threads of the run. A client that moves to another thread adds it here.
+    /// The run's threads. A client that moves to another thread adds the new thread here.
     threads: Mutex<Vec<thread::JoinHandle>>,
     counts: Mutex<Counts>,
     /// The first failure; later failures are usually its consequences.
@@ -173,7 +173,7 @@ struct Run {
 }
 
 impl Run {
-    /// Records a failure. A client does not panic, because the others must still end.
+    /// Records a failure. Clients don't panic, because the other clients must still finish.
     fn fail(&self, text: String) {
         self.failure.lock().get_or_insert(text);
     }
@@ -182,7 +182,7 @@ impl Run {
         self.owners.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Compares the warnings of a session with the ones its owner must receive.
+    /// Compares a session's warnings with the ones its owner must receive.
     fn check_warnings(&self, backend: &mut Backend, owner: u64) {
         let (warnings, lost) = backend.take_warnings();
         for warning in warnings {
@@ -200,8 +200,8 @@ impl Run {
 
 /// Runs workloads over one cluster. Each thread has its own runner.
 ///
-/// A cluster's number is part of the hash of a buffer tag, and a process never reuses it. All runs
-/// of a runner therefore use the same cluster, so that a seed repeats the same run within one
+/// The cluster number is part of a buffer tag's hash, and a process never reuses it. All runs of a
+/// runner must therefore share one cluster; otherwise a seed would not repeat the same run within a
 /// process.
 #[derive(Debug)]
 pub struct Runner {
@@ -210,8 +210,7 @@ pub struct Runner {
     files: Arc<RunFiles>,
 }
 
-/// The files of the current run. The storage outlives a run, whereas disk and instance are new in
-/// each.
+/// The current run's files. The storage outlives a run, but each run gets a new disk and instance.
 #[derive(Debug, Default)]
 struct RunFiles(Mutex<Option<Arc<SimFiles>>>);
 
@@ -236,7 +235,7 @@ impl FileSystem for RunFiles {
     }
 }
 
-/// The locator of a relation of the workload.
+/// The locator of a workload relation.
 fn locator(relation: usize) -> RelationLocator {
     matrix::cluster::locator(relation as u32)
 }
@@ -262,15 +261,15 @@ impl Runner {
         Self { model: Arc::new(Model::new()), storage, files }
     }
 
-    /// The number of its cluster.
+    /// The runner's cluster number.
     pub fn cluster(&self) -> u16 {
         self.storage.number()
     }
 
-    /// One run, on the first thread of the scheduler.
+    /// Executes one run under the scheduler.
     ///
     /// # Errors
-    /// Returns the run's first failure. A panic, a deadlock or a livelock also counts.
+    /// Returns the run's first failure, which may also be a panic, a deadlock or a livelock.
     pub fn run(&self, workload: PoolWorkload) -> Result<PoolReport, String> {
         let outcome = Arc::new(Mutex::new(None));
         let (result_of, model) = (Arc::clone(&outcome), Arc::clone(&self.model));
@@ -291,7 +290,7 @@ impl Runner {
     }
 }
 
-/// One run, on the scheduler's first thread.
+/// The body of a run, on the scheduler's first thread.
 fn run(
     workload: PoolWorkload,
     model: &Arc<Model>,
@@ -308,7 +307,7 @@ fn run(
     let expectations = Arc::new(Expectations::default());
     let probe = Arc::new(ReadProbe::new(&plan, model, &expectations));
     let frames = (workload.buffers + workload.local_buffers) as usize;
-    // Few handles, workers and queue entries, so that every resource runs out.
+    // Few handles, workers and queue entries, so that we exhaust every resource.
     let aio = Builder::new()
         .handles(14, 1, 2)
         .session_quota(9)

@@ -1,9 +1,9 @@
-//! The contract suites' probe: counts handle state transitions, stops threads at a transition, and
-//! replaces raw results.
+//! The contract suites' probe. It counts handle state transitions, stops threads at a transition,
+//! and replaces raw results.
 //!
-//! Most races of the I/O core need one thread to be between two particular steps.
-//! [`TestProbe::pause_at`] stops the first thread that brings a matching I/O into a state. The test
-//! can then act while the handle is in exactly that state.
+//! Most races in the I/O core require one thread to be between two particular steps.
+//! [`TestProbe::pause_at`] stops the first thread that moves a matching I/O to a given state. The
+//! test can then act while the handle is in exactly that state.
 
 use crate::pause::PausePoint;
 use std::fmt;
@@ -22,16 +22,16 @@ pub struct TestProbe {
     /// Number of transitions, by old and new state.
     transitions: [[AtomicU64; STATES.len()]; STATES.len()],
     pauses: Mutex<Vec<Pause>>,
-    /// Pauses before a raw result is stored, each for one I/O.
+    /// Pauses just before a raw result is stored, each for one I/O.
     results: Mutex<Vec<(Filter, Place)>>,
     /// I/Os submitted since [`TestProbe::record`]; `None` if recording is off.
     submitted: Mutex<Option<Vec<Observed>>>,
     change: Mutex<Option<Change>>,
-    /// Event count: incremented by each transition while a thread observes, and otherwise unused.
+    /// Event count, incremented by each transition, but only while a thread observes.
     changed: Futex,
-    /// A thread observes, or is about to.
+    /// A thread is observing, or is about to.
     observed: AtomicBool,
-    /// The errno of every `io_uring_enter`; 0 is none.
+    /// The errno that every `io_uring_enter` returns; 0 means no failure.
     ring_errno: AtomicU32,
     ring_entries: AtomicU64,
 }
@@ -43,8 +43,8 @@ struct Pause {
     place: Place,
 }
 
-/// A thread that is, or will be, stopped with an I/O. Dropping this releases the thread, so that a
-/// test that panics ends instead of hanging.
+/// A thread that is stopped with an I/O, or will be. Dropping this releases the thread, so that a
+/// panicking test ends instead of hanging.
 #[derive(Debug)]
 pub struct PausedIo(Place);
 
@@ -56,8 +56,8 @@ struct Place {
 }
 
 impl Place {
-    /// Stops this thread. The I/O is stored first, because [`PausedIo::wait`] reads it after the
-    /// arrival.
+    /// Stops this thread. We must store the I/O first, because [`PausedIo::wait`] reads it as soon
+    /// as the thread has arrived.
     fn stop(&self, io: &Observed) {
         *self.io.lock() = Some(io.io);
         self.point.wait();
@@ -91,7 +91,7 @@ impl PausedIo {
 }
 
 impl TestProbe {
-    /// Stops the next thread that brings a matching I/O into `state`.
+    /// Stops the next thread that moves a matching I/O to `state`.
     pub fn pause_at(
         &self,
         state: State,
@@ -103,26 +103,25 @@ impl TestProbe {
     }
 
     /// Holds back the raw result of the next matching I/O, which stays SUBMITTED. This stops the
-    /// thread that has the result, which may be an I/O worker, a ring driver, or the simulated
-    /// device.
+    /// thread that received the result: an I/O worker, a ring driver, or the simulated device.
     pub fn hold_result(&self, filter: impl Fn(&Observed) -> bool + Send + 'static) -> PausedIo {
         let place = Place::default();
         self.results.lock().push((Box::new(filter), place.clone()));
         PausedIo(place)
     }
 
-    /// Records every I/O submitted from now on. An earlier record is discarded.
+    /// Records every I/O submitted from now on. Discards any earlier record.
     pub fn record(&self) {
         *self.submitted.lock() = Some(Vec::new());
     }
 
-    /// The I/Os since [`TestProbe::record`], in the order of their submission.
+    /// The I/Os submitted since [`TestProbe::record`], in submission order.
     pub fn recorded(&self) -> Vec<Observed> {
         self.submitted.lock().clone().unwrap_or_default()
     }
 
-    /// Calls `look` after each transition, until [`TestProbe::stop_observing`]. Transitions in
-    /// quick succession may share one call.
+    /// Calls `look` after each transition until [`TestProbe::stop_observing`]. Several transitions
+    /// in quick succession may be covered by a single call.
     pub fn observe(&self, look: impl Fn()) {
         loop {
             let seen = self.changed.word().load(Ordering::SeqCst);
@@ -134,13 +133,13 @@ impl TestProbe {
         }
     }
 
-    /// Must be called before a thread that observes is started; otherwise `observe` may return
+    /// Must be called before the observing thread is started; otherwise `observe` may return
     /// immediately.
     pub fn start_observing(&self) {
         self.observed.store(true, Ordering::SeqCst);
     }
 
-    /// Ends `observe`.
+    /// Makes `observe` return.
     pub fn stop_observing(&self) {
         self.observed.store(false, Ordering::SeqCst);
         self.wake_observer();
@@ -162,17 +161,18 @@ impl TestProbe {
         *self.change.lock() = None;
     }
 
-    /// Makes every system call of a ring driver fail with `errno` from now on; 0 restores them.
+    /// Makes every `io_uring_enter` of a ring driver fail with `errno` from now on; 0 ends the
+    /// failures.
     pub fn break_rings(&self, errno: i32) {
         self.ring_errno.store(errno.unsigned_abs(), Ordering::SeqCst);
     }
 
-    /// System calls of ring drivers so far.
+    /// Number of system calls made by ring drivers.
     pub fn ring_entries(&self) -> u64 {
         self.ring_entries.load(Ordering::SeqCst)
     }
 
-    /// Number of transitions of handles from one state to another.
+    /// Number of handle transitions from one state to another.
     pub fn transitions(&self, from: State, to: State) -> u64 {
         self.transitions[from as usize][to as usize].load(Ordering::SeqCst)
     }
@@ -189,8 +189,8 @@ impl Probe for TestProbe {
         {
             submitted.push(*io);
         }
-        // The pause is removed under the lock and the thread stops outside it. Other threads can
-        // pass this probe while one is stopped.
+        // Remove the pause under the lock, but stop the thread outside it, so that other threads
+        // can pass this probe in the meantime.
         let paused = {
             let mut pauses = self.pauses.lock();
             pauses.retain(|pause| !pause.place.point.is_released());
@@ -205,7 +205,7 @@ impl Probe for TestProbe {
     fn raw_result(&self, io: &Observed, raw: i32) -> i32 {
         let held = {
             let mut results = self.results.lock();
-            // A pause released before any thread arrived has no effect.
+            // If a pause is released before a thread arrives, it has no effect.
             results.retain(|(_, place)| !place.point.is_released());
             let at = results.iter().position(|(filter, _)| filter(io));
             at.map(|at| results.remove(at).1)

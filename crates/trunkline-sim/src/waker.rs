@@ -1,7 +1,8 @@
-//! A minimal async executor: a waker that a thread can sleep on, and a loop that polls one future.
+//! A minimal async executor: a waker that a thread can sleep on, and a loop that polls a single
+//! future.
 //!
 //! A thread reads [`CountingWaker::count`] before it polls, and sleeps only while the count is
-//! unchanged. A wake-up between the poll and the sleep is therefore not lost:
+//! unchanged. That way it can't lose a wake-up between the poll and the sleep:
 //! ```
 //! use trunkline_sim::CountingWaker;
 //!
@@ -16,11 +17,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use trunkline_aio::sync::atomic::Ordering;
 use trunkline_aio::sync::{Arc, Futex};
 
-/// The largest count that `FUTEX_WAKE` takes, an `int`.
+/// The largest wake count that `FUTEX_WAKE` accepts, because the kernel takes an `int`.
 const ALL_WAITERS: u32 = u32::MAX >> 1;
 
-/// A waker that counts how often it was woken. The count is the futex word, so waking and counting
-/// are one step.
+/// A waker that counts its wake-ups. The count is also the futex word, so counting and waking are a
+/// single step.
 #[derive(Debug, Default)]
 pub struct CountingWaker(Futex);
 
@@ -38,18 +39,18 @@ impl CountingWaker {
         (Arc::clone(&wakes), Waker::from(wakes))
     }
 
-    /// How often it was woken.
+    /// Number of wake-ups so far.
     pub fn count(&self) -> u32 {
         self.0.word().load(Ordering::SeqCst)
     }
 
-    /// Sleeps while the count is `count`.
+    /// Sleeps until the count differs from `count`.
     pub fn wait_while(&self, count: u32) {
         self.0.wait(count, None);
     }
 }
 
-/// Polls one future in this thread until it is ready.
+/// Polls a future on this thread until it is ready.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     let (wakes, waker) = CountingWaker::new();
     let mut future = std::pin::pin!(future);

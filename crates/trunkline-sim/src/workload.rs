@@ -1,11 +1,11 @@
-//! Random workload of the I/O core: clients that read, write and sync, and that misuse the
+//! Random workload for the I/O core: clients that read, write and sync, and that misuse the
 //! interface.
 //!
-//! Each client writes its own blocks and reads all clients' blocks. It issues single I/Os and
-//! batches. It waits for one I/O, for any of its I/Os, for another client's I/O, or polls. It also
-//! drops slots with I/O in flight, cancels its session, leaks handles, and replaces its session.
-//! The [`BlockModel`] checks every byte that a read returns. At the end, [`run`] checks that no
-//! handle, frame or open file was leaked.
+//! Each client writes only its own blocks but reads all clients' blocks. It issues single I/Os and
+//! batches, and then polls or waits for one of its I/Os, for any of them, or for another client's
+//! I/O. It also drops slots with I/O in flight, cancels its session, leaks handles, and replaces
+//! its session. The [`BlockModel`] checks every byte returned by a read. At the end, [`run`] checks
+//! that no handle, frame or open file was leaked.
 //! ```no_run
 //! # fn f(aio: trunkline_aio::Aio, files: Vec<trunkline_aio::File>) -> Result<(), String> {
 //! let model = trunkline_sim::BlockModel::new().into();
@@ -28,19 +28,19 @@ use trunkline_aio::{Aio, File, MethodKind};
 /// The parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Workload {
-    /// Decides what the clients do. Under the scheduler, the interleaving of their threads has its
-    /// own seed.
+    /// Determines the clients' steps. Under the scheduler, the interleaving of their threads has a
+    /// separate seed.
     pub seed: u64,
-    /// Clients that run at the same time.
+    /// Number of concurrent clients.
     pub clients: u32,
     /// Steps of each client.
     pub steps: u32,
     /// Blocks of each file; all have version 0 at the start.
     pub blocks: u32,
-    /// Clients also read other clients' blocks. This needs storage on which a read never sees half
-    /// of a concurrent write.
+    /// Clients also read other clients' blocks. Only allowed on storage where a read never sees
+    /// half of a concurrent write.
     pub share: bool,
-    /// Clients switch between these I/O methods during the run; empty means no switches.
+    /// Clients switch between these I/O methods during the run. Empty if they don't switch.
     pub methods: &'static [MethodKind],
 }
 
@@ -50,24 +50,24 @@ impl Default for Workload {
     }
 }
 
-/// I/O counts. At the end, `issued` must be the sum of the other two.
+/// I/O counts. At the end, `issued` must equal `taken + abandoned`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
-    /// Defined I/Os.
+    /// I/Os defined.
     issued: u64,
-    /// Outcomes that a client received.
+    /// Outcomes received by clients.
     taken: u64,
     /// I/Os in flight when their slots were dropped.
     abandoned: u64,
 }
 
-/// State that all clients of a run share.
+/// State shared by all clients of a run.
 #[derive(Debug)]
 struct Shared {
     workload: Workload,
     model: Arc<BlockModel>,
     files: Vec<File>,
-    /// Wait references of recent I/Os, so that clients can join the I/O of another.
+    /// Wait references of recent I/Os, so that clients can join another client's I/O.
     published: Published,
     counts: Mutex<Counts>,
     /// The first failure; later failures are usually its consequences.
@@ -75,15 +75,15 @@ struct Shared {
 }
 
 impl Shared {
-    /// Records a failure. A client does not panic, because the others must still end.
+    /// Records a failure. Clients don't panic, because the other clients must still finish.
     fn fail(&self, text: String) {
         self.failure.lock().get_or_insert(text);
     }
 }
 
 /// Runs a workload over `files`, in which every block must have version 0. Afterwards it waits
-/// until every handle, frame and file is free again, and compares the counters of the instance with
-/// the I/Os that the clients issued.
+/// until every handle, frame and file is free again, and compares the instance's counters with the
+/// I/Os issued by the clients.
 ///
 /// # Errors
 /// Returns the run's first failure.
@@ -117,8 +117,7 @@ pub fn run(
         return Err(failure);
     }
     let counts = *shared.counts.lock();
-    // The last reference to a file may belong to an abandoned I/O, so we wait for open files below
-    // as well.
+    // An abandoned I/O may hold the last reference to a file, so below we wait for open files, too.
     drop(shared);
     settle(|| {
         aio.handles_in_use() == 0
@@ -152,7 +151,7 @@ pub fn run(
     Ok(())
 }
 
-/// Waits until `done`, for at most a second of the façade's clock.
+/// Waits until `done` returns true, for at most a second on the façade's clock.
 fn settle(done: impl Fn() -> bool) -> Result<(), ()> {
     for _ in 0..1000 {
         if done() {

@@ -1,4 +1,4 @@
-//! One file of the simulated disk: volatile bytes, durable bytes, and the changes in between.
+//! A file of the simulated disk: volatile bytes, durable bytes, and the changes between the two.
 //!
 //! ```text
 //!   write ──▶ volatile ──sync──▶ durable
@@ -10,33 +10,32 @@ use crate::fault::Fault;
 use trunkline_aio::Request;
 use trunkline_aio::sync::random::Rng;
 
-/// Sector sizes at which a crash can tear a write, in bytes. No sector itself is torn: both sizes
-/// are write units of real devices.
+/// Sector sizes in bytes, at which a crash can tear a write. Sectors themselves are never torn:
+/// both sizes are write units of real devices.
 pub const SECTOR_SIZES: [usize; 2] = [512, 4096];
 
-/// A change since the last sync. A crash may keep it, drop it, or keep a part of it.
+/// A change since the last sync. A crash may keep it, drop it, or keep part of it.
 #[derive(Debug, Clone)]
 enum Change {
-    /// Bytes written at an offset.
+    /// Bytes written at this offset.
     Bytes(usize, Vec<u8>),
     /// The file was truncated, or extended with zeros.
     Length(usize),
 }
 
-/// One file: the volatile image, the durable image, and the log of changes that leads from one to
-/// the other.
+/// One file: its volatile image, its durable image, and a log of the changes between them.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Image {
-    /// The mount that the file is on; [`Disk::hold`](super::Disk::hold) makes a whole mount hang.
+    /// The file's mount. [`Disk::hold`](super::Disk::hold) makes a whole mount hang.
     pub(super) device: u64,
     pub(super) volatile: Vec<u8>,
     pub(super) durable: Vec<u8>,
     /// Changes since the last sync, oldest first.
     unsynced: Vec<Change>,
-    /// How often writeback has failed; corresponds to the sequence number of `errseq_t` in Linux.
+    /// Number of writeback failures so far; corresponds to Linux's `errseq_t` sequence number.
     losses: u64,
-    /// Value of `losses` when an open file last reported a failure. A file opened later starts from
-    /// here.
+    /// Value of `losses` when an open file last reported a failure. Files opened later start from
+    /// this value, so they don't report the same failure again.
     reported: u64,
 }
 
@@ -53,7 +52,7 @@ impl Image {
         self.unsynced.push(Change::Length(length));
     }
 
-    /// Whether a sync has nothing to do.
+    /// Whether a sync would have nothing to do.
     pub(super) fn is_synced(&self) -> bool {
         self.unsynced.is_empty()
     }
@@ -64,15 +63,15 @@ impl Image {
         self.settle();
     }
 
-    /// Reads up to the end of the file. Returns the bytes transferred.
+    /// Reads up to the end of the file and returns the number of bytes transferred.
     pub(super) fn read(&self, request: &mut Request<'_>, fault: Option<Fault>) -> i32 {
         let start = (request.offset as usize).min(self.volatile.len());
         let mut left = &self.volatile[start..];
         if let Some(Fault::Short(length)) = fault {
             left = &left[..left.len().min(length as usize)];
         }
-        // Byte of the transfer at which one bit is flipped. As we pass the buffers of a vectored
-        // read, it becomes relative to the next one.
+        // The byte of the transfer in which we flip a bit. While we fill the buffers of a vectored
+        // read, this offset becomes relative to the next buffer.
         let mut rotten = match fault {
             Some(Fault::BitRot(at)) => Some(at as usize % (request.length as usize).max(1)),
             _ => None,
@@ -95,8 +94,8 @@ impl Image {
     }
 
     /// Writes, and returns the bytes transferred or a negative errno. The file may grow by at most
-    /// `free` bytes; a longer write is short, as on a full file system. A fault changes what is
-    /// stored, but the silent ones return the full length.
+    /// `free` bytes; a write that needs more is short, as on a full file system. A fault changes
+    /// what is stored, but silent faults still return the full length.
     pub(super) fn write(&mut self, request: &Request<'_>, fault: Option<Fault>, free: u64) -> i32 {
         let offset = request.offset as usize;
         let mut bytes: Vec<u8> = Vec::with_capacity(request.length as usize);
@@ -132,9 +131,9 @@ impl Image {
         self.unsynced.push(Change::Bytes(offset, bytes.to_vec()));
     }
 
-    /// Makes all changes since the last sync durable. If `lost`, drops them and returns `EIO`. In
-    /// both cases the file counts as synced afterwards, as the kernel marks pages clean after a
-    /// failed writeback.
+    /// Makes all changes since the last sync durable. If `lost` is set, drops them instead and
+    /// returns `EIO`. Either way, the file counts as synced afterwards, because the kernel marks
+    /// pages clean even if their writeback failed.
     pub(super) fn sync(&mut self, lost: bool) -> i32 {
         let changes = std::mem::take(&mut self.unsynced);
         if lost {
@@ -149,20 +148,20 @@ impl Image {
         0
     }
 
-    /// Drops all changes since the last sync, as if writeback had failed. The error is reported
-    /// later, by [`Image::report_loss`].
+    /// Drops all changes since the last sync, as if writeback had failed. [`Image::report_loss`]
+    /// reports the error later.
     pub(super) fn lose(&mut self) {
         self.unsynced.clear();
         self.losses += 1;
     }
 
-    /// Losses that an open file has reported. A file that is opened later does not report them.
+    /// Number of losses already reported by an open file. A file opened later does not report them.
     pub(super) fn reported_losses(&self) -> u64 {
         self.reported
     }
 
-    /// Returns `-EIO` if there is a loss that this open file has not reported, and 0 otherwise.
-    /// `seen` is the position of the open file in the sequence of losses.
+    /// Returns `-EIO` if there is a loss that this open file hasn't reported yet, and 0 otherwise.
+    /// `seen` is the open file's position in the sequence of losses.
     pub(super) fn report_loss(&mut self, seen: &mut u64) -> i32 {
         if *seen >= self.losses {
             return 0;
@@ -178,8 +177,8 @@ impl Image {
         self.unsynced.clear();
     }
 
-    /// Applies a random part of each unsynced change to the durable image, oldest change first.
-    /// Then the volatile image is lost and becomes a copy of the durable one.
+    /// Applies a random part of each unsynced change to the durable image, oldest change first. The
+    /// volatile image is then lost and becomes a copy of the durable image.
     pub(super) fn crash(&mut self, rng: &mut Rng) {
         for change in std::mem::take(&mut self.unsynced) {
             match change {
@@ -194,7 +193,7 @@ impl Image {
     }
 }
 
-/// Stores bytes at an offset; a gap before them is filled with zeros.
+/// Stores bytes at an offset, filling any gap before them with zeros.
 fn store(image: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     let end = offset + bytes.len();
     if image.len() < end {
@@ -203,7 +202,7 @@ fn store(image: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     image[offset..end].copy_from_slice(bytes);
 }
 
-/// Keeps all, nothing, or about half of the sectors of a write.
+/// Keeps all, none, or about half of a write's sectors.
 fn keep_some(image: &mut Vec<u8>, offset: usize, bytes: &[u8], rng: &mut Rng) {
     match rng.below(3) {
         0 => {}

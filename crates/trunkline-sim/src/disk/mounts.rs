@@ -1,9 +1,10 @@
-//! Mounts that hang, as an NFS mount does when its server is gone: I/O neither completes nor fails
+//! Mounts that hang, as an NFS mount does when its server is down: I/O neither completes nor fails
 //! until the mount is released.
 //!
-//! Blocked I/O takes two forms. A blocking executor stops its thread at the mount. The simulated
-//! device keeps the I/O and reports how many it has. All waiting threads sleep on one futex of the
-//! disk. Every change and every operation wakes them, and each rechecks its condition.
+//! I/O blocks in one of two ways. A blocking executor stops its thread at the mount. The simulated
+//! device keeps the I/O and records how many I/Os are blocked. All waiting threads sleep on the
+//! disk's single futex. Every change and every operation wakes all of them, and each thread then
+//! rechecks its condition.
 
 use super::{Disk, DiskState};
 use crate::pause::pause;
@@ -11,11 +12,11 @@ use std::time::Duration;
 use trunkline_aio::clock;
 use trunkline_aio::sync::atomic::Ordering;
 
-/// How long a reordered I/O waits for another I/O to execute first. It must give up, because there
-/// may be no other I/O.
+/// How long a reordered I/O waits for another I/O to execute first. The wait must time out, because
+/// there may not be another I/O.
 const OVERTAKEN_WITHIN: Duration = Duration::from_millis(2);
 
-/// The largest count that `FUTEX_WAKE` takes, an `int`.
+/// The largest wake count that `FUTEX_WAKE` accepts, because the kernel takes an `int`.
 const ALL_WAITERS: u32 = u32::MAX >> 1;
 
 impl Disk {
@@ -25,25 +26,26 @@ impl Disk {
         self.notify();
     }
 
-    /// The mount works again.
+    /// Ends the hang of a mount.
     pub fn release(&self, device: u64) {
         self.state.lock().held.remove(&device);
         self.notify();
     }
 
-    /// Every mount works again.
+    /// Ends the hang of all mounts.
     pub fn release_all(&self) {
         self.state.lock().held.clear();
         self.notify();
     }
 
-    /// Waits until at least `count` I/Os are blocked by mounts that hang.
+    /// Waits until hanging mounts block at least `count` I/Os.
     pub fn wait_stuck(&self, count: usize) {
         self.wait(|state| state.stuck + state.held_in_device >= count);
     }
 
-    /// Called by the device: sets how many of its I/Os are blocked. Notifies only if the number
-    /// changed, because the device itself waits for notifications and would otherwise never sleep.
+    /// Called by the device to set how many of its I/Os are blocked. We notify waiters only if the
+    /// number has changed. The device itself waits for notifications, so it would otherwise wake
+    /// itself forever.
     pub(crate) fn set_held_in_device(&self, count: usize) {
         let changed = std::mem::replace(&mut self.state.lock().held_in_device, count) != count;
         if changed {
@@ -51,7 +53,7 @@ impl Disk {
         }
     }
 
-    /// Whether the mount of an open file hangs.
+    /// Whether an open file's mount hangs.
     pub(crate) fn is_held(&self, file_id: u64) -> bool {
         self.state.lock().is_held(file_id)
     }
@@ -68,7 +70,7 @@ impl Disk {
         self.notify();
     }
 
-    /// Called by a blocking executor: waits until another operation was executed, or for
+    /// Called by a blocking executor: waits until another operation has executed, or for at most
     /// [`OVERTAKEN_WITHIN`].
     pub(crate) fn be_overtaken(&self) {
         let before = self.performed();
@@ -93,7 +95,7 @@ impl Disk {
         self.changed.wait(seen, timeout);
     }
 
-    /// The event count. A waiter must read it before it checks its condition.
+    /// The event count. A waiter must read it before checking its condition.
     pub(crate) fn change_count(&self) -> u32 {
         self.changed.word().load(Ordering::SeqCst)
     }
@@ -103,8 +105,8 @@ impl Disk {
         self.changed.wake(ALL_WAITERS);
     }
 
-    /// Waits until `done`. The count is read before the condition, so a change in between makes the
-    /// futex return immediately.
+    /// Sleeps until `done` returns true. We read the count before the condition, so that after a
+    /// change in between the futex wait returns immediately.
     fn wait(&self, done: impl Fn(&DiskState) -> bool) {
         loop {
             let seen = self.change_count();

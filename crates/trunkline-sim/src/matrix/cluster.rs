@@ -1,9 +1,8 @@
-//! A cluster for cases of the buffer pool: relations that are known by number, a pool, and the
-//! storage below them.
+//! Test cluster for buffer pool cases: relations addressed by number, a pool, and their storage.
 //!
-//! Relation `n` has relfilenode `16384 + n` in database 5. Each page contains its relation, block
-//! and version, so a page in the wrong buffer or at the wrong offset is noticed. The functions here
-//! that change segments bypass the engine and are durable immediately, as if another process had
+//! Relation `n` has relfilenode `16384 + n` in database 5. Every page contains its relation, block
+//! and version, so a page in the wrong buffer or at the wrong offset is detected. The functions
+//! here that change segments bypass the engine and take effect durably, as if another process had
 //! changed the files.
 
 use super::instance::Instance;
@@ -34,18 +33,18 @@ const DEVICE: u64 = 1;
 /// The relfilenode of relation 0.
 const FIRST_FILE: u32 = 16_384;
 
-/// How many files a cluster keeps open.
+/// Maximum number of files a cluster keeps open.
 const FILES_OPEN: usize = 16;
 
-/// Pages of the I/O region in addition to those of the pool.
+/// Pages in the I/O region beyond the pool's.
 const FRAMES_BESIDE: usize = 128;
 
-/// Which kinds of pool a case runs in.
+/// The kinds of pool a case runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pools {
-    /// A shared pool: the case has several sessions.
+    /// A shared pool, because the case needs several sessions.
     Shared,
-    /// A local pool, as for temporary relations, with its one session.
+    /// A local pool, as used for temporary relations, with its single session.
     Local,
     /// Both, one after the other.
     Both,
@@ -54,24 +53,25 @@ pub enum Pools {
 /// The cluster a pool case needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Needs {
-    /// Which kinds of pool the case runs in.
+    /// The kinds of pool the case runs in.
     pub pools: Pools,
-    /// Number of buffers of the pool.
+    /// Pool size in buffers.
     pub buffers: u32,
-    /// Blocks of relation 0, which exists from the start.
+    /// Length of relation 0, which exists from the start, in blocks.
     pub blocks: u32,
-    /// Handles of the instance; a few of them are reserved for classes of I/O.
+    /// Number of I/O handles in the instance. A few of them are reserved for particular I/O
+    /// classes.
     pub handles: u32,
-    /// Number of seeds for each method and pool.
+    /// Number of seeds per method and pool.
     pub seeds: u64,
     /// Opens the relations for direct I/O.
     pub direct: bool,
-    /// The case may change the cluster. This adds the write-ahead log and the write checker.
+    /// The case may change the cluster. This adds a write-ahead log and the write checker.
     pub writable: bool,
 }
 
 impl Default for Needs {
-    /// A shared pool over a cluster that is only read.
+    /// A shared pool over a read-only cluster.
     fn default() -> Self {
         let pools = Pools::Shared;
         let (buffers, blocks, handles, seeds) = (64, 16, 64, 8);
@@ -80,12 +80,12 @@ impl Default for Needs {
 }
 
 impl Needs {
-    /// For a case with one session, over a cluster that is only read.
+    /// For a case with a single session over a read-only cluster.
     pub fn one_session() -> Self {
         Self { pools: Pools::Both, seeds: 6, ..Self::default() }
     }
 
-    /// For a case that changes a cluster, in a shared pool.
+    /// For a case that changes the cluster, in a shared pool.
     pub const fn writable() -> Self {
         let (buffers, blocks, handles, seeds) = (64, 32, 64, 6);
         Self {
@@ -100,8 +100,8 @@ impl Needs {
     }
 
     /// Adds the kinds of pool to the environments. A case that writes also runs with inline writes,
-    /// because then the issuer and not the method executes them. Simulated runs use inline writes
-    /// for odd seeds. On real files only io_uring runs both ways.
+    /// in which the issuer rather than the method executes the I/O. Simulated runs use inline
+    /// writes for odd seeds. On real files, only io_uring runs both ways.
     fn expand(self, matrix: Matrix) -> Matrix {
         let matrix = matrix.vary(|environment| match self.pools {
             Pools::Shared => vec![environment],
@@ -156,8 +156,8 @@ pub fn check_real(needs: Needs, body: fn(&Arc<Cluster>)) {
     needs.real().run(ClusterCase { needs, body });
 }
 
-/// Runs a case in one environment. Unlike the others, it takes a closure with state, for coverage
-/// meters.
+/// Runs a case in a single environment. Unlike the other functions, this accepts a closure with
+/// state, which coverage meters need.
 pub fn check_in(
     environment: Environment,
     needs: Needs,
@@ -173,7 +173,7 @@ fn run_in(environment: Environment, needs: Needs, body: impl FnOnce(&Arc<Cluster
     Cluster::finish_last(cluster);
 }
 
-/// A cluster with a pool and everything below it.
+/// A cluster with a pool and all the layers below it.
 #[derive(Debug)]
 pub struct Cluster {
     /// The case's environment.
@@ -192,11 +192,11 @@ pub struct Cluster {
     pub storage: Storage,
     /// The file system below the relations.
     pub files: Arc<FaultyFiles>,
-    /// The write-ahead log of a shared pool that may be changed. It has positions and no records.
+    /// The write-ahead log of a writable shared pool. It tracks only LSNs and stores no records.
     pub log: PositionLog,
-    /// Checks each page write for its checksum and for WAL before data.
+    /// Checks every page write for a valid checksum and for WAL before data.
     pub writes: Arc<WriteChecker>,
-    /// An fsync has failed. From then on every checkpoint fails, and the final checks must not
+    /// An fsync has failed. From then on every checkpoint fails, so the final checks must not
     /// expect a clean pool.
     pub(super) sync_failed: AtomicBool,
     pub(super) instance: Instance,
@@ -215,7 +215,8 @@ impl Cluster {
                 .probe(Arc::clone(checker) as Arc<_>);
             environment.configure(builder)
         });
-        // The probe is needed to start the instance, and the checker wraps it.
+        // The checker wraps the instance's probe, so it had to be created when the instance
+        // started.
         let writes = checker.expect("made with the instance");
         let files = Arc::new(FaultyFiles::new(&instance));
         let storage = match needs.writable {
@@ -299,7 +300,7 @@ impl Cluster {
         self.pool.backend(BackendType::Client).expect("a session")
     }
 
-    /// A new session that leaves its reads to the I/O method, except under `sync`.
+    /// A new session that always uses the I/O method for its reads, except under `sync`.
     pub fn async_backend(&self) -> Backend {
         let mut backend = self.backend();
         backend.session().set_may_block(false);
@@ -311,17 +312,17 @@ impl Cluster {
         relation(&self.storage, number)
     }
 
-    /// The buffer that contains a block, as in `pg_buffercache`; `None` if the block is not in the
+    /// The buffer containing a block, as in `pg_buffercache`. `None` if the block isn't in the
     /// pool.
     pub fn row(&self, number: u32, block: BlockNo) -> Option<BufferRow> {
         let locator = locator(number);
         self.pool.rows().into_iter().find(|row| row.relation == locator && row.block == block)
     }
 
-    /// Creates a relation of which every block has version 0.
+    /// Creates a relation with every block at version 0.
     ///
     /// # Panics
-    /// If the file cannot be written. This holds for every function that bypasses the engine.
+    /// If the file cannot be written. The same applies to all functions that bypass the engine.
     pub fn create(&self, number: u32, blocks: u32) {
         self.write_segment(number, 0, &pages(number, blocks));
     }
@@ -391,24 +392,24 @@ pub fn storage(root: &Path, files: Arc<dyn WritableFiles>, direct: bool) -> Stor
     Storage::for_writing(root, layout(), &OpenFiles::writable(FILES_OPEN, files), direct)
 }
 
-/// The relation locator of a relation by its number.
+/// The relation locator for a relation number.
 pub fn locator(number: u32) -> RelationLocator {
     let relfilenode = FIRST_FILE + number;
     RelationLocator { tablespace: DEFAULT_TABLESPACE, database: Oid(5), relfilenode }
 }
 
-/// A relation by its number.
+/// Opens a relation by its number.
 pub fn relation(storage: &Storage, number: u32) -> Relation {
     storage.relation(locator(number), Fork::Main)
 }
 
-/// The first block and the number of blocks of an I/O, in its segment.
+/// An I/O's first block within its segment and its number of blocks.
 pub(super) fn extent(io: &Observed) -> (BlockNo, u32) {
     let size = BLOCK_SIZE as u64;
     ((io.offset / size) as BlockNo, io.length / BLOCK_SIZE as u32)
 }
 
-/// Whether an I/O includes a block of its segment.
+/// Whether an I/O covers this block of its segment.
 pub(super) fn includes(io: &Observed, block: BlockNo) -> bool {
     let (first, count) = extent(io);
     (first..first + count).contains(&block)

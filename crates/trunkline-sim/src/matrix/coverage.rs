@@ -1,9 +1,9 @@
 //! Coverage meter of a test matrix: which cells must be reached, and which were.
 //!
-//! A cell is one combination, for example of fault, operation, executor and state. A case can pass
-//! without reaching its cell, when a fault strikes another I/O or the I/O was already complete. The
-//! meter fails the test when a cell was not reached. It also fails when the number of cells
-//! changes, so that a matrix cannot lose a row unnoticed.
+//! A cell is one combination, e.g. of fault, operation, executor and state. A case can pass without
+//! reaching its cell, if the fault strikes another I/O or the I/O was already complete. The meter
+//! fails the test if any cell was not reached. It also fails if the number of cells changes, so
+//! that a matrix cannot lose a row unnoticed.
 //! ```
 //! let coverage = trunkline_sim::matrix::Coverage::new(vec![(1, 'a'), (1, 'b')]);
 //! coverage.hit((1, 'a'));
@@ -15,23 +15,23 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use trunkline_aio::sync::{Arc, Mutex};
 
-/// The cells of one matrix. Clones share the record of reached cells, so that cases on other
-/// threads can report.
+/// The cells of one matrix. Clones share the record of reached cells, so cases on other threads can
+/// report theirs.
 #[derive(Debug, Clone)]
 pub struct Coverage<C> {
     /// All cells of the matrix.
     wanted: Arc<Vec<C>>,
-    /// Indexes of the cells that were reached.
+    /// Indexes of the cells reached so far.
     reached: Arc<Mutex<BTreeSet<usize>>>,
 }
 
 impl<C: Copy + PartialEq + Debug> Coverage<C> {
-    /// A meter of these cells.
+    /// A meter for these cells.
     pub fn new(wanted: Vec<C>) -> Self {
         Self { wanted: Arc::new(wanted), reached: Arc::default() }
     }
 
-    /// All cells, in the given order.
+    /// All cells, in their original order.
     pub fn cells(&self) -> impl Iterator<Item = C> {
         let wanted = Arc::clone(&self.wanted);
         (0..wanted.len()).map(move |at| wanted[at])
@@ -46,7 +46,7 @@ impl<C: Copy + PartialEq + Debug> Coverage<C> {
         self.reached.lock().insert(at.expect("a cell of the matrix"));
     }
 
-    /// Asserts that every cell was reached, and that there are `count` of them.
+    /// Asserts that every cell was reached, and that the matrix has `count` cells.
     ///
     /// # Panics
     /// If a cell was missed, or the size of the matrix is not `count`.

@@ -1,6 +1,6 @@
 //! One environment of the test matrix: I/O method, storage, kind of pool, and settings.
 //!
-//! An environment is plain data, so a failure can print it and a test can start it again.
+//! An environment is plain data, so a failure can print it and a test can recreate it.
 //! ```
 //! use trunkline_aio::MethodKind;
 //! use trunkline_sim::matrix::Environment;
@@ -14,31 +14,32 @@
 use trunkline_aio::sync::sched;
 use trunkline_aio::{Builder, MethodKind};
 
-/// Where a case runs. A failure prints it; it is all that is needed to repeat a simulated run.
+/// Where a case runs. A failure prints the environment, which is all we need to repeat a simulated
+/// run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Environment {
     /// The I/O method.
     pub method: MethodKind,
-    /// Seed of the scheduler and the simulated disk; `None` is real files and real threads.
+    /// Seed of the scheduler and the simulated disk. `None` means real files and real threads.
     pub seed: Option<u64>,
-    /// The pool is a local pool, with one session.
+    /// The case uses a local pool, with a single session.
     pub local_pool: bool,
-    /// Which I/Os a session executes itself, without the method.
+    /// Which I/Os a session executes itself instead of through the method.
     pub inline: InlineIo,
-    /// The scheduler switches threads at one in this many switch points. With a large number, one
-    /// thread runs far while another is stopped between two steps; some races need that.
+    /// The scheduler switches threads at one in this many switch points. If the number is large,
+    /// one thread can run far while another is stopped between two steps, which some races need.
     pub switch_one_in: u32,
 }
 
-/// Which I/Os a session executes itself, although its method would execute them elsewhere.
+/// Which I/Os a session executes itself, although the method could execute them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InlineIo {
     /// None: every I/O goes to the method.
     Off,
-    /// Buffered writes of any length. The session blocks in them, as a PostgreSQL backend does in
-    /// `FlushBuffer`.
+    /// Buffered writes of any length. The session blocks in the write, as a PostgreSQL backend does
+    /// in `FlushBuffer`.
     Writes,
-    /// The default settings: short reads that are in the page cache, and short buffered writes.
+    /// The default settings: short reads that hit the page cache, and short buffered writes.
     Default,
 }
 
@@ -62,7 +63,7 @@ impl Environment {
         self.seed.is_some()
     }
 
-    /// Whether other threads than the session's execute I/O.
+    /// Whether threads other than the session's execute I/O.
     pub fn is_asynchronous(&self) -> bool {
         self.method != MethodKind::Sync
     }
@@ -72,12 +73,12 @@ impl Environment {
         self.inline == InlineIo::Writes
     }
 
-    /// This environment with a shared pool, and with a local pool.
+    /// Returns this environment twice: with a shared pool, and with a local pool.
     pub fn with_both_pools(self) -> [Self; 2] {
         [false, true].map(|local_pool| Self { local_pool, ..self })
     }
 
-    /// Applies the setting for inline I/O to an instance.
+    /// Applies the inline I/O setting to an instance.
     pub(super) fn configure(&self, builder: Builder) -> Builder {
         match self.inline {
             InlineIo::Off => builder.try_cached_below(0).inline_write_max(0),
@@ -86,8 +87,8 @@ impl Environment {
         }
     }
 
-    /// Runs `body` in this environment. Returns the report of the scheduler for a simulated run,
-    /// and `None` on real files.
+    /// Runs `body` in this environment. Returns the scheduler's report for a simulated run, and
+    /// `None` for real files.
     ///
     /// # Panics
     /// If `body` panics. A simulated run also panics on a deadlock or a livelock.

@@ -1,11 +1,10 @@
-//! A file system for cluster cases that can fail a call, and that can run code of the case before a
-//! call.
+//! File system for cluster cases. It can fail a call, and can run a hook before a call.
 //!
-//! Fault plans cover I/O only. The calls here are metadata operations (open, length, allocate,
-//! truncate, unlink, fsync of a directory), which the engine makes synchronously.
+//! Fault plans cover only I/O. This module covers metadata calls (open, length, allocate, truncate,
+//! unlink, directory fsync), which the engine makes synchronously.
 //!
-//! The file system remembers the path of each file it opened. The write checker knows files by id
-//! only, and uses the path to read back what was written.
+//! The file system remembers the path of every file it opens. The write checker knows files only by
+//! id, and needs the path to read back what was written.
 
 use super::Instance;
 use crate::disk::Disk;
@@ -21,14 +20,14 @@ use trunkline_aio::{File, Observed};
 use trunkline_engine::storage::{FileSystem, WritableFiles};
 use trunkline_format::{BLOCK_SIZE, BlockNo, SEGMENT_BLOCKS};
 
-/// A file system that wraps that of an instance.
+/// A wrapper around an instance's file system.
 pub struct FaultyFiles {
     inner: Box<dyn WritableFiles>,
     /// The simulated disk; `None` on real files.
     disk: Option<Arc<Disk>>,
     /// Paths by file id.
     paths: Mutex<Map<u64, PathBuf>>,
-    /// The call that fails, and its errno.
+    /// The call that must fail, with its errno.
     fault: Mutex<Option<(FileCall, i32)>>,
     /// See [`FaultyFiles::has_failed`].
     failed: Mutex<Vec<(FileCall, i32)>>,
@@ -36,11 +35,11 @@ pub struct FaultyFiles {
     before_open: Mutex<Option<Hook>>,
 }
 
-/// Code of a case that runs once. It runs without any lock of the file system, so it may stop its
-/// thread.
+/// A case's hook, which runs once. It runs without holding any lock of the file system, so it may
+/// stop its thread.
 type Hook = Box<dyn FnOnce() + Send>;
 
-/// A call to the file system that is not I/O on blocks.
+/// A file system call other than block I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileCall {
     /// Opens or creates a file.
@@ -53,7 +52,7 @@ pub enum FileCall {
     Truncate,
     /// Removes a file.
     Remove,
-    /// Syncs a directory, which makes the names in it durable.
+    /// Syncs a directory, which makes its names durable.
     SyncDirectory,
 }
 
@@ -76,7 +75,7 @@ impl fmt::Debug for FaultyFiles {
 }
 
 impl FaultyFiles {
-    /// A file system around that of an instance.
+    /// Wraps an instance's file system.
     pub fn new(instance: &Instance) -> Self {
         Self {
             inner: instance.files(),
@@ -89,17 +88,17 @@ impl FaultyFiles {
         }
     }
 
-    /// Makes a call fail with an errno from now on. Replaces an earlier fault.
+    /// Makes a call fail with an errno from now on. Replaces any earlier fault.
     pub fn fail(&self, call: FileCall, errno: i32) {
         *self.fault.lock() = Some((call, errno));
     }
 
-    /// Lets all calls succeed from now on.
+    /// Lets all calls succeed again.
     pub fn clear_fault(&self) {
         *self.fault.lock() = None;
     }
 
-    /// Whether a call has ever failed with this errno; used by coverage checks.
+    /// Whether a call has ever failed with this errno. Coverage checks use this.
     pub fn has_failed(&self, call: FileCall, errno: i32) -> bool {
         self.failed.lock().contains(&(call, errno))
     }
@@ -122,7 +121,7 @@ impl FaultyFiles {
         opening
     }
 
-    /// Runs the hook for opens, and fails the call if it is the one to fail.
+    /// Runs the hook for opens, and then fails the call if a fault is set for it.
     fn call(&self, call: FileCall) -> io::Result<()> {
         let hook = if call == FileCall::Open { self.before_open.lock().take() } else { None };
         hook.into_iter().for_each(|hook| hook());
@@ -135,8 +134,8 @@ impl FaultyFiles {
         }
     }
 
-    /// Reads back the blocks of a write of `length` bytes: the number of the first block in the
-    /// fork, and the contents. Returns `None` if the file is unknown or was removed.
+    /// Reads back the blocks of a write of `length` bytes. Returns the first block's number in the
+    /// fork and the contents, or `None` if the file is unknown or was removed.
     pub(super) fn written(&self, io: &Observed, length: usize) -> Option<(BlockNo, Vec<u8>)> {
         let path = self.paths.lock().get(&io.file_id)?.clone();
         let segment = path.extension().and_then(|part| part.to_str()?.parse().ok()).unwrap_or(0);

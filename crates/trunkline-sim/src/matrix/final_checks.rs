@@ -1,24 +1,24 @@
-//! Final checks of a cluster case: no pin, content lock, handle, pin permit or open file is leaked.
+//! Final checks of a cluster case: it must not leak a pin, content lock, handle, pin permit or
+//! file.
 //!
-//! A leak usually does not fail the case that causes it. It appears later, as a session that never
-//! wakes or a page that can never be evicted. These checks find it at the end of the case that
-//! caused it, like the leak checks of a PostgreSQL resource owner.
+//! A leak usually doesn't fail the case that causes it. It shows up later, as a session that never
+//! wakes or a page that can't be evicted. These checks find the leak at the end of the responsible
+//! case, like a PostgreSQL resource owner's leak checks.
 
 use super::Cluster;
 use trunkline_aio::sync::Arc;
 use trunkline_aio::sync::atomic::Ordering;
 use trunkline_engine::pool::PINS_GUARANTEED;
 
-/// A relation that no case uses, so none of its pages is in the pool.
+/// A relation no case uses, so none of its pages are in the pool.
 const SPARE: u32 = 9;
 
-/// The most sessions that [`Cluster::check_permits`] starts.
+/// The maximum number of sessions that [`Cluster::check_permits`] starts.
 const SESSIONS_MAX: u32 = 32;
 
 impl Cluster {
-    /// Runs all checks. After a failed fsync no checkpoint succeeds, so the pool cannot become
-    /// clean. Its dirty pages keep their buffers, so we must skip the checks that need a clean
-    /// pool.
+    /// Runs all checks. After a failed fsync no checkpoint succeeds, so dirty pages stay in their
+    /// buffers forever. In that case we must skip the checks that need a clean pool.
     pub(super) fn finish(self) {
         self.clear_faults();
         self.settle_pool();
@@ -40,14 +40,14 @@ impl Cluster {
     }
 
     /// Waits until no I/O is in flight and no page is pinned. The thread that completed the last
-    /// I/O may still have its pin.
+    /// I/O may not have released its pin yet.
     fn settle_pool(&self) {
         self.settle();
         self.wait_until("no pins", || self.pool.rows().iter().all(|row| row.pins == 0));
     }
 
-    /// Runs two checkpoints. The first one flushes and syncs everything, so the second one must
-    /// have nothing to do.
+    /// Runs two checkpoints. The first flushes and syncs everything, so the second must find
+    /// nothing to do.
     fn check_clean(&self) {
         let mut backend = self.backend();
         self.checkpoint(&mut backend).expect("the last checkpoint");
@@ -55,8 +55,8 @@ impl Cluster {
         assert_eq!((again.buffers, again.files), (0, 0), "{again}");
     }
 
-    /// Starts as many sessions as the pool has guaranteed pins for, and pins a page in each. If a
-    /// pin permit was leaked, the last session waits forever.
+    /// Starts as many sessions as the pool guarantees pins for, and pins a page in each session. If
+    /// a pin permit was leaked, the last session waits forever.
     fn check_permits(&self) {
         self.create(SPARE, 2 * SESSIONS_MAX);
         let relation = self.relation(SPARE);
@@ -72,7 +72,8 @@ impl Cluster {
         assert!(backends.iter().all(|backend| backend.pins() == 0));
     }
 
-    /// Every page in the pool can be locked exclusively, so no content lock was leaked.
+    /// Checks that we can lock every page in the pool exclusively, i.e. that no content lock was
+    /// leaked.
     fn check_locks(&self) {
         let mut backend = self.backend();
         for row in self.pool.rows() {
@@ -85,8 +86,8 @@ impl Cluster {
         }
     }
 
-    /// Drops the cluster and waits until no file is open. The thread that completed a cancelled
-    /// session's last write may still be closing its file.
+    /// Drops the cluster and waits until no file is open. If a cancelled session had a write in
+    /// flight, the thread that completed this write may still be closing the file.
     fn end(self) {
         let Self { instance, pool, storage, files, aio, .. } = self;
         let open_files = storage.files().clone();
@@ -96,8 +97,8 @@ impl Cluster {
         });
     }
 
-    /// Runs the final checks. The case must be the last owner of its cluster: a thread that still
-    /// has it could still be using pages.
+    /// Runs the final checks. The case must hold the last reference to its cluster, because a
+    /// thread with another reference could still be using pages.
     pub(super) fn finish_last(cluster: Arc<Self>) {
         Arc::into_inner(cluster).expect("a thread still has the cluster").finish();
     }

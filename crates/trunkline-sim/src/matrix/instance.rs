@@ -1,7 +1,7 @@
-//! An I/O instance with its storage: the simulated disk, or a temporary directory.
+//! An I/O instance with its storage, which is either the simulated disk or a temporary directory.
 //!
-//! Cases wait for a state and never for a length of time. Under the scheduler, a pause of any
-//! length lets every other thread run until it blocks. With real threads, a case polls the state.
+//! Cases always wait for a state, never for a fixed time. Under the scheduler, a pause of any
+//! length lets every other thread run until it blocks. With real threads, the case polls the state.
 
 use super::Environment;
 use crate::disk::Disk;
@@ -20,11 +20,12 @@ use trunkline_aio::sync::{Arc, thread};
 use trunkline_aio::{Aio, Builder, Operation, clock};
 use trunkline_engine::storage::{KernelFiles, WritableFiles};
 
-/// Queue depth of the simulated device. Small enough that it overflows in many cases, so that
+/// Queue depth of the simulated device. It is small enough to overflow in many cases, so that
 /// sessions also execute I/O themselves.
 const PLACES: usize = 6;
 
-/// A state that is not reached within this time is never reached, even on a slow machine.
+/// Time limit for reaching a state. Even a slow machine gets there much sooner, unless the state is
+/// never reached.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// An I/O instance with its storage.
@@ -43,11 +44,11 @@ pub struct Instance {
     pub environment: Environment,
     /// The temporary directory of real files, removed on drop.
     folder: Option<TempDir>,
-    /// Results that [`Instance::inject`] has replaced.
+    /// Number of results replaced by [`Instance::inject`].
     replaced: Arc<AtomicU64>,
 }
 
-// If a case fails while a mount hangs, its blocked threads must still end.
+// If a case fails while a mount hangs, we must release its blocked threads, so that they can end.
 impl Drop for Instance {
     fn drop(&mut self) {
         self.disk.release_all();
@@ -61,7 +62,7 @@ impl fmt::Debug for Instance {
 }
 
 impl Instance {
-    /// Starts an instance. `configure` is applied last, so it can override every setting.
+    /// Starts an instance. `configure` is applied last, so it can override any setting.
     ///
     /// # Panics
     /// If the instance does not start, or falls back to another method.
@@ -98,13 +99,13 @@ impl Instance {
         self.folder.as_ref().map(TempDir::path)
     }
 
-    /// Drops the instance and keeps its directory, so that another instance can open the files.
-    /// Another clone of the instance may still be alive.
+    /// Drops the instance but keeps its directory, so that another instance can open the files.
+    /// Other clones of the instance may still be alive.
     pub fn into_folder(mut self) -> Option<TempDir> {
         self.folder.take()
     }
 
-    /// The data directory of a cluster: a directory, or a name on the simulated disk.
+    /// The cluster's data directory: a real directory, or just a name on the simulated disk.
     pub fn root(&self) -> &Path {
         self.folder().unwrap_or(Path::new("/sim"))
     }
@@ -117,9 +118,9 @@ impl Instance {
         }
     }
 
-    /// Makes the next `times` executions of `operation` meet `fault`. On the simulated disk the
-    /// fault takes effect. On real files the kernel executes the I/O and only its result is
-    /// replaced; silent faults and delays are therefore ignored there.
+    /// Makes the next `times` executions of `operation` meet `fault`. On the simulated disk, the
+    /// fault takes effect. On real files, the kernel still executes the I/O and we replace only its
+    /// result, so silent faults and delays are ignored there.
     pub fn inject(&self, operation: Operation, fault: Fault, times: u64) {
         if self.is_simulated() {
             return self.plan.set(vec![Rule::new(operation, 1, fault).times(times)]);
@@ -154,7 +155,8 @@ impl Instance {
         self.probe.keep_results();
     }
 
-    /// Polls for a state that no event announces. Between two polls every other thread can run.
+    /// Polls for a state that isn't announced by any event. Other threads can run between two
+    /// polls.
     ///
     /// # Panics
     /// If the state is not reached within a minute.
@@ -167,14 +169,14 @@ impl Instance {
         }
     }
 
-    /// Lets other threads run. Under the scheduler they run until all of them block. With real
-    /// threads this is only likely, so a case must not depend on it to pass.
+    /// Lets other threads run. Under the scheduler they run until all of them block. Real threads
+    /// merely get a chance to run, so a case must not rely on this in order to pass.
     pub fn let_others_run(&self) {
         let turns = if self.is_simulated() { 1 } else { 50 };
         (0..turns).for_each(|_| self.yield_once());
     }
 
-    // Real threads yield; the façade forbids sleeping.
+    // Real threads yield, because the façade forbids sleeping.
     fn yield_once(&self) {
         match self.is_simulated() {
             true => pause(Duration::from_micros(500)),
@@ -182,8 +184,8 @@ impl Instance {
         }
     }
 
-    /// Waits until no handle is in use. Under the scheduler it also lets the threads that completed
-    /// I/O run until they block.
+    /// Waits until no handle is in use. Under the scheduler, this also lets the completing threads
+    /// run until they block.
     ///
     /// # Panics
     /// See [`Instance::wait_until`].
@@ -195,8 +197,8 @@ impl Instance {
     }
 }
 
-/// A new temporary directory beside the test binaries. We do not use `/tmp`, which may be a tmpfs
-/// without direct I/O.
+/// Creates a temporary directory next to the test binaries. We avoid `/tmp`, because it may be a
+/// tmpfs, which doesn't support direct I/O.
 ///
 /// # Panics
 /// If the directory cannot be created.

@@ -1,8 +1,9 @@
-//! Cases of the I/O core: an instance, files with blocks that identify themselves, and single I/Os.
+//! Test support for I/O core cases: an instance, files with self-identifying blocks, and single
+//! I/Os.
 //!
-//! A case is a function of an [`Environment`] and starts the instance it needs. The contents of
-//! blocks come from [`content`]. A file starts with version 0 of file 0 in every block, so a case
-//! can compare any block with [`original`].
+//! A case is a function of an [`Environment`] and starts the instance it needs. Block contents come
+//! from [`content`]. In a new file, every block contains version 0 of file 0, so a case can compare
+//! any block with [`original`].
 //! ```
 //! use trunkline_aio::MethodKind;
 //! use trunkline_sim::matrix::io;
@@ -28,11 +29,11 @@ use trunkline_aio::{
     Session, Slots, Status, WaitRef, Weight, WorkerSettings,
 };
 
-/// Seeds of each case and method on the simulated disk. More than for the pool, because these cases
-/// are short.
+/// Seeds per case and method on the simulated disk. We use more than for pool cases, because these
+/// cases are short.
 const SEEDS: u64 = 60;
 
-/// The methods under the scheduler that do not execute I/O on the issuer's thread.
+/// Methods under the scheduler that do not execute I/O on the issuer's thread.
 pub const ASYNCHRONOUS: [MethodKind; 2] = [MethodKind::Worker, MethodKind::Custom];
 
 /// The real environments, each with and without inline I/O.
@@ -57,19 +58,19 @@ pub fn check_simulated(case: impl FnOnce(Environment) + Clone + Send + 'static) 
     check_seeds(&SIMULATED, SEEDS, case);
 }
 
-/// Runs a case on the simulated disk, with methods that do not block the issuer.
+/// Runs a case on the simulated disk, under methods that do not block the issuer.
 pub fn check_asynchronous(case: impl FnOnce(Environment) + Clone + Send + 'static) {
     check_seeds(&ASYNCHRONOUS, 30, case);
 }
 
-/// Runs a case in which the thread that executes an I/O can be stopped without stopping its issuer.
-/// This excludes `sync`, where they are the same thread.
+/// Runs a case that stops the thread executing an I/O but not its issuer. This excludes `sync`,
+/// where both are the same thread.
 pub fn check_stoppable(case: impl FnOnce(Environment) + Clone + Send + 'static) {
     let real = Matrix::real(&[MethodKind::Worker, MethodKind::IoUring]);
     real.and(Matrix::simulated(&ASYNCHRONOUS, 20)).run(case);
 }
 
-/// Runs a case on the simulated disk with the given methods and number of seeds.
+/// Runs a case on the simulated disk, with these methods and this many seeds.
 pub fn check_seeds(
     methods: &[MethodKind],
     seeds: u64,
@@ -79,12 +80,12 @@ pub fn check_seeds(
 }
 
 impl Environment {
-    /// Starts an instance of moderate size.
+    /// Starts a medium-sized instance.
     pub fn start(self) -> Instance {
         self.start_with(|builder| builder)
     }
 
-    /// Starts an instance of moderate size; `configure` may change its settings.
+    /// Starts a medium-sized instance. `configure` may change its settings.
     pub fn start_with(self, configure: impl FnOnce(Builder) -> Builder) -> Instance {
         Instance::start(self, |builder, _| {
             let workers = WorkerSettings { max: 4, ..WorkerSettings::default() };
@@ -101,7 +102,7 @@ impl Instance {
         self.file_on(name, blocks, 1)
     }
 
-    /// Like [`Instance::file`], on another mount if the disk is simulated.
+    /// Like [`Instance::file`], but on another mount if the disk is simulated.
     ///
     /// # Panics
     /// If the file cannot be created or opened.
@@ -145,8 +146,8 @@ impl Instance {
         self.aio.session().expect("a session")
     }
 
-    /// Slots with memory for `blocks` blocks each. The memory is filled with a byte that no file
-    /// contains, so bytes that were not transferred are noticed.
+    /// Slots with memory for `blocks` blocks each. We fill the memory with a byte that no file
+    /// contains, so a case notices if bytes were not transferred.
     pub fn slots(&self, count: usize, blocks: u32) -> Slots {
         self.slots_with(count, blocks, Vec::new())
     }
@@ -170,24 +171,24 @@ impl Instance {
         slots
     }
 
-    /// Lets the other threads run until all of them block. Only virtual time can guarantee that.
+    /// Lets the other threads run until all of them block, which only virtual time can guarantee.
     ///
     /// # Panics
-    /// On real files, where no amount of waiting can guarantee it.
+    /// On real files, where no wait is long enough to guarantee it.
     pub fn quiesce(&self) {
         assert!(self.is_simulated(), "only virtual time is certain");
         pause(Duration::from_micros(1));
     }
 
-    /// The row of an I/O in the snapshot, the counterpart of `pg_aios`; `None` if the handle is
-    /// free or was reused.
+    /// The I/O's row in the snapshot, which corresponds to `pg_aios`. `None` if the handle is free
+    /// or was reused.
     pub fn row(&self, io: WaitRef) -> Option<IoRow> {
         let rows = self.aio.snapshot();
         rows.into_iter().find(|row| (row.io_id, row.io_generation) == (io.io_id(), io.generation()))
     }
 }
 
-/// Acquires a handle and starts to read `blocks` blocks at block `first` into a slot.
+/// Acquires a handle and starts a read of `blocks` blocks at block `first` into a slot.
 ///
 /// # Panics
 /// If the session is cancelled or the slot is too small.
@@ -204,7 +205,7 @@ pub fn read<P: Payload>(
     io.read(file, offset, length, slots, slot).expect("defined")
 }
 
-/// Fills a slot with `version` of the blocks and starts to write them.
+/// Fills a slot with the given version of the blocks and starts to write them.
 ///
 /// # Panics
 /// See [`read`].
@@ -230,17 +231,17 @@ pub fn write<P: Payload>(
     io.write(file, offset, length, slots, slot).expect("defined")
 }
 
-/// Waits for the I/O of a slot, which must succeed.
+/// Waits for a slot's I/O, which must succeed.
 ///
 /// # Panics
-/// If the wait is cancelled, or the I/O has failed or is short.
+/// If the wait is cancelled, or if the I/O failed or was short.
 pub fn wait_ok<P: Payload>(session: &mut Session, slots: &mut Slots<P>, slot: usize) -> Outcome {
     let outcome = session.wait(slots, slot).expect("not cancelled");
     assert_eq!(outcome.status, Status::Ok, "{outcome:?}");
     outcome
 }
 
-/// The contents of a slot's memory.
+/// Returns the contents of a slot's memory.
 ///
 /// # Panics
 /// If the slot has an I/O in flight.
@@ -248,7 +249,7 @@ pub fn memory<P: Payload>(slots: &mut Slots<P>, slot: usize) -> Vec<u8> {
     slots.memory(slot).expect("idle").iter().flat_map(|lease| lease.iter().copied()).collect()
 }
 
-/// Version 0 of blocks of file 0, which is what a new file contains.
+/// Version 0 of some blocks of file 0, i.e. the contents of a new file.
 pub fn original(first: u32, blocks: u32) -> Vec<u8> {
     (first..first + blocks).flat_map(|block| content(0, block, 0)).collect()
 }
@@ -261,8 +262,8 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHa
     thread::spawn(name, body).expect("a thread")
 }
 
-/// A completion callback that changes nothing. A heavy callback may be left to a helper thread, and
-/// so takes another path to completion than a light one.
+/// A completion callback that changes nothing. A heavy callback may be left to a helper thread, so
+/// it takes a different path to completion than a light callback.
 #[derive(Debug, Clone, Copy)]
 pub struct PassThrough(pub Weight);
 

@@ -1,7 +1,6 @@
-//! Page reads of a cluster case: single reads, read streams, and the I/Os that they issued.
+//! Page reads of a cluster case: single reads, read streams, and the I/Os they issued.
 //!
-//! A case that checks how reads are combined compares the block ranges of the I/Os with the list
-//! that it expects.
+//! A case that tests how reads are combined compares the I/Os' block ranges with an expected list.
 
 use super::cluster::{extent, includes};
 use super::{Cluster, page};
@@ -22,8 +21,8 @@ impl Cluster {
         ReadStream::new(backend, &self.relation(0), BlockList::new(blocks.to_vec()), options)
     }
 
-    /// Starts to read blocks of relation 0 and returns without waiting, with the reads in flight.
-    /// Under `sync` the reads are complete.
+    /// Starts to read blocks of relation 0 and returns with the reads in flight. Under `sync` the
+    /// reads are already complete.
     pub fn start_read(&self, backend: &mut Backend, blocks: &[BlockNo]) -> ReadStream<BlockList> {
         backend.session().set_may_block(false);
         let options = StreamOptions { full: true, ..StreamOptions::default() };
@@ -32,7 +31,7 @@ impl Cluster {
         stream
     }
 
-    /// Reads a block of relation 0, which must have version 0.
+    /// Reads a block of relation 0, which must contain version 0.
     ///
     /// # Panics
     /// If the read fails, or returns a wrong page.
@@ -41,7 +40,7 @@ impl Cluster {
         self.check_page(&backend.read_lock(pin.page()).expect("locks"), block);
     }
 
-    /// Asserts that a page is version 0 of a block of relation 0, including its header.
+    /// Asserts that a page contains version 0 of a block of relation 0, including its header.
     ///
     /// # Panics
     /// See [`Cluster::read_ok`].
@@ -49,8 +48,8 @@ impl Cluster {
         assert!(**found == page(0, block, 0, 0), "block {block}: the wrong page");
     }
 
-    /// Reads a stream to its end and checks each page. Returns the blocks in the order of their
-    /// arrival, with an error in place of a block that could not be read.
+    /// Reads a stream to its end and checks each page. Returns the blocks in arrival order, with an
+    /// error in place of each unreadable block.
     ///
     /// # Panics
     /// See [`Cluster::read_ok`].
@@ -74,25 +73,25 @@ impl Cluster {
         }
     }
 
-    /// First block and number of blocks of each I/O since `probe.record()`.
+    /// First block and number of blocks of each I/O submitted since `probe.record()`.
     pub fn reads(&self) -> Vec<(BlockNo, u32)> {
         self.probe.recorded().iter().map(extent).collect()
     }
 
-    /// The same for the I/Os of one session.
+    /// Like [`Cluster::reads`], but only one session's I/Os.
     pub fn reads_of(&self, session: u32) -> Vec<(BlockNo, u32)> {
         let ios = self.probe.recorded();
         ios.iter().filter(|io| io.session == session).map(extent).collect()
     }
 
-    /// Holds back the result of the next I/O that includes a block.
+    /// Holds back the result of the next I/O that covers a block.
     pub fn hold(&self, block: BlockNo) -> PausedIo {
         self.probe.hold_result(move |io| includes(io, block))
     }
 
-    /// Fills a pool of 16 buffers with reads that were abandoned. They do not complete until all
-    /// returned results are released. Until then no buffer is free and no session can free one:
-    /// every buffer has only the pin of its I/O.
+    /// Fills a pool of 16 buffers with abandoned reads, which complete only after all returned
+    /// results are released. Until that point, every buffer is pinned by its I/O, so no session can
+    /// evict a buffer.
     ///
     /// # Panics
     /// If the pool does not have 16 buffers, or under `sync`.
@@ -112,18 +111,18 @@ impl Cluster {
         held
     }
 
-    /// Makes all reads of a block fail until `probe.keep_results`. The kernel executes them; only
-    /// their result is replaced.
+    /// Makes all reads of a block fail until `probe.keep_results`. The kernel still executes them,
+    /// and we replace just the result.
     pub fn fail(&self, block: BlockNo, errno: i32) {
         self.probe.change_results(move |io, raw| if includes(io, block) { -errno } else { raw });
     }
 
-    /// Pins of a block of relation 0, including those of I/O; 0 if it is not in the pool.
+    /// Number of pins on a block of relation 0, including I/O pins; 0 if it isn't in the pool.
     pub fn pins(&self, block: BlockNo) -> u32 {
         self.row(0, block).map_or(0, |row| row.pins)
     }
 
-    /// Waits until a block of relation 0 has a number of pins.
+    /// Waits until a block of relation 0 has this many pins.
     pub fn wait_pins(&self, block: BlockNo, pins: u32) {
         self.wait_until(&format!("{pins} pins of block {block}"), || self.pins(block) == pins);
     }

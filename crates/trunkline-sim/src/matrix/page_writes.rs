@@ -1,7 +1,7 @@
 //! Page changes, checkpoints and storage faults of a cluster case.
 //!
-//! A change follows the rules of PostgreSQL: pin, exclusive content lock, WAL record, new page
-//! contents with the LSN of the record, dirty.
+//! Changes follow PostgreSQL's rules: pin the page, lock it exclusively, write the WAL record,
+//! apply the change with the record's LSN, mark the buffer dirty.
 
 use super::cluster::includes;
 use super::{Cluster, is_sound, is_version, page};
@@ -26,7 +26,7 @@ impl Cluster {
         self.files.file_length(&path).expect("a length").is_some()
     }
 
-    /// Whether a block of relation 0 has this version on disk, with a valid checksum.
+    /// Whether the file has this version of a block of relation 0, with a valid checksum.
     pub fn is_on_disk(&self, block: BlockNo, version: u32) -> bool {
         let at = block as usize * BLOCK_SIZE;
         let bytes = self.on_disk(0);
@@ -35,12 +35,12 @@ impl Cluster {
             .is_some_and(|found| is_sound(found, block) && is_version(found, 0, block, version))
     }
 
-    /// Changes a block of relation 0 to a version.
+    /// Changes a block of relation 0 to the given version.
     pub fn change(&self, backend: &mut Backend, block: BlockNo, version: u32) {
         self.change_in(backend, 0, block, version);
     }
 
-    /// Reads a block of a relation and changes it to a version.
+    /// Reads a block and changes it to the given version.
     ///
     /// # Panics
     /// See [`Cluster::exists`].
@@ -49,26 +49,27 @@ impl Cluster {
         self.change_pinned(backend, number, &pin, version);
     }
 
-    /// Changes a pinned block to a version.
+    /// Changes a pinned block to the given version.
     ///
     /// # Panics
     /// See [`Cluster::exists`].
     pub fn change_pinned(&self, backend: &mut Backend, number: u32, pin: &Pin, version: u32) {
         let block = pin.page().block();
         let mut bytes = backend.write_lock(pin.page()).expect("locks");
-        // The WAL record comes first, because the page needs its LSN. A local pool is not logged.
+        // Write the WAL record first, because the page needs its LSN. A local pool is not
+        // WAL-logged.
         let lsn = if self.environment.local_pool { 0 } else { self.log.append(64).0 };
         bytes.copy_from_slice(&page(number, block, version, lsn));
         bytes.mark_dirty();
     }
 
-    /// Changes the first 16 blocks of a relation to a version.
+    /// Changes a relation's first 16 blocks to the given version.
     pub fn change_sixteen(&self, number: u32, version: u32) {
         let mut backend = self.backend();
         (0..16).for_each(|block| self.change_in(&mut backend, number, block, version));
     }
 
-    /// Asserts that the first 16 blocks of relation 0 have this version on disk.
+    /// Asserts that relation 0's first 16 blocks have this version on disk.
     ///
     /// # Panics
     /// If a block has another version.
@@ -78,8 +79,8 @@ impl Cluster {
         }
     }
 
-    /// Asserts that every checkpoint fails because an fsync has failed before. We try twice: after
-    /// fsyncgate, a second fsync that succeeds must not count.
+    /// Asserts that every checkpoint fails because of an earlier fsync failure. We try twice: after
+    /// fsyncgate, the kernel lets a second fsync succeed, but that must not count.
     ///
     /// # Panics
     /// If a checkpoint succeeds.
@@ -90,7 +91,7 @@ impl Cluster {
         }
     }
 
-    /// Asserts that a block of relation 0 can be read and has this version.
+    /// Asserts that a block of relation 0 is readable and has this version.
     ///
     /// # Panics
     /// If the read fails, or the block has another version.
@@ -108,7 +109,7 @@ impl Cluster {
         self.checkpoint_with(backend, CheckpointOptions::default())
     }
 
-    /// Runs a checkpoint, and remembers for the final checks if an fsync has failed.
+    /// Runs a checkpoint. If an fsync has failed, remembers that for the final checks.
     ///
     /// # Errors
     /// If the checkpoint fails.
@@ -129,22 +130,22 @@ impl Cluster {
         self.instance.inject(operation, fault, times);
     }
 
-    /// How often the last injected fault has taken effect.
+    /// How often the last injected fault has struck.
     pub fn injected(&self) -> u64 {
         self.instance.injected()
     }
 
-    /// No injected fault takes effect from now on.
+    /// Removes all injected faults.
     pub fn clear_faults(&self) {
         self.instance.clear_faults();
     }
 
-    /// Holds back the result of the next write that includes a block.
+    /// Holds back the result of the next write that covers a block.
     pub fn hold_write(&self, block: BlockNo) -> PausedIo {
         self.probe.hold_result(move |io| io.operation == Operation::Writev && includes(io, block))
     }
 
-    /// Whether a block of a relation is dirty in the pool.
+    /// Whether a block is dirty in the pool.
     pub fn is_dirty(&self, number: u32, block: BlockNo) -> bool {
         self.row(number, block).is_some_and(|row| row.dirty)
     }

@@ -1,20 +1,18 @@
-//! Pages that identify themselves: valid heap pages with one row, made from relation, block and
-//! version.
+//! Self-identifying pages: valid heap pages with one row, built from relation, block and version.
 //!
-//! A page in the wrong buffer or on the wrong block, or an old version of it, is therefore noticed.
-//! The header has the LSN of the last change and a checksum, as a server with data checksums writes
-//! them.
+//! This detects pages in the wrong buffer or at the wrong block, and old versions. As on a server
+//! with data checksums, the header contains the LSN of the last change and a checksum.
 
 use super::Cluster;
 use trunkline_format::page::is_new;
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, Lsn, PageBytes, page_checksum};
 use trunkline_sample::push_account;
 
-/// The first byte that depends on relation, block and version alone. LSN (8 bytes) and checksum (2
-/// bytes) precede it.
+/// First byte that depends only on relation, block and version. It follows the LSN (8 bytes) and
+/// the checksum (2 bytes).
 const CONTENT: usize = 10;
 
-/// The page of a version of a block, with `lsn` in its header.
+/// Builds the page for a version of a block, with `lsn` in its header.
 pub fn page(number: u32, block: BlockNo, version: u32, lsn: u64) -> PageBytes {
     let mut builder = HeapPageBuilder::new(block);
     push_account(&mut builder, block as i32, version as i32, number as i32).expect("room");
@@ -22,30 +20,30 @@ pub fn page(number: u32, block: BlockNo, version: u32, lsn: u64) -> PageBytes {
     builder.finish(true)
 }
 
-/// The first blocks of a relation, each in version 0 with LSN 0.
+/// A relation's first blocks, all at version 0 with LSN 0.
 pub fn pages(number: u32, blocks: u32) -> Vec<u8> {
     (0..blocks).flat_map(|block| page(number, block, 0, 0)).collect()
 }
 
-/// Whether a page is a version of a block. LSN and checksum are not compared, because a test does
-/// not know them.
+/// Whether a page contains a given version of a block. We don't compare LSN and checksum, because a
+/// test doesn't know them.
 pub fn is_version(found: &[u8], number: u32, block: BlockNo, version: u32) -> bool {
     found[CONTENT..] == page(number, block, version, 0)[CONTENT..]
 }
 
-/// Whether the checksum of a page is right, or the page is new (all zeros), which has no checksum.
+/// Whether a page's checksum is valid. A new page (all zeros) has no checksum and counts as valid.
 pub fn is_sound(found: &[u8], block: BlockNo) -> bool {
     let Some(page) = found.first_chunk::<BLOCK_SIZE>() else { return false };
     is_new(page) || u16::from_le_bytes([page[8], page[9]]) == page_checksum(page, block)
 }
 
-/// How a page is damaged. Checksum and header are checked separately, and the policies of a read
-/// treat them differently.
+/// How a page is damaged. Reads check the checksum and the header separately, and their policies
+/// treat the two differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
-    /// The checksum is wrong, the header valid.
+    /// The checksum is wrong, but the header is valid.
     Checksum,
-    /// The header is invalid, the checksum right.
+    /// The header is invalid, but the checksum is right.
     Header,
     /// Both.
     Both,
@@ -56,9 +54,9 @@ impl Cluster {
     pub fn damage(&self, block: BlockNo, damage: Damage) {
         let mut page = page(0, block, 0, 0);
         match damage {
-            // A byte in the free space or a row: the header stays valid.
+            // Byte 5000 is in free space or row data, so the header stays valid.
             Damage::Checksum => page[5000] ^= 1,
-            // Undefined flag bits.
+            // Set undefined flag bits.
             Damage::Header | Damage::Both => page[11] = 0xFF,
         }
         if damage == Damage::Header {

@@ -1,7 +1,7 @@
-//! Threads of a case: each shares the fixture while it runs, and returns a result.
+//! Test threads: each of them shares the case's fixture while it runs, and returns a result.
 //!
-//! A case ends when its fixture has a single owner again. A thread therefore drops its reference
-//! before it publishes its result:
+//! A case can end only when its fixture has a single owner again. A thread must therefore drop its
+//! reference before it publishes its result:
 //! ```
 //! use trunkline_aio::sync::Arc;
 //!
@@ -14,10 +14,10 @@
 use std::fmt;
 use trunkline_aio::sync::{Arc, Mutex, thread};
 
-/// A thread with a result.
+/// A thread that returns a result.
 pub struct TestThread<T> {
     handle: thread::JoinHandle,
-    /// The result, after the thread has dropped the fixture.
+    /// The result, set once the thread has dropped the fixture.
     result: Arc<Mutex<Option<T>>>,
 }
 
@@ -56,7 +56,7 @@ pub fn spawn<R: Send + Sync + 'static, T: Send + 'static>(
     let published = Arc::clone(&result);
     let handle = thread::spawn(name, move || {
         let value = body(&fixture);
-        // Before the result, because the case may end the fixture as soon as it sees the result.
+        // Drop the fixture first, because the case may end as soon as the result is visible.
         drop(fixture);
         *published.lock() = Some(value);
     });

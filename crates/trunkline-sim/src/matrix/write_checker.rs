@@ -1,10 +1,10 @@
-//! Write checker: asserts for every page write of every case that the checksum is right and that
-//! WAL comes before data.
+//! Write checker: verifies the checksum of every page that a case writes, and that WAL came before
+//! data.
 //!
-//! When a write is submitted, the checker notes up to which LSN the log is durable. When its result
-//! arrives, the checker reads the pages back from the file and compares their LSNs with that. The
-//! checker runs on any thread that completes I/O, where a panic would abort the process. It
-//! therefore collects violations, which the final checks of the cluster report.
+//! On submission of a write, the checker notes up to which LSN the log is durable. When the write's
+//! result arrives, the checker reads the pages back from the file and compares their LSNs with that
+//! one. The checker runs on whichever thread completes the I/O, where a panic would abort the
+//! process. It therefore only collects violations, and the cluster's final checks report them.
 
 use super::FaultyFiles;
 use crate::probe::TestProbe;
@@ -15,14 +15,14 @@ use trunkline_aio::{Observed, Operation, Probe, State, WaitRef};
 use trunkline_engine::log::{Log, PositionLog};
 use trunkline_format::{BLOCK_SIZE, Lsn, page, page_checksum};
 
-/// A probe that wraps the test probe.
+/// A probe wrapped around the test probe.
 pub struct WriteChecker {
     probe: Arc<TestProbe>,
     log: PositionLog,
-    /// The files to read from; `None` before and after the case. While set, they keep files and
-    /// instance alive.
+    /// The files to read back from; `None` before and after the case. While set, this reference
+    /// keeps the files and the instance alive.
     files: Mutex<Option<Arc<FaultyFiles>>>,
-    /// Durable end of the log at the time when each write was submitted.
+    /// Durable end of the log when each write was submitted.
     durable: Mutex<Map<WaitRef, Lsn>>,
     violations: Mutex<Vec<String>>,
     /// Number of pages checked.
@@ -47,19 +47,18 @@ impl WriteChecker {
         }
     }
 
-    /// Starts to check writes to these files.
+    /// Starts checking writes to these files.
     pub fn attach(&self, files: &Arc<FaultyFiles>) {
         *self.files.lock() = Some(Arc::clone(files));
     }
 
-    /// Stops checking and drops the files. A case does this if it does not use the log of the
-    /// cluster.
+    /// Stops checking and drops the files. Needed by cases that don't use the cluster's log.
     pub fn detach(&self) {
         let files = self.files.lock().take();
         drop(files);
     }
 
-    /// Pages checked so far.
+    /// Number of pages checked so far.
     pub fn pages_checked(&self) -> u64 {
         *self.pages.lock()
     }
@@ -69,9 +68,9 @@ impl WriteChecker {
         self.violations.lock().clone()
     }
 
-    /// Checks the pages of a write of which `written` bytes were transferred.
+    /// Checks the pages of a write that transferred `written` bytes.
     fn check(&self, io: &Observed, written: usize) {
-        // Leave the entry in the map, because the method may retry the write.
+        // Don't remove the entry, because the method may retry the write.
         let durable = self.durable.lock().get(&io.io).copied();
         let files = self.files.lock().clone();
         let Some((first, bytes)) = files.and_then(|files| files.written(io, written)) else {
@@ -79,7 +78,7 @@ impl WriteChecker {
         };
         for (found, block) in bytes.as_chunks::<BLOCK_SIZE>().0.iter().zip(first..) {
             *self.pages.lock() += 1;
-            // An extension writes zeros, without a checksum.
+            // Extension writes zeros, which have no checksum.
             if page::is_new(found) {
                 continue;
             }
@@ -87,8 +86,8 @@ impl WriteChecker {
             if u16::from_le_bytes([found[8], found[9]]) != page_checksum(found, block) {
                 self.violations.lock().push(format!("block {block}: wrong checksum, {io:?}"));
             }
-            // `None` compares less than any LSN, so a write we never saw being submitted is a
-            // violation, too.
+            // `None` sorts before any LSN, so a write without a recorded submission is also
+            // reported as a violation.
             if Some(header.lsn) > durable {
                 let lsn = header.lsn;
                 let violation = format!("block {block}: LSN {lsn}, log durable up to {durable:?}");

@@ -1,10 +1,11 @@
-//! One client of a random I/O workload: chooses its next step, and checks every outcome.
+//! A client of a random I/O workload: chooses its next step, and checks every outcome.
 //!
 //! ```text
 //!   step: issue a batch | issue one | wait one | wait any | poll | join another's I/O
 //!         | give up slots | cancel itself | leak a handle | new session | switch the method
 //! ```
-//! A client of which all slots are in use first waits for one of them, so it always makes progress.
+//! If all of a client's slots are in use, it first waits for one of them, so it always makes
+//! progress.
 
 use super::{Counts, Shared};
 use crate::block_model::{BLOCK, Baseline, content};
@@ -17,18 +18,19 @@ use trunkline_aio::{
     Aio, CLASSES, Cancelled, Class, Operation, Outcome, Payload, Session, Slots, WaitRef, Weight,
 };
 
-/// Slots of a client.
+/// Number of slots per client.
 const SLOTS: usize = 8;
-/// The most blocks of one I/O. A vectored I/O has one buffer for all of them, or one for each.
+/// Maximum number of blocks per I/O. A vectored I/O uses either one buffer for all its blocks or
+/// one buffer per block.
 const COMBINED_MAX: u32 = 4;
 
-/// Wait references clients publish for each other. A reference may be stale when another client
-/// joins it; joining a handle that was reused must return immediately.
+/// Wait references that clients publish for each other. A reference may be stale by the time
+/// another client joins its I/O; waiting on a reused handle must return immediately.
 #[derive(Debug, Default)]
 pub(super) struct Published(Mutex<Vec<WaitRef>>);
 
 impl Published {
-    /// Adds a wait reference and drops all but the last eight.
+    /// Adds a wait reference and keeps only the last eight.
     fn publish(&self, io: WaitRef) {
         let mut published = self.0.lock();
         published.push(io);
@@ -36,26 +38,27 @@ impl Published {
         published.drain(..excess);
     }
 
-    /// One of the published references, at random.
+    /// Returns a random published reference.
     fn some(&self, rng: &mut Rng) -> Option<WaitRef> {
         let published = self.0.lock();
         published.get(rng.below(published.len() as u64) as usize).copied()
     }
 }
 
-/// The I/O of a slot, and what is needed to check its outcome.
+/// A slot's I/O, and the data needed to check its outcome.
 #[derive(Debug, Clone)]
 struct Issued {
     operation: Operation,
     file: usize,
     first: u32,
-    /// The state of each block when the I/O was issued.
+    /// Each block's state when the I/O was issued.
     baselines: Vec<Baseline>,
-    /// The session that issued it. After a change of session the slot outlives its issuer.
+    /// The session that issued it. When the client replaces its session, the slot outlives its
+    /// issuer.
     session: u32,
 }
 
-/// A client. It has one session at a time.
+/// A client, which has at most one session at a time.
 pub(super) struct Client {
     aio: Aio,
     shared: Arc<Shared>,
@@ -97,7 +100,8 @@ impl Client {
         total.abandoned += self.counts.abandoned;
     }
 
-    /// Performs one random step. It needs a free slot, so it may first have to wait for one.
+    /// Performs one random step. A step needs a free slot, so the client may first have to wait for
+    /// an I/O.
     fn step(&mut self) {
         if self.slots.free_slot().is_none() {
             self.wait_any();
@@ -116,7 +120,7 @@ impl Client {
         }
     }
 
-    /// The client's session; a new one if it has none.
+    /// Returns the client's session, opening a new session if necessary.
     fn session(&mut self) -> Option<&mut Session> {
         if self.session.is_none() {
             self.session = self.aio.session().ok();
@@ -124,7 +128,7 @@ impl Client {
         self.session.as_mut()
     }
 
-    /// Stages a random number of I/Os and submits them together, when the batch is dropped.
+    /// Stages a random number of I/Os. Dropping the batch submits them together.
     fn issue_batch(&mut self) {
         let count = 1 + self.rng.below(SLOTS as u64);
         let Some(mut session) = self.session().map(|_| ()).and_then(|()| self.session.take())
@@ -142,8 +146,8 @@ impl Client {
         self.session = Some(session);
     }
 
-    /// Issues a single I/O. Half of these are marked as needed immediately, so the session may
-    /// execute them itself.
+    /// Issues a single I/O. Half of these I/Os are marked as needed immediately, which lets the
+    /// session execute them itself.
     fn issue_one(&mut self) {
         if self.session().is_none() {
             return;
@@ -154,13 +158,13 @@ impl Client {
         self.session = Some(session);
     }
 
-    /// Acquires a handle and defines an I/O on it. If no plan is possible the handle is dropped
+    /// Acquires a handle and defines an I/O on it. If there is nothing to do, drops the handle
     /// unused, which is one of the misuses under test.
     fn issue(&mut self, session: &mut Session, needed: bool) {
         let Some(slot) = self.slots.free_slot() else { return };
         let class = CLASSES[self.rng.below(CLASSES.len() as u64) as usize];
         let file = self.rng.below(self.shared.files.len() as u64) as usize;
-        // When no handle is free, some clients wait and some do not.
+        // If no handle is free, some clients wait and others don't.
         let id = session.id();
         let io = match self.rng.below(4) {
             0 => session.try_acquire(class),
@@ -170,8 +174,8 @@ impl Client {
         if needed {
             io = io.needed_now();
         }
-        // Published before the I/O is defined: a joiner may hold the reference of a handle that is
-        // then dropped.
+        // Publish the reference before we define the I/O. That way a joiner may hold a reference to
+        // a handle that is dropped unused.
         self.shared.published.publish(io.wait_ref());
         let Some(plan) = self.plan(file, slot, id) else { return };
         let target = self.shared.files[file].clone();
@@ -198,7 +202,7 @@ impl Client {
         self.issued[slot] = Some(plan);
     }
 
-    /// Chooses an I/O for the slot, and puts memory into the slot. Returns `None` if the chosen
+    /// Chooses an I/O for a slot, and attaches memory to the slot. Returns `None` if the chosen
     /// blocks are busy or no frames are free.
     fn plan(&mut self, file: usize, slot: usize, session: u32) -> Option<Issued> {
         let operation = match self.rng.below(9) {
@@ -213,7 +217,7 @@ impl Client {
         }
         let (first, count) = self.blocks(operation, file)?;
         let region = self.aio.region().clone();
-        // One piece, or a piece for each block.
+        // Use one buffer for all blocks, or one buffer per block.
         let pieces = if self.rng.below(2) == 0 { 1 } else { count };
         let memory = self.slots.memory(slot)?;
         memory.clear();
@@ -233,7 +237,8 @@ impl Client {
         Some(Issued { operation, file, first, baselines, session })
     }
 
-    /// Chooses blocks that this client may use now, or `None`. It writes only its own blocks.
+    /// Chooses blocks this client may use now, or returns `None`. Clients write only their own
+    /// blocks.
     fn blocks(&mut self, operation: Operation, file: usize) -> Option<(u32, u32)> {
         let workload = self.shared.workload;
         let per_client = workload.blocks / workload.clients;
@@ -245,8 +250,8 @@ impl Client {
         let at = self.rng.below(u64::from(per_client)) as u32;
         let count = 1 + self.rng.below(u64::from(COMBINED_MAX.min(per_client - at))) as u32;
         let first = whose * per_client + at;
-        // The model has one version for each block, so two writes of one client must not overlap.
-        // Reads may overlap writes of other clients only.
+        // The model has only one version per block, so a client's writes must not overlap each
+        // other. Reads may overlap only other clients' writes.
         let busy = self.issued.iter().flatten().any(|other| {
             let touches =
                 other.first < first + count && first < other.first + other.baselines.len() as u32;
@@ -267,7 +272,7 @@ impl Client {
         self.wait_for(slot);
     }
 
-    /// Waits for one slot, which also works for an I/O issued by the client's earlier session.
+    /// Waits for one slot. This also works if the client's earlier session issued the I/O.
     fn wait_for(&mut self, slot: usize) {
         let Some(session) = self.session() else { return };
         session.clear_cancel();
@@ -277,8 +282,8 @@ impl Client {
         self.finish(slot, outcome);
     }
 
-    /// Waits for any I/O. First it sometimes waits for several together and checks that enough are
-    /// done.
+    /// Waits for any I/O. Sometimes it first waits for several I/Os together and checks that enough
+    /// of them have completed.
     fn wait_any(&mut self) {
         if self.slots.pending() == 0 {
             return;
@@ -286,7 +291,7 @@ impl Client {
         let Some(session) = self.session() else { return };
         session.clear_cancel();
         let Some(mut session) = self.session.take() else { return };
-        // I/Os issued by an earlier session can only be waited for one by one.
+        // I/Os issued by an earlier session can only be waited for individually.
         let mine = self.issued.iter().flatten().all(|issued| issued.session == session.id());
         let result = if mine {
             let some = self.rng.below(4) as usize;
@@ -308,7 +313,7 @@ impl Client {
         }
     }
 
-    /// Polls one slot until it is done, as a task would.
+    /// Polls one slot until its I/O is done, as an async task would.
     fn poll_one(&mut self) {
         let Some(slot) = self.issued.iter().position(Option::is_some) else { return };
         let Some(session) = self.session() else { return };
@@ -319,8 +324,8 @@ impl Client {
         self.finish(slot, outcome);
     }
 
-    /// Waits for an I/O of another client. Afterwards the I/O must be complete, although its issuer
-    /// may not have received the outcome yet.
+    /// Waits for another client's I/O. When the wait returns, the I/O must be complete, although
+    /// its issuer may not have received the outcome yet.
     fn join_another(&mut self) {
         let Some(io) = self.shared.published.some(&mut self.rng) else { return };
         let Some(session) = self.session() else { return };
@@ -330,8 +335,8 @@ impl Client {
         }
     }
 
-    /// Drops the slots with all I/O in flight. The memory must stay alive until the I/O completes,
-    /// and the handles must become free without their issuer.
+    /// Drops the slots with all their I/O in flight. The memory must stay alive until each I/O
+    /// completes, and the handles must become free without any action by the issuer.
     fn give_up(&mut self) {
         for issued in self.issued.iter_mut().filter_map(Option::take) {
             if issued.operation == Operation::Writev {
@@ -344,7 +349,7 @@ impl Client {
         self.slots = some_slots(&mut self.rng);
     }
 
-    /// Cancels the session, and then waits. The wait must return, with or without the outcome.
+    /// Cancels the session and then waits. The wait must return, with or without the outcome.
     fn cancel(&mut self) {
         let Some(session) = self.session() else { return };
         session.canceller().cancel();
@@ -358,7 +363,7 @@ impl Client {
         }
     }
 
-    /// Leaks a handle with `mem::forget`, which safe Rust cannot prevent. Half of the time the
+    /// Leaks a handle with `mem::forget`, which safe Rust can't prevent. Half of the time, the
     /// session then ends its scope, which must report the leak. Otherwise the session must recover
     /// the handle later.
     fn leak(&mut self) {
@@ -373,7 +378,7 @@ impl Client {
         }
     }
 
-    /// Replaces the session, or switches the I/O method of the instance.
+    /// Replaces the session, or switches the instance's I/O method.
     fn change(&mut self) {
         let methods = self.shared.workload.methods;
         if methods.is_empty() || self.rng.below(2) == 0 {
@@ -384,8 +389,8 @@ impl Client {
         }
     }
 
-    /// Checks an outcome and updates the model. Any short or failed write makes the contents of its
-    /// blocks uncertain.
+    /// Checks an outcome and updates the model. After a short or failed write, the contents of its
+    /// blocks are uncertain.
     fn finish(&mut self, slot: usize, outcome: Result<Outcome, Cancelled>) {
         let Ok(outcome) = outcome else {
             self.shared.fail("cancelled without a cancel".into());
@@ -412,8 +417,8 @@ impl Client {
         }
     }
 
-    /// Compares each block a read returned with the model. Takes the memory out of the slot, which
-    /// returns its frames to the region.
+    /// Compares each block returned by a read with the model. Takes the memory out of the slot,
+    /// which returns the frames to the region.
     fn check_read(&mut self, issued: &Issued, slot: usize, outcome: Outcome) {
         let memory = self.slots.memory(slot).map(std::mem::take).unwrap_or_default();
         let mut bytes: Vec<u8> = memory.iter().flat_map(|lease| lease.iter().copied()).collect();
@@ -434,13 +439,13 @@ impl Client {
     }
 }
 
-/// Slots with a light or a heavy callback. A heavy callback takes another path to completion.
+/// Slots with a light or a heavy callback. A heavy callback takes a different path to completion.
 fn some_slots(rng: &mut Rng) -> Slots {
     let weight = if rng.below(2) == 0 { Weight::Light } else { Weight::Heavy };
     Slots::with_callbacks(SLOTS, vec![Arc::new(PassThrough(weight))])
 }
 
-/// Polls a slot until it is done, and sleeps in between.
+/// Polls a slot until its I/O is done, sleeping between polls.
 ///
 /// # Errors
 /// If the session was cancelled.
