@@ -11,13 +11,13 @@
 //! reads pages and follows that decision, as `nbtsearch.c` does with `_bt_moveright` and
 //! `_bt_binsrch`.
 //!
-//! Apart from the pages that a read stream holds, we pin at most one page at a time. Results are
-//! copied out before the next page is read, so even the smallest pool is sufficient. As in nbtree,
-//! we don't need lock coupling on the way down: if a page was split in between, its high key shows
-//! that the search must move right.
+//! Apart from the pages a read stream holds, we pin at most one page at a time. Results are copied
+//! out before we read the next page, so even the smallest pool is large enough. As in nbtree, the
+//! descent needs no lock coupling: if a page was split after we read its downlink, its high key shows
+//! that we must move right.
 //!
-//! A damaged index must cause an error, but never an endless loop. Each step down must therefore go
-//! exactly one level down, and the number of blocks limits the number of steps to the right.
+//! A damaged index must cause an error, never an endless loop. So each step down must descend
+//! exactly one level, and we never take more steps to the right than the index has blocks.
 //!
 //! ```no_run
 //! # use trunkline_engine::btree::{BtreeError, Index};

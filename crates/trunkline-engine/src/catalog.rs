@@ -11,10 +11,10 @@
 //!                                           RelationInfo, its columns, files, indexes, partitions
 //! ```
 //!
-//! The relation map (`pg_filenode.map`) has the file numbers of `pg_class` and `pg_attribute`, and
-//! `pg_class` has those of all other catalogs. We read each catalog with a sequential scan through
-//! the pool. Index scans could read fewer pages, but catalogs are small, and their indexes may be
-//! damaged.
+//! The relation map (`pg_filenode.map`) has the file numbers of `pg_class` and `pg_attribute`;
+//! those of all other catalogs are in `pg_class`. We read each catalog with a sequential scan
+//! through the pool. Index scans could read fewer pages, but catalogs are small, and their indexes
+//! may be damaged.
 //!
 //! Rows are copied into plain values, so a snapshot doesn't keep any pages pinned. A [`Database`]
 //! is loaded just once, shared by all threads, and never changes. PostgreSQL's relcache and
@@ -28,9 +28,9 @@
 //! ([`trunkline_format::catalog::CatalogLayout::agrees`]). If a PostgreSQL fork has added catalog
 //! columns, we thus report an error rather than decode its catalogs wrongly.
 //!
-//! **Damage.** By default a damaged row is an error, because otherwise the object that it describes
-//! would be missing without notice. With [`OnDamage::Collect`] the rest is loaded, and
-//! [`Database::faults`] lists the rows that were left out.
+//! **Damage.** By default a damaged row is an error, because otherwise the object it describes
+//! would be missing without notice. With [`OnDamage::Collect`] we skip the damaged rows, load the
+//! rest, and list the damage in [`Database::faults`].
 //!
 //! ```no_run
 //! # use trunkline_engine::catalog::Catalog;

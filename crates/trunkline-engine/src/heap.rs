@@ -9,10 +9,10 @@
 //! A scan returns pages in the order of its source, and the rows of a page in the order of their
 //! line pointers. This is also the order in which a sequential scan of a server returns them.
 //!
-//! **Visibility.** No server runs, so there are no concurrent transactions and no snapshot is
-//! needed. A tuple is visible if its xmin committed and its xmax did not. Each tuple is checked on
-//! its own, since at most one version of a row is visible; HOT chains and update chains are not
-//! followed. On a page that is marked all-visible no tuple is checked.
+//! **Visibility.** No server is running, so there are no concurrent transactions and we don't need
+//! a snapshot. A tuple is visible if its xmin committed and its xmax did not. We check each tuple
+//! on its own, without following HOT chains or update chains, because at most one version of a row
+//! is visible. On a page marked all-visible, we don't check any tuple.
 //!
 //! **Damage** is reported with its location, and the scan can continue after it. A server would end
 //! the query with an error instead. [`HeapScan::next_page`] reports pages that cannot be read or

@@ -29,23 +29,23 @@ pub enum BtreeError {
 /// What is wrong with a page of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BtreeProblem {
-    /// The page itself is invalid. [`Fault::UnknownOrder`] is the exception: the index may be
-    /// sound, but the search would have to compare keys in an order that only a server knows, such
+    /// The page itself is invalid. The exception is [`Fault::UnknownOrder`]: the index may be
+    /// sound, but searching it would require comparing keys in an order only a server knows, such
     /// as a collation.
     #[error("{0}")]
     Fault(Fault),
-    /// The level of the page is not one below the level of its parent.
+    /// The page's level is not one below its parent's level.
     #[error("level {found} found, {expected} expected")]
     Level {
-        /// Its level.
+        /// The page's level.
         found: u32,
         /// The expected level.
         expected: u32,
     },
-    /// The links to the right form a loop.
+    /// The right links form a loop.
     #[error("links to the right do not end within {blocks} blocks")]
     Loop {
-        /// The number of blocks of the index. The search took more steps than that.
+        /// Number of blocks in the index. The search took more steps than that.
         blocks: BlockNo,
     },
 }

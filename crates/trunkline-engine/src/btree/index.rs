@@ -36,17 +36,17 @@ impl Index {
         Self::new(relation, KeyLayout::new(vec![column(Order::Oid), column(Order::Int4)], 2))
     }
 
-    /// Its files.
+    /// The index's files.
     pub fn relation(&self) -> &Relation {
         &self.relation
     }
 
-    /// Its columns.
+    /// The index's columns.
     pub fn layout(&self) -> &KeyLayout {
         &self.layout
     }
 
-    /// Reads the metapage (block 0), which names the root and the fast root.
+    /// Reads the metapage (block 0), which points to the root and the fast root.
     ///
     /// # Errors
     /// See [`BtreeError`].
@@ -77,8 +77,8 @@ impl Index {
     ) -> Result<T, BtreeError> {
         let result = self.read_page(backend, block, |page| {
             let page = BtreePage::parse(page)?;
-            // A deleted page stores the transaction that deleted it in place of the level in old
-            // versions.
+            // In old versions, a deleted page stores the deleting transaction's ID where the level
+            // would be.
             if !page.is_deleted() && page.level() != level {
                 return Ok(Err(page.level()));
             }
@@ -103,8 +103,8 @@ pub(super) struct RightSteps {
     blocks: Option<BlockNo>,
 }
 
-/// Steps that are always allowed. Most searches take fewer, in which case we needn't ask for the
-/// index size, which would cost a system call per search.
+/// Steps that need no check. Most searches take fewer, so they don't have to ask for the index
+/// size, which would cost a system call.
 const STEPS_FREE: BlockNo = 100;
 
 impl RightSteps {

@@ -16,8 +16,8 @@ use crate::pool::Backend;
 #[derive(Debug)]
 pub struct IndexScan {
     index: Index,
-    /// The upper bound, included. The scan owns a copy, since it outlives the call that passed the
-    /// key.
+    /// The upper bound, inclusive. The scan owns a copy because it outlives the call that passed
+    /// the key.
     to: Vec<Option<Vec<u8>>>,
     /// Where the scan continues: a leaf and a line pointer. `None` when the scan has ended.
     next: Option<(BlockNo, u16)>,
@@ -25,9 +25,9 @@ pub struct IndexScan {
 }
 
 impl Index {
-    /// Scans the entries between two keys, both included. A key may have fewer columns than the
-    /// index; the remaining columns are then ignored. Passing the same prefix as both keys finds
-    /// all entries that are equal to it.
+    /// Scans the entries between two keys, both inclusive. A key may have fewer columns than the
+    /// index, in which case the remaining columns are ignored. To find all entries equal to a
+    /// prefix, pass the prefix as both keys.
     ///
     /// # Errors
     /// See [`BtreeError`].
@@ -51,15 +51,13 @@ impl IndexScan {
         Self { index: index.clone(), to, next: Some((leaf, 0)), steps: RightSteps::default() }
     }
 
-    /// Appends the rows of the next leaf to `rows`, in the order of their keys. Returns false at
-    /// the end of the scan.
+    /// Appends the next leaf's rows to `rows`, in key order. Returns false at the end of the scan.
     ///
-    /// Entries that the server has marked as dead (`LP_DEAD`) are skipped. The other entries may
-    /// still point to tuples that are not visible, so the caller must check visibility in the
-    /// table.
+    /// Entries the server has marked dead (`LP_DEAD`) are skipped. The other entries may still
+    /// point to invisible tuples, so the caller must check visibility in the table.
     ///
     /// # Errors
-    /// See [`BtreeError`]. The scan has ended then.
+    /// See [`BtreeError`]. An error ends the scan.
     pub fn next_page(
         &mut self,
         backend: &mut Backend,
@@ -85,8 +83,8 @@ impl IndexScan {
         if let Some(right) = right {
             self.steps.count(index, right)?;
         }
-        // Line pointer 0 means the first entry. Whether that is 1 or 2 depends on whether the page
-        // has a high key, which is unknown until we read it.
+        // Line pointer 0 means the first entry, which is number 1 or 2 depending on whether the
+        // page has a high key. We don't know that until we read the page.
         self.next = right.map(|right| (right, 0));
         Ok(self.next.is_some())
     }
@@ -116,7 +114,8 @@ fn descend(
                 right
             }
             Step::Down(child) => {
-                // Only a deleted page can lead below the leaves, because its level is not checked.
+                // Only a deleted page can lead below the leaf level, because we don't check its
+                // level.
                 let fault = BtreeProblem::Fault(Fault::LeafLevel { found: level });
                 level = level.checked_sub(1).ok_or_else(|| index.corrupt(block, fault))?;
                 child

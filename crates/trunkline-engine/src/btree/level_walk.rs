@@ -5,14 +5,14 @@
 //!   this level:   page ── right link ──▶ page ── right link ──▶ page  ◀─────────┘
 //! ```
 //!
-//! A walk along right links alone would wait for every page, because a page's right link is known
-//! only after the page was read. The downlinks of the level above list the same pages in the same
-//! order, so the walk passes them to a read stream.
+//! A walk along right links alone would wait for every page, because we don't know a page's right
+//! link until we've read the page. But the level above has downlinks to the same pages in the same
+//! order, so the walk passes those blocks to a read stream.
 //!
-//! The right links remain authoritative, and the downlinks only predict them. If a split or a
-//! deletion was not finished, a page has no downlink; the walk then reads the page when it arrives
-//! there. Each page is returned with the downlink that leads to it, so that verification can
-//! compare the two levels, as `amcheck` does.
+//! The right links remain authoritative; the downlinks only predict them. An unfinished split or
+//! deletion leaves a page without a downlink, and the walk then reads that page when it gets there.
+//! Each page is returned together with its downlink, so that verification can compare the two
+//! levels, as `amcheck` does.
 
 use std::collections::VecDeque;
 
@@ -26,23 +26,22 @@ use crate::pool::{Backend, ReadError, Strategy};
 use crate::read_stream::{BlockSource, ReadStream, StreamOptions};
 use crate::seq_scan::scan_strategy;
 
-/// The walk reads the next parent when fewer downlinks than this are queued for the stream. The
-/// number is well above any look-ahead distance, so the stream does not run dry between two
-/// parents.
+/// Read the next parent when fewer downlinks than this are queued for the stream. This is well
+/// above any look-ahead distance, so the stream doesn't run dry between two parents.
 const DOWNLINKS_AHEAD: usize = 1024;
 
-/// An entry of the level above.
+/// A downlink: an entry of the level above.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Downlink {
     /// The parent page.
     pub parent: BlockNo,
     /// The line pointer of the downlink in the parent.
     pub item: u16,
-    /// The page that it points to.
+    /// The page the downlink points to.
     pub child: BlockNo,
-    /// The lower bound of the child's keys, as the bytes of a separator tuple. For the first
-    /// downlink of a parent, which has no key of its own, it is the high key of the left sibling.
-    /// It is empty for the first page of the level.
+    /// The lower bound of the child's keys, as the bytes of a separator tuple. A parent's first
+    /// downlink has no key; its bound is the left sibling's high key. The first page of a level has
+    /// an empty bound.
     pub bound: Vec<u8>,
 }
 
@@ -53,7 +52,7 @@ pub struct LevelPage<'w> {
     pub block: BlockNo,
     /// A copy of the page.
     pub page: &'w PageBytes,
-    /// The downlink that points to this page, if it is the next one of the level above.
+    /// The downlink to this page. `None` if the next downlink of the level above leads elsewhere.
     pub downlink: Option<Downlink>,
 }
 
@@ -68,11 +67,11 @@ pub struct LevelWalk {
     /// The next parent page to read.
     parent: Option<BlockNo>,
     parent_steps: RightSteps,
-    /// The high key of the last parent: the lower bound of the next parent's first child.
+    /// The last parent's high key, which is the lower bound for the next parent's first child.
     parent_bound: Vec<u8>,
-    /// Downlinks whose pages were not returned yet, in order.
+    /// Downlinks whose pages we haven't returned yet, in order.
     downlinks: VecDeque<Downlink>,
-    /// The children of these downlinks that the stream has not asked for yet.
+    /// Children of these downlinks, not yet requested by the stream.
     queue: BlockQueue,
     stream: ReadStream<BlockQueue>,
     /// The block in `ahead_page`: a page that the stream returned before the walk arrived at it.
@@ -81,8 +80,8 @@ pub struct LevelWalk {
     page: Box<PageBytes>,
 }
 
-/// The blocks that the stream reads. The walk adds them and the stream removes them. The stream
-/// owns its source, so the two share the queue; the mutex is never contended.
+/// Blocks for the stream to read. The walk adds blocks and the stream removes them. The stream owns
+/// its block source, so the queue must be shared; the mutex is never contended.
 #[derive(Debug, Clone, Default)]
 struct BlockQueue(Arc<Mutex<VecDeque<BlockNo>>>);
 
@@ -107,7 +106,7 @@ impl LevelWalk {
         Self::of_level(index, backend, 0, options)
     }
 
-    /// Walks the pages of `level`, where 0 is the leaves. There are none if the tree is not that
+    /// Walks the pages of `level`; leaves are level 0. Returns no pages if the tree isn't that
     /// high. An index larger than a quarter of the pool is read through a ring buffer, as in a
     /// sequential scan.
     ///
@@ -130,8 +129,8 @@ impl LevelWalk {
             }
             first = Some(block);
         }
-        // Choose the strategy for the whole index, although upper levels are small: a walk over all
-        // levels should not change its strategy halfway.
+        // Choose the strategy by the size of the whole index, even though upper levels are small.
+        // Otherwise a walk over all levels would change its strategy halfway.
         let blocks = index.relation().blocks().map_err(ReadError::from)?;
         let strategy = match scan_strategy(blocks, backend.pool_buffers()) {
             Strategy::Normal => options.strategy,
@@ -174,14 +173,14 @@ impl LevelWalk {
         if let Some(right) = self.next {
             self.steps.count(&self.index, right)?;
         }
-        // A page without a downlink doesn't consume the next one: that belongs to a page further
-        // right.
+        // A page without a downlink doesn't consume the next downlink, which belongs to a page
+        // further right.
         let leads_here = self.downlinks.front().is_some_and(|downlink| downlink.child == block);
         let downlink = if leads_here { self.downlinks.pop_front() } else { None };
         Ok(Some(LevelPage { block, page: &self.page, downlink }))
     }
 
-    /// The first downlink whose page was not returned. In a valid index there is none after the
+    /// The first downlink whose page we haven't returned. In a valid index, none is left after the
     /// last page.
     pub fn unmatched_downlink(&self) -> Option<&Downlink> {
         self.downlinks.front()
@@ -222,9 +221,9 @@ impl LevelWalk {
         Ok(())
     }
 
-    /// Copies the page of `block` into `self.page`. If the stream's next page is another one, this
-    /// page has no downlink, and we read it directly. The stream's page stays in `ahead_page` until
-    /// its turn.
+    /// Copies page `block` into `self.page`. If the stream's next page is a different block, this
+    /// page has no downlink and we read it directly. The stream's page stays in `ahead_page` until
+    /// the walk reaches it.
     fn fetch(&mut self, backend: &mut Backend, block: BlockNo) -> Result<(), BtreeError> {
         if self.ahead.is_none() {
             self.read_ahead(backend)?;
@@ -251,8 +250,8 @@ impl LevelWalk {
                 self.ahead = Some(found.block);
                 return Ok(());
             }
-            // A stream ends when its source runs out of blocks. Restart it if parents added more
-            // since then.
+            // A stream ends when its source runs out of blocks. Restart it if we've read more
+            // parents since.
             if self.queue.0.lock().is_empty() {
                 return Ok(());
             }
@@ -261,7 +260,7 @@ impl LevelWalk {
     }
 }
 
-/// The child of the first downlink of a page.
+/// The child of a page's first downlink.
 fn leftmost_child(
     index: &Index,
     backend: &mut Backend,

@@ -24,14 +24,14 @@ use super::index_scan::IndexScan;
 use crate::pool::{Backend, ReadError};
 use crate::read_stream::{BlockList, ReadStream, StreamOptions};
 
-/// Up to this number of leaves are read one by one, because a stream costs more than it gains then.
+/// Up to this many leaves are read one by one, because a stream would cost more than it gains.
 const LEAVES_UNSTREAMED: usize = 2;
 
 /// A leaf, and the range of keys on it.
 type Leaf = (BlockNo, Range<usize>);
 
-/// Called with the number of a key, and one of its rows or an error. Returns false if no more rows
-/// of the key are needed.
+/// Called with a key's number and one of its rows, or an error. Returns false if it needs no more
+/// rows for the key.
 type FoundRow<'f> = dyn FnMut(usize, Result<Tid, &Arc<BtreeError>>) -> bool + 'f;
 
 /// Where the search for a key continues after its leaf.
@@ -46,9 +46,9 @@ impl Index {
     /// Finds the rows whose first column is equal to one of `keys`, which must be in ascending
     /// order.
     ///
-    /// Calls `found` with the number of the key and a row, or with an error for the key; damage in
-    /// one leaf thus affects only the keys on it. If `found` returns false, the other rows of the
-    /// key may be skipped. Entries that the server has marked as dead are skipped.
+    /// Calls `found` with the key's number and a row or an error, so that damage in one leaf
+    /// affects only the keys on that leaf. After `found` returns false, we may skip the key's other
+    /// rows. Entries the server has marked dead are skipped.
     ///
     /// # Errors
     /// [`ReadError::Cancelled`] if the session was cancelled.
@@ -135,9 +135,9 @@ impl Index {
         Ok(leaves)
     }
 
-    /// Descends to the page above the leaf of key `at`. Adds the leaves of this key and of the
-    /// following ones as far as they are below this page. Returns the number of the first key that
-    /// is not.
+    /// Descends to the page above the leaf of key `at`. Adds this key's leaf, and the leaves of the
+    /// following keys as long as they're below the same page. Returns the number of the first key
+    /// that isn't.
     fn descend_above(
         &self,
         backend: &mut Backend,
@@ -160,8 +160,8 @@ impl Index {
                             }
                             next += 1;
                         }
-                        // The key is not below this page. Descend again for it. An error will occur
-                        // again then and is reported for that key.
+                        // The key isn't below this page, so descend from the root again. If there
+                        // was an error, it will recur and is then reported for that key.
                         Ok(_) | Err(_) if next > at => return Ok(None),
                         step => return step.map(Some),
                     }
@@ -214,8 +214,8 @@ impl Index {
         ended
     }
 
-    /// Finds the rows of one key on a leaf. Returns where the search continues if the key can have
-    /// more entries than this leaf holds.
+    /// Finds one key's rows on a leaf. If the key can have more entries beyond this leaf, returns
+    /// where the search continues.
     fn search_key(
         &self,
         page: &BtreePage<'_>,
@@ -237,15 +237,16 @@ impl Index {
             }
         }
         let Some(right) = page.right() else { return Ok(None) };
-        // The high key is an upper bound of this page. If it is above the key, no page to the right
-        // has the key. With duplicates it can be equal, and the search continues.
+        // The high key is an upper bound for this page. If it's above the key, no page to the right
+        // has the key. With duplicates the two can be equal, in which case we continue the search.
         match page.high_key()? {
             Some(high) if self.layout().compare(&high, key)? == Ordering::Greater => Ok(None),
             _ => Ok(Some(Continuation::Right(right))),
         }
     }
 
-    /// Finds the rows of keys that extend beyond their leaf, with an ordinary index scan for each.
+    /// Finds the remaining rows of keys that extend beyond their leaf, with one ordinary index scan
+    /// per key.
     fn continue_search(
         &self,
         backend: &mut Backend,
@@ -277,7 +278,7 @@ impl Index {
     }
 }
 
-/// Reports for a range of keys that their page could not be read.
+/// Reports for each key in a range that its page could not be read.
 fn fail(
     page: Result<(), ReadError>,
     range: &Range<usize>,
@@ -286,7 +287,7 @@ fn fail(
     page.or_else(|error| fail_all(error.into(), range, found))
 }
 
-/// Reports an error for each key of a range. Cancellation is not an error of a key and ends the
+/// Reports an error for each key in a range. Cancellation isn't a per-key error; it ends the
 /// search.
 fn fail_all(
     error: BtreeError,

@@ -5,7 +5,7 @@
 //! in the map file `pg_filenode.map` instead. There is one map for the shared catalogs, in
 //! `global`, and one for each database.
 //!
-//! The same is true of `VACUUM FULL`: it couldn't update the file number of `pg_class` in
+//! `VACUUM FULL` has the same problem: it couldn't update the file number of `pg_class` in
 //! `pg_class` itself, but it can replace the map file atomically.
 
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::datadir::read_small_file;
 use crate::storage::{GLOBAL_TABLESPACE, RelationLocator, Storage};
 use crate::transactions::Transactions;
 
-/// The most bytes of a map file that are read; every version's map is smaller.
+/// The most bytes to read from a map file. Every version's map is smaller.
 const MAP_BYTES_MAX: u64 = 4096;
 
 /// How the reader handles a damaged row or page of a catalog.
@@ -67,8 +67,7 @@ fn global(relfilenode: u32) -> RelationLocator {
     RelationLocator { tablespace: GLOBAL_TABLESPACE, database: Oid(0), relfilenode }
 }
 
-/// The relation maps of a database. Together with a row of `pg_class` they give the relation's
-/// files.
+/// A database's relation maps. Together with a `pg_class` row they determine a relation's files.
 pub(super) struct RelationMaps<'c> {
     database: Oid,
     tablespace: Oid,
@@ -84,21 +83,21 @@ impl<'c> RelationMaps<'c> {
         Ok(Self { database, tablespace, map, shared_map: &cluster.map })
     }
 
-    /// The files of a relation (`RelationInitPhysicalAddr`). `None` if its kind has no storage.
-    /// `None` for temporary relations too: they belonged to a session that has ended, and a server
-    /// removes their files when it starts.
+    /// A relation's files (`RelationInitPhysicalAddr`). `None` if relations of its kind have no
+    /// storage. Also `None` for temporary relations: their session has ended, and a server would
+    /// remove their files at startup.
     pub(super) fn locate(&self, row: &ClassRow) -> Option<RelationLocator> {
         if !row.kind.has_storage() || row.persistence == Persistence::Temporary {
             return None;
         }
-        // A mapped catalog has 0 here: its file number changes without an update of pg_class.
+        // For a mapped catalog this is 0: its file number changes without an update of pg_class.
         let relfilenode = match row.relfilenode {
             0 if row.shared => self.shared_map.file_of(row.oid)?,
             0 => self.map.file_of(row.oid)?,
             file => file,
         };
-        // 0 is the default tablespace of the database, so that a database can be moved without an
-        // update of its pg_class.
+        // 0 means the database's default tablespace. That way a database can be moved without
+        // updating its pg_class.
         let tablespace = if row.tablespace == Oid(0) { self.tablespace } else { row.tablespace };
         Some(match row.shared {
             true => global(relfilenode),
@@ -117,7 +116,7 @@ impl<'c> RelationMaps<'c> {
     }
 }
 
-/// Reads the map beside the files of a database; database 0 is `global`.
+/// Reads the map from a database's directory. Database 0 is `global`.
 pub(super) fn read_map(
     storage: &Storage,
     database: Oid,

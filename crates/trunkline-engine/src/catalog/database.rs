@@ -1,8 +1,8 @@
 //! One database: an immutable snapshot of its catalogs, with look-ups by OID.
 //!
-//! Look-ups by name are in [`super::resolve`], those for printing values in [`super::lookups`]. We
-//! keep rows in sorted vectors if callers need them in order or as a range, such as a relation's
-//! columns, and in hash maps otherwise. Only `objects` may change after loading.
+//! Look-ups by name are in [`super::resolve`], look-ups for printing values in [`super::lookups`].
+//! If callers need rows in order or as a range, such as a relation's columns, we keep them in
+//! sorted vectors, and otherwise in hash maps. Only `objects` may change after loading.
 
 use trunkline_aio::sync::hash::Map;
 use trunkline_aio::sync::{Arc, Mutex};
@@ -44,22 +44,22 @@ pub struct Database {
     /// By OID.
     pub(super) schemas: Vec<NamespaceRow>,
     pub(super) types: Map<Oid, TypeRow>,
-    /// Of each enum, the OIDs that values hold and the labels.
+    /// For each enum, the OIDs stored in values, with their labels.
     pub(super) labels: Map<Oid, Vec<(Oid, Vec<u8>)>>,
     pub(super) ranges: Vec<RangeRow>,
-    /// Of each parent, its children and partitions by OID.
+    /// For each parent, its children and partitions, by OID.
     pub(super) children: Map<Oid, Vec<Oid>>,
     /// By table.
     pub(super) indexes: Vec<IndexRow>,
     pub(super) access_methods: Map<Oid, Box<[u8]>>,
     pub(super) operator_classes: Map<Oid, OperatorClassRow>,
-    /// Catalogs that were loaded on demand, and name indexes of those in the snapshot. The lock is
-    /// never held during I/O.
+    /// Catalogs loaded on demand, and name indexes for catalogs in the snapshot. The lock is never
+    /// held during I/O.
     pub(super) objects: Mutex<Map<ObjectClass, Arc<Objects>>>,
     pub(super) faults: Vec<CatalogError>,
 }
 
-/// The files of a table and of its TOAST table.
+/// A table's files, and those of its TOAST table.
 #[derive(Debug, Clone)]
 pub struct TableFiles {
     /// The main fork.
@@ -69,28 +69,28 @@ pub struct TableFiles {
 }
 
 impl Database {
-    /// Its row of `pg_database`.
+    /// The database's `pg_database` row.
     pub fn info(&self) -> &DatabaseRow {
         &self.info
     }
 
-    /// Damage that was left out of its catalogs, in the order in which it was found. Empty unless
-    /// the catalog was opened with [`super::OnDamage::Collect`].
+    /// Damage we skipped in its catalogs, in the order we found it. Empty unless the catalog was
+    /// opened with [`super::OnDamage::Collect`].
     pub fn faults(&self) -> &[CatalogError] {
         &self.faults
     }
 
-    /// The commit log and multixacts of the cluster.
+    /// The cluster's commit log and multixacts.
     pub fn transactions(&self) -> &Arc<Transactions> {
         &self.cluster.transactions
     }
 
-    /// Its name for messages.
+    /// The database's name for messages.
     pub(super) fn display_name(&self) -> String {
         String::from_utf8_lossy(&self.info.name).into_owned()
     }
 
-    /// Its name, quoted if needed.
+    /// The database's name, quoted if needed.
     pub fn quoted_name(&self) -> String {
         quoted(&self.info.name)
     }
@@ -122,7 +122,7 @@ impl Database {
         self.schemas.get(at)
     }
 
-    /// The name of a relation's schema; its OID in digits if there is no such schema.
+    /// The name of a relation's schema, or the schema's OID in digits if the schema doesn't exist.
     pub fn schema_name(&self, relation: &RelationInfo) -> Vec<u8> {
         let schema = self.schema(relation.schema);
         schema.map_or_else(|| relation.schema.to_string().into_bytes(), |found| found.name.to_vec())
@@ -178,8 +178,8 @@ impl Database {
     /// The files of a table, a materialized view or a TOAST table.
     ///
     /// # Errors
-    /// [`CatalogError::NotReadable`] for any other kind, and for other access methods than the
-    /// heap. The rows of a partitioned table are in its [`Database::leaves`].
+    /// [`CatalogError::NotReadable`] for any other kind, or any access method other than the heap.
+    /// A partitioned table's rows are in its [`Database::leaves`].
     pub fn table_files(&self, relation: &RelationInfo) -> Result<TableFiles, CatalogError> {
         let refuse =
             |reason| Err(CatalogError::NotReadable { name: self.qualified_name(relation), reason });
@@ -216,15 +216,15 @@ impl Database {
         self.indexes.get(first..behind).unwrap_or_default()
     }
 
-    /// The row of `pg_index` of an index.
+    /// The `pg_index` row of an index.
     pub fn index(&self, oid: Oid) -> Option<&IndexRow> {
         self.indexes.iter().find(|row| row.index == oid)
     }
 
-    /// A B-tree index with its key columns, ready for searches and scans. `None` if it is not a
-    /// B-tree with files, or if columns are missing in the catalog. A key column of an operator
-    /// class or collation that we cannot compare gets [`Order::Unknown`]; such an index can still
-    /// be walked.
+    /// A B-tree index with its key columns, ready for searches and scans. `None` if it isn't a
+    /// B-tree with files, or if columns are missing in the catalog. If we can't compare by a key
+    /// column's operator class or collation, the column gets [`Order::Unknown`]; such an index can
+    /// still be walked, but not searched.
     pub fn btree(&self, index: &IndexRow) -> Option<Index> {
         let relation = self.relation(index.index)?;
         if relation.access_method != BTREE_METHOD || relation.kind != RelationKind::Index {
@@ -250,9 +250,9 @@ impl Database {
         Some(Index::new(self.files(relation)?, layout))
     }
 
-    /// Whether a collation sorts text by its bytes. OID 0, which means no collation, does. These
-    /// are the only collations that we can compare by, because the order of any other collation
-    /// depends on the server's version of ICU or libc.
+    /// Whether a collation sorts text by its bytes. So does OID 0, which means no collation. We
+    /// can't compare by any other collation, because its order depends on the server's version of
+    /// ICU or libc.
     pub fn sorts_by_bytes(&self, collation: Oid) -> bool {
         match collation {
             Oid(0) => true,
@@ -261,8 +261,8 @@ impl Database {
         }
     }
 
-    /// A relation and what belongs to it: the indexes of a table, its TOAST table, and the index of
-    /// the TOAST table.
+    /// A relation and its dependents: a table's indexes, its TOAST table, and the TOAST table's
+    /// index.
     pub fn parts(&self, relation: &RelationInfo) -> Vec<&RelationInfo> {
         let tables = [relation.oid, relation.toast].into_iter();
         let found = tables.filter_map(|oid| self.relation(oid)).flat_map(|table| {
@@ -274,8 +274,8 @@ impl Database {
     }
 
     /// The tables that a query of `relation` reads: itself and its partitions or children at any
-    /// depth, without partitioned tables, which have no rows of their own. The order is that of
-    /// `find_all_inheritors`: level by level, each by OID.
+    /// depth, but not partitioned tables, which have no rows of their own. As in
+    /// `find_all_inheritors`, the order is level by level, and by OID within a level.
     pub fn leaves(&self, relation: &RelationInfo) -> Vec<&RelationInfo> {
         let Some(first) = self.relation(relation.oid) else { return Vec::new() };
         let mut found = vec![first];

@@ -1,7 +1,7 @@
-//! The catalog of a cluster: its databases and tablespaces, and the databases that were opened.
+//! The catalog of a cluster: its databases and tablespaces, and the databases opened so far.
 //!
-//! Databases are loaded on first use. We don't hold the lock on the map of loaded databases in the
-//! meantime.
+//! Databases are loaded on first use. While loading one, we don't hold the lock on the map of
+//! loaded databases.
 
 use trunkline_aio::sync::hash::Map;
 use trunkline_aio::sync::{Arc, Mutex};
@@ -18,17 +18,17 @@ use crate::pool::Backend;
 use crate::storage::{GLOBAL_TABLESPACE, Storage};
 use crate::transactions::Transactions;
 
-/// The catalog of a cluster. Clones share what was loaded.
+/// The catalog of a cluster. Clones share the loaded databases.
 #[derive(Debug, Clone)]
 pub struct Catalog {
     cluster: Arc<Cluster>,
     /// This can't be part of `cluster`: databases hold a reference to their cluster, so a reference
-    /// in the other direction would be a cycle and nothing would ever be freed.
+    /// in the other direction would create a cycle, and neither would ever be freed.
     opened: Arc<Mutex<Map<Oid, Arc<Database>>>>,
 }
 
 impl Catalog {
-    /// Reads `pg_database` and `pg_tablespace`. `storage` must be that of `dir`.
+    /// Reads `pg_database` and `pg_tablespace`. `storage` must belong to `dir`.
     ///
     /// # Errors
     /// [`CatalogError`]: a file is missing, damaged or unreadable.
@@ -40,7 +40,7 @@ impl Catalog {
         Self::open_with(dir, storage, backend, OnDamage::Fail)
     }
 
-    /// As [`Catalog::open`]. `on_damage` holds here and for every database that is opened.
+    /// As [`Catalog::open`]. `on_damage` also applies to every database opened later.
     ///
     /// # Errors
     /// As [`Catalog::open`]; for damaged rows and pages only with [`OnDamage::Fail`].
@@ -74,8 +74,8 @@ impl Catalog {
         Ok(Self { cluster: Arc::new(cluster), opened: Arc::default() })
     }
 
-    /// Damage that was left out of databases and tablespaces, in the order in which it was found.
-    /// Empty unless the catalog was opened with [`OnDamage::Collect`].
+    /// Damage we skipped while reading databases and tablespaces, in the order we found it. Empty
+    /// unless the catalog was opened with [`OnDamage::Collect`].
     pub fn faults(&self) -> &[CatalogError] {
         &self.cluster.faults
     }
@@ -90,7 +90,7 @@ impl Catalog {
         &self.cluster.tablespaces
     }
 
-    /// The commit log and multixacts of the cluster.
+    /// The cluster's commit log and multixacts.
     pub fn transactions(&self) -> &Arc<Transactions> {
         &self.cluster.transactions
     }

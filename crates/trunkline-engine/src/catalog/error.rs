@@ -42,7 +42,7 @@ pub enum CatalogError {
         /// Its name.
         name: String,
     },
-    /// The name contains another database than the open one.
+    /// The name is qualified with a database other than the open one.
     #[error("{name} is of another database than \"{database}\"")]
     OtherDatabase {
         /// The name.
@@ -70,7 +70,7 @@ pub enum CatalogError {
         /// Similar names that exist.
         near: Vec<String>,
     },
-    /// The relation has no rows of its own, or an unknown access method lays them out.
+    /// The relation has no rows of its own, or its access method is unknown.
     #[error("{name} {reason}")]
     NotReadable {
         /// Its name.
@@ -110,7 +110,7 @@ pub enum CatalogError {
         /// The database.
         database: String,
     },
-    /// The cluster's catalogs have other columns than those of its version.
+    /// The cluster's catalogs don't have the columns of its version.
     #[error("database \"{database}\" is not laid out as its version says: {source}")]
     Layout {
         /// The database.
@@ -146,13 +146,13 @@ pub enum CatalogError {
     HeapRow(#[from] HeapRowError),
 }
 
-/// Why a relation has no rows that could be read.
+/// Why a relation's rows cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unreadable {
-    /// Its kind has none.
+    /// Relations of its kind have none.
     #[error("{}", describe_kind(*.0))]
     Kind(RelationKind),
-    /// An unknown access method lays it out.
+    /// Its access method is unknown, and so is the layout of its rows.
     #[error("{}", describe_method(*oid, name.as_deref()))]
     AccessMethod {
         /// The method's OID.
@@ -160,10 +160,10 @@ pub enum Unreadable {
         /// The method's name, if it has a row in `pg_am`.
         name: Option<String>,
     },
-    /// It belongs to a session that has ended.
+    /// It is a temporary table whose session has ended.
     #[error("is a temporary table, left behind by a session that has ended")]
     Temporary,
-    /// `pg_class` says that it has files, but not which.
+    /// `pg_class` says that it has files, but not which files.
     #[error("should have files, and pg_class does not say which")]
     NoFiles,
 }
@@ -185,8 +185,7 @@ fn describe_method(oid: Oid, name: Option<&str>) -> String {
 }
 
 impl CatalogError {
-    /// Whether the caller asked for something that does not exist, rather than the cluster being
-    /// damaged.
+    /// Whether the caller asked for something nonexistent, as opposed to the cluster being damaged.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
@@ -200,7 +199,7 @@ impl CatalogError {
         )
     }
 
-    /// Whether a row or page of a catalog is damaged, so that the others can be read without it.
+    /// Whether a catalog row or page is damaged, in which case the other rows can still be read.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Row { .. } | Self::LongValue { .. } | Self::HeapRow(_) => true,

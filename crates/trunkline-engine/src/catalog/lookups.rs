@@ -19,10 +19,10 @@ use super::reader::{Faults, Reader};
 use crate::pool::Backend;
 
 impl Database {
-    /// Loads the catalogs that are needed to print values of these types, unless they are loaded:
-    /// `pg_proc` for `regproc` and so on. Looks into arrays, composites, ranges and domains. If two
+    /// Loads the catalogs needed to print values of these types, such as `pg_proc` for `regproc`,
+    /// unless they're already loaded. Looks into arrays, composites, ranges and domains. If two
     /// sessions load the same catalog concurrently, the later result just replaces an identical
-    /// earlier result.
+    /// one.
     ///
     /// # Errors
     /// [`CatalogError`]: a catalog is damaged, or cannot be read.
@@ -63,7 +63,7 @@ impl Database {
         types.into_iter().any(|oid| Type::resolve(oid, self).is_ok_and(|ty| ty.contains(test)))
     }
 
-    /// The classes of objects that values of these types can name and that are loaded on demand.
+    /// The on-demand object classes that values of these types can refer to.
     fn classes_needed(&self, types: impl IntoIterator<Item = Oid>) -> Vec<ObjectClass> {
         // Types can be nested to any depth, and damaged rows may even form a cycle, so we remember
         // which types we've seen.
@@ -89,8 +89,7 @@ impl Database {
         classes
     }
 
-    /// The objects of a class; `None` if its catalog is one of those loaded on demand and was not
-    /// loaded.
+    /// A class's objects. `None` if its catalog is loaded on demand and hasn't been loaded.
     fn objects(&self, class: ObjectClass) -> Option<Arc<Objects>> {
         let mut all = self.objects.lock();
         if let Some(found) = all.get(&class) {

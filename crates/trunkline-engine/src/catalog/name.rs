@@ -19,18 +19,18 @@ const NAME_MAX: usize = 63;
 /// The largest edit distance between a misspelt name and a suggestion.
 const DISTANCE_MAX: usize = 3;
 
-/// Bytes of the shortest prefix for which the whole name is suggested.
+/// Length of the shortest prefix for which we suggest the whole name.
 const PREFIX_MIN: usize = 3;
 
-/// Longer names are not compared: the distance takes quadratic time.
+/// Longer names are not compared, because computing the distance takes quadratic time.
 const COMPARED_MAX: usize = 64;
 
-/// A relation's name, with its schema and database if they were written.
+/// A relation's name, with schema and database if given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QualifiedName {
-    /// The database, if it was written.
+    /// The database, if given.
     pub database: Option<Vec<u8>>,
-    /// The schema, if it was written.
+    /// The schema, if given.
     pub schema: Option<Vec<u8>>,
     /// The relation.
     pub relation: Vec<u8>,
@@ -143,19 +143,19 @@ pub fn quoted(name: &[u8]) -> String {
     }
 }
 
-/// The name that `wanted` most likely means: the one with the smallest edit distance, if that is
-/// small, or one that starts with it. Case does not matter.
+/// The name `wanted` most likely means: the one with the smallest edit distance, if that is small
+/// enough, or one that starts with `wanted`. Case doesn't matter.
 pub(super) fn nearest<'n>(
     wanted: &[u8],
     names: impl IntoIterator<Item = &'n [u8]>,
 ) -> Option<&'n [u8]> {
     let wanted = wanted.to_ascii_lowercase();
-    // At most a third of the name: short names are close to many others.
+    // At most a third of the length, since a short name is close to many others.
     let most = DISTANCE_MAX.min(wanted.len() / 3).max(1);
     let near = names.into_iter().filter_map(|name| {
         let folded = name.to_ascii_lowercase();
         let distance = distance(&wanted, &folded)?;
-        // A prefix counts, whatever the distance.
+        // A prefix matches regardless of the distance.
         let begins = wanted.len() >= PREFIX_MIN && folded.starts_with(&wanted);
         (distance <= most || begins).then_some((distance, name))
     });

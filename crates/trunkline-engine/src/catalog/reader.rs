@@ -24,7 +24,7 @@ pub(super) struct Reader<'r> {
     pub(super) faults: &'r mut Faults,
 }
 
-/// Damage that was left out, if the caller allows that.
+/// Skipped damage, if the caller allows skipping.
 #[derive(Debug)]
 pub(super) struct Faults {
     on_damage: OnDamage,
@@ -72,8 +72,8 @@ impl Reader<'_> {
         Ok(rows)
     }
 
-    /// The visible rows of a catalog. If the catalog couldn't be located, that counts as damage;
-    /// when collecting damage, we then return no rows.
+    /// The visible rows of a catalog. Failing to locate the catalog counts as damage; if we're
+    /// collecting damage, we then return no rows.
     pub(super) fn rows_at<R: CatalogRow>(
         &mut self,
         locator: Result<RelationLocator, CatalogError>,

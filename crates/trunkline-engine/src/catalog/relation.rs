@@ -28,7 +28,7 @@ pub struct RelationInfo {
     /// Its files; `None` if it has none, or if it is a temporary relation of a session that has
     /// ended.
     pub locator: Option<RelationLocator>,
-    /// Its columns among those of all relations.
+    /// Range of its columns within all relations' columns.
     columns: Range<usize>,
 }
 
@@ -58,7 +58,7 @@ impl RelationInfo {
         quoted(&self.name)
     }
 
-    /// Whether it is partitioned, so that its rows or entries are in the partitions.
+    /// Whether it is partitioned, in which case its partitions hold the rows or entries.
     pub fn is_partitioned(&self) -> bool {
         matches!(self.kind, RelationKind::PartitionedTable | RelationKind::PartitionedIndex)
     }
@@ -85,8 +85,8 @@ pub struct ColumnInfo {
     pub dropped: bool,
     /// Whether it is generated.
     pub generated: Generated,
-    /// `attmissingval`: the value in rows that were stored before the column was added
-    /// (`ADD COLUMN ... DEFAULT`), in the format of a stored datum. `None` means null.
+    /// `attmissingval`: the value for rows stored before the column was added (`ADD COLUMN ...
+    /// DEFAULT`), in the format of a stored datum. `None` means null.
     pub missing: Option<Box<[u8]>>,
 }
 

@@ -57,7 +57,7 @@ impl RelationPath {
         Some(Self { tablespace, database, relfilenode })
     }
 
-    /// The relation, if the path is that of a relation's file.
+    /// The relation, if this is the path of a relation file.
     pub fn locator(&self) -> Option<RelationLocator> {
         let (database, relfilenode) = (self.database?, self.relfilenode?);
         Some(RelationLocator { tablespace: self.tablespace, database, relfilenode })

@@ -1,5 +1,5 @@
-//! Settings with which sessions of a database start: the rows of `pg_db_role_setting` that
-//! `ALTER DATABASE … SET` and `ALTER ROLE ALL SET` have stored.
+//! Session defaults stored in the catalogs: the rows of `pg_db_role_setting` that `ALTER DATABASE …
+//! SET` and `ALTER ROLE ALL SET` create.
 //!
 //! Some of these settings, such as `DateStyle`, affect how `COPY` prints values. Few other callers
 //! need them, so they're only read on demand. We ignore settings that apply to a single role,
@@ -24,9 +24,9 @@ use crate::read_stream::StreamOptions;
 type Settings = BTreeMap<String, String>;
 
 impl Database {
-    /// The settings that sessions of any role start with in this database, as values by lower-case
-    /// names. A setting of the database overrides one of all databases. The second value is damage
-    /// that was left out, as in [`Database::faults`].
+    /// The settings with which any role's sessions start in this database, as values by lower-case
+    /// name. The database's own settings override those for all databases. The second value is
+    /// skipped damage, as in [`Database::faults`].
     ///
     /// # Errors
     /// [`CatalogError`]: they cannot be read.
@@ -37,7 +37,7 @@ impl Database {
         let (table, cluster) = (&PG_DB_ROLE_SETTING, &self.cluster);
         let mut faults = Faults::new(cluster.on_damage);
         if let Err(error) = self.check_layout(table) {
-            // If one of its rows in pg_attribute was left out, the layout cannot agree.
+            // If one of this catalog's pg_attribute rows was left out, the layout can't match.
             if self.faults().is_empty() {
                 return Err(error);
             }

@@ -23,7 +23,7 @@ use super::relation::{ColumnInfo, RelationInfo};
 use crate::pool::Backend;
 use crate::storage::RelationLocator;
 
-/// The catalogs that a snapshot is made of.
+/// The catalogs in a snapshot.
 static CATALOGS: [&CatalogTable; 12] = [
     &PG_CLASS,
     &PG_ATTRIBUTE,
@@ -155,7 +155,7 @@ fn load_columns(
     })?;
     columns.sort_by_key(|(relation, column)| (*relation, column.number));
     for relation in relations {
-        // Columns of a relation without a row in pg_class remain unassigned. Only damage leaves
+        // Columns of a relation without a pg_class row remain unassigned. Only damage can leave
         // such columns.
         let first = columns.partition_point(|(owner, _)| *owner < relation.oid);
         let end = columns.partition_point(|(owner, _)| *owner <= relation.oid);

@@ -74,11 +74,11 @@ struct CopyJob {
 }
 
 impl CopyJob {
-    /// Announces the amount of work and runs the workers. More workers than tasks would have
-    /// nothing to do.
+    /// Announces the amount of work and runs the workers. We don't start more workers than there
+    /// are tasks.
     fn coordinate(self: Arc<Self>, job: &Arc<Job>) -> Result<(), CopyError> {
         let plans = self.tasks.iter().flat_map(|task| &task.plans);
-        // A file that cannot be opened is reported when its table is copied.
+        // A file that can't be opened is only reported when its table is copied.
         let blocks: u64 = plans.map(|plan| u64::from(plan.files.rows.blocks().unwrap_or(0))).sum();
         job.observer().begins(self.tasks.len(), blocks * BLOCK_SIZE as u64);
         let workers = (self.options.threads as usize).clamp(1, self.tasks.len().max(1));
@@ -107,8 +107,8 @@ impl CopyJob {
         }
     }
 
-    /// Writes the tables of one task to its output. The output is finished only if all of them were
-    /// copied; dropped unfinished, it remains incomplete.
+    /// Writes one task's tables to its output. We only finish the output if all tables were copied;
+    /// an output dropped unfinished remains incomplete.
     fn copy_task(
         &self,
         job: &Job,

@@ -1,7 +1,7 @@
 //! Errors of a copy, and damage that it finds.
 //!
-//! A [`PlanError`] means that the request is wrong, before anything was read from the table. A
-//! [`Finding`] is damage in the data, with its location, and the copy can continue after it.
+//! A [`PlanError`] means that the request itself is wrong; nothing has been read from the table
+//! yet. A [`Finding`] is damage in the data, with its location, and the copy can continue after it.
 
 use std::io;
 
@@ -37,7 +37,8 @@ pub enum PlanError {
         /// The column.
         column: String,
     },
-    /// A server computes the values of the column when they are read. They are not stored.
+    /// A virtual generated column: a server computes its values when they are read, and they aren't
+    /// stored.
     #[error("column \"{column}\" of relation {table} is virtual: it is not stored")]
     Virtual {
         /// The table.
@@ -64,8 +65,8 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// Whether the request is wrong rather than the cluster. The command line then exits with the
-    /// status for usage errors.
+    /// Whether the request is wrong, rather than the cluster damaged. The command line then exits
+    /// with the status for usage errors.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Catalog(error) => error.is_usage(),
@@ -154,7 +155,7 @@ pub enum ValueProblem {
 /// Why a copy failed.
 #[derive(Debug, Error)]
 pub enum CopyError {
-    /// The data is damaged, and the copy should not continue after damage.
+    /// The data is damaged, and the copy was not asked to continue after damage.
     #[error("{table}: {finding}")]
     Finding {
         /// The table.
@@ -177,7 +178,7 @@ pub enum CopyError {
 }
 
 impl CopyError {
-    /// An error of the output that has the rows of `table`.
+    /// An error of the output that `table`'s rows are written to.
     pub(super) fn output(table: &str, source: io::Error) -> Self {
         Self::Output { table: table.to_owned(), source }
     }

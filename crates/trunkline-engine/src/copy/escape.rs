@@ -5,8 +5,8 @@
 //!   csv    1 , "two, and ""more""" ,  comma as delimiter, special values in quotes
 //! ```
 //!
-//! A value is first written to the output unchanged and then searched there for special bytes. Most
-//! values need no escape, and for them this saves an intermediate copy.
+//! A value is first written to the output unchanged and then searched there for special bytes.
+//! Since most values need no escape, this saves an intermediate copy.
 
 /// An output format of `COPY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,8 +35,8 @@ impl Format {
         }
     }
 
-    /// Escapes the value that was written to `out` from `start` on. `alone` means that the row has
-    /// no other value.
+    /// Escapes the value written to `out` at `start`. `alone` means that the row has no other
+    /// value.
     pub(super) fn escape(self, start: usize, alone: bool, out: &mut Vec<u8>) {
         match self {
             Self::Text => escape_text(start, out),
@@ -79,8 +79,8 @@ fn has_special(word: u64) -> bool {
     has_zero(word & (EACH * 0xE0)) | has_zero(word ^ (EACH * b'\\' as u64)) != 0
 }
 
-/// The number of bytes before the first special byte. Long values are searched in chunks of
-/// [`LANES`], short ones and the rest in words, and the last bytes one by one.
+/// The number of bytes before the first special byte. We search long values in chunks of [`LANES`],
+/// short values and the rest in words, and the last bytes one by one.
 #[inline]
 fn plain_prefix(bytes: &[u8]) -> usize {
     let (words, _) = bytes.as_chunks::<8>();

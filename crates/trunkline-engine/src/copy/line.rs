@@ -28,7 +28,7 @@ pub struct Extras {
 
 /// A column that could not be printed.
 pub(super) struct InvalidColumn {
-    /// Its index among the printed columns, if it is one of them.
+    /// Its index among the printed columns, if it is printed.
     pub(super) column: Option<usize>,
     pub(super) problem: ValueProblem,
 }
@@ -39,12 +39,12 @@ pub(super) struct LineWriter<'a> {
     format: Format,
     extras: Extras,
     options: TextOptions<'a>,
-    /// Whether a line has only one value. CSV then quotes a value that would otherwise end the
-    /// data.
+    /// Whether each line has only one value. CSV must then quote a value that would otherwise end
+    /// the data.
     alone: bool,
     /// Buffer for decompressed values, reused from value to value.
     room: Vec<u8>,
-    /// Values that were no longer available, in rows that no transaction can see.
+    /// Values no longer available, in rows that no transaction can see.
     pub(super) gone: u64,
 }
 
@@ -82,7 +82,7 @@ impl<'a> LineWriter<'a> {
     /// Collects the TOAST pointers of the printed columns, in the order in which
     /// [`LineWriter::write`] uses the values. Stops at an invalid column, where `write` stops too.
     pub(super) fn pointers(&self, tuple: &HeapTuple<'_>, batch: &mut ToastBatch) {
-        // One bit in the tuple header saves deforming most rows twice.
+        // One bit in the tuple header saves us from deforming most rows twice.
         if !has_external(tuple) {
             return;
         }
@@ -94,7 +94,7 @@ impl<'a> LineWriter<'a> {
                 batch.push(pointer);
             }
         };
-        // Push values while deforming if that is also the order of the output.
+        // If the output has the same column order as the row, push values while deforming.
         if self.plan.in_order {
             let mut walk = Deformer::of(tuple);
             for stored in &self.plan.stored {
@@ -128,9 +128,8 @@ impl<'a> LineWriter<'a> {
         Ok(values)
     }
 
-    /// Prints a row. Its TOAST values are those of `batch` from number `fetched` on. If a value
-    /// cannot be printed, nothing is appended to `out`, so the output never contains a part of a
-    /// line.
+    /// Prints a row. Its TOAST values start at number `fetched` in `batch`. If a value can't be
+    /// printed, nothing is appended to `out`, so the output never contains part of a line.
     pub(super) fn write(
         &mut self,
         row: &HeapRow<'_>,
@@ -139,7 +138,7 @@ impl<'a> LineWriter<'a> {
         out: &mut Vec<u8>,
     ) -> Result<(), InvalidColumn> {
         let start = out.len();
-        // The fast path may have written a part of the line before it gave up, so truncate below.
+        // The fast path may have written part of the line before it gave up, so truncate below.
         if self.plan.in_order && self.write_plain_row(row, out).is_some() {
             return Ok(());
         }
@@ -154,7 +153,7 @@ impl<'a> LineWriter<'a> {
 
     /// The fast path, for rows without compressed or TOAST values. Returns `None` if the row has
     /// such a value or is invalid; the caller then discards what was written. It deforms the row by
-    /// the same rules as [`Deformer`] and must be kept in agreement with it.
+    /// the same rules as [`Deformer`] and must be kept in sync with it.
     #[inline]
     fn write_plain_row(&self, row: &HeapRow<'_>, out: &mut Vec<u8>) -> Option<()> {
         // Values are aligned relative to the start of the tuple's data, which is itself MAXALIGNed,
@@ -340,8 +339,8 @@ impl<'a> LineWriter<'a> {
     }
 }
 
-/// Returns the payload of a plain varlena at `offset`, and moves `offset` behind it. Returns `None`
-/// for a compressed or external one.
+/// Returns the payload of a plain varlena at `offset`, and moves `offset` past it. Returns `None`
+/// for a compressed or external value.
 ///
 /// A zero byte at `offset` is alignment padding, because no short header is zero. A short header
 /// has its lowest bit set and is not aligned; a four-byte header has the lowest two bits clear

@@ -50,7 +50,7 @@ impl TextSettings {
 pub struct CopyOptions {
     /// The output format.
     pub format: Format,
-    /// Whether the first line has the names of the columns.
+    /// Whether the first line contains the column names.
     pub header: bool,
     /// System columns to print before the columns of the table.
     pub extras: Extras,
@@ -58,8 +58,8 @@ pub struct CopyOptions {
     pub rows: RowFilter,
     /// Settings for the text of values.
     pub text: TextSettings,
-    /// Whether to continue after damaged pages, rows and values. Otherwise the first one ends the
-    /// copy.
+    /// Whether to continue after damaged pages, rows and values. Otherwise the first damage ends
+    /// the copy.
     pub keep_going: bool,
     /// Worker threads, at least 1. Each works on its own task; we don't split a single table.
     pub threads: u32,
@@ -70,8 +70,8 @@ pub struct CopyOptions {
 }
 
 impl CopyOptions {
-    /// Options for the visible rows in the text format, with one worker that reads as the settings
-    /// ask for.
+    /// Options for visible rows in the text format, with one worker that reads as configured in the
+    /// settings.
     pub fn of(settings: &Settings, text: TextSettings) -> Self {
         Self {
             format: Format::Text,

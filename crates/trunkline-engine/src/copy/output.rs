@@ -8,15 +8,15 @@ use std::io;
 use super::error::CopyError;
 use super::plan::Plan;
 
-/// One output, and the tables whose rows are written to it one after the other.
+/// One output, and the tables to write to it one after the other.
 #[derive(Debug)]
 pub struct CopyTask {
     /// The tables.
     pub plans: Vec<Plan>,
 }
 
-/// The destination of the rows of a task. An output that is dropped without [`Output::finish`] is
-/// incomplete; an implementation can delete a partial file then.
+/// The destination of a task's rows. An output dropped without [`Output::finish`] is incomplete, in
+/// which case an implementation can delete the partial file.
 pub trait Output {
     /// Writes whole lines.
     ///
@@ -47,7 +47,7 @@ const PIECE: usize = 128 << 10;
 /// Buffers the lines of an output.
 pub(super) struct LineBuffer {
     output: Box<dyn Output>,
-    /// Lines that were not passed to the output yet.
+    /// Lines not yet passed to the output.
     pub(super) pending: Vec<u8>,
     /// Bytes passed to the output.
     pub(super) bytes: u64,
@@ -70,7 +70,7 @@ impl LineBuffer {
         written.map_err(|source| CopyError::output(table, source))?;
         self.bytes += self.pending.len() as u64;
         self.pending.clear();
-        // Do not keep the memory of a huge value for the rest of the copy.
+        // Don't keep a huge value's memory for the rest of the copy.
         self.pending.shrink_to(16 * PIECE);
         Ok(())
     }

@@ -28,8 +28,8 @@ pub struct Plan {
     pub(super) stored: Vec<Stored>,
     /// The columns to print, in the order of the output.
     pub(super) shown: Vec<Shown>,
-    /// Whether the order of the output equals the order in the row. Rows are then printed while
-    /// they are deformed.
+    /// Whether the output has the same column order as the row, in which case we print rows while
+    /// deforming them.
     pub(super) in_order: bool,
 }
 
@@ -105,15 +105,16 @@ impl TextKind {
 pub struct ColumnNames {
     /// The columns to copy, in this order.
     pub shown: Vec<Vec<u8>>,
-    /// Stored generated columns in `shown` that were not requested by name. `COPY` of a table skips
-    /// them, and `COPY` of a query includes them.
+    /// Stored generated columns in `shown` that weren't requested by name. `COPY` of a table skips
+    /// such columns, but `COPY` of a query includes them.
     pub computed: Vec<Vec<u8>>,
-    /// Columns that were not requested by name and are not stored (virtual generated columns).
+    /// Virtual generated columns that weren't requested by name. They aren't stored, so we leave
+    /// them out.
     pub left_out: Vec<Vec<u8>>,
 }
 
-/// The columns of `table` to copy: those in `wanted`, or else all stored columns. Stored generated
-/// columns count as stored.
+/// The columns of `table` to copy: those in `wanted`, or otherwise all stored columns, including
+/// stored generated columns.
 ///
 /// # Errors
 /// [`PlanError`]: a column does not exist or is not stored.
@@ -166,9 +167,9 @@ impl ColumnNames {
 }
 
 impl Plan {
-    /// Makes a plan for the rows of `table` itself, without its children, and for the columns
-    /// `names` in this order. Loads the catalog names that the text of their values may contain
-    /// (`regclass`, enum labels).
+    /// Makes a plan for `table`'s own rows, without its children's, and for the columns `names` in
+    /// this order. Loads the catalog names that the values' text may contain (`regclass`, enum
+    /// labels).
     ///
     /// # Errors
     /// [`PlanError`]: the table has no readable rows or no such column, or a type cannot be
@@ -229,8 +230,8 @@ impl Plan {
         self.shown.iter().any(|column| column.ty.contains(test))
     }
 
-    /// Files of the table and its TOAST table that end with a partial block, and their lengths in
-    /// bytes. Such files may lack rows. A server ignores the partial block without a warning.
+    /// Files of the table and its TOAST table that end mid-block, with their lengths in bytes. Rows
+    /// may be missing from such files. A server ignores the partial block without a warning.
     pub fn partial_files(&self) -> Vec<(PathBuf, u64)> {
         let toast = self.files.toast.iter().map(|toast| &toast.heap);
         std::iter::once(&self.files.rows)

@@ -34,13 +34,13 @@ pub struct CopyReport {
     pub streams: StreamStats,
     /// The streams of their TOAST tables.
     pub toast_streams: StreamStats,
-    /// Changes of the pool's counters during the copy, caused by this or by other sessions.
+    /// Changes in the pool's counters during the copy, including those caused by other sessions.
     pub counts: Tally,
     /// Damaged pages that the policy let pass.
     pub warnings: Vec<ReadWarning>,
-    /// Warnings beyond those that are kept.
+    /// Number of warnings beyond those kept.
     pub warnings_lost: u64,
-    /// From the start of the workers to the end of the last one.
+    /// From the workers' start until the last worker ended.
     pub elapsed: Duration,
     /// The I/O.
     pub io: IoSummary,

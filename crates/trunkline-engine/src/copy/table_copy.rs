@@ -22,11 +22,11 @@ use crate::pool::{Backend, ReadError};
 use crate::read_stream::{StreamOptions, StreamStats};
 use crate::transactions::Transactions;
 
-/// The most bytes of TOAST values to fetch together. Only a single row with more can exceed it.
+/// The most bytes of TOAST values to fetch together. Only a single row's values can exceed this.
 const FETCH_MAX: u64 = 8 << 20;
 /// The most pages to defer before their TOAST values are fetched.
 const PAGES_MAX: usize = 32;
-/// Findings that are kept. All are counted.
+/// The most findings to keep. All findings are counted.
 const FINDINGS_KEPT: usize = 100;
 
 /// The results of all workers together.
@@ -228,7 +228,7 @@ impl TableCopy<'_> {
     }
 }
 
-/// Pages whose rows wait for values from TOAST.
+/// Pages whose rows are waiting for TOAST values.
 struct DeferredPages {
     toast: ToastReader,
     pages: PageBatch,

@@ -18,7 +18,7 @@ use crate::job::JobError;
 /// submit batches of one read and spend a system call on each.
 const REFILL_FRACTION: usize = 4;
 
-/// Resources of one worker: buffers in its window, and files that it may have open.
+/// A worker's resources: buffers in its window, and files it may keep open.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) slots: usize,

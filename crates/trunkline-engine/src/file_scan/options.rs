@@ -11,15 +11,15 @@ use crate::settings::Settings;
 pub struct ReadOptions {
     /// Whether to bypass the operating system's page cache (`O_DIRECT`).
     pub direct: bool,
-    /// Reads kept in flight on each mount. With 0 or 1, the worker executes one read after the
-    /// other itself.
+    /// Reads kept in flight on each mount. With 0 or 1, the worker itself executes one read after
+    /// another.
     pub depth: u32,
     /// Blocks combined into one read, 1 to 128.
     pub combine_blocks: u32,
 }
 
 impl ReadOptions {
-    /// The options that `io_direct`, `effective_io_concurrency` and `io_combine_limit` ask for.
+    /// The options configured by `io_direct`, `effective_io_concurrency` and `io_combine_limit`.
     pub fn of(settings: &Settings) -> Self {
         Self {
             direct: settings.io_direct_data(),
@@ -28,7 +28,7 @@ impl ReadOptions {
         }
     }
 
-    /// Buffers in one mount's window: one for each read in flight.
+    /// Buffers in one mount's window, one per read in flight.
     pub(super) fn slots(self) -> usize {
         self.depth.max(1) as usize
     }

@@ -21,7 +21,7 @@ use crate::datadir::FileEntry;
 /// every failing read, so trying all 131,072 blocks of a segment could take days.
 const FAILED_BLOCKS_MAX: u32 = 1024;
 
-/// Attempts to open a file while the process has no free descriptor and this worker holds none.
+/// Attempts to open a file when the process has no free descriptor and this worker holds none.
 const OPEN_ATTEMPTS: u32 = 100;
 
 /// A file that is being read. Runs share it through `Rc`; dropping the last one closes the file.
@@ -60,7 +60,7 @@ impl OpenFile {
 #[derive(Debug, Clone)]
 pub(super) struct BlockRun {
     pub(super) file: Rc<OpenFile>,
-    /// The first block, counted within the file.
+    /// The first block, relative to the file.
     pub(super) block: u32,
     pub(super) blocks: u32,
     /// Consecutive reads that returned less than one block.
@@ -79,13 +79,12 @@ pub(super) enum NextRead {
     End,
 }
 
-/// The files of one mount that are not read yet, and the runs to repeat.
+/// One mount's unread files, and the runs to repeat.
 pub(super) struct ReadQueue<'s> {
     context: Context<'s>,
     files: std::slice::Iter<'s, FileEntry>,
     retries: VecDeque<BlockRun>,
-    /// Runs for which the kernel was advised and that are not issued yet. Used by the `sync` method
-    /// only.
+    /// Runs for which we've issued `posix_fadvise` but no read yet. Only used by the `sync` method.
     advised: VecDeque<BlockRun>,
     /// The file that is being read, and its next block.
     current: Option<(Rc<OpenFile>, u32)>,
@@ -170,7 +169,7 @@ impl<'s> ReadQueue<'s> {
                     let (attempts, singly) = (0, false);
                     return NextRead::Run(BlockRun { file, block, blocks, attempts, singly });
                 }
-                // The end was lowered below the listed length. Count the missing blocks as
+                // The end was lowered below the listed length, so count the missing blocks as
                 // processed.
                 job.count(file.entry.blocks().saturating_sub(block), 0);
             }

@@ -31,7 +31,7 @@ pub(crate) fn read_files(
 ) -> Result<(), JobError> {
     let bytes = files.iter().map(|file| u64::from(file.blocks()) * BLOCK_SIZE as u64).sum();
     job.observer().begins(files.len(), bytes);
-    // Empty files need no read, and the workers rely on their absence.
+    // Skip empty files: they need no read, and the workers rely on their absence.
     let files = files.into_iter().filter(|file| file.blocks() > 0);
     let mounts = by_mount(files, |file| file.device);
     if options.direct {
@@ -50,9 +50,9 @@ pub(crate) fn read_files(
     })
 }
 
-/// Opens one file of a mount for direct I/O, so that a file system without it is reported before
-/// anything is read. `open` then fails with `EINVAL`. Other errors concern single files and are
-/// reported when the file is read.
+/// Opens one of a mount's files for direct I/O, so that we report a file system without direct I/O
+/// before reading anything. In that case `open` fails with `EINVAL`. Other errors concern just one
+/// file and are reported when we read it.
 fn probe_direct(job: &Job, files: &[FileEntry]) -> Result<(), JobError> {
     let options = OpenOptions { direct: true, no_follow: true, ..OpenOptions::default() };
     for file in files {

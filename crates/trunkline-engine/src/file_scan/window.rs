@@ -37,8 +37,9 @@ pub(super) struct ReadWindow<'s> {
     slots: Slots<ReadPayload>,
     /// The read that each slot carries.
     runs: Vec<Option<BlockRun>>,
-    /// Files that have shrunk, by file id, with the lowest missing block. They are reported at the
-    /// end, because reads behind the end of the file may complete before the read that reaches it.
+    /// Files that have shrunk, by file id, with the lowest missing block. We only report them at
+    /// the end, because a read beyond the end of the file may complete before the read that reaches
+    /// it.
     shrunk: BTreeMap<u64, (FileEntry, ReadFailure)>,
     /// Stack of free slots. The slot used last is on top, since its memory is most likely in the
     /// CPU cache.
@@ -46,7 +47,7 @@ pub(super) struct ReadWindow<'s> {
 }
 
 impl<'s> ReadWindow<'s> {
-    /// Leases up to `slots` buffers. Fewer are enough; it fails only if there is none at all.
+    /// Leases up to `slots` buffers. Fewer will do; only leasing none at all is an error.
     pub(super) fn new(context: Context<'s>, slots: usize) -> Result<Self, JobError> {
         let blocks = context.options.combine_blocks;
         let region = context.job.aio().region();
@@ -76,7 +77,7 @@ impl<'s> ReadWindow<'s> {
         self.idle.len()
     }
 
-    /// The number of reads that were issued and whose outcome was not taken yet.
+    /// The number of reads issued whose outcome hasn't been taken yet.
     pub(super) fn in_flight(&self) -> usize {
         self.slots.pending()
     }

@@ -1,6 +1,7 @@
 //! Errors about a table's pages and rows.
 //!
-//! Both kinds name their location. After either one, a scan can continue with the next page or row.
+//! Both kinds of error include the location. After either one, a scan can continue with the next
+//! page or row.
 
 use thiserror::Error;
 use trunkline_aio::Cancelled;

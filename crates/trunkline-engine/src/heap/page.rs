@@ -43,8 +43,8 @@ pub(super) struct PageRows {
     errors: Vec<RowError>,
 }
 
-/// A tuple that passed the filter, or an invalid one. It stores the place of the tuple instead of a
-/// reference, so that a copy of the page can be used with it (`PageBatch`).
+/// A tuple that passed the filter, or an invalid one. It stores the tuple's offset rather than a
+/// reference, so that it also works with a copy of the page (`PageBatch`).
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     item: u16,
@@ -219,7 +219,7 @@ pub struct Rows<'p> {
     block: BlockNo,
     relation: &'p Relation,
     page_rows: &'p PageRows,
-    /// On an all-visible page the last line pointer returned; otherwise the index of the next
+    /// On an all-visible page, the last line pointer returned; otherwise the index of the next
     /// entry.
     next: u16,
     end: u16,
@@ -300,7 +300,8 @@ impl<'p> Iterator for Rows<'p> {
     }
 }
 
-/// The line pointers that point to a tuple (`LP_NORMAL`). Redirected, dead and unused ones do not.
+/// The line pointers that point to a tuple (`LP_NORMAL`). Redirected, dead and unused line pointers
+/// do not.
 #[inline]
 fn normal_lines(page: &PageBytes) -> impl Iterator<Item = (u16, LinePointer)> + '_ {
     line_pointers(page).filter(|(_, line)| line.flags == LinePointerFlags::Normal)

@@ -63,7 +63,7 @@ impl PageBatch {
         self.len == 0
     }
 
-    /// Removes all pages. Their memory is kept for the next ones.
+    /// Removes all pages, but keeps their memory for the next pages.
     pub fn clear(&mut self) {
         self.len = 0;
     }

@@ -45,18 +45,18 @@ pub struct HeapScan<S: BlockSource> {
     stream: ReadStream<S>,
     relation: Relation,
     transactions: Arc<Transactions>,
-    /// The transaction statuses that this scan looked up last.
+    /// Transaction statuses that this scan looked up most recently.
     statuses: XidStatusCache,
     rows: RowFilter,
     page_rows: PageRows,
 }
 
 impl HeapScan<BlockRange> {
-    /// Scans all blocks that the table has at this moment. As in PostgreSQL, a table larger than a
-    /// quarter of the pool is read through a ring buffer.
+    /// Scans all blocks the table has now. As in PostgreSQL, a table larger than a quarter of the
+    /// pool is read through a ring buffer.
     ///
     /// # Errors
-    /// The length of the table cannot be determined.
+    /// The table's length cannot be determined.
     pub fn of_table(
         backend: &Backend,
         relation: &Relation,

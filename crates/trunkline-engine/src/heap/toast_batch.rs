@@ -9,9 +9,9 @@
 //! Chunks arrive in block order of the TOAST table and not in the order of the values. Each chunk
 //! has a fixed length except the last one, so its place in `stored` follows from its number.
 //!
-//! Memory for a value is allocated only when the index has returned at least as many rows as the
-//! value has chunks. A damaged TOAST pointer that claims a huge size therefore does not allocate
-//! it.
+//! We allocate a value's memory only once the index has returned at least as many rows as the value
+//! has chunks. A damaged TOAST pointer that claims a huge size therefore can't make us allocate
+//! that much.
 
 use std::ops::Range;
 
