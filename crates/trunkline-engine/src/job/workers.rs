@@ -11,6 +11,7 @@
 //! backends poll `CHECK_FOR_INTERRUPTS()`. A worker that sleeps does not poll, so each session and
 //! backend also registers a canceller, and [`Job::stop`] triggers all of them.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
@@ -53,6 +54,9 @@ pub(crate) struct Job {
     cancellers: Mutex<Vec<Canceller>>,
     /// Nanoseconds from the start of the workers to the end of the last one; 0 before that.
     working: AtomicU64,
+    /// A worker's first error, of the error type that the job runs with. The caller must be able to
+    /// report it even if the coordinator, still waiting for a worker that hangs, never returns.
+    first_error: Mutex<Option<Box<dyn Any + Send>>>,
     /// Event count of thread exits. The caller and the coordinator sleep on it.
     exits: Futex,
 }
@@ -67,6 +71,7 @@ impl Job {
             stopping: AtomicBool::new(false),
             cancellers: Mutex::default(),
             working: AtomicU64::new(0),
+            first_error: Mutex::new(None),
             exits: Futex::new(0),
         })
     }
@@ -83,7 +88,14 @@ impl Job {
         let (started, before) = (clock::now(), self.aio.counters());
         let result = Arc::new(Mutex::new(None));
         let slot = Arc::clone(&result);
-        self.spawn("coordinator", coordinate, move |_, outcome| *slot.lock() = Some(outcome))?;
+        let exit = move |job: &Job, outcome: Result<(), E>| {
+            // A coordinator that panicked has not stopped its workers.
+            if outcome.is_err() {
+                job.stop();
+            }
+            *slot.lock() = Some(outcome);
+        };
+        self.spawn("coordinator", coordinate, exit)?;
         let mut deadline = None;
         let outcome = loop {
             // Load the event count before checking the result. If the coordinator exits in between,
@@ -103,7 +115,11 @@ impl Job {
             self.exits.wait(exits, Some(POLL_INTERVAL));
         };
         let end = match outcome {
-            None => End::Abandoned,
+            // An error that stopped the job says more than that the job was then abandoned.
+            None => match self.take_first_error() {
+                Some(error) => return Err(error),
+                None => End::Abandoned,
+            },
             Some(outcome) => {
                 outcome?;
                 if deadline.is_some() { End::Cancelled } else { End::Complete }
@@ -134,17 +150,15 @@ impl Job {
         work: impl Fn(&Job, usize) -> Result<(), E> + Send + Sync + 'static,
     ) -> Result<(), E> {
         let started = clock::now();
-        let (work, failure) = (Arc::new(work), Arc::new(Mutex::new(None)));
+        let work = Arc::new(work);
         // Counts workers that have not exited. It is decremented before `exits` is incremented, so
         // a coordinator that sees the new event count also sees the new number.
         let running = Arc::new(AtomicUsize::new(workers));
         for number in 0..workers {
-            let (work, failure) = (Arc::clone(&work), Arc::clone(&failure));
-            let running = Arc::clone(&running);
+            let (work, running) = (Arc::clone(&work), Arc::clone(&running));
             let exit = move |job: &Job, outcome: Result<(), E>| {
-                // Keep the first error only: later ones usually result from stopping the job.
                 if let Err(error) = outcome {
-                    failure.lock().get_or_insert(error);
+                    job.keep_first_error(error);
                     job.stop();
                 }
                 running.fetch_sub(1, Ordering::SeqCst);
@@ -169,7 +183,7 @@ impl Job {
         let nanos = u64::try_from(clock::now().since(started).as_nanos()).unwrap_or(u64::MAX);
         // A job may have several phases of workers, so add up their times.
         self.working.fetch_add(nanos, Ordering::Relaxed);
-        if let Some(error) = failure.lock().take() {
+        if let Some(error) = self.take_first_error() {
             return Err(error);
         }
         // A server may have started after the last periodic check.
@@ -198,6 +212,17 @@ impl Job {
             guard.outcome = Some(outcome);
         };
         thread::spawn(name, thread).map(drop).map_err(JobError::Start)
+    }
+
+    /// Keeps a worker's error, unless there is one already: later errors usually result from
+    /// stopping the job.
+    fn keep_first_error<E: Send + 'static>(&self, error: E) {
+        self.first_error.lock().get_or_insert_with(|| Box::new(error));
+    }
+
+    fn take_first_error<E: 'static>(&self) -> Option<E> {
+        let error = self.first_error.lock().take()?;
+        error.downcast().ok().map(|error| *error)
     }
 
     /// Stops the job: workers start no more work, and their waits end with an error. We don't wait
@@ -329,6 +354,46 @@ mod tests {
     fn a_panicking_coordinator_fails_the_job() {
         let summary = job().run::<JobError>(|_| panic!("this panic is part of the test"));
         assert!(matches!(summary, Err(JobError::Panicked)), "{summary:?}");
+    }
+
+    /// Cancels the job when a worker says so.
+    struct CancelledBy(Arc<AtomicBool>);
+
+    impl Observer for CancelledBy {
+        fn cancelled(&self) -> bool {
+            self.0.load(Ordering::SeqCst)
+        }
+    }
+
+    #[test]
+    fn an_abandoned_job_reports_the_error_that_stopped_it() {
+        let aio = Builder::new().method(MethodKind::Sync).start().expect("started");
+        let (cancelled, released) =
+            (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let job = Job::new(&aio, Arc::new(CancelledBy(Arc::clone(&cancelled))));
+        let release = Arc::clone(&released);
+        let summary = job.run::<JobError>(move |job| {
+            job.run_workers(
+                2,
+                || Ok(()),
+                move |job, number| {
+                    if number == 0 {
+                        return Err(JobError::Memory { blocks: 7 });
+                    }
+                    // This worker hangs: it ignores that the job stops.
+                    while !job.is_stopping() {
+                        job.pause();
+                    }
+                    cancelled.store(true, Ordering::SeqCst);
+                    while !released.load(Ordering::SeqCst) {
+                        job.pause();
+                    }
+                    Ok(())
+                },
+            )
+        });
+        release.store(true, Ordering::SeqCst);
+        assert!(matches!(summary, Err(JobError::Memory { blocks: 7 })), "{summary:?}");
     }
 
     #[test]

@@ -207,10 +207,11 @@ impl From<Cancelled> for WriteError {
     }
 }
 
-impl From<ReadError> for WriteError {
+impl WriteError {
     /// For a session that writes and cannot get a pin or a victim: the errors of that, without the
-    /// ones that only a read has.
-    fn from(error: ReadError) -> Self {
+    /// ones that only a read has. This isn't a `From`, because `?` on a real read would turn a
+    /// corrupt page into "cancelled".
+    pub(super) fn waiting_for_buffer(error: ReadError) -> Self {
         match error {
             ReadError::Eviction(error) => *error,
             ReadError::Storage(error) => error.into(),

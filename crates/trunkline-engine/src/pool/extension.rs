@@ -92,7 +92,7 @@ impl Backend {
         assert!(count > 0, "a relation extended by 0 blocks");
         let (manager, id) = (Arc::clone(self.manager()), self.session_id());
         manager.clusters().allow_writes(relation.storage());
-        self.sleep_for_pin()?;
+        self.sleep_for_pin().map_err(WriteError::waiting_for_buffer)?;
         let limits = manager.limits();
         limits.grant_ahead(id, count - 1);
         let reserved = 1 + limits.reserve_ahead(id, count - 1);
@@ -128,7 +128,7 @@ impl Backend {
             if !buffers.is_empty() {
                 return Ok(buffers);
             }
-            self.sleep_for_victim()?;
+            self.sleep_for_victim().map_err(WriteError::waiting_for_buffer)?;
         }
     }
 
