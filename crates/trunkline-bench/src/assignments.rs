@@ -1,13 +1,15 @@
-//! Settings from the command line, and whether any of the chosen rows reads them.
+//! `-c name=value` assignments, checked against the rows that will run.
 //!
-//! A setting that no chosen row reads is refused by name, because a number measured under an ignored setting
-//! misleads. `-c checkpoint_timeout=30s` goes with `checkpoint-spread`, not with `extend`.
+//! We refuse a setting that none of the chosen rows reads, because a number measured under a
+//! setting that was silently ignored is misleading. For example, `-c checkpoint_timeout=30s` is
+//! valid with `checkpoint-spread`, but not with `extend`.
 
 use crate::Result;
 use crate::rows::Row;
 use trunkline_engine::settings::Settings;
 
-/// PostgreSQL's settings as assigned, each of use to one of the rows.
+/// Parses the assignments into [`Settings`]. Fails if an assignment is malformed or if no chosen
+/// row reads its setting.
 pub(crate) fn read(assignments: &[String], rows: &[Row]) -> Result<Settings> {
     let mut settings = Settings::default();
     let of_use = |row: &Row, name: &str| row.settings().contains(&name);
@@ -27,12 +29,12 @@ pub(crate) fn read(assignments: &[String], rows: &[Row]) -> Result<Settings> {
     Ok(settings)
 }
 
-/// Whether one of them assigns this setting.
+/// Does any assignment set `wanted`?
 pub(crate) fn contain(assignments: &[String], wanted: &str) -> bool {
     assignments.iter().any(|assignment| name(assignment) == wanted)
 }
 
-/// The name in an assignment as in the table of settings.
+/// The setting's name, spelled as in the settings table.
 fn name(assignment: &str) -> String {
     let name = assignment.split_once('=').map_or(assignment, |(name, _)| name);
     name.replace('-', "_").to_ascii_lowercase()

@@ -1,7 +1,9 @@
-//! The references: the smallest programs that do the same work on the same device.
+//! **Bare loops**: the baselines. Each is the smallest program that performs the same I/O on the
+//! same device.
 //!
-//! They share no code with the I/O core that they judge. They have their own mapping, their own ring and their own
-//! threads. The distance to them is the cost of a core with handles, sessions and counters.
+//! The bare loops share no code with the I/O core that they're compared with: they have their own
+//! memory mapping, their own ring and their own threads. The gap between a bare loop and the core
+//! is therefore the overhead of handles, sessions and counters.
 
 #![expect(unsafe_code, reason = "a reference must not go through the core that it is to judge")]
 
@@ -26,7 +28,8 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-/// Open segments of equal length, addressed by offsets that run through all of them.
+/// Open segments of equal length, addressed as one file. An offset divided by the segment length
+/// gives the segment, and the remainder is the position in that segment.
 #[derive(Debug)]
 pub(crate) struct Files {
     open: Vec<File>,
@@ -34,7 +37,8 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Opens the segments, each `segment` bytes long but the last.
+    /// Opens the segments read-only. All are `segment` bytes long, except that the last may be
+    /// shorter.
     pub(crate) fn open(paths: &[PathBuf], segment: u64, direct: bool) -> io::Result<Self> {
         let flags = if direct { libc::O_DIRECT } else { 0 };
         let open = |path| OpenOptions::new().read(true).custom_flags(flags).open(path);
@@ -43,7 +47,7 @@ impl Files {
 }
 
 impl Files {
-    /// Opens the segments for writing.
+    /// Opens the segments for writing, with or without `O_DIRECT`.
     pub(crate) fn open_for_writing(
         paths: &[PathBuf],
         segment: u64,
@@ -55,7 +59,8 @@ impl Files {
     }
 }
 
-/// A transfer that is short or failed would make a reference fast for the wrong reason.
+/// Fails on an error or a short transfer. Without this check, a baseline that transferred less
+/// than it was asked to would look fast.
 fn check(result: i64, length: usize) -> io::Result<()> {
     if result < 0 {
         return Err(io::Error::from_raw_os_error(-result as i32));

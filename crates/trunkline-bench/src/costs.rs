@@ -1,7 +1,9 @@
-//! The cost of one page: nanoseconds of elapsed time and of CPU time for several ways of access.
+//! **Cost per page**: nanoseconds of elapsed time and of CPU time for one page, for several access
+//! paths.
 //!
-//! These measurements have no reference. All ways are measured one after the other in each round, so that they run
-//! under the same load, and bare reads are in the same table.
+//! There is no baseline to form a ratio with. Instead, each round measures all access paths back
+//! to back, so that they run under the same load, and a bare `pread` is one of the paths in the
+//! table.
 
 use crate::Result;
 use crate::pairs::measure;
@@ -10,28 +12,30 @@ use crate::work::Done;
 use serde_json::{Value, json};
 use std::fmt;
 
-/// A way to come by pages, to be measured: a run says how many pages it came by.
+/// One access path to measure. `run` returns the number of pages it accessed.
 pub(crate) struct Way<'a> {
     pub(crate) name: String,
     pub(crate) threads: usize,
-    /// Runs before each run, not measured.
+    /// Called before each run, outside the measured time; for example, empties the pool.
     pub(crate) prepare: Box<dyn FnMut() -> Result<()> + 'a>,
     pub(crate) run: Box<dyn FnMut() -> Result<u64> + 'a>,
 }
 
-/// What a page cost in one way.
+/// The measured cost of a page on one access path.
 #[derive(Debug, Clone)]
 pub(crate) struct Cost {
     name: String,
     threads: usize,
-    /// Of each thread's time.
+    /// Elapsed nanoseconds per page, multiplied by the number of threads: with two threads, a page
+    /// that takes 1 µs of each thread costs 1 µs here.
     elapsed: Estimate,
-    /// Of the process's.
+    /// CPU nanoseconds per page, summed over all threads of the process.
     cpu: Estimate,
 }
 
 impl Cost {
-    /// Measures all ways in turn, `rounds` times, after one round that does not count.
+    /// Measures all access paths in turn, `rounds` times. A warm-up round comes first and is
+    /// discarded.
     pub(crate) fn of(rounds: usize, mut ways: Vec<Way<'_>>) -> Result<Vec<Cost>> {
         let mut samples = vec![(Vec::new(), Vec::new()); ways.len()];
         for round in 0..=rounds {
@@ -57,7 +61,7 @@ impl Cost {
         Ok(ways.into_iter().zip(samples).map(cost).collect())
     }
 
-    /// For programs.
+    /// One element of the JSON report.
     pub(crate) fn json(&self) -> Value {
         let estimate = |e: Estimate| json!({"median": e.median, "low": e.low, "high": e.high});
         json!({
@@ -69,7 +73,7 @@ impl Cost {
     }
 }
 
-/// The head of the table.
+/// The table's header rows.
 pub(crate) const HEADER: &str = "| way | threads | ns per page | CPU ns per page |
 |---|---|---|---|";
 

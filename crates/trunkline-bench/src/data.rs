@@ -1,8 +1,9 @@
-//! The files that are read: valid PostgreSQL pages with checksums, in segments.
+//! **Input data**: a relation of valid PostgreSQL pages with checksums, stored in segments.
 //!
-//! Segments are named and sized like those of a relation, so the engine's verification can read them. They are
-//! written once and reused by later runs. This module also evicts them from the page cache and reports how much the
-//! kernel kept.
+//! The segments are named and sized like a real relation's, so that the engine's checksum
+//! verification can read them too. They're written once and reused by later runs, because
+//! generating them takes longer than most measurements. This module also evicts them from the page
+//! cache and reports how much of them the kernel kept cached.
 
 use crate::Result;
 use crate::work::Random;
@@ -20,32 +21,35 @@ use trunkline_format::{
 };
 use trunkline_sample::push_account;
 
-/// The folder below the one that the user names.
+/// Subdirectory of `--dir` that holds the data.
 const FOLDER: &str = "trunkline-bench-data";
-/// The relation's folder in it, as in a data directory.
+/// The relation's database directory, laid out as in a data directory.
 const DATABASE: &str = "base/5";
-/// The relation's number, as good as any.
+/// The relfilenode. The value is arbitrary; this is the first OID that PostgreSQL assigns to user
+/// objects.
 pub(crate) const RELATION: u32 = 16_384;
-/// Bytes of every segment but the last.
+/// Length of every segment except the last, in bytes.
 pub(crate) const SEGMENT: u64 = SEGMENT_BLOCKS as u64 * BLOCK_SIZE as u64;
-/// More than this part of the data in the page cache is not cold.
+/// Largest fraction of the data that may still be cached in a run that we call cold.
 const COLD: f64 = 0.01;
 
-/// See the module.
+/// The prepared segments, and an observer of their page cache residency.
 pub(crate) struct Data {
-    /// What is a data directory to the engine's storage.
+    /// Root of the layout; the engine's storage treats it as a data directory.
     pub(crate) root: PathBuf,
     pub(crate) paths: Vec<PathBuf>,
     pub(crate) bytes: u64,
-    /// Only to look at the page cache.
+    /// Used only to query page cache residency.
     aio: Aio,
-    /// The largest part that was still cached after an eviction.
+    /// The largest fraction that was still cached after any eviction; the report prints it, so
+    /// that a reader can judge how cold the cold runs were.
     warmest: Cell<f64>,
     dropped: Cell<bool>,
 }
 
 impl Data {
-    /// Makes `bytes` of pages below `dir`, rounded down to blocks, unless they are there.
+    /// Creates `bytes` of pages below `dir`, rounded down to whole blocks. Segments left by an
+    /// earlier run are reused if they're complete.
     pub(crate) fn prepare(dir: &Path, bytes: u64) -> Result<Self> {
         let root = dir.join(FOLDER);
         let folder = root.join(DATABASE);
@@ -70,13 +74,14 @@ impl Data {
         Ok(Self { root, paths, bytes, aio, warmest: Cell::new(0.0), dropped: Cell::new(false) })
     }
 
-    /// Its length in blocks.
+    /// Length of the relation in blocks.
     pub(crate) fn blocks(&self) -> BlockNo {
         (self.bytes / BLOCK_SIZE as u64) as BlockNo
     }
 
-    /// Takes the data out of the page cache: by advice, and, where that is not enough and the user
-    /// may, by dropping all caches.
+    /// Evicts the data from the page cache. We first try `posix_fadvise(DONTNEED)`, which the
+    /// kernel is free to ignore. If too much is still cached, we write to
+    /// `/proc/sys/vm/drop_caches`, provided we're allowed to.
     pub(crate) fn evict(&self) -> Result<()> {
         for path in &self.paths {
             rustix::fs::fadvise(&File::open(path)?, 0, None, Advice::DontNeed)?;
@@ -90,7 +95,7 @@ impl Data {
         Ok(())
     }
 
-    /// Brings the data into the page cache.
+    /// Reads all data once, so that it is in the page cache.
     pub(crate) fn warm(&self) -> Result<()> {
         let mut buffer = vec![0; 1 << 20];
         for path in &self.paths {
@@ -103,7 +108,7 @@ impl Data {
         Ok(())
     }
 
-    /// The part of the data that is in the page cache.
+    /// The fraction of the data that is in the page cache.
     pub(crate) fn cached(&self) -> Result<f64> {
         let mut sum = Residency::default();
         for path in &self.paths {
@@ -112,14 +117,15 @@ impl Data {
         Ok(sum.fraction())
     }
 
-    /// How cold the cold runs were.
+    /// A note for the report: how the data was evicted, and how much of it stayed cached.
     pub(crate) fn coldness(&self) -> String {
         let how = if self.dropped.get() { "dropping all caches" } else { "advice (DONTNEED)" };
         let warmest = self.warmest.get() * 100.0;
         format!("cold runs: at most {warmest:.1} % of the data was in the page cache, by {how}")
     }
 
-    /// The segments as the engine lists them.
+    /// The segments as directory entries, in the form in which the engine's verification takes
+    /// them.
     pub(crate) fn entries(&self) -> Result<Vec<FileEntry>> {
         let entry = |(segment, path): (u32, &PathBuf)| {
             let metadata = fs::metadata(path)?;
@@ -138,7 +144,9 @@ impl Data {
     }
 }
 
-/// Whether the segment has its length, and a last page that only its last block can have.
+/// Is this segment complete? Checks its length and its last page only. Segments are written front
+/// to back and the checksum includes the block number, so a valid last page means that the writer
+/// reached the end.
 fn is_made(path: &Path, first: BlockNo, end: BlockNo) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let length = u64::from(end - first) * BLOCK_SIZE as u64;
@@ -148,7 +156,7 @@ fn is_made(path: &Path, first: BlockNo, end: BlockNo) -> bool {
         && is_sound(&page, end - 1)
 }
 
-/// Whether the page carries its checksum.
+/// Does the stored checksum match the page's contents?
 pub(crate) fn is_sound(page: &PageBytes, block: BlockNo) -> bool {
     PageHeader::parse(page).checksum == page_checksum(page, block)
 }

@@ -1,13 +1,15 @@
-//! A control group with a memory limit, removed when it is dropped.
+//! **Control group** with a memory limit. It is removed on drop.
 //!
-//! The root of cgroup version 2 is found by its mount. The user can name a parent group of either version instead,
-//! for machines where the memory controller still belongs to version 1 or a service manager owns the root.
+//! We locate the cgroup v2 root by its mount point. Alternatively, the user can pass a parent
+//! group of either version with `--group`. That is necessary on machines where the memory
+//! controller is still attached to v1, or where a service manager owns the root.
 
 use crate::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// See the module. Removed when dropped, which its processes must not outlive.
+/// A control group. The kernel refuses to remove a group that still contains processes, so all of
+/// its processes must have exited before it is dropped.
 #[derive(Debug)]
 pub(crate) struct Group {
     path: PathBuf,
@@ -16,7 +18,8 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// A new group in `parent`, or else in the root of version 2, for `limit` bytes of memory.
+    /// Creates a group below `parent`, or below the v2 root if there is no parent, limited to
+    /// `limit` bytes of memory.
     pub(crate) fn make(parent: Option<&Path>, limit: u64) -> Result<Self> {
         let parent = match parent {
             Some(parent) => parent.to_owned(),
@@ -51,12 +54,13 @@ impl Group {
         &self.path
     }
 
-    /// What it is.
+    /// Version and limit, for the report.
     pub(crate) fn describe(&self) -> String {
         format!("cgroup v{}, at most {} MB of memory", self.version, self.limit / 1_000_000)
     }
 
-    /// Moves this process into a group.
+    /// Moves this process into the group at `path`. Memory the process has already allocated stays
+    /// charged to its old group, so it must do this before it allocates the pool.
     pub(crate) fn enter(path: &Path) -> Result<()> {
         write(&path.join("cgroup.procs"), "0")
     }
@@ -70,7 +74,7 @@ impl Drop for Group {
     }
 }
 
-/// Where version 2 is mounted.
+/// Mount point of cgroup v2, from `/proc/self/mounts`.
 fn root() -> Result<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts")?;
     let mount = mounts.lines().find_map(|line| {

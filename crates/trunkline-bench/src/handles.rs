@@ -1,7 +1,8 @@
-//! The work through I/O handles, by one session with a window of slots.
+//! Executes a work list with **I/O handles**: one session that keeps a window of reads in flight.
 //!
-//! Without a pool there is only this loop between the work list and the core: leased frames for each slot, batches,
-//! and waits for any of them. A window of one is a read whose result is needed immediately.
+//! There is no buffer pool, so this loop is all there is between the work list and the I/O core.
+//! It leases frames for each slot, stages reads in batches, and waits until some of them complete.
+//! With a window of one, it measures the latency of a read whose result is needed immediately.
 
 use crate::Result;
 use crate::data::{Data, SEGMENT};
@@ -13,36 +14,38 @@ use trunkline_aio::{
 };
 use trunkline_format::BLOCK_SIZE;
 
-/// How to read.
+/// I/O method, window and other parameters of one contender.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setup {
     pub(crate) method: MethodKind,
     pub(crate) direct: bool,
-    /// Reads in flight at most.
+    /// Maximum number of reads in flight.
     pub(crate) window: usize,
-    /// Free slots to wait for before reads are issued again.
+    /// How many slots must be free before the session issues reads again. Waiting for several
+    /// slots lets one wake-up serve several completions.
     pub(crate) refill: usize,
-    /// Bytes of the largest read.
+    /// Size of the largest read in bytes.
     pub(crate) length: u32,
-    /// Workers at most.
+    /// Maximum number of I/O workers.
     pub(crate) workers: usize,
-    /// Whether a session looks into the page cache before it hands a read over.
+    /// Does the session try `RWF_NOWAIT` itself before it hands a buffered read to the I/O method?
     pub(crate) look_first: bool,
 }
 
 impl Setup {
-    /// Refilling at half the window, as few workers as PostgreSQL has by default.
+    /// Defaults: refill when half of the window is free, and use no more workers than PostgreSQL
+    /// does by default.
     pub(crate) fn new(method: MethodKind, direct: bool, window: usize, length: u32) -> Self {
         let refill = window.div_ceil(2);
         Self { method, direct, window, refill, length, workers: 8, look_first: true }
     }
 
-    /// An instance for this.
+    /// Starts an instance with enough memory for one window of reads.
     pub(crate) fn start(&self) -> Result<Aio> {
         self.start_with(self.window * self.length as usize)
     }
 
-    /// An instance with so much memory for pages.
+    /// Starts an instance with `region_bytes` of I/O memory.
     pub(crate) fn start_with(&self, region_bytes: usize) -> Result<Aio> {
         let workers = WorkerSettings {
             max: self.workers,
@@ -63,9 +66,10 @@ impl Setup {
     }
 }
 
-/// A session with a window of reads, its files and its instance.
+/// A session, its window of reads, its open files and its instance.
 pub(crate) struct Handles {
-    // The session goes first: it submits what it staged.
+    // Fields are dropped in order. The session comes first, because dropping it submits its staged
+    // I/Os, which still use the slots and files.
     session: Session,
     operations: Slots,
     free: Vec<usize>,
@@ -91,12 +95,13 @@ impl Handles {
         Ok(Self { session: aio.session()?, operations, free, files, setup, aio })
     }
 
-    /// The pages that the region got.
+    /// Kind of memory pages that back the region, for the report. Huge pages matter: see decision
+    /// 0001.
     pub(crate) fn page_kind(&self) -> &'static str {
         self.aio.region().page_kind().name()
     }
 
-    /// Reads everything.
+    /// Executes all reads of the work list.
     pub(crate) fn run(&mut self, work: &Work) -> Result<Done> {
         let before = self.aio.counters();
         let started = Instant::now();
@@ -122,7 +127,8 @@ impl Handles {
 
     fn windowed(&mut self, work: &Work) -> Result<()> {
         let mut offsets = work.offsets.iter();
-        // `sync` has no reads in flight of its own: the kernel reads ahead on advice.
+        // `sync` never has reads in flight. For buffered reads it instead issues posix_fadvise, so
+        // the kernel reads ahead; `ahead` is the position of that advice.
         let mut ahead = offsets.clone();
         let advised = self.setup.method == MethodKind::Sync && !self.setup.direct;
         if advised {
@@ -135,7 +141,8 @@ impl Handles {
             let refill = self.free.len() >= self.setup.refill || self.operations.pending() == 0;
             if refill && offsets.len() > 0 {
                 let mut batch = self.session.batch();
-                // Under advice, one after the other: more would be read ahead than the window.
+                // With posix_fadvise, issue only one read at a time. Otherwise the kernel would
+                // read ahead further than the window allows.
                 let keep = if advised { self.free.len() - 1 } else { 0 };
                 while self.free.len() > keep
                     && let Some(&offset) = offsets.next()
@@ -153,7 +160,8 @@ impl Handles {
             if self.operations.pending() == 0 {
                 return Ok(());
             }
-            // Waiting for fewer would wake the session for nothing.
+            // Wait until `refill` slots are free. Waking up earlier would be useless, as the
+            // session wouldn't issue reads yet.
             let missing = self.setup.refill.saturating_sub(self.free.len()).max(1);
             self.session.wait_some(&self.operations, missing)?;
             while let Some(slot) = self.operations.first_done()
@@ -177,7 +185,7 @@ fn check(operations: &Slots, outcome: Outcome, length: u32) -> Result<()> {
     Ok(())
 }
 
-/// Adds how many reads were in flight between two readings of the counters.
+/// Adds the mean number of reads in flight to `done`, computed from two snapshots of the counters.
 pub(crate) fn flight(done: Done, before: &Counters, after: &Counters, elapsed: Duration) -> Done {
     let samples = after.in_flight_samples - before.in_flight_samples;
     let sum = after.in_flight_sum - before.in_flight_sum;

@@ -1,12 +1,12 @@
-//! A description of the machine that was measured. Ratios can be compared between machines better than rates, but
-//! neither means much without it.
+//! **Machine description** for the report. Ratios carry over between machines better than rates
+//! do, but neither means much without the hardware they were measured on.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use trunkline_aio::file_system_name;
 
-/// CPUs, kernel, file system, device.
+/// One line: CPUs, kernel, file system and block device of `dir`.
 pub(crate) fn describe(dir: &Path) -> String {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
@@ -21,7 +21,7 @@ pub(crate) fn describe(dir: &Path) -> String {
     )
 }
 
-/// Name and scheduler of the block device that holds `dir`.
+/// Name and I/O scheduler of the block device that contains `dir`, from sysfs.
 fn device(dir: &Path) -> String {
     let Ok(metadata) = fs::metadata(dir) else { return "unknown".into() };
     let number = metadata.dev();
@@ -36,14 +36,14 @@ fn device(dir: &Path) -> String {
     }
 }
 
-/// The value of a line `name : value`.
+/// The value of the first `name : value` line in a file such as `/proc/cpuinfo`.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// The choice in brackets.
+/// The selected option of a sysfs file such as `none [mq-deadline]`: the word in brackets.
 fn word(path: &str) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));

@@ -1,4 +1,4 @@
-//! Benchmarks of the I/O core, and of the buffer pool above it, against bare loops.
+//! Benchmarks of the I/O core and of the buffer pool, compared with bare loops.
 //!
 //! ```text
 //!   rows ──▶ pairs: reference, contender, contender, reference, … ──▶ statistics ──▶ report
@@ -6,8 +6,10 @@
 //!              data: valid pages in segments, written once; work: the same list for both
 //! ```
 //!
-//! Run `cargo run --release -p trunkline-bench -- sequential random --dir DIR`. `docs/benchmarks.md` explains the
-//! results.
+//! Each row of the benchmark table alternates between a baseline (`reference` in the code and in
+//! the reports) and a contender that performs the same I/O through trunkline. Run it with `cargo
+//! run --release -p trunkline-bench -- sequential random --dir DIR`. `docs/benchmarks.md` explains
+//! the results.
 
 #![deny(unsafe_code)]
 
@@ -32,10 +34,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use trunkline_aio::MethodKind;
 
-/// An error is text for a person to read.
+/// Errors are only ever printed, so a boxed error is enough.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// The result of a row or of a part of one.
+/// Result of a row, or of one step of a row.
 type Result<T> = std::result::Result<T, Failure>;
 
 /// Measures trunkline's I/O core and buffer pool against bare loops.

@@ -1,8 +1,9 @@
-//! Pairs of measurements: the reference and a contender in turn, on the same work, in one run.
+//! **Paired measurement**: alternates the baseline and a contender on the same work in one run.
 //!
-//! The machine is shared, and so is its disk, so a rate says little about the rate a minute ago. Each pair is
-//! measured back to back, the order alternates from pair to pair, and only ratios within a pair are compared. The
-//! first pair is a warm-up and is not counted.
+//! CPUs and disk are shared with other tenants, so a rate measured a minute ago says little about
+//! the current rate. We therefore measure both halves of a pair back to back, and compare only
+//! ratios within a pair. The order alternates from pair to pair, because the second half may
+//! profit from caches that the first one filled. The first pair is a warm-up and is discarded.
 
 use crate::Result;
 use crate::statistics::{Estimate, Latency};
@@ -10,24 +11,25 @@ use crate::work::Done;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Instant;
 
-/// Something to be measured.
+/// A measurable subject: performs the given work and reports what it did.
 pub(crate) type Run<'a, W> = &'a mut dyn FnMut(&W) -> Result<Done>;
 
-/// One run.
+/// Measurements of one run: half of a pair.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
     pub(crate) elapsed: f64,
-    /// CPU seconds of the whole process, kernel threads of its rings included.
+    /// CPU seconds of the whole process, including the kernel threads that serve its rings.
     pub(crate) cpu: f64,
     pub(crate) done: Done,
 }
 
-/// All pairs of a reference and a contender.
+/// All pairs of one baseline and one contender.
 #[derive(Debug, Clone)]
 pub(crate) struct Pairs(Vec<(Sample, Sample)>);
 
 impl Pairs {
-    /// Runs `count` pairs; `next` makes the work of a pair, `prepare` runs before each half of it.
+    /// Runs `count` pairs. `next` generates each pair's work; `prepare` runs before each half,
+    /// outside the measured time.
     pub(crate) fn run<W>(
         count: usize,
         mut next: impl FnMut(u64) -> W,
@@ -56,12 +58,13 @@ impl Pairs {
         Ok(Self(pairs))
     }
 
-    /// Pairs that the caller measured itself.
+    /// Wraps pairs that the caller measured. `checkpoint-spread` needs it, because its order
+    /// within a pair is fixed.
     pub(crate) fn of(pairs: Vec<(Sample, Sample)>) -> Self {
         Self(pairs)
     }
 
-    /// The contender's rate over the reference's.
+    /// The contender's rate divided by the baseline's rate.
     pub(crate) fn rate_ratio(&self) -> Estimate {
         let ratio = |(reference, contender): &(Sample, Sample)| {
             operations_rate(contender) / operations_rate(reference)
@@ -69,14 +72,14 @@ impl Pairs {
         Estimate::of(self.0.iter().map(ratio).collect())
     }
 
-    /// The contender's CPU time per operation over the reference's.
+    /// The contender's CPU time per operation divided by the baseline's.
     pub(crate) fn cpu_ratio(&self) -> Estimate {
         let cost = |sample: &Sample| sample.cpu / sample.done.operations as f64;
         let ratio = |pair: &(Sample, Sample)| cost(&pair.1) / cost(&pair.0);
         Estimate::of(self.0.iter().map(ratio).collect())
     }
 
-    /// How long operations took, where every run has measured it.
+    /// Latencies, if every run recorded them.
     pub(crate) fn latencies(&self) -> Option<Latencies> {
         let each = |pair: &(Sample, Sample)| Some((pair.0.done.latency?, pair.1.done.latency?));
         let each: Vec<(Latency, Latency)> = self.0.iter().map(each).collect::<Option<_>>()?;
@@ -96,7 +99,7 @@ impl Pairs {
         })
     }
 
-    /// Median over the reference's and over the contender's runs.
+    /// Medians over the baseline's runs and over the contender's runs.
     pub(crate) fn medians(&self, value: impl Fn(&Sample) -> f64) -> (f64, f64) {
         let median = |values: Vec<f64>| Estimate::of(values).median;
         (
@@ -106,12 +109,12 @@ impl Pairs {
     }
 }
 
-/// How long operations took, in microseconds; medians over the runs.
+/// Operation latency in microseconds; each value is a median over the runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Latencies {
     pub(crate) reference: Latency,
     pub(crate) contender: Latency,
-    /// The contender's 99th percentile over the reference's.
+    /// The contender's 99th percentile divided by the baseline's.
     pub(crate) p99_ratio: Estimate,
 }
 
@@ -120,7 +123,8 @@ pub(crate) fn operations_rate(sample: &Sample) -> f64 {
     sample.done.operations as f64 / sample.elapsed
 }
 
-/// One run, with its time and the CPU time of the process; or those that it says it took.
+/// Executes one run and measures elapsed and CPU time. If the run measured itself (in a child
+/// process, for example), its own numbers are used instead.
 pub(crate) fn measure(run: impl FnOnce() -> Result<Done>) -> Result<Sample> {
     let (cpu, started) = (cpu_seconds(), Instant::now());
     let done = run()?;
@@ -129,7 +133,7 @@ pub(crate) fn measure(run: impl FnOnce() -> Result<Done>) -> Result<Sample> {
     Ok(Sample { elapsed, cpu, done })
 }
 
-/// CPU seconds of the process so far.
+/// CPU seconds the process has consumed so far.
 pub(crate) fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9

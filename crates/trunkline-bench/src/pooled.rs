@@ -1,8 +1,9 @@
-//! The work through the buffer pool, by read streams.
+//! Executes a work list through the **buffer pool**, with read streams.
 //!
-//! A stream gets the blocks of a work list in order and returns pinned pages. The consumer does not look at them
-//! unless a row asks for it, because a bare loop does not look at its bytes either. The pool is created once for each
-//! comparison and emptied before each half of a cold pair.
+//! A read stream takes its blocks from the work list and returns pinned buffers. The consumer
+//! doesn't look at the pages unless a row asks it to, because a bare loop doesn't look at its
+//! bytes either. The pool is created once per comparison, and emptied before each half of a cold
+//! pair.
 
 use crate::Result;
 use crate::data::{Data, RELATION};
@@ -17,22 +18,24 @@ use trunkline_engine::storage::{
 };
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Oid};
 
-/// How to read through a pool.
+/// Parameters of one contender that reads through the pool.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PoolSetup {
-    /// Its window is the stream's concurrency, its length that of the largest read.
+    /// I/O parameters. The window becomes the stream's `effective_io_concurrency`, and the length
+    /// its combine limit.
     pub(crate) io: Setup,
-    /// Buffers of the pool.
+    /// Pool size in buffers.
     pub(crate) buffers: u32,
-    /// Whether every page's checksum is computed when it is read.
+    /// Verify every page's checksum when it is read?
     pub(crate) checksums: bool,
     pub(crate) strategy: Strategy,
-    /// Whether the stream knows that it will read everything, in the file's order.
+    /// Is this a sequential scan of the whole relation? The stream then skips its slow start and,
+    /// under `sync`, relies on kernel read-ahead instead of issuing posix_fadvise.
     pub(crate) scan: bool,
 }
 
 impl PoolSetup {
-    /// With checksums, no ring, and no promise about the order.
+    /// Defaults: verify checksums, use no ring buffer, and promise nothing about the order.
     pub(crate) fn new(io: Setup, buffers: u32) -> Self {
         Self { io, buffers, checksums: true, strategy: Strategy::Normal, scan: false }
     }
@@ -49,9 +52,9 @@ impl PoolSetup {
     }
 }
 
-/// A relation, the pool that reads it, and the sessions that use the pool.
+/// A relation, a pool, and the sessions that read the relation through the pool.
 pub(crate) struct Pooled {
-    // Before the instance: sessions submit what they staged.
+    // Dropped before the instance, because dropping a session submits its staged I/Os.
     backends: Vec<Backend>,
     pub(crate) relation: Relation,
     pub(crate) pool: Pool,
@@ -76,28 +79,29 @@ impl Pooled {
         Ok(Self { backends, relation, pool, setup, aio })
     }
 
-    /// The pages that the pool got.
+    /// Kind of memory pages that back the pool, for the report.
     pub(crate) fn page_kind(&self) -> &'static str {
         self.aio.region().page_kind().name()
     }
 
-    /// The method that serves.
+    /// The I/O method actually in use, which may be a fallback.
     pub(crate) fn method(&self) -> MethodKind {
         self.aio.method_status().used
     }
 
-    /// Makes the pool empty.
+    /// Evicts every page from the pool. Fails if a page can't be evicted, as the next run would
+    /// then find it.
     pub(crate) fn empty(&self) -> Result<()> {
         let left = self.pool.evict_all().skipped;
         if left > 0 { Err(format!("{left} buffers are still pinned").into()) } else { Ok(()) }
     }
 
-    /// Reads the blocks of the list, through a stream of one session.
+    /// Reads the blocks of one list through one session's read stream.
     pub(crate) fn run(&mut self, work: &Work) -> Result<Done> {
         self.run_parts(std::slice::from_ref(work))
     }
 
-    /// Reads several lists at the same time, each by a session of its own.
+    /// Reads several lists concurrently, with one session for each list.
     pub(crate) fn run_parts(&mut self, parts: &[Work]) -> Result<Done> {
         let before = self.aio.counters();
         let started = Instant::now();
@@ -129,7 +133,7 @@ impl Pooled {
         Ok(flight(done, &before, &self.aio.counters(), elapsed))
     }
 
-    /// Reads the blocks of the list one by one, without a stream.
+    /// Reads the blocks one at a time, without a stream, as an index scan would.
     pub(crate) fn run_points(&mut self, work: &Work) -> Result<Done> {
         let before = self.aio.counters();
         let started = Instant::now();
@@ -141,22 +145,22 @@ impl Pooled {
         Ok(flight(Done::of(work), &before, &self.aio.counters(), elapsed))
     }
 
-    /// Reads the blocks of a source through a stream of the first session, and counts what that
-    /// took.
+    /// Reads the blocks of `source` through the first session's stream, and returns the buffer
+    /// usage counters of that read.
     pub(crate) fn count(&mut self, source: impl BlockSource) -> Result<Tally> {
         let before = self.pool.total();
         scan(&mut self.backends[0], &self.relation, source, self.setup.options(), false)?;
         Ok(self.pool.total().since(&before))
     }
 
-    /// The sessions, and how their streams read.
+    /// The sessions, the relation, and the stream options, for rows that run their own loop.
     pub(crate) fn sessions(&mut self) -> (&mut [Backend], &Relation, StreamOptions) {
         (&mut self.backends, &self.relation, self.setup.options())
     }
 }
 
-/// Reads everything that a source names; how many pages that were. `look`: locks each and looks at
-/// its first byte.
+/// Reads all blocks of `source` and returns the number of pages. With `look`, it also takes each
+/// page's share lock and reads its first byte.
 pub(crate) fn scan(
     backend: &mut Backend,
     relation: &Relation,
@@ -177,7 +181,7 @@ pub(crate) fn scan(
     Ok(pages)
 }
 
-/// The blocks of a list, in its order.
+/// Turns a work list into a block source, in list order.
 pub(crate) fn blocks(work: &Work) -> impl BlockSource {
     let each = u64::from(work.length) / BLOCK_SIZE as u64;
     let mut offsets = work.offsets.iter();
@@ -191,7 +195,7 @@ pub(crate) fn blocks(work: &Work) -> impl BlockSource {
     }
 }
 
-/// Pages in a list.
+/// Number of pages that a work list covers.
 fn pages(work: &Work) -> u64 {
     Done::of(work).bytes / BLOCK_SIZE as u64
 }

@@ -1,7 +1,7 @@
-//! The report: a table for people or JSON for programs.
+//! **Report**: a Markdown table for people, JSON for programs.
 //!
-//! A line compares one contender with one reference. It has the medians of both, their ratios with intervals, and a
-//! verdict for each bound of the target.
+//! Each line compares one contender with one baseline. It shows both medians, their ratios with
+//! confidence intervals, and a verdict for each bound of the line's target.
 
 use crate::costs::{self, Cost};
 use crate::pairs::{Latencies, Pairs, operations_rate};
@@ -9,20 +9,22 @@ use crate::statistics::{Estimate, Latency};
 use serde_json::{Value, json};
 use std::fmt;
 
-/// What a line shall reach. Bounds are on medians, where it is not said otherwise.
+/// Targets of a line. A bound applies to the median unless its comment says otherwise; `None`
+/// means that there is no bound.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Target {
-    /// Least rate over the reference's.
+    /// Minimum ratio of the contender's rate to the baseline's.
     pub(crate) rate: Option<f64>,
-    /// The least that the interval of the rate's ratio may begin at.
+    /// Minimum lower end of the rate ratio's confidence interval. Stricter than `rate`: noise
+    /// can't make it pass.
     pub(crate) rate_low: Option<f64>,
-    /// Most CPU per operation over the reference's.
+    /// Maximum ratio of the contender's CPU time per operation to the baseline's.
     pub(crate) cpu: Option<f64>,
-    /// Least mean number of reads that the storage has at any time.
+    /// Minimum mean number of reads in flight at the device.
     pub(crate) in_flight: Option<f64>,
 }
 
-/// One comparison.
+/// One line: a comparison of one contender with one baseline.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     setting: String,
@@ -65,7 +67,7 @@ impl Line {
         line
     }
 
-    /// Each bound with its verdict.
+    /// The bounds that are set, each with its verdict.
     fn verdicts(&self) -> Vec<(String, bool)> {
         let Target { rate, rate_low, cpu, in_flight } = self.target;
         let least = |name: &str, bound: Option<f64>, value: f64| {
@@ -115,18 +117,18 @@ impl Line {
     }
 }
 
-/// A row of the benchmark.
+/// The report of one benchmark row: a heading, lines and notes.
 #[derive(Debug, Clone)]
 pub(crate) struct Report {
     pub(crate) row: &'static str,
     pub(crate) notes: Vec<String>,
     pub(crate) lines: Vec<Line>,
-    /// For a row without references.
+    /// Costs per page, for a row that has no baseline.
     pub(crate) costs: Vec<Cost>,
 }
 
 impl Report {
-    /// For programs.
+    /// The report as one JSON object.
     pub(crate) fn json(&self) -> Value {
         let lines: Vec<Value> = self.lines.iter().map(Line::json).collect();
         let costs: Vec<Value> = self.costs.iter().map(Cost::json).collect();
@@ -165,7 +167,7 @@ impl fmt::Display for Line {
 }
 
 impl Line {
-    /// As a row of a table that has columns for latencies, or has none.
+    /// Formats the line as a table row, with latency columns if `timed`.
     fn write(&self, f: &mut fmt::Formatter<'_>, timed: bool) -> fmt::Result {
         let (reference, rate) = (Count(self.rate.0), Count(self.rate.1));
         write!(f, "| {} | {} | {} | ", self.setting, self.contender, self.reference)?;

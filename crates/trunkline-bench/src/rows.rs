@@ -1,7 +1,7 @@
-//! The rows of the benchmark table: reads through handles, reads through the pool, and writes.
+//! **Benchmark rows**: reads through handles, reads through the pool, and writes.
 //!
-//! A row makes comparisons, and each comparison becomes a line of its report. The rows that only read are data in
-//! `reads.rs`; every other row has a file.
+//! A row consists of comparisons, and each comparison becomes one line of the row's report. The
+//! rows that only read are declared as data in `reads.rs`; every other row has its own file.
 
 mod bgwriter;
 mod checkpoint;
@@ -33,29 +33,29 @@ use trunkline_engine::pool::BUFFERS_MIN;
 use trunkline_engine::settings::Settings;
 use trunkline_format::BLOCK_SIZE;
 
-/// Blocks of PostgreSQL's default `io_combine_limit`, in bytes.
+/// PostgreSQL's default `io_combine_limit` in bytes.
 const COMBINED: u32 = 128 * 1024;
 /// PostgreSQL's default `effective_io_concurrency`.
 const CONCURRENCY: usize = 16;
 const METHODS: [MethodKind; 3] = [MethodKind::IoUring, MethodKind::Worker, MethodKind::Sync];
 
-/// The options that the user chose for all rows.
+/// Command-line options that apply to all rows.
 pub(crate) struct RunOptions<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) lag_dir: Option<&'a Path>,
-    /// The control group to make groups in.
+    /// Parent of the control groups that we create.
     pub(crate) group: Option<&'a Path>,
     pub(crate) bytes: u64,
-    /// Bytes that `checkpoint` makes dirty.
+    /// Bytes dirtied before each checkpoint of the `checkpoint` rows.
     pub(crate) dirty: u64,
     pub(crate) pairs: usize,
-    /// Only lines whose setting and variant, with a comma between, contain this.
+    /// Run only lines whose `setting, variant` contains this text.
     pub(crate) only: &'a str,
-    /// Settings of writing.
+    /// PostgreSQL settings for the rows that write.
     pub(crate) settings: &'a Settings,
-    /// Whether the table of the rows of writes stays.
+    /// Keep the table of the rows that write after the run?
     pub(crate) keep: bool,
-    /// Whether references write out of the processor's cache.
+    /// Do baselines write from a few buffers that stay in the CPU cache?
     pub(crate) hot_reference: bool,
 }
 
@@ -105,7 +105,7 @@ pub(crate) enum Row {
 }
 
 impl Row {
-    /// The rows in order, `All` left out.
+    /// All rows in report order, without `All`.
     pub(crate) const EACH: [Row; 19] = [
         Row::Sequential,
         Row::Random,
@@ -128,19 +128,19 @@ impl Row {
         Row::Extend,
     ];
 
-    /// As the user writes it.
+    /// The row's name on the command line.
     pub(crate) fn name(&self) -> String {
         let value = clap::ValueEnum::to_possible_value(self);
         value.map_or_else(String::new, |value| value.get_name().into())
     }
 
-    /// Whether it needs a folder on a slow device.
+    /// Does the row need a directory on a slow device?
     pub(crate) fn needs_lag(self) -> bool {
         matches!(self, Row::Lag | Row::PoolLag)
     }
 
-    /// PostgreSQL's settings that make a difference to it. How I/O is done, and how many buffers there
-    /// are, each row decides itself.
+    /// The PostgreSQL settings that affect this row. They never include the I/O method or the pool
+    /// size, because each row chooses those itself.
     pub(crate) fn settings(self) -> &'static [&'static str] {
         match self {
             Row::Checkpoint => &["checkpoint_flush_after", "io_max_combine_limit"],
@@ -162,7 +162,7 @@ impl Row {
         }
     }
 
-    /// Measures it.
+    /// Runs the row and returns its report.
     pub(crate) fn run(self, bench: &RunOptions<'_>) -> Result<Report> {
         match self {
             Row::Sequential => reads::SEQUENTIAL.run(bench),
@@ -190,7 +190,7 @@ impl Row {
 }
 
 impl RunOptions<'_> {
-    /// Whether the user asked for this line.
+    /// Did the user select this line with `--only`?
     fn wants(&self, setting: &str, contender: &str) -> bool {
         format!("{setting}, {contender}").contains(self.only)
     }
@@ -200,18 +200,19 @@ impl RunOptions<'_> {
     }
 }
 
-/// How the files are opened, and after how many blocks writeback starts.
+/// Buffered or direct, and how often writeback is issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Flush {
     direct: bool,
-    /// 0: never.
+    /// Blocks between two writeback requests; 0 disables writeback.
     after: u32,
-    /// It is not as the user has set it.
+    /// Does `after` differ from the user's setting? If so, the line's name shows it.
     varied: bool,
 }
 
 impl Flush {
-    /// Buffered as set, buffered without writeback, and direct, where there is nothing to write back.
+    /// The three variants: buffered with the user's setting, buffered without writeback, and
+    /// direct. Direct I/O bypasses the page cache, so it leaves nothing to write back.
     fn each(after: u32) -> Vec<Self> {
         let as_set = Self { direct: false, after, varied: false };
         let never = Self { after: 0, varied: true, ..as_set };
@@ -219,7 +220,7 @@ impl Flush {
         if after == 0 { vec![as_set, direct] } else { vec![as_set, never, direct] }
     }
 
-    /// The words for it, before those for the rest of a setting.
+    /// Names the variant, followed by `rest`, as in the report's setting column.
     fn setting(self, rest: &str) -> String {
         let mut words = vec![way(self.direct)];
         words.extend(self.varied.then_some("flush_after 0"));
@@ -228,7 +229,7 @@ impl Flush {
     }
 }
 
-/// How the files are opened.
+/// `direct` or `buffered`, as the reports print it.
 fn way(direct: bool) -> &'static str {
     if direct { "direct" } else { "buffered" }
 }
@@ -237,41 +238,41 @@ fn files(data: &Data, direct: bool) -> Result<Files> {
     Ok(Files::open(&data.paths, SEGMENT, direct)?)
 }
 
-/// For references that only read.
+/// Callback for a baseline that doesn't look at its bytes.
 const BLIND: &Look<'_> = &|_, _| {};
 
-/// Names of one comparison.
+/// What the report calls a comparison: setting, contender and baseline.
 struct Names {
     setting: String,
     contender: String,
     reference: String,
 }
 
-/// Before a half of a cold pair: nothing in the page cache, nothing in the pool.
+/// Prepares half of a cold pair: empties the pool and evicts the data from the page cache.
 fn pool_half(data: &Data, pooled: &Pooled) -> Result<()> {
     pooled.empty()?;
     data.evict()
 }
 
-/// Another list for each pair, of no more places than there are.
+/// A random work list, different for each pair, of at most as many reads as there are blocks.
 fn random_list(data: &Data, round: u64, count: usize) -> Work {
     let block = BLOCK_SIZE as u32;
     Work::random(round + 1, count.min(data.blocks() as usize), block, data.bytes)
 }
 
-/// Buffers for one `part`-th of `bytes`.
+/// Pool size for `1/part` of `bytes`, but not below a small minimum.
 fn buffers(bytes: u64, part: u64) -> u32 {
     (bytes / part / BLOCK_SIZE as u64).max(u64::from(BUFFERS_MIN) * 8) as u32
 }
 
-/// Whether checksums are computed.
+/// The checksum setting, as the reports print it.
 fn sums(checksums: bool) -> &'static str {
     if checksums { "checksums" } else { "no checksums" }
 }
 
 #[cfg(test)]
 impl<'a> RunOptions<'a> {
-    /// A small one in this folder.
+    /// Small sizes for tests, with the data in `dir`.
     fn small(dir: &'a Path, settings: &'a Settings) -> Self {
         let (bytes, dirty) = (4 << 20, 4 << 20);
         let (lag_dir, group, only, keep) = (Some(dir), None, "", false);
@@ -300,8 +301,8 @@ mod tests {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
         let settings = &Settings::default();
         let bench = RunOptions::small(dir.path(), settings);
-        // The first starts this program, which is not this test; the others take minutes, and have
-        // tests of their own.
+        // `pool-memory` would start this test binary instead of the benchmark. The other two take
+        // minutes, and have their own tests.
         let others = [Row::PoolMemory, Row::CheckpointSpread, Row::BgwriterPaced];
         for row in Row::EACH.into_iter().filter(|row| !others.contains(row)) {
             let report = row.run(&bench).expect("runs");

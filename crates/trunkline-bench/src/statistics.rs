@@ -1,12 +1,13 @@
-//! Medians of paired ratios, and how certain they are.
+//! **Order statistics**: medians of paired ratios, and their confidence intervals.
 //!
-//! Runs on a shared machine have outliers and no normal distribution, so there is no mean and no standard deviation
-//! here. The interval of a median comes from order statistics: of n samples, the k-th smallest and the k-th largest
-//! enclose the median with a probability that the binomial distribution gives, for any distribution of the samples.
-//! With 9 pairs, the second smallest and the second largest enclose it with 96 %.
+//! Runs on a shared machine have outliers and aren't normally distributed, so we compute neither
+//! means nor standard deviations. The median's confidence interval comes from order statistics. Of
+//! n samples, the k-th smallest and the k-th largest enclose the median with a probability given
+//! by the binomial distribution, whatever the samples' distribution. With 9 pairs, the second
+//! smallest and the second largest enclose the median with 96 % probability.
 
-/// A median with the interval that encloses it with at least 95 %, or, with fewer than six samples,
-/// the whole range.
+/// A median and its confidence interval of at least 95 %. With fewer than six samples no such
+/// interval exists, so we report the full range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Estimate {
     pub(crate) median: f64,
@@ -15,7 +16,7 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    /// Of no samples: not a number.
+    /// Computes the estimate. Without samples, all three values are NaN.
     pub(crate) fn of(mut samples: Vec<f64>) -> Self {
         samples.sort_by(f64::total_cmp);
         let skipped = outside(samples.len());
@@ -25,7 +26,7 @@ impl Estimate {
     }
 }
 
-/// How long the operations of one run took, in microseconds.
+/// Latency of one run's operations, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Latency {
     pub(crate) median: f64,
@@ -34,7 +35,8 @@ pub(crate) struct Latency {
 }
 
 impl Latency {
-    /// Of each operation's time, in any order; `None` of no operation.
+    /// Computes both percentiles from single latencies, in any order. Returns `None` without
+    /// operations.
     pub(crate) fn of(mut micros: Vec<f32>) -> Option<Self> {
         micros.sort_unstable_by(f32::total_cmp);
         let at = |part: usize| micros.get(micros.len() * part / 100).copied().map(f64::from);
@@ -53,9 +55,10 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// How many samples at each end lie outside the interval: the most that leave 2.5 % or less there.
+/// Number of samples to drop at each end of the interval: the largest number that leaves at most
+/// 2.5 % probability on that side.
 fn outside(samples: usize) -> usize {
-    // Probability that exactly k of n samples are below the median, summed up from k = 0.
+    // Probability that exactly k of n samples are below the median, accumulated from k = 0.
     let mut probability = 0.5_f64.powi(i32::try_from(samples).unwrap_or(i32::MAX));
     let mut sum = 0.0;
     for below in 0..samples {
@@ -74,7 +77,8 @@ mod tests {
 
     #[test]
     fn the_interval_follows_the_binomial_distribution() {
-        // Tables of the sign test, 5 % on two sides: one less than the rank of the lower bound.
+        // Expected values are from tables of the two-sided 5 % sign test, minus one, because the
+        // tables list the lower bound's rank.
         for (samples, skipped) in [(1, 0), (5, 0), (6, 0), (9, 1), (12, 2), (15, 3), (20, 5)] {
             assert_eq!(outside(samples), skipped, "of {samples}");
         }

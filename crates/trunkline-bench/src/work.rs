@@ -1,19 +1,20 @@
-//! The work of one run and its result.
-//! Both halves of a pair get the same list, so the device has the same work.
+//! **Work list**: the reads of one run, and the run's result. Both halves of a pair get the same
+//! list, so that the device has the same work to do.
 
 use crate::statistics::Latency;
 
-/// A list of reads of one length.
+/// A list of reads, all of the same length.
 #[derive(Debug, Clone)]
 pub(crate) struct Work {
-    /// Byte offsets through all segments, each a multiple of the length.
+    /// Byte offsets, continuous over all segments. Each offset is a multiple of `length`, so no
+    /// read crosses a segment boundary.
     pub(crate) offsets: Vec<u64>,
-    /// Bytes of each read.
+    /// Size of each read in bytes.
     pub(crate) length: u32,
 }
 
 impl Work {
-    /// `count` reads one after the other from `start`, round the end of `bytes`.
+    /// `count` consecutive reads from `start`, wrapping around at `bytes`.
     pub(crate) fn sequential(start: u64, count: usize, length: u32, bytes: u64) -> Self {
         let step = u64::from(length);
         let places = (bytes / step).max(1);
@@ -21,12 +22,14 @@ impl Work {
         Self { offsets: (0..count).map(at).collect(), length }
     }
 
-    /// `count` places of all, in an order that `seed` decides, none twice before each was once.
+    /// `count` random reads in an order determined by `seed`. No offset repeats before every
+    /// offset has been read once, so that cold reads don't hit pages an earlier read left in the
+    /// page cache.
     pub(crate) fn random(seed: u64, count: usize, length: u32, bytes: u64) -> Self {
         let step = u64::from(length);
         let mut places: Vec<u64> = (0..(bytes / step).max(1)).map(|place| place * step).collect();
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        // Fisher and Yates, only as far as needed.
+        // Fisher-Yates shuffle, stopped once enough offsets have been drawn.
         let chosen = count.min(places.len());
         for at in 0..chosen {
             let other = at + (random.next() % (places.len() - at) as u64) as usize;
@@ -38,7 +41,7 @@ impl Work {
     }
 }
 
-/// xorshift64*, Vigna 2016: the same list for the same seed.
+/// xorshift64* (Vigna 2016). Deterministic: the same seed always yields the same list.
 #[derive(Debug)]
 pub(crate) struct Random(pub(crate) u64);
 
@@ -52,25 +55,26 @@ impl Random {
     }
 }
 
-/// What a run did.
+/// Result of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Done {
-    /// Reads, or round trips.
+    /// Number of reads, or of round trips.
     pub(crate) operations: u64,
-    /// Bytes; 0 where none are moved.
+    /// Bytes transferred; 0 if the run moves no data.
     pub(crate) bytes: u64,
-    /// Mean number of reads in flight when one was submitted, where it is known.
+    /// Mean number of reads in flight, sampled at each submission, if known.
     pub(crate) in_flight: Option<f64>,
-    /// Mean number of reads that the storage had at any time, where it is known.
+    /// Mean number of reads at the device over the whole run, if known.
     pub(crate) at_storage: Option<f64>,
-    /// Seconds, elapsed and of CPU, where the run has measured itself.
+    /// Elapsed and CPU seconds, if the run measured itself. These then replace the caller's
+    /// measurements.
     pub(crate) took: Option<(f64, f64)>,
-    /// How long single operations took, where that was measured.
+    /// Latency of single operations, if recorded.
     pub(crate) latency: Option<Latency>,
 }
 
 impl Done {
-    /// All of `work`.
+    /// The result of a run that completed all of `work`.
     pub(crate) fn of(work: &Work) -> Self {
         let operations = work.offsets.len() as u64;
         let bytes = operations * u64::from(work.length);

@@ -1,14 +1,16 @@
-//! Two threads that wake each other through one futex: the price of a hop between threads. The core shares wake-ups
-//! among reads, so that it pays this price less than once per read.
+//! **Futex round trip**: two threads wake each other in turn, which measures the cost of a hop
+//! between threads. A read executed by another thread pays for a round trip if it has its own
+//! wake-ups. The core lets several reads share a wake-up, so it should pay less than one round
+//! trip per read.
 
 use crate::work::Done;
 use std::io;
 use trunkline_aio::sync::atomic::{AtomicU32, Ordering};
 
-/// Where the two threads may run.
+/// CPU affinity of the two threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placement {
-    /// As the scheduler likes.
+    /// No affinity; the kernel's scheduler decides.
     Free,
     /// Both on the first CPU.
     OneCpu,
@@ -16,11 +18,11 @@ pub(crate) enum Placement {
     TwoCpus,
 }
 
-/// Plays `round_trips` there and back.
+/// Runs `round_trips` round trips and returns the number of trips.
 pub(crate) fn ping_pong(placement: Placement, round_trips: u32) -> io::Result<Done> {
     let turn = AtomicU32::new(0);
     std::thread::scope(|scope| {
-        // Threads of their own, so that pinning does not touch the caller.
+        // We spawn both threads, so that setting the affinity doesn't affect the caller.
         let pinger = scope.spawn(|| play(placement, &turn, 0, round_trips));
         let ponger = scope.spawn(|| play(placement, &turn, 1, round_trips));
         for player in [pinger, ponger] {
@@ -30,7 +32,8 @@ pub(crate) fn ping_pong(placement: Placement, round_trips: u32) -> io::Result<Do
     })
 }
 
-/// Waits for turns of its own parity and passes each on.
+/// Waits until the turn counter has this thread's parity, then increments the counter and wakes
+/// the other thread.
 fn play(placement: Placement, turn: &AtomicU32, parity: u32, rounds: u32) -> io::Result<()> {
     pin(placement, parity as usize)?;
     for round in 0..rounds {
@@ -62,7 +65,7 @@ fn pin(placement: Placement, player: usize) -> io::Result<()> {
 fn futex(word: &AtomicU32, operation: i32, value: u32) {
     let operation = operation | libc::FUTEX_PRIVATE_FLAG;
     let none = std::ptr::null::<libc::timespec>();
-    // SAFETY: the word outlives the call; the kernel only reads it. A wake-up without cause or a
-    // value that has changed is seen by the caller's loop.
+    // SAFETY: the word outlives the call, and the kernel only reads it. The caller's loop rechecks
+    // the word, so spurious wake-ups and a changed value are harmless.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, none) };
 }

@@ -1,16 +1,17 @@
-//! The memory of a bare loop: one mapping, in huge pages if the kernel provides them, touched before use.
+//! **Buffers of a bare loop**: a single mapping, backed by huge pages if the kernel provides them,
+//! and faulted in before use.
 //!
-//! Buffers in ordinary pages would slow the reference down: a direct read of 128 KiB into them is 32 segments for the
-//! device instead of one (decision 0001).
+//! With ordinary pages the baseline would be slower than the contender: the device sees a direct
+//! 128 KiB read as 32 segments instead of one (decision 0001).
 
 use std::io;
 
 const HUGE_PAGE: usize = 2 << 20;
 
-/// What can be registered with a ring as one: 1 GiB.
+/// Largest buffer that can be registered with a ring: the kernel's limit is 1 GiB per iovec.
 pub(super) const PIECE: usize = 1 << 30;
 
-/// A mapping, cut into buffers of one length.
+/// A mapping, divided into buffers of equal length.
 #[derive(Debug)]
 pub(crate) struct Memory {
     mapping: *mut u8,
@@ -19,11 +20,13 @@ pub(crate) struct Memory {
     bytes: usize,
 }
 
-// SAFETY: plain memory with one owner; nothing in it belongs to a thread.
+// SAFETY: plain memory with a single owner; nothing in it is tied to a thread.
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Maps `bytes`, rounded up to huge pages.
+    /// Maps `bytes`, rounded up to whole huge pages. We map one huge page more than that, so that
+    /// `base` can be aligned to a huge page boundary. Every page is written once, so that no page
+    /// fault occurs during a measurement.
     pub(crate) fn map(bytes: usize) -> io::Result<Self> {
         let bytes = bytes.next_multiple_of(HUGE_PAGE);
         let mapped = bytes + HUGE_PAGE;
@@ -37,27 +40,30 @@ impl Memory {
         let mapping = start.cast::<u8>();
         let base =
             mapping.wrapping_add(mapping.addr().next_multiple_of(HUGE_PAGE) - mapping.addr());
-        // SAFETY: the range lies inside the mapping; the advice changes no content.
+        // SAFETY: the range is inside the mapping, and the advice changes no contents.
         unsafe { libc::madvise(base.cast(), bytes, libc::MADV_HUGEPAGE) };
         let mut memory = Self { mapping, mapped, base, bytes };
         memory.all().fill(1);
         Ok(memory)
     }
 
-    /// Where buffer `index` of `length` bytes begins; it must lie inside.
+    /// Address of buffer `index` of `length` bytes. Panics if the buffer would extend past the
+    /// end.
     pub(crate) fn buffer(&mut self, index: usize, length: usize) -> *mut u8 {
         assert!((index + 1) * length <= self.bytes, "buffer {index} of {length} bytes");
         self.base.wrapping_add(index * length)
     }
 
-    /// All of it.
+    /// The whole mapping as a slice.
     pub(crate) fn all(&mut self) -> &mut [u8] {
-        // SAFETY: base and bytes lie inside our own mapping, which is initialised (zero), and
-        // &mut self excludes every other reference; rings read into it only inside their own run.
+        // SAFETY: `base` and `bytes` are inside our own mapping, which is initialised, and `&mut
+        // self` excludes all other references. Rings read into the memory only during their own
+        // run.
         unsafe { std::slice::from_raw_parts_mut(self.base, self.bytes) }
     }
 
-    /// For registration with a ring: pieces of [`PIECE`] bytes, the last one of what is left.
+    /// The mapping as iovecs for registration with a ring: pieces of [`PIECE`] bytes, of which the
+    /// last may be shorter.
     pub(crate) fn iovecs(&self) -> Vec<libc::iovec> {
         let piece = |at: usize| libc::iovec {
             iov_base: self.base.wrapping_add(at).cast(),
@@ -66,8 +72,9 @@ impl Memory {
         (0..self.bytes).step_by(PIECE).map(piece).collect()
     }
 
-    /// The offset of the next `length` contiguous bytes of a loop that walks through all of the memory again and again.
-    /// Advances `at`.
+    /// Offset of the next `length` contiguous bytes, for a loop that cycles through the memory;
+    /// advances `at`. The range never crosses a [`PIECE`] boundary, because a fixed write must
+    /// stay within one registered buffer.
     pub(crate) fn next(&self, at: &mut usize, length: usize) -> usize {
         if *at / PIECE != (*at + length - 1) / PIECE {
             *at = at.next_multiple_of(PIECE);
@@ -83,7 +90,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no reference to it outlives self.
+        // SAFETY: we own the mapping, and no reference to it outlives `self`.
         unsafe { libc::munmap(self.mapping.cast(), self.mapped) };
     }
 }

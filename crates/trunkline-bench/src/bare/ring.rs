@@ -1,5 +1,6 @@
-//! One thread that submits to an io_uring and reaps it, with registered memory and files. As soon as a read
-//! completes, the next one takes its buffer, so nothing but the device work is left.
+//! **Bare ring**: one thread submits reads to an io_uring and reaps its completions, with
+//! registered buffers and files. The next read reuses a buffer as soon as the previous read
+//! completes, so the loop adds almost nothing to the cost of the device and the kernel.
 
 use super::memory::Memory;
 use super::{Files, check};
@@ -8,9 +9,10 @@ use io_uring::{IoUring, opcode, types};
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// See the module.
+/// A ring, its registered buffers, and the registered files.
 pub(crate) struct Ring {
-    // Before the memory: a ring that is torn down no longer writes.
+    // Dropped before the memory, because a ring may still be writing to it until it has been torn
+    // down.
     ring: IoUring,
     memory: Memory,
     _files: Files,
@@ -19,20 +21,22 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Opens the files and a ring for `depth` reads of up to `length` bytes at once.
+    /// Sets up a ring for up to `depth` concurrent reads of up to `length` bytes, and registers
+    /// buffers and files.
     pub(crate) fn open(files: Files, depth: usize, length: u32) -> io::Result<Self> {
         let entries = u32::try_from(depth.next_power_of_two()).unwrap_or(u32::MAX);
         let ring = IoUring::builder().setup_coop_taskrun().build(entries)?;
         let memory = Memory::map(depth * length as usize)?;
         let submitter = ring.submitter();
-        // SAFETY: the memory stays mapped until after the ring is gone (field order).
+        // SAFETY: fields are dropped in order, so the memory stays mapped until the ring has been
+        // destroyed.
         unsafe { submitter.register_buffers(&memory.iovecs()) }?;
         let descriptors: Vec<_> = files.open.iter().map(AsRawFd::as_raw_fd).collect();
         submitter.register_files(&descriptors)?;
         Ok(Self { ring, memory, segment: files.segment, _files: files, depth })
     }
 
-    /// Reads everything, `depth` at a time.
+    /// Executes all reads, with up to `depth` reads in flight.
     pub(crate) fn run(&mut self, work: &Work) -> io::Result<Done> {
         let length = work.length as usize;
         let mut free: Vec<usize> = (0..self.depth).rev().collect();
@@ -65,8 +69,9 @@ impl Ring {
             .offset(offset % self.segment)
             .build()
             .user_data(slot as u64);
-        // SAFETY: the buffer is the slot's alone until its completion, and outlives the ring; a
-        // run that fails in between drops the ring first, which waits for what is in flight.
+        // SAFETY: the slot owns the buffer until the read completes, and the buffer outlives the
+        // ring. If a run fails midway, the ring is dropped first, which waits for the reads in
+        // flight.
         unsafe { self.ring.submission().push(&entry) }.map_err(io::Error::other)
     }
 }

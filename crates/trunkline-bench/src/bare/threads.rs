@@ -1,7 +1,9 @@
-//! `pread` in a loop, by one thread or by several that share a list.
+//! **Bare `pread`**: one or more threads take reads from a shared list and execute them
+//! synchronously.
 //!
-//! With one thread it is the reference of a read that is needed immediately. With as many threads as a device can
-//! serve it is the reference of a slow device, where a ring would need kernel threads as well.
+//! With one thread, this is the baseline for reads whose result is needed immediately. For a slow
+//! device, the baseline uses as many threads as the depth. A ring would need kernel threads as
+//! well there, so it isn't a better baseline.
 
 use super::memory::Memory;
 use super::{Files, check};
@@ -10,23 +12,24 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use trunkline_aio::sync::atomic::{AtomicUsize, Ordering};
 
-/// See the module.
+/// The files, one buffer per thread, and the number of threads.
 pub(crate) struct Threads {
     files: Files,
     memory: Memory,
     threads: usize,
 }
 
-/// What a thread does with each read, by offset.
+/// Callback for each completed read, with its offset and bytes.
 pub(crate) type Look<'a> = dyn Fn(u64, &[u8]) + Sync + 'a;
 
 impl Threads {
-    /// Opens the files; `threads` is at least 1.
+    /// Allocates one buffer of `length` bytes per thread. `threads` must be at least 1.
     pub(crate) fn open(files: Files, threads: usize, length: u32) -> io::Result<Self> {
         Ok(Self { files, memory: Memory::map(threads * length as usize)?, threads })
     }
 
-    /// Reads everything; each thread takes the next entry of the list.
+    /// Executes all reads. Each thread takes the next entry of the list, so a slow read delays
+    /// only its own thread.
     pub(crate) fn run(&mut self, work: &Work, look: &Look<'_>) -> io::Result<Done> {
         let (files, next) = (&self.files, &AtomicUsize::new(0));
         let buffers = self.memory.all().chunks_exact_mut(work.length as usize);

@@ -1,7 +1,8 @@
-//! Parts that the bare write loops share: ranges of files, writeback, and file extension.
+//! Code shared by the bare write loops: file ranges, **writeback**, and relation extension.
 //!
-//! A checkpoint through the page cache issues writeback (`sync_file_range`), so that the fsync at the end finds
-//! little to do. A reference without it would do different device work.
+//! A buffered checkpoint issues writeback (`sync_file_range`), so that its final fsync finds
+//! little left to write. A baseline that didn't do the same would put a different load on the
+//! device.
 
 use super::Files;
 use std::fs::File;
@@ -10,13 +11,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use trunkline_format::BLOCK_SIZE;
 
-/// Ranges at most this many bytes apart are written back by one call.
+/// Ranges with a gap of at most this many bytes are merged into one `sync_file_range` call.
 const GAP_MAX: u64 = 1 << 20;
 
-/// A part of a file.
+/// A byte range of one file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Range {
-    /// Which of the files.
+    /// Index of the file.
     pub(crate) file: u32,
     /// Bytes.
     pub(crate) offset: u64,
@@ -24,7 +25,7 @@ pub(crate) struct Range {
     pub(crate) length: u32,
 }
 
-/// See the module.
+/// Writes that have completed since writeback was last issued.
 #[derive(Debug)]
 pub(super) struct WriteBehind {
     blocks: u64,
@@ -33,12 +34,12 @@ pub(super) struct WriteBehind {
 }
 
 impl WriteBehind {
-    /// Writeback after every `blocks` blocks; never, if 0.
+    /// Issues writeback after every `blocks` written blocks; 0 disables it.
     pub(super) fn new(blocks: u64) -> Self {
         Self { blocks, bytes: 0, ended: Vec::new() }
     }
 
-    /// A write has ended.
+    /// Records a completed write, and issues writeback if enough blocks have accumulated.
     pub(super) fn ended(&mut self, files: &Files, range: Range) {
         if self.blocks == 0 {
             return;
@@ -50,7 +51,8 @@ impl WriteBehind {
         }
     }
 
-    /// Starts writeback of the ranges written since the last call. Near ranges become one, as in the engine.
+    /// Starts writeback of the ranges written since the last call. Nearby ranges are merged, as in
+    /// the engine.
     pub(super) fn flush(&mut self, files: &Files) {
         self.bytes = 0;
         self.ended.sort_unstable();
@@ -64,8 +66,8 @@ impl WriteBehind {
             }
             let descriptor = files.open[range.file as usize].as_raw_fd();
             let (offset, length) = (range.offset as i64, i64::from(range.length));
-            // SAFETY: the descriptor is open; the call touches no memory. The result is ignored,
-            // because the fsync at the end reports errors.
+            // SAFETY: the descriptor is open, and the call accesses no memory of ours. We ignore
+            // the result, because the final fsync reports any error.
             unsafe {
                 libc::sync_file_range(descriptor, offset, length, libc::SYNC_FILE_RANGE_WRITE)
             };
@@ -73,8 +75,8 @@ impl WriteBehind {
     }
 }
 
-/// Makes an empty file `bytes` long, `step` bytes at a time: by reserving them, or by writing zeros
-/// from memory that is aligned for direct I/O.
+/// Extends an empty file to `bytes`, in steps of `step` bytes. With `reserve`, it calls
+/// `posix_fallocate`; otherwise it writes zeros from memory aligned for direct I/O.
 pub(crate) fn lengthen(file: &File, bytes: u64, step: u64, reserve: bool) -> io::Result<()> {
     let mut zeros = super::memory::Memory::map(step as usize)?;
     zeros.all().fill(0);

@@ -1,9 +1,9 @@
-//! One thread that writes a list of ranges through an io_uring and then fsyncs the files: the device work of a
-//! checkpoint with nothing around it.
+//! **Bare write ring**: one thread writes a list of ranges through an io_uring and then fsyncs the
+//! files. This is a checkpoint's device work without anything else.
 //!
-//! It writes the arbitrary contents of its memory, because a checkpoint of the same pages follows before they are
-//! read. With as much memory as it writes, each page comes from a place of its own and not from the processor's
-//! cache, as in a checkpoint.
+//! It writes whatever its memory contains. That is safe because a checkpoint rewrites the same
+//! pages before anything reads them. If the memory is as large as the data it writes, each page
+//! comes from a different address and is not in the CPU cache, as in a real checkpoint.
 
 use super::memory::{Memory, PIECE};
 use super::{Files, Range, WriteBehind, check};
@@ -11,34 +11,36 @@ use io_uring::{IoUring, opcode, squeue, types};
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// See the module.
+/// A ring, its registered memory, and the registered files.
 pub(crate) struct WriteRing {
-    // Before the memory: a ring that is torn down no longer reads it.
+    // Dropped before the memory, because a ring may still be reading it until it has been torn
+    // down.
     ring: IoUring,
     memory: Memory,
     files: Files,
     depth: usize,
-    /// Where in the memory the next write begins.
+    /// Offset in the memory at which the next write begins.
     at: usize,
 }
 
 impl WriteRing {
-    /// Takes files that are open for writing, a ring for `depth` writes, and `bytes` of memory, which
-    /// must have room for one write.
+    /// Sets up a ring for up to `depth` concurrent writes with `bytes` of registered memory. The
+    /// files must be open for writing, and the memory must have room for at least one write.
     pub(crate) fn open(files: Files, depth: usize, bytes: u64) -> io::Result<Self> {
         let entries = u32::try_from(depth.next_power_of_two()).unwrap_or(u32::MAX);
         let ring = IoUring::builder().setup_coop_taskrun().build(entries)?;
         let memory = Memory::map(bytes as usize)?;
         let submitter = ring.submitter();
-        // SAFETY: the memory stays mapped until after the ring is gone (field order).
+        // SAFETY: fields are dropped in order, so the memory stays mapped until the ring has been
+        // destroyed.
         unsafe { submitter.register_buffers(&memory.iovecs()) }?;
         let descriptors: Vec<_> = files.open.iter().map(AsRawFd::as_raw_fd).collect();
         submitter.register_files(&descriptors)?;
         Ok(Self { ring, memory, files, depth, at: 0 })
     }
 
-    /// Writes everything, `depth` writes at a time, then fsyncs all files together. Starts writeback after every
-    /// `behind` written blocks; 0 leaves that to the kernel.
+    /// Writes all ranges with up to `depth` writes in flight, then fsyncs all files. Issues
+    /// writeback after every `behind` written blocks; with 0, it leaves writeback to the kernel.
     pub(crate) fn run(&mut self, ranges: &[Range], behind: u64) -> io::Result<()> {
         let mut free: Vec<usize> = (0..self.depth).rev().collect();
         let mut slots = vec![Range::default(); self.depth];
@@ -79,7 +81,7 @@ impl WriteRing {
     }
 
     fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
-        // SAFETY: the memory that an entry names is never changed and outlives the ring.
+        // SAFETY: the memory an entry points to is never modified, and outlives the ring.
         unsafe { self.ring.submission().push(entry) }.map_err(io::Error::other)
     }
 

@@ -1,5 +1,6 @@
-//! Threads that share a list of ranges, write them with pwrite and then fsync the files. They are the reference of
-//! `worker`, and with one thread that of `sync`. They walk through their memory as the ring does.
+//! **Bare `pwrite`**: threads take ranges from a shared list, write them with `pwrite` and then
+//! fsync the files. This is the baseline for `worker` and, with one thread, for `sync`. The
+//! threads cycle through their memory as the ring does.
 
 use super::memory::Memory;
 use super::{Files, Range, WriteBehind, check};
@@ -8,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use trunkline_aio::sync::atomic::{AtomicUsize, Ordering};
 use trunkline_format::BLOCK_SIZE;
 
-/// See the module.
+/// The files, the memory that is written, and the number of threads.
 pub(crate) struct WriteThreads {
     files: Files,
     memory: Memory,
@@ -16,14 +17,15 @@ pub(crate) struct WriteThreads {
 }
 
 impl WriteThreads {
-    /// Takes files that are open for writing and `bytes` of memory, which must have room for one write. `threads` is at
-    /// least 1.
+    /// Takes files open for writing and allocates `bytes` of memory, which must have room for at
+    /// least one write. `threads` must be at least 1.
     pub(crate) fn open(files: Files, threads: usize, bytes: u64) -> io::Result<Self> {
         Ok(Self { files, memory: Memory::map(bytes as usize)?, threads })
     }
 
-    /// Writes everything; each thread takes the next range of the list, and in the end the next file
-    /// to sync. `behind` as with the ring.
+    /// Writes all ranges, then fsyncs all files. Each thread takes the next range from the list,
+    /// and afterwards the next file. `behind` has the same meaning as in
+    /// [`WriteRing::run`](super::write_ring::WriteRing::run).
     pub(crate) fn run(&mut self, ranges: &[Range], behind: u64) -> io::Result<()> {
         let (files, next) = (&self.files, &AtomicUsize::new(0));
         let memory = &*self.memory.all();
@@ -51,7 +53,7 @@ impl WriteThreads {
     }
 }
 
-/// Does it for each item in a thread of its own, or, if there is one item, in this one.
+/// Calls `body` for each item in a separate thread; a single item runs in the calling thread.
 fn on_each<T: Send>(
     mut items: impl ExactSizeIterator<Item = T>,
     body: &(dyn Fn(T) -> io::Result<()> + Sync),

@@ -1,6 +1,8 @@
-//! Sessions that must evict dirty pages, with and without a background writer.
+//! **Background writer**: sessions that must evict dirty pages, with and without a background
+//! writer.
 //!
-//! The table is twice as large as the pool, access is random, and half of all operations change a page.
+//! The table is twice the size of the pool, access is random, and half of all operations modify a
+//! page. So nearly every miss must evict, and a victim is often dirty.
 //!
 //! ```text
 //!   bgwriter         as fast as possible: far more pages become dirty than the writer's settings allow
@@ -9,8 +11,8 @@
 //!                    second, are made; every run begins with a pool that is full of dirty pages
 //! ```
 //!
-//! The note on each line is the part of the written pages that the background writer wrote, so that the sessions
-//! found clean buffers.
+//! The note below each line shows what share of the written pages was flushed by the background
+//! writer. Sessions had to flush the others themselves.
 
 use super::checkpoint_table::Table;
 use super::load::{Load, SESSIONS};
@@ -27,15 +29,15 @@ use trunkline_engine::checkpoint::{BackgroundWriter, BackgroundWriterSettings};
 use trunkline_engine::pool::BackendType;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// The table at most, as fast as they can and at a pace.
+/// Maximum table size, for `bgwriter` and for `bgwriter-paced`.
 const BYTES_MAX: u64 = 1 << 30;
 const PACED_BYTES_MAX: u64 = 256 << 20;
-/// Operations of a session in one half of a pair, at most.
+/// Maximum number of operations per session in half of a pair.
 const OPERATIONS: u32 = 50_000;
-/// A hundred operations of each session a second, for five seconds.
+/// 100 operations per second and session, for five seconds.
 const PACED: Load = Load { operations: 500, step: Some(Duration::from_millis(10)) };
 
-/// How the background writer is set.
+/// One configuration of the background writer.
 #[derive(Debug, Clone, Copy)]
 struct Variant {
     name: &'static str,
@@ -43,7 +45,8 @@ struct Variant {
     flush: Flush,
 }
 
-/// As it is set, and also otherwise.
+/// The user's settings, and a more aggressive variant that keeps up with sessions running at full
+/// speed.
 fn variants(bench: &RunOptions<'_>, paced: bool) -> Vec<Variant> {
     let settings = BackgroundWriterSettings::of(bench.settings);
     let eager = BackgroundWriterSettings {
@@ -79,7 +82,7 @@ pub(super) fn run_paced(bench: &RunOptions<'_>) -> Result<Report> {
     run_paced_with(bench, PACED)
 }
 
-/// At another pace, for a test.
+/// Same as [`run_paced`], but with a given load, so that a test can finish quickly.
 fn run_paced_with(bench: &RunOptions<'_>, load: Load) -> Result<Report> {
     let bytes = bench.bytes.min(PACED_BYTES_MAX);
     let mut table = Table::make(bench, bytes, buffers(bytes, 2))?;
@@ -143,9 +146,10 @@ fn compare(
     let (blocks, relation, pool) = (table.blocks(), table.relation.clone(), table.pool.clone());
     let aio = table.aio.clone();
     let written = || aio.counters().operation(Operation::Writev).bytes / BLOCK_SIZE as u64;
-    // Pages that the writer wrote in each run, and all that were written.
+    // Pages flushed by the background writer, and all pages flushed, for each run.
     let (mut cleaned, mut all) = (Vec::new(), Vec::new());
-    // Other pages in each half of a pair as well: those of the one before are in the pool.
+    // Every run needs a different page sequence, even within a pair. The previous run's pages are
+    // still in the pool, and would all be hits.
     let runs = Cell::new(0);
     let run = || {
         runs.set(runs.get() + 1);
@@ -162,7 +166,8 @@ fn compare(
     };
     let full = fill(table);
     let mut prepare = || match load.step {
-        // As a pool is after a while without a writer; else it would take minutes at this pace.
+        // Fill the pool with dirty pages, which is the steady state of a pool without a background
+        // writer. At this pace the sessions would take minutes to get there.
         Some(_) => table.dirty(&full),
         None => Ok(()),
     };
@@ -179,7 +184,7 @@ fn compare(
     Ok(Some((line, note)))
 }
 
-/// As many blocks as there are buffers, anywhere in the table.
+/// Random blocks, exactly as many as the pool has buffers.
 fn fill(table: &Table) -> Vec<BlockNo> {
     let bytes = u64::from(table.blocks()) * BLOCK_SIZE as u64;
     let work = Work::random(1, table.pool.buffers() as usize, BLOCK_SIZE as u32, bytes);
@@ -210,7 +215,7 @@ mod tests {
                 assert!(line["latency_micros"][side]["p99"].as_f64() > Some(0.0), "{line}");
             }
         }
-        // It wrote something in each line.
+        // The background writer must have flushed pages on every line.
         let notes = report["notes"].as_array().expect("notes").iter();
         let wrote = notes.filter_map(|note| {
             let after = note.as_str()?.split_once("it wrote ")?.1;

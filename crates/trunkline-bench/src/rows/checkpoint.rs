@@ -1,10 +1,13 @@
-//! A checkpoint of many dirty pages against a bare loop that writes the same ranges of the same files.
+//! **Checkpoint** of many dirty pages, compared with a bare loop that writes the same ranges of
+//! the same files.
 //!
-//! The bare loop has the same number of writes in flight and fsyncs the files at the end. The reference of `io_uring`
-//! is one thread with a ring, that of `worker` is as many threads as there are workers, and that of `sync` is one
-//! thread. It sorts nothing, computes no checksum and locks no page. It uses as much memory as it writes, unless
-//! `--hot-reference` makes it reuse a few buffers. The effect of writeback (`checkpoint_flush_after`) is compared
-//! between checkpoints. `checkpoint_reads.rs` adds the cost for concurrent readers.
+//! The bare loop keeps the same number of writes in flight and also fsyncs the files at the end,
+//! but it sorts nothing, computes no checksums and locks no pages. For `io_uring`, the baseline is
+//! one thread with a ring. For `worker`, it's as many `pwrite` threads as there are workers, and
+//! for `sync` a single `pwrite` thread. Its memory is as large as the data it writes, unless
+//! `--hot-reference` makes it reuse a few buffers. Other lines compare checkpoints with and
+//! without writeback (`checkpoint_flush_after`). `checkpoint_reads.rs` adds the cost for
+//! concurrent readers.
 
 use super::checkpoint_reads;
 use super::checkpoint_table::{Order, Table, ranges};
@@ -19,9 +22,9 @@ use trunkline_aio::MethodKind;
 use trunkline_engine::checkpoint::CheckpointOptions;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// Buffers in addition to the dirty ones, for the concurrent reads.
+/// Buffers for the concurrent readers, in addition to those for the dirty pages.
 pub(super) const BESIDE: u32 = 16_384;
-/// Threads of the reference of `worker`: as many as it has by default.
+/// Number of baseline threads for `worker`: the default number of workers.
 const WORKERS: usize = 8;
 
 pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
@@ -38,7 +41,8 @@ pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
                 lines.extend(compare(bench, &mut table, &blocks, order, flush, method)?);
             }
             if lines.len() > group {
-                // What a reference wrote last is no page.
+                // The last baseline left arbitrary bytes in the files, so write valid pages over
+                // them.
                 table.dirty(&blocks)?;
                 table.checkpoint(blocks.len(), options)?;
             }
@@ -58,11 +62,11 @@ pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
     Ok(Report { row: "checkpoint: as fast as it can be", notes, lines, costs: Vec::new() })
 }
 
-/// What a checkpoint is compared with.
+/// The baseline of a line.
 enum Reference {
     Ring(Box<WriteRing>),
     Threads(WriteThreads),
-    /// A checkpoint with writeback as set.
+    /// A checkpoint with the user's writeback setting.
     Ours,
 }
 
@@ -82,7 +86,7 @@ impl Reference {
         })
     }
 
-    /// Writes the ranges, or has a checkpoint write them.
+    /// Writes the ranges with the bare loop, or runs a checkpoint that writes them.
     fn run(
         &mut self,
         ranges: &[Range],
@@ -100,7 +104,7 @@ impl Reference {
     }
 }
 
-/// Threads of the bare loop; none if it has a ring.
+/// Number of bare-loop threads; `None` if the bare loop uses a ring.
 fn threads(method: MethodKind) -> Option<usize> {
     match method {
         MethodKind::IoUring => None,
@@ -135,7 +139,7 @@ fn compare(
     }
     table.turn(method, flush.direct)?;
     let (ranges, count) = (ranges(blocks, options.combine), blocks.len());
-    // Of its own for each page, as the pool has; or few that stay in the processor's cache.
+    // Either one buffer per page, as in the pool, or a few buffers that stay in the CPU cache.
     let memory = match bench.hot_reference {
         true => options.concurrency * options.combine,
         false => (count as u32).max(options.combine),
@@ -144,7 +148,8 @@ fn compare(
     let mut bare = Reference::new(method, flush, options, table.files(flush.direct)?, memory)?;
     let behind = if flush.direct { 0 } else { u64::from(options.flush_after) };
     let cell = RefCell::new(table);
-    // Also before the reference, so that both find the same memory in the caches.
+    // Dirty the pages before the baseline runs too, so that both halves start with the same CPU
+    // cache contents.
     let mut prepare = || cell.borrow_mut().dirty(blocks);
     let mut reference =
         |_: &()| bare.run(&ranges, behind, || Ok(cell.borrow_mut().checkpoint(count, as_set)?.0));

@@ -1,7 +1,9 @@
-//! The cost of a requested checkpoint for concurrent readers.
+//! **Requested checkpoint and readers**: how much a requested checkpoint slows down concurrent
+//! reads.
 //!
-//! The readers read random blocks of another table through the same pool, with and without a checkpoint in progress.
-//! The reference reads for as long as the previous checkpoint took.
+//! The readers read random blocks of another table through the same pool, with and without a
+//! checkpoint in progress. Without one, they read for as long as the previous checkpoint took, so
+//! that both halves are about equally long.
 
 use super::checkpoint_table::{Order, Table};
 use super::readers::Readers;
@@ -17,10 +19,10 @@ use trunkline_aio::sync::atomic::{AtomicBool, Ordering};
 use trunkline_engine::checkpoint::CheckpointOptions;
 use trunkline_format::BlockNo;
 
-/// How long the first reference reads.
+/// Duration of the first baseline run, before any checkpoint has been timed.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// A line for each method and way, and a note on each.
+/// One line and one note per I/O method, buffered and direct.
 pub(super) fn compare_all(
     bench: &RunOptions<'_>,
     table: &mut Table,

@@ -1,15 +1,16 @@
-//! The cost of a timed checkpoint for concurrent readers.
+//! **Timed checkpoint and readers**: how much a timed checkpoint slows down concurrent reads.
 //!
-//! The engine's checkpointer starts it when `checkpoint_timeout` has passed and spreads it by
-//! `checkpoint_completion_target`.
+//! The engine's checkpointer starts the checkpoint once `checkpoint_timeout` has passed, and
+//! spreads its writes over `checkpoint_completion_target` of the interval.
 //!
 //! ```text
 //!   checkpointer starts ──▶ timeout has passed ──────────────▶ checkpoint complete
 //!     reference reads, a while │ contender reads, all the time
 //! ```
 //!
-//! A pair takes one timeout plus the part of one over which the writes are spread. So there is no warm-up pair, and
-//! the reference always comes first, because it uses the wait. Both begin with cold data.
+//! A pair takes one timeout plus the fraction of the next timeout over which the writes are
+//! spread. That is too long for a warm-up pair. The baseline always comes first, because it runs
+//! while we must wait for the timeout anyway. Both halves start with cold data.
 
 use super::checkpoint::BESIDE;
 use super::checkpoint_table::{Order, Table};
@@ -28,16 +29,18 @@ use trunkline_engine::checkpoint::{
 };
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// The reference reads so long at most.
+/// Maximum duration of the baseline's reads.
 const ALONE: Duration = Duration::from_secs(10);
-/// How often the checkpointer's counters are polled, because it does not signal its start and its end.
+/// Polling interval for the checkpointer's counters. We must poll, because the checkpointer
+/// doesn't signal the start and the end of a checkpoint.
 const LOOK: Duration = Duration::from_millis(5);
 
 pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
     run_with(bench, CheckpointerSettings::of(bench.settings))
 }
 
-/// With a timeout that no setting allows, for a test.
+/// Same as `run`, but accepts timeouts below PostgreSQL's minimum, so that a test can finish
+/// quickly.
 fn run_with(bench: &RunOptions<'_>, settings: CheckpointerSettings) -> Result<Report> {
     let pages = u32::try_from(bench.dirty / BLOCK_SIZE as u64)?.max(64);
     let blocks = Order::Sequential.pages(pages);
@@ -107,7 +110,7 @@ fn compare(
     Ok((Line::new(names.setting, names.contender, names.reference, &pairs, target), notes))
 }
 
-/// Reads from the beginning to the end of the next checkpoint.
+/// Reads from the start of the next checkpoint to its end.
 fn beside(
     readers: &mut Readers<'_>,
     list: &[BlockNo],
@@ -134,7 +137,7 @@ fn beside(
     Ok((sample, counts))
 }
 
-/// Waits until the counts are such.
+/// Polls the counters until they satisfy the condition.
 fn watch(checkpointer: &Checkpointer, are_such: impl Fn(CheckpointerCounts) -> bool) {
     let never_woken = Futex::new(0);
     while !are_such(checkpointer.counts()) {
@@ -142,7 +145,7 @@ fn watch(checkpointer: &Checkpointer, are_such: impl Fn(CheckpointerCounts) -> b
     }
 }
 
-/// What the checkpoints were like.
+/// A note for the report: median write time and sync time of the checkpoints.
 fn outcome(ended: &[CheckpointerCounts]) -> String {
     let median = |seconds: &dyn Fn(&CheckpointerCounts) -> f64| {
         Estimate::of(ended.iter().map(seconds).collect()).median
@@ -174,7 +177,7 @@ mod tests {
             let p99 = |side: &str| line["latency_micros"][side]["p99"].as_f64();
             assert!(p99("reference") > Some(0.0) && p99("contender") > Some(0.0), "{line}");
         }
-        // Each of them wrote for at least its part of the timeout.
+        // Every checkpoint must have spread its writes over at least its share of the timeout.
         let notes = report["notes"].as_array().expect("notes").iter();
         let seconds = notes.filter_map(|note| {
             let after = note.as_str()?.split_once("checkpoints wrote for ")?.1;

@@ -1,12 +1,14 @@
-//! The table of the rows that write: a pgbench accounts table below the user's folder, and a pool over it.
+//! **Test table** for the rows that write: a pgbench accounts table below `--dir`, and a pool over
+//! it.
 //!
-//! The table is removed after the run unless the user keeps it. One instance and its pool are used with all methods.
-//! A table of an earlier run is reused if it has the right size and every page is valid, because a run that was
-//! killed leaves the bytes of a bare loop. The engine verifies it with direct I/O where possible, so that it reads
-//! what is on disk.
+//! The table is removed after the run unless the user passes `--keep`. All I/O methods share one
+//! instance and its pool. A table from an earlier run is reused only if it has the right size and
+//! every page is valid. We must check that, because a killed run leaves behind whatever bytes a
+//! bare loop wrote. The engine verifies it with direct I/O where possible, so that it reads the
+//! disk and not the page cache.
 //!
-//! A change swaps the balances of a page's first two accounts. Every page stays one that PostgreSQL could have
-//! written, and the table's sum stays the same.
+//! A modification swaps the balances of a page's first two accounts. The page remains one that
+//! PostgreSQL could have written, and the sum over the table doesn't change.
 
 use super::RunOptions;
 use crate::Result;
@@ -29,34 +31,34 @@ use trunkline_format::page::line_pointers;
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, PageBytes};
 use trunkline_sample::accounts::{self, Accounts};
 
-/// The folder below the one that the user names.
+/// Subdirectory of `--dir` that holds the table.
 const FOLDER: &str = "trunkline-bench-writes";
-/// Memory for making the table and for verifying it.
+/// I/O memory for creating and verifying the table, in bytes.
 const MAKING: usize = 8 << 20;
-/// How it is verified: reads in flight, and blocks of one.
+/// For verification: the number of reads in flight, and blocks per read.
 const VERIFYING: (u32, u32) = (16, 32);
-/// Where `abalance` is in a tuple.
+/// Byte offset of `abalance` in a tuple.
 const BALANCE: usize = 32;
 
-/// See the module.
+/// The table, its pool, and one session.
 pub(super) struct Table {
-    // Before the instance: sessions submit what they staged.
+    // Dropped before the instance, because dropping a session submits its staged I/Os.
     pub(super) backend: Backend,
     pub(super) relation: Relation,
     pub(super) pool: Pool,
     pub(super) aio: Aio,
     accounts: Accounts,
     folder: PathBuf,
-    /// How its files are open.
+    /// Are the files open for direct I/O?
     direct: bool,
-    /// Whether it stays when it is sound at the end.
+    /// Keep the files at the end, provided they're valid?
     keep: bool,
-    /// Nothing was written to it since every page was found sound.
+    /// True if nothing has been written since the last successful verification.
     sound: bool,
 }
 
 impl Table {
-    /// Creates a table of at least `bytes` and a pool of `buffers`.
+    /// Creates or reuses a table of at least `bytes`, and creates a pool of `buffers`.
     pub(super) fn make(bench: &RunOptions<'_>, bytes: u64, buffers: u32) -> Result<Self> {
         let folder = bench.dir.join(FOLDER);
         let maker = maker()?;
@@ -71,8 +73,8 @@ impl Table {
         Ok(Self { backend, relation, pool, aio, accounts, folder, direct, keep, sound: true })
     }
 
-    /// From now on by this method; what is in the pool stays there, unless the files are to be opened
-    /// in another way.
+    /// Switches the I/O method. Pages stay in the pool, unless the files must be reopened because
+    /// `direct` changes.
     pub(super) fn turn(&mut self, method: MethodKind, direct: bool) -> Result<()> {
         if direct != self.direct {
             return self.switch(method, direct);
@@ -88,7 +90,8 @@ impl Table {
         }
     }
 
-    /// From now on by this method, and so, with nothing in the pool and in the page cache.
+    /// Switches the I/O method and reopens the files. Afterwards both the pool and the page cache
+    /// are cold.
     pub(super) fn switch(&mut self, method: MethodKind, direct: bool) -> Result<()> {
         self.use_method(method);
         let left = self.pool.evict_all().skipped;
@@ -102,13 +105,13 @@ impl Table {
         Ok(())
     }
 
-    /// Whether its files are open for direct I/O.
+    /// Are the files open for direct I/O?
     pub(super) fn is_direct(&self) -> bool {
         self.direct
     }
 
-    /// Closes the files: some file systems keep those that are open in the folder, under other names,
-    /// when they are removed.
+    /// Closes the files before they're removed. Some file systems (NFS, FUSE) rename a file that
+    /// is removed while open and keep it in its directory, so removing the directory would fail.
     fn close(&self) {
         self.relation.storage().forget(self.relation.locator());
     }
@@ -117,13 +120,14 @@ impl Table {
         self.accounts.blocks()
     }
 
-    /// The segments, for a reference to write.
+    /// Opens the segments for writing by a bare loop. From here on, the table counts as not
+    /// verified.
     pub(super) fn files(&mut self, direct: bool) -> Result<Files> {
         self.sound = false;
         Ok(Files::open_for_writing(&paths(&self.accounts), SEGMENT, direct)?)
     }
 
-    /// Changes each of the pages.
+    /// Modifies each of the given pages, which makes them dirty.
     pub(super) fn dirty(&mut self, blocks: &[BlockNo]) -> Result<()> {
         self.sound = false;
         let source = BlockList::new(blocks.to_vec());
@@ -137,7 +141,7 @@ impl Table {
         Ok(())
     }
 
-    /// A checkpoint that must write exactly `pages` pages.
+    /// Runs a checkpoint, and fails unless it writes exactly `pages` pages.
     pub(super) fn checkpoint(
         &mut self,
         pages: usize,
@@ -160,14 +164,14 @@ impl Table {
         Ok((done, report))
     }
 
-    /// A checkpoint of whatever is dirty.
+    /// Runs a checkpoint of everything that is dirty.
     pub(super) fn checkpoint_all(&mut self) -> Result<()> {
         checkpoint(&self.pool, &mut self.backend, CheckpointOptions::default(), |_| {})?;
         Ok(())
     }
 
-    /// Every page on disk is a sound one. Call it when nothing is dirty, and after a checkpoint has
-    /// followed on what a reference wrote.
+    /// Verifies every page on disk. Nothing may be dirty, and if a bare loop has written to the
+    /// files, a checkpoint must have rewritten those pages first.
     pub(super) fn verify(&mut self) -> Result<()> {
         verify(&maker()?, &self.accounts)?;
         self.sound = true;
@@ -179,7 +183,7 @@ fn maker() -> Result<Aio> {
     Ok(Builder::new().method(MethodKind::IoUring).region_bytes(MAKING).start()?)
 }
 
-/// The table that is there if it is whole and sound, else a new one.
+/// Reuses the existing table if it's complete and valid; otherwise creates a new one.
 fn made(maker: &Aio, folder: &Path, scale: u32) -> Result<Accounts> {
     let (started, megabytes) = (Instant::now(), accounts::bytes(scale) / 1_000_000);
     let accounts = accounts::create(maker, folder, scale, &mut |_| true)?;
@@ -204,7 +208,7 @@ fn paths(accounts: &Accounts) -> Vec<PathBuf> {
     accounts.files.iter().map(|file| file.path.clone()).collect()
 }
 
-/// That every page on disk is sound.
+/// Fails unless every page on disk is valid.
 fn verify(aio: &Aio, accounts: &Accounts) -> Result<()> {
     let started = Instant::now();
     accounts.evict()?;
@@ -248,7 +252,7 @@ fn relation(aio: &Aio, accounts: &Accounts, direct: bool) -> Relation {
     storage.relation(locator, Fork::Main)
 }
 
-/// Swaps two balances.
+/// Swaps the balances of the page's first two accounts.
 pub(super) fn change(page: &mut PageBytes) {
     let mut tuples = line_pointers(page).map(|(_, item)| usize::from(item.offset) + BALANCE);
     let (Some(first), Some(second)) = (tuples.next(), tuples.next()) else { return };
@@ -258,18 +262,19 @@ pub(super) fn change(page: &mut PageBytes) {
     }
 }
 
-/// The mean number of writes that the storage had at any time.
+/// Mean number of writes at the device, over the elapsed time.
 fn at_storage(before: &Counters, after: &Counters, elapsed: Duration) -> f64 {
     let time = |counters: &Counters| counters.operation(Operation::Writev).device_time;
     time(after).saturating_sub(time(before)).as_secs_f64() / elapsed.as_secs_f64().max(1e-9)
 }
 
-/// Which pages are changed.
+/// The set of pages to modify, and their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The first ones, in order.
+    /// The first pages of the table, in order. A checkpoint can combine them.
     Sequential,
-    /// Every second one, in random order: no two are neighbours.
+    /// Every second page, in random order. No two are adjacent, so a checkpoint can't combine any
+    /// of them.
     Random,
 }
 
@@ -281,7 +286,7 @@ impl Order {
         }
     }
 
-    /// `count` pages of a table that has twice as many.
+    /// Block numbers of `count` pages; the table must have twice that many.
     pub(super) fn pages(self, count: u32) -> Vec<BlockNo> {
         match self {
             Self::Sequential => (0..count).collect(),
@@ -294,7 +299,8 @@ impl Order {
     }
 }
 
-/// The pages as sorted ranges of neighbours, each of `most` blocks at most and within a segment.
+/// Sorts the blocks and combines adjacent blocks into ranges of at most `most` blocks. A range
+/// never crosses a segment boundary.
 pub(super) fn ranges(blocks: &[BlockNo], most: u32) -> Vec<Range> {
     let mut blocks = blocks.to_vec();
     blocks.sort_unstable();
@@ -322,7 +328,7 @@ mod tests {
     use std::os::unix::fs::{FileExt, MetadataExt};
     use trunkline_engine::settings::Settings;
 
-    /// A table that is kept is used again, unless a page of it is no longer sound.
+    /// A kept table is reused, unless one of its pages is no longer valid.
     #[test]
     fn a_kept_table_is_used_again_if_it_is_sound() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
@@ -348,7 +354,7 @@ mod tests {
         let mut anew = make();
         assert!(!anew.accounts.reused, "a page of it was not sound");
         anew.verify().expect("sound");
-        // What was changed since is not verified, so it does not stay.
+        // The table has been modified since its last verification, so it must not be kept.
         anew.dirty(&[1]).expect("dirty");
         anew.checkpoint_all().expect("a checkpoint");
         drop(anew);

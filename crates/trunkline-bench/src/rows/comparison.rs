@@ -1,8 +1,9 @@
-//! The runner of the rows that read: measures one subject against one reference on the same lists of reads.
+//! **Comparison runner** for the rows that read: measures a contender against a baseline on the
+//! same work lists.
 //!
-//! A row is data, see `reads.rs`: a title, the files, and a [`Comparison`] for each line of its report. The runner opens
-//! both sides, prepares each half of a pair, and turns the pairs into a line. Rows that write, or that count more than
-//! reads, have runners of their own.
+//! A row is declared as data in `reads.rs`: a title, the files, and one [`Comparison`] per line of
+//! its report. The runner opens both sides, prepares each half of a pair, and turns the pairs into
+//! a line. Rows that write, or that record more than reads, have their own runners.
 
 use std::cell::RefCell;
 
@@ -18,80 +19,81 @@ use crate::pooled::{PoolSetup, Pooled};
 use crate::report::{Line, Report, Target};
 use crate::work::{Done, Work};
 
-/// A row of reads.
+/// A row that only reads.
 pub(super) struct ReadRow {
-    /// The heading of its report.
+    /// The report's heading.
     pub(super) title: &'static str,
     pub(super) input: Input,
-    /// The state of the page cache before each half of a pair.
+    /// Page cache state before each half of a pair.
     pub(super) cache: PageCache,
-    /// A note of its own, after the others.
+    /// A note specific to this row, printed last.
     pub(super) note: Option<&'static str>,
-    /// The lines of its report, in order.
+    /// The report's lines, in order.
     pub(super) comparisons: fn(&Data) -> Vec<Comparison>,
 }
 
-/// The files to read.
+/// Which files the row reads.
 pub(super) enum Input {
     /// All data in `--dir`.
     Whole,
-    /// A part of it in a folder of its own, of at most that many bytes.
+    /// A separate, smaller data set in the given subdirectory, limited to the given number of
+    /// bytes.
     Folder(&'static str, u64),
-    /// Data in `--lag-dir`, of at most that many bytes.
+    /// A data set in `--lag-dir`, limited to the given number of bytes.
     SlowDevice(u64),
 }
 
-/// The page cache before each half of a pair.
+/// Page cache state before each half of a pair.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageCache {
-    /// Evicted, and the pool is emptied.
+    /// The data is evicted from the page cache, and the pool is emptied.
     Cold,
-    /// The data was read once, before the first pair.
+    /// The data is read once before the first pair, and stays cached.
     Warm,
 }
 
-/// One line of a report.
+/// One comparison, which becomes one line of a report.
 pub(super) struct Comparison {
     pub(super) setting: String,
     pub(super) contender: String,
     pub(super) reference: String,
-    /// What it is measured against.
+    /// The baseline.
     pub(super) against: Subject,
     pub(super) subject: Subject,
     pub(super) target: Target,
     pub(super) list: List,
 }
 
-/// One side of a comparison.
+/// One side of a comparison: how the reads are executed.
 #[derive(Clone, Copy)]
 pub(super) enum Subject {
-    /// One thread with an io_uring of its own.
+    /// One thread with its own io_uring.
     Ring { direct: bool, depth: usize, length: u32 },
-    /// That many threads, each with a `pread`.
+    /// The given number of threads, each with one blocking `pread` at a time.
     Threads { direct: bool, threads: usize, length: u32 },
-    /// I/O handles of one session.
+    /// One session that uses I/O handles directly, without a pool.
     Handles(Setup),
-    /// Read streams through the buffer pool, one for each session.
+    /// Read streams through the buffer pool, one per session.
     Pool { setup: PoolSetup, sessions: usize },
-    /// Single reads through the buffer pool, without a stream.
+    /// One page at a time through the buffer pool, without a stream.
     PoolPoints(PoolSetup),
-    /// Round trips of two threads over a futex, one for that many reads.
+    /// Futex round trips between two threads, one trip per `reads_per_trip` reads.
     RoundTrips { placement: Placement, reads_per_trip: u32 },
 }
 
-/// The reads of a pair.
+/// Which blocks a pair reads.
 #[derive(Clone, Copy)]
 pub(super) enum List {
-    /// Sequential; each pair continues where the one before it ended.
+    /// Sequential reads. Each pair continues where the previous pair ended.
     Slice { count: usize, length: u32 },
-    /// Random blocks, other ones for each pair.
+    /// Random blocks, with a different list for each pair.
     Random { count: usize, length: u32 },
-    /// All blocks once, divided among sessions.
+    /// All blocks once, divided among the sessions.
     Parts { sessions: usize, length: u32 },
 }
 
 impl ReadRow {
-    /// Measures every line that the user asked for.
+    /// Measures every line the user selected.
     pub(super) fn run(&self, bench: &RunOptions<'_>) -> Result<Report> {
         let data = match self.input {
             Input::Whole => bench.data()?,
@@ -131,7 +133,8 @@ impl ReadRow {
 }
 
 impl Comparison {
-    /// Runs the pairs. `pages` becomes the kind of memory pages of subjects that read sequentially.
+    /// Runs the pairs. Sets `pages` to the kind of memory pages used, if a contender reads
+    /// sequentially, because huge pages matter there.
     fn measure(
         self,
         bench: &RunOptions<'_>,
@@ -182,7 +185,7 @@ impl List {
     }
 }
 
-/// A side of a comparison, ready to run.
+/// One side of a comparison, opened and ready to run.
 enum Opened {
     Ring(Ring),
     Threads(Threads),
@@ -193,7 +196,7 @@ enum Opened {
 }
 
 impl Subject {
-    /// Opens the files and starts what reads them.
+    /// Opens the files and starts the threads or the instance.
     fn open(self, data: &Data) -> Result<Opened> {
         Ok(match self {
             Self::Ring { direct, depth, length } => {
@@ -213,7 +216,7 @@ impl Subject {
 }
 
 impl Opened {
-    /// Performs the reads. Only a pool accepts more than one list.
+    /// Executes the work lists. Only a pool accepts more than one list.
     fn run(&mut self, parts: &[Work]) -> Result<Done> {
         let work = parts.first().ok_or("no reads")?;
         Ok(match self {
@@ -229,7 +232,7 @@ impl Opened {
         })
     }
 
-    /// Empties the pool, if there is one.
+    /// Empties the pool, if this side has one.
     fn empty(&self) -> Result<()> {
         match self {
             Self::Pool(pooled) | Self::PoolPoints(pooled) => pooled.empty(),
@@ -237,7 +240,7 @@ impl Opened {
         }
     }
 
-    /// The kind of memory pages of the region, if there is one.
+    /// Kind of memory pages of the I/O region, if this side has one.
     fn page_kind(&self) -> Option<&'static str> {
         match self {
             Self::Handles(handles) => Some(handles.page_kind()),
@@ -247,7 +250,8 @@ impl Opened {
     }
 }
 
-/// The methods that read ahead by themselves. `sync` has no direct reads in flight.
+/// The I/O methods that can have several reads in flight. `sync` can't for direct I/O, because it
+/// relies on kernel read-ahead.
 pub(super) fn methods(direct: bool) -> impl Iterator<Item = MethodKind> {
     super::METHODS.into_iter().filter(move |&method| !direct || method != MethodKind::Sync)
 }

@@ -1,8 +1,10 @@
-//! Relation extension: many blocks at a time, reserved or zeroed, and one by one.
+//! **Relation extension**: many blocks at a time, allocated with `posix_fallocate` or zero-filled,
+//! and block by block.
 //!
-//! The reference is a bare loop that does the same to its own file and has no pool. Each run begins with an empty
-//! file. New pages are zeroed in the pool, pinned for a moment, and leave nothing to write. A bulk write fills each
-//! page too, uses a ring buffer, and ends when its writes are complete; pages still in the ring are not written.
+//! The baseline is a bare loop that extends its own file in the same way, without a pool. Every
+//! run starts with an empty file. New pages are zeroed in the pool and pinned briefly, but they
+//! don't become dirty. A bulk write also fills each page through a ring buffer. It ends once its
+//! writes have completed; pages that are still in the ring at that point are not written.
 
 use super::checkpoint_table::Table;
 use super::{METHODS, Names, RunOptions, way};
@@ -19,25 +21,25 @@ use trunkline_engine::storage::{Relation, RelationLocator};
 use trunkline_format::{BLOCK_SIZE, Fork, PageBytes};
 use trunkline_sample::accounts::Accounts;
 
-/// The relation and the file that are made longer; the table beside them is never read.
+/// The relation and the file that we extend. The accounts table next to them is never read.
 const RELATION: u32 = Accounts::RELATION + 1;
 const BARE: u32 = Accounts::RELATION + 2;
-/// Blocks at a time, in bulk (PostgreSQL's `MAX_BUFFERS_TO_EXTEND_BY`).
+/// Blocks per extension in bulk (PostgreSQL's `MAX_BUFFERS_TO_EXTEND_BY`).
 const BULK: u32 = 64;
-/// Buffers of the pool.
+/// Pool size in buffers.
 const BUFFERS: u32 = 16_384;
-/// What a load puts into its pages.
+/// Page contents written by a bulk write.
 const FILLED: PageBytes = [7; BLOCK_SIZE];
 
-/// How a relation is made longer.
+/// One way to extend a relation, and how far.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     name: &'static str,
     step: u32,
     method: ExtendMethod,
-    /// Blocks of one run at most.
+    /// Maximum number of blocks added in one run.
     blocks: u32,
-    /// Every page is filled, in a ring.
+    /// Fill every page through a ring buffer, as a bulk write does?
     load: bool,
 }
 
@@ -137,7 +139,7 @@ fn compare(
     Ok(Some(Line::new(names.setting, names.contender, names.reference, &pairs, target)))
 }
 
-/// Adds `blocks` filled pages by a bulk write.
+/// Extends the relation by `blocks` filled pages with a bulk write.
 fn load(
     backend: &mut Backend,
     relation: &Relation,
@@ -160,7 +162,7 @@ fn load(
     Ok(bulk.finish(backend)?)
 }
 
-/// Makes an empty file of it.
+/// Truncates the relation to an empty file.
 fn empty(table: &mut Table, relation: &Relation) -> std::result::Result<(), WriteError> {
     table.backend.drop_relation(relation)?;
     relation.create()?;

@@ -1,9 +1,13 @@
-//! Sessions that read random pages of a table and change every second one.
+//! **Mixed load**: sessions that read random pages of a table and modify half of them.
 //!
-//! An operation reads a page and looks at it, or locks it exclusively, changes it and marks it dirty. Sessions run as
-//! fast as possible or at a pace: operation `i` is due `i` steps after the start, and an early session sleeps until
-//! then. The time of an operation counts from its start. If the operation before delayed it, its time counts from
-//! when it was due; otherwise one long wait would count once and hide all operations that were waiting behind it.
+//! Each operation pins a page. It then either takes the share lock and reads a byte, or takes the
+//! exclusive lock, modifies the page and marks it dirty.
+//!
+//! Sessions run either at full speed or at a fixed pace, in which operation `i` is due `i` steps
+//! after the start. If the session is early, it sleeps until the operation is due, and the latency
+//! counts from there. If an earlier operation made it late, the latency counts from the due time
+//! instead. Otherwise one long stall would count only once, and hide the delay of all operations
+//! queued behind it ("coordinated omission").
 
 use crate::Result;
 use crate::pairs::cpu_seconds;
@@ -17,20 +21,21 @@ use trunkline_engine::pool::Backend;
 use trunkline_engine::storage::Relation;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// Sessions.
+/// Number of concurrent sessions.
 pub(super) const SESSIONS: u32 = 4;
 
-/// See the module.
+/// How many operations each session performs, and how fast.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
-    /// Operations of a session.
+    /// Number of operations per session.
     pub(super) operations: u32,
-    /// From one operation of a session to its next; `None`: as fast as it can.
+    /// Interval between two operations of a session; `None` runs them back to back.
     pub(super) step: Option<Duration>,
 }
 
 impl Load {
-    /// One run of all sessions; each number of a round has its own pages.
+    /// Runs all sessions. `round` seeds the random page sequence, so each round accesses different
+    /// pages.
     pub(super) fn run(
         self,
         backends: &mut [Backend],
@@ -43,7 +48,7 @@ impl Load {
         let micros = std::thread::scope(|scope| {
             let start = |(number, backend)| {
                 let random = Random(((round << 8) | u64::from(number)) * 2 + 1);
-                // One after the other, and not all at once.
+                // Stagger the sessions, so that their operations aren't all due together.
                 let schedule = self.step.map(|step| Schedule {
                     next: begun.after(step * number / SESSIONS),
                     step,
@@ -93,7 +98,7 @@ impl Load {
     }
 }
 
-/// When a session's operations are due.
+/// A session's schedule.
 struct Schedule {
     next: Time,
     step: Duration,
@@ -101,7 +106,7 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// Sleeps until the next operation is due; from when its time counts.
+    /// Sleeps until the next operation is due. Returns the time from which its latency counts.
     fn wait(&mut self) -> Time {
         let due = self.next;
         self.next = due.after(self.step);

@@ -1,8 +1,11 @@
-//! A table four times as large as the memory that the process may use, read with direct I/O through the pool.
+//! **Memory limit**: a direct I/O scan of a table four times as large as the memory available to
+//! the process.
 //!
-//! The reference is the same scan without the limit. With direct I/O only the pool needs memory. A control group sets
-//! the limit. Each half of a pair is a new process of this program, which enters the group first and measures itself,
-//! because memory stays charged to the group in which it was allocated.
+//! The baseline is the same scan without the limit. With direct I/O only the pool needs memory, so
+//! the limit should cost nothing. A control group enforces the limit. Each half of a pair runs in
+//! a new process of this program, which first enters the group and then measures itself. A process
+//! that enters later wouldn't be limited, because memory stays charged to the group in which it
+//! was allocated.
 
 use super::{COMBINED, CONCURRENCY, RunOptions, buffers, pool_half, way};
 use crate::Result;
@@ -17,7 +20,7 @@ use std::process::Command;
 use trunkline_aio::MethodKind;
 use trunkline_engine::pool::Strategy;
 
-/// The table is as many times as large as the limit.
+/// Ratio of table size to memory limit.
 const TIMES: u64 = 4;
 
 pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
@@ -40,7 +43,7 @@ pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
     Ok(Report { row: "pool-memory: a limit", notes, lines, costs: Vec::new() })
 }
 
-/// Starts this program again, for one scan, and reads what it says of it.
+/// Runs one scan in a new process of this program, and parses the measurements it prints.
 fn again(bench: &RunOptions<'_>, group: Option<&Path>, method: MethodKind) -> Result<Done> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("--dir").arg(bench.dir).arg("--size").arg(bench.bytes.to_string());
@@ -63,12 +66,13 @@ fn again(bench: &RunOptions<'_>, group: Option<&Path>, method: MethodKind) -> Re
     Ok(Done { operations, bytes: bytes as u64, took: Some((elapsed, cpu)), ..Done::default() })
 }
 
-/// What the process that was started again does: one scan, measured; seconds, CPU seconds, bytes.
+/// Entry point of the child process: runs one scan and returns elapsed seconds, CPU seconds and
+/// bytes as text.
 pub(crate) fn one_scan(bench: &RunOptions<'_>, method: MethodKind) -> Result<String> {
     let data = bench.data()?;
     let io = Setup::new(method, true, CONCURRENCY, COMBINED);
     let strategy = Strategy::BulkRead;
-    // A sixteenth of the table: a quarter of the limit.
+    // The pool is a sixteenth of the table, which is a quarter of the limit.
     let setup = PoolSetup { strategy, scan: true, ..PoolSetup::new(io, buffers(data.bytes, 16)) };
     let mut pooled = Pooled::open(&data, setup, 1)?;
     if pooled.method() != method {

@@ -1,9 +1,10 @@
-//! The cost of one page in the pool: a hit, a miss from the page cache, and a miss with an eviction.
+//! **Cost of one page in the pool**: a hit, a miss served from the page cache, and a miss that
+//! evicts.
 //!
-//! Each is measured with one thread and with two, by single reads and by streams. Reads use `sync`, so that all of
-//! the work is in the reader's thread. A bare `pread` of the same blocks, into memory that stays in the processor's
-//! caches, is measured for comparison. The cost of an eviction is the difference between a miss in a full pool and
-//! one in an empty pool.
+//! Each case is measured with one thread and with two, by single reads and by read streams. The
+//! I/O method is `sync`, so that all work happens in the reader's thread. As a comparison, a bare
+//! `pread` reads the same blocks into a buffer that stays in the CPU caches. An eviction costs the
+//! difference between a miss in a full pool and a miss in an empty pool.
 
 use super::{BLIND, COMBINED, CONCURRENCY, RunOptions, buffers, files};
 use crate::Result;
@@ -22,17 +23,17 @@ use trunkline_engine::storage::Relation;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
 const BLOCK: u32 = BLOCK_SIZE as u32;
-/// The data is small, so that it stays in the page cache.
+/// Data size; small, so that it stays in the page cache.
 const BYTES_MAX: u64 = 64 << 20;
-/// Times that pages are found in one run, so that it is long enough to be measured.
+/// Number of passes over the pages in a hit run. A single pass would be too short to measure.
 const REPEATS: u32 = 20;
 
-/// What a thread does with the blocks.
+/// How a thread accesses the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
-    /// Each by itself.
+    /// One read per block.
     Point,
-    /// In a stream.
+    /// Through a read stream.
     Stream,
 }
 
@@ -47,7 +48,8 @@ pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {
             &data, setup, 2,
         )?))
     };
-    // As far out of the processor's caches as the pool with room for all.
+    // The small pool holds half of the data. That is still large enough for its pages to miss the
+    // CPU caches as often as those of the pool that holds everything.
     let few = buffers(data.bytes, 2);
     let (warm, cold, bare) =
         (open(BLOCK, room, true)?, open(BLOCK, room, true)?, open(BLOCK, room, false)?);
@@ -107,8 +109,9 @@ fn way<'a>(
     wanted.then_some(Way { name, threads, prepare, run })
 }
 
-/// Comes by all pages, `repeats` times; how many pages that were. Several threads share a table
-/// that is read once, and each goes through all of one that is there.
+/// Accesses all pages `repeats` times and returns the number of accesses. If `repeats` is 1, the
+/// threads divide the blocks among themselves, as each block can miss only once. Otherwise each
+/// thread visits every block.
 fn visit(
     pooled: &RefCell<Pooled>,
     blocks: BlockNo,

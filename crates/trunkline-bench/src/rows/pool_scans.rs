@@ -1,5 +1,7 @@
-//! Two sessions that scan one table concurrently, in a pool with room for all of it, against one session. Each block
-//! is read once, by whichever session comes first. Every run asserts that.
+//! **Concurrent scans**: two sessions scan the same table in a pool that can hold all of it,
+//! compared with one session. Whichever session needs a block first reads it, and the other
+//! session must find it in the pool or join the read. Every run asserts that each block is read
+//! only once.
 
 use super::{COMBINED, CONCURRENCY, METHODS, Names, RunOptions, pool_half, way};
 use crate::Result;
@@ -13,7 +15,7 @@ use std::cell::RefCell;
 use trunkline_aio::MethodKind;
 use trunkline_format::BLOCK_SIZE;
 
-/// The table at most.
+/// Maximum table size.
 const BYTES_MAX: u64 = 512 << 20;
 
 pub(super) fn run(bench: &RunOptions<'_>) -> Result<Report> {

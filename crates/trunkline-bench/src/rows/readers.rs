@@ -1,13 +1,14 @@
-//! Two sessions that read random blocks of another table through the pool during a checkpoint.
+//! **Concurrent readers**: two sessions that read random blocks of another table through the pool
+//! while a checkpoint is running.
 //!
 //! ```text
 //!   list      an order of all blocks; each session has its part of it
 //!   read      one block after the other, until the other work ends
 //! ```
 //!
-//! No block is read twice before each was read once, so that every read goes to the file. A session that reaches the
-//! end of its part starts again. Such reads are counted separately, because they may find the block in the page
-//! cache.
+//! No block repeats before every block has been read once, so that every read must go to the
+//! device. A session that reaches the end of its part starts over. These repeated reads are
+//! tracked separately, because the page cache may already contain their blocks.
 
 use super::checkpoint_table::Table;
 use super::random_list;
@@ -23,22 +24,24 @@ use trunkline_engine::storage::{
 };
 use trunkline_format::{BLOCK_SIZE, BlockNo, Fork, Oid};
 
-/// Sessions that read.
+/// Number of reading sessions.
 pub(super) const READERS: usize = 2;
 
-/// See the module.
+/// The sessions, and the relation they read.
 pub(super) struct Readers<'a> {
     backends: Vec<Backend>,
     relation: Relation,
     pool: Pool,
     data: &'a Data,
-    /// Reads of blocks that had been read before in the same run, in all runs.
+    /// Number of repeated reads: the block had already been read in the same run. Summed over all
+    /// runs.
     again: u64,
     reads: u64,
 }
 
 impl<'a> Readers<'a> {
-    /// Sessions of the table's pool, for the data that other rows read.
+    /// Creates the sessions in `table`'s pool. They read `data`, which the read-only rows use as
+    /// well.
     pub(super) fn new(table: &Table, data: &'a Data, direct: bool) -> Result<Self> {
         let layout = Layout { checksums: true, tablespace_directory: String::new() };
         let files = OpenFiles::kernel(&table.aio, 64);
@@ -51,19 +54,20 @@ impl<'a> Readers<'a> {
         Ok(Self { backends, relation, pool: table.pool.clone(), data, again: 0, reads: 0 })
     }
 
-    /// All blocks, in an order that the number decides.
+    /// All blocks in a random order, seeded by `number`.
     pub(super) fn list(&self, number: u64) -> Vec<BlockNo> {
         let work = random_list(self.data, number, self.data.blocks() as usize);
         work.offsets.iter().map(|at| (at / BLOCK_SIZE as u64) as BlockNo).collect()
     }
 
-    /// Takes the data out of the pool and the page cache.
+    /// Evicts the data from the pool and from the page cache.
     pub(super) fn evict(&self) -> Result<()> {
         self.pool.evict_relation(&self.relation, 0);
         self.data.evict()
     }
 
-    /// Reads blocks of the list until it is enough, while something else is done.
+    /// Reads blocks from the list until `enough` returns true, while the calling thread runs
+    /// `meanwhile`.
     pub(super) fn read(
         &mut self,
         list: &[BlockNo],
@@ -98,7 +102,8 @@ impl<'a> Readers<'a> {
         Ok(Done { operations, bytes, took, latency, ..Done::default() })
     }
 
-    /// What is to be said of reads that may have found their block in the page cache.
+    /// A note about repeated reads, which may have been served from the page cache; `None` if
+    /// there were none.
     pub(super) fn warmth(&self) -> Option<String> {
         let part = 100.0 * self.again as f64 / self.reads.max(1) as f64;
         let text =
@@ -109,7 +114,8 @@ impl<'a> Readers<'a> {
 
 impl Drop for Readers<'_> {
     fn drop(&mut self) {
-        // The table's pages may stay for the next line, this relation will be another one.
+        // The next line uses a new `Relation`, so this relation's pages must leave the pool. The
+        // checkpointed table's pages may stay.
         self.pool.evict_relation(&self.relation, 0);
     }
 }

@@ -1,5 +1,5 @@
-//! The rows that read, as data: each says what it compares, on which files, and which target a line must reach.
-//! `comparison.rs` measures them.
+//! **Rows that read**, declared as data: what each row compares, on which files, and the target of
+//! each line. `comparison.rs` measures them.
 
 use trunkline_aio::MethodKind;
 use trunkline_engine::pool::Strategy;
@@ -14,30 +14,31 @@ use crate::pooled::PoolSetup;
 use crate::report::Target;
 
 const BLOCK: u32 = BLOCK_SIZE as u32;
-/// Bytes that one half of a pair reads sequentially.
+/// Bytes read sequentially in half of a pair.
 const SLICE: u64 = 1 << 30;
-/// Files that must stay in the page cache.
+/// Maximum data size for rows that need all files in the page cache.
 const CACHED_BYTES_MAX: u64 = 64 << 20;
-/// A table that must stay in the page cache and is larger than the pools that read it.
+/// Maximum size of a table that must stay in the page cache but be larger than the pools that read
+/// it.
 const TABLE_BYTES_MAX: u64 = 512 << 20;
-/// The rate of a slow device does not depend on the size of the data, so it is small.
+/// Data size on a slow device. The rate doesn't depend on it, so it is small.
 const SLOW_BYTES_MAX: u64 = 256 << 20;
-/// Reads in one half of a pair from a slow device, for each read in flight.
+/// Reads per unit of depth in half of a pair on a slow device.
 const SLOW_ROUNDS: usize = 50;
-/// Reads in one half of a pair from the page cache.
+/// Maximum number of cached reads in half of a pair.
 const CACHED_READS_MAX: u64 = 60_000;
-/// Reads of the same block in one half of a pair, at most.
+/// Maximum number of times a block is read in half of a pair.
 const CACHED_REPEATS: u64 = 8;
-/// Reads for one futex round trip, so that both halves of a pair take about as long.
+/// Reads per futex round trip, chosen so that both halves of a pair take about as long.
 const READS_PER_TRIP: u32 = 3;
 
 const NO_TARGET: Target = Target { rate: None, rate_low: None, cpu: None, in_flight: None };
-/// At most 1.15 times the latency of the reference.
+/// Latency may be at most 1.15 times the baseline's.
 const LATENCY: Target = Target { rate: Some(1.0 / 1.15), ..NO_TARGET };
 const READ_AHEAD_NOTE: &str = "`sync` has the kernel read ahead (fadvise)";
 
-/// How close do sequential reads of 128 KiB come to one thread with its own io_uring? Buffered shows the cost of the
-/// page cache.
+/// How close do sequential 128 KiB reads come to a single thread with its own io_uring? The
+/// buffered lines show what the page cache costs.
 pub(super) const SEQUENTIAL: ReadRow = ReadRow {
     title: "sequential: cold, 128 KiB",
     input: Input::Whole,
@@ -60,7 +61,8 @@ pub(super) const SEQUENTIAL: ReadRow = ReadRow {
     },
 };
 
-/// How close do random reads of 8 KiB come to `pread` for one block at a time, and to a bare ring for many?
+/// How close do random 8 KiB reads come to `pread` at depth 1, and to a bare ring at larger
+/// depths?
 pub(super) const RANDOM: ReadRow = ReadRow {
     title: "random: cold, 8 KiB",
     input: Input::Whole,
@@ -97,8 +99,8 @@ pub(super) const RANDOM: ReadRow = ReadRow {
     },
 };
 
-/// Does a slow device that serves many reads at once have enough of them in flight, and does the next one follow
-/// immediately?
+/// On a slow device that can serve many reads concurrently, do we keep enough reads in flight? Is
+/// the next read submitted as soon as a read completes?
 pub(super) const LAG: ReadRow = ReadRow {
     title: "lag: 8 KiB, slow device",
     input: Input::SlowDevice(SLOW_BYTES_MAX),
@@ -112,7 +114,7 @@ pub(super) const LAG: ReadRow = ReadRow {
                 let subject = Subject::Handles(Setup { workers: depth, refill: 1, ..io });
                 slow(data, direct, depth, method.to_string(), subject, slow_target(method, depth))
             }));
-            // Not ours: what a ring achieves on this file system.
+            // For information only: what a bare ring achieves on this file system.
             let ring = Subject::Ring { direct, depth, length: BLOCK };
             lines.push(slow(data, direct, depth, "(bare ring)".into(), ring, NO_TARGET));
         }
@@ -120,8 +122,8 @@ pub(super) const LAG: ReadRow = ReadRow {
     },
 };
 
-/// How many cached reads through workers cost as much as one futex round trip of two threads? More than one means that
-/// reads share wake-ups.
+/// How many cached reads through workers cost as much as one futex round trip? A result above one
+/// means that reads share wake-ups.
 pub(super) const ROUND_TRIP: ReadRow = ReadRow {
     title: "round-trip: 8 KiB, cached",
     input: Input::Folder("cached", CACHED_BYTES_MAX),
@@ -159,8 +161,9 @@ pub(super) const ROUND_TRIP: ReadRow = ReadRow {
     },
 };
 
-/// How close does a sequential scan through the pool come to a bare ring, which computes no checksum and touches no page?
-/// A table larger than the pool goes through a ring buffer; a table that fits fills the pool.
+/// How close does a sequential scan through the pool come to a bare ring, which computes no
+/// checksums and doesn't touch the pages? A table larger than the pool is read through a ring
+/// buffer, whereas a table that fits fills the pool.
 pub(super) const POOL_SEQUENTIAL: ReadRow = ReadRow {
     title: "pool-sequential: cold, 128 KiB",
     input: Input::Whole,
@@ -251,7 +254,8 @@ pub(super) const POOL_RANDOM: ReadRow = ReadRow {
     },
 };
 
-/// Does the pool keep enough reads of a slow device in flight, compared with as many threads as the depth?
+/// Does the pool keep enough reads in flight on a slow device? The baseline has one thread per
+/// unit of depth.
 pub(super) const POOL_LAG: ReadRow = ReadRow {
     title: "pool-lag: 8 KiB, slow device",
     input: Input::SlowDevice(SLOW_BYTES_MAX),
@@ -271,8 +275,9 @@ pub(super) const POOL_LAG: ReadRow = ReadRow {
     },
 };
 
-/// Are `worker` and `io_uring` slower than our own `sync` on a table in the page cache? The pool is a sixteenth of the
-/// table, so every page is a miss and an eviction. The work is copying 8 KiB, so every hop between threads shows.
+/// Are `worker` and `io_uring` slower than our own `sync` on a cached table? The pool is a
+/// sixteenth of the table, so nearly every page is a miss that evicts. Since the I/O itself is
+/// just an 8 KiB copy, every hop between threads shows.
 pub(super) const POOL_CACHED: ReadRow = ReadRow {
     title: "pool-cached: pool 1/16 of the table",
     input: Input::Folder("table", TABLE_BYTES_MAX),
@@ -305,8 +310,8 @@ pub(super) const POOL_CACHED: ReadRow = ReadRow {
     },
 };
 
-/// How many cached blocks through pool and workers cost as much as one futex round trip? The pool is a sixteenth of the
-/// data and the order is random, so every block is read.
+/// How many cached blocks through the pool and workers cost as much as one futex round trip? The
+/// pool is a sixteenth of the data and the order is random, so nearly every block must be read.
 pub(super) const POOL_ROUND_TRIP: ReadRow = ReadRow {
     title: "pool-round-trip: 8 KiB, cached",
     input: Input::Folder("table", TABLE_BYTES_MAX),
@@ -330,23 +335,24 @@ pub(super) const POOL_ROUND_TRIP: ReadRow = ReadRow {
     },
 };
 
-/// The reference of the round trip rows, and what their subjects must reach.
+/// The baseline of the round trip rows, and their target.
 const TRIPS: Subject =
     Subject::RoundTrips { placement: Placement::Free, reads_per_trip: READS_PER_TRIP };
 const TRIPS_TARGET: Target = Target { rate: Some(3.0), ..NO_TARGET };
 
-/// At least this rate, with at most 1.3 times the CPU time.
+/// The given minimum rate ratio, with at most 1.3 times the CPU time.
 fn ring_target(rate: f64) -> Target {
     Target { rate: Some(rate), cpu: Some(1.3), ..NO_TARGET }
 }
 
-/// Direct and buffered, each with its methods.
+/// Direct and buffered, each combined with the I/O methods that support it.
 fn each_way() -> impl Iterator<Item = (bool, MethodKind)> {
     let with_methods = |direct| methods(direct).map(move |method| (direct, method));
     [true, false].into_iter().flat_map(with_methods)
 }
 
-/// Depths of reads through workers, handed over at once or first looked up in the page cache.
+/// Variants of reads through workers: the depth, and whether the session first tries the page
+/// cache or always hands the read over.
 fn worker_ways() -> impl Iterator<Item = (usize, bool, String)> {
     let ways = |depth| {
         [
@@ -361,13 +367,13 @@ fn slow_depths() -> impl Iterator<Item = (bool, usize)> {
     [true, false].into_iter().flat_map(|direct| [16, 64, 200].map(|depth| (direct, depth)))
 }
 
-/// At most 1.1 times the time of the reference, with nearly all reads in flight.
+/// At most 1.1 times the baseline's elapsed time, with nearly `depth` reads in flight.
 fn slow_target(method: MethodKind, depth: usize) -> Target {
     let in_flight = (method != MethodKind::Sync).then_some(0.9 * depth as f64);
     Target { rate: Some(1.0 / 1.1), in_flight, ..NO_TARGET }
 }
 
-/// A line of a row on a slow device.
+/// Builds one line of a row on a slow device.
 fn slow(
     data: &Data,
     direct: bool,
@@ -387,7 +393,7 @@ fn slow(
     }
 }
 
-/// Sequential reads of 128 KiB.
+/// 128 KiB sequential reads.
 fn slice(data: &Data) -> List {
     let count = (data.bytes.min(SLICE) / u64::from(COMBINED)).max(1) as usize;
     List::Slice { count, length: COMBINED }

@@ -1,5 +1,6 @@
-//! The engine's verification, cold and cached, against threads that read 128 KiB and check each page's checksum.
-//! There are as many threads as CPUs.
+//! **Checksum verification**: the engine's `verify`, cold and cached, compared with bare threads.
+//! There are as many bare threads as CPUs; each reads 128 KiB at a time and checks every page's
+//! checksum.
 
 use super::{COMBINED, CONCURRENCY, METHODS, RunOptions, files, way};
 use crate::Result;
@@ -67,7 +68,7 @@ fn compare(
     Ok(Some(Line::new(setting, method.name(), format!("{cpus} threads"), &pairs, target)))
 }
 
-/// `pread` and the checksum of each page.
+/// The baseline: `pread`, then the checksum of each page.
 fn raw_loop(threads: &mut Threads, work: &Work) -> Result<Done> {
     let bad = AtomicU64::new(0);
     let done = threads.run(work, &|offset, bytes| {
@@ -84,7 +85,7 @@ fn raw_loop(threads: &mut Threads, work: &Work) -> Result<Done> {
     }
 }
 
-/// The engine's own.
+/// The contender: the engine's verification.
 fn engine(aio: &Aio, data: &Data, read: ReadOptions, work: &Work) -> Result<Done> {
     let options = Options { read, findings_listed: 1 };
     let (before, started) = (aio.counters(), Instant::now());
