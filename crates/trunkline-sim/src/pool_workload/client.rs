@@ -1,4 +1,4 @@
-//! One client of a pool workload: it has one or two sessions and performs at random every operation
+//! A client of a pool workload. It has one or two sessions, and performs at random every operation
 //! that a session may perform.
 //!
 //! ```text
@@ -6,9 +6,10 @@
 //!         | evict | invalidate, truncate, extend | cleanup lock | switch the method | cancel a session
 //!         | another policy | another session | move to another thread | vanish
 //! ```
-//! Deadlocks between clients would be the workload's bugs, not the engine's. A client therefore
-//! holds nothing while it waits for something that another client might wait to release. It holds
-//! content locks across reads only, and waits for a cleanup lock only without pins.
+//! Deadlocks between clients would be bugs of the workload, not of the engine. A client must
+//! therefore hold nothing another client could need while it waits for that client to release
+//! something. It holds content locks only across reads, and waits for a cleanup lock only while it
+//! has no pins.
 
 use super::meter::Kind;
 use super::model::{MOVING, SHAPES};
@@ -25,14 +26,14 @@ use trunkline_aio::sync::{Arc, thread};
 use trunkline_engine::pool::{BackendType, Policy, Strategy};
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// The most open streams of a session.
+/// Maximum number of open streams per session.
 const READERS_MAX: usize = 3;
 
-/// How often a stream may be refused a pin before the run fails. A session must be able to read on
-/// after it has released its other pins.
+/// How often a stream may be refused a pin before the run fails. Once a session has released its
+/// other pins, its stream must be able to continue.
 const REFUSALS_MAX: u32 = 50;
 
-/// A client, together with its random numbers. It can continue on another thread.
+/// A client with its random number generator. It can move to another thread.
 pub(super) struct Client {
     run: Arc<Run>,
     number: u32,
@@ -42,12 +43,12 @@ pub(super) struct Client {
     counts: Counts,
 }
 
-/// What the client does after a step.
+/// What the client does after a step, if not simply the next step.
 enum Next {
     Step,
     /// Continue on another thread, as a pooled connection may.
     Moved,
-    /// End without closing anything, as a backend that is terminated.
+    /// End without closing anything, like a terminated backend.
     Vanish,
 }
 
@@ -59,7 +60,8 @@ impl Client {
         Self { run, number, rng, sessions: Vec::new(), steps, counts: Counts::default() }
     }
 
-    /// Runs all steps and reads most streams to their ends, or vanishes earlier.
+    /// Runs all steps and then reads most streams to their ends, unless the client vanishes
+    /// earlier.
     pub(super) fn run(mut self) {
         self.set_issuer();
         self.open_sessions();
@@ -92,7 +94,8 @@ impl Client {
         });
     }
 
-    /// Every client has a session with the shared pool; the first one also has the local pool.
+    /// Opens a session with the shared pool. The first client also gets a session with the local
+    /// pool.
     fn open_sessions(&mut self) {
         let pools = if self.number == 0 { &[0, 1][..] } else { &[0] };
         for &pool in pools {
@@ -104,10 +107,10 @@ impl Client {
         }
     }
 
-    /// Performs one random step with one of the sessions. A fickle workload has more of the steps
-    /// that abandon reads.
+    /// Performs one random step with one of the sessions. In a fickle workload, more of the steps
+    /// abandon reads.
     fn step(&mut self) -> Next {
-        // The client with the local pool mostly uses that.
+        // The client with the local pool mostly uses its local session.
         let at = match self.sessions.iter().position(|session| session.pool == 1) {
             Some(local) if self.rng.below(6) > 0 => local,
             _ => self.rng.below(self.sessions.len() as u64) as usize,
@@ -143,7 +146,7 @@ impl Client {
         Next::Step
     }
 
-    /// Reads one page and sometimes keeps it pinned.
+    /// Reads a page, and sometimes keeps it pinned.
     fn single(&mut self, at: usize) {
         let Self { run, rng, sessions, counts, number, .. } = self;
         if run.workload.fickle {
@@ -161,7 +164,7 @@ impl Client {
         }
     }
 
-    /// Opens a stream unless there are too many, and reads from one.
+    /// Opens a stream, unless there are too many, and then reads from a random stream.
     fn open(&mut self, at: usize) {
         let Self { run, rng, sessions, number, .. } = self;
         let session = &mut sessions[at];
@@ -214,7 +217,7 @@ impl Client {
         }
     }
 
-    /// A random stream of the session.
+    /// Picks a random stream of the session.
     fn some_reader(&mut self, at: usize) -> Option<usize> {
         let readers = self.sessions[at].readers.len() as u64;
         (readers > 0).then(|| self.rng.below(readers) as usize)
@@ -227,21 +230,21 @@ impl Client {
         }
     }
 
-    /// Restarts a stream with another list, discarding its read-ahead.
+    /// Restarts a stream with another block list, discarding its read-ahead.
     fn reset(&mut self, at: usize) {
         if let Some(which) = self.some_reader(at) {
             self.sessions[at].readers[which].reset(&mut self.rng, &self.run.workload);
         }
     }
 
-    /// Drops a stream, perhaps with reads in flight.
+    /// Drops a stream, possibly with reads in flight.
     fn drop_one(&mut self, at: usize) {
         if let Some(which) = self.some_reader(at) {
             self.sessions[at].drop_reader(&self.run, which, &mut self.counts);
         }
     }
 
-    /// Evicts random buffers, a part of a relation, or everything unpinned.
+    /// Evicts random buffers, part of a relation, or every unpinned buffer.
     fn evict(&mut self, at: usize) {
         let session = &self.sessions[at];
         let pool = &self.run.pools[session.pool];
@@ -262,9 +265,9 @@ impl Client {
         }
     }
 
-    /// Performs a step that waits for other clients to release their pins; only without pins and
-    /// streams of its own. Several clients may invalidate concurrently. Only one may wait for a
-    /// cleanup lock, or truncate.
+    /// Performs a step that waits for other clients to release their pins, but only if this client
+    /// itself has no pins or streams. Several clients may invalidate concurrently, but only one at
+    /// a time may truncate or wait for a cleanup lock.
     fn exclusive(&mut self, at: usize) {
         let Self { run, rng, sessions, counts, number, .. } = self;
         let session = &mut sessions[at];
@@ -303,7 +306,7 @@ impl Client {
         }
     }
 
-    /// Switches the instance's I/O method with the old method's I/O in flight.
+    /// Switches the instance's I/O method while I/O of the old method is in flight.
     fn switch(&mut self) {
         if self.run.workload.switches {
             let to = SIMULATED[self.rng.below(SIMULATED.len() as u64) as usize];
@@ -311,10 +314,10 @@ impl Client {
         }
     }
 
-    /// Cancels a random session, which may belong to another client.
+    /// Cancels a random session, possibly another client's.
     fn cancel(&mut self) {
         let cancellers = self.run.cancellers.lock();
-        // One of the last sessions; most of the others have ended.
+        // Pick one of the most recent sessions, because most of the older ones have ended.
         let back = 1 + self.rng.below(8) as usize;
         let at = cancellers.len().checked_sub(back);
         let canceller = at.and_then(|at| cancellers.get(at)).cloned();
@@ -322,8 +325,7 @@ impl Client {
         canceller.into_iter().for_each(|canceller| canceller.cancel());
     }
 
-    /// Changes the policy for damaged pages. Reads in flight keep the policy with which they were
-    /// issued.
+    /// Changes the policy for damaged pages. Reads in flight keep the policy they were issued with.
     fn policy(&mut self, at: usize) {
         let policy = Policy {
             zero_damaged_pages: self.rng.below(2) == 0,
@@ -332,7 +334,7 @@ impl Client {
         self.sessions[at].backend.set_policy(policy);
     }
 
-    /// Replaces a session while its reads are in flight.
+    /// Replaces a session that has reads in flight.
     fn another_session(&mut self, at: usize) {
         let session = self.sessions.swap_remove(at);
         self.count_dropped(&session);
@@ -340,13 +342,13 @@ impl Client {
         self.open_sessions();
     }
 
-    /// Counts the streams that are dropped together with their session.
+    /// Counts the streams dropped along with their session.
     fn count_dropped(&mut self, session: &PoolSession) {
         let dropped = session.readers.iter().filter(|reader| !reader.ended).count();
         self.counts.dropped += dropped as u64;
     }
 
-    /// Reads most streams to their ends. Here a stream must not be refused a pin forever.
+    /// Reads most streams to their ends. At this point a stream must not be refused pins forever.
     fn finish(&mut self) {
         for at in 0..self.sessions.len() {
             let mut refusals = 0;
@@ -359,7 +361,7 @@ impl Client {
                 match session.next(&self.run, &mut self.rng, last, &mut self.counts) {
                     Progress::Block | Progress::Again | Progress::Left | Progress::End => {}
                     Progress::TooManyPins => {
-                        // The other streams of the session have the pins.
+                        // The session's other streams hold the pins.
                         session.release_kept(&self.run, &mut self.rng, &mut self.counts);
                         session.readers[..last].iter_mut().for_each(Reader::let_go);
                         refusals += 1;
@@ -394,8 +396,8 @@ fn move_on(client: Client) {
     }
 }
 
-/// Truncates or extends the relation that changes its length. After a truncation, no block beyond
-/// the end may be in the pool.
+/// Truncates or extends the relation whose length varies. After truncation, no block past the new
+/// end may remain in the pool.
 fn resize(run: &Run, rng: &mut Rng, session: &mut PoolSession) {
     let (shape, name) = (SHAPES[MOVING], name_of(MOVING));
     let old = run.disk.length(&name).unwrap_or_default() as usize / BLOCK_SIZE;
@@ -418,7 +420,7 @@ fn resize(run: &Run, rng: &mut Rng, session: &mut PoolSession) {
 }
 
 impl Run {
-    /// Returns a parallel scan that is in progress, or starts one.
+    /// Joins a parallel scan in progress, or starts a new one.
     fn parallel(&self, rng: &mut Rng) -> Arc<ParallelScan> {
         let mut scans = self.parallels.lock();
         match scans.last() {

@@ -6,18 +6,18 @@
 //!     contents(block) := original, zeros, …      compares the page with the contents
 //!     expect(owner, block, failure)              receives it; an error that is not expected fails the run
 //! ```
-//! An owner is one stream or one single read. Errors are recorded by owner, so an error that
-//! reaches another session than the issuer of the failed read is noticed. PostgreSQL has the same
-//! rule: a session that waits for another session's I/O retries it, and reports its own error only.
-//! An error that a single read does not receive is noticed, too. A stream may abandon a read and
-//! read its blocks again; it must return each block once, as a page or as an error.
+//! An owner is one stream or one single read. We record errors by owner, so that an error reaching
+//! a session other than the issuer of the failed read is detected. PostgreSQL has the same rule: a
+//! session waiting for another session's I/O retries a failed read itself, and reports only its own
+//! error. We also detect a single read that misses its error. A stream may abandon a read and read
+//! its blocks again, but it must return each block exactly once, as a page or as an error.
 
 use super::model::Contents;
 use std::collections::BTreeMap;
 use trunkline_aio::sync::Mutex;
 use trunkline_format::BlockNo;
 
-/// How a read failed, as its issuer sees it.
+/// A read failure, as its issuer sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Failure {
     /// The kernel returned this errno.
@@ -26,19 +26,19 @@ pub(super) enum Failure {
     Short(u32),
     /// The page is invalid.
     Corrupt,
-    /// A policy accepted the damaged page.
+    /// A policy let the read succeed although the page is damaged.
     Warning {
-        /// The page was replaced by zeros; otherwise it is used unchanged.
+        /// The page was replaced by zeros. Otherwise it is used unchanged.
         zeroed: bool,
     },
 }
 
-/// The tables, under one mutex.
+/// The tables, protected by a single mutex.
 #[derive(Debug, Default)]
 struct Tables {
-    /// Blocks with buffers that differ from the file.
+    /// Blocks whose buffers differ from the file.
     damaged: BTreeMap<(usize, BlockNo), Contents>,
-    /// Failures that an owner must still receive, and how often.
+    /// Failures each owner has yet to receive, and how often.
     due: BTreeMap<(u64, BlockNo, Failure), u32>,
 }
 
@@ -47,8 +47,8 @@ struct Tables {
 pub(super) struct Expectations(Mutex<Tables>);
 
 impl Expectations {
-    /// Records what the buffers of these blocks will contain. Called before the read that fills
-    /// them is completed, so no session can see the buffer before its expectation.
+    /// Records what these blocks' buffers will contain. We must call this before the read
+    /// completes, so that no session sees a buffer before its expectation.
     pub(super) fn set_contents(&self, relation: usize, first: BlockNo, contents: &[Contents]) {
         let mut tables = self.0.lock();
         for (block, &contents) in (first..).zip(contents) {
@@ -59,19 +59,19 @@ impl Expectations {
         }
     }
 
-    /// What the buffer of a block must contain if it is valid. The caller has the content lock, so
-    /// the buffer cannot be read again at the same time.
+    /// What a block's buffer must contain if it is valid. The caller holds the content lock, so no
+    /// other session can read the page in again at the same time.
     pub(super) fn contents(&self, relation: usize, block: BlockNo) -> Contents {
         let damaged = self.0.lock().damaged.get(&(relation, block)).copied();
         damaged.unwrap_or(Contents::Original)
     }
 
-    /// Records that an owner must receive a failure.
+    /// Records that an owner must receive this failure.
     pub(super) fn expect(&self, owner: u64, block: BlockNo, failure: Failure) {
         *self.0.lock().due.entry((owner, block, failure)).or_default() += 1;
     }
 
-    /// Records that an owner has received a failure. Returns false if the owner did not have to.
+    /// Records that an owner has received a failure. Returns false if the failure was not expected.
     pub(super) fn receive(&self, owner: u64, block: BlockNo, failure: Failure) -> bool {
         let mut tables = self.0.lock();
         let key = (owner, block, failure);
@@ -83,7 +83,7 @@ impl Expectations {
         true
     }
 
-    /// Forgets an owner. Returns the failures it hasn't received.
+    /// Removes an owner. Returns the failures it hasn't received.
     pub(super) fn close(&self, owner: u64) -> Vec<(BlockNo, Failure)> {
         let mut tables = self.0.lock();
         let from = (owner, 0, Failure::Errno(i32::MIN));

@@ -1,9 +1,9 @@
-//! Final check of a pool workload: nothing may be leaked.
+//! Final check of a pool workload: the run must not leak anything.
 //!
-//! All sessions have ended, some of them with reads in flight. When these are complete, no page may
-//! be pinned or locked, and valid pages must have the right contents. The pool must admit as many
-//! sessions as it guarantees pins for. After the pools are dropped, every handle, frame and file
-//! must be free.
+//! All sessions have ended, some of them with reads in flight. Once these reads complete, no page
+//! may be pinned or locked, and valid pages must have the expected contents. The pool must admit as
+//! many sessions as it guarantees pins for. After the pools are dropped, every handle, frame and
+//! file must be free.
 
 use super::meter::Kind;
 use super::model::SHAPES;
@@ -16,10 +16,10 @@ use trunkline_engine::pool::{Backend, BackendType, PINS_GUARANTEED, Policy, Pool
 use trunkline_engine::storage::Storage;
 use trunkline_format::BlockNo;
 
-/// The most sessions admitted together; in a larger pool the check is skipped.
+/// Maximum number of sessions admitted together. We skip the check for larger pools.
 const SESSIONS_MAX: u32 = 8;
 
-/// Waits for all clients, and checks what is left.
+/// Waits for all clients to end, and checks for leaks.
 ///
 /// # Errors
 /// Returns the first failure.
@@ -31,7 +31,7 @@ pub(super) fn check(
 ) -> Result<PoolReport, String> {
     join_all(&run)?;
     let faults = run.plan.struck();
-    // The checks read pages themselves, so no fault may strike them.
+    // The checks read pages themselves, so we must disable all faults first.
     run.plan.set(Vec::new());
     let counts = *run.counts.lock();
     let checked = check_quiescent(&run);
@@ -57,17 +57,17 @@ pub(super) fn check(
     Ok(PoolReport { faults, counts, meter, steps: 0 })
 }
 
-/// Joins all threads of the clients, including those added by a client that moved.
+/// Joins all client threads, including those added when a client moved.
 fn join_all(run: &Run) -> Result<(), String> {
     loop {
-        // Not in the loop condition, where the mutex would be held during the join.
+        // We can't pop in the loop condition, because that would hold the mutex during the join.
         let thread = run.threads.lock().pop();
         let Some(thread) = thread else { return Ok(()) };
         thread.join().map_err(|error| error.to_string())?;
     }
 }
 
-/// Checks the failures of the run, the parallel scans, and the pools.
+/// Checks the run's failures, its parallel scans, and its pools.
 fn check_quiescent(run: &Run) -> Result<(), String> {
     if let Some(failure) = run.failure.lock().take() {
         return Err(failure);
@@ -85,9 +85,9 @@ fn check_quiescent(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks pins, permits and every valid page of a pool.
+/// Checks a pool's pins, permits and valid pages.
 fn check_pool(run: &Run, number: usize, pool: &Pool) -> Result<(), String> {
-    // The thread that completed the last read may still be running.
+    // The thread that completed the last read may still be running its callbacks.
     settle(|| match pool.rows().iter().find(|row| row.pins > 0 || row.io.is_some()) {
         None => Ok(()),
         Some(row) => Err(format!("pinned after all sessions ended: {row:?}")),
@@ -112,7 +112,8 @@ fn check_pool(run: &Run, number: usize, pool: &Pool) -> Result<(), String> {
     check_admission(run, number, pool)
 }
 
-/// A valid page must be a hit, must not be locked, and must have the expected contents.
+/// Checks a valid page: reading it must be a hit, it must not be locked, and it must have the
+/// expected contents.
 fn check_page(
     run: &Run,
     backend: &mut Backend,
@@ -136,14 +137,14 @@ fn check_page(
     }
 }
 
-/// Marks the reads of the final check as belonging to no client.
+/// Marks the final check's reads as not belonging to any client.
 fn set_no_client(relation: usize) {
     let (kind, strategy, policy) = (Kind::Single, Strategy::Normal, Policy::default());
     read_probe::set_issuer(Issuer { client: u32::MAX, owner: 0, relation, policy, kind, strategy });
 }
 
-/// Starts as many sessions as the pool guarantees pins for, and reads a page in each. If a permit
-/// was leaked, the last session waits forever, which the scheduler reports as a deadlock.
+/// Starts as many sessions as the pool guarantees pins for, and reads a page in each session. If a
+/// permit was leaked, the last session waits forever, which the scheduler reports as a deadlock.
 fn check_admission(run: &Run, number: usize, pool: &Pool) -> Result<(), String> {
     let relation = SHAPES.iter().position(|shape| shape.pool == number).unwrap_or_default();
     set_no_client(relation);
@@ -165,7 +166,7 @@ fn check_admission(run: &Run, number: usize, pool: &Pool) -> Result<(), String> 
     }
 }
 
-/// Waits until `state` is OK, for at most a second of the façade's clock.
+/// Waits until `state` returns OK, for at most a second on the façade's clock.
 fn settle(state: impl Fn() -> Result<(), String>) -> Result<(), String> {
     let mut last = Ok(());
     for _ in 0..1000 {

@@ -1,21 +1,21 @@
-//! Coverage meter of a pool workload: which faults struck which reads, which thread completed
-//! these, and which sessions waited.
+//! Coverage meter of a pool workload: which faults struck which reads, which thread completed each
+//! of them, and which sessions were waiting.
 //!
-//! A random test is worth only as much as the combinations it reaches. A cell is one fault × the
-//! threads that executed and completed the read × the sessions that had the page pinned when the
-//! result arrived × the kind of request × the pool. Every cell must be reached unless
-//! [`Cell::excuse`] explains why it cannot be. A cell that depends on exact timing
-//! ([`Cell::is_rare`]) only needs to be reached by some fault.
+//! A random test is only as good as the combinations it reaches. Each cell is one combination of
+//! fault, completion path (the threads that executed and completed the read), sessions that had the
+//! page pinned when the result arrived, kind of request, and pool. Every cell must be reached
+//! unless [`Cell::excuse`] explains why it can't be. A cell that needs exact timing
+//! ([`Cell::is_rare`]) must be reached with at least one fault, but not with every fault.
 
 use std::collections::BTreeMap;
 use trunkline_engine::pool::Strategy;
 
-/// A fault of the simulated disk that applies to reads.
+/// A simulated disk fault that applies to reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultKind {
     /// Fewer bytes than requested.
     Short,
-    /// No bytes at all.
+    /// No bytes.
     EndOfFile,
     /// EINTR.
     Interrupted,
@@ -23,11 +23,11 @@ pub enum FaultKind {
     Again,
     /// EIO.
     Error,
-    /// One wrong bit.
+    /// One flipped bit.
     BitRot,
-    /// The read took long.
+    /// The read was delayed.
     Delay,
-    /// Another I/O was executed first.
+    /// Another I/O executed first.
     Reorder,
 }
 
@@ -46,24 +46,24 @@ pub const FAULT_KINDS: [FaultKind; 8] = [
 /// Which thread executed a read, and which thread completed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CompletionPath {
-    /// The issuer did both.
+    /// The issuer executed and completed the read.
     Inline,
-    /// A worker did both.
+    /// A worker executed and completed it.
     Worker,
-    /// The device did both.
+    /// The device executed and completed it.
     DeviceReaper,
-    /// The device executed it, and its issuer completed it.
+    /// The device executed the read, and its issuer completed it.
     DeviceIssuer,
-    /// The device executed it, and another session that waited for it completed it.
+    /// The device executed the read, and another session waiting for it completed it.
     DeviceJoiner,
-    /// The device executed it, and a helper completed it.
+    /// The device executed the read, and a helper completed it.
     DeviceHelper,
-    /// Another thread completed it before the thread that executed it could. That is possible
-    /// between storing the result and claiming the completion, a window of two instructions.
+    /// Another thread completed the read before the executing thread could. This can only happen
+    /// between storing the result and claiming the completion, a window of just two instructions.
     Overtaken,
 }
 
-/// The paths that must be reached.
+/// The paths that a complete test must reach.
 pub const COMPLETION_PATHS: [CompletionPath; 6] = [
     CompletionPath::Inline,
     CompletionPath::Worker,
@@ -76,9 +76,9 @@ pub const COMPLETION_PATHS: [CompletionPath; 6] = [
 /// The sessions that had the page pinned when the result arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Waiters {
-    /// None: the issuer has abandoned the read or ended.
+    /// None, because the issuer has abandoned the read or ended.
     None,
-    /// The issuer, which waits or will wait.
+    /// The issuer, which is waiting or will wait.
     Issuer,
     /// The issuer and one session that joined.
     OneJoined,
@@ -86,7 +86,7 @@ pub enum Waiters {
     SeveralJoined,
 }
 
-/// All numbers of waiters.
+/// All variants.
 pub const WAITERS: [Waiters; 4] =
     [Waiters::None, Waiters::Issuer, Waiters::OneJoined, Waiters::SeveralJoined];
 
@@ -105,7 +105,7 @@ pub enum Kind {
     PolledUnordered,
 }
 
-/// All kinds of request.
+/// All variants.
 pub const KINDS: [Kind; 5] =
     [Kind::Single, Kind::Ordered, Kind::Unordered, Kind::Polled, Kind::PolledUnordered];
 
@@ -120,12 +120,12 @@ pub struct Cell {
     pub waiters: Waiters,
     /// The kind of request.
     pub kind: Kind,
-    /// The read goes through the local pool.
+    /// The read uses the local pool.
     pub local: bool,
 }
 
 impl Cell {
-    /// Every cell of the meter, including those that cannot be reached.
+    /// All cells of the meter, including unreachable ones.
     pub fn all() -> Vec<Cell> {
         let mut cells = Vec::new();
         for fault in FAULT_KINDS {
@@ -141,7 +141,8 @@ impl Cell {
         cells
     }
 
-    /// Returns why no run can be relied on to reach the cell; `None` if it must be reached.
+    /// Explains why no run can be relied on to reach the cell. Returns `None` if it must be
+    /// reached.
     pub fn excuse(&self) -> Option<&'static str> {
         let joined = matches!(self.waiters, Waiters::OneJoined | Waiters::SeveralJoined);
         let abandoned = self.waiters == Waiters::None;
@@ -174,17 +175,17 @@ impl Cell {
 }
 
 impl Cell {
-    /// Whether the cell is reached only by exact timing. Then any fault will do.
+    /// Whether reaching the cell needs exact timing. In that case a hit with any fault suffices.
     pub fn is_rare(&self) -> bool {
         let joined = matches!(self.waiters, Waiters::OneJoined | Waiters::SeveralJoined);
         match self.path {
-            // The issuer waits for it too, and is offered it first.
+            // The issuer also waits for the read, and is offered the completion first.
             CompletionPath::DeviceJoiner => matches!(self.kind, Kind::Ordered | Kind::Unordered),
-            // A poll must happen between the result and the helper that is woken for it.
+            // A poll must happen after the result arrives, but before the helper woken for it runs.
             CompletionPath::DeviceIssuer => {
                 matches!(self.kind, Kind::Polled | Kind::PolledUnordered)
             }
-            // Only with other reads in flight does a session leave a single read to the method.
+            // A session leaves a single read to the method only while other reads are in flight.
             CompletionPath::Worker | CompletionPath::DeviceReaper => {
                 self.waiters != Waiters::Issuer && self.kind == Kind::Single
             }
@@ -195,11 +196,11 @@ impl Cell {
     }
 }
 
-/// Counts from one run or from many.
+/// Counts from one or more runs.
 #[derive(Debug, Clone, Default)]
 pub struct Meter {
     cells: BTreeMap<Cell, u64>,
-    /// Faults by access strategy and pool, `true` for the local pool.
+    /// Faults by access strategy and pool; `true` means the local pool.
     strategies: BTreeMap<(FaultKind, Strategy, bool), u64>,
 }
 
@@ -209,7 +210,7 @@ impl Meter {
         *self.strategies.entry((cell.fault, strategy, cell.local)).or_default() += 1;
     }
 
-    /// Adds the counts of another run.
+    /// Adds another run's counts.
     pub fn add(&mut self, other: &Meter) {
         for (cell, count) in &other.cells {
             *self.cells.entry(*cell).or_default() += count;
@@ -224,7 +225,7 @@ impl Meter {
         self.cells.get(cell).copied().unwrap_or_default()
     }
 
-    /// The number of cells that must be reached, and the ones that weren't.
+    /// The number of cells that must be reached, and the cells that weren't reached.
     pub fn missing(&self) -> (usize, Vec<Cell>) {
         let wanted: Vec<Cell> =
             Cell::all().into_iter().filter(|cell| cell.excuse().is_none()).collect();
@@ -232,21 +233,21 @@ impl Meter {
         (count, wanted.into_iter().filter(|cell| !self.is_reached(cell)).collect())
     }
 
-    /// Whether a cell was reached; a rare one also by any other fault.
+    /// Whether a cell was reached. For a rare cell, a hit with any fault counts.
     fn is_reached(&self, cell: &Cell) -> bool {
         let other = |fault| cell.is_rare() && self.count(&Cell { fault, ..*cell }) > 0;
         self.count(cell) > 0 || FAULT_KINDS.into_iter().any(other)
     }
 
-    /// The cell that was reached least often, of those that must be reached by their own fault. A
-    /// small count shows that the workload needs more seeds.
+    /// The least often reached cell among those that must be reached with their own fault. If its
+    /// count is low, the workload needs more seeds.
     pub fn rarest(&self) -> Option<(Cell, u64)> {
         let wanted =
             Cell::all().into_iter().filter(|cell| cell.excuse().is_none() && !cell.is_rare());
         wanted.map(|cell| (cell, self.count(&cell))).min_by_key(|(_, count)| *count)
     }
 
-    /// Combinations of fault, strategy and pool not reached yet.
+    /// Combinations of fault, strategy and pool that haven't been reached yet.
     pub fn missing_strategies(&self) -> Vec<(FaultKind, Strategy, bool)> {
         let strategies = [Strategy::Normal, Strategy::BulkRead, Strategy::Vacuum];
         let all = FAULT_KINDS.iter().flat_map(|&fault| {

@@ -1,8 +1,8 @@
 //! The model of a pool workload: what the files contain, and what a buffer may contain.
 //!
-//! Every page is a valid heap page made from its relation and block, so a page in the wrong buffer
-//! is noticed. No client changes a page for good, so a buffer differs from the file only if a bit
-//! was flipped when it was read. The reader's policy then decides:
+//! Every page is a valid heap page built from its relation and block, so a page in the wrong buffer
+//! is detected. Clients always undo their changes to a page, so a buffer can differ from the file
+//! only if the read flipped a bit. In that case the reader's policy decides:
 //! ```text
 //!   no wrong bit                                  Original
 //!   wrong bit, checksum ignored, header valid     Flipped
@@ -14,18 +14,18 @@ use trunkline_engine::pool::Policy;
 use trunkline_format::{BLOCK_SIZE, BlockNo, HeapPageBuilder, PageBytes, verify_page};
 use trunkline_sample::push_account;
 
-/// One relation of the workload. Its number is its index in [`SHAPES`].
+/// A relation of the workload. Its number is its index in [`SHAPES`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
-    /// The pool through which it is read: 0 is shared, 1 local.
+    /// The pool it is read through: 0 is the shared pool, 1 the local pool.
     pub(super) pool: usize,
-    /// Number of blocks that it always has.
+    /// Minimum length in blocks.
     pub(super) floor: BlockNo,
-    /// Its largest number of blocks, which is also the number at the start.
+    /// Maximum length in blocks, which is also the initial length.
     pub(super) blocks: BlockNo,
 }
 
-/// Two relations of fixed length, one that changes its length, and two temporary ones.
+/// Two relations of fixed length, one whose length varies, and two temporary relations.
 pub(super) const SHAPES: [Shape; 5] = [
     Shape { pool: 0, floor: 150, blocks: 150 },
     Shape { pool: 0, floor: 20, blocks: 20 },
@@ -34,21 +34,21 @@ pub(super) const SHAPES: [Shape; 5] = [
     Shape { pool: 1, floor: 12, blocks: 12 },
 ];
 
-/// The relation that changes its length.
+/// The relation whose length varies.
 pub(super) const MOVING: usize = 2;
 
 /// The contents of a valid buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contents {
-    /// The page as in the file.
+    /// The page as it is in the file.
     Original,
-    /// Zeros: the page was damaged, under `zero_damaged_pages`.
+    /// Zeros, because the page was damaged and `zero_damaged_pages` is set.
     Zeros,
-    /// The damaged page, under `ignore_checksum_failure`. A bit of this byte is wrong.
+    /// The damaged page, because `ignore_checksum_failure` is set. This byte has a flipped bit.
     Flipped(usize),
 }
 
-/// The pages of all relations.
+/// All relations' pages.
 pub(super) struct Model {
     files: Vec<Vec<PageBytes>>,
 }
@@ -80,7 +80,7 @@ impl Model {
         &self.files[relation][block as usize]
     }
 
-    /// The contents of a range of blocks, as in the file.
+    /// The contents of a block range, as in the file.
     pub(super) fn bytes(&self, relation: usize, first: BlockNo, end: BlockNo) -> Vec<u8> {
         self.files[relation][first as usize..end as usize].as_flattened().to_vec()
     }
@@ -101,8 +101,8 @@ impl Model {
         }
     }
 
-    /// Decides what happens to a page read with a flipped bit in byte `at`. It repeats the engine's
-    /// rules, based on [`verify_page`] and the policy.
+    /// Determines what happens to a page that was read with a flipped bit in byte `at`. This
+    /// duplicates the engine's rules, based on [`verify_page`] and the policy.
     pub(super) fn damaged(
         &self,
         relation: usize,
@@ -127,17 +127,17 @@ impl Model {
 /// What happens to a damaged page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Damage {
-    /// The checksum is right by chance, as for one damaged page in 65,536.
+    /// The checksum still matches by chance, as for one damaged page in 65,536.
     Unnoticed,
-    /// The page is used unchanged.
+    /// The damaged page is used unchanged.
     Ignored,
-    /// The page is used as zeros.
+    /// Zeros are used instead of the page.
     Zeroed,
     /// The read fails.
     Refused,
 }
 
-/// Flips a bit as the simulated disk does: the offset of the byte decides which bit.
+/// Flips a bit as the simulated disk does: the byte's offset determines the bit.
 fn flipped(page: &PageBytes, at: usize) -> PageBytes {
     let mut page = *page;
     page[at] ^= 1 << (at % 8);
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(end(5000, policy(false, true)), Damage::Ignored);
         assert_eq!(end(5000, policy(true, false)), Damage::Zeroed);
         assert_eq!(end(5000, policy(true, true)), Damage::Ignored);
-        // Undefined flag bits: an invalid header, which no policy ignores.
+        // Undefined flag bits make the header invalid, which no policy ignores.
         assert_eq!(end(11, policy(false, true)), Damage::Refused);
         assert_eq!(end(11, policy(true, true)), Damage::Zeroed);
     }

@@ -1,8 +1,8 @@
-//! Checks a page that a pool has returned, under one of the three content locks.
+//! Checks a page returned by a pool, under one of the three content lock modes.
 //!
-//! Under the exclusive lock, the client changes the page and restores it before it unlocks. A
-//! reader that sees the change has found a bug in the content lock. Under each lock the thread may
-//! pause, so that other sessions wait for it, or read another page.
+//! Under the exclusive lock, the client changes the page and restores it before unlocking. A reader
+//! that sees the change has found a bug in the content lock. In all modes, the thread may pause
+//! while it holds the lock, so that other sessions wait for it, or may read another page.
 
 use super::Run;
 use super::meter::Kind;
@@ -23,15 +23,15 @@ pub(super) struct PageCheck<'a> {
     pub(super) block: BlockNo,
 }
 
-/// A locked page. A share-exclusive lock gives the same access as a share lock.
+/// A locked page. A share-exclusive lock grants the same access as a share lock.
 enum Locked<'p> {
     Shared(Page<'p>),
     Exclusive(PageMut<'p>),
 }
 
 impl PageCheck<'_> {
-    /// Locks the page in a random mode and compares it. It tries the lock first, so that the counts
-    /// show how often a session has waited.
+    /// Locks the page in a random mode and compares its contents. We try the lock before we wait
+    /// for it, so that the counts show how often a session had to wait.
     ///
     /// # Errors
     /// If the session was cancelled.
@@ -50,7 +50,7 @@ impl PageCheck<'_> {
             4 | 5 => 1,
             _ => 2,
         };
-        // Try first, so that `lock_waits` counts only real waits.
+        // Try the lock first, so that `lock_waits` counts only real waits.
         let immediate = match mode {
             0 => pin.try_read().map(Locked::Shared),
             1 => pin.try_read_stable().map(Locked::Shared),
@@ -83,7 +83,7 @@ impl PageCheck<'_> {
         Ok(())
     }
 
-    /// Compares the page with its expected contents, and fails the run if they differ.
+    /// Compares the page with its expected contents. Fails the run if they differ.
     pub(super) fn compare(&self, page: &[u8]) {
         let Self { run, relation, block } = *self;
         let contents = run.expectations.contents(relation, block);
@@ -92,7 +92,7 @@ impl PageCheck<'_> {
         }
     }
 
-    /// Changes a part of the page and restores it, with a pause or a read in between.
+    /// Changes part of the page and restores it, with a pause or a read in between.
     fn scribble(&self, rng: &mut Rng, backend: &mut Backend, page: &mut PageMut<'_>) {
         let from = rng.below(BLOCK_SIZE as u64) as usize;
         let to = BLOCK_SIZE.min(from + 1 + rng.below(500) as usize);
@@ -101,12 +101,12 @@ impl PageCheck<'_> {
         page[from..to].iter_mut().for_each(|byte| *byte ^= 0xFF);
     }
 
-    /// Performs an operation that's allowed while a page is locked.
+    /// Performs an operation that is allowed while we hold a content lock.
     fn do_something(&self, rng: &mut Rng, backend: &mut Backend) {
         match rng.below(12) {
             0 => pause(Duration::from_micros(1)),
-            // Safe with a lock: the session has a pin, so it is admitted, and a further pin does
-            // not wait for a session that might wait for this lock.
+            // This is safe under a lock. The session already has a pin, so it is admitted, and
+            // getting another pin never waits for a session that might be waiting for this lock.
             1 => {
                 let block = rng.below(u64::from(self.block) + 1) as BlockNo;
                 self.run.read_aside(backend, self.relation, block);
@@ -123,8 +123,8 @@ impl std::fmt::Display for PageCheck<'_> {
 }
 
 impl Run {
-    /// Reads a page for the client of this thread and does not lock it. Its result is not checked;
-    /// it only causes I/O under a lock.
+    /// Reads a page for this thread's client without locking it. We don't check the result, because
+    /// the read's only purpose is to cause I/O under a lock.
     fn read_aside(&self, backend: &mut Backend, relation: usize, block: BlockNo) {
         let Some(before) = read_probe::issuer() else { return };
         self.check_warnings(backend, before.owner);

@@ -1,8 +1,8 @@
-//! A client's session with one pool: a backend, its streams, and pages it keeps pinned.
+//! A client's session with one pool: a backend, its streams, and the pages it keeps pinned.
 //!
-//! All calls into the pool are made here. Before a call, the session names the stream or single
-//! read that makes it; the probe attributes reads to that owner. After the call, the outcome is
-//! compared with the expectations.
+//! All calls into the pool are made here. Before each call, the session sets the stream or single
+//! read that makes it, and the probe attributes reads to that owner. After the call, we compare the
+//! outcome with the expectations.
 
 use super::Run;
 use super::meter::Kind;
@@ -18,28 +18,28 @@ use trunkline_engine::pool::{Backend, PINS_GUARANTEED, Pin, ReadError, Strategy}
 use trunkline_engine::read_stream::StreamPage;
 use trunkline_format::BlockNo;
 
-/// The largest relation that a crowd prefers, in blocks.
+/// The largest relation a crowd prefers, in blocks.
 const CROWDED_BLOCKS_MAX: BlockNo = 20;
 
-/// The most polls in a row by an executor that does not wait for a wake-up.
+/// Maximum number of consecutive polls by an executor that doesn't wait for wake-ups.
 const BUSY_POLLS_MAX: u32 = 300;
 
-/// Blocks that a crowd reads most often.
+/// The number of blocks a crowd reads most often.
 pub(super) const HOT_BLOCKS: BlockNo = 3;
 
-/// What the clients have done. A workload that no longer waits, cancels or abandons anything would
-/// show here.
+/// What the clients have done. The counts would reveal a workload that no longer waits, cancels or
+/// abandons anything.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Pages returned, locked and checked.
     pub pages: u64,
     /// Blocks for which the issuer received an error.
     pub errors: u64,
-    /// Waits for a content lock: shared, share-exclusive, exclusive.
+    /// Waits for a content lock, by mode: share, share-exclusive, exclusive.
     pub lock_waits: [u64; 3],
     /// Cancelled waits.
     pub cancelled: u64,
-    /// Requests of a session at its pin limit.
+    /// Requests that failed because the session was at its pin limit.
     pub too_many_pins: u64,
     /// Polls that returned `Poll::Pending`.
     pub pending: u64,
@@ -47,14 +47,14 @@ pub struct Counts {
     pub ended: u64,
     /// Streams dropped before their end.
     pub dropped: u64,
-    /// Threads that ended with streams and pins.
+    /// Threads that ended without releasing their streams and pins.
     pub vanished: u64,
     /// Relations invalidated, truncated or extended.
     pub resized: u64,
 }
 
 impl Counts {
-    /// Adds the counts of another client.
+    /// Adds another client's counts.
     pub fn add(&mut self, other: &Counts) {
         self.pages += other.pages;
         self.errors += other.errors;
@@ -84,17 +84,17 @@ pub(super) struct PoolSession {
     kept: Vec<Kept>,
 }
 
-/// The outcome of a request to a stream.
+/// Outcome of requesting the next page of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     /// The stream returned a page or an error.
     Block,
     End,
-    /// The session was cancelled; the request can be repeated.
+    /// The session was cancelled, but the request can be repeated.
     Again,
     /// The session is at its pin limit.
     TooManyPins,
-    /// The consumer stopped polling while the stream was pending.
+    /// The consumer stopped polling while the stream was still pending.
     Left,
 }
 
@@ -105,12 +105,12 @@ impl PoolSession {
         session
     }
 
-    /// Whether the session has neither streams nor pins.
+    /// Whether the session has no streams and no pins.
     pub(super) fn is_idle(&self) -> bool {
         self.readers.is_empty() && self.kept.is_empty()
     }
 
-    /// A random relation of this pool. A crowd prefers small ones.
+    /// A random relation of this pool. Crowds prefer small relations.
     pub(super) fn some_relation(&self, run: &Run, rng: &mut Rng) -> usize {
         loop {
             let relation = rng.below(SHAPES.len() as u64) as usize;
@@ -125,7 +125,7 @@ impl PoolSession {
         }
     }
 
-    /// Reads and checks one page. It sometimes requests a block beyond the end, which must fail.
+    /// Reads and checks one page. Sometimes requests a block past the end, which must fail.
     pub(super) fn single(
         &mut self,
         run: &Run,
@@ -134,7 +134,7 @@ impl PoolSession {
         counts: &mut Counts,
     ) -> Option<(Pin, usize, BlockNo)> {
         let relation = self.some_relation(run, rng);
-        // Sometimes a block beyond the end.
+        // Sometimes choose a block past the end.
         let blocks = SHAPES[relation].blocks + 2;
         let crowded = run.workload.crowd && rng.below(2) == 0;
         let block = rng.below(u64::from(if crowded { HOT_BLOCKS } else { blocks })) as BlockNo;
@@ -152,8 +152,8 @@ impl PoolSession {
             Err(ReadError::Cancelled) => {
                 counts.cancelled += 1;
                 self.backend.session().clear_cancel();
-                // The read may still be in flight. No owner receives its result, so nothing can be
-                // compared.
+                // The read may still be in flight. No owner receives its result, so there is
+                // nothing to compare.
                 return None;
             }
             Err(error) => {
@@ -174,7 +174,7 @@ impl PoolSession {
         Some((pin, relation, block))
     }
 
-    /// Checks an error of a single read: it must be about this block, and be expected.
+    /// Checks a single read's error, which must refer to this block and must be expected.
     fn check_error(
         &mut self,
         run: &Run,
@@ -194,8 +194,8 @@ impl PoolSession {
         }
     }
 
-    /// Checks an error that doesn't refer to a block. It must be the pin limit, and the session
-    /// must have its guaranteed pins.
+    /// Checks an error that doesn't refer to a block. It must be the pin limit error, and the
+    /// session must already hold its guaranteed number of pins.
     fn too_many_pins(&mut self, run: &Run, counts: &mut Counts, error: &ReadError) {
         match error {
             ReadError::TooManyPins { held } if *held >= PINS_GUARANTEED => {
@@ -205,15 +205,15 @@ impl PoolSession {
         }
     }
 
-    /// Keeps a page pinned, up to three pages.
+    /// Keeps a page pinned; at most three pages are kept.
     pub(super) fn keep(&mut self, (pin, relation, block): (Pin, usize, BlockNo)) {
         if self.kept.len() < 3 {
             self.kept.push(Kept { pin, relation, block });
         }
     }
 
-    /// Checks the kept pages once more, and unpins them. They must not have been evicted or changed
-    /// in between.
+    /// Rechecks the kept pages and unpins them. They must not have been evicted or changed in
+    /// between.
     pub(super) fn release_kept(&mut self, run: &Run, rng: &mut Rng, counts: &mut Counts) {
         for Kept { pin, relation, block } in self.kept.drain(..) {
             let check = PageCheck { run, relation, block };
@@ -234,7 +234,7 @@ impl PoolSession {
         self.ask(run, rng, at, counts, false)
     }
 
-    /// Polls each polled stream once, so that it has reads in flight.
+    /// Polls each polled stream once, so that reads are in flight.
     pub(super) fn poll_streams(&mut self, run: &Run, rng: &mut Rng, counts: &mut Counts) {
         for at in 0..self.readers.len() {
             if self.readers[at].is_polled() && !self.readers[at].ended {
@@ -243,8 +243,8 @@ impl PoolSession {
         }
     }
 
-    /// Requests a page of stream `at` and checks the outcome. With `once` a polled stream is polled
-    /// only once.
+    /// Requests a page from stream `at` and checks the outcome. If `once` is set, a polled stream
+    /// is polled just once.
     fn ask(
         &mut self,
         run: &Run,
@@ -295,8 +295,8 @@ impl PoolSession {
         reader.close(run);
     }
 
-    /// Drops backend, streams and pins in a random order. Each of them must work without the
-    /// others.
+    /// Drops the backend, streams and pins in random order. Each of them must work after the others
+    /// are gone.
     pub(super) fn abandon(self, run: &Run, rng: &mut Rng) {
         let Self { backend, readers, kept, .. } = self;
         readers.iter().for_each(|reader| reader.close(run));
@@ -320,11 +320,11 @@ impl PoolSession {
     }
 }
 
-/// The answer of a stream after its page was checked: the block, and its position in the list.
+/// A stream's result once its page was checked: the block and its position in the list.
 type Answer = Result<Option<(BlockNo, usize)>, ReadError>;
 
-/// Requests the next page of a stream, and checks it under a lock. Returns `None` if a poll was
-/// pending and the consumer polls only once, or leaves.
+/// Requests a stream's next page, and checks it under a lock. Returns `None` if a poll returned
+/// `Poll::Pending` and the consumer polls just once or stops polling.
 fn ask(
     run: &Run,
     reader: &mut Reader,
@@ -353,14 +353,15 @@ fn ask(
     }
     // An executor may poll without a wake-up; then the session completes large reads itself.
     let one_in = if SHAPES[relation].pool == 1 { 2 } else { 5 };
-    // An executor may poll without waiting for a wake-up. A busy poller then completes its large
+    // An executor may poll without waiting for a wake-up. Such a busy poller completes its large
     // reads itself, before a helper gets to them.
     let busy = run.workload.wide && rng.below(one_in) == 0;
     let mut busy_polls = if busy { BUSY_POLLS_MAX } else { 0 };
     let (wakes, waker) = CountingWaker::new();
     let mut context = Context::from_waker(&waker);
     loop {
-        // Read before the poll, so that a wake-up between the poll and the sleep is not lost.
+        // Read the count before polling, so that a wake-up between the poll and the sleep isn't
+        // lost.
         let before = wakes.count();
         if let Poll::Ready(next) = reader.stream.poll_next(&mut context, backend) {
             return Some(next.map(|found| check(backend, rng, counts, found)));

@@ -1,14 +1,14 @@
-//! A pool workload's probe: sees every read's result and updates the expectations.
+//! A pool workload's probe. It sees the result of every read and updates the expectations.
 //!
 //! ```text
 //!   defined            on the issuer's thread: the issuer, the kind of request, the policy
 //!   raw result         the fault of the plan, the contents of the pages, the expected failure, the pins
 //!   COMPLETED_SHARED   on the completing thread: which thread that is; the meter counts
 //! ```
-//! While a page is being read it is not valid, so no session can look at it between the update of
-//! the expectations and the end of the completion callback. The update must happen at the raw
-//! result. In COMPLETED_IO it would be too late, because another thread may have completed the read
-//! before the probe is called there. If the read is retried, the expected failure is removed again.
+//! A page being read is not valid yet, so no session can look at it until its completion callback
+//! ends. We must update the expectations when the raw result arrives. In COMPLETED_IO it would be
+//! too late, because another thread may complete the read before the probe is called there. If the
+//! read is retried, we remove the expected failure again.
 
 use super::expectations::{Expectations, Failure};
 use super::meter::{Cell, CompletionPath, FaultKind, Kind, Meter, Waiters};
@@ -21,12 +21,12 @@ use trunkline_engine::pool::{Policy, Pool, Strategy};
 use trunkline_engine::storage::Relation;
 use trunkline_format::{BLOCK_SIZE, BlockNo};
 
-/// The owner of the reads a thread is currently issuing.
+/// The owner of the reads that a thread is currently issuing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Issuer {
-    /// The client. Its thread may change, so this identifies it.
+    /// The client. We need its number because it can move to another thread.
     pub(super) client: u32,
-    /// Number of the stream or single read, from 1; 0 is none.
+    /// Number of the stream or single read, starting at 1; 0 means none.
     pub(super) owner: u64,
     pub(super) relation: usize,
     /// The policy for damaged pages when the read is issued.
@@ -36,33 +36,33 @@ pub(super) struct Issuer {
 }
 
 thread_local! {
-    /// The issuer of reads on this thread; `None` on I/O workers, helpers and the device.
+    /// The issuer of this thread's reads; `None` on I/O workers, helpers and the device thread.
     static ISSUER: Local<Option<Issuer>> = const { Local::new(None) };
-    /// The last I/O of which this thread stored the result. Shows whether the thread that completes
-    /// an I/O also executed it.
+    /// The last I/O whose result this thread stored. It shows whether the thread completing an I/O
+    /// also executed it.
     static EXECUTED: Local<Option<WaitRef>> = const { Local::new(None) };
 }
 
-/// Sets the issuer of reads on this thread.
+/// Sets the issuer of this thread's reads.
 pub(super) fn set_issuer(issuer: Issuer) {
     ISSUER.set(Some(issuer));
 }
 
-/// One read in flight, in the table under its handle number.
+/// A read in flight. The table is indexed by handle number.
 #[derive(Debug, Clone)]
 struct ReadRecord {
-    /// Handle and generation: the handle may have been reused since.
+    /// Handle and generation, because the handle may have been reused since.
     io: WaitRef,
     issuer: Issuer,
-    /// All faults that struck the read, one for each retry.
+    /// All faults that struck the read, including those of retries.
     faults: Vec<FaultKind>,
-    /// The failure the issuer must receive after the last result.
+    /// The failure the issuer must receive for the last result.
     expected: Option<(BlockNo, Failure)>,
-    /// The sessions that had the page pinned; `None` if no fault struck.
+    /// The sessions that had the page pinned; `None` if no fault struck the read.
     waiters: Option<Waiters>,
 }
 
-/// Pools and relations, for counting the pins of a page.
+/// Pools and relations, needed to count a page's pins.
 type Pools = ([Pool; 2], Vec<Relation>);
 
 /// A run's probe.
@@ -91,27 +91,27 @@ impl ReadProbe {
         }
     }
 
-    /// Enables the meter. `end` must follow: a pool owns the instance, which owns this probe, so
-    /// the pools here close a cycle.
+    /// Enables the meter. The caller must also call `end`: a pool owns the instance, and the
+    /// instance owns this probe, so storing the pools here creates a reference cycle.
     pub(super) fn begin(&self, pools: [Pool; 2], relations: Vec<Relation>) {
         *self.pools.lock() = Some((pools, relations));
     }
 
-    /// Drops the pools; returns the counts of the meter.
+    /// Drops the pools and returns the meter's counts.
     pub(super) fn end(&self) -> Meter {
         let pools = self.pools.lock().take();
         drop(pools);
         std::mem::take(&mut *self.meter.lock())
     }
 
-    /// Runs `body` on the record of a read, unless its handle was reused.
+    /// Runs `body` on a read's record, unless its handle was reused.
     fn with_record<R>(&self, io: WaitRef, body: impl FnOnce(&mut ReadRecord) -> R) -> Option<R> {
         let mut records = self.records.lock();
         let record = records.get_mut(io.io_id() as usize)?.as_mut()?;
         (record.io == io).then(|| body(record))
     }
 
-    /// Starts a record for a read, on the thread of its issuer.
+    /// Starts a read's record, on its issuer's thread.
     fn defined(&self, io: &Observed) {
         let Some(issuer) = ISSUER.get() else { return };
         let mut records = self.records.lock();
@@ -133,15 +133,15 @@ impl ReadProbe {
         let Some(mut record) = added else { return };
         let (first, blocks) =
             ((io.offset / BLOCK_SIZE as u64) as BlockNo, io.length / BLOCK_SIZE as u32);
-        // The method retries this read, so the failure of its last result will not reach the
+        // The method has retried this read, so the previous result's failure won't reach the
         // issuer.
         if let Some((block, failure)) = record.expected.take() {
             self.expectations.receive(record.issuer.owner, block, failure);
         }
         let expected = self.update(record.issuer, (first, blocks), raw, fault);
-        // Only reads that met a fault are cells of the meter.
+        // The meter's cells cover only reads that met a fault.
         let pins = if record.faults.is_empty() { None } else { self.pins(&record, first, blocks) };
-        // The I/O has one pin, the issuer another, and each session that joins one more.
+        // The I/O has one pin, the issuer another, and each joining session adds one.
         let waiters = pins.map(|pins| match pins {
             0 | 1 => Waiters::None,
             2 => Waiters::Issuer,
@@ -161,7 +161,7 @@ impl ReadProbe {
         pins.max().flatten()
     }
 
-    /// Updates the expectations with a result. Returns the failure the issuer must receive.
+    /// Updates the expectations after a result. Returns the failure the issuer must receive.
     fn update(
         &self,
         issuer: Issuer,
@@ -188,8 +188,8 @@ impl ReadProbe {
                     None => None,
                 }
             }
-            // If a combined read fails, the engine reads its blocks again one by one, and only
-            // these report.
+            // If a combined read fails, the engine reads its blocks again one at a time, and only
+            // these single-block reads report errors.
             Err(_) => (blocks == 1).then_some((first, Failure::Errno(-raw))),
         };
         if let Some((block, failure)) = expected {
@@ -198,7 +198,7 @@ impl ReadProbe {
         expected
     }
 
-    /// The page with a wrong bit, its contents, and the failure that the issuer must receive.
+    /// The damaged page, its expected contents, and the failure the issuer must receive.
     fn damage(
         &self,
         relation: usize,
@@ -211,7 +211,7 @@ impl ReadProbe {
         let (page, at) = (at / BLOCK_SIZE, at % BLOCK_SIZE);
         let warning = |zeroed| Some(Failure::Warning { zeroed });
         let block = first + page as BlockNo;
-        // There is no block beyond the end of the file to damage.
+        // Past end of file, there is no block to damage.
         if block >= SHAPES[relation].blocks {
             return None;
         }
@@ -223,7 +223,7 @@ impl ReadProbe {
         })
     }
 
-    /// Finds out which thread completes a read, and counts the cell for each fault that struck it.
+    /// Determines which thread completed a read, and counts the cell of each fault that struck it.
     fn completed(&self, io: &Observed) {
         let Some(record) = self.with_record(io.io, |record| record.clone()) else { return };
         let Some(waiters) = record.waiters else { return };
@@ -265,7 +265,7 @@ impl Probe for ReadProbe {
     }
 }
 
-/// The cell coordinate of a fault; `None` for faults of writes.
+/// Converts a fault to the meter's kind; `None` for write faults.
 fn fault_kind(fault: Fault) -> Option<FaultKind> {
     match fault {
         Fault::Short(_) => Some(FaultKind::Short),
@@ -280,7 +280,7 @@ fn fault_kind(fault: Fault) -> Option<FaultKind> {
     }
 }
 
-/// The issuer of reads on this thread.
+/// The issuer of this thread's reads.
 pub(super) fn issuer() -> Option<Issuer> {
     ISSUER.get()
 }

@@ -1,8 +1,8 @@
-//! One read stream of a pool workload, with a check of everything it returns.
+//! A read stream of a pool workload, which checks everything the stream returns.
 //!
-//! The block source records each block it gives to the stream. Each of them must be returned
-//! exactly once, as a page or as an error, and with its own per-buffer data. An ordered stream must
-//! return them in order.
+//! The block source records each block it passes to the stream. The stream must return each of
+//! these blocks exactly once, as a page or as an error, together with the block's per-buffer data.
+//! An ordered stream must also return them in order.
 
 use super::expectations::Failure;
 use super::meter::Kind;
@@ -18,18 +18,18 @@ use trunkline_engine::pool::{Backend, ReadError, Strategy};
 use trunkline_engine::read_stream::{BlockSource, ParallelRange, ReadStream, StreamOptions};
 use trunkline_format::BlockNo;
 
-/// Block numbers, each with its position in the list as per-buffer data.
+/// A block source. It returns block numbers, with their list positions as per-buffer data.
 pub(super) type Source = Box<dyn FnMut() -> Option<(BlockNo, usize)> + Send>;
 
-/// A parallel scan of a relation: several clients share one range of blocks.
+/// A parallel scan of a relation: several clients share a single block range.
 #[derive(Debug)]
 pub(super) struct ParallelScan {
     range: ParallelRange,
     pub(super) relation: usize,
     /// For each block, whether a client has returned it.
     seen: Mutex<Vec<bool>>,
-    /// A client took blocks from the range and did not return all of them, so the scan cannot
-    /// become complete.
+    /// A client took blocks from the range but didn't return all of them, so the scan can't become
+    /// complete.
     abandoned: AtomicBool,
 }
 
@@ -44,8 +44,8 @@ impl ParallelScan {
         }
     }
 
-    /// Whether every block was returned, after all clients have ended. Returns `None` if a client
-    /// abandoned its part.
+    /// Whether every block was returned. Only meaningful once all clients have ended. Returns
+    /// `None` if a client abandoned its part.
     pub(super) fn is_complete(&self) -> Option<bool> {
         let seen = self.seen.lock().iter().all(|&seen| seen);
         (!self.abandoned.load(Ordering::SeqCst)).then_some(seen)
@@ -56,11 +56,11 @@ impl ParallelScan {
 pub(super) struct Reader {
     pub(super) stream: ReadStream<Source>,
     pub(super) issuer: Issuer,
-    /// Blocks the source has given to the stream, by position.
+    /// Blocks passed to the stream, by position.
     given: Arc<Mutex<Vec<BlockNo>>>,
-    /// By position, whether the block was returned.
+    /// Whether each block was returned, by position.
     returned: Vec<bool>,
-    /// Length of the whole list; `None` for a part of a parallel scan.
+    /// Length of the whole list; `None` for part of a parallel scan.
     length: Option<usize>,
     parallel: Option<Arc<ParallelScan>>,
     /// The stream has returned its end.
@@ -75,8 +75,8 @@ fn some_blocks(rng: &mut Rng, workload: &PoolWorkload, relation: usize) -> Vec<B
     let first = below(rng, if crowded { HOT_BLOCKS } else { blocks });
     let most = 1 + below(rng, 60);
     let end = blocks.min(first + most);
-    // In a local pool a read can only be joined by a second request for the same block, so we
-    // repeat blocks more often.
+    // In a local pool, a read can only be joined by a second request for the same block, so we
+    // repeat blocks more often there.
     match rng.below(if pool == 1 { 12 } else { 7 }) {
         0 | 1 => (first..end).collect(),
         2 => (first..end).filter(|_| rng.below(4) > 0).collect(),
@@ -87,7 +87,7 @@ fn some_blocks(rng: &mut Rng, workload: &PoolWorkload, relation: usize) -> Vec<B
     }
 }
 
-/// A source over a list.
+/// A source that returns the blocks of a list.
 fn listed(list: Vec<BlockNo>, given: &Arc<Mutex<Vec<BlockNo>>>) -> Source {
     let given = Arc::clone(given);
     let mut list = list.into_iter();
@@ -99,7 +99,7 @@ fn listed(list: Vec<BlockNo>, given: &Arc<Mutex<Vec<BlockNo>>>) -> Source {
     })
 }
 
-/// A source over a part of a parallel scan.
+/// A source that returns part of a parallel scan's blocks.
 fn shared(parallel: &ParallelScan, given: &Arc<Mutex<Vec<BlockNo>>>) -> Source {
     let given = Arc::clone(given);
     let mut range = parallel.range.clone();
@@ -111,8 +111,8 @@ fn shared(parallel: &ParallelScan, given: &Arc<Mutex<Vec<BlockNo>>>) -> Source {
     })
 }
 
-/// Random options of a stream. Wide workloads issue large reads only; fickle ones also keep few in
-/// flight.
+/// Random stream options. Wide workloads issue only large reads, and fickle ones also keep just a
+/// few reads in flight.
 fn some_options(
     rng: &mut Rng,
     workload: &PoolWorkload,
@@ -146,7 +146,7 @@ fn some_strategy(rng: &mut Rng) -> Strategy {
 }
 
 impl Reader {
-    /// Opens a stream over a random list, or over a part of a parallel scan.
+    /// Opens a stream over a random list or over part of a parallel scan.
     pub(super) fn open(
         run: &Run,
         rng: &mut Rng,
@@ -185,12 +185,12 @@ impl Reader {
         matches!(self.issuer.kind, Kind::Unordered | Kind::PolledUnordered)
     }
 
-    /// Makes the stream the owner of this thread's reads.
+    /// Marks the stream as the owner of this thread's reads.
     pub(super) fn set_issuer(&self) {
         read_probe::set_issuer(self.issuer);
     }
 
-    /// Unpins everything that was read ahead; the stream reads it again later.
+    /// Unpins the stream's read-ahead. The stream will read those pages again later.
     pub(super) fn let_go(&mut self) {
         self.stream.release_ahead();
     }
@@ -207,7 +207,7 @@ impl Reader {
         self.stream.reset(listed(list, &self.given));
     }
 
-    /// Marks the parallel scan as incomplete, unless the stream has returned its whole part.
+    /// Marks the parallel scan as incomplete unless the stream has returned its whole part.
     fn abandon_part(&self) {
         if let Some(parallel) = &self.parallel
             && !self.ended
@@ -216,7 +216,7 @@ impl Reader {
         }
     }
 
-    /// Checks that a page belongs to its position in the list.
+    /// Checks that a page is the expected one for its list position.
     pub(super) fn page(&mut self, block: BlockNo, place: usize) -> Result<(), String> {
         let given = self.given.lock().get(place).copied();
         if given != Some(block) {
@@ -228,7 +228,7 @@ impl Reader {
         self.record(place, block)
     }
 
-    /// Records that a position was returned, and checks order and uniqueness.
+    /// Records that a position was returned. Checks order and uniqueness.
     fn record(&mut self, place: usize, block: BlockNo) -> Result<(), String> {
         let next =
             self.returned.iter().position(|&returned| !returned).unwrap_or(self.returned.len());
@@ -249,8 +249,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Checks an error of the stream. Returns false if the error doesn't refer to a block. An
-    /// ordered stream must report it in the place of the next block.
+    /// Checks a stream's error. Returns false if the error doesn't refer to a block. An ordered
+    /// stream must report an error in place of the next block.
     pub(super) fn error(&mut self, run: &Run, error: &ReadError) -> Result<bool, String> {
         let Some((block, failure)) = failure(error) else { return Ok(false) };
         if !run.expectations.receive(self.issuer.owner, block, failure) {
@@ -275,7 +275,7 @@ impl Reader {
         }
     }
 
-    /// Checks that everything was returned when the stream ends.
+    /// Checks that the stream has returned everything when it ends.
     pub(super) fn end(&mut self, run: &Run) -> Result<(), String> {
         let given = self.given.lock().len();
         let returned = self.returned.iter().filter(|&&returned| returned).count();
@@ -287,16 +287,16 @@ impl Reader {
             ));
         }
         self.ended = true;
-        // Every block was returned. Any failures left belong to reads the consumer or the stream
-        // abandoned, and their blocks were read again.
+        // Every block was returned. Any remaining failures belong to abandoned reads, and the
+        // blocks of those reads were read again.
         run.expectations.close(self.issuer.owner);
         Ok(())
     }
 
-    /// Drops the expectations of a stream that is being dropped.
+    /// Removes the expectations of a stream that is being dropped.
     pub(super) fn close(&self, run: &Run) {
         self.abandon_part();
-        // Failures may still arrive for this owner. No consumer will receive them.
+        // Failures may still arrive for this owner, but no consumer will receive them.
         run.expectations.close(self.issuer.owner);
     }
 
@@ -306,8 +306,8 @@ impl Reader {
     }
 }
 
-/// The block an error refers to, and the failure. Returns `None` for an error that doesn't refer to
-/// a block.
+/// The block an error refers to, and the failure. `None` for an error that doesn't refer to a
+/// block.
 pub(super) fn failure(error: &ReadError) -> Option<(BlockNo, Failure)> {
     let failure = match error {
         ReadError::Io { source, .. } => Failure::Errno(source.raw_os_error().unwrap_or(0)),
