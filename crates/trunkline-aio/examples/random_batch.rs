@@ -1,5 +1,5 @@
-//! Keeps up to 32 random reads of a temporary file in flight. Reads are submitted, and their results
-//! taken, in batches.
+//! Keeps up to 32 random reads of a temporary file in flight. Submits reads and collects their
+//! results in batches.
 
 use std::error::Error;
 use trunkline_aio::sync::random::{self, Rng};
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut wanted = [0; WINDOW];
     let (mut issued, mut done) = (0, 0);
     while done < READS {
-        // Fill all free slots. The batch submits its reads together when it is dropped.
+        // Refill every free slot. The reads are submitted together when the batch is dropped.
         let mut batch = session.batch();
         while issued < READS
             && let Some(slot) = slots.free_slot()
@@ -41,7 +41,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         drop(batch);
 
-        // Sleep until half the window is done, then take those results and refill their slots.
+        // Sleep until half the window has completed, then collect those results and refill the
+        // slots.
         session.wait_some(&slots, WINDOW / 2)?;
         while let Some(slot) = slots.first_done() {
             let outcome = slots.take(slot).ok_or("the slot is done")?;

@@ -1,4 +1,4 @@
-//! Reads a file with one I/O and checks the bytes that arrived.
+//! Reads a file with one I/O and checks the bytes it returned.
 //!
 //! Usage: `read [FILE]`. Without an argument it creates a temporary file and reads that.
 
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err(slots.describe(outcome).into());
     }
 
-    // If the file is shorter, the outcome is partial and only `count` bytes are valid.
+    // If the file is shorter, the outcome is partial and only the first `count` bytes are valid.
     let count = outcome.count as usize;
     let memory = slots.memory(0).ok_or("the slot is busy")?;
     let expected = std::fs::read(&path)?;

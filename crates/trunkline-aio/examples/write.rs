@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let written = session.wait(&mut slots, 0)?;
     assert_eq!((written.status, written.count), (Status::Ok, length));
 
-    // Until this is done, a crash of the machine may lose the data.
+    // Until this completes, a machine crash may lose the data.
     session.acquire(Class::Checkpoint)?.fdatasync(&file, &mut slots, 0);
     assert_eq!(session.wait(&mut slots, 0)?.status, Status::Ok);
 

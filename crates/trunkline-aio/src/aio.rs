@@ -1,8 +1,7 @@
 //! [`Aio`], the embedder's handle to an instance.
 //!
-//! It creates sessions, opens files, changes the settings that can change at run time, and exposes
-//! statistics and the equivalent of `pg_aios`. The work is done by the layers below; this file only
-//! delegates.
+//! It creates sessions, opens files, changes run-time settings, and exposes statistics and the
+//! equivalent of `pg_aios`. This file only delegates; the layers below do the work.
 
 use crate::completion::in_flight::InFlight;
 use crate::completion::roster::WorkerSettings;
@@ -23,16 +22,16 @@ use std::sync::Arc;
 /// An instance of asynchronous I/O. It is a reference-counted handle, and all clones refer to the
 /// same instance.
 ///
-/// When the last clone and the last session are dropped, the instance waits for the I/O in flight
-/// and ends its threads. Two instances in one process share nothing. The region, the handle table
-/// and every thread belong to one instance only.
+/// Dropping the last clone and the last session waits for the I/O in flight and stops the
+/// instance's threads. Two instances in one process share nothing: each has its own region, handle
+/// table and threads.
 #[derive(Debug, Clone)]
 pub struct Aio {
     instance: Arc<Instance>,
 }
 
-/// All session slots of the instance are taken. The instance itself occupies one slot, so a caller
-/// gets [`SESSIONS_MAX`] minus one.
+/// All of the instance's session slots are in use. The instance itself occupies one slot, so
+/// callers get at most [`SESSIONS_MAX`] minus one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("more than {} sessions", SESSIONS_MAX - 1)]
 pub struct TooManySessions;
@@ -52,11 +51,11 @@ impl Aio {
 
     /// Starts a new session.
     ///
-    /// Sessions are cheap to create but bounded in number, because every handle has a bitmap with
-    /// one bit per session.
+    /// Sessions are cheap to create, but their number is bounded because every handle contains a
+    /// bitmap with one bit per session.
     ///
     /// # Errors
-    /// The instance has 255 sessions already.
+    /// The instance already has 255 sessions.
     pub fn session(&self) -> Result<Session, TooManySessions> {
         let id = self.instance.take_session().ok_or(TooManySessions)?;
         Ok(Session::new(Arc::clone(&self.instance), id))
@@ -65,13 +64,13 @@ impl Aio {
     /// Opens a file for I/O through this instance.
     ///
     /// # Errors
-    /// Those of open(2). Anything but a regular file or a block device is refused.
+    /// The errors of open(2), or a refusal if the path isn't a regular file or a block device.
     pub fn open(&self, path: &Path, options: OpenOptions) -> io::Result<File> {
         let (files, deferred) = (self.instance.files(), self.in_flight().completions().deferred());
         match File::open(files, path, options) {
             Err(error) if is_shortage(&error) && !deferred.is_empty() => {
-                // Closing of abandoned files is deferred to idle workers, so their descriptors may
-                // still be open. Close them now and retry once.
+                // Abandoned files are closed lazily by idle workers, so their descriptors may still
+                // be open. Close them now and retry once.
                 deferred.close_all();
                 File::open(files, path, options)
             }
@@ -79,8 +78,8 @@ impl Aio {
         }
     }
 
-    /// Creates a file that exists only in the storage of the instance's executor or method. It has
-    /// no descriptor, so only a simulated storage can execute I/O on it.
+    /// Creates a file that exists only inside a simulated executor or method. It has no descriptor,
+    /// so only the simulator can execute I/O on it.
     #[cfg(feature = "sim")]
     pub fn open_virtual(&self, path: &Path, device: u64, direct: bool) -> File {
         File::without_descriptor(self.instance.files(), path, device, direct)
@@ -97,9 +96,9 @@ impl Aio {
         Notifier::new(Arc::clone(self.in_flight().completions().sessions()))
     }
 
-    /// Switches to another I/O method, or to the next best one that is available. I/O in flight
-    /// stays with the method it was submitted through. Unlike `io_method` in PostgreSQL, this does
-    /// not need a restart.
+    /// Switches to another I/O method, or to the next best available one. I/O in flight stays with
+    /// the method it was submitted through. Unlike changing `io_method` in PostgreSQL, this doesn't
+    /// need a restart.
     pub fn set_method(&self, method: MethodKind) -> MethodStatus {
         self.dispatcher().switch(method);
         self.method_status()
@@ -110,8 +109,8 @@ impl Aio {
         self.dispatcher().status()
     }
 
-    /// Changes the worker pool's settings. Surplus workers end after their current I/O; missing
-    /// ones are started as the load requires.
+    /// Changes the worker pool's settings. Surplus workers exit after their current I/O; additional
+    /// workers are started as the load requires.
     pub fn set_workers(&self, workers: WorkerSettings) {
         self.in_flight().completions().pool().change_settings(workers);
     }
@@ -131,24 +130,25 @@ impl Aio {
         self.in_flight().completions().handles().in_use()
     }
 
-    /// Number of files open through the instance, including those that wait to be closed.
+    /// Number of files open through the instance, including files waiting to be closed.
     pub fn open_files(&self) -> usize {
         self.instance.files().open_files()
     }
 
-    /// All handles that are not idle: the rows of `pg_aios`. It takes no lock that I/O needs, so
-    /// each row is consistent in itself, but the rows are not of the same instant.
+    /// All handles that are not idle: the rows of `pg_aios`. The scan doesn't take any lock that
+    /// I/O needs, so each row is consistent, but different rows may be from slightly different
+    /// times.
     pub fn snapshot(&self) -> Vec<IoRow> {
         snapshot(self.in_flight().completions().handles(), self.instance.files())
     }
 
-    /// All counters since the start. They are read one by one without a lock, so concurrent I/O may
-    /// be counted in one counter and not yet in another.
+    /// All counters since the instance started. They are read one by one without a lock, so
+    /// concurrent I/O may show up in one counter but not yet in another.
     pub fn counters(&self) -> Counters {
         self.in_flight().completions().statistics().counters()
     }
 
-    /// Distributions of device and wait times since the start.
+    /// Distributions of device and wait times since the instance started.
     pub fn latencies(&self) -> Latencies {
         self.in_flight().completions().statistics().latencies()
     }

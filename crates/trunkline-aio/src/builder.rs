@@ -1,10 +1,10 @@
 //! [`Builder`]: the settings of an instance, and its start.
 //!
-//! Where a setting has a counterpart in PostgreSQL, its documentation names the GUC.
+//! If PostgreSQL has a corresponding GUC, the setting's documentation gives its name.
 //!
 //! Everything an I/O needs is allocated here, before the first I/O is issued: handles with their
-//! iovecs, session slots, queues that have room for every handle, and the page region. The I/O path
-//! never allocates, so it cannot fail for lack of memory.
+//! iovecs, session slots, queues with room for every handle, and the page region. The I/O path
+//! never allocates, so it can't fail for lack of memory.
 
 use crate::aio::Aio;
 use crate::completion::completions::Completions;
@@ -25,8 +25,8 @@ use crate::tables::session_table::SessionTable;
 use std::io;
 use std::sync::Arc;
 
-/// The settings of an instance. They are fixed when the instance starts, except for the method and
-/// the worker pool's settings.
+/// An instance's settings. They are fixed at start, except for the method and the worker pool's
+/// settings.
 #[derive(Clone)]
 pub struct Builder {
     method: MethodKind,
@@ -80,16 +80,16 @@ impl Builder {
         }
     }
 
-    /// The method to start with (`io_method`).
+    /// Sets the initial method (`io_method`).
     #[must_use]
     pub fn method(mut self, method: MethodKind) -> Self {
         self.method = method;
         self
     }
 
-    /// Sets the number of handles, 1 to 65,536, and the two reserves: handles that only the log may
-    /// use, and further handles that only the log and foreground reads may use. The reserves are
-    /// reduced if necessary, so that every class can take at least one handle.
+    /// Sets the number of handles, 1 to 65,536, and two reserves. The first reserve is for the log
+    /// only; the second is for the log and foreground reads. The reserves are reduced if necessary,
+    /// so that every class can acquire at least one handle.
     #[must_use]
     pub fn handles(mut self, handles: u32, log_reserve: u32, foreground_reserve: u32) -> Self {
         self.handles = handles.clamp(1, HANDLES_MAX as u32);
@@ -107,8 +107,8 @@ impl Builder {
         self
     }
 
-    /// Sets the number of iovecs of a handle (`io_max_combine_limit`), 1 to 128. It bounds the
-    /// number of discontiguous pieces of memory in one I/O, not its length.
+    /// Sets the number of iovecs per handle (`io_max_combine_limit`), 1 to 128. This bounds how
+    /// many discontiguous pieces of memory one I/O can use, not how long it can be.
     #[must_use]
     pub fn iovecs(mut self, iovecs: usize) -> Self {
         self.iovecs = iovecs.clamp(1, IOVECS_MAX);
@@ -116,15 +116,16 @@ impl Builder {
     }
 
     /// For buffered reads below this many bytes, the session first tries to read from the page
-    /// cache without waiting. 0 passes every read to the method.
+    /// cache without waiting. 0 disables this and passes every read to the method.
     #[must_use]
     pub fn try_cached_below(mut self, bytes: u32) -> Self {
         self.try_cached_below = bytes;
         self
     }
 
-    /// Buffered writes of up to this many bytes, and their writebacks, are executed inline by the
-    /// session while its mount accepts writes quickly. 0 passes every write to the method.
+    /// The session executes buffered writes of up to this many bytes, and their writebacks, inline
+    /// while the mount accepts writes quickly. 0 disables this and passes every write to the
+    /// method.
     #[must_use]
     pub fn inline_write_max(mut self, bytes: u32) -> Self {
         self.inline_write_max = bytes;
@@ -146,7 +147,7 @@ impl Builder {
     }
 
     /// Sets how many I/Os may be queued for workers. When the queue is full, sessions execute their
-    /// own I/O. By default there is room for every handle.
+    /// own I/O. The default has room for every handle.
     #[must_use]
     pub fn worker_queue(mut self, queue: usize) -> Self {
         self.worker_queue = queue;
@@ -160,8 +161,8 @@ impl Builder {
         self
     }
 
-    /// Replaces the executor, which executes I/O in a thread that may block. The default makes
-    /// system calls.
+    /// Replaces the executor, which executes I/O in a thread that may block. The default executor
+    /// makes system calls.
     #[cfg(feature = "sim")]
     #[must_use]
     pub fn executor(mut self, executor: Arc<dyn Executor>) -> Self {
@@ -169,7 +170,7 @@ impl Builder {
         self
     }
 
-    /// Supplies a custom I/O method, which is used as [`MethodKind::Custom`].
+    /// Supplies a custom I/O method, selected with [`MethodKind::Custom`].
     #[cfg(feature = "sim")]
     #[must_use]
     pub fn custom_method(mut self, method: Arc<dyn Method>) -> Self {
@@ -177,7 +178,7 @@ impl Builder {
         self
     }
 
-    /// Installs a hook that is called at every state transition of every handle.
+    /// Installs a hook that is called at every handle state transition.
     #[cfg(feature = "sim")]
     #[must_use]
     pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
@@ -185,7 +186,7 @@ impl Builder {
         self
     }
 
-    /// Starts the instance. A method that is unavailable is replaced by the next best one; see
+    /// Starts the instance. If the requested method is unavailable, the next best one is used; see
     /// [`Aio::method_status`].
     ///
     /// # Errors
@@ -195,8 +196,8 @@ impl Builder {
         let all = self.handles;
         let foreground = all - self.log_reserve.min(all - 1);
         let rest = foreground - self.foreground_reserve.min(foreground - 1);
-        // By class, in the order of `CLASSES`: the log may use every handle, foreground reads all
-        // but the log's reserve, and the other classes neither reserve.
+        // By class, in the order of `CLASSES`: the log may use every handle, foreground reads may
+        // use all except the log's reserve, and the other classes may use neither reserve.
         let limits = [all, foreground, rest, rest, rest, rest];
         let completions = Completions::new(
             HandleTable::new(all, self.iovecs, self.probe),

@@ -1,8 +1,8 @@
-//! The monotonic clock: the kernel's, or the scheduler's virtual one.
+//! The monotonic clock: the kernel's, or the simulator's virtual clock.
 //!
-//! A time is a number of nanoseconds since an arbitrary start. It fits into an atomic word, so
-//! handles can store times without a lock. Under the scheduler of the simulator, time advances only
-//! when the scheduler says so; a simulated run therefore never depends on the speed of the machine.
+//! Times are nanoseconds since an arbitrary start. A time fits into an atomic word, so handles can
+//! store it without a lock. In the simulator only the scheduler advances the time, so a simulated
+//! run never depends on how fast the machine is.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ impl Time {
         self.0
     }
 
-    /// The time `duration` later. Saturates at the end of the clock.
+    /// This time plus `duration`. Saturates at the largest time.
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// The time elapsed since `earlier`. It is zero if `earlier` is actually later, which can
-    /// happen when the two times were read on different threads.
+    /// The time elapsed since `earlier`. Zero if `earlier` is actually later, which can happen when
+    /// the two times were read on different threads.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }

@@ -1,17 +1,17 @@
-//! Completion of I/O: from the kernel's raw result to the outcome in the issuer's slot, and the
-//! worker pool that shares this work.
+//! I/O completion: turns the kernel's raw result into the outcome in the issuer's slot. The worker
+//! pool's queue, which helps with this, is here too.
 //!
-//! Completing threads wake workers, and workers complete I/O. To break this circle, the queue and
-//! the wake-ups of the pool are in this layer, and its threads are in the layer above, in
-//! `method::worker`.
+//! Completing threads wake workers, and workers complete I/O. To break this cycle, the pool's queue
+//! and wake-ups are in this layer, but its threads are in the layer above, in `method::worker`.
 //!
 //! # Lock order
 //!
-//! A completion takes few locks, each for a few instructions. It holds none of them while it runs a
-//! callback or the probe, because both are foreign code. The only nesting is the roster's lock,
-//! then the files in `deferred`: a worker that looks for work under the roster's lock also looks
-//! for a file to close. All other locks (admission's queues, wakers, the statistics' shards, runs
-//! of free frames) are leaves: no other lock is taken while one of them is held.
+//! A completion takes few locks and holds each for only a few instructions. It must not hold any
+//! lock while it runs a callback or the probe, because both are foreign code. Locks nest in only
+//! one place: a worker that looks for work under the roster's lock may also take the lock of the
+//! files in `deferred`, to find a file to close. All other locks (the admission queues, wakers,
+//! statistics shards, the region's free runs) are leaves: no other lock is taken while one of them
+//! is held.
 
 pub(crate) mod completions;
 pub(crate) mod in_flight;

@@ -1,8 +1,8 @@
-//! The part of an instance that sessions share: session numbers, open files, and shutdown.
+//! The instance state all sessions share: session numbers, open files, and shutdown.
 //!
-//! The last [`crate::Aio`] or session of an instance to be dropped waits for the I/O in flight and
-//! then ends the threads. I/O in flight may still write into the region, so nothing may be freed
-//! before it has completed.
+//! Dropping an instance's last [`crate::Aio`] or session first waits for the I/O in flight and then
+//! stops the threads. I/O in flight may still write into the region, so nothing may be freed before
+//! it completes.
 //!
 //! PostgreSQL has no counterpart to this shutdown: its postmaster tears down shared memory only
 //! after every backend and I/O worker has exited.
@@ -14,7 +14,7 @@ use crate::sync::{Mutex, thread};
 use crate::tables::class::Class;
 use std::sync::Arc;
 
-/// The session number that the instance itself uses to wait for its end.
+/// The session number the instance itself uses to wait during shutdown.
 const OWN_SESSION: u32 = 0;
 
 /// The state that sessions and [`crate::Aio`] share.
@@ -22,7 +22,7 @@ const OWN_SESSION: u32 = 0;
 pub(crate) struct Instance {
     dispatcher: Arc<Dispatcher>,
     files: Arc<FileRegistry>,
-    /// Session numbers that are not in use. Number 0 is never in it.
+    /// Unused session numbers. Number 0 is never in this list.
     free_sessions: Mutex<Vec<u32>>,
 }
 
@@ -44,9 +44,9 @@ impl Instance {
         &self.files
     }
 
-    /// Takes a free session number. It prefers a number with no I/O left in flight from its
-    /// previous session. I/O of a dropped session still counts against the quota of its number, so
-    /// the new session would start with a smaller quota.
+    /// Takes a free session number, preferably one whose previous session has no I/O left in
+    /// flight. A dropped session's I/O still counts against its number's quota, so a new session
+    /// would start with a smaller quota.
     pub(crate) fn take_session(&self) -> Option<u32> {
         let sessions = self.dispatcher.in_flight().completions().sessions();
         let mut free = self.free_sessions.lock();
@@ -55,8 +55,8 @@ impl Instance {
         Some(free.swap_remove(at))
     }
 
-    /// Makes a session number available again. I/O of the ended session may still be in flight; its
-    /// completions may wake a later session with the same number spuriously.
+    /// Makes a session number available again. The ended session's I/O may still be in flight, so
+    /// its completions may spuriously wake a later session with the same number.
     pub(crate) fn session_ended(&self, id: u32) {
         self.free_sessions.lock().push(id);
     }
@@ -65,9 +65,9 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         let dispatcher = Arc::clone(&self.dispatcher);
-        // The last reference may belong to a callback or a task that one of the instance's own
-        // threads drops. That thread is among those that shutdown joins, and it would wait for
-        // itself. A new thread performs the shutdown in this case.
+        // The last reference may belong to a callback or task that one of the instance's own
+        // threads drops. Shutdown joins that thread, so the thread would wait for itself. In that
+        // case a new thread performs the shutdown.
         if thread::is_internal() {
             let spawned = thread::spawn("aio end", move || end(&dispatcher));
             debug_assert!(spawned.is_ok(), "the threads of an instance are left running");
@@ -79,15 +79,14 @@ impl Drop for Instance {
 
 /// Waits for the I/O in flight and then ends the threads.
 ///
-/// The drivers and workers must outlive the I/O, because they are the ones that complete it.
+/// The drivers and workers must outlive the I/O, because they complete it.
 fn end(dispatcher: &Dispatcher) {
     let completions = dispatcher.in_flight().completions();
     let (handles, admission) = (completions.handles(), completions.admission());
     let event = completions.sessions().slot(OWN_SESSION).event();
-    // No session exists any more, so the number of handles in use can only fall. This wait uses the
-    // admission queue for free handles, because every freed handle wakes one of its waiters. The
-    // second check of `in_use` comes after queueing, so that a handle freed in between is not
-    // missed.
+    // No session exists any more, so the number of handles in use can only fall. We wait on the
+    // admission queue for free handles, because every freed handle wakes one of its waiters. Check
+    // `in_use` again after queueing, so that we don't miss a handle freed in between.
     while handles.in_use() > 0 {
         let seen = event.epoch();
         admission.register(Class::Maintenance, OWN_SESSION);

@@ -2,12 +2,13 @@
 //!
 //! # The problem
 //!
-//! A database reads and writes 8 KiB pages. Three requirements make this hard. A fast disk needs
-//! many I/Os in flight, but not a thread for each of them. Direct I/O, which bypasses the page
-//! cache, needs aligned memory that stays valid while the kernel uses it. And an I/O must not be
-//! lost because its issuer was cancelled. PostgreSQL 18 solves these problems with its asynchronous
-//! I/O subsystem. This crate is that design in Rust, in one process with threads. It deals with
-//! descriptors, offsets and memory; pages, relations and checksums belong to the crates above it.
+//! A database reads and writes 8 KiB pages, and three requirements make this hard. A fast disk
+//! needs many I/Os in flight, but not a thread for each of them. Direct I/O, which bypasses the
+//! page cache, needs aligned memory that stays valid while the kernel uses it. And an I/O must not
+//! be lost because its issuer was cancelled. PostgreSQL 18 solves these problems with its
+//! asynchronous I/O subsystem. This crate is that design in Rust, using threads in one process. It
+//! deals only with descriptors, offsets and memory; pages, relations and checksums belong to the
+//! crates above it.
 //!
 //! # An example
 //!
@@ -35,22 +36,22 @@
 //! # Concepts
 //!
 //! - [`Aio`] is an instance: a fixed table of handles, a [`Region`] of page memory, and threads.
-//!   PostgreSQL keeps the first two in shared memory.
-//!   [`Builder`] has its settings.
-//! - A [`Session`] issues I/O and waits for it. One event wakes it, whatever it waits for: its own
-//!   I/O, I/O of another session, a free handle, a notification. A session corresponds to a
-//!   backend, but it is an object that moves between threads, not a process.
-//! - An [`Io`] is a handle that was acquired and is about to become an I/O. Handles are scarce;
-//!   [`Class`] decides how many an I/O may take.
-//! - [`Slots`] belong to the issuer. Each slot has the memory, the payload and the result of one
-//!   I/O. Because the result is not in the handle, the handle can be reused before the issuer
-//!   looks.
-//! - A [`WaitRef`] names one I/O permanently, so that any session can wait for it. It does not keep
+//!   PostgreSQL keeps the table and the page memory in shared memory. [`Builder`] holds the
+//!   settings.
+//! - A [`Session`] issues I/O and waits for it. A single event wakes it, whatever it's waiting for:
+//!   its own I/O, another session's I/O, a free handle, or a notification. A session corresponds to
+//!   a backend, but it's an object that can move between threads, not a process.
+//! - An [`Io`] is a handle that was acquired and is about to become an I/O. Handles are scarce, so
+//!   the I/O's [`Class`] limits how many may be in use.
+//! - [`Slots`] belong to the issuer. Each slot contains one I/O's memory, payload and result.
+//!   Because the result isn't stored in the handle, the handle can be reused before the issuer
+//!   looks at the result.
+//! - A [`WaitRef`] identifies one I/O permanently, so any session can wait for it. It doesn't keep
 //!   the handle from being reused.
 //! - A [`Callback`] runs as part of the completion, for example to validate a page and unlock its
 //!   buffer.
-//! - The *method* ([`MethodKind`]) decides which thread talks to the kernel. It can be switched
-//!   while the instance runs.
+//! - The *method* ([`MethodKind`]) decides which thread talks to the kernel. It can be switched at
+//!   run time.
 //!
 //! # The life of an I/O
 //!
@@ -69,32 +70,32 @@
 //!                                                             handle free -> IDLE, generation + 1
 //! ```
 //!
-//! Every I/O is completed, even if its issuer never waits for it. The completing thread is the
-//! thread that executed it, a session waiting for it, a helper in the worker pool, or the driver
-//! that reaped it. Dropping slots, a session or its thread does not cancel I/O, and it frees
-//! nothing that the kernel may still use.
+//! Every I/O is completed, even if its issuer never waits for it. The completing thread is
+//! whichever gets there first: the thread that executed the I/O, a session waiting for it, a helper
+//! in the worker pool, or the driver that reaped it. Dropping slots, a session or its thread
+//! doesn't cancel I/O, and doesn't free anything the kernel may still use.
 //!
 //! # Memory
 //!
 //! An I/O uses one of two kinds of memory. A [`Lease`] in the issuer's slot belongs to the I/O
-//! alone, and the type system guarantees this. Leases suit jobs that have a private window of
-//! memory, such as verification. Frames given by number ([`Io::read_frames`]) belong to a buffer
-//! pool, which leases them once and shares them among sessions. Another session may hold a pointer
-//! to such a frame during the I/O. The buffer pool must ensure that no session touches the frame
-//! then. This is the only promise the crate requires from its caller, and the reason why
-//! `read_frames` is `unsafe`.
+//! alone, which the type system guarantees. Leases suit jobs with a private window of memory, such
+//! as verification. Frames given by number ([`Io::read_frames`]) belong to a buffer pool, which
+//! leases them once and shares them among sessions. Another session may hold a pointer to such a
+//! frame during the I/O, so the buffer pool must ensure that no session touches it. This is the
+//! only promise the crate requires from its caller, and the reason why `read_frames` is `unsafe`.
 //!
 //! # The façade
 //!
-//! Time, threads, locks and randomness make a test run irreproducible. In this crate and in all
-//! crates above it they are reachable only through [`sync`] and [`clock`]. The simulator replaces
-//! them there, so one seed determines a whole run.
+//! Time, threads, locks and randomness make test runs irreproducible. In this crate and all crates
+//! above it, they're reachable only through [`sync`] and [`clock`]. The simulator replaces them
+//! there, so a single seed determines the whole run.
 //!
 //! # Order of the modules
 //!
-//! The modules form layers, and a file uses only files below it: `sync` and `clock`, `lock_free`,
-//! `storage`, `tables`, `completion`, `method`, `session`, and the instance at the top. To read the
-//! crate top-down, start at [`Builder`] and end at the state word in `lock_free`.
+//! The modules form layers, and each file uses only layers below it: `sync` and `clock`,
+//! `lock_free`, `storage`, `tables`, `completion`, `method`, `session`, and the instance at the
+//! top. To read the crate top-down, start with [`Builder`] and finish with the state word in
+//! `lock_free`.
 
 #![warn(missing_debug_implementations)]
 #![cfg_attr(
@@ -142,8 +143,8 @@ pub use tables::slots::Slots;
 pub use tables::snapshot::IoRow;
 pub use tables::statistics::{Counters, Latencies, OperationCounters};
 
-/// The interfaces that a simulator implements: its own storage, its own I/O method, and a hook on
-/// every state transition. They are not part of the stable API.
+/// The interfaces the simulator implements: its own storage, its own I/O method, and a hook called
+/// at every state transition. They are not part of the stable API.
 #[cfg(feature = "sim")]
 mod sim {
     pub use crate::completion::in_flight::{InFlight, Reaped, Submitted};

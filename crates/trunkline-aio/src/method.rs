@@ -1,9 +1,8 @@
-//! I/O methods: the trait that each of them implements. It corresponds to PostgreSQL's
-//! `IoMethodOps`.
+//! I/O methods: the trait every method implements. It corresponds to PostgreSQL's `IoMethodOps`.
 //!
-//! The smallest implementation, `sync`, takes nothing from a batch, so the issuer executes
-//! everything inline. It is the reference that the other methods are tested against: the contract
-//! suite expects the same outcomes from all of them.
+//! The smallest implementation, `sync`, doesn't take anything from a batch, so the issuer executes
+//! everything inline. The other methods are tested against it: the contract suite expects the same
+//! outcomes from all of them.
 
 pub(crate) mod dispatcher;
 pub(crate) mod fallback;
@@ -16,8 +15,7 @@ pub(crate) mod worker;
 use crate::completion::in_flight::{InFlight, Submitted};
 use std::sync::Arc;
 
-/// A batch of submitted I/O that is offered to a method. The method takes as much as it has room
-/// for.
+/// A batch of submitted I/O offered to a method, which takes as much as it has room for.
 #[derive(Debug)]
 pub struct Batch<'a> {
     in_flight: &'a InFlight,
@@ -37,16 +35,16 @@ impl<'a> Batch<'a> {
         self.indexes.len() - self.taken
     }
 
-    /// Takes the next I/O, and with it the duty to complete it. The issuer executes what is left in
-    /// the batch.
+    /// Takes the next I/O, and with it the duty to complete it. The issuer executes whatever is
+    /// left in the batch.
     pub fn take(&mut self) -> Option<Submitted> {
         let index = self.indexes.get(self.taken)?;
         self.taken += 1;
         Some(self.in_flight.token(*index))
     }
 
-    /// Takes the next I/O as its lane and its handle index, for methods that queue indexes. The
-    /// token can be recreated from the index by the thread that executes the I/O.
+    /// Takes the next I/O as a pair of lane and handle index, for methods that queue indexes. The
+    /// thread that executes the I/O recreates the token from the index.
     pub(crate) fn take_index(&mut self) -> Option<(usize, u32)> {
         let io = self.take()?;
         Some((self.in_flight.lane(&io), io.index()))
@@ -61,17 +59,17 @@ impl<'a> Batch<'a> {
 
 /// An I/O method.
 ///
-/// A method receives I/O that is SUBMITTED. It must bring each I/O to [`InFlight::execute`] or
+/// A method receives I/O in state SUBMITTED. It must pass each I/O to [`InFlight::execute`] or
 /// [`InFlight::reap`] exactly once, without further help from the issuer. In PostgreSQL a method
 /// may rely on the issuing backend to wait (`wait_one`); here the issuer may be gone.
 ///
 /// All methods have the same contract. EINTR and EAGAIN are retried up to
-/// [`RETRIES_MAX`](crate::limits::RETRIES_MAX) times and the issuer does not see them (`execute`
-/// retries, `reap` asks for it). Short transfers, errors and the end of a file are reported as they
-/// are.
+/// [`RETRIES_MAX`](crate::limits::RETRIES_MAX) times, invisibly to the issuer: `execute` retries
+/// itself, and `reap` asks the method to. Short transfers, errors and end of file are passed
+/// through unchanged.
 pub trait Method: Send + Sync {
-    /// Takes I/O from the batch, as much as there is room for. The session executes what is left.
-    /// This function runs in the issuing session and must not block on I/O.
+    /// Takes as much I/O from the batch as there is room for; the session executes the rest. This
+    /// function runs in the issuing session, so it must not block on I/O.
     fn submit(&self, in_flight: &Arc<InFlight>, batch: &mut Batch<'_>);
 
     /// Stops the method's threads and waits for them to end. Called once, when no I/O is in flight.

@@ -4,14 +4,14 @@
 //! A session belongs to one thread at a time, but it may move between threads. It acquires a
 //! handle, defines one I/O on it, and stages it. A batch ([`crate::IoBatch`]) collects staged I/O
 //! and submits it together. An [`crate::Io`] borrows its session, so the borrow checker ensures
-//! that a session has at most one handle that is acquired and not yet used. PostgreSQL checks the
-//! same rule at run time.
+//! that a session never has more than one acquired but unused handle. PostgreSQL checks the same
+//! rule at run time.
 //!
-//! **Deadlock.** A session must never block while it holds staged I/O. Another session may wait for
-//! that I/O and hold something that the first session needs, so the two would wait for each other.
-//! Therefore every wait submits first.
+//! **Deadlock.** A session must never block while it holds staged I/O. Another session may be
+//! waiting for that I/O while holding something the first session needs, in which case both would
+//! wait forever. Therefore every wait submits first.
 //!
-//! The parts: `io` (from the handle to the submission), `define` (checks and iovecs), `wait`
+//! The submodules: `io` (from the handle to submission), `define` (checks and iovecs), `wait`
 //! (waiting), `cancel` (wake-ups from other threads).
 
 pub(crate) mod cancel;
@@ -35,19 +35,19 @@ use crate::tables::session_table::SessionSlot;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Resources that a scope has leaked (see [`Session::end_scope`]). The default means none.
+/// Resources a scope has leaked (see [`Session::end_scope`]). By default, none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Leaks {
-    /// A handle was acquired and neither used nor released. It has been given back.
+    /// A handle was acquired but neither used nor released. It has now been released.
     pub handed_out: bool,
-    /// Number of I/Os that were staged and not submitted. They have been submitted.
+    /// Number of I/Os that were staged but not submitted. They have now been submitted.
     pub staged: usize,
-    /// A batch was still open. It has been closed.
+    /// A batch was still open. It has now been closed.
     pub batch: bool,
 }
 
 impl Leaks {
-    /// Whether anything was left behind.
+    /// Whether anything was leaked.
     pub fn any(self) -> bool {
         self != Self::default()
     }
@@ -55,10 +55,10 @@ impl Leaks {
 
 /// Issues I/O and waits for it. Belongs to one thread at a time, and may move between threads.
 ///
-/// A session acquires a handle, defines one I/O on it, and submits it immediately, or together with
+/// A session acquires a handle, defines one I/O on it, and submits it immediately or together with
 /// others at the end of a batch. Every wait submits first, so I/O that other sessions may wait for
-/// never stays staged while this session sleeps. Dropping a session submits its staged I/O and
-/// cancels nothing: other threads complete its I/O.
+/// never stays staged while this session sleeps. Dropping a session submits its staged I/O but
+/// doesn't cancel anything: other threads complete its I/O.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -77,30 +77,30 @@ impl Leaks {
 #[derive(Debug)]
 pub struct Session {
     instance: Arc<Instance>,
-    // Also reachable through the instance. Kept here to save two pointer dereferences per I/O.
+    // Also reachable through the instance. This copy saves two pointer dereferences per I/O.
     dispatcher: Arc<Dispatcher>,
     in_flight: Arc<InFlight>,
     id: u32,
-    /// The handle of the [`crate::Io`] that exists now. It is also kept here so that it can be
-    /// reclaimed if the `Io` is leaked.
+    /// The current [`crate::Io`]'s handle. We keep it here too, so that it can be reclaimed if the
+    /// `Io` is leaked.
     handed_out: Option<WaitRef>,
-    /// The admission queue in which the session waits for a free handle, if any.
+    /// The admission queue the session is waiting in for a free handle, if any.
     queued: Option<Class>,
-    /// Handles in STAGED, in the order of their definition.
+    /// Handles in STAGED, in the order they were defined.
     staged: Vec<u32>,
-    /// When the first of them was staged.
+    /// When the oldest staged I/O was staged.
     staged_since: Time,
-    /// A batch is open: staged I/O is submitted at its end, or when there are 32 I/Os.
+    /// A batch is open: staged I/O is submitted when the batch ends or contains 32 I/Os.
     batch: bool,
-    /// Whether the session's thread may execute I/O where that is cheaper, see
+    /// Whether the session's thread may execute I/O itself where that's cheaper; see
     /// [`Session::set_may_block`].
     may_block: bool,
-    /// Consecutive tries of the page cache that did not hit.
+    /// Number of page cache tries that missed in a row.
     cache_misses: u32,
     waits: u64,
     wait_time: Duration,
-    /// The session may still be among the joiners of some handles, because a polled join was given
-    /// up.
+    /// The session may still be registered as a joiner of some handles, because a polled join was
+    /// abandoned.
     joined: bool,
 }
 
@@ -132,31 +132,31 @@ impl Session {
         self.id
     }
 
-    /// Sets whether the session's thread may execute I/O itself where that is cheaper, which is the
-    /// default. A session that is polled by an async runtime should turn this off, because a
-    /// blocked thread delays all other tasks. Then even I/O that is needed immediately goes to the
-    /// method. Under `sync`, and when a method has no room, the thread executes I/O in any case.
+    /// Sets whether the session's thread may execute I/O itself where that's cheaper, which is the
+    /// default. Turn this off for a session polled by an async runtime, because a blocked thread
+    /// delays all other tasks. Then even I/O that is needed immediately goes to the method. Under
+    /// `sync`, or when the method has no room, the thread always executes its I/O.
     pub fn set_may_block(&mut self, may_block: bool) {
         self.may_block = may_block;
     }
 
-    /// The current method. This costs one atomic load. Under [`MethodKind::Sync`], read-ahead
-    /// should be advice ([`Session::advise`]) instead of I/O.
+    /// The current method. Costs just one atomic load. Under [`MethodKind::Sync`], read-ahead
+    /// should use advice ([`Session::advise`]) instead of I/O.
     pub fn method(&self) -> MethodKind {
         self.dispatcher.current()
     }
 
-    /// Leases neighbouring frames of the instance's region; see [`crate::Region::lease`].
+    /// Leases adjacent frames of the instance's region; see [`crate::Region::lease`].
     pub fn lease(&self, frames: u32) -> Option<Lease> {
         self.in_flight.region().lease(frames)
     }
 
-    /// The most pieces of memory that one I/O may have (`io_max_combine_limit`).
+    /// The maximum number of memory pieces in one I/O (`io_max_combine_limit`).
     pub fn iovecs(&self) -> usize {
         self.handles().iovecs()
     }
 
-    /// How often the session has slept, and for how long in total.
+    /// How often the session has slept, and the total time it has slept.
     pub fn waits(&self) -> (u64, Duration) {
         (self.waits, self.wait_time)
     }
@@ -166,7 +166,7 @@ impl Session {
         self.slot().in_use()
     }
 
-    /// Number of handles that all other sessions of the instance hold.
+    /// Number of handles all other sessions of the instance hold.
     pub fn others_in_flight(&self) -> u32 {
         self.handles().in_use().saturating_sub(self.in_flight())
     }
@@ -179,9 +179,9 @@ impl Session {
         }
     }
 
-    /// Submits the staged I/O if the oldest of it was staged a long time ago. Acquiring a handle
-    /// does this too. A session that computes inside a batch should call it now and then, so that
-    /// its I/O is not delayed.
+    /// Submits the staged I/O if the oldest has been staged for too long. Acquiring a handle does
+    /// this too. A session that computes inside a batch should call it now and then, so that its
+    /// I/O isn't delayed.
     pub fn submit_if_old(&mut self) {
         if !self.staged.is_empty()
             && clock::now().since(self.staged_since) > Duration::from_micros(STAGED_AGE_MAX_US)
@@ -191,7 +191,7 @@ impl Session {
     }
 
     /// Under `sync`, issues `posix_fadvise` for a range that will be read soon; other methods read
-    /// ahead with real I/O. Returns whether advice was given.
+    /// ahead with real I/O instead. Returns whether advice was issued.
     pub fn advise(&self, file: &File, offset: u64, length: u64) -> bool {
         let sync = self.method() == MethodKind::Sync;
         let advised = sync && !file.is_direct() && self.in_flight.advise(file, offset, length);
@@ -201,7 +201,7 @@ impl Session {
         advised
     }
 
-    /// Ends a scope, such as a statement or a transaction, even after an error. It gives back a
+    /// Ends a scope, such as a statement or a transaction, even after an error. It releases a
     /// leaked handle, closes a leaked batch, and submits the staged I/O. I/O in flight continues.
     /// PostgreSQL's `AtEOXact_Aio` and `pgaio_error_cleanup` do the same.
     pub fn end_scope(&mut self) -> Leaks {
@@ -227,7 +227,7 @@ impl Session {
         self.completions().sessions().slot(self.id)
     }
 
-    /// Gives back a handle that was acquired and not used. Returns whether there was one.
+    /// Releases a handle that was acquired but not used. Returns whether there was one.
     fn reclaim(&mut self) -> bool {
         let Some(io) = self.handed_out.take() else { return false };
         self.completions().release(io, self.id);
@@ -245,8 +245,8 @@ impl Session {
         }
     }
 
-    /// Whether the session should try a read in the page cache. It counts a miss in advance; a hit
-    /// resets the count. After many misses in a row only one read in 16 is tried.
+    /// Whether the session should try the page cache for a read. Counts a miss in advance; a hit
+    /// resets the count. After many misses in a row, only one read in 16 is tried.
     fn looks_cached(&mut self, io: WaitRef) -> bool {
         if !self.dispatcher.may_be_cached(io) {
             return false;
@@ -273,7 +273,7 @@ impl Drop for Session {
         if self.joined {
             self.handles().leave_all(self.id);
         }
-        // The waker may own a task that owns the instance, which would never be dropped.
+        // The waker may own a task that owns the instance, which would then never be dropped.
         self.slot().event().clear_waker();
         self.instance.session_ended(self.id);
     }

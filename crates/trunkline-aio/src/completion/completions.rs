@@ -1,4 +1,4 @@
-//! Completing an I/O: from a raw result in COMPLETED_IO to a handle that is free again.
+//! Completing an I/O: everything between the raw result in COMPLETED_IO and a free handle.
 //!
 //! ```text
 //!  claim      of the threads that see COMPLETED_IO, exactly one gets the handle
@@ -15,15 +15,16 @@
 //! that has gone away therefore can't leak a handle.
 //!
 //! **Rules for the completing thread.** It may be a ring's only driver, in which case all of that
-//! ring's I/O is waiting for it. Nothing here may block, allocate or panic. If the thread turns out
-//! to hold the last reference to a file or a slot table, it doesn't drop it but leaves it in
+//! ring's I/O is waiting for it. It must not block, allocate or panic. If it turns out to hold the
+//! last reference to a file or a slot table, it doesn't drop the reference but moves it to
 //! `deferred`. The only exception is an issuer that executed its own I/O: it has just blocked for
 //! that I/O, so it may as well block to close the file.
 //!
 //! **The ready set.** Callbacks that checksum pages are too expensive for a driver. Instead of
 //! running them, the driver sets the handle's bit in the ready set and wakes a helper, which
 //! completes the I/O. Since the ready set is a bitmap over all handles, it can't overflow. A bit
-//! may be stale because another thread completed the I/O first, but in that case the claim fails.
+//! may be stale if another thread completed the I/O first, but then the helper's claim simply
+//! fails.
 
 use crate::completion::worker_pool::WorkerPool;
 use crate::lock_free::bitmap::Bitmap;
@@ -47,7 +48,7 @@ pub(crate) struct Completions {
     handles: HandleTable,
     sessions: Arc<SessionTable>,
     admission: Admission,
-    /// The ready set: handles in COMPLETED_IO that wait for a helper. A set bit is only a hint.
+    /// The ready set: handles in COMPLETED_IO waiting for a helper. A set bit is only a hint.
     ready: Bitmap,
     /// Files and slot tables that a completing thread must not drop itself.
     deferred: DeferredDrops,
@@ -105,9 +106,9 @@ impl Completions {
         !self.ready.is_empty()
     }
 
-    /// Frees a handle that was handed out and never defined. A session may have joined the I/O the
-    /// handle was acquired for, because the issuer can publish the wait reference before it defines
-    /// the I/O. Such joiners are woken, and for them the I/O is complete.
+    /// Frees a handle that was acquired but never defined. The issuer may have published the wait
+    /// reference already, so other sessions may have joined the I/O. We wake those joiners, and
+    /// they treat the I/O as complete.
     pub(crate) fn release(&self, io: WaitRef, session: u32) {
         self.handles.advance(io, State::HandedOut, State::Idle);
         self.sessions.slot(session).uncount_handle();
@@ -117,24 +118,24 @@ impl Completions {
     }
 
     /// Offers a reaped I/O to the issuing session, if that session is asleep waiting for it.
-    /// Otherwise it adds the I/O to the ready set and returns false, and the caller must then wake
-    /// a helper.
+    /// Otherwise adds the I/O to the ready set and returns false; the caller must then wake a
+    /// helper.
     ///
-    /// The waiting session is preferred because it will touch the pages next: the checksum brings
-    /// them into its CPU cache, and no third thread has to wake up.
+    /// We prefer the waiting session because it'll touch the pages next: computing the checksum
+    /// brings them into its CPU cache, and we don't have to wake a third thread.
     pub(crate) fn hand_over(&self, io: WaitRef, session: u32) -> bool {
         // The handle is already in COMPLETED_IO, so another thread may complete and reuse it at any
-        // moment from here on. An offer or a ready bit for a stale generation does no harm, because
-        // the thread that receives it checks the generation.
+        // moment from here on. An offer or ready bit with a stale generation does no harm, because
+        // the receiving thread checks the generation.
         let slot = self.sessions.slot(session);
         if slot.mailbox().offer(io) {
             slot.event().signal();
             return true;
         }
         self.ready.insert(io.index());
-        // Wake the joiners now: one of them can claim and complete the I/O itself, without waiting
-        // for a helper. Their bits stay set. If another thread wins the claim, its completion wakes
-        // them a second time, when the I/O is really complete.
+        // Wake the joiners now, because a joiner can claim and complete the I/O itself without
+        // waiting for a helper. Their bits stay set: if another thread wins the claim, its
+        // completion must wake them again when the I/O is really complete.
         let joiners = self.handles.handle(io.index()).joiners();
         joiners.for_each(|joiner| self.sessions.signal(joiner));
         false
@@ -152,9 +153,9 @@ impl Completions {
         false
     }
 
-    /// Completes the I/O if it is in COMPLETED_IO and not claimed. Waiters and helpers call this
-    /// for I/O that may be in any state. The plain load of `is_claimable` comes first, because most
-    /// calls find nothing to do and a failed compare-exchange would still take the cache line
+    /// Completes the I/O if it is in COMPLETED_IO and not claimed. Waiters and helpers may call
+    /// this for an I/O in any state. We check `is_claimable` with a plain load first, because most
+    /// calls find nothing to do, and a failed compare-exchange would still take the cache line
     /// exclusively.
     pub(crate) fn try_complete(&self, io: WaitRef, completer: Completer) -> bool {
         let completes = self.handles.is_claimable(io) && self.handles.claim(io);
@@ -164,24 +165,24 @@ impl Completions {
         completes
     }
 
-    /// Completes an I/O the calling thread has just moved to COMPLETED_IO. Issuers that executed
-    /// their I/O inline and workers call this. A waiter may have won the claim in between, and then
-    /// there is nothing left to do.
+    /// Completes an I/O the calling thread has just moved to COMPLETED_IO. Workers call this, and
+    /// so do issuers that executed their I/O inline. If a waiter has already won the claim, there
+    /// is nothing left to do.
     pub(crate) fn claim_and_complete(&self, io: WaitRef, completer: Completer) {
         if self.handles.claim(io) {
             self.complete(io, completer);
         }
     }
 
-    /// The same for the driver of a ring. The issuer is not woken immediately but when `wakes` is
-    /// dropped, together with the other issuers of the batch.
+    /// Like [`Completions::claim_and_complete`], but for a ring driver. The issuer is woken when
+    /// `wakes` is dropped, together with the batch's other issuers.
     pub(crate) fn claim_and_complete_reaped(&self, io: WaitRef, wakes: &mut WakeBatch<'_>) {
         if self.handles.claim(io) {
             wakes.add(self.complete_unsignalled(io, Completer::Reaper));
         }
     }
 
-    /// Completes a claimed I/O and wakes everything that waits for it, including the issuer.
+    /// Completes a claimed I/O and wakes all waiters, including the issuer.
     fn complete(&self, io: WaitRef, completer: Completer) {
         let issuer = self.complete_unsignalled(io, completer);
         self.sessions.slot(issuer).event().completed(1);
@@ -190,8 +191,8 @@ impl Completions {
     /// Runs the callbacks, delivers the result, frees the handle, and wakes every waiter except the
     /// issuer. Returns the issuer's session number. The caller has claimed the handle.
     ///
-    /// The order of the steps is what keeps this correct; see the module documentation and the
-    /// comments below.
+    /// Correctness depends on the order of the steps; see the module documentation and the comments
+    /// below.
     fn complete_unsignalled(&self, io: WaitRef, completer: Completer) -> u32 {
         let guard = AbortOnPanic;
         let handle = self.handles.handle(io.index());
@@ -240,8 +241,8 @@ impl Completions {
         if deferred && self.pool.is_running() {
             self.pool.kick();
         } else if deferred {
-            // There are no workers under `sync`. A table can still be deferred then, because a
-            // session may complete an I/O another session executed, so it is dropped here.
+            // There are no workers under `sync`. A table can still be deferred if a session
+            // completed another session's I/O, so drop it here.
             self.deferred.drop_all();
         }
         issuer
@@ -268,13 +269,13 @@ fn run_callbacks(io: WaitRef, handle: &Handle, parts: &Parts) -> Outcome {
     unsafe { parts.table.complete(parts.slot, facts, parts.by_frames, outcome) }
 }
 
-/// Aborts the process if it is dropped during a panic. The owner forgets the guard when no panic
-/// can happen any more.
+/// Aborts the process if dropped during a panic. Once no panic can happen any more, the owner
+/// forgets the guard.
 ///
-/// A panic in a completion would leave an I/O that never completes and a handle without an owner,
-/// and every session that waits for the I/O would hang. Callbacks must not panic; if one does, the
-/// process stops while the cause is still on the stack. PostgreSQL reaches the same end with a
-/// critical section, which turns an ERROR in a completion callback into a PANIC.
+/// If a completion panicked, the I/O would never complete, the handle would have no owner, and
+/// every session waiting for the I/O would hang. Callbacks must not panic; if one does anyway, we
+/// stop the process while the cause is still on the stack. PostgreSQL achieves the same with a
+/// critical section, which promotes an ERROR in a completion callback to PANIC.
 pub(crate) struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {

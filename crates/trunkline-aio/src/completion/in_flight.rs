@@ -1,6 +1,6 @@
-//! I/O in flight: the interface through which a method executes and completes its I/O.
+//! I/O in flight: the interface an I/O method uses to execute and complete I/O.
 //!
-//! A method receives a [`Submitted`] token for each I/O. It must bring every token to one of two
+//! A method receives a [`Submitted`] token for each I/O. It must pass every token to one of two
 //! functions, exactly once:
 //! - [`InFlight::execute`] executes the I/O in the calling thread, which may block, and completes
 //!   it.
@@ -14,11 +14,10 @@
 //! ```
 //!
 //! `reap` completes an I/O itself if its callbacks are cheap. An I/O with expensive callbacks (see
-//! [`crate::Weight`]) goes to the session that waits for it, or else to a helper, so that a driver
-//! never spends its time on checksums.
+//! [`crate::Weight`]) is handed to the session waiting for it, or else to a helper, so that a
+//! driver never spends its time on checksums.
 //!
-//! Retries are decided here and nowhere else, so that EINTR and EAGAIN have the same meaning under
-//! every method.
+//! Retries are decided only here, so that every method treats EINTR and EAGAIN alike.
 
 use crate::clock::{self, Time};
 use crate::completion::completions::{AbortOnPanic, Completions};
@@ -37,11 +36,11 @@ use crate::tables::wake_batch::WakeBatch;
 use std::fmt;
 use std::sync::Arc;
 
-/// A SUBMITTED I/O. There is one token per I/O. The holder of the token owns the handle's body and
-/// must bring the I/O to completion.
+/// A SUBMITTED I/O. There is exactly one token per I/O. Whichever thread holds the token owns the
+/// handle's body and must bring the I/O to completion.
 ///
-/// The token names its instance and its generation, so that a method that serves two instances
-/// cannot use a token of one with the other. Both are checked when the token is used.
+/// The token identifies its instance and its generation, so that a method serving two instances
+/// can't use one instance's token with the other. Both are checked when the token is used.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a submitted I/O that is dropped never completes"]
 pub struct Submitted {
@@ -56,10 +55,11 @@ impl Submitted {
     }
 }
 
-/// What became of a reaped I/O, and what the driver must do next.
+/// The result of [`InFlight::reap`], and what the driver must do next.
 #[derive(Debug)]
 pub enum Reaped {
-    /// The I/O is complete, or was handed to the session that waits for it. Nothing is left to do.
+    /// The I/O is complete, or was handed to the session waiting for it. The driver has nothing
+    /// left to do.
     Done,
     /// The I/O is in the ready set. The driver calls [`InFlight::wake_helpers`] once at the end of
     /// its batch.
@@ -68,12 +68,12 @@ pub enum Reaped {
     Again(Submitted),
 }
 
-/// The submitted I/O of one instance: the tables of its completion, its executor, and its memory.
+/// One instance's submitted I/O, with the completion tables, executor and memory it needs.
 pub struct InFlight {
     completions: Completions,
     executor: Arc<dyn Executor>,
-    /// The iovecs of the handles point into this region. Holding it here keeps the memory mapped as
-    /// long as any thread can execute or reap I/O.
+    /// The handles' iovecs point into this region. Holding a reference here keeps the memory mapped
+    /// for as long as any thread can execute or reap I/O.
     region: Region,
 }
 
@@ -106,26 +106,26 @@ impl InFlight {
         self.executor.advise(file, offset, length)
     }
 
-    /// Makes the token of a SUBMITTED handle. Only two callers may do this: the session that has
-    /// just submitted the handle, and a method that received the token earlier and kept only the
+    /// Creates the token of a SUBMITTED handle. Only two callers may do this: the session that has
+    /// just submitted the handle, and a method that received the token earlier but kept only the
     /// handle index. Any other caller would create a second owner of the body.
     pub(crate) fn token(&self, index: u32) -> Submitted {
         Submitted { instance: self.instance(), io: self.completions.handles().wait_ref(index) }
     }
 
-    /// A number that distinguishes this instance from others.
+    /// A number that distinguishes this instance from all others.
     fn instance(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
 
-    /// The lane of the mount that a submitted I/O uses.
+    /// The lane of the submitted I/O's mount.
     pub(crate) fn lane(&self, io: &Submitted) -> usize {
         // SAFETY: the holder of the only token of this I/O owns the body.
         unsafe { self.completions.handles().handle(io.index()).body() }.lane()
     }
 
-    /// Panics if a custom method confuses instances or uses a token twice, before it can touch
-    /// memory that belongs to another I/O.
+    /// Panics if a custom method mixes up instances or uses a token twice, before it can touch
+    /// another I/O's memory.
     fn check(&self, io: &Submitted) {
         assert_eq!(io.instance, self.instance(), "a token of another instance");
         let submitted = self.completions.handles().is_submitted(io.io);
@@ -148,8 +148,8 @@ impl InFlight {
         unsafe { self.completions.handles().handle(io.index()).request() }
     }
 
-    /// Records the time at which a driver passes the I/O to the storage. Device time counts from
-    /// here, so that time spent in a driver's queue is not attributed to the disk.
+    /// Records when a driver passes the I/O to the storage. Device time is measured from here, so
+    /// that time spent in a driver's queue isn't attributed to the disk.
     ///
     /// # Panics
     /// If the token belongs to another instance.
@@ -172,7 +172,7 @@ impl InFlight {
         self.execute(io, Completer::Inline);
     }
 
-    /// As [`InFlight::execute_inline`]. Returns the times at which the storage received and
+    /// Like [`InFlight::execute_inline`], but returns the times at which the storage received and
     /// finished the I/O.
     pub(crate) fn execute_inline_timed(&self, io: Submitted) -> (Time, Time) {
         self.completions.handles().handle(io.index()).set_synchronous();
@@ -186,7 +186,7 @@ impl InFlight {
         let started = clock::now();
         self.completions.handles().handle(io.index()).set_started(started);
         let mut attempts = 0;
-        // The guard above aborts the process if the executor panics: the I/O would otherwise stay
+        // The guard above aborts the process if the executor panics; otherwise the I/O would stay
         // SUBMITTED and all its waiters would hang.
         let raw = loop {
             let raw = self.executor.execute(&mut self.request(&mut io));
@@ -204,16 +204,17 @@ impl InFlight {
         (started, ended)
     }
 
-    /// Executes a STAGED read inline if the page cache has its data (`RWF_NOWAIT`). Returns false,
-    /// and leaves the I/O STAGED, if it does not.
+    /// Executes a STAGED read inline if its data is in the page cache (`RWF_NOWAIT`). If not,
+    /// returns false and leaves the I/O STAGED.
     ///
-    /// The read is attempted before the transition to SUBMITTED, because there is no transition
-    /// back from SUBMITTED to STAGED.
+    /// We try the read before the transition to SUBMITTED, because there is no way back from
+    /// SUBMITTED to STAGED.
     pub(crate) fn execute_cached(&self, reference: WaitRef, method: MethodKind) -> bool {
         let handle = self.completions.handles().handle(reference.index());
         let now = clock::now();
-        // The session owns the handle in STAGED as well as in SUBMITTED, so it may make the token
-        // early. `check` would reject it until the handle is SUBMITTED, hence `request_of`.
+        // The session owns the handle both in STAGED and in SUBMITTED, so it may create the token
+        // early. `check` would reject a token whose handle isn't SUBMITTED yet, so we call
+        // `request_of` instead.
         let mut io = Submitted { instance: self.instance(), io: reference };
         let raw = self.executor.execute_cached(&mut self.request_of(&mut io));
         let Some(raw) = raw else { return false };
@@ -233,8 +234,8 @@ impl InFlight {
         true
     }
 
-    /// Records a raw result (bytes, or minus errno) that the method obtained elsewhere, and
-    /// completes the I/O or leaves it to another thread.
+    /// Records a raw result (bytes, or minus errno) the method obtained elsewhere, and completes
+    /// the I/O or leaves it to another thread.
     ///
     /// # Panics
     /// If the token belongs to another instance.
@@ -242,7 +243,7 @@ impl InFlight {
         self.reap_in_batch(io, raw, &mut WakeBatch::new(self.completions.sessions()))
     }
 
-    /// [`InFlight::reap`] for one result of a batch. The issuer is woken when `wakes` is dropped.
+    /// [`InFlight::reap`] for one result of a batch. Dropping `wakes` wakes the issuer.
     pub(crate) fn reap_in_batch(
         &self,
         mut io: Submitted,
@@ -274,7 +275,7 @@ impl InFlight {
         }
     }
 
-    /// Wakes a helper for I/O that [`InFlight::reap`] left in the ready set.
+    /// Wakes a helper for the I/O that [`InFlight::reap`] left in the ready set.
     pub fn wake_helpers(&self) {
         self.completions.pool().kick();
     }
@@ -300,8 +301,8 @@ impl InFlight {
         changed
     }
 
-    /// Records the raw result and moves the handle to COMPLETED_IO. Returns the time of the end of
-    /// the I/O. From here on any thread may claim the I/O, so the token is consumed.
+    /// Records the raw result and moves the handle to COMPLETED_IO. Returns the I/O's end time.
+    /// Consumes the token, because from here on any thread may claim the I/O.
     fn finish(&self, io: Submitted, raw: i32) -> Time {
         let now = clock::now();
         self.completions.handles().handle(io.index()).set_raw(raw, now);

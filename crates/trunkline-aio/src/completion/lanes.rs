@@ -1,5 +1,5 @@
-//! Lanes: the queue of the worker pool and of a ring driver, with one lane per mount, served
-//! round-robin.
+//! Lanes: the worker pool's and the ring drivers' queue. It has one lane per mount, and the lanes
+//! are served round-robin.
 //!
 //! **The problem.** If a mount hangs (an NFS server that doesn't answer, a FUSE daemon that has
 //! stopped), so do the workers or ring entries its I/O occupies. With one FIFO queue for all
@@ -20,10 +20,10 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 struct Lane {
     queue: VecDeque<u32>,
-    /// I/Os of this mount that have been taken and not finished: busy workers, or entries in the
+    /// This mount's I/Os that have been taken but not finished: busy workers, or entries in the
     /// ring.
     busy: usize,
-    /// I/Os that have completed. It is only compared with shares, so it may saturate.
+    /// Number of I/Os that have completed. We only compare it with shares, so it may saturate.
     proven: u32,
 }
 
@@ -43,25 +43,25 @@ impl Lane {
 #[derive(Debug)]
 pub(crate) struct Lanes {
     lanes: Vec<Lane>,
-    /// Length of all queues together.
+    /// Total length of all queues.
     queued: usize,
     /// See [`Lanes::has_room`].
     bound: usize,
-    /// The lane at which the next [`Lanes::take`] begins, for round-robin service.
+    /// The lane where the next [`Lanes::take`] starts, for round-robin service.
     next: usize,
 }
 
 impl Lanes {
-    /// Every lane has room for all handles, so that pushing never allocates. When `bound` or more
-    /// I/Os are queued, [`Lanes::has_room`] returns false, for callers that respect the bound.
+    /// Every lane has room for all handles, so pushing never allocates. Once `bound` or more I/Os
+    /// are queued, [`Lanes::has_room`] returns false; only callers that respect the bound check it.
     pub(crate) fn new(handles: usize, bound: usize) -> Self {
         let lane = || Lane { queue: VecDeque::with_capacity(handles), busy: 0, proven: 0 };
         let lanes = (0..LANES_MAX).map(|_| lane()).collect();
         Self { lanes, queued: 0, bound, next: 0 }
     }
 
-    /// Whether a session may queue another I/O. If not, it executes the I/O itself, which slows it
-    /// down to the speed of the storage.
+    /// Whether a session may queue another I/O. If not, it executes the I/O itself, which throttles
+    /// it to the speed of the storage.
     pub(crate) fn has_room(&self) -> bool {
         self.queued < self.bound
     }
@@ -80,30 +80,30 @@ impl Lanes {
         self.queued += 1;
     }
 
-    /// Takes all queued I/O regardless of shares, when a ring has failed. The I/O does not count as
+    /// Takes all queued I/O after a ring has failed, ignoring shares. The I/O does not count as
     /// busy.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = u32> {
         self.queued = 0;
         self.lanes.iter_mut().flat_map(|lane| lane.queue.drain(..))
     }
 
-    /// Number of mounts with I/O that is queued or in progress.
+    /// Number of mounts with queued or running I/O.
     pub(crate) fn active(&self) -> usize {
         self.lanes.iter().filter(|lane| lane.is_active()).count()
     }
 
-    /// Counts work on a lane that was not queued here, such as closing a file.
+    /// Counts work that was not queued here, such as closing a file, against its mount's lane.
     pub(crate) fn begin(&mut self, lane: usize) {
         self.lanes[lane].busy += 1;
     }
 
-    /// Whether the lane uses less than its share, which is at most `share`.
+    /// Whether the lane is below its share, which is at most `share`.
     pub(crate) fn may_begin(&self, lane: usize, share: usize) -> bool {
         self.lanes[lane].has_place(share)
     }
 
-    /// Takes an I/O from the next lane that has one and occupies less than its share, which is at
-    /// most `share`. Returns the lane and the handle index.
+    /// Takes an I/O from the next non-empty lane that is below its share, which is at most `share`.
+    /// Returns the lane and the handle index.
     pub(crate) fn take(&mut self, share: usize) -> Option<(usize, u32)> {
         for step in 0..self.lanes.len() {
             let at = (self.next + step) % self.lanes.len();
@@ -121,15 +121,15 @@ impl Lanes {
         None
     }
 
-    /// An I/O of this lane has completed.
+    /// Records that one of this lane's I/Os has completed.
     pub(crate) fn finished(&mut self, lane: usize) {
         let lane = &mut self.lanes[lane];
         lane.busy -= 1;
         lane.proven = lane.proven.saturating_add(1);
     }
 
-    /// Whether [`Lanes::take`] would return an I/O now. This can be false while I/O is queued, if
-    /// all of it belongs to lanes that have reached their shares.
+    /// Whether [`Lanes::take`] would return an I/O now. It can be false even though I/O is queued,
+    /// if all of the queued I/O belongs to lanes that have reached their shares.
     pub(crate) fn runnable(&self, share: usize) -> bool {
         let waits = |lane: &Lane| !lane.queue.is_empty() && lane.has_place(share);
         self.queued > 0 && self.lanes.iter().any(waits)

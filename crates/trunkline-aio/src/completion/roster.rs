@@ -1,20 +1,21 @@
-//! The roster of the worker pool: which workers are busy or idle, which I/O is queued, and every
-//! scheduling decision. It follows PostgreSQL 19's `method_worker.c`, which also grows and shrinks
-//! its pool with the load.
+//! The worker pool's roster: it records which workers are busy or idle and which I/O is queued, and
+//! makes every scheduling decision. It follows PostgreSQL 19's `method_worker.c`, which also grows
+//! and shrinks its pool with the load.
 //!
-//! **Waking.** Submitting a batch wakes at most one worker, the idle one with the lowest number. A
-//! worker that takes a job and sees more queued I/O wakes one idle worker with a higher number than
-//! its own. It does so only while its own wake-ups have mostly found work; otherwise it leaves the
-//! decision to the supervisor. Wake-ups thus spread like a chain that grows with the load. Workers
-//! that are not needed keep sleeping, and a batch costs its session one futex call, whatever the
+//! **Waking.** Submitting a batch wakes at most one worker: the idle worker with the lowest number.
+//! When that worker takes a job and sees more queued I/O, it wakes one idle worker with a higher
+//! number than its own. It does so only while its own wake-ups have mostly found work; otherwise it
+//! leaves the decision to the supervisor. Wake-ups thus form a chain that grows with the load.
+//! Surplus workers stay asleep, and a batch costs its session just one futex call, whatever the
 //! batch size.
 //!
-//! **Size.** When there is work and no idle worker, the supervisor starts one worker per launch
-//! interval, up to `io_max_workers`. A worker that has been in one I/O for a second counts as stuck
-//! and no longer counts towards that limit, so that a hanging mount does not use up the pool. That
-//! mount's share still bounds the number of workers that hang there. The worker with the highest
-//! number leaves when it has been idle for the idle timeout, unless only `io_min_workers` are left.
-//! Because work always goes to the lowest idle worker, the highest one is the least useful.
+//! **Size.** When there is work but no idle worker, the supervisor starts one worker per launch
+//! interval, up to `io_max_workers`. A worker that has spent a second in one I/O is considered
+//! stuck and no longer counts towards that limit, so that a hanging mount can't use up the pool.
+//! The mount's share still bounds how many workers can hang there. The highest-numbered worker
+//! leaves once it has been idle for the idle timeout, unless only `io_min_workers` are left.
+//! Because work always goes to the lowest-numbered idle worker, the highest-numbered one is the
+//! least useful.
 //!
 //! This file has no threads and no locks: `worker_pool` puts the roster behind a lock, and
 //! `method::worker` runs the threads. All decisions are functions of the roster and the time, so
@@ -28,20 +29,20 @@ use crate::sync::thread;
 use crate::tables::deferred::DeferredDrops;
 use std::time::Duration;
 
-/// The supervisor's shortest pause while there is work that no worker has taken. It keeps the
+/// The supervisor's minimum pause while some work hasn't been taken by a worker. It keeps the
 /// supervisor from spinning if the launch interval is set to zero.
 const LOOK_AGAIN_MIN: Duration = Duration::from_millis(1);
 
-/// The worker pool's settings. All can be changed while it runs.
+/// The worker pool's settings. All of them can be changed at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerSettings {
-    /// `io_min_workers`: workers that stay even if idle; 1 to 256.
+    /// `io_min_workers`: workers that stay even when idle; 1 to 256.
     pub min: usize,
-    /// `io_max_workers`: upper limit of workers, without stuck ones; `min` to 256.
+    /// `io_max_workers`: maximum number of workers, not counting stuck ones; `min` to 256.
     pub max: usize,
-    /// `io_worker_idle_timeout`: how long a worker above `min` is idle before it leaves.
+    /// `io_worker_idle_timeout`: how long a worker above `min` stays idle before it leaves.
     pub idle_timeout: Duration,
-    /// `io_worker_launch_interval`: time between two launches.
+    /// `io_worker_launch_interval`: minimum time between two launches.
     pub launch_interval: Duration,
 }
 
@@ -58,16 +59,15 @@ impl Default for WorkerSettings {
 }
 
 impl WorkerSettings {
-    /// The settings with `min` and `max` forced into their ranges.
+    /// These settings with `min` and `max` clamped to their ranges.
     fn clamped(self) -> Self {
         let min = self.min.clamp(1, WORKERS_MAX);
         Self { min, max: self.max.clamp(min, WORKERS_MAX), ..self }
     }
 }
 
-/// Which thread to wake. Methods of the roster return it, and the caller signals the thread after
-/// it has released the roster's lock, so that the woken thread does not block on that lock
-/// immediately.
+/// Which thread to wake. The roster's methods return it, and the caller signals that thread after
+/// releasing the roster's lock. Otherwise the woken thread would immediately block on the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wake {
     None,
@@ -82,19 +82,19 @@ pub(crate) enum Job {
         index: u32,
         wake: Wake,
     },
-    /// Close a file that its last user could not close, because it was completing I/O.
+    /// Close a file its last user could not close, because it was completing I/O.
     Close(AbandonedFile),
     Sleep {
         timeout: Option<Duration>,
     },
-    /// End the thread, after waking another one.
+    /// Exit the thread, after waking another one.
     Leave(Wake),
 }
 
 /// What the supervisor does next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// Start a worker with this number. The number has been claimed for it.
+    /// Start a worker with this number, which has been claimed for it.
     Launch(usize),
     /// Wake an idle worker, and decide again after this time at the latest.
     Wake(Wake, Duration),
@@ -102,34 +102,34 @@ pub(crate) enum Decision {
     Wait(Option<Duration>),
 }
 
-/// Workers, queue and settings of the pool.
+/// The pool's workers, queue and settings.
 #[derive(Debug)]
 pub(crate) struct Roster {
     settings: WorkerSettings,
     lanes: Lanes,
-    /// By worker number. It has an element for every worker that there can ever be.
+    /// By worker number. Contains an element for every worker that could ever be started.
     workers: Vec<Worker>,
-    /// When a thread was last started, to respect the launch interval.
+    /// When a thread was last started, to enforce the launch interval.
     last_launch: Option<Time>,
-    /// There was work and no idle worker, and the supervisor has been notified. It stays set until
-    /// a worker finds nothing to do, so that a busy pool does not signal the supervisor for every
-    /// batch.
+    /// There was work but no idle worker, and the supervisor has been notified. The flag stays set
+    /// until a worker finds nothing to do, so that a busy pool doesn't signal the supervisor for
+    /// every batch.
     growth_wanted: bool,
 }
 
-/// One possible worker. PostgreSQL's `PgAioWorkerSlot`.
+/// The slot of a possible worker: PostgreSQL's `PgAioWorkerSlot`.
 #[derive(Debug, Default)]
 struct Worker {
     thread: Option<thread::JoinHandle>,
-    /// A thread exists, or is about to be started, under this number.
+    /// A thread with this number exists or is about to be started.
     live: bool,
-    /// The worker sleeps or is about to, and nothing has woken it since. The thread that wakes it
-    /// clears this under the roster's lock, so that no other thread chooses the same worker.
+    /// The worker is asleep or about to sleep, and no thread has woken it yet. The waking thread
+    /// clears this flag under the roster's lock, so that no other thread chooses the same worker.
     idle: bool,
-    /// The lane that the worker executes I/O for, and since when.
+    /// The lane the worker is executing I/O for, and since when.
     busy: Option<(usize, Time)>,
     /// Recent wake-ups and recent jobs; their ratio shows whether wake-ups find work. Both are
-    /// halved when either reaches four, so that the ratio follows the present load.
+    /// halved when either reaches four, so that the ratio follows the current load.
     wakeups: u32,
     jobs: u32,
 }
@@ -165,19 +165,20 @@ impl Roster {
         self.workers.iter().filter(|worker| worker.live).count()
     }
 
-    /// The most workers that one mount may use: all of them while only one mount has I/O, three
-    /// quarters otherwise. The last quarter stays available to the other mounts if this one hangs.
+    /// How many workers one mount may use: all of them while it is the only mount with I/O,
+    /// otherwise three quarters. The last quarter stays available to the other mounts if this mount
+    /// hangs.
     fn share(&self) -> usize {
         let max = self.settings.max;
         if self.lanes.active() <= 1 { max } else { (max * 3 / 4).max(1) }
     }
 
-    /// How many workers there may be now. Stuck workers are replaced, so they raise the bound.
+    /// The maximum number of workers now. Stuck workers are replaced, so they raise the limit.
     fn bound(&self, now: Time) -> usize {
         self.settings.max + self.stuck(now)
     }
 
-    /// Number of stuck workers: those that have been in one I/O for longer than [`STUCK_AFTER_MS`].
+    /// Number of stuck workers: workers that have spent more than [`STUCK_AFTER_MS`] in one I/O.
     fn stuck(&self, now: Time) -> usize {
         let limit = Duration::from_millis(STUCK_AFTER_MS);
         let is_stuck = |worker: &&Worker| worker.busy.is_some_and(|(_, at)| now.since(at) > limit);
@@ -185,8 +186,8 @@ impl Roster {
     }
 
     /// Time until the next busy worker counts as stuck, assuming that a worker that is about to
-    /// become busy does so now. The extra millisecond makes sure that the limit has passed when the
-    /// supervisor looks again.
+    /// become busy does so now. The extra millisecond ensures that the limit has passed when the
+    /// supervisor checks again.
     fn next_stuck(&self, now: Time) -> Duration {
         let limit = Duration::from_millis(STUCK_AFTER_MS);
         let busy = self.workers.iter().filter_map(|worker| worker.busy);
@@ -195,8 +196,8 @@ impl Roster {
     }
 
     /// Claims a worker number for a thread that is about to be started. Returns false if a live
-    /// worker has it. Claiming before starting keeps two threads from starting the same worker, and
-    /// lets the new thread find itself live.
+    /// worker has that number. Because we claim the number before starting the thread, no two
+    /// threads can start the same worker, and the new thread finds itself marked live.
     pub(crate) fn claim_place(&mut self, id: usize) -> bool {
         let vacant = !self.workers[id].live;
         if vacant {
@@ -205,8 +206,8 @@ impl Roster {
         vacant
     }
 
-    /// Records whether a claimed worker's thread could be started. A refused thread also counts for
-    /// the launch interval.
+    /// Records whether the claimed worker's thread could be started. A failed start counts for the
+    /// launch interval, too.
     ///
     /// A started thread doesn't make the worker live; `claim_place` did that. The thread may already
     /// have found the pool too large and left, and nothing would ever clear the mark again. The pool
@@ -219,14 +220,14 @@ impl Roster {
         }
     }
 
-    /// The threads of all workers, for shutdown to join. A worker that has left is among them until
-    /// its number is reused.
+    /// Returns all workers' threads, for shutdown to join. This includes workers that have left,
+    /// unless their number has been reused.
     pub(crate) fn take_threads(&mut self) -> Vec<thread::JoinHandle> {
         self.workers.iter_mut().filter_map(|worker| worker.thread.take()).collect()
     }
 
-    /// Chooses the lowest-numbered idle worker from `from` on, and marks it as woken. If there is
-    /// none, it asks the supervisor for growth.
+    /// Chooses the lowest-numbered idle worker, starting at `from`, and marks it as woken. If no
+    /// worker is idle, asks the supervisor to grow the pool.
     pub(crate) fn wake_one(&mut self, from: usize) -> Wake {
         if let Some(id) = (from..self.workers.len()).find(|&id| self.workers[id].idle) {
             let worker = &mut self.workers[id];
@@ -237,9 +238,9 @@ impl Roster {
         self.ask_supervisor()
     }
 
-    /// Propagates a wake-up to a worker with a higher number, if the wake-ups of worker `id` have
-    /// mostly found work. If they have not, the load is too low for another worker; the supervisor
-    /// decides whether the queued I/O waits too long.
+    /// Propagates a wake-up to a higher-numbered worker, if worker `id`'s own wake-ups have mostly
+    /// found work. If they haven't, the load is too low for another worker, and the supervisor
+    /// decides whether the queued I/O has waited too long.
     pub(crate) fn wake_above(&mut self, id: usize) -> Wake {
         if self.workers[id].wakeups > self.workers[id].jobs.max(1) {
             return self.ask_supervisor();
@@ -256,8 +257,8 @@ impl Roster {
         Wake::Supervisor
     }
 
-    /// Records that a worker has finished a job. If the job occupied a lane, the lane gets its
-    /// place back.
+    /// Records that a worker has finished a job. If the job occupied a place in a lane, the place
+    /// becomes free again.
     pub(crate) fn job_done(&mut self, id: usize) {
         let worker = &mut self.workers[id];
         worker.jobs += 1;
@@ -287,17 +288,17 @@ impl Roster {
         self.workers[id].idle = false;
     }
 
-    /// Decides whether a worker that has reached its idle timeout leaves. Returns the thread to
-    /// wake if it does.
+    /// Decides whether a worker that has reached its idle timeout should leave. If so, returns the
+    /// thread to wake.
     pub(crate) fn leave_if_surplus(&mut self, id: usize) -> Option<Wake> {
-        // If it is not idle any more, another thread has just chosen it for a wake-up and counts on
-        // it.
+        // If the worker is no longer idle, another thread has just chosen it for a wake-up and
+        // relies on it.
         let surplus = self.workers[id].idle && self.is_highest(id);
         (surplus && self.live() > self.settings.min).then(|| self.leave(id))
     }
 
-    /// Chooses the next job of worker `id`. Queued I/O comes before abandoned files, because
-    /// sessions wait for I/O and not for a close.
+    /// Chooses worker `id`'s next job. Queued I/O takes precedence over abandoned files, because
+    /// sessions wait for I/O but never for a close.
     pub(crate) fn next_job(
         &mut self,
         id: usize,
@@ -305,8 +306,8 @@ impl Roster {
         deferred: &DeferredDrops,
         stopping: bool,
     ) -> Job {
-        // The limits were lowered, or stuck workers have recovered. Only the highest worker leaves,
-        // so that the live workers keep the lowest numbers.
+        // The limits were lowered, or stuck workers have recovered. Only the highest-numbered
+        // worker leaves, so that the live workers keep the lowest numbers.
         if self.is_highest(id) && self.live() > self.bound(now) {
             return Job::Leave(self.leave(id));
         }
@@ -333,11 +334,11 @@ impl Roster {
         Job::Sleep { timeout: timed.then_some(self.settings.idle_timeout) }
     }
 
-    /// Decides whether the supervisor starts a worker now, and when it decides again. One function
-    /// decides both, so that the two cannot disagree and make the supervisor spin.
+    /// Decides whether the supervisor starts a worker now, and when it must decide again. One
+    /// function makes both decisions, because if they disagreed the supervisor could spin.
     ///
-    /// As long as there is work that no worker has taken, the result is never to wait for a signal
-    /// without a timeout: the thread that would send the signal may be the one that hangs.
+    /// While some work hasn't been taken by a worker, the supervisor must never sleep without a
+    /// timeout: the thread that should signal it may be the one that hangs.
     ///
     /// `has_ready` looks at the ready set. It must run under the roster's lock, which the caller
     /// holds: a completing thread adds to the ready set first and then asks for growth under that

@@ -1,13 +1,13 @@
-//! The worker pool as other threads see it: a queue of I/O, and wake-ups for workers.
+//! The worker pool as seen by other threads: an I/O queue, and wake-ups for workers.
 //!
 //! Completing threads wake workers, for I/O in the ready set and for deferred drops, and workers
-//! complete I/O. So the queue and the wake-ups are separate from the threads that serve them
-//! (`method::worker`), and are in the layer below completion.
+//! complete I/O. To break this cycle, the queue and the wake-ups are in the layer below completion,
+//! separate from the threads that serve them (`method::worker`).
 //!
-//! **Locking.** One mutex protects the roster: queue, workers and settings. It corresponds to
-//! `AioWorkerSubmissionQueueLock`. Every function decides under the lock and signals after
-//! releasing it. An event keeps a signal that arrives before the worker sleeps, so a wake-up
-//! decided under the lock is never lost.
+//! **Locking.** One mutex, the counterpart of `AioWorkerSubmissionQueueLock`, protects the roster:
+//! queue, workers and settings. Every function decides under the lock but signals only after
+//! releasing it. A signal that arrives before the worker sleeps is remembered by the event, so a
+//! wake-up decided under the lock is never lost.
 
 use crate::clock::Time;
 use crate::completion::roster::{Decision, Job, Roster, Wake, WorkerSettings};
@@ -18,19 +18,20 @@ use crate::sync::{Mutex, thread};
 use crate::tables::deferred::DeferredDrops;
 use std::time::Duration;
 
-/// The queue, the roster and the events of the pool.
+/// The pool's queue, roster and events.
 #[derive(Debug)]
 pub(crate) struct WorkerPool {
     /// All scheduling state. See the module documentation for the locking rule.
     roster: Mutex<Roster>,
-    /// By worker number. Outside the lock, so that a sleeping worker holds nothing.
+    /// By worker number. The events are outside the lock, so that a sleeping worker doesn't hold
+    /// it.
     events: Box<[Event]>,
     /// The supervisor sleeps on this event.
     supervisor: Event,
-    /// For shutdown to join.
+    /// Kept so that shutdown can join it.
     supervisor_thread: Mutex<Option<thread::JoinHandle>>,
-    /// The supervisor has been started, so there are workers, or there will be when they are
-    /// needed. Until then `submit` takes nothing and sessions execute their own I/O.
+    /// The supervisor has been started, so workers exist or will be started on demand. Until then
+    /// `submit` doesn't take any I/O, and sessions execute their own.
     running: AtomicBool,
     /// Set once, at shutdown. Workers leave when they have nothing left to do.
     stopping: AtomicBool,
@@ -70,8 +71,8 @@ impl WorkerPool {
         self.running.load(Ordering::SeqCst)
     }
 
-    /// Queues the I/Os that `next` returns, as lanes and handle indexes, until there is no more
-    /// room. The session keeps what was not taken and executes it.
+    /// Queues the I/Os that `next` returns, as pairs of lane and handle index, until the queue is
+    /// full. The session keeps the remaining I/Os and executes them itself.
     pub(crate) fn submit(&self, mut next: impl FnMut() -> Option<(usize, u32)>) {
         if !self.is_running() {
             return;
@@ -88,8 +89,8 @@ impl WorkerPool {
         self.wake(wake);
     }
 
-    /// Queues I/O a failed ring has not begun. The bound of the queue does not apply, because there
-    /// is no session here that could execute the I/O. The queue has room for every handle.
+    /// Queues I/O that a failed ring hasn't started. The queue's bound doesn't apply here, because
+    /// there is no session that could execute the I/O instead. The queue has room for every handle.
     pub(crate) fn take_over(&self, moved: impl Iterator<Item = (usize, u32)>) {
         let wake = {
             let mut roster = self.roster.lock();
@@ -107,7 +108,7 @@ impl WorkerPool {
         self.wake(wake);
     }
 
-    /// Signals the thread the roster has chosen. The caller does not hold the roster's lock.
+    /// Signals the thread the roster has chosen. The caller must not hold the roster's lock.
     pub(crate) fn wake(&self, wake: Wake) {
         match wake {
             Wake::None => {}
@@ -122,7 +123,7 @@ impl WorkerPool {
         self.wake(wake);
     }
 
-    // Called by the pool's threads.
+    // The remaining functions are called by the pool's threads.
 
     /// Reads worker `id`'s epoch. The worker must do this before it looks for work, or it could
     /// miss a signal.
@@ -152,7 +153,7 @@ impl WorkerPool {
         self.roster.lock().awake(id);
     }
 
-    /// Called when the idle timeout of worker `id` has passed. Returns true if its thread must end.
+    /// Called when worker `id`'s idle timeout has passed. Returns true if its thread must exit.
     pub(crate) fn leave_if_surplus(&self, id: usize) -> bool {
         let left = self.roster.lock().leave_if_surplus(id);
         if let Some(wake) = left {
@@ -192,16 +193,17 @@ impl WorkerPool {
         self.running.store(true, Ordering::SeqCst);
     }
 
-    /// Ends all threads. No I/O may be in flight. The supervisor ends first, because it could
-    /// otherwise start a worker that shutdown does not join.
+    /// Stops all threads. No I/O may be in flight. The supervisor is stopped first, because it
+    /// could otherwise start a worker that shutdown doesn't join.
     pub(crate) fn shut_down(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.supervisor.signal();
-        // Take the handle out first: joining while holding the lock would block any thread that
-        // looks at it.
+        // Move the thread handle out first: joining while we hold the lock would block any thread
+        // that needs it.
         let supervisor = self.supervisor_thread.lock().take();
         if let Some(supervisor) = supervisor {
-            // If it panicked, its own thread has printed that; there is nothing left to save.
+            // If the supervisor panicked, it has already printed the message; there is nothing left
+            // to clean up.
             let _ = supervisor.join();
         }
         self.running.store(false, Ordering::SeqCst);

@@ -1,13 +1,13 @@
-//! An atomic bitmap: a set of small numbers that any thread may change without a lock.
+//! An atomic bitmap: a set of small numbers any thread may change without a lock.
 //!
-//! It represents the handles that are ready for a helper, the sessions that joined an I/O, and the
-//! slots that are done. A queue would also work, but stale entries could make it overflow. A bitmap
-//! cannot overflow, and setting a bit twice is harmless. `Bitmapset` in PostgreSQL is similar but
+//! We use it for the handles that are ready for a helper, the sessions that joined an I/O, and the
+//! slots that have completed. A queue would work too, but stale entries could overflow it. A bitmap
+//! can't overflow, and setting a bit twice is harmless. PostgreSQL's `Bitmapset` is similar but
 //! private to a backend.
 //!
-//! Each bit is changed atomically; the set as a whole is not. A scan visits the words one after the
-//! other, so it may miss a bit that is set behind it and see one that is set ahead of it. Callers
-//! treat the set as a hint and recheck, or set the bit before they signal.
+//! Each bit is changed atomically, but the set as a whole is not. A scan visits one word after
+//! another, so it may miss a bit that is set behind it but see one that is set ahead of it. Callers
+//! must therefore either treat the set as a hint and recheck, or set the bit before they signal.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,8 +23,8 @@ impl Bitmap {
         Self { words: (0..size.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// Adds a number. Everything that this thread wrote before is visible to the thread that
-    /// removes the number.
+    /// Adds a number. All of this thread's earlier writes are visible to the thread that removes
+    /// the number.
     pub(crate) fn insert(&self, number: u32) {
         self.words[number as usize / 64].fetch_or(1 << (number % 64), Ordering::SeqCst);
     }
@@ -67,8 +67,8 @@ impl Bitmap {
     /// Removes all numbers and calls `f` for each.
     pub(crate) fn drain(&self, mut f: impl FnMut(u32)) {
         for (at, word) in self.words.iter().enumerate() {
-            // Load first. The set is almost always empty, and a swap would take the cache line
-            // exclusively.
+            // Do a plain load first. The set is almost always empty, and a swap would take the
+            // cache line exclusively.
             if word.load(Ordering::SeqCst) == 0 {
                 continue;
             }
@@ -80,7 +80,7 @@ impl Bitmap {
         }
     }
 
-    /// Calls `f` for each number in the set now, without removing it.
+    /// Calls `f` for each number currently in the set, without removing it.
     pub(crate) fn for_each(&self, mut f: impl FnMut(u32)) {
         for (at, word) in self.words.iter().enumerate() {
             let mut bits = word.load(Ordering::SeqCst);
@@ -91,7 +91,7 @@ impl Bitmap {
         }
     }
 
-    /// How many numbers are in the set. Under concurrent changes the count is approximate.
+    /// How many numbers the set contains. The count is only approximate under concurrent changes.
     pub(crate) fn count(&self) -> usize {
         self.words.iter().map(|word| word.load(Ordering::SeqCst).count_ones() as usize).sum()
     }

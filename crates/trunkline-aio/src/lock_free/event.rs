@@ -1,18 +1,18 @@
-//! Events: one wake-up word per session, for everything a session may wait for. PostgreSQL's latch
-//! has the same role.
+//! Events: one wake-up word per session, which covers everything a session can wait for. The
+//! counterpart of PostgreSQL's latch.
 //!
-//! An event is an event count. The waiter reads the epoch, checks its condition, and sleeps only if
-//! the epoch has not changed since. A signal increments the epoch. So a signal between the check
-//! and the sleep makes the sleep return immediately, and no wake-up is lost.
+//! An event is an event count. The waiter first reads the epoch, then checks its condition, and
+//! sleeps only if the epoch hasn't changed in between. A signal increments the epoch, so if it
+//! arrives between the check and the sleep, the sleep returns immediately and no wake-up is lost.
 //!
 //! ```text
 //!   bit 0       a thread sleeps, or is about to, so a signal must call the futex
 //!   bits 1-31   the epoch; it wraps
 //! ```
 //!
-//! Because of bit 0, a signal to a running session costs one atomic addition and no system call. A
-//! latch saves its system call in the same way (`maybe_sleeping`). Unlike a latch, an event is
-//! never reset, so there is no race between resetting it and setting it.
+//! Because of bit 0, signalling a running session costs only an atomic addition and no system call.
+//! Latches use `maybe_sleeping` to avoid their system call. Unlike a latch, an event is never
+//! reset, so there is no race between resetting and setting it.
 //!
 //! A task of an async runtime registers a waker instead of sleeping. The signal then takes the
 //! waker out and calls it.
@@ -24,21 +24,23 @@ use std::time::Duration;
 
 /// Set in the futex word while a thread sleeps.
 const SLEEPING: u32 = 1;
-/// What a signal adds to the futex word: one epoch, leaving bit 0 alone.
+/// The increment of a signal: one epoch. It leaves bit 0 alone.
 const STEP: u32 = 2;
 
 /// The event of one session.
 #[derive(Debug)]
 pub(crate) struct Event {
     futex: Futex,
-    /// Whether there is a waker. A signal reads it so that it takes no lock when there is none.
+    /// Whether a waker is registered. Signals check this flag first, so that they don't take the
+    /// lock when there is no waker.
     has_waker: AtomicBool,
     waker: Mutex<Option<Waker>>,
-    /// How many completions must come before a signal. With 0 or 1, the next completion signals.
+    /// How many more completions it takes to signal the session. At 0 or 1, the next completion
+    /// signals.
     wanted: AtomicU32,
 }
 
-/// A reading of the event. [`Event::wait`] sleeps only while it is current.
+/// The event's epoch when it was read. [`Event::wait`] sleeps only while it is current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Epoch(u32);
 
@@ -57,7 +59,7 @@ impl Event {
         Epoch(self.futex.word().load(Ordering::SeqCst) & !SLEEPING)
     }
 
-    /// Sleeps until a signal after `seen`. False if `timeout` passed first.
+    /// Sleeps until a signal after `seen`. Returns false if `timeout` passed first.
     pub(crate) fn wait(&self, seen: Epoch, timeout: Option<Duration>) -> bool {
         let word = self.futex.word();
         loop {
@@ -76,8 +78,8 @@ impl Event {
                 continue;
             }
             // The kernel compares the word with the expected value before it puts the thread to
-            // sleep, so a signal in between is not lost. A wake-up may be spurious; the loop checks
-            // the epoch again.
+            // sleep, so a signal in between isn't lost. The wake-up may be spurious, so the loop
+            // checks the epoch again.
             if self.futex.wait(seen.0 | SLEEPING, timeout) == FutexWait::TimedOut {
                 word.fetch_and(!SLEEPING, Ordering::SeqCst);
                 return word.load(Ordering::SeqCst) & !SLEEPING != seen.0;
@@ -85,19 +87,20 @@ impl Event {
         }
     }
 
-    /// Registers a waker for the next signal. The caller must check its condition again afterwards,
-    /// because a signal may have come before.
+    /// Registers a waker for the next signal. The caller must then check its condition again,
+    /// because a signal may have arrived just before.
     pub(crate) fn register(&self, waker: &Waker) {
-        // Cloning and dropping a waker run foreign code, and a completing thread takes this lock.
-        // So both happen outside it.
+        // Cloning or dropping a waker runs foreign code, and completing threads take this lock, so
+        // do both outside it.
         let new = waker.clone();
         let old = self.waker.lock().replace(new);
         drop(old);
-        // After the waker is in place: a signal that sees the flag must find the waker.
+        // Set the flag only after the waker: a signal that sees the flag must find the waker.
         self.has_waker.store(true, Ordering::SeqCst);
     }
 
-    /// Drops a waker that is no longer needed. A waker may own the task that owns the session.
+    /// Drops a waker that is no longer needed. This matters because the waker may own the task that
+    /// owns the session.
     pub(crate) fn clear_waker(&self) {
         if self.has_waker.swap(false, Ordering::SeqCst) {
             let waker = self.waker.lock().take();
@@ -105,14 +108,14 @@ impl Event {
         }
     }
 
-    /// Whether `done` returns at least `count`. If not, completions signal the session only when
-    /// the missing number of them has come, so that the session is woken once and not for each I/O.
-    /// Each completion must be visible to `done` before [`Event::completed`] is called for it.
+    /// Whether `done` returns at least `count`. If not, the session is signalled only when the
+    /// missing number of completions has arrived, so it is woken just once rather than for each
+    /// I/O. Each completion must be visible to `done` before [`Event::completed`] is called for it.
     pub(crate) fn has(&self, count: usize, done: impl Fn() -> usize) -> bool {
         let mut seen = done();
         // A completion after the store decrements `wanted`. A completion before the store is seen
-        // by the next `done`, which restarts the loop. A completion that does both makes the signal
-        // come too early, and the session merely looks once too often.
+        // by the next `done`, which restarts the loop. If a completion does both, the signal comes
+        // too early, and the session merely checks once too often.
         while seen < count {
             self.wanted.store((count - seen) as u32, Ordering::SeqCst);
             let now = done();
@@ -129,8 +132,8 @@ impl Event {
         self.wanted.store(0, Ordering::SeqCst);
     }
 
-    /// Reports that `count` more I/Os of the session are complete, and signals it unless it waits
-    /// for more than that.
+    /// Reports that `count` more of the session's I/Os are complete, and signals the session unless
+    /// it's waiting for more.
     pub(crate) fn completed(&self, count: u32) {
         let mut wanted = self.wanted.load(Ordering::SeqCst);
         while wanted > count {
@@ -143,13 +146,13 @@ impl Event {
         self.signal();
     }
 
-    /// Wakes the session, whether its thread sleeps or its task has registered a waker.
+    /// Wakes the session, whether its thread is asleep or its task has registered a waker.
     pub(crate) fn signal(&self) {
         let old = self.futex.word().fetch_add(STEP, Ordering::SeqCst);
         if old & SLEEPING != 0 {
             // Clear the bit, so that the next signals need no system call. The session may already
-            // sleep again for the new epoch. Then the call below wakes it, it finds its epoch
-            // unchanged, sets the bit again and goes back to sleep.
+            // be asleep again in the new epoch. In that case the call below wakes it; it finds its
+            // epoch unchanged, sets the bit again and goes back to sleep.
             self.futex.word().fetch_and(!SLEEPING, Ordering::SeqCst);
             self.futex.wake(u32::MAX >> 1);
         }
@@ -190,8 +193,8 @@ mod loom_tests {
 
     #[test]
     fn loom_two_signallers_and_a_sleeper() {
-        // Three threads. Exploring every schedule takes minutes; those with up to three preemptions
-        // find nearly all bugs, according to the authors of loom.
+        // This model has three threads, and exploring every schedule takes minutes. According to
+        // loom's authors, schedules with up to three preemptions find nearly all bugs.
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(|| {
@@ -219,12 +222,12 @@ mod loom_tests {
         });
     }
 
-    /// One signal for two completions, whether they are announced one by one or together.
+    /// Two completions send one signal, whether they are announced separately or together.
     #[test]
     fn loom_a_sleeper_that_wants_two_gets_two() {
         for announced in [[1, 1], [0, 2]] {
             let mut model = loom::model::Builder::new();
-            // Without a bound it runs for minutes.
+            // Without a bound, this model runs for minutes.
             model.preemption_bound = Some(3);
             model.check(move || {
                 let event = Arc::new(Event::new());

@@ -2,28 +2,28 @@
 //! admission limit.
 //!
 //! The stack is last in, first out, so that a handle is reused while its memory is still in the CPU
-//! cache. In PostgreSQL each backend has a private list of its idle handles. Here all sessions
-//! share one list, so that a session with much I/O can use handles that others do not need.
+//! cache. In PostgreSQL each backend has a private list of idle handles. Here all sessions share
+//! one list, so a busy session can use handles the others don't need.
 //!
-//! A counter of handles in use is checked against the caller's limit before the stack is touched.
-//! Classes have different limits, which keeps a reserve for the more important ones.
+//! Before touching the stack, a caller checks the number of handles in use against its limit. Each
+//! class has a different limit, which keeps a reserve for the more important classes.
 //!
-//! **Invariant.** A handle returns to the stack before the counter is decremented. So once the
-//! counter admits a caller, the stack cannot be empty, and `pop` never fails.
+//! **Invariant.** A handle is pushed back before the counter is decremented. So once the counter
+//! admits a caller, the stack can't be empty, and `pop` never fails.
 
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Indexes of free handles.
 #[derive(Debug)]
 pub(crate) struct FreeList {
-    /// The top of the stack. The high half is a counter that every change increments, so that a
-    /// compare-exchange fails if the same index was removed and pushed again in between (ABA). The
+    /// The top of the stack. Every change increments the counter in the high half, so a
+    /// compare-exchange fails if the same index was popped and pushed again in between (ABA). The
     /// low half is the index plus one, or 0 if the list is empty.
     head: AtomicU64,
-    /// By handle: the handle below it in the stack, plus one. Only meaningful while the handle is
-    /// free.
+    /// By handle: the index of the handle below it in the stack, plus one. Only meaningful while
+    /// the handle is free.
     next: Box<[AtomicU32]>,
-    /// Handles taken and not given back.
+    /// Handles taken but not yet returned.
     in_use: AtomicU32,
 }
 
@@ -50,7 +50,7 @@ impl FreeList {
         Some(self.pop())
     }
 
-    /// Gives a handle back. The caller must own it and must not use it afterwards.
+    /// Returns a handle. The caller must own it and must not use it afterwards.
     pub(crate) fn give(&self, index: u32) {
         let mut head = self.head.load(Ordering::SeqCst);
         loop {
@@ -61,7 +61,7 @@ impl FreeList {
                 Err(now) => head = now,
             }
         }
-        // Only now, see the invariant in the module documentation.
+        // Decrement only now; see the invariant in the module documentation.
         let used = self.in_use.fetch_sub(1, Ordering::SeqCst);
         assert!(used > 0, "a handle was given back twice");
     }
@@ -71,15 +71,15 @@ impl FreeList {
         self.in_use.load(Ordering::SeqCst)
     }
 
-    /// Removes the top of the stack. The counter has admitted the caller, so the stack is not
-    /// empty.
+    /// Removes the top of the stack. The counter has already admitted the caller, so the stack
+    /// isn't empty.
     fn pop(&self) -> u32 {
         let mut head = self.head.load(Ordering::SeqCst);
         loop {
             let top = head as u32;
             assert!(top != 0, "admitted, but the free list is empty");
-            // Another thread may take this handle before the compare-exchange, and then `next` is
-            // stale. The tag has changed in that case, and the compare-exchange fails.
+            // Another thread may take this handle before our compare-exchange, which would make
+            // `next` stale. In that case the tag has changed, so the compare-exchange fails.
             let next = self.next[top as usize - 1].load(Ordering::SeqCst);
             let new = (head >> 32).wrapping_add(1) << 32 | u64::from(next);
             match self.head.compare_exchange(head, new, Ordering::SeqCst, Ordering::SeqCst) {

@@ -1,9 +1,9 @@
-//! Mailboxes: how a ring driver hands a reaped I/O to the session that waits for it.
+//! Mailboxes: how a ring driver hands a reaped I/O to the session waiting for it.
 //!
-//! Reaping and completing are separate steps. The driver that reaps a raw result does not run
-//! expensive callbacks itself. It hands the I/O to the issuing session if that session sleeps
-//! waiting for this I/O, or for any I/O it issued. Otherwise the I/O goes to the helpers. The
-//! mailbox makes this decision with one compare-exchange:
+//! Reaping and completing are separate steps: the driver that reaps a raw result doesn't run
+//! expensive callbacks itself. It hands the I/O to the issuing session, if that session is asleep
+//! waiting for this I/O or for any of its I/Os. Otherwise the I/O goes to the helpers. The mailbox
+//! makes this decision with one compare-exchange:
 //!
 //! ```text
 //!   session                          reaper
@@ -13,19 +13,19 @@
 //! ```
 //!
 //! The session takes an assigned handle out of the mailbox when its wait ends, even if the wait
-//! ends for another reason, such as a cancel. So an I/O is never lost between the two threads.
+//! ends for another reason such as a cancel. So no I/O is ever lost between the two threads.
 //!
-//! PostgreSQL does not need this: with io_uring a waiting backend reaps the completion from the
-//! ring itself, and then runs the callbacks.
+//! PostgreSQL doesn't need this: with io_uring, a waiting backend reaps the completion from the
+//! ring itself and then runs the callbacks.
 
 use crate::lock_free::wait_ref::WaitRef;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// The tags in the two low bits of the word. The session does not wait.
+/// The tags in the word's two low bits. EMPTY: the session isn't waiting.
 const EMPTY: u64 = 0;
-/// The session waits for any I/O it issued.
+/// The session is waiting for any of its I/Os.
 const ANY: u64 = 1;
-/// The session waits for the I/O in the rest of the word.
+/// The session is waiting for the I/O in the rest of the word.
 const FOR: u64 = 2;
 /// A driver has assigned the I/O in the rest of the word to the session.
 const ASSIGNED: u64 = 3;
@@ -35,7 +35,7 @@ const ASSIGNED: u64 = 3;
 pub(crate) enum Wish {
     /// This I/O.
     For(WaitRef),
-    /// Any I/O the session issued.
+    /// Any I/O this session issued.
     Any,
 }
 
@@ -48,9 +48,9 @@ impl Mailbox {
         Self(AtomicU64::new(EMPTY))
     }
 
-    /// Session: announces the I/O it is about to wait for. The session must check for completion
-    /// again afterwards, because a driver that reaped the I/O before this store did not see the
-    /// announcement.
+    /// Called by the session. Announces the I/O it is about to wait for. The session must then
+    /// check for completion again, because a driver that reaped the I/O before this store didn't
+    /// see the announcement.
     pub(crate) fn post(&self, wish: Wish) {
         let word = match wish {
             Wish::For(io) => encode(FOR, io),
@@ -59,15 +59,15 @@ impl Mailbox {
         self.0.store(word, Ordering::SeqCst);
     }
 
-    /// Session: ends the wait. If this returns a handle, the session must complete it, because no
-    /// other thread will.
+    /// Called by the session. Ends the wait. If this returns a handle, the session must complete
+    /// it, because no other thread will.
     pub(crate) fn take(&self) -> Option<u32> {
         let word = self.0.swap(EMPTY, Ordering::SeqCst);
         (word & 3 == ASSIGNED).then(|| index_of(word))
     }
 
-    /// Driver: offers a handle in COMPLETED_IO. If this returns true, the session owns the
-    /// completion and must be signalled.
+    /// Called by the driver. Offers a handle in COMPLETED_IO. If this returns true, the session
+    /// owns the completion, and the driver must signal it.
     pub(crate) fn offer(&self, io: WaitRef) -> bool {
         let word = self.0.load(Ordering::SeqCst);
         if word != ANY && word != encode(FOR, io) {
@@ -79,10 +79,11 @@ impl Mailbox {
     }
 }
 
-// The word has two bits of tag, 20 bits of handle index, and the low 42 bits of the generation. The
-// session that takes an assigned handle reads the full generation from the state word. So the
-// missing bits can at most cause an offer to a session that waits for a much older I/O of the same
-// handle. That session completes the offered I/O, finds that its own is complete, and continues.
+// The word has two tag bits, 20 bits of handle index, and the low 42 bits of the generation. The
+// session that takes an assigned handle reads the full generation from the state word, so a
+// truncated generation can at worst offer an I/O to a session that is waiting for a much older I/O
+// on the same handle. That session completes the offered I/O, finds that its own is complete, and
+// continues.
 fn encode(tag: u64, io: WaitRef) -> u64 {
     tag | u64::from(io.index()) << 2 | io.generation() << 22
 }

@@ -1,9 +1,9 @@
-//! Outcomes: the compact result of an I/O, in eight bytes. PostgreSQL's `PgAioResult` has the same
-//! purpose.
+//! Outcomes: the compact result of an I/O, packed into eight bytes. The counterpart of PostgreSQL's
+//! `PgAioResult`.
 //!
-//! A completion may run on any thread and must not allocate, so it cannot build an error message.
-//! It packs the result into one word, which fits into an atomic. The issuer later turns the word
-//! into text, with the callback that decided it.
+//! A completion may run on any thread and must not allocate, so it can't build an error message.
+//! Instead it packs the result into one word, which can be stored atomically. The issuer later has
+//! the callback that decided the outcome turn that word into text.
 //!
 //! ```text
 //!   63            32 31          6 5      3 2      0
@@ -27,7 +27,7 @@ pub enum Status {
     Ok = 1,
     /// Fewer bytes than asked for, without an error. A count of 0 on a read means end of file.
     Partial = 2,
-    /// Usable, but a callback has repaired or ignored something.
+    /// Usable, but a callback repaired or ignored something.
     Warning = 3,
     /// Failed.
     Error = 4,
@@ -54,13 +54,13 @@ pub const DETAIL_MAX: u32 = (1 << 26) - 1;
 pub struct Outcome {
     /// How the I/O ended.
     pub status: Status,
-    /// What decided the outcome: 0 for the method, n for the n-th callback of the slot set, counted
-    /// from 1. It selects the callback that can describe the outcome.
+    /// What decided the outcome: 0 for the method, or n for the slot set's n-th callback, counting
+    /// from 1. That callback can describe the outcome.
     pub reporter: u8,
-    /// The errno if the method decided the outcome. Otherwise the callback defines its meaning.
+    /// The errno if the method decided the outcome. Otherwise the deciding callback defines the
+    /// meaning.
     pub detail: u32,
-    /// Number of bytes transferred. A callback may lower it, for example to the pages that are
-    /// valid.
+    /// Number of bytes transferred. A callback may lower it, for example to exclude invalid pages.
     pub count: u32,
 }
 
@@ -75,7 +75,7 @@ impl Outcome {
         }
     }
 
-    /// Creates an outcome with reporter 0. A callback uses this too; its number is filled in
+    /// Creates an outcome with reporter 0. Callbacks use this too; their number is filled in
     /// afterwards.
     ///
     /// # Panics

@@ -1,4 +1,4 @@
-//! The state word of a handle: its state, its generation and the claim bit, in one atomic.
+//! The handle's state word: its state, its generation and the claim bit, in one atomic.
 //!
 //! ```text
 //!  IDLE -> HANDED_OUT -> DEFINED -> STAGED -> SUBMITTED -> COMPLETED_IO -> COMPLETED_SHARED
@@ -7,17 +7,17 @@
 //!   +---- generation + 1 <------------------------------------------- COMPLETED_LOCAL
 //! ```
 //!
-//! The states are those of PostgreSQL's `PgAioHandleState`. Each state has one owner, and a
-//! transition passes the ownership on. Because every transition is a compare-exchange from an
-//! expected word, two owners of one handle are detected before they can corrupt memory.
+//! The states are PostgreSQL's `PgAioHandleState`. Each state has one owner, and a transition
+//! passes ownership on. Because every transition is a compare-exchange from an expected word, we
+//! detect a handle with two owners before they can corrupt memory.
 //!
-//! State and generation share one word, so every reader sees a consistent pair. In PostgreSQL they
+//! State and generation share one word, so readers always see a consistent pair. In PostgreSQL they
 //! are separate fields, and readers need a barrier and a recheck. A wait reference is a handle
-//! index and a generation; it is stale as soon as the word has a later generation.
+//! index and a generation; it becomes stale as soon as the word has a later generation.
 //!
-//! The claim bit exists because several threads may want to complete an I/O in COMPLETED_IO: the
-//! worker that executed it, helpers, and every session that waits for it. Setting the bit gives
-//! exactly one of them the right to do so.
+//! Several threads may want to complete an I/O in COMPLETED_IO: the worker that executed it,
+//! helpers, and every session waiting for it. The claim bit ensures that exactly one of them does
+//! so.
 //!
 //! ```text
 //!   63                          4   3     2      0
@@ -29,8 +29,8 @@
 use crate::lock_free::wait_ref::GENERATION_MAX;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// The state of a handle. The values are in the order in which a handle passes through them. Each
-/// state has one owner, and only the owner may touch the handle's body.
+/// A handle's state. The values are in the order a handle passes through them. Each state has one
+/// owner, and only the owner may touch the handle's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum State {
@@ -83,8 +83,8 @@ impl State {
     }
 
     /// Whether a handle may go from this state directly to `to`. A handle in DEFINED or STAGED
-    /// cannot go back to IDLE: its callbacks may already have taken over pins and locks, which only
-    /// a completion releases.
+    /// can't go back to IDLE, because its callbacks may already have taken over pins and locks,
+    /// which only a completion releases.
     pub fn may_become(self, to: State) -> bool {
         use State::*;
         matches!(
@@ -106,7 +106,7 @@ impl State {
 pub(crate) struct StateReading {
     /// The state.
     pub(crate) state: State,
-    /// Whether a thread has claimed the right to complete it.
+    /// Whether a thread has claimed the right to complete the I/O.
     pub(crate) claimed: bool,
     /// The generation. It starts at 1 and wraps to 1, so 0 is never valid.
     pub(crate) generation: u64,
@@ -120,26 +120,26 @@ const GENERATION_SHIFT: u32 = 4;
 pub(crate) struct StateWord(AtomicU64);
 
 impl StateWord {
-    /// IDLE in generation 1.
+    /// A word in state IDLE, generation 1.
     pub(crate) fn new() -> Self {
         Self(AtomicU64::new(encode(State::Idle, 1)))
     }
 
-    /// Reads the word. Everything that a thread wrote before it stored this state is visible
-    /// afterwards.
+    /// Reads the word. Everything the storing thread wrote before it stored this state is visible
+    /// to the caller.
     pub(crate) fn load(&self) -> StateReading {
         decode(self.0.load(Ordering::SeqCst))
     }
 
-    /// Changes the state. No other function does. A change to IDLE starts the next generation and
-    /// clears the claim, both in the same store.
+    /// Changes the state; no other function does. A change to IDLE starts the next generation and
+    /// clears the claim in the same store.
     ///
     /// # Panics
-    /// If the diagram does not have the edge, or the handle is not in `from` of this generation.
-    /// Either is a bug that would give the handle two owners.
+    /// If the state diagram has no such edge, or the handle isn't in state `from` of this
+    /// generation. Both are bugs that would give the handle two owners.
     pub(crate) fn advance(&self, generation: u64, from: State, to: State) {
         assert!(from.may_become(to), "handle cannot go from {} to {}", from.name(), to.name());
-        // Only the thread with the claim leaves COMPLETED_IO and the states after it.
+        // Only the claiming thread may leave COMPLETED_IO and later states.
         let claimed = from >= State::CompletedIo;
         let old = encode(from, generation) | if claimed { CLAIMED } else { 0 };
         let new = match to {
@@ -171,8 +171,8 @@ fn panic_state(found: StateReading, generation: u64, from: State) -> ! {
     );
 }
 
-/// The generation after this one. It skips 0 when it wraps, because a reference in generation 0 is
-/// not valid ([`crate::WaitRef`]).
+/// The next generation. Skips 0 when it wraps, because a reference with generation 0 is invalid
+/// ([`crate::WaitRef`]).
 fn next_generation(generation: u64) -> u64 {
     if generation >= GENERATION_MAX { 1 } else { generation + 1 }
 }

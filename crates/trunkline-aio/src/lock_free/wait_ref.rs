@@ -1,23 +1,23 @@
-//! Wait references: how a session names an I/O it wants to wait for. They are PostgreSQL's
-//! `PgAioWaitRef`.
+//! Wait references: how a session refers to an I/O it wants to wait for. The counterpart of
+//! PostgreSQL's `PgAioWaitRef`.
 //!
-//! A buffer descriptor stores the reference of the read that fills the buffer, so that other
-//! sessions can wait for that read. A reference does not pin the handle. The completing thread
-//! frees the handle as soon as the I/O is complete, and the reference becomes stale. For a waiter,
-//! a stale reference means that the I/O is complete.
+//! While a read fills a buffer, the buffer descriptor stores the read's wait reference, so that
+//! other sessions can wait for it. A reference does not pin the handle. The completing thread frees
+//! the handle as soon as the I/O is complete, which makes the reference stale. To a waiter, a stale
+//! reference means that the I/O is complete.
 
 use crate::limits::HANDLES_MAX;
 
-/// Names one I/O of one instance: a handle index and a generation.
+/// Identifies one I/O in an instance: a handle index and a generation.
 ///
 /// Any number of copies may exist. When the I/O completes, the handle enters its next generation
-/// and every copy becomes stale; waiting for a stale reference returns immediately. A reference
-/// must be taken before the I/O is submitted, because afterwards the handle may already be used for
+/// and every copy becomes stale; waiting on a stale reference returns immediately. A reference must
+/// be obtained before the I/O is submitted, because afterwards the handle may already be in use for
 /// another I/O.
 ///
-/// Generations count from 1 to 2^48 - 1 and then start again, so that a reference fits into 64
-/// bits. A reference that is kept while its handle is used 2^48 more times would name a later I/O.
-/// At a million I/Os per second on one handle, this takes nine years.
+/// Generations count from 1 to 2^48 - 1 and then start over, so that a reference fits into 64 bits.
+/// If a reference were kept while its handle is used 2^48 more times, it would point to a later
+/// I/O. At a million I/Os per second on one handle, this takes nine years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WaitRef {
     index: u32,
@@ -26,7 +26,7 @@ pub struct WaitRef {
 
 /// Number of bits of a generation.
 const GENERATION_BITS: u32 = 48;
-/// The last generation; the next one is 1 again.
+/// The last generation; generation 1 follows it.
 pub(crate) const GENERATION_MAX: u64 = (1 << GENERATION_BITS) - 1;
 
 const _: () = assert!(HANDLES_MAX <= 1 << (64 - GENERATION_BITS), "an index must fit the rest");
@@ -50,16 +50,16 @@ impl WaitRef {
         self.generation
     }
 
-    /// Packs the reference into one word that is never 0, so that it can be kept in an atomic. No
-    /// information is lost.
+    /// Packs the reference losslessly into one word, which is never 0 and can therefore be kept in
+    /// an atomic.
     pub fn to_bits(self) -> u64 {
         u64::from(self.index) << GENERATION_BITS | self.generation
     }
 
     /// Unpacks a word from [`WaitRef::to_bits`]; `None` for 0.
     ///
-    /// A word from any other source yields a stale reference, or a reference to an arbitrary I/O.
-    /// Waiting panics if the instance has no handle with that index.
+    /// A word from any other source yields a stale reference or a reference to an arbitrary I/O.
+    /// Waiting panics if the instance doesn't have a handle with that index.
     pub fn from_bits(bits: u64) -> Option<Self> {
         let io =
             Self { index: (bits >> GENERATION_BITS) as u32, generation: bits & GENERATION_MAX };

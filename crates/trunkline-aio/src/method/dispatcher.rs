@@ -1,17 +1,17 @@
 //! The dispatcher: chooses how a staged I/O reaches the storage.
 //!
 //! Normally the I/O goes to the current method. Three shortcuts avoid passing it to another thread:
-//! - An I/O the session needs immediately is executed inline if nothing else is in flight.
+//! - An I/O the session needs immediately is executed inline, if nothing else is in flight.
 //! - A buffered read is executed inline if its data is in the page cache.
 //! - A buffered write is executed inline if its mount accepts writes quickly (`write_latency`).
 //!
-//! The method can be switched while the instance runs; in PostgreSQL `io_method` needs a restart.
-//! Each I/O stays with the method it was submitted through, so a switch affects only later
-//! submissions. Threads of a method that is no longer active sit idle until shutdown.
+//! The method can be switched at run time, whereas PostgreSQL's `io_method` needs a restart. Each
+//! I/O stays with the method it was submitted through, so a switch affects only later submissions.
+//! An inactive method's threads sit idle until shutdown.
 //!
 //! If a method is unavailable, the dispatcher uses the next best one and records why. The order is
-//! io_uring, io_uring without registered memory, worker, sync. PostgreSQL refuses to start in this
-//! case.
+//! io_uring, io_uring without registered memory, worker, sync. PostgreSQL would refuse to start
+//! instead.
 
 use crate::clock;
 use crate::completion::in_flight::InFlight;
@@ -36,19 +36,19 @@ use std::sync::Arc;
 pub struct MethodStatus {
     /// The method requested last.
     pub requested: MethodKind,
-    /// The method that new I/O is submitted through.
+    /// The method new I/O is submitted through.
     pub used: MethodKind,
     /// Recorded fallbacks, oldest first.
     pub fallbacks: Vec<Fallback>,
-    /// The features of the rings, if there are rings.
+    /// The rings' features, if there are rings.
     pub uring: Option<UringFeatures>,
 }
 
-/// The settings of a dispatcher.
+/// The dispatcher's settings.
 pub(crate) struct DispatcherSettings {
     pub(crate) uring: UringSettings,
     pub(crate) custom: Option<Arc<dyn Method>>,
-    /// Buffered reads below this many bytes are looked for in the page cache first.
+    /// For buffered reads below this many bytes, the page cache is tried first.
     pub(crate) try_cached_below: u32,
     /// Buffered writes of up to this many bytes may be executed inline.
     pub(crate) inline_write_max: u32,
@@ -56,17 +56,17 @@ pub(crate) struct DispatcherSettings {
 
 /// Submits staged I/O to the current method, or executes it inline.
 pub(crate) struct Dispatcher {
-    /// The I/O of this instance, shared with the methods' threads.
+    /// This instance's I/O in flight, shared with the methods' threads.
     in_flight: Arc<InFlight>,
     /// The active method. Shared with ring drivers, which switch away from a failed ring.
     method: Arc<MethodInForce>,
-    /// The rings that were started last, which may be idle if another method is current.
+    /// The most recently started rings, which may be idle if another method is current.
     uring: Mutex<Option<Arc<Uring>>>,
-    /// Rings that have failed. Their drivers may still wait for I/O the kernel has accepted, so
-    /// they must be joined at shutdown.
+    /// Rings that have failed. Their drivers may still be waiting for I/O the kernel has accepted,
+    /// so shutdown must join them.
     retired: Mutex<Vec<Arc<Uring>>>,
-    /// The number of starts of io_uring. The lock is held during a switch, so that switches do not
-    /// overlap. It is taken before the locks of `uring` and `retired`.
+    /// How often io_uring has been started. The lock is held during a switch, so that switches
+    /// don't overlap. It is taken before the `uring` and `retired` locks.
     switching: Mutex<u64>,
     settings: DispatcherSettings,
 }
@@ -106,7 +106,7 @@ impl Dispatcher {
         let broken = uring.as_ref().is_some_and(|uring| uring.is_broken());
         MethodStatus {
             requested: self.method.requested(),
-            // As soon as a ring has failed its I/O goes to the workers, even before the switch.
+            // Once a ring has failed, its I/O goes to the workers, even before the switch.
             used: match current {
                 MethodKind::IoUring if broken => MethodKind::Worker,
                 current => current,
@@ -116,25 +116,25 @@ impl Dispatcher {
         }
     }
 
-    /// Submits STAGED handles of one session. The calling thread executes what the method does not
-    /// take.
+    /// Submits one session's STAGED handles. The calling thread executes whatever the method
+    /// doesn't take.
     pub(crate) fn submit(&self, staged: &[u32]) {
         if staged.is_empty() {
             return;
         }
         let completions = self.in_flight.completions();
-        // Read once: a switch in the middle of a batch must not split it.
+        // Read the method only once: a switch mid-batch must not split the batch.
         let (kind, now) = (self.current(), clock::now());
         for &index in staged {
             completions.handles().handle(index).set_started(now);
             self.set_submitted(completions.handles().wait_ref(index), kind);
         }
         completions.statistics().submitted(staged.len(), completions.handles().in_use());
-        // All handles are SUBMITTED now, before the method sees any of them. A worker may complete
-        // the first one before the last one is queued.
+        // All handles must be SUBMITTED before the method sees any of them, because a worker may
+        // complete the first I/O before the last one is queued.
         let mut batch = Batch::new(&self.in_flight, staged);
         self.submit_to(kind, &mut batch);
-        // Under `sync` everything is left in the batch; that is not an overflow.
+        // Under `sync` everything stays in the batch, which doesn't count as an overflow.
         if kind != MethodKind::Sync {
             completions.statistics().overflowed(batch.remaining());
         }
@@ -153,14 +153,14 @@ impl Dispatcher {
                 }
             }
             MethodKind::IoUring => {
-                // Clone the reference, so that no lock is held while the rings' inbox is filled.
+                // Clone the reference, so that we don't hold the lock while we fill a ring's inbox.
                 let uring = self.uring.lock().clone();
                 if let Some(uring) = uring {
                     uring.submit(&self.in_flight, batch);
                 }
-                // A ring that has just failed takes nothing, and the current method may not have
-                // been switched yet. The worker pool is always running under io_uring, so it
-                // executes the rest.
+                // A ring that has just failed doesn't take any I/O, and we may not have switched to
+                // another method yet. The worker pool always runs under io_uring, so let it execute
+                // the rest.
                 if batch.remaining() > 0 {
                     Workers.submit(&self.in_flight, batch);
                 }
@@ -176,8 +176,8 @@ impl Dispatcher {
         handles.advance(io, State::Staged, State::Submitted);
     }
 
-    /// Executes a STAGED I/O inline, because the session needs it immediately and would only sleep
-    /// during the I/O.
+    /// Executes a STAGED I/O inline, because the session needs it immediately and would otherwise
+    /// just sleep until it completes.
     pub(crate) fn execute_needed(&self, io: WaitRef) {
         let completions = self.in_flight.completions();
         self.set_submitted(io, self.current());
@@ -185,8 +185,8 @@ impl Dispatcher {
         self.in_flight.execute_inline(self.in_flight.token(io.index()));
     }
 
-    /// Whether a STAGED I/O is a read that the session should first try in the page cache. Under
-    /// `sync` the session executes the read anyway, so a try would only add a system call.
+    /// Whether a STAGED I/O is a read the session should first try in the page cache. Under `sync`
+    /// the session executes the read anyway, so a try would only cost an extra system call.
     pub(crate) fn may_be_cached(&self, io: WaitRef) -> bool {
         let handle = self.in_flight.completions().handles().handle(io.index());
         handle.is_buffered()
@@ -195,14 +195,15 @@ impl Dispatcher {
             && self.current() != MethodKind::Sync
     }
 
-    /// Executes a STAGED read inline if the page cache has its data; false leaves it STAGED.
+    /// Executes a STAGED read inline if its data is in the page cache. If not, returns false and
+    /// leaves it STAGED.
     pub(crate) fn execute_cached(&self, io: WaitRef) -> bool {
         self.in_flight.execute_cached(io, self.current())
     }
 
-    /// Whether a STAGED I/O is a buffered write that the session should execute itself, or the
-    /// writeback of such writes. A writeback says nothing about the speed of writes, so it is never
-    /// used to probe a slow mount.
+    /// Whether a STAGED I/O is a buffered write the session should execute itself, or the writeback
+    /// of such writes. A writeback says nothing about how fast writes are, so we never use it to
+    /// probe a slow mount.
     pub(crate) fn is_inline_write(&self, io: WaitRef, file: &File) -> bool {
         let handle = self.in_flight.completions().handles().handle(io.index());
         let operation = handle.operation();
@@ -221,7 +222,7 @@ impl Dispatcher {
     }
 
     /// Executes a STAGED write or writeback inline, and records how long a write took. `begin` and
-    /// `end` make a write that hangs visible to other sessions while it runs.
+    /// `end` let other sessions notice a write that hangs.
     pub(crate) fn execute_write(&self, io: WaitRef, file: &File) {
         let completions = self.in_flight.completions();
         let handle = completions.handles().handle(io.index());
@@ -262,22 +263,22 @@ impl Dispatcher {
         let uring = self.uring.lock().clone();
         let rings = uring.as_ref().map_or(0, |uring| uring.number());
         self.method.set(used, if used == MethodKind::IoUring { rings } else { 0 });
-        // The rings may have failed between their start and `set`. Their drivers could not switch
-        // away from them then, so it is done here.
+        // The rings may have failed before `set`, when their drivers could not switch away from
+        // them yet. So do it here.
         if uring.is_some_and(|uring| uring.is_broken()) {
             self.method.leave_rings(rings);
         }
     }
 
-    /// Starts the workers, which every method except `sync` needs: to execute I/O, or to complete
-    /// I/O that was reaped. Returns `sync` if no thread can be started.
+    /// Starts the workers. Every method except `sync` needs them, either to execute I/O or to
+    /// complete I/O that was reaped. Returns `sync` if no thread can be started.
     fn with_workers(&self, wanted: MethodKind) -> MethodKind {
         match worker::start(&self.in_flight) {
             Ok(()) => wanted,
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
-                // Without workers nothing could run callbacks for a ring driver, so io_uring isn't
-                // used either.
+                // Without workers, nothing could run a ring driver's callbacks, so io_uring can't
+                // be used either.
                 self.method.note(Fallback::recognise(Feature::Workers, errno));
                 MethodKind::Sync
             }
@@ -300,8 +301,8 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Ends all threads. No I/O may be in flight. Drivers end before the workers, because a driver
-    /// may pass work to them.
+    /// Stops all threads. No I/O may be in flight. Drivers are stopped before the workers, because
+    /// a driver may pass work to them.
     pub(crate) fn shut_down(&self) {
         let uring = self.uring.lock().take();
         let retired = std::mem::take(&mut *self.retired.lock());

@@ -5,9 +5,8 @@
 //! them is a reason to refuse to start. Each is recognised and explained in one line with its fix,
 //! and the instance falls back to the next best method.
 //!
-//! The errno alone is not enough: EPERM can mean the sysctl or a seccomp filter. The cause is
-//! therefore derived from the errno together with the state of the system at the time of the
-//! failure.
+//! The errno alone isn't enough: EPERM can mean either the sysctl or a seccomp filter. We therefore
+//! derive the cause from the errno and the state of the system when the failure happened.
 
 use std::fmt;
 
@@ -37,7 +36,7 @@ pub enum Cause {
     LockedMemory(u64),
     /// `RLIMIT_NOFILE`.
     Descriptors(u64),
-    /// The limits of processes and threads (`RLIMIT_NPROC`, the cgroup's `pids.max`).
+    /// The process and thread limits (`RLIMIT_NPROC`, the cgroup's `pids.max`).
     Threads,
     /// No permission, for an unknown reason.
     Permission,
@@ -108,8 +107,7 @@ impl fmt::Display for Fallback {
     }
 }
 
-/// The parts of the system's state that explain such errors. A separate type, so that the tests can
-/// supply it.
+/// The system state that explains such errors. It's a separate type so that tests can supply it.
 #[derive(Debug, Clone, Copy)]
 struct SystemState {
     /// `kernel.io_uring_disabled`; 0 on kernels that do not have the sysctl.
@@ -139,13 +137,13 @@ impl SystemState {
     }
 }
 
-/// The rules, from the most specific to the least specific.
+/// The rules, most specific first.
 fn recognise(feature: Feature, errno: i32, system: &SystemState) -> Cause {
     match errno {
         libc::EPERM | libc::EACCES if feature == Feature::IoUring && system.disabled != 0 => {
             Cause::Sysctl(system.disabled)
         }
-        // The author of a filter chooses the errno that it returns; these are the usual ones.
+        // A filter's author chooses the errno it returns; these are the usual ones.
         libc::EPERM | libc::ENOSYS | libc::EACCES if system.seccomp => Cause::Seccomp,
         libc::EPERM | libc::EACCES => Cause::Permission,
         libc::ENOSYS | libc::EOPNOTSUPP => Cause::Kernel,

@@ -1,8 +1,8 @@
 //! The current I/O method, and the record of fallbacks.
 //!
-//! A ring driver that loses its ring must switch the instance to the workers. It may do so long
-//! after its rings were replaced by new ones, and must not switch away from those. Therefore every
-//! start of io_uring has a number, which is stored beside the method in one atomic word. A driver's
+//! A ring driver that loses its ring must switch the instance to the workers. By then its rings may
+//! have been replaced with new ones, and it must not switch away from those. So every start of
+//! io_uring gets a number, which is stored next to the method in one atomic word. A driver's
 //! compare-exchange succeeds only if its own start is still current.
 
 use crate::method::fallback::Fallback;
@@ -13,10 +13,10 @@ use crate::tables::method_kind::MethodKind;
 /// The active method, which new I/O is submitted through.
 #[derive(Debug)]
 pub(crate) struct MethodInForce {
-    /// The method in the low byte; above it the number of the start of io_uring, or 0 for another
-    /// method.
+    /// The low byte is the method. Above it is the number of the io_uring start, or 0 for other
+    /// methods.
     current: AtomicU64,
-    /// The method the embedder asked for last, for [`MethodInForce::requested`].
+    /// The method the embedder last requested, for [`MethodInForce::requested`].
     requested: AtomicU8,
     fallbacks: Mutex<Vec<Fallback>>,
 }
@@ -43,19 +43,19 @@ impl MethodInForce {
         self.requested.store(wanted as u8, Ordering::SeqCst);
     }
 
-    /// Makes a method active. `rings` is the start number if it is io_uring, otherwise 0.
+    /// Makes a method active. `rings` is the start number for io_uring, otherwise 0.
     pub(crate) fn set(&self, method: MethodKind, rings: u64) {
         self.current.store(encode(method, rings), Ordering::SeqCst);
     }
 
-    /// Switches to the workers if the rings of this start are current.
+    /// Switches to the workers if this start's rings are current.
     pub(crate) fn leave_rings(&self, rings: u64) {
         let (from, to) = (encode(MethodKind::IoUring, rings), encode(MethodKind::Worker, 0));
-        // Failure means that another method, or newer rings, are active.
+        // A failure means that another method or newer rings are active.
         let _ = self.current.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// Records a fallback. A fallback that has been recorded before is not added again.
+    /// Records a fallback, unless it has been recorded before.
     pub(crate) fn note(&self, fallback: Fallback) {
         let mut fallbacks = self.fallbacks.lock();
         if !fallbacks.contains(&fallback) {

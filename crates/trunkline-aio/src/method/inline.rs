@@ -1,7 +1,7 @@
 //! `sync`: the issuing session executes each I/O itself, inline and in order.
 //!
-//! The method takes nothing from the batch, and the session executes what is left. Read-ahead under
-//! `sync` is advice to the kernel ([`crate::Session::advise`]).
+//! The method doesn't take anything from the batch, so the session executes all of it. Under
+//! `sync`, read-ahead is only advice to the kernel ([`crate::Session::advise`]).
 
 use super::{Batch, Method};
 use crate::completion::in_flight::InFlight;

@@ -1,16 +1,16 @@
 //! A ring: one io_uring instance, used by one thread.
 //!
 //! The kernel's features are probed one by one when a ring is opened: the set-up flags, the
-//! vectored opcodes for registered memory, the registration of the page region. A ring stores only
-//! handle indexes. The handle owns everything that a running I/O needs in memory (iovecs, frames,
-//! the file), so the ring can be dropped without freeing memory the kernel uses.
+//! vectored opcodes for registered memory, and registration of the page region. A ring stores only
+//! handle indexes. The handle owns all memory a running I/O needs (iovecs, frames, the file), so
+//! dropping the ring never frees memory the kernel still uses.
 //!
-//! **Overflow.** The number of I/Os in the ring never exceeds the completion queue size, so
-//! completions cannot overflow. I/O beyond that waits in the driver's lanes.
+//! **Overflow.** The number of I/Os in the ring never exceeds the completion queue size, so the
+//! completion queue can't overflow. Any further I/O waits in the driver's lanes.
 //!
-//! **Failure.** `pushed` records which entries the kernel has not taken yet. When the ring fails,
-//! these I/Os can be taken back and executed elsewhere. I/O the kernel has taken may still write to
-//! memory, so the driver must wait for it.
+//! **Failure.** `pushed` records which entries the kernel hasn't taken yet. When the ring fails,
+//! these I/Os can be taken back and executed elsewhere. I/O the kernel has already taken may still
+//! write to memory, so the driver must wait for it.
 
 use crate::completion::in_flight::{InFlight, Submitted};
 use crate::method::fallback::{Fallback, Feature};
@@ -29,8 +29,9 @@ const PIECE: usize = 1 << 30;
 const ENTRIES_MIN: u32 = 8;
 const ENTRIES_MAX: u32 = 32768;
 
-/// Upper limit of the ring's kernel threads (io-wq) for I/O that cannot be started without waiting.
-/// With the default of four per CPU, a few reads from a mount that hangs would block all other I/O.
+/// Maximum number of the ring's kernel threads (io-wq), which execute I/O that can't be started
+/// without blocking. With the kernel's default of four per CPU, a few reads from a hanging mount
+/// would block all other I/O.
 const KERNEL_THREADS_MAX: u32 = 256;
 
 /// User data of the eventfd read. It cannot collide with a handle index.
@@ -41,12 +42,12 @@ const WATCH: u64 = u64::MAX;
 pub struct UringSettings {
     /// Number of ring drivers; each has a thread and a ring.
     pub drivers: usize,
-    /// Submission entries of a ring, a power of two. Fewer are used if memory is short.
+    /// Submission entries per ring, a power of two. We use fewer if memory is short.
     pub entries: u32,
     /// Register the page region with the rings.
     pub register: bool,
-    /// Buffered reads of at least this many bytes are executed by kernel threads, so that copies
-    /// out of the page cache run in parallel.
+    /// Kernel threads execute buffered reads of at least this many bytes, so that copies out of the
+    /// page cache run in parallel.
     pub force_async_bytes: u32,
 }
 
@@ -56,7 +57,7 @@ impl Default for UringSettings {
     }
 }
 
-/// Which features the running rings use.
+/// Features the running rings use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UringFeatures {
     /// The page region is registered.
@@ -67,31 +68,31 @@ pub struct UringFeatures {
     pub entries: u32,
 }
 
-/// A ring and its owner's state.
+/// A ring and its driver's bookkeeping.
 pub(crate) struct Ring {
     ring: IoUring,
-    /// What the kernel supports and what was registered.
+    /// What the kernel supports and what we've registered.
     features: UringFeatures,
     /// See [`UringSettings::force_async_bytes`].
     force_async_bytes: u32,
     /// Address of the registered region.
     base: usize,
-    /// Entries pushed and not yet taken by the kernel, oldest first; `None` is the eventfd read.
-    /// The kernel takes entries in order, so the queue mirrors the submission queue.
+    /// Entries pushed but not yet taken by the kernel, oldest first; `None` is the eventfd read.
+    /// The kernel takes entries in order, so this queue mirrors the submission queue.
     pushed: VecDeque<Option<u32>>,
-    /// I/Os pushed to the ring and not yet reaped, without the eventfd read.
+    /// I/Os pushed to the ring but not yet reaped, not counting the eventfd read.
     in_flight: usize,
     /// The eventfd read is in the ring.
     watching: bool,
     /// The ring has failed and its entries were taken back. They are still in the submission queue,
-    /// so nothing may be submitted any more: the kernel would execute them a second time.
+    /// so we must not submit anything any more: the kernel would execute them a second time.
     given_up: bool,
-    /// The target of the eventfd read. Boxed, because the kernel writes to this address and the
-    /// ring may be moved.
+    /// The target of the eventfd read. It's boxed because the kernel writes to this address even if
+    /// the ring is moved.
     counter: Box<u64>,
 }
 
-/// A new ring, and which features it has or lacks.
+/// A newly opened ring, and which features it has or lacks.
 pub(crate) struct Setup {
     pub(crate) ring: Ring,
     pub(crate) features: UringFeatures,
@@ -142,15 +143,14 @@ impl Ring {
         Ok(Setup { ring, features, note })
     }
 
-    /// How many I/Os may be in the ring. The completion queue has twice as many entries as the
-    /// submission queue. The eventfd read takes one of them, and one is spare.
+    /// How many I/Os the ring may contain. The completion queue has twice as many entries as the
+    /// submission queue. One of its entries is for the eventfd read, and one is spare.
     fn places(&self) -> usize {
         self.features.entries as usize * 2 - 2
     }
 
-    /// The most I/Os that one mount may have in the ring while other mounts have I/O too. This is
-    /// below the number of kernel threads, so that a mount that hangs in them leaves some to the
-    /// others.
+    /// The maximum number of one mount's I/Os in the ring while other mounts have I/O too. This is
+    /// below the number of kernel threads, so a hanging mount can't occupy all of them.
     pub(crate) fn share(&self) -> usize {
         (self.places().min(KERNEL_THREADS_MAX as usize) * 3 / 4).max(1)
     }
@@ -160,7 +160,7 @@ impl Ring {
         self.in_flight
     }
 
-    /// Puts an I/O into the submission queue; false if there is no room.
+    /// Adds an I/O to the submission queue; returns false if there is no room.
     pub(crate) fn push(&mut self, in_flight: &InFlight, io: &mut Submitted) -> bool {
         // Everything in flight, including the eventfd read, must fit into the completion queue.
         if self.in_flight >= self.places() {
@@ -171,12 +171,12 @@ impl Ring {
         let mut request = in_flight.request(io);
         let mut entry = self.entry(&mut request).user_data(u64::from(index));
         // Let a kernel thread copy large cached reads. Otherwise this thread would copy them during
-        // submission, one after the other.
+        // submission, one after another.
         let copies = !request.direct
             && request.operation == Operation::Readv
             && request.length >= self.force_async_bytes;
-        // Submission to a file system that is not local may block. If the mount hangs, the driver
-        // would hang, and with it all other I/O of the ring.
+        // Submitting to a non-local file system may block. If the mount hung, the driver would hang
+        // too, and with it all of the ring's other I/O.
         if copies || !request.local {
             entry = entry.flags(squeue::Flags::ASYNC);
         }
@@ -191,8 +191,8 @@ impl Ring {
         pushed.is_ok()
     }
 
-    /// Builds the submission entry. A single piece of memory uses the plain opcode, and registered
-    /// memory the fixed one, which saves the kernel from pinning the pages for each I/O.
+    /// Builds the submission entry. A single piece of memory uses the plain opcode. Registered
+    /// memory uses the fixed opcode, so the kernel doesn't have to pin the pages for each I/O.
     fn entry(&self, request: &mut Request<'_>) -> squeue::Entry {
         let fd = types::Fd(request.fd);
         let offset = request.offset;
@@ -239,8 +239,8 @@ impl Ring {
         }
     }
 
-    /// The index of the registered buffer that contains all pieces of memory. `None` if they are in
-    /// different buffers; such an I/O uses the opcodes for unregistered memory.
+    /// The index of the registered buffer that contains all pieces of memory, or `None` if they are
+    /// in different buffers. In that case the I/O uses the opcodes for unregistered memory.
     fn piece(&self, iovecs: &[IoVec]) -> Option<u16> {
         let number = |address: usize| (address - self.base) / PIECE;
         let first = number(iovecs.first()?.start.addr());
@@ -250,9 +250,9 @@ impl Ring {
         inside.then(|| u16::try_from(first).ok()).flatten()
     }
 
-    /// Ensures that a read of the eventfd is in the ring, so that a session can wake a driver that
-    /// waits in the kernel. Returns false if there is no room for it now; the driver must not sleep
-    /// then.
+    /// Ensures that a read of the eventfd is in the ring, so that a session can wake a driver
+    /// sleeping in the kernel. Returns false if there is currently no room for it, in which case
+    /// the driver must not sleep.
     pub(crate) fn watch(&mut self, wake: &OwnedFd) -> bool {
         if self.watching {
             return true;
@@ -270,11 +270,11 @@ impl Ring {
         self.watching
     }
 
-    /// Submits what was pushed, and waits for a completion if `wait`. Returns the errno of a
+    /// Submits the pushed entries, and waits for a completion if `wait`. Returns the errno of a
     /// permanent failure.
     pub(crate) fn enter(&mut self, in_flight: &InFlight, wait: bool) -> Option<i32> {
         assert!(!self.given_up, "a ring that gave up must not submit");
-        // Fault injection: a test can make the ring fail here.
+        // Fault injection: lets a test make the ring fail here.
         let probed = in_flight.completions().handles().probe_ring_enter(self.pushed.len());
         if probed.is_some() {
             return probed;
@@ -285,23 +285,23 @@ impl Ring {
             queue.sync();
             queue.len()
         };
-        // The kernel takes entries in order, so the last `left` entries are those not taken, even
-        // if the call failed.
+        // The kernel takes entries in order, so the last `left` entries haven't been taken, even if
+        // the call failed.
         let taken = self.pushed.len().saturating_sub(left);
         self.pushed.drain(..taken);
         match result {
             Ok(_) => None,
             Err(error) => match errno_of(&error) {
-                // Temporary: interrupted, out of memory, or completions must be reaped first. The
-                // caller reaps and enters the kernel again.
+                // A temporary failure: the call was interrupted, memory is short, or completions
+                // must be reaped first. The caller reaps and calls us again.
                 libc::EINTR | libc::EAGAIN | libc::EBUSY => None,
                 errno => Some(errno),
             },
         }
     }
 
-    /// Moves completions out of the ring, as handle indexes and raw results. The caller supplies an
-    /// empty vector.
+    /// Moves completions out of the ring, as pairs of handle index and raw result. The caller
+    /// supplies an empty vector.
     pub(crate) fn reap(&mut self, finished: &mut Vec<(u32, i32)>) {
         let mut queue = self.ring.completion();
         queue.sync();
@@ -328,7 +328,7 @@ impl Ring {
         }
     }
 
-    /// Takes back the I/Os the kernel has not accepted, and calls `f` for each handle index.
+    /// Takes back the I/Os the kernel hasn't accepted, and calls `f` with each handle index.
     pub(crate) fn take_back(&mut self, mut f: impl FnMut(u32)) {
         self.given_up = true;
         for index in self.pushed.drain(..).flatten() {
@@ -337,7 +337,7 @@ impl Ring {
         }
     }
 
-    /// Ends the eventfd read before its target is freed. No other I/O is in flight.
+    /// Ends the eventfd read before freeing its target. No other I/O is in flight.
     pub(crate) fn close(mut self, wake: &OwnedFd) {
         if !self.watching {
             return;
@@ -352,14 +352,14 @@ impl Ring {
             self.reap(&mut finished);
         }
         if self.watching {
-            // The ring does not work any more, so the end of the read cannot be observed. The
-            // kernel may still write to the target, so these eight bytes are leaked.
+            // The ring no longer works, so we can't tell when the read has ended. The kernel may
+            // still write to the target, so leak its eight bytes.
             Box::leak(std::mem::take(&mut self.counter));
         }
     }
 }
 
-/// Builds a ring, with fewer entries if memory is short. The kernel requires a power of two.
+/// Builds a ring, with fewer entries if memory is short. The kernel wants a power of two.
 fn build(entries: u32) -> Result<(IoUring, u32), i32> {
     let mut entries = entries.clamp(ENTRIES_MIN, ENTRIES_MAX).next_power_of_two();
     loop {
@@ -371,16 +371,16 @@ fn build(entries: u32) -> Result<(IoUring, u32), i32> {
     }
 }
 
-/// Builds a ring with cooperative task running if the kernel has it. Deferred task work
-/// (`IORING_SETUP_DEFER_TASKRUN`) is not used: decision 0001 found no gain for a driver that sleeps
-/// in the kernel anyway, and more CPU time.
+/// Builds a ring, with cooperative task running if the kernel supports it. We don't use deferred
+/// task work (`IORING_SETUP_DEFER_TASKRUN`): decision 0001 found that it uses more CPU time without
+/// any gain for a driver that sleeps in the kernel anyway.
 fn build_sized(entries: u32) -> Result<IoUring, i32> {
     let mut cooperative = IoUring::builder();
     cooperative.setup_coop_taskrun().setup_submit_all();
     for builder in [cooperative, IoUring::builder()] {
         match builder.build(entries) {
             Ok(ring) => return Ok(ring),
-            // The kernel does not know one of the flags.
+            // The kernel doesn't know one of the flags.
             Err(error) if errno_of(&error) == libc::EINVAL => {}
             Err(error) => return Err(errno_of(&error)),
         }

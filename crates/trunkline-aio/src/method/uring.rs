@@ -36,52 +36,52 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The rings of one start of io_uring, and the threads that drive them.
+/// The rings of one io_uring start, and the threads that drive them.
 #[derive(Debug)]
 pub(crate) struct Uring {
-    /// One per driver. A session always uses the same driver.
+    /// One inbox per driver. A session always uses the same driver.
     inboxes: Vec<Arc<Inbox>>,
     threads: Mutex<Vec<thread::JoinHandle>>,
     features: UringFeatures,
     rings: Arc<Rings>,
 }
 
-/// What the drivers of one start share.
+/// The state that one start's drivers share.
 #[derive(Debug)]
 struct Rings {
     /// The number of this start.
     number: u64,
-    /// Number of drivers with a working ring. The driver that brings it to 0 switches the instance
-    /// to the workers.
+    /// Number of drivers with a working ring. The driver that decrements it to 0 switches the
+    /// instance to the workers.
     working: AtomicUsize,
     method: Arc<MethodInForce>,
 }
 
-/// How sessions reach a driver.
+/// How sessions pass I/O to a driver.
 #[derive(Debug)]
 struct Inbox {
     /// Handle indexes, with capacity for every handle, so that pushing never allocates.
     queue: Mutex<VecDeque<u32>>,
-    /// Set while the driver may sleep in the kernel. The thread that clears it writes the eventfd,
-    /// so there is one write per sleep.
+    /// Set while the driver may be asleep in the kernel. The thread that clears it writes the
+    /// eventfd, so there is only one write per sleep.
     sleeping: AtomicBool,
-    /// Wakes the driver. Its read is one of the ring's own requests.
+    /// Wakes the driver: the ring itself reads the eventfd.
     eventfd: OwnedFd,
     /// Set at shutdown.
     stopping: AtomicBool,
-    /// The ring has failed. It is set under the queue lock, so that a session either sees it or
-    /// puts its I/O where the failing driver still finds it.
+    /// The ring has failed. The flag is set under the queue lock, so that a session either sees it
+    /// or queues its I/O where the failing driver still finds it.
     broken: AtomicBool,
 }
 
-/// The first message of a driver: the features of its ring, and which one it lacks.
+/// A driver's first message: its ring's features, and the fallback if a feature is missing.
 type Started = Result<(UringFeatures, Option<Fallback>), i32>;
 
 impl Uring {
     /// Starts the drivers.
     ///
     /// # Errors
-    /// The errno if not even one ring could be opened.
+    /// The errno if no ring could be opened.
     pub(crate) fn start(
         in_flight: &Arc<InFlight>,
         method: &Arc<MethodInForce>,
@@ -102,7 +102,7 @@ impl Uring {
                     uring.features = features;
                     notes.extend(note);
                 }
-                // Fewer rings than requested are enough to continue.
+                // We can continue with fewer rings than requested.
                 Err(_) if driver > 0 => break,
                 Err(errno) => return Err(errno),
             }
@@ -130,7 +130,7 @@ impl Uring {
         let (theirs, mine) = (Arc::clone(in_flight), Arc::clone(&inbox));
         let rings = Arc::clone(&self.rings);
         // The driver's thread opens the ring itself, because the kernel ties a ring's task work to
-        // the thread that submits.
+        // the submitting thread.
         let body = move || match Ring::open(theirs.region(), settings) {
             Ok(Setup { ring, features, note }) => {
                 rings.working.fetch_add(1, Ordering::SeqCst);
@@ -171,8 +171,8 @@ impl Method for Uring {
         let inbox = &self.inboxes[session as usize % self.inboxes.len()];
         {
             let mut queue = inbox.queue.lock();
-            // Checked under the lock. A failing driver empties its inbox under the same lock, so no
-            // I/O is added afterwards.
+            // Check the flag under the lock. A failing driver empties its inbox under the same
+            // lock, so no I/O is added afterwards.
             if inbox.broken.load(Ordering::SeqCst) {
                 return;
             }
@@ -191,7 +191,7 @@ impl Method for Uring {
             inbox.wake();
         }
         for thread in std::mem::take(&mut *self.threads.lock()) {
-            // If it panicked, its own thread has printed that.
+            // If the driver panicked, it has already printed the message.
             let _ = thread.join();
         }
     }
@@ -213,9 +213,9 @@ struct Driver<'a> {
     inbox: &'a Inbox,
     rings: &'a Rings,
     ring: Ring,
-    /// I/O that is not in the ring yet, by mount.
+    /// I/O not in the ring yet, by mount.
     waiting: Lanes,
-    /// Reaped handle indexes and raw results. A field, so that its memory is reused.
+    /// Reaped handle indexes and raw results. Kept here so that the allocation is reused.
     finished: Vec<(u32, i32)>,
 }
 
@@ -263,7 +263,7 @@ impl<'a> Driver<'a> {
 
     /// Moves I/O from the lanes to the ring, as far as shares and the ring's size allow.
     fn fill(&mut self) {
-        // While several mounts have I/O, each must leave room in the ring for the others.
+        // While several mounts have I/O, each mount must leave room in the ring for the others.
         let share = if self.waiting.active() <= 1 { usize::MAX } else { self.ring.share() };
         while let Some((lane, index)) = self.waiting.take(share) {
             if !self.ring.push(self.in_flight, &mut self.in_flight.token(index)) {
@@ -278,7 +278,7 @@ impl<'a> Driver<'a> {
         let (inbox, ring) = (self.inbox, &mut self.ring);
         if inbox.broken.load(Ordering::SeqCst) {
             if ring.wait_only().is_some() {
-                // Only I/O the kernel has accepted is left, and waiting for it fails. Poll the
+                // Only I/O the kernel has accepted is left, but waiting for it fails. Poll the
                 // completion queue instead.
                 Futex::new(0).wait(0, Some(Duration::from_millis(1)));
             }
@@ -287,8 +287,8 @@ impl<'a> Driver<'a> {
         if !ring.watch(&inbox.eventfd) {
             return ring.enter(self.in_flight, false);
         }
-        // From here on a session that queues I/O writes the eventfd. The inbox is checked after
-        // this store, see the module documentation.
+        // From here on, any session that queues I/O writes the eventfd. We must check the inbox
+        // after this store; see the module documentation.
         inbox.sleeping.store(true, Ordering::SeqCst);
         let stopping = inbox.stopping.load(Ordering::SeqCst) && ring.in_flight() == 0;
         let sleep = inbox.queue.lock().is_empty() && !stopping;
@@ -299,8 +299,8 @@ impl<'a> Driver<'a> {
 
     /// Completes the I/O the ring has finished, or leaves it to waiters and helpers.
     fn reap(&mut self) {
-        // Copied out first: the kernel may overwrite an entry of the completion queue as soon as it
-        // has been consumed.
+        // Copy the completions first: once an entry has been consumed, the kernel may overwrite it
+        // at any time.
         self.ring.reap(&mut self.finished);
         let mut helpers = false;
         let mut wakes = WakeBatch::new(self.in_flight.completions().sessions());
@@ -313,23 +313,23 @@ impl<'a> Driver<'a> {
                     self.waiting.finished(lane);
                     helpers = true;
                 }
-                // Ahead of the lane's other I/O, since it has already waited once.
+                // Put it ahead of the lane's other I/O, since it has already waited once.
                 Reaped::Again(io) => self.waiting.put_back(lane, io.index()),
             }
         }
-        // Wake the issuers before the helpers: the issuers have results to use.
+        // Wake the issuers before the helpers, because the issuers have results to use.
         drop(wakes);
         if helpers {
             self.in_flight.wake_helpers();
         }
     }
 
-    /// Handles a permanent failure of the ring. I/O the kernel has not accepted goes to the
-    /// workers, and the ring never submits again.
+    /// Handles a permanent ring failure. I/O the kernel hasn't accepted goes to the workers, and
+    /// the ring never submits again.
     fn give_up(&mut self, errno: i32) {
         let (in_flight, waiting) = (self.in_flight, &mut self.waiting);
-        // Recorded before the inbox refuses I/O, so that a session can read the reason when its I/O
-        // goes to a worker instead.
+        // Record the fallback before the inbox refuses I/O, so that a session can read the reason
+        // when its I/O goes to a worker instead.
         self.rings.method.note(Fallback::recognise(Feature::IoUring, errno));
         {
             let mut queue = self.inbox.queue.lock();
@@ -339,7 +339,7 @@ impl<'a> Driver<'a> {
                 waiting.push(lane(in_flight, index), index);
             }
         }
-        // These count as busy in their lanes, so `put_back` and not `push`.
+        // These I/Os count as busy in their lanes, so use `put_back` rather than `push`.
         self.ring.take_back(|index| waiting.put_back(lane(in_flight, index), index));
         in_flight.completions().statistics().moved(waiting.queued());
         if self.rings.working.load(Ordering::SeqCst) == 0 {

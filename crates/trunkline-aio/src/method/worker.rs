@@ -1,9 +1,9 @@
 //! The method `worker`: the worker pool's threads, and the supervisor that starts them. In
-//! PostgreSQL I/O workers are processes and the postmaster starts them.
+//! PostgreSQL, I/O workers are processes and the postmaster starts them.
 //!
 //! A worker executes queued I/O. Before that, it completes I/O that ring drivers have reaped (the
-//! ready set), because the data of those I/Os has already arrived and sessions wait for it. When
-//! there is no I/O, it closes abandoned files. The decisions are in `roster`.
+//! ready set), because its data has already arrived and sessions are waiting for it. When there is
+//! no I/O, it closes abandoned files. All decisions are made in `roster`.
 
 use super::{Batch, Method};
 use crate::clock;
@@ -15,7 +15,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the supervisor waits after the system has refused to start a thread.
+/// How long the supervisor pauses after the system has refused to start a thread.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
 /// The method `worker`.
@@ -33,7 +33,7 @@ impl Method for Workers {
 /// Starts one worker and the supervisor, which starts the others.
 ///
 /// # Errors
-/// The system refuses a thread. A pool without any worker would never execute anything.
+/// If the system refuses to start a thread. A pool without workers would never execute anything.
 pub(crate) fn start(in_flight: &Arc<InFlight>) -> io::Result<()> {
     let pool = in_flight.completions().pool();
     if pool.is_running() {
@@ -64,7 +64,7 @@ fn supervise(in_flight: &Arc<InFlight>) {
                 if launch(in_flight, id).is_ok() {
                     continue;
                 }
-                // Existing workers go on; we only retry less often.
+                // Existing workers carry on; we just retry less often.
                 Some(REFUSED_PAUSE)
             }
             Decision::Wake(wake, pause) => {
@@ -77,7 +77,7 @@ fn supervise(in_flight: &Arc<InFlight>) {
     }
 }
 
-/// Starts a worker in a place that was claimed for it.
+/// Starts a worker with a number that was claimed for it.
 fn launch(in_flight: &Arc<InFlight>, id: usize) -> io::Result<()> {
     let theirs = Arc::clone(in_flight);
     let started = thread::spawn_internal(&format!("aio worker {id}"), move || run(&theirs, id));
@@ -94,8 +94,8 @@ fn launch(in_flight: &Arc<InFlight>, id: usize) -> io::Result<()> {
     result
 }
 
-/// A worker's loop. The epoch is read before the worker looks for work, so a signal that arrives
-/// between the look and the sleep ends the sleep.
+/// A worker's loop. It reads the epoch before it looks for work, so a signal that arrives between
+/// looking and sleeping ends the sleep.
 fn run(in_flight: &InFlight, id: usize) {
     let completions = in_flight.completions();
     let (pool, deferred) = (completions.pool(), completions.deferred());
@@ -115,10 +115,10 @@ fn run(in_flight: &InFlight, id: usize) {
                 pool.job_done(id);
             }
             Job::Sleep { timeout } => {
-                // The ready set and the deferred tables are not under the roster's lock. An entry
-                // may have been added after `help` looked and before this worker was marked idle;
-                // the thread that added it found no idle worker to wake. So look once more before
-                // sleeping.
+                // The ready set and the deferred tables are not protected by the roster's lock. A
+                // thread may have added an entry after `help` looked but before this worker was
+                // marked idle, in which case that thread found no idle worker to wake. So look once
+                // more before sleeping.
                 let nothing = !completions.has_ready() && !deferred.has_tables();
                 if nothing && !pool.worker_wait(id, seen, timeout) && pool.leave_if_surplus(id) {
                     return;
@@ -133,8 +133,8 @@ fn run(in_flight: &InFlight, id: usize) {
     }
 }
 
-/// Completes I/O of the ready set, and drops slot tables that completing threads must not drop. If
-/// more is ready, it wakes another worker, as for queued I/O.
+/// Completes I/O in the ready set, and drops slot tables that completing threads must not drop. If
+/// more I/O is ready, wakes another worker, as for queued I/O.
 fn help(in_flight: &InFlight, id: usize) {
     let completions = in_flight.completions();
     while completions.help(id as u32 * 64, Completer::Helper) {

@@ -1,9 +1,9 @@
 //! Waking a session from another thread: cancels and notifications.
 //!
-//! Both signal the session's event. A session that sleeps for any reason, and a task that polled
-//! for anything, then checks its condition again. Cancellers and notifiers refer only to the
-//! session table, so they do not keep the instance alive. They may outlive their session, and its
-//! number may have been reused; a canceller therefore also records the incarnation of the slot.
+//! Both signal the session's event. The session, whether it is sleeping or its task is polling,
+//! then checks its condition again. Cancellers and notifiers only reference the session table, so
+//! they don't keep the instance alive. They may outlive their session, whose number may be reused;
+//! a canceller therefore also records the slot's incarnation.
 
 use super::Session;
 use crate::tables::session_table::SessionTable;
@@ -19,21 +19,21 @@ pub struct Cancelled;
 pub struct Canceller {
     sessions: Arc<SessionTable>,
     id: u32,
-    /// Identifies the session among those that have used the number.
+    /// Distinguishes the session from others that have used the same number.
     incarnation: u64,
 }
 
 impl Canceller {
-    /// Makes the current wait and all later waits of the session end with [`Cancelled`], until
-    /// [`Session::clear_cancel`]. I/O in flight is not affected, nor is a later session with the
-    /// same number. It is the counterpart of setting `QueryCancelPending` and the latch.
+    /// Makes the session's current wait and all later waits end with [`Cancelled`], until
+    /// [`Session::clear_cancel`]. It doesn't affect I/O in flight, or a later session with the same
+    /// number. This is the counterpart of setting `QueryCancelPending` and the latch.
     pub fn cancel(&self) {
         self.sessions.slot(self.id).cancel(self.incarnation);
     }
 }
 
-/// Wakes sessions of one instance by their numbers, from any thread. It is meant for wait queues
-/// that record session numbers, such as those of a buffer pool.
+/// Wakes an instance's sessions by number, from any thread. Meant for wait queues that record
+/// session numbers, such as those of a buffer pool.
 #[derive(Debug, Clone)]
 pub struct Notifier {
     sessions: Arc<SessionTable>,
@@ -45,9 +45,9 @@ impl Notifier {
     }
 
     /// Wakes the session with this number ([`Session::id`]), which then checks its condition again.
-    /// It never blocks, and costs one atomic addition if the session does not sleep. If the session
-    /// has ended and its number was reused, the later session is woken spuriously. A number that no
-    /// session can have is ignored.
+    /// It never blocks, and costs just one atomic addition if the session is not asleep. If the
+    /// session has ended and its number was reused, the later session is woken spuriously.
+    /// Out-of-range numbers are ignored.
     pub fn notify(&self, session: u32) {
         self.sessions.signal(session);
     }

@@ -1,9 +1,9 @@
 //! Defining an I/O: checks of its range, and the iovecs of its memory.
 //!
 //! The memory is either leases in the issuer's slot, which belong to this I/O alone, or frames
-//! given by number, which a buffer pool leases and shares. Both end up as the iovecs of the handle,
-//! which are allocated at start. The caller's mistakes are reported here as errors, before the
-//! kernel sees the I/O, and the handle is given back.
+//! given by number, which a buffer pool leases and shares. Both end up in the handle's iovecs,
+//! which are allocated at start. Caller mistakes are reported here as errors, before the kernel
+//! sees the I/O, and the handle is released.
 
 use crate::limits::{FRAME_SIZE, TRANSFER_MAX};
 use crate::storage::file::File;
@@ -12,56 +12,56 @@ use crate::storage::region::Region;
 use crate::storage::request::IoVecs;
 use crate::tables::slots::SlotSet;
 
-/// Why an I/O could not be defined. Its handle has been given back.
+/// Why an I/O could not be defined. Its handle has been released.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefineError {
-    /// Direct I/O needs offset and length in multiples of `alignment` bytes.
+    /// Direct I/O needs an offset and length that are multiples of `alignment` bytes.
     #[error(
         "direct I/O of {length} bytes at offset {offset}: both must be multiples of {alignment}"
     )]
     Misaligned {
-        /// The offset asked for.
+        /// The requested offset.
         offset: u64,
-        /// The length asked for.
+        /// The requested length.
         length: u32,
-        /// What the device of the file needs.
+        /// The alignment the file's device requires.
         alignment: u32,
     },
-    /// The memory of the slot is shorter than the length, in bytes.
+    /// The slot's memory is shorter than the I/O, in bytes.
     #[error("{memory} bytes of memory for an I/O of {length} bytes")]
     MemoryTooShort {
         /// Bytes of memory in the slot.
         memory: usize,
-        /// The length asked for.
+        /// The requested length.
         length: u32,
     },
     /// The memory has more pieces than a handle has iovecs.
     #[error("memory in more than {limit} pieces")]
     TooManyPieces {
-        /// Number of iovecs of a handle (`io_max_combine_limit`).
+        /// Number of iovecs per handle (`io_max_combine_limit`).
         limit: usize,
     },
-    /// Offset and length together exceed the largest file offset (2^63 - 1).
+    /// The range ends beyond the largest file offset (2^63 - 1).
     #[error("offset {offset} is beyond the largest file offset")]
     BeyondOffsets {
-        /// The offset asked for.
+        /// The requested offset.
         offset: u64,
     },
     /// The memory was leased from the region of another instance.
     #[error("memory of another instance's region")]
     ForeignMemory,
-    /// The region has no frame of this number.
+    /// The region has no frame with this number.
     #[error("frame {frame} of a region of {frames} frames")]
     NoSuchFrame {
-        /// The number asked for.
+        /// The requested number.
         frame: u32,
-        /// Number of frames of the region, counted from 0.
+        /// Number of frames in the region, numbered from 0.
         frames: u32,
     },
     /// More frames than one I/O can transfer.
     #[error("an I/O of more than {limit} bytes")]
     TooLong {
-        /// Bytes of the longest I/O.
+        /// Maximum bytes in one I/O.
         limit: u32,
     },
 }
@@ -72,7 +72,7 @@ pub(crate) struct Transfer<'f> {
     pub(crate) file: &'f File,
     pub(crate) offset: u64,
     pub(crate) length: u32,
-    /// The memory is frames given by number, and the iovecs of the handle already point to them.
+    /// The memory is frames given by number, and the handle's iovecs already point to them.
     pub(crate) by_frames: bool,
     /// For a writeback: also wait until the storage has the pages.
     pub(crate) awaits: bool,
@@ -89,15 +89,15 @@ impl<'f> Transfer<'f> {
         Self { operation, file, offset, length, by_frames: false, awaits: false }
     }
 
-    /// Checks that the range is aligned as the file requires, and does not exceed the largest file
-    /// offset.
+    /// Checks that the range is aligned as the file requires, and doesn't extend beyond the largest
+    /// file offset.
     pub(crate) fn check(&self) -> Result<(), DefineError> {
         let Self { offset, length, .. } = *self;
         let alignment = self.file.alignment();
         if !offset.is_multiple_of(u64::from(alignment)) || !length.is_multiple_of(alignment) {
             return Err(DefineError::Misaligned { offset, length, alignment });
         }
-        // Some system calls interpret a negative offset as the current position, others reject it.
+        // Some system calls interpret a negative offset as the current position; others reject it.
         if !self.ends_within_offsets() {
             return Err(DefineError::BeyondOffsets { offset });
         }
@@ -110,7 +110,7 @@ impl<'f> Transfer<'f> {
     }
 }
 
-/// Fills the iovecs with frames. Frames that are neighbours in memory become one piece, which saves
+/// Fills the iovecs with frames. Frames adjacent in memory are merged into one piece, which saves
 /// iovecs and lets the storage transfer them together. Returns the total length in bytes.
 pub(crate) fn point_at_frames(
     iovecs: &mut IoVecs,
@@ -137,8 +137,8 @@ pub(crate) fn point_at_frames(
     Ok(length as u32)
 }
 
-/// Fills the iovecs with the leases of a slot, up to `length` bytes. Every lease must belong to
-/// this instance's region: memory of another region could be unmapped during the I/O, and it is not
+/// Fills the iovecs with a slot's leases, up to `length` bytes. Every lease must belong to this
+/// instance's region: another region's memory could be unmapped during the I/O, and it isn't
 /// registered with the rings.
 pub(crate) fn point_at_slot(
     iovecs: &mut IoVecs,
@@ -159,7 +159,7 @@ pub(crate) fn point_at_slot(
         if !region.owns(lease) {
             return Err(DefineError::ForeignMemory);
         }
-        // The last lease may be longer than what is left of the I/O.
+        // The last lease may be longer than the rest of the I/O.
         let (start, bytes) = lease.raw();
         let used = bytes.min(left);
         if !iovecs.push(start, used) {

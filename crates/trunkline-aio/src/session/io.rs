@@ -1,9 +1,9 @@
 //! Issuing an I/O: from an acquired handle to a submitted I/O.
 //!
-//! From HANDED_OUT to SUBMITTED every step happens in the issuing thread: define the I/O (file,
-//! range, memory), run the stage callbacks, then choose the cheapest way to the storage (see
-//! `dispatcher`). Up to DEFINED, an error gives the handle back. From DEFINED on the I/O will be
-//! completed in any case, because the callbacks may have taken over pins and locks.
+//! Every step from HANDED_OUT to SUBMITTED happens in the issuing thread: define the I/O (file,
+//! range, memory), run the stage callbacks, then choose the cheapest I/O path (see `dispatcher`).
+//! Until DEFINED, an error releases the handle. From DEFINED on, the I/O is always completed,
+//! because the callbacks may have taken over pins and locks.
 
 use super::Session;
 use super::define::{DefineError, Transfer, point_at_frames, point_at_slot};
@@ -20,8 +20,7 @@ use std::sync::Arc;
 
 impl Session {
     /// Starts a batch: up to 32 I/Os are collected and submitted together when the batch is
-    /// dropped. A batch within a batch is part of the outer one. PostgreSQL:
-    /// `pgaio_enter_batchmode`.
+    /// dropped. A nested batch becomes part of the outer one. PostgreSQL: `pgaio_enter_batchmode`.
     pub fn batch(&mut self) -> IoBatch<'_> {
         let outer = std::mem::replace(&mut self.batch, true);
         IoBatch { session: self, outer }
@@ -32,7 +31,7 @@ impl Session {
 #[derive(Debug)]
 pub struct IoBatch<'s> {
     session: &'s mut Session,
-    /// Whether this batch is inside another one. Only the outermost batch submits.
+    /// Whether this is a nested batch. Only the outermost batch submits.
     outer: bool,
 }
 
@@ -58,7 +57,7 @@ impl Drop for IoBatch<'_> {
     }
 }
 
-/// An acquired handle. Dropping it gives the handle back.
+/// An acquired handle. Dropping it releases the handle.
 ///
 /// It borrows the session, so a second one cannot be acquired at the same time:
 /// ```compile_fail,E0499
@@ -70,8 +69,7 @@ impl Drop for IoBatch<'_> {
 /// # }
 /// ```
 ///
-/// The functions that issue an I/O take the slot for its result. They panic if the slot is not
-/// free.
+/// The functions that issue an I/O take the slot for its result, and panic if the slot isn't free.
 #[derive(Debug)]
 pub struct Io<'s> {
     session: &'s mut Session,
@@ -85,15 +83,15 @@ impl<'s> Io<'s> {
         Self { session, io, needed_now: false }
     }
 
-    /// The reference that other sessions can use to wait for this I/O. It must be taken before the
+    /// The reference other sessions can use to wait for this I/O. It must be obtained before the
     /// I/O is issued.
     pub fn wait_ref(&self) -> WaitRef {
         self.io
     }
 
     /// Announces that the caller will wait for this I/O immediately. If the session has nothing
-    /// else in flight, the calling thread executes the I/O, which avoids passing it to another
-    /// thread. PostgreSQL: `READ_BUFFERS_SYNCHRONOUSLY`.
+    /// else in flight, the calling thread executes the I/O itself, which avoids passing it to
+    /// another thread. PostgreSQL: `READ_BUFFERS_SYNCHRONOUSLY`.
     pub fn needed_now(mut self) -> Self {
         self.needed_now = true;
         self
@@ -104,7 +102,7 @@ impl<'s> Io<'s> {
         self.session.in_flight.region().owns(lease)
     }
 
-    /// Gives the handle back unused.
+    /// Releases the handle unused.
     pub fn release(self) {
         drop(self);
     }
@@ -145,17 +143,17 @@ impl<'s> Io<'s> {
         self.transfer(transfer, slots.set_mut(), slot)
     }
 
-    /// Reads at `offset` into frames of the instance's region. The length is that of all frames
-    /// together.
+    /// Reads at `offset` into frames of the instance's region. The I/O's length is the total length
+    /// of the frames.
     ///
-    /// This is meant for a buffer pool, which leases frames and shares them among sessions. Frames
-    /// are given by number (as [`Lease::first_frame`] counts) in transfer order, and neighbours
-    /// form one piece. The slot's memory is not used and may be empty.
+    /// Meant for a buffer pool, which leases frames and shares them among sessions. Frames are
+    /// given by number (see [`Lease::first_frame`]) in transfer order, and adjacent frames form one
+    /// piece. The slot's memory isn't used and may be empty.
     ///
     /// # Safety
     /// From this call until the last completion callback of the I/O has run, on any thread, and
     /// even if the slots or the session are dropped:
-    /// - nothing else reads or writes the frames, and no reference to their bytes exists;
+    /// - nothing else reads or writes the frames, and no Rust reference to their bytes exists;
     /// - the caller keeps the frames leased (the region itself lives as long as the I/O).
     ///
     /// No frame is given twice. If this returns an error, no frame was or will be touched.
@@ -174,7 +172,7 @@ impl<'s> Io<'s> {
         self.transfer_frames(Operation::Readv, file, offset, frames, slots.set_mut(), slot)
     }
 
-    /// Writes frames of the instance's region at `offset`. Otherwise as [`Io::read_frames`].
+    /// Writes frames of the instance's region at `offset`. Otherwise like [`Io::read_frames`].
     ///
     /// # Safety
     /// From this call until the last completion callback of the I/O has run, on any
@@ -213,10 +211,10 @@ impl<'s> Io<'s> {
     }
 
     /// Asks the kernel to start writing back its dirty page-cache pages of `length` bytes at
-    /// `offset`, without waiting for it (sync_file_range(2)). A length of 0 means up to the end of
-    /// the file. It has no effect on a file that bypasses the page cache.
+    /// `offset`, without waiting for the writes (sync_file_range(2)). A length of 0 means up to the
+    /// end of the file. This has no effect on a file that bypasses the page cache.
     ///
-    /// An error means that cached pages could not be written and may be lost. It must be treated
+    /// An error means that cached pages could not be written and may be lost. Callers must treat it
     /// like a failed fsync, because the next fsync of this open file may not report it again.
     ///
     /// # Panics
@@ -233,10 +231,10 @@ impl<'s> Io<'s> {
         self.writeback(&range, slots.set_mut(), slot)
     }
 
-    /// As [`Io::begin_writeback`], but the I/O completes only when the storage has the pages. This
-    /// lets the caller bound the amount of dirty page cache. It makes nothing durable either,
-    /// because it does not flush the storage's write cache. An error is the one that the next fsync
-    /// of this open file would have reported; the kernel reports it only once.
+    /// Like [`Io::begin_writeback`], but completes only when the pages have reached the storage.
+    /// This lets the caller bound the amount of dirty page cache. It doesn't make anything durable
+    /// either, because it doesn't flush the storage's write cache. An error is the one the next
+    /// fsync of this open file would have reported; the kernel reports it only once.
     ///
     /// # Panics
     /// If the slot is not free, or the range exceeds file offsets.
